@@ -74,6 +74,31 @@ impl RecallMode {
             Self::Exhaustive => Tier::Archived,
         }
     }
+
+    /// Where to look when nothing is found.
+    const fn wider(self) -> &'static [Self] {
+        match self {
+            Self::Reflexive => &[Self::Standard, Self::Deep, Self::Exhaustive],
+            Self::Standard => &[Self::Deep, Self::Exhaustive],
+            Self::Deep => &[Self::Exhaustive],
+            Self::Exhaustive => &[],
+        }
+    }
+
+    /// Says that nothing was found in this mode, and where the answer comes from.
+    fn found_elsewhere(self, found_in: Self) -> String {
+        let tiers = match self {
+            Self::Reflexive => "HOT memories",
+            Self::Standard => "HOT and WARM memories",
+            Self::Deep | Self::Exhaustive => "HOT, WARM and COLD memories",
+        };
+        let (answer, mode) = match found_in {
+            Self::Reflexive | Self::Standard => ("WARM memories", "standard"),
+            Self::Deep => ("COLD memories", "deep"),
+            Self::Exhaustive => ("merged or archived memories", "exhaustive"),
+        };
+        format!("nothing was found among {tiers}: these are {answer} (mode {mode})")
+    }
 }
 
 /// What a recall depends on besides its question.
@@ -151,7 +176,7 @@ pub struct ArchivedMemory {
 pub struct Recalled {
     /// The memories, the best first.
     pub memories: Vec<RecalledMemory>,
-    /// What is no longer live, the best first; in an exhaustive recall only.
+    /// What is no longer live, the best first; in an exhaustive recall, or where nothing else was found.
     pub archived: Vec<ArchivedMemory>,
     /// How vectors were searched; none where there was no vector to search by.
     pub searched: Option<Searched>,
@@ -219,10 +244,26 @@ impl Recaller {
     ///
     /// Ties are broken by retention, then by id. A merged memory is found under its survivor.
     /// Where tiers leave fewer than wanted, more candidates are looked at, up to 640 of each kind.
+    /// Where they leave none, lower tiers are searched, and a note says so.
     ///
     /// # Errors
     /// When the store cannot be read, or the vector has another dimension than the store's.
     pub fn recall(&self, query: &RecallQuery<'_>) -> Result<Recalled, SearchError> {
+        let mut recalled = self.recall_in(query)?;
+        for mode in query.mode.wider() {
+            if !recalled.memories.is_empty() || !recalled.archived.is_empty() {
+                break;
+            }
+            let mut wider = self.recall_in(&RecallQuery { mode: *mode, ..*query })?;
+            if !wider.memories.is_empty() || !wider.archived.is_empty() {
+                wider.notes.push(query.mode.found_elsewhere(*mode));
+                recalled = wider;
+            }
+        }
+        Ok(recalled)
+    }
+
+    fn recall_in(&self, query: &RecallQuery<'_>) -> Result<Recalled, SearchError> {
         let store = self.store.path().display();
         let _span =
             info_span!("recall", %store, tier_min = query.mode.tier_min().as_str()).entered();
@@ -289,18 +330,20 @@ impl Recaller {
             }
         }
         let words = words(query.text);
-        match reader.ids_of_words(&words, candidates_max)? {
-            Some(mut ids) => {
-                is_complete &= ids.len() < candidates_max;
-                answer.by_words = true;
-                if query.mode == RecallMode::Exhaustive && !words.is_empty() {
-                    ids.extend(archived_with(reader, &words, candidates_max)?);
-                }
-                for (rank, id) in (1..).zip(ids) {
-                    found.worded(reader, &MemoryId::new(id), rank)?;
-                }
-            }
-            None => answer.notes.push(NO_WORDS.to_owned()),
+        let own_words = reader.ids_of_words(&words, candidates_max)?;
+        answer.by_words = own_words.is_some();
+        if own_words.is_none() {
+            answer.notes.push(NO_WORDS.to_owned());
+        }
+        let mut ids = own_words.unwrap_or_default();
+        let merged = reader.merged_ids_of_words(&words, candidates_max)?;
+        is_complete &= ids.len().max(merged.len()) < candidates_max;
+        ids.extend(merged);
+        if query.mode == RecallMode::Exhaustive && !words.is_empty() {
+            ids.extend(archived_with(reader, &words, candidates_max)?);
+        }
+        for (rank, id) in (1..).zip(ids) {
+            found.worded(reader, &MemoryId::new(id), rank)?;
         }
         if query.mode == RecallMode::Exhaustive {
             answer.archived = found.archived;

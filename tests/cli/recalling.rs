@@ -94,6 +94,49 @@ fn modes_reach_down_the_tiers() {
     assert_eq!(ids(&found).len(), 1);
 }
 
+/// `recall` said that no memory was found for a text that stood there word for word, but was cold.
+#[test]
+fn lower_tiers_answer_where_others_have_nothing() {
+    let place = tiers();
+    for mode in ["reflexive", "standard"] {
+        let found = recall(&place, &["yard", "--mode", mode, "--no-count"]);
+        assert_eq!(ids(&found), ["m000002"], "{mode}");
+        let notes = found["notes"].to_string();
+        assert!(notes.contains("these are COLD memories (mode deep)"), "{notes}");
+    }
+    assert!(ids(&recall(&place, &["volcano", "--no-count"])).is_empty());
+}
+
+/// After a merge the words that only the merged memory had found nothing in any mode but `exhaustive`.
+#[test]
+fn the_words_of_merged_memories_lead_to_their_survivor() {
+    let place = Place::new();
+    let rows = [
+        row(0, "The user owns an automobile.", ("2026-06-28T10:00:00", 1.0)),
+        PlainMemory {
+            created_at: "2026-06-29T10:00:00".to_owned(),
+            ..memory(1, "The user owns a car.", &unit_vector(8, 0))
+        },
+    ];
+    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+    let merge = ["--set", "protection.min_age_hours=0", "--max-change-share", "1", "--execute"];
+    let run = place.succeed(&[&["consolidate", "brain.db", "--now", NOW][..], &merge].concat());
+    let words = |connection: &Connection| -> i64 {
+        let sql = "SELECT count(*) FROM stm_fts WHERE stm_fts MATCH 'automobile'";
+        connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(words(&open(&place)), 0, "nothing is added to the owner's index");
+    for mode in ["reflexive", "standard", "deep", "exhaustive"] {
+        let found = recall(&place, &["automobile", "--mode", mode, "--no-count"]);
+        assert_eq!(ids(&found), ["m000001"], "{mode} {run:?}");
+        assert_eq!(found["matches"][0]["found_as"], serde_json::json!(["m000000"]));
+    }
+    place.succeed(&["forget", "brain.db", "m000001", "--with-absorbed", "--execute"]);
+    assert!(
+        !std::fs::read(place.path("brain.db")).unwrap().windows(10).any(|w| w == b"automobile")
+    );
+}
+
 #[test]
 fn vectors_and_words_are_joined_by_rank() {
     let place = tiers();

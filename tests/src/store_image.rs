@@ -307,16 +307,26 @@ fn moved(
     if !connection.query_row(exists, [], |row| row.get::<_, bool>(0))? {
         return Ok(BTreeMap::new());
     }
-    let mut statement = connection.prepare(
-        "SELECT table_name, row_rowid, row FROM memfold_archive WHERE row_rowid IS NOT NULL",
-    )?;
+    let shaped = "SELECT count(*) FROM pragma_table_info('memfold_archive') WHERE name = 'shape'";
+    let shape = match connection.query_row(shaped, [], |row| row.get::<_, bool>(0))? {
+        true => "(SELECT columns FROM memfold_shapes AS s WHERE s.id = a.shape)",
+        false => "NULL",
+    };
+    let mut statement = connection.prepare(&format!(
+        "SELECT {shape} AS names, a.* FROM memfold_archive AS a WHERE row_rowid IS NOT NULL"
+    ))?;
     let rows = statement.query_map([], |row| {
-        let text: String = row.get(2)?;
-        let value = serde_json::from_str(&text).unwrap_or_default();
-        let image = RowImage::from_json(None, &value);
-        let cells = image.map_or_else(Vec::new, |image| image.cells).into_iter();
-        let cells = cells.map(|(name, value)| (name, Cell::from(&value)));
-        Ok(((row.get(0)?, row.get(1)?), cells.collect()))
+        let key = (row.get("table_name")?, row.get("row_rowid")?);
+        let Some(names) = row.get::<_, Option<String>>("names")? else {
+            let value = serde_json::from_str(&row.get::<_, String>("row")?).unwrap_or_default();
+            let image = RowImage::from_json(None, &value);
+            let cells = image.map_or_else(Vec::new, |image| image.cells).into_iter();
+            return Ok((key, cells.map(|(name, value)| (name, Cell::from(&value))).collect()));
+        };
+        let names: Vec<String> = serde_json::from_str(&names).unwrap_or_default();
+        let cell = |(at, name)| Ok((name, Cell::from(row.get_ref(&*format!("c{at}"))?)));
+        let cells = names.into_iter().enumerate().map(cell);
+        Ok((key, cells.collect::<rusqlite::Result<_>>()?))
     })?;
     rows.collect()
 }

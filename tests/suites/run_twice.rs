@@ -320,9 +320,10 @@ impl Case {
     }
 
     fn tables_gone(&mut self) {
-        let tables: Vec<String> = self
-            .desk
-            .ask("SELECT name FROM sqlite_master WHERE name GLOB 'memfold_*' AND type = 'table'");
+        let tables: Vec<String> = self.desk.ask(
+            "SELECT name FROM sqlite_master WHERE name GLOB 'memfold_*' AND type = 'table'
+                  AND name NOT GLOB 'memfold_merged_*'",
+        );
         for table in tables {
             self.desk.sql(&format!("DROP TABLE {table}"));
         }

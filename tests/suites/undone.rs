@@ -51,6 +51,40 @@ fn where_nobody_wrote_undo_restores_every_bit() {
     }
 }
 
+/// A store whose archive is JSON, written before version 11 of the tables.
+#[test]
+fn a_store_merged_by_an_earlier_version_is_undone_to_the_bit() {
+    let made = |sql: &'static str| {
+        Desk::made(|path| {
+            let connection = rusqlite::Connection::open(path).unwrap();
+            connection.execute_batch(sql).unwrap();
+        })
+        .0
+    };
+    let before = made(include_str!("../data/before_version_10.sql")).image();
+    let desk = made(include_str!("../data/merged_by_version_10.sql"));
+    let executed = desk.image();
+    let run =
+        desk.ask::<String>("SELECT run_id FROM memfold_runs WHERE kind = 'execute'").remove(0);
+    let undo = desk.undo_all(&run);
+    assert_same(&before, &desk.image());
+    let _ = desk.undo_all(&undo);
+    assert_same(&executed, &desk.image());
+    let forms: Vec<i64> = desk.ask("SELECT DISTINCT shape IS NULL FROM memfold_archive");
+    assert_eq!(forms, [0], "what moves again is kept as columns");
+}
+
+/// After an undo the next plan was empty, and nothing said why.
+#[test]
+fn the_next_plan_says_what_an_undo_keeps_apart() {
+    let desk = two_pairs();
+    let _ = desk.undo_all(desk.good_night().run_id());
+    let planned = desk.plan();
+    assert_eq!(merges(&planned.plan), Vec::<Vec<&str>>::new());
+    let notes = planned.report.notes.join("\n");
+    assert!(notes.contains("4 memories are kept apart because their merge was undone"), "{notes}");
+}
+
 #[test]
 fn undos_of_undos_alternate() {
     let desk = two_pairs();

@@ -19,14 +19,14 @@ use super::request::{
     ExecuteError, ExecuteRequest, Execution, RunWatcher, UnitOutcome, UnitResult, Unwatched,
 };
 use super::select::{APPROVED_NOTE, is_approved};
-use super::units::{give_way, heartbeat, kept_note, units};
+use super::units::{Pace, heartbeat, kept_note, units};
 use super::{Blocked, ExecutionUnit, Selection};
 pub(super) use memfold_store::reading::Cell;
 
 /// Applies the wanted actions of a plan, unit by unit, and saves the plan first.
 ///
-/// Between two transactions others get as much time as the last one took. The cost of a unit is one commit that
-/// reaches the disk and a few writes for each row.
+/// A transaction holds as many units as fit into some 20 ms; a unit that fails is rolled back alone. Between two
+/// transactions others get 5 ms, and more where any were seen to write.
 ///
 /// # Errors
 /// When the plan belongs to another store or configuration, when all of it is stale, or when the store
@@ -89,6 +89,7 @@ fn carry_out(
         executed: Executed::default(),
         outcomes: Vec::new(),
         kept: BTreeMap::new(),
+        pace: Pace::default(),
     };
     let ended = run.apply_all(&units);
     let state = match &ended {
@@ -179,8 +180,16 @@ fn begin(
 
 /// What is known of a unit once it was applied.
 struct Applied {
-    digests: BTreeMap<MemoryId, String>,
     importance_before: Option<f64>,
+    kept: Vec<(MemoryId, String)>,
+}
+
+/// What the units of one transaction did; it counts once the transaction is committed.
+struct Batch {
+    executed: Executed,
+    /// Digests of the memories that the units changed.
+    digests: BTreeMap<MemoryId, String>,
+    outcomes: Vec<UnitOutcome>,
     kept: Vec<(MemoryId, String)>,
 }
 
@@ -198,6 +207,7 @@ struct Run<'a> {
     outcomes: Vec<UnitOutcome>,
     /// Why memories were not moved away, and how many.
     kept: BTreeMap<String, u64>,
+    pace: Pace,
 }
 
 impl Run<'_> {
@@ -205,61 +215,109 @@ impl Run<'_> {
     fn apply_all(&mut self, units: &[ExecutionUnit<'_>]) -> Result<bool, SessionError> {
         let progress = self.request.progress;
         progress.begin("apply", Some(units.len() as u64));
-        for unit in units {
-            if self.request.limit.is_some_and(|limit| self.executed.applied >= limit) {
-                break;
-            }
+        let mut rest = units;
+        while !rest.is_empty() && !self.is_at_limit(self.executed) {
             if progress.cancelled() {
                 progress.end();
                 return Ok(false);
             }
-            self.apply_one(unit)?;
-            progress.advance(1);
+            let done = self.apply_some(rest)?;
+            progress.advance(done as u64);
+            rest = &rest[done..];
         }
         progress.end();
         Ok(true)
     }
 
-    fn apply_one(&mut self, unit: &ExecutionUnit<'_>) -> Result<(), SessionError> {
-        let started = (self.request.clock)();
-        let before = self.executed;
-        let mut importance_before = None;
-        let result = match self.session.write(|writes| self.transact(writes, unit)) {
-            Ok(Ok(applied)) => {
-                self.expected.extend(applied.digests);
-                importance_before = applied.importance_before;
-                for (_, reason) in applied.kept {
-                    *self.kept.entry(reason).or_default() += 1;
-                }
-                UnitResult::Applied
-            }
-            Ok(Err(reason)) => UnitResult::Stale(reason),
-            Err(error) if error.stops_the_run() => return Err(error),
-            Err(error) => {
-                let reason = error.to_string();
-                self.note_failure(unit, &reason)?;
-                UnitResult::Failed(reason)
-            }
-        };
-        self.executed = counted(before, &result);
-        let outcome = UnitOutcome { importance_before, ..UnitOutcome::of(unit, result) };
-        self.watcher.tried(&outcome);
-        self.outcomes.push(outcome);
-        give_way((self.request.clock)() - started);
-        Ok(())
+    fn is_at_limit(&self, executed: Executed) -> bool {
+        self.request.limit.is_some_and(|limit| executed.applied >= limit)
     }
 
-    /// One transaction: the unit, or a note that it is stale.
-    fn transact(
+    /// One transaction; returns how many units were dealt with.
+    fn apply_some(&mut self, units: &[ExecutionUnit<'_>]) -> Result<usize, SessionError> {
+        let batch = match self.session.write(|writes| self.batch(writes, units)) {
+            Ok(batch) => batch,
+            Err(error) if error.stops_the_run() => return Err(error),
+            Err(_) if self.pace.units_max() > 1 => {
+                self.pace.separate();
+                return Ok(0);
+            }
+            Err(error) => {
+                let mut batch = self.empty_batch();
+                batch.add(&units[0], UnitResult::Failed(error.to_string()), None);
+                self.session.write(|writes| {
+                    self.note_failure(writes, &units[0], &error.to_string())?;
+                    self.beat(writes, batch.executed)
+                })?;
+                batch
+            }
+        };
+        let count = batch.outcomes.len();
+        self.executed = batch.executed;
+        self.expected.extend(batch.digests);
+        for (_, reason) in batch.kept {
+            *self.kept.entry(reason).or_default() += 1;
+        }
+        for outcome in batch.outcomes {
+            self.watcher.tried(&outcome);
+            self.outcomes.push(outcome);
+        }
+        self.pace.pause(self.session, count)?;
+        Ok(count)
+    }
+
+    fn empty_batch(&self) -> Batch {
+        Batch {
+            executed: self.executed,
+            digests: BTreeMap::new(),
+            outcomes: Vec::new(),
+            kept: Vec::new(),
+        }
+    }
+
+    /// Applies units in one transaction until its time is over.
+    fn batch(
         &self,
         writes: &Writes<'_>,
-        unit: &ExecutionUnit<'_>,
-    ) -> Result<Result<Applied, String>, SessionError> {
+        units: &[ExecutionUnit<'_>],
+    ) -> Result<Batch, SessionError> {
         let layout = writes.layout()?;
-        let rows = match read_fresh(writes, &layout, unit, &self.expected)? {
+        let clock = self.request.clock;
+        let until = clock() + self.pace.seconds_max();
+        let mut batch = self.empty_batch();
+        for unit in units.iter().take(self.pace.units_max()) {
+            match writes.nested(|| self.transact((writes, &layout), unit, &mut batch)) {
+                Ok(Ok(Applied { importance_before, kept })) => {
+                    batch.kept.extend(kept);
+                    batch.add(unit, UnitResult::Applied, importance_before);
+                }
+                Ok(Err(reason)) => batch.add(unit, UnitResult::Stale(reason), None),
+                Err(error) if error.stops_the_run() || writes.has_ended() => return Err(error),
+                Err(error) => {
+                    self.note_failure(writes, unit, &error.to_string())?;
+                    batch.add(unit, UnitResult::Failed(error.to_string()), None);
+                }
+            }
+            let is_over = clock() >= until || self.request.progress.cancelled();
+            if is_over || self.is_at_limit(batch.executed) {
+                break;
+            }
+        }
+        self.beat(writes, batch.executed)?;
+        Ok(batch)
+    }
+
+    /// The unit, or a note that it is stale.
+    fn transact(
+        &self,
+        (writes, layout): (&Writes<'_>, &Layout),
+        unit: &ExecutionUnit<'_>,
+        batch: &mut Batch,
+    ) -> Result<Result<Applied, String>, SessionError> {
+        let expected = |id: &MemoryId| batch.digests.get(id).or_else(|| self.expected.get(id));
+        let rows = match read_fresh(writes, layout, unit, expected)? {
             Ok(rows) => rows,
             Err(reason) => {
-                let executed = counted(self.executed, &UnitResult::Stale(String::new()));
                 for action in &unit.actions {
                     let note = approval(action).map(|word| format!("{word}; {reason}"));
                     let note = note.as_deref().unwrap_or(&reason);
@@ -269,11 +327,10 @@ impl Run<'_> {
                         (ActionState::Stale, None, Some(note)),
                     )?;
                 }
-                self.beat(writes, executed)?;
                 return Ok(Err(reason));
             }
         };
-        let number = (self.executed.applied + 1) as i64;
+        let number = (batch.executed.applied + 1) as i64;
         let mark = Mark { run_id: self.run_id, unit: number, at: self.at };
         let context = EditContext {
             policy: self.request.policy,
@@ -282,8 +339,8 @@ impl Run<'_> {
             now: self.request.now,
             at: self.at,
         };
-        let Edited { changes, kept } = edits(&unit.actions, &rows, (writes, &layout), context)?;
-        apply(writes, &layout, &mark, &changes)?;
+        let Edited { changes, kept } = edits(&unit.actions, &rows, (writes, layout), context)?;
+        apply(writes, layout, &mark, &changes)?;
         let mut ids: Vec<&MemoryId> = rows.iter().map(|row| &row.id).collect();
         for action in unit.actions.iter().map(|action| action.effective()) {
             if let (Some(id), Some(text)) = (&action.canonical_id, &action.new_content) {
@@ -293,12 +350,12 @@ impl Run<'_> {
                     && !self.request.vectors.has(text)
                     && !rows.iter().any(|row| row.has_embedding);
                 if !needs_none {
-                    self.request.vectors.insert((writes, &layout), new)?;
+                    self.request.vectors.insert((writes, layout), new)?;
                 }
                 ids.push(id);
             }
         }
-        let digests = digests_after(writes, &layout, &ids)?;
+        let digests = digests_after(writes, layout, &ids)?;
         let record = UnitRecord {
             run_id: self.run_id.to_owned(),
             unit: number,
@@ -314,20 +371,23 @@ impl Run<'_> {
             let change = (ActionState::Applied, Some(number), approval(action));
             self.mark_action(writes, action.position, change)?;
         }
-        self.beat(writes, counted(self.executed, &UnitResult::Applied))?;
+        batch.digests.extend(digests);
         let importance = rows.first().and_then(|row| row.image.get("importance"));
         let importance_before = importance.and_then(|value| Cell::from(value).number());
-        Ok(Ok(Applied { digests, importance_before, kept }))
+        Ok(Ok(Applied { importance_before, kept }))
     }
 
-    fn note_failure(&self, unit: &ExecutionUnit<'_>, reason: &str) -> Result<(), SessionError> {
-        self.session.write(|writes| {
-            for action in &unit.actions {
-                let change = (action.state, None, Some(reason));
-                self.mark_action(writes, action.position, change)?;
-            }
-            self.beat(writes, counted(self.executed, &UnitResult::Failed(String::new())))
-        })
+    fn note_failure(
+        &self,
+        writes: &Writes<'_>,
+        unit: &ExecutionUnit<'_>,
+        reason: &str,
+    ) -> Result<(), SessionError> {
+        for action in &unit.actions {
+            let change = (action.state, None, Some(reason));
+            self.mark_action(writes, action.position, change)?;
+        }
+        Ok(())
     }
 
     fn mark_action(
@@ -384,13 +444,21 @@ fn digests_after(
     Ok(digests)
 }
 
-fn counted(mut executed: Executed, result: &UnitResult) -> Executed {
-    match result {
-        UnitResult::Applied => executed.applied += 1,
-        UnitResult::Stale(_) => executed.stale += 1,
-        UnitResult::Failed(_) => executed.failed += 1,
+impl Batch {
+    fn add(
+        &mut self,
+        unit: &ExecutionUnit<'_>,
+        result: UnitResult,
+        importance_before: Option<f64>,
+    ) {
+        match result {
+            UnitResult::Applied => self.executed.applied += 1,
+            UnitResult::Stale(_) => self.executed.stale += 1,
+            UnitResult::Failed(_) => self.executed.failed += 1,
+        }
+        let outcome = UnitOutcome::of(unit, result);
+        self.outcomes.push(UnitOutcome { importance_before, ..outcome });
     }
-    executed
 }
 
 /// Tells which units would be applied and which are stale, without writing.
@@ -407,7 +475,7 @@ pub fn preview(
         let expected = expected_digests(reads, saved)?;
         let layout = reads.layout()?;
         let tried = units.iter().map(|unit| {
-            let read = read_fresh(reads, &layout, unit, &expected)?;
+            let read = read_fresh(reads, &layout, unit, |id| expected.get(id))?;
             let result = read.map_or_else(UnitResult::Stale, |_| UnitResult::Applied);
             Ok(UnitOutcome::of(unit, result))
         });
@@ -437,7 +505,7 @@ fn check_freshness(
     let layout = reads.layout()?;
     let mut example = None;
     for unit in units {
-        match read_fresh(reads, &layout, unit, &expected)? {
+        match read_fresh(reads, &layout, unit, |id| expected.get(id))? {
             Ok(_) => return Ok(()),
             Err(reason) => {
                 example.get_or_insert(reason);
@@ -451,18 +519,18 @@ fn check_freshness(
 }
 
 /// The rows of a unit, or why it is stale.
-fn read_fresh(
+fn read_fresh<'e>(
     reads: &Writes<'_>,
     layout: &Layout,
     unit: &ExecutionUnit<'_>,
-    expected: &BTreeMap<MemoryId, String>,
+    expected: impl Fn(&MemoryId) -> Option<&'e String>,
 ) -> Result<Result<Vec<UnitRow>, String>, SessionError> {
     let mut rows = Vec::new();
     for id in unit.ids() {
         let Some(row) = reads.memory(layout, id)? else {
             return Ok(Err(format!("{id} is gone")));
         };
-        if expected.get(id).is_none_or(|digest| *digest != row.digest.to_string()) {
+        if expected(id).is_none_or(|digest| *digest != row.digest.to_string()) {
             return Ok(Err(format!("{id} was changed since the plan was made")));
         }
         rows.push(row);

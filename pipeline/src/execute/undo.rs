@@ -17,7 +17,7 @@ use memfold_store::journal::{Change, Conflict, RevertOptions, revert};
 
 use super::flag::decision;
 use super::select::{APPROVED_NOTE, is_approved};
-use super::units::{give_way, heartbeat};
+use super::units::{Pace, heartbeat};
 use crate::execute::ExecuteError;
 
 /// Tells what an undo would take back, without writing.
@@ -65,6 +65,7 @@ pub fn undo(session: &Session, request: &UndoRequest<'_>) -> Result<Undo, Execut
         started: (request.clock)(),
         executed: Executed::default(),
         outcomes: Vec::new(),
+        pace: Pace::default(),
     };
     let ended = run.take_all_back(&units);
     let state = match &ended {
@@ -144,6 +145,28 @@ struct Run<'a> {
     started: f64,
     executed: Executed,
     outcomes: Vec<UndoOutcome>,
+    pace: Pace,
+}
+
+/// What the units of one transaction did; it counts once the transaction is committed.
+struct Batch {
+    executed: Executed,
+    outcomes: Vec<UndoOutcome>,
+}
+
+impl Batch {
+    fn add(&mut self, unit: &UnitRecord, found: TakenBack) {
+        match found {
+            Ok(()) => self.executed.applied += 1,
+            Err(_) => self.executed.stale += 1,
+        }
+        self.outcomes.push(outcome(unit, found));
+    }
+
+    fn fail(&mut self, unit: &UnitRecord, error: &SessionError) {
+        self.executed.failed += 1;
+        self.outcomes.push(outcome(unit, Err(vec![(error.to_string(), None)])));
+    }
 }
 
 impl Run<'_> {
@@ -151,61 +174,99 @@ impl Run<'_> {
     fn take_all_back(&mut self, units: &[UnitRecord]) -> Result<bool, SessionError> {
         let progress = self.request.progress;
         progress.begin("undo", Some(units.len() as u64));
-        for unit in units {
+        let mut rest = units;
+        while !rest.is_empty() {
             if progress.cancelled() {
                 progress.end();
                 return Ok(false);
             }
-            self.take_back(unit)?;
-            progress.advance(1);
+            let done = self.take_some_back(rest)?;
+            progress.advance(done as u64);
+            rest = &rest[done..];
         }
         progress.end();
         Ok(true)
     }
 
-    fn take_back(&mut self, unit: &UnitRecord) -> Result<(), SessionError> {
-        let started = (self.request.clock)();
-        let found = match self.try_to_take_back(unit) {
-            Ok(found) => {
-                match found {
-                    Ok(()) => self.executed.applied += 1,
-                    Err(_) => self.executed.stale += 1,
-                }
-                found
-            }
+    /// One transaction; returns how many units were dealt with.
+    fn take_some_back(&mut self, units: &[UnitRecord]) -> Result<usize, SessionError> {
+        let moved = self.session.read(|reads| reads.moved_memories(key(&units[0])))?;
+        let work = |writes: &Writes<'_>| self.batch(writes, units, moved);
+        // Rows come back as they were: what they refer to may be gone.
+        let done = if moved { self.session.write_back(work) } else { self.session.write(work) };
+        let batch = match done {
+            Ok(batch) => batch,
             Err(error) if error.stops_the_run() => return Err(error),
+            Err(_) if self.pace.units_max() > 1 => {
+                self.pace.separate();
+                return Ok(0);
+            }
             Err(error) => {
-                self.executed.failed += 1;
-                Err(vec![(error.to_string(), None)])
+                let mut batch = self.empty_batch();
+                batch.fail(&units[0], &error);
+                batch
             }
         };
-        self.outcomes.push(outcome(unit, found));
-        give_way((self.request.clock)() - started);
-        Ok(())
+        let count = batch.outcomes.len();
+        self.executed = batch.executed;
+        self.outcomes.extend(batch.outcomes);
+        self.pace.pause(self.session, count)?;
+        Ok(count)
     }
 
-    fn try_to_take_back(&self, unit: &UnitRecord) -> Result<TakenBack, SessionError> {
-        if self.session.read(|reads| reads.moved_memories(key(unit)))? {
-            return self.session.write_back(|writes| self.transact(writes, unit));
-        }
-        self.session.write(|writes| self.transact(writes, unit))
+    fn empty_batch(&self) -> Batch {
+        Batch { executed: self.executed, outcomes: Vec::new() }
     }
 
-    /// One transaction: the unit goes back whole, or nothing is written.
-    fn transact(&self, writes: &Writes<'_>, unit: &UnitRecord) -> Result<TakenBack, SessionError> {
+    /// Takes units back in one transaction until its time is over: all that moved memories, or none of them.
+    fn batch(
+        &self,
+        writes: &Writes<'_>,
+        units: &[UnitRecord],
+        moved: bool,
+    ) -> Result<Batch, SessionError> {
         let layout = writes.layout()?;
+        let clock = self.request.clock;
+        let until = clock() + self.pace.seconds_max();
+        let mut batch = self.empty_batch();
+        for unit in units.iter().take(self.pace.units_max()) {
+            if !batch.outcomes.is_empty() && writes.moved_memories(key(unit))? != moved {
+                break;
+            }
+            let number = (batch.executed.applied + 1) as i64;
+            match writes.nested(|| self.transact((writes, &layout), unit, number)) {
+                Ok(found) => batch.add(unit, found),
+                Err(error) if error.stops_the_run() || writes.has_ended() => return Err(error),
+                Err(error) => batch.fail(unit, &error),
+            }
+            if clock() >= until || self.request.progress.cancelled() {
+                break;
+            }
+        }
+        let at =
+            heartbeat(self.request.now, clock, self.started).to_naive_local(self.request.time_zone);
+        writes.beat(self.run_id, &at, batch.executed)?;
+        Ok(batch)
+    }
+
+    /// The unit goes back whole, or nothing is written.
+    fn transact(
+        &self,
+        (writes, layout): (&Writes<'_>, &Layout),
+        unit: &UnitRecord,
+        number: i64,
+    ) -> Result<TakenBack, SessionError> {
         let alone = BTreeSet::new();
-        let changes = match examine(writes, &layout, unit, (self.request.options, &alone))? {
+        let changes = match examine(writes, layout, unit, (self.request.options, &alone))? {
             Ok(changes) => changes,
             Err(conflicts) => return Ok(Err(conflicts)),
         };
-        let number = (self.executed.applied + 1) as i64;
         let mark = Mark { run_id: self.run_id, unit: number, at: self.at };
-        apply(writes, &layout, &mark, &changes)?;
+        apply(writes, layout, &mark, &changes)?;
         let root = self.turn_over(writes, unit)?;
         if unit.reverts.is_none() && !self.request.remerge_ok {
             let group = format!("{}/{number}", self.run_id);
-            apply(writes, &layout, &mark, &decisions(writes, &layout, unit, &group)?)?;
+            apply(writes, layout, &mark, &decisions(writes, layout, unit, &group)?)?;
         }
         let record = UnitRecord {
             run_id: self.run_id.to_owned(),
@@ -215,13 +276,9 @@ impl Run<'_> {
             plan_id: None,
             deeds: root.deeds,
             reverts: Some((unit.run_id.clone(), unit.unit)),
-            digests: digests(writes, &layout, &unit.deeds)?,
+            digests: digests(writes, layout, &unit.deeds)?,
         };
         writes.insert_unit(&record, self.at)?;
-        let executed = Executed { applied: self.executed.applied + 1, ..self.executed };
-        let at = heartbeat(self.request.now, self.request.clock, self.started)
-            .to_naive_local(self.request.time_zone);
-        writes.beat(self.run_id, &at, executed)?;
         Ok(Ok(()))
     }
 

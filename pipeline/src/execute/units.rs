@@ -99,6 +99,8 @@ fn merges_by_survivor(actions: &[SavedAction]) -> BTreeMap<&MemoryId, &SavedActi
 /// Columns that count, whose changes are differences.
 const COUNTER: &str = "access_count";
 const UPDATED_AT: &str = "updated_at";
+/// Columns that readers change.
+const ACCESSES: [&str; 2] = [COUNTER, "last_accessed"];
 
 /// Rows as they are and as they shall be.
 pub(crate) struct Draft<'a> {
@@ -150,7 +152,7 @@ impl<'a> Draft<'a> {
         self.rest.push(change);
     }
 
-    /// Returns all changes in order; rows that changed get `updated_at`.
+    /// Returns all changes in order; rows that changed in more than their accesses get `updated_at`.
     pub(crate) fn into_changes(mut self, at: &str) -> Vec<Change> {
         let order = std::mem::take(&mut self.order);
         let mut changes = Vec::new();
@@ -159,7 +161,12 @@ impl<'a> Draft<'a> {
             if row.is == row.was.image {
                 continue;
             }
-            row.is.set(UPDATED_AT, at.into());
+            let is_access = |change: &ColumnChange| {
+                ACCESSES.iter().any(|column| change.column.eq_ignore_ascii_case(column))
+            };
+            if !differences(&row.was.image, &row.is).iter().all(is_access) {
+                row.is.set(UPDATED_AT, at.into());
+            }
             let columns = differences(&row.was.image, &row.is);
             let image = row.keeps_image.then(|| row.was.image.clone());
             changes.push(Change::Set { row: RowKey::memory(id.as_str()), columns, image });
@@ -300,14 +307,53 @@ pub(super) fn heartbeat(now: Instant, clock: &dyn Fn() -> f64, started: f64) -> 
     Instant(now.0.saturating_add(((clock() - started) * 1e6) as i64))
 }
 
-/// Others wait for the store by trying again after pauses that grow to 100 ms. With every second moment
-/// theirs, hardly anybody meets a closed door many times in a row.
-const GIVE_WAY_MAX: Duration = Duration::from_millis(100);
+/// Units in one transaction, at most; a clock may stand still.
+const UNITS_AT_ONCE: usize = 256;
+/// How long a transaction goes on to the next unit while nobody else is seen to write.
+const HELD_ALONE: f64 = 0.02;
+/// The same beside other writers.
+const HELD_BESIDE: f64 = 0.005;
+/// Between two transactions. SQLite shows no waiters, so the gap is always left.
+const GAP_ALONE: Duration = Duration::from_millis(5);
+/// Others wait for the store by trying again after pauses that grow to 100 ms. With three moments of four theirs, hardly
+/// any of them waits for long.
+const GAP_BESIDE: Duration = Duration::from_millis(20);
+/// So many transactions after another writer was seen, there is none.
+const REMEMBERED: u32 = 100;
 
-/// Lets others at the store for as long as they just had to wait.
-pub(super) fn give_way(held_seconds: f64) {
-    let held = Duration::try_from_secs_f64(held_seconds).unwrap_or_default();
-    std::thread::sleep(held.min(GIVE_WAY_MAX));
+/// How long transactions last, and what others get between them.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// For so many transactions, others are expected.
+    beside: u32,
+    /// For so many units, each has its own transaction.
+    alone: usize,
+}
+
+impl Pace {
+    /// Units in the next transaction, at most.
+    pub(super) const fn units_max(&self) -> usize {
+        if self.alone > 0 { 1 } else { UNITS_AT_ONCE }
+    }
+
+    /// Seconds until the next transaction takes no further unit.
+    pub(super) const fn seconds_max(&self) -> f64 {
+        if self.beside > 0 { HELD_BESIDE } else { HELD_ALONE }
+    }
+
+    /// A unit brought down the transaction that it shared: tries the next ones one by one.
+    pub(super) const fn separate(&mut self) {
+        self.alone = UNITS_AT_ONCE;
+    }
+
+    /// Lets others at the store after a transaction of some units.
+    pub(super) fn pause(&mut self, session: &Session, units: usize) -> Result<(), SessionError> {
+        self.alone = self.alone.saturating_sub(units);
+        self.beside =
+            if session.met_others()? { REMEMBERED } else { self.beside.saturating_sub(1) };
+        std::thread::sleep(if self.beside > 0 { GAP_BESIDE } else { GAP_ALONE });
+        Ok(())
+    }
 }
 
 /// What became of flags that were judged again.

@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Map, Value};
 
 use super::ImportOptions;
 use crate::quick_check::{importance_fault, vector_fault};
@@ -31,6 +32,43 @@ const FIELDS_LEFT_OUT: [&str; 3] = ["row", "rowid", "lineage"];
 const UNKNOWN_FIELDS_MAX: usize = 20;
 /// Characters of a value in an error.
 const SHOWN_CHARS: usize = 60;
+
+/// Categories `scope:value` that keep memories apart, and the fields that other systems keep them in.
+pub(super) const SCOPES: [(&str, &[&str]); 6] = [
+    ("user", &["user_id", "userId", "user", "owner"]),
+    ("agent", &["agent_id", "agentId", "agent"]),
+    ("app", &["app_id", "appId", "app"]),
+    ("ns", &["namespace"]),
+    ("run", &["run_id", "runId"]),
+    ("session", &["session_id", "sessionId"]),
+];
+/// A member that holds further fields.
+const METADATA: &str = "metadata";
+
+/// Returns the category of a field that names a scope; a namespace may be a list of names.
+pub(super) fn scope(field: &str, value: &Value) -> Option<String> {
+    let (scope, _) = SCOPES.iter().find(|(_, fields)| fields.contains(&field))?;
+    let value = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Array(names) => {
+            names.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?.join("/")
+        }
+        _ => return None,
+    };
+    (!value.is_empty()).then(|| format!("{scope}:{value}"))
+}
+
+/// Returns the categories of all scopes that an object and its metadata name, in the order of [`SCOPES`].
+pub(super) fn scopes(line: &Value) -> Vec<String> {
+    let in_all = |field: &&str| {
+        [Some(line), line.get(METADATA)]
+            .into_iter()
+            .flatten()
+            .find_map(|fields| scope(field, fields.get(field)?))
+    };
+    SCOPES.iter().filter_map(|(_, fields)| fields.iter().find_map(in_all)).collect()
+}
 
 /// A memory on a line of JSON.
 #[derive(Debug, Clone, PartialEq)]
@@ -162,7 +200,12 @@ impl Line {
         if let Some((model, vector)) = &vector {
             context.check_vector(vector, model.as_deref())?;
         }
-        let categories = fields.categories.unwrap_or_else(|| vec![CATEGORY_DEFAULT.to_owned()]);
+        let mut categories = fields.categories.unwrap_or_else(|| vec![CATEGORY_DEFAULT.to_owned()]);
+        for scope in scopes(&Value::Object(fields.scopes)) {
+            if !categories.contains(&scope) {
+                categories.push(scope);
+            }
+        }
         let memory = ImportedMemory {
             id,
             content,
@@ -196,6 +239,8 @@ struct Fields {
     source: Option<String>,
     vector: Option<Vec<f32>>,
     model: Option<String>,
+    /// Fields that name scopes, and the metadata, which may.
+    scopes: Map<String, Value>,
     unknown: Vec<String>,
 }
 
@@ -238,6 +283,15 @@ impl<'de> Visitor<'de> for FieldsVisitor {
                 "source" => set(&mut fields.source, &name, &mut map)?,
                 "vector" | "embedding" => set(&mut fields.vector, &name, &mut map)?,
                 "model" | "embedding_model" => set(&mut fields.model, &name, &mut map)?,
+                name if SCOPES.iter().any(|(_, fields)| fields.contains(&name)) => {
+                    let value: Value = map.next_value()?;
+                    fields.scopes.insert(name.to_owned(), value);
+                }
+                METADATA => {
+                    let value: Value = map.next_value()?;
+                    fields.scopes.insert(name.clone(), value);
+                    fields.unknown.push(name);
+                }
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                     if !FIELDS_LEFT_OUT.contains(&&*name) {

@@ -66,6 +66,8 @@ pub struct Imported {
     pub known_otherwise: u64,
     /// Vectors inserted, by model and dimension.
     pub vectors: BTreeMap<VectorSpace, u64>,
+    /// Lines that their system marks as deleted, which were left out.
+    pub deleted: Vec<u64>,
     /// Fields that are no field of a memory and were passed over.
     pub unknown_fields: BTreeSet<String>,
 }
@@ -115,6 +117,7 @@ fn check(file: &mut File, options: &ImportOptions<'_>) -> Result<BTreeSet<String
             options.progress.advance(BATCH);
         }
         let checked = bytes.and_then(|bytes| read_line(bytes, options, &mut context));
+        let checked = checked.map(drop);
         if let Err(reason) = checked {
             bad_count += 1;
             if bad.len() < BAD_LINES_MAX {
@@ -154,6 +157,10 @@ fn insert_all(
                 let bad = vec![BadLine { number, reason }];
                 ImportError::Lines { count: 1, bad }
             })?;
+            let Some(line) = line else {
+                inserting.imported.deleted.push(number);
+                continue;
+            };
             if inserting.insert(&line)? {
                 kept.extend(raw.map(|raw| (line.memory.id, (number, raw))));
             }
@@ -172,11 +179,12 @@ fn read_line(
     bytes: &[u8],
     options: &ImportOptions<'_>,
     context: &mut Context<'_>,
-) -> Result<Line, String> {
-    match options.preset {
-        Some(preset) => Line::read(&preset.to_line(bytes)?, context),
-        None => Line::read(bytes, context),
-    }
+) -> Result<Option<Line>, String> {
+    let line = match options.preset {
+        Some(preset) => preset.to_line(bytes)?.map(|line| Line::read(&line, context)),
+        None => Some(Line::read(bytes, context)),
+    };
+    line.transpose()
 }
 
 /// A line without its end.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::line::{SCOPES, scopes};
 use memfold_store::BrainDb;
 use memfold_store::brain_db::{MemoryState, MirrorMemory, MirroredRecord, SessionError, Writes};
 use memfold_store::origin::{OriginRecord, OriginStanding};
@@ -37,6 +38,8 @@ pub struct Preset {
     model: Option<Path>,
     /// Where further fields go.
     metadata: Option<&'static str>,
+    /// Marks what its system deleted and kept: it is left out.
+    deleted: Option<Path>,
 }
 
 /// Names of fields, from the outermost inwards.
@@ -58,6 +61,7 @@ pub const PRESETS: &[Preset] = &[
         vector: None,
         model: None,
         metadata: Some("metadata"),
+        deleted: None,
     },
     Preset {
         name: "letta",
@@ -73,6 +77,7 @@ pub const PRESETS: &[Preset] = &[
         vector: Some(&["embedding"]),
         model: Some(&["embedding_config", "embedding_model"]),
         metadata: Some("metadata"),
+        deleted: Some(&["is_deleted"]),
     },
     Preset {
         name: "chroma",
@@ -88,6 +93,7 @@ pub const PRESETS: &[Preset] = &[
         vector: Some(&["embedding"]),
         model: None,
         metadata: Some("metadata"),
+        deleted: None,
     },
     Preset {
         name: "secureyeoman",
@@ -103,6 +109,7 @@ pub const PRESETS: &[Preset] = &[
         vector: Some(&["embedding"]),
         model: None,
         metadata: Some("context"),
+        deleted: None,
     },
     Preset {
         name: "agentic-memories",
@@ -123,6 +130,7 @@ pub const PRESETS: &[Preset] = &[
         vector: Some(&["embedding"]),
         model: None,
         metadata: Some("metadata"),
+        deleted: None,
     },
 ];
 
@@ -137,11 +145,14 @@ impl Preset {
         format!("{MARK}{}", self.name)
     }
 
-    /// Spells a line as `memfold import` reads it.
-    pub(super) fn to_line(self, bytes: &[u8]) -> Result<Vec<u8>, String> {
+    /// Spells a line as `memfold import` reads it; `None` where its system deleted it.
+    pub(super) fn to_line(self, bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
         let line: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if !line.is_object() {
             return Err("expected an object".to_owned());
+        }
+        if self.deleted.and_then(|path| at(&line, path)).is_some_and(is_true) {
+            return Ok(None);
         }
         let text = at(&line, self.text).and_then(Value::as_str);
         let text = text.ok_or_else(|| {
@@ -172,7 +183,7 @@ impl Preset {
         put("source", self.source.and_then(|path| at(&line, path).cloned()));
         put("vector", self.vector.and_then(|path| at(&line, path).cloned()));
         put("model", self.model.and_then(|path| at(&line, path).cloned()));
-        serde_json::to_vec(&fields).map_err(|error| error.to_string())
+        serde_json::to_vec(&fields).map(Some).map_err(|error| error.to_string())
     }
 
     fn attribute_values(&self, line: &Value) -> Vec<String> {
@@ -184,7 +195,14 @@ impl Preset {
             };
             Some(format!("{name}:{value}"))
         });
-        values.collect()
+        let mut values: Vec<String> = values.collect();
+        let names = |scope: &String| {
+            scope.split_once(':').is_none_or(|(name, _)| {
+                self.attributes.iter().all(|(attribute, _)| *attribute != name)
+            })
+        };
+        values.extend(scopes(line).into_iter().filter(names));
+        values
     }
 
     /// Returns the line of a memory that is no longer what it was.
@@ -215,7 +233,8 @@ impl Preset {
         {
             let is_attribute = |category: &str| {
                 let name = category.split_once(':').map(|(name, _)| name);
-                self.attributes.iter().any(|(known, _)| Some(*known) == name)
+                let own = self.attributes.iter().map(|(known, _)| *known);
+                own.chain(SCOPES.iter().map(|(known, _)| *known)).any(|known| Some(known) == name)
             };
             let tags: Vec<&String> =
                 categories.iter().filter(|category| !is_attribute(category)).collect();
@@ -238,6 +257,10 @@ impl Preset {
             set(line, &holder, json!(merged));
         }
     }
+}
+
+fn is_true(value: &Value) -> bool {
+    matches!(value, Value::Bool(true)) || value.as_i64() == Some(1)
 }
 
 /// Finds a field that is there and not null.
@@ -375,7 +398,7 @@ mod tests {
 
     fn line(preset: &str, text: &str) -> Value {
         let line = Preset::named(preset).unwrap().to_line(text.as_bytes()).unwrap();
-        serde_json::from_slice(&line).unwrap()
+        serde_json::from_slice(&line.unwrap()).unwrap()
     }
 
     #[test]
@@ -406,6 +429,29 @@ mod tests {
         );
         let expected = json!(["a", "user:u", "layer:semantic", "confidence:0.9"]);
         assert_eq!((&found["categories"], &found["access_count"]), (&expected, &json!(2)));
+    }
+
+    /// Passages that Letta deleted and keeps were imported as live memories.
+    #[test]
+    fn what_its_system_deleted_is_left_out() {
+        let letta = Preset::named("letta").unwrap();
+        let deleted = br#"{"id":"p","text":"x","is_deleted":true}"#;
+        assert_eq!(letta.to_line(deleted), Ok(None));
+        let kept = br#"{"id":"p","text":"x","is_deleted":false}"#;
+        assert!(letta.to_line(kept).unwrap().is_some());
+    }
+
+    /// Memories of two users were merged where a preset, or a plain line, kept the user under another name.
+    #[test]
+    fn every_spelling_of_a_scope_becomes_a_category() {
+        let found =
+            line("chroma", r#"{"id":"a","document":"x","metadata":{"userId":"u","app_id":7}}"#);
+        assert_eq!(found["categories"], json!(["user:u", "app:7"]));
+        let found =
+            line("mem0", r#"{"id":"a","memory":"x","user_id":"u","metadata":{"user":"v"}}"#);
+        assert_eq!(found["categories"], json!(["user:u"]));
+        let found = line("letta", r#"{"id":"a","text":"x","namespace":["a","b"],"owner":null}"#);
+        assert_eq!(found["categories"], json!(["ns:a/b"]));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
+use memfold_datasets::atomic_file::stay_within;
 use memfold_index::file::FileMode;
 use memfold_model::memory::MemoryId;
 use memfold_model::time::Instant;
@@ -73,6 +74,13 @@ impl<'a> Mirror<'a> {
     /// # Errors
     /// When the mirror cannot be made or written, another process holds it, or it is that of another origin.
     pub fn open(origin: &'a dyn Origin, options: MirrorOptions<'a>) -> Result<Self, MirrorError> {
+        // A clone of a repository may bring a link in the place of the mirror's folder.
+        let home = match options.place.is_dir() {
+            true => options.place,
+            false => options.place.parent().unwrap_or(Path::new(".")),
+        };
+        stay_within(home, options.path)
+            .map_err(|source| MirrorError::File { path: options.path.to_owned(), source })?;
         make_folder(options.path)?;
         let lock = lock(&options)?;
         let is_new = !options.path.exists();

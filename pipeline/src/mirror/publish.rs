@@ -98,7 +98,8 @@ impl Mirror<'_> {
         let present = self.present()?;
         let mut publishing = Publishing::default();
         self.session.read(|reads| {
-            let mut found = differences(&present, |id| reads.made_of(id))?;
+            let mut found =
+                differences(&present, self.origin.separate_by(), |id| reads.made_of(id))?;
             for group in groups(&found) {
                 let mut last = None;
                 for id in &group {

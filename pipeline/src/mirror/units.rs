@@ -17,9 +17,10 @@ pub(super) struct Difference {
 /// Returns what an origin must be told, by id. `made_of` names the memories that one of memfold's was made of.
 pub(super) fn differences<E>(
     present: &Present,
+    separate_by: &[&str],
     made_of: impl Fn(&str) -> Result<Vec<String>, E>,
 ) -> Result<BTreeMap<String, Difference>, E> {
-    let attributes = attribute_names(&present.records);
+    let attributes = attribute_names(&present.records, separate_by);
     let mut found = BTreeMap::new();
     for known in present.records.values() {
         let memory = present.memories.get(&known.id);
@@ -60,11 +61,16 @@ fn promoted_to(id: &str, present: &Present) -> Vec<String> {
     originals.map(|(id, _)| id.clone()).collect()
 }
 
-/// The names of attributes that records have: categories `name:value` of other names are tags.
-fn attribute_names(records: &BTreeMap<String, MirroredRecord>) -> BTreeSet<&str> {
+/// The names of attributes that records have, or that keep them apart: categories `name:value` of other names are tags.
+fn attribute_names<'a>(
+    records: &'a BTreeMap<String, MirroredRecord>,
+    separate_by: &[&'a str],
+) -> BTreeSet<&'a str> {
+    let separating = separate_by.iter().filter_map(|pattern| pattern.strip_suffix(":*"));
     let attributes = records.values().flat_map(|known| &known.record.attributes);
     // Rules add this one to a memory whose copy is in a wider scope.
-    attributes.map(|(name, _)| name.as_str()).chain(["promoted_to"]).collect()
+    let attributes = attributes.map(|(name, _)| name.as_str());
+    attributes.chain(separating).chain(["promoted_to"]).collect()
 }
 
 /// A record of memfold's whose memory an undo took back.

@@ -400,6 +400,11 @@ pub enum SaveError {
         /// What is wrong, and what was expected.
         fault: String,
     },
+    /// A save of this key was carried out, and a memory that its answer names was forgotten since.
+    #[error(
+        "the save of this key was carried out, and its memory, or one that it names, was forgotten since"
+    )]
+    Forgotten,
     /// Another memory has the id.
     #[error("the id {id} is that of another memory, which says something else")]
     IdTaken {
@@ -422,6 +427,9 @@ impl SaveError {
             }
             Self::ReservedCategory { .. } => Some("name another category".to_owned()),
             Self::Invalid { .. } => None,
+            Self::Forgotten => {
+                Some("nothing was saved; use another key to save it anew".to_owned())
+            }
             Self::IdTaken { .. } => {
                 Some("save under another id, or leave it out and one is made".to_owned())
             }
@@ -468,6 +476,9 @@ impl QuickCheck {
             let at = now.to_naive_local(zone);
             writes.prepare(&at)?;
             if let Some(known) = writes.answered(request.key)? {
+                if known.answer.is_empty() {
+                    return Err(SaveError::Forgotten);
+                }
                 if known.digest == request.digest {
                     answer = SavedOnce::Before(known.answer);
                 }

@@ -18,7 +18,7 @@ use memfold_plan::plan::{Action, ActionType, Evidence, proof_steps, protected_by
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{
     Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, RunStart, SessionError, UnitRow,
-    Writes,
+    Writes, apply_to_new_row,
 };
 use memfold_store::journal::{Change, ColumnChange, Record, RowKey, StoredValue, Table};
 use memfold_store::reading::categories_to_json;
@@ -149,49 +149,51 @@ impl<'a> Writing<'a> {
             return self.insert();
         };
         let Some(row) = self.writes.memory(&self.layout, &id)? else { return self.insert() };
-        let mut changes = Vec::new();
         let count = memory.access_count.saturating_add(1);
-        if self.protection(&memory).is_none() {
+        let changes = |counts: bool| {
             let mut draft = Draft::new(std::slice::from_ref(&row));
-            self.take_over(&mut draft, &memory);
-            changes = draft.into_changes(&self.at);
-        }
+            if self.protection(&memory).is_none() {
+                self.take_over(&mut draft, &memory);
+            }
+            if counts {
+                draft.set(&id, "access_count", StoredValue::Integer(count));
+                draft.set(&id, "last_accessed", self.at.as_str().into());
+            }
+            draft.into_changes(&self.at)
+        };
         let is_kept = self.is_kept(&memory)?;
         let touched = Wrote::touched(id.clone());
-        let run_id = run.as_ref().map(|run| run.run_id.clone());
-        if changes.is_empty() && is_kept || !self.can_record()? {
+        if changes(false).is_empty() && is_kept || !self.can_record()? {
             self.writes.count_access(&self.layout, id.as_str(), (count, &self.at))?;
+            let run_id = run.as_ref().map(|run| run.run_id.clone());
             let run_id = run_id.filter(|_| matches!(equal, Equal::Archived { .. }));
             return Ok(Wrote { run_id, ..touched });
         }
-        let mut ids = vec![id.clone()];
+        let mut changes = changes(true);
         if !is_kept {
             let variant = self.free_id()?;
             self.insert_row(&variant, false)?;
-            changes.extend(self.fold_away(&variant, &id, run)?);
+            self.fold_away(&variant, &id, run)?;
             changes.push(lineage(&variant, &id));
-            ids.push(MemoryId::new(variant));
         }
-        self.writes.count_access(&self.layout, id.as_str(), (count, &self.at))?;
-        let action = if is_kept { ActionType::Noop } else { ActionType::Merge };
-        let rows = [row];
-        let run = self.record(run, ("touch", action, ids), &changes, &rows)?;
+        let run = self.record(run, ("touch", ActionType::Noop, vec![id]), &changes, &[row])?;
         Ok(Wrote { run_id: Some(run), ..touched })
     }
 
-    /// What folds a row that was just inserted into the memory that says the same.
+    /// Folds a row that was just inserted into the memory that says the same.
     fn fold_away(
         &self,
         variant: &str,
         survivor: &MemoryId,
         run: &mut Option<SaveRun>,
-    ) -> Result<Vec<Change>, SaveError> {
+    ) -> Result<(), SaveError> {
         let Some(row) = self.writes.memory(&self.layout, &MemoryId::new(variant))? else {
-            return Ok(Vec::new());
+            return Ok(());
         };
-        let run_id = self.run_of_today(run)?.run_id.clone();
-        let place = (self.writes, &self.layout);
-        Ok(fold_away(&row, survivor, place, self.context(&run_id))?)
+        let SaveRun { run_id, units, .. } = self.run_of_today(run)?;
+        let mark = Mark { run_id, unit: *units + 1, at: &self.at };
+        let changes = fold_away(&row, survivor, (self.writes, &self.layout), self.context(run_id))?;
+        Ok(apply_to_new_row(self.writes, &self.layout, &mark, &changes)?)
     }
 
     fn take_over(&self, draft: &mut Draft<'_>, memory: &Memory) {

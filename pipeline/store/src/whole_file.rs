@@ -2,10 +2,10 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use memfold_datasets::atomic_file::NewFile;
+use memfold_datasets::atomic_file::{NewFile, TEMPORARY_PREFIX, temporary_suffix};
 use memfold_index::file::FileMode;
 
 /// How long to wait between two tries.
@@ -23,9 +23,78 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], like: Option<&Path>) -> io::Res
     file.publish().map(drop)
 }
 
+/// As [`replace`], if the file holds `expected` at that moment, or is missing where that is `None`. `false`: it holds
+/// something else, which stays.
+///
+/// What another program writes between a look and a rename would be lost. So both files change their names at once,
+/// and what came out is looked at.
+pub(crate) fn replace_expected(
+    path: &Path,
+    bytes: &[u8],
+    expected: Option<&[u8]>,
+) -> io::Result<bool> {
+    let mut file = match expected {
+        Some(_) => NewFile::create_like(path, path)?,
+        None => NewFile::create(path)?,
+    };
+    file.write_all(bytes)?;
+    let Some((name, place)) = file.finish()? else { return Ok(false) };
+    let is_replaced = match expected {
+        None => match name.persist_noclobber(&place) {
+            Ok(()) => true,
+            Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(failed) => return Err(failed.error),
+        },
+        Some(expected) if fs::read(&place)? != expected => false,
+        Some(expected) => match exchange(&name, &place) {
+            Ok(()) if fs::read(&name)? == expected => true,
+            Ok(()) => {
+                exchange(&name, &place)?;
+                false
+            }
+            // This file system cannot; a moment ago the file was as expected.
+            Err(_) => name.persist(&place).map(|()| true).map_err(|failed| failed.error)?,
+        },
+    };
+    sync_folder_of(&place)?;
+    Ok(is_replaced)
+}
+
+/// Gives two files each other's names.
+#[cfg(target_os = "linux")]
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// Returns the temporary files that killed processes left in a folder: of one file, or of any.
+pub(crate) fn leftovers(folder: &Path, of: Option<&Path>) -> Vec<PathBuf> {
+    let suffix = of.map_or_else(|| ".tmp".to_owned(), temporary_suffix);
+    let is_leftover = |path: &PathBuf| {
+        let name = path.file_name().and_then(std::ffi::OsStr::to_str).unwrap_or_default();
+        name.starts_with(TEMPORARY_PREFIX)
+            && name.ends_with(&suffix)
+            && path.symlink_metadata().is_ok_and(|found| found.is_file())
+    };
+    // A folder that cannot be read holds nothing that could be removed.
+    let items = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = items.map(|item| item.path()).filter(is_leftover).collect();
+    found.sort_unstable();
+    found
+}
+
 /// Removes a file so that it stays away.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     fs::remove_file(path)?;
+    sync_folder_of(path)
+}
+
+fn sync_folder_of(path: &Path) -> io::Result<()> {
     match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         // Windows has no such call and needs none.
         Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
@@ -172,6 +241,25 @@ mod tests {
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(OsLock::take(&link, &path, Duration::ZERO).is_err(), "links are not followed");
+    }
+
+    /// What another program wrote between the look and the rename was lost.
+    #[test]
+    fn only_what_was_seen_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        assert!(replace_expected(&path, b"one", None).unwrap());
+        assert!(!replace_expected(&path, b"two", None).unwrap());
+        assert!(!replace_expected(&path, b"two", Some(b"other")).unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+        assert!(replace_expected(&path, b"two", Some(b"one")).unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
+        let temporary = NewFile::create(&path).unwrap();
+        assert_eq!(leftovers(folder.path(), Some(&path)).len(), 1);
+        assert_eq!(leftovers(folder.path(), Some(&folder.path().join("b.json"))).len(), 0);
+        drop(temporary);
+        assert!(leftovers(folder.path(), None).is_empty());
     }
 
     #[cfg(unix)]

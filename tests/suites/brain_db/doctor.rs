@@ -514,7 +514,10 @@ fn the_statements_of_the_recovery_document_run() {
     }
     assert_eq!(run, 5, "statements of the document that are no DROP");
     let mut tables = connection
-        .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'memfold_%'")
+        .prepare(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'memfold_%'
+             AND name NOT GLOB 'memfold_merged_*'",
+        )
         .unwrap();
     let tables: Vec<String> =
         tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();

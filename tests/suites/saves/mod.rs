@@ -123,9 +123,24 @@ fn the_same_text_is_touched_and_its_spelling_kept() {
     assert_eq!((kept, live(&desk)), (vec!["m000000".to_owned()], 2));
     drop(desk.undo_all(&run));
     assert_eq!(desk.cell("m000000", "importance"), 1.0.into());
-    // What was kept beside is a memory of its own again.
-    assert_eq!(live(&desk), 3);
+    assert_eq!(live(&desk), 2, "what was kept beside was never a memory of its own");
     assert!(integrity(desk.path()).is_empty());
+}
+
+/// Undoing a touch made a live row of the other spelling, without a search entry and kept apart for ever, and left the
+/// access counted.
+#[test]
+fn a_touch_in_another_spelling_is_undone_to_the_bit() {
+    let desk = desk();
+    let before = desk.image();
+    let quick_check = desk.quick_check();
+    let saved = save(&quick_check, &desk, &Incoming::text(OLD.replace(' ', "  ")));
+    assert_eq!((saved.written, saved.id.as_str()), (Written::Touched, "m000000"));
+    assert_eq!(desk.cell("m000000", "access_count"), 1.into());
+    drop(desk.undo_all(&saved.run_id.unwrap()));
+    assert_eq!(memfold_tests::diff(&before, &desk.image()), Vec::<String>::new());
+    let apart: Vec<i64> = desk.ask("SELECT count(*) FROM memfold_decisions");
+    assert_eq!(apart, [0]);
 }
 
 #[test]
@@ -283,9 +298,7 @@ fn a_chain_of_wordings_ends_in_one_memory_and_every_step_can_be_undone() {
     let kept: std::collections::BTreeSet<String> = desk
         .ask::<String>("SELECT content FROM stm")
         .into_iter()
-        .chain(desk.ask::<String>(
-            "SELECT json_extract(row, '$.content') FROM memfold_archive WHERE table_name = 'stm'",
-        ))
+        .chain(desk.ask::<String>("SELECT c1 FROM memfold_archive WHERE table_name = 'stm'"))
         .collect();
     let lost: Vec<_> = texts.difference(&kept).collect();
     assert!(lost.is_empty(), "{lost:?}");
@@ -296,7 +309,7 @@ fn a_chain_of_wordings_ends_in_one_memory_and_every_step_can_be_undone() {
     // From the last one back, step by step.
     let units = desk.store().units(run_ids.first().unwrap()).unwrap();
     let mut before = live(&desk);
-    for unit in units.iter().rev().take(5) {
+    for unit in units.iter().rev() {
         let label = &unit.memories[0];
         let target = UndoTarget::Memory(memfold_model::memory::MemoryId::new(label.as_str()));
         let undone = desk.try_undo(&target).unwrap();
@@ -304,6 +317,10 @@ fn a_chain_of_wordings_ends_in_one_memory_and_every_step_can_be_undone() {
         let after = live(&desk);
         assert!(after >= before);
         before = after;
+        // A touch brings nothing back, a replacement the older wording.
+        if before > 1 {
+            break;
+        }
     }
     assert!(before > 1);
     assert!(integrity(desk.path()).is_empty());

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use memfold::execute::{ExecuteError, Execution, UnitResult, forbidden_by};
 use memfold::machine;
+use memfold_datasets::atomic_file::stay_within;
 use memfold_model::runs::RunState;
 use memfold_model::text::excerpt;
 use memfold_plan::plan::action_label;
@@ -104,8 +105,12 @@ pub(crate) fn report_dir(store: &Path, settings: &Settings) -> Result<PathBuf, F
         return ensure_report_dir(folder).map(|()| folder.clone()).map_err(failed);
     }
     let store = store.canonicalize().unwrap_or_else(|_| store.to_owned());
-    let beside = store.parent().unwrap_or(Path::new(".")).join("reports").join("consolidation");
-    match (ensure_report_dir(&beside), state_report_dir(&store)) {
+    let home = store.parent().unwrap_or(Path::new("."));
+    let beside = home.join("reports").join("consolidation");
+    let ensured = stay_within(home, &beside)
+        .map_err(|error| ReportFileError::CreateFolder { path: beside.clone(), error })
+        .and_then(|()| ensure_report_dir(&beside));
+    match (ensured, state_report_dir(&store)) {
         (Ok(()), _) => Ok(beside),
         (Err(_), Some(folder)) => ensure_report_dir(&folder).map(|()| folder).map_err(failed),
         (Err(error), None) => Err(failed(error)),

@@ -34,7 +34,7 @@ pub use read::rows::{Fate, Ghost, LiveMemory, OpenFlag};
 pub use read::some::{MarkedRow, RowMark};
 pub use read::vitals::Vitals;
 pub use write::beside::BackupOutcome;
-pub use write::changes::{Mark, NowRows, apply};
+pub use write::changes::{Mark, NowRows, apply, apply_to_new_row};
 pub use write::insert::{ImportedMemory, NewEmbedding, NewRow};
 pub use write::layout::Layout;
 pub use write::recalls::RecallCounter;

@@ -319,6 +319,14 @@ pub struct Record {
     pub cells: Vec<(&'static str, StoredValue)>,
 }
 
+impl Record {
+    /// Returns the text of a column.
+    pub(crate) fn text(&self, column: &str) -> Option<&str> {
+        let cell = self.cells.iter().find(|(name, _)| *name == column);
+        cell.and_then(|(_, value)| value.as_text())
+    }
+}
+
 /// What a journal entry did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {

@@ -11,11 +11,12 @@ use crate::whole_file::{self, OsLock};
 
 /// What changes files. Tests put one in its place that fails at the k-th change.
 pub(super) trait FileLayer: fmt::Debug + Send + Sync {
-    /// Replaces a file, or makes it, so that it is there as a whole and lasts.
-    fn write(&self, path: &Path, text: &str) -> io::Result<()>;
+    /// Replaces a file that holds `expected`, or makes one where that is `None`, so that it is there as a whole and lasts.
+    /// `false`: another process changed the file, and nothing was written.
+    fn write(&self, path: &Path, text: &str, expected: Option<&str>) -> io::Result<bool>;
 
-    /// Removes a file.
-    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Removes a file that holds `expected`; `false` where it holds something else.
+    fn remove(&self, path: &Path, expected: &str) -> io::Result<bool>;
 }
 
 /// The system's files.
@@ -23,15 +24,18 @@ pub(super) trait FileLayer: fmt::Debug + Send + Sync {
 pub(super) struct SystemFiles;
 
 impl FileLayer for SystemFiles {
-    fn write(&self, path: &Path, text: &str) -> io::Result<()> {
+    fn write(&self, path: &Path, text: &str, expected: Option<&str>) -> io::Result<bool> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        whole_file::replace(path, text.as_bytes(), None)
+        whole_file::replace_expected(path, text.as_bytes(), expected.map(str::as_bytes))
     }
 
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        whole_file::remove(path)
+    fn remove(&self, path: &Path, expected: &str) -> io::Result<bool> {
+        if fs::read(path)? != expected.as_bytes() {
+            return Ok(false);
+        }
+        whole_file::remove(path).map(|()| true)
     }
 }
 
@@ -76,6 +80,29 @@ impl Root {
             Err(source) => Err(OriginError::Io { action: "read", path, source }),
         }
     }
+}
+
+/// Returns the temporary files that killed processes left anywhere in a folder.
+pub(super) fn leftovers(folder: &Path) -> Vec<PathBuf> {
+    let mut found = whole_file::leftovers(folder, None);
+    let folders = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = folders.filter(|item| item.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut folders: Vec<PathBuf> = folders.map(|item| item.path()).collect();
+    folders.sort_unstable();
+    folders.iter().for_each(|folder| found.extend(leftovers(folder)));
+    found
+}
+
+/// Removes them; only the holder of the lock may.
+pub(super) fn remove_leftovers(folder: &Path) -> Result<(), OriginError> {
+    for path in leftovers(folder) {
+        whole_file::remove(&path).map_err(|source| OriginError::Io {
+            action: "remove",
+            path: path.clone(),
+            source,
+        })?;
+    }
+    Ok(())
 }
 
 /// Takes the lock beside a folder: one process writes.

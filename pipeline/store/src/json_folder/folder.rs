@@ -57,6 +57,8 @@ pub(super) struct Folder {
     pub(super) live: BTreeMap<String, Place>,
     /// Memories in the archive.
     pub(super) archived: BTreeMap<String, Place>,
+    /// Ids of several memories outside the archive, and where those stand: nobody knows which one is meant.
+    pub(super) ambiguous: BTreeMap<String, Vec<Place>>,
 }
 
 impl DataFile {
@@ -282,6 +284,7 @@ impl Folder {
     /// Reads the memories of all files: live ones first, so that a copy in the archive of what is live still counts
     /// as the copy.
     fn read_all(&mut self, contents: &mut OriginContents) {
+        self.ambiguous = ambiguous(&self.files);
         let (live, archived) = (&mut self.live, &mut self.archived);
         for in_archive in [false, true] {
             for (path, file) in &self.files {
@@ -301,6 +304,14 @@ impl Folder {
                             continue;
                         }
                     };
+                    if let Some(places) = self.ambiguous.get(&record.id) {
+                        let places: Vec<String> = places.iter().map(Place::to_string).collect();
+                        skip(format!(
+                            "its id stands at {}: give each memory an id of its own",
+                            places.join(" and ")
+                        ));
+                        continue;
+                    }
                     let known = if in_archive { &mut *archived } else { &mut *live };
                     if let Some(other) = known.get(&record.id) {
                         skip(format!("another memory has its id: {other}"));
@@ -311,9 +322,10 @@ impl Folder {
                         record.standing = OriginStanding::Archived;
                     }
                     match live.get(&record.id).filter(|_| in_archive) {
-                        Some(other) => {
+                        Some(other) if is_copy(&self.files, other, &record) => {
                             skip(format!("a copy of {other}, left by a move that did not end"))
                         }
+                        Some(other) => skip(format!("another memory with the id of {other}")),
                         None => contents.records.push(record),
                     }
                 }
@@ -344,7 +356,7 @@ impl Folder {
         let places = if is_archive(path) { &mut self.archived } else { &mut self.live };
         for (at, entry) in file.entries().iter().enumerate() {
             let at = (file.shape != Shape::One).then_some(at);
-            if let Some(id) = entry.text_of("id") {
+            if let Some(id) = entry.text_of("id").filter(|id| !self.ambiguous.contains_key(*id)) {
                 let place = Place { path: path.to_owned(), at };
                 places.entry(id.to_owned()).or_insert(place);
             }
@@ -352,6 +364,28 @@ impl Folder {
         self.files.insert(path.to_owned(), file);
         Ok(())
     }
+}
+
+/// Returns the ids that stand at several places outside the archive.
+fn ambiguous(files: &BTreeMap<String, DataFile>) -> BTreeMap<String, Vec<Place>> {
+    let mut places: BTreeMap<String, Vec<Place>> = BTreeMap::new();
+    for (path, file) in files.iter().filter(|(path, _)| !is_archive(path)) {
+        for at in 0..file.entries().len() {
+            let at = (file.shape != Shape::One).then_some(at);
+            let place = Place { path: path.clone(), at };
+            if let Ok(record) = read(file, &place) {
+                places.entry(record.id).or_default().push(place);
+            }
+        }
+    }
+    places.retain(|_, places| places.len() > 1);
+    places
+}
+
+/// Tells whether a memory of the archive says what the one at a place says.
+fn is_copy(files: &BTreeMap<String, DataFile>, place: &Place, archived: &OriginRecord) -> bool {
+    let live = files.get(&place.path).and_then(|file| read(file, place).ok());
+    live.is_some_and(|live| live.text == archived.text)
 }
 
 /// Returns the record of a place.

@@ -16,6 +16,10 @@ const KEYS: [&str; 2] = ["entries", "log"];
 /// Returns the log with the actions of units that it lacks; `None` where it is no log.
 pub(super) fn logged(text: Option<&str>, units: &[&OriginUnit], trigger: &str) -> Option<String> {
     let mut text = text.map_or_else(|| "{\n  \"entries\": []\n}\n".to_owned(), str::to_owned);
+    let root = parse(&text).ok()?;
+    if !root.is_list() {
+        list(&root)?;
+    }
     for unit in units {
         text = with_unit(&text, unit, trigger)?;
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::files::{FileLayer, Root, SystemFiles, lock};
+use super::files::{FileLayer, Root, SystemFiles, leftovers, lock};
 use super::folder::Folder;
 use super::index_file;
 use super::json::parse;
@@ -139,7 +139,16 @@ impl Origin for JsonFolder {
         let stale = stale.into_iter().map(|path| {
             format!("{path} is not up to date: doctor --rebuild-indexes makes it anew")
         });
-        full.into_iter().map(told).chain(stale).collect()
+        let left = leftovers(self.root.path()).into_iter().map(|path| {
+            format!(
+                "{} was left by a process that was killed: the next run that writes removes it",
+                path.display()
+            )
+        });
+        let writer = Writer::new(&self.root, &*self.files, &self.options, &[]);
+        let log = writer.and_then(|writer| writer.new_log(&[]).map(drop)).err();
+        let log = log.map(|error| format!("no run can write: {error}"));
+        full.into_iter().map(told).chain(stale).chain(left).chain(log).collect()
     }
 
     fn begun_by(&mut self, trigger: &str) {

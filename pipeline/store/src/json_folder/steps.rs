@@ -71,6 +71,9 @@ impl Writer<'_> {
     }
 
     fn outcome(&mut self, unit: &OriginUnit, change: &OriginChange) -> Outcome {
+        if self.folder.ambiguous.contains_key(change.id()) {
+            return Outcome::Conflict("several memories have its id".to_owned());
+        }
         match change {
             OriginChange::Create { record, made_of } => self.create(unit, record, made_of),
             OriginChange::Update { before, record, merged } => {

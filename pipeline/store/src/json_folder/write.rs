@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::files::{FileLayer, Root};
+use super::files::{FileLayer, Root, remove_leftovers};
 use super::folder::{ARCHIVE, Folder};
 use super::index_file::{self, Index, Listed, governing};
 use super::json::{parse, quoted};
@@ -40,6 +40,9 @@ impl<'a> Writer<'a> {
 
     /// Writes the units. What was written before a failure is logged all the same.
     pub(super) fn write(mut self) -> Result<Published, OriginError> {
+        remove_leftovers(self.root.path())?;
+        let units: Vec<&OriginUnit> = self.units.iter().collect();
+        self.new_log(&units)?;
         let mut published = Published::default();
         let written = self.write_units(&mut published);
         let logged = self.log(&published);
@@ -50,22 +53,31 @@ impl<'a> Writer<'a> {
     fn write_units(&mut self, published: &mut Published) -> Result<(), OriginError> {
         let mut changed = 0;
         for (at, unit) in self.units.iter().enumerate() {
-            let steps = match self.steps_on_disk(unit)? {
-                Ok(steps) => steps,
-                Err((id, reason)) => {
-                    published.conflicts.push(OriginConflict { unit: at, id, reason });
-                    continue;
-                }
-            };
-            if !steps.is_empty() {
+            let mut tries = 0..TRIES_MAX;
+            loop {
+                let steps = match self.steps_on_disk(unit)? {
+                    Ok(steps) => steps,
+                    Err((id, reason)) => {
+                        published.conflicts.push(OriginConflict { unit: at, id, reason });
+                        break;
+                    }
+                };
                 let limit = self.options.changes_max.unwrap_or(usize::MAX);
-                if changed > 0 && changed + unit.changes.len() > limit {
+                if !steps.is_empty() && changed > 0 && changed + unit.changes.len() > limit {
+                    return Ok(());
+                }
+                if self.carry_out(unit, &steps)? {
+                    changed += if steps.is_empty() { 0 } else { unit.changes.len() };
+                    published.units.push(at);
                     break;
                 }
-                changed += unit.changes.len();
+                self.folder = Folder::load(self.root)?.0;
+                if tries.next().is_none() {
+                    let (id, reason) = being_changed(unit);
+                    published.conflicts.push(OriginConflict { unit: at, id, reason });
+                    break;
+                }
             }
-            self.carry_out(unit, &steps)?;
-            published.units.push(at);
         }
         Ok(())
     }
@@ -92,14 +104,14 @@ impl<'a> Writer<'a> {
             }
             self.folder = Folder::load(self.root)?.0;
         }
-        let id = unit.changes.first().map_or("", OriginChange::id).to_owned();
-        Ok(Err((id, "its file is being changed by another process".to_owned())))
+        Ok(Err(being_changed(unit)))
     }
 
-    /// Writes what a unit takes.
-    fn carry_out(&mut self, unit: &OriginUnit, steps: &[Step]) -> Result<(), OriginError> {
+    /// Writes what a unit takes. `false`: another process changed a file meanwhile, and nothing of the unit is there.
+    fn carry_out(&mut self, unit: &OriginUnit, steps: &[Step]) -> Result<bool, OriginError> {
         let listed: Vec<Listed> =
             unit.changes.iter().map(|change| self.listed(change.id())).collect();
+        let mut written: Vec<(String, Option<String>, Option<String>)> = Vec::new();
         for is_new in [true, false] {
             let mut by_path: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
             for step in steps.iter().filter(|step| step.is_new() == is_new) {
@@ -108,27 +120,48 @@ impl<'a> Writer<'a> {
             for (path, steps) in by_path {
                 let file = self.folder.files.get(path);
                 let text = if is_new { added(file, &steps) } else { remaining(file, &steps) };
-                self.save(path, text)?;
+                let before = file.map(|file| file.text.clone());
+                if !self.save(path, before.clone(), text.clone())? {
+                    for (path, before, after) in written.into_iter().rev() {
+                        self.save(&path, after, before)?;
+                    }
+                    return Ok(false);
+                }
+                written.push((path.to_owned(), before, text));
             }
         }
-        self.update_indexes(&listed, &unit.at)
+        self.update_indexes(&listed, &unit.at)?;
+        Ok(true)
     }
 
-    fn save(&mut self, path: &str, text: Option<String>) -> Result<(), OriginError> {
+    /// Puts another text in the place of a file; `false` where another process changed it.
+    fn save(
+        &mut self,
+        path: &str,
+        before: Option<String>,
+        text: Option<String>,
+    ) -> Result<bool, OriginError> {
         let place = self.root.join(path)?;
         let failed = |action| {
             let path = place.clone();
             move |source| OriginError::Io { action, path, source }
         };
-        match &text {
-            Some(text) => self.files.write(&place, text).map_err(failed("write"))?,
-            None => self.files.remove(&place).map_err(failed("remove"))?,
+        let is_saved = match (&text, &before) {
+            (Some(text), _) => {
+                self.files.write(&place, text, before.as_deref()).map_err(failed("write"))?
+            }
+            (None, Some(before)) => self.files.remove(&place, before).map_err(failed("remove"))?,
+            (None, None) => true,
+        };
+        if !is_saved {
+            return Ok(false);
         }
         self.folder.put(path, text).map_err(|reason| OriginError::Format {
             path: place,
             kind: "memory file",
             reason,
-        })
+        })?;
+        Ok(true)
     }
 
     /// Returns a memory of which an index has to know, with how an index lists it.
@@ -163,20 +196,41 @@ impl<'a> Writer<'a> {
         }
         for removing in [false, true] {
             for path in &paths {
-                let text = self.root.read(path)?.unwrap_or_else(index_file::empty);
-                let index = Index { path, folder: &self.folder, text: text.clone() };
-                let new = index.update(listed, removing, at);
-                self.save_index(path, &text, new)?;
+                self.save_index(path, |folder, text| {
+                    Index { path, folder, text }.update(listed, removing, at)
+                })?;
             }
         }
         Ok(())
     }
 
-    fn save_index(&mut self, path: &str, old: &str, new: String) -> Result<(), OriginError> {
+    /// Brings an index up to date, from what it is at that moment.
+    fn save_index(
+        &mut self,
+        path: &str,
+        update: impl Fn(&Folder, String) -> String,
+    ) -> Result<(), OriginError> {
+        for _ in 0..TRIES_MAX {
+            let found = self.root.read(path)?;
+            let old = found.clone().unwrap_or_else(index_file::empty);
+            let new = update(&self.folder, old.clone());
+            if self.put_index(path, (found.as_deref(), &old), new)? {
+                return Ok(());
+            }
+        }
+        Err(OriginError::Locked { path: self.root.join(path)? })
+    }
+
+    fn put_index(
+        &mut self,
+        path: &str,
+        (found, old): (Option<&str>, &str),
+        new: String,
+    ) -> Result<bool, OriginError> {
         let place = self.root.join(path)?;
         let is_left_over = index_file::is_left_over(&new);
         if new == old && !(is_left_over && self.folder.indexes.contains_key(path)) {
-            return Ok(());
+            return Ok(true);
         }
         if self.index_writes > 0 {
             std::thread::sleep(self.options.index_pause);
@@ -184,13 +238,17 @@ impl<'a> Writer<'a> {
         self.index_writes += 1;
         let failed = |source| OriginError::Io { action: "write", path: place.clone(), source };
         if is_left_over {
-            self.files.remove(&place).map_err(failed)?;
+            if !self.files.remove(&place, old).map_err(failed)? {
+                return Ok(false);
+            }
             self.folder.indexes.remove(path);
         } else {
-            self.files.write(&place, &new).map_err(failed)?;
+            if !self.files.write(&place, &new, found).map_err(failed)? {
+                return Ok(false);
+            }
             self.folder.indexes.insert(path.to_owned(), new);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Returns the indexes that are not up to date, as they are and as they should be.
@@ -205,8 +263,8 @@ impl<'a> Writer<'a> {
     /// Makes every index anew; returns those that were not up to date.
     pub(super) fn rebuild_indexes(&mut self, at: &str) -> Result<Vec<String>, OriginError> {
         let mut stale = Vec::new();
-        for (path, old, new) in self.stale_indexes(at) {
-            self.save_index(&path, &old, new)?;
+        for (path, ..) in self.stale_indexes(at) {
+            self.save_index(&path, |folder, text| Index { path: &path, folder, text }.rebuild(at))?;
             stale.push(path);
         }
         Ok(stale)
@@ -218,20 +276,40 @@ impl<'a> Writer<'a> {
         if units.is_empty() {
             return Ok(());
         }
-        let text = self.root.read(log::LOG)?;
         let place = self.root.join(log::LOG)?;
-        let new = log::logged(text.as_deref(), &units, &self.options.trigger);
-        let new = new.ok_or_else(|| OriginError::Format {
-            path: place.clone(),
-            kind: "consolidation log",
-            reason: "it has no list under `entries` or `log`".to_owned(),
-        })?;
-        if text.as_ref() == Some(&new) {
-            return Ok(());
-        }
         let failed = |source| OriginError::Io { action: "write", path: place.clone(), source };
-        self.files.write(&place, &new).map_err(failed)
+        for _ in 0..TRIES_MAX {
+            let (text, new) = self.new_log(&units)?;
+            if text.as_ref() == Some(&new)
+                || self.files.write(&place, &new, text.as_deref()).map_err(failed)?
+            {
+                return Ok(());
+            }
+        }
+        Err(OriginError::Locked { path: place })
     }
+
+    /// Returns the log as it is, and with what some units do; an error where it is no log.
+    pub(super) fn new_log(
+        &self,
+        units: &[&OriginUnit],
+    ) -> Result<(Option<String>, String), OriginError> {
+        let text = self.root.read(log::LOG)?;
+        match log::logged(text.as_deref(), units, &self.options.trigger) {
+            Some(new) => Ok((text, new)),
+            None => Err(OriginError::Format {
+                path: self.root.join(log::LOG)?,
+                kind: "consolidation log",
+                reason: "it has no list under `entries` or `log`".to_owned(),
+            }),
+        }
+    }
+}
+
+/// The memory that a unit begins with, and why it waits.
+fn being_changed(unit: &OriginUnit) -> (String, String) {
+    let id = unit.changes.first().map_or("", OriginChange::id).to_owned();
+    (id, "its file is being changed by another process".to_owned())
 }
 
 /// Returns where a memory stands that moves to the archive or from it.

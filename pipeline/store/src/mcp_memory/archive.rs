@@ -4,7 +4,7 @@
 //! stand in a file of their own. One JSON object on a line. Two files cannot be replaced at once: before `memory.jsonl`
 //! is replaced, the archive says what it will hold then and what it held before, with the digest of the new file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -59,10 +59,56 @@ pub(super) struct Written {
     pub(super) at: String,
 }
 
+/// Observations that were taken out, in that order, found by their ids.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RetiredList {
+    by_number: BTreeMap<u64, Retired>,
+    numbers: HashMap<String, u64>,
+}
+
+impl PartialEq for RetiredList {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl FromIterator<Retired> for RetiredList {
+    fn from_iter<I: IntoIterator<Item = Retired>>(entries: I) -> Self {
+        let mut list = Self::default();
+        entries.into_iter().for_each(|entry| list.push(entry));
+        list
+    }
+}
+
+impl RetiredList {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Retired> {
+        self.by_number.values()
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<&Retired> {
+        self.by_number.get(self.numbers.get(id)?)
+    }
+
+    pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut Retired> {
+        self.by_number.get_mut(self.numbers.get(id)?)
+    }
+
+    /// Adds an entry at the end; of several with one id the first one is found.
+    pub(super) fn push(&mut self, entry: Retired) {
+        let number = self.by_number.last_key_value().map_or(0, |(last, _)| last + 1);
+        self.numbers.entry(entry.id.clone()).or_insert(number);
+        self.by_number.insert(number, entry);
+    }
+
+    pub(super) fn remove(&mut self, id: &str) -> Option<Retired> {
+        self.by_number.remove(&self.numbers.remove(id)?)
+    }
+}
+
 /// What the archive holds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Archive {
-    pub(super) retired: Vec<Retired>,
+    pub(super) retired: RetiredList,
     pub(super) written: Vec<Written>,
     /// Lines that cannot be understood, kept as they are, each with its number.
     pub(super) unknown: Vec<(usize, String)>,
@@ -92,24 +138,15 @@ impl Archive {
 
     /// The file was not replaced, or somebody changed it since: where the two halves differ, the file decides.
     fn of_both(after: Self, before: Self, is_live: impl Fn(&str, &str) -> bool) -> Self {
-        let common: BTreeSet<String> = after
-            .retired
-            .iter()
-            .filter(|entry| before.retired.iter().any(|other| other.id == entry.id))
-            .map(|entry| entry.id.clone())
-            .collect();
         let held = |entry: &Retired| {
-            common.contains(&entry.id) || !is_live(&entry.entity, &entry.observation)
+            let is_common =
+                after.retired.get(&entry.id).is_some() && before.retired.get(&entry.id).is_some();
+            is_common || !is_live(&entry.entity, &entry.observation)
         };
-        let mut archive = before;
-        let mut known: BTreeSet<String> =
-            archive.retired.iter().map(|entry| entry.id.clone()).collect();
-        for entry in after.retired {
-            if known.insert(entry.id.clone()) {
-                archive.retired.push(entry);
-            }
-        }
-        archive.retired.retain(held);
+        let new = after.retired.iter().filter(|entry| before.retired.get(&entry.id).is_none());
+        let retired = before.retired.iter().chain(new).filter(|entry| held(entry)).cloned();
+        let retired: RetiredList = retired.collect();
+        let mut archive = Self { retired, ..before };
         for entry in after.written {
             if !archive.written.iter().any(|other| other.id == entry.id) {
                 archive.written.push(entry);
@@ -164,8 +201,10 @@ mod tests {
 
     #[test]
     fn an_interrupted_change_is_told_by_the_file() {
-        let before = Archive { retired: vec![retired("x", "one")], ..Archive::default() };
-        let after = Archive { retired: vec![retired("y", "two")], ..Archive::default() };
+        let before =
+            Archive { retired: [retired("x", "one")].into_iter().collect(), ..Archive::default() };
+        let after =
+            Archive { retired: [retired("y", "two")].into_iter().collect(), ..Archive::default() };
         let text = after.to_text_before("new", &before);
         // The file was replaced.
         assert_eq!(Archive::read(&text, "new", |_, _| false), after);

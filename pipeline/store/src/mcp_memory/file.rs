@@ -34,6 +34,23 @@ pub(super) fn head(path: &Path, bytes: usize) -> Vec<u8> {
     if read.is_err() { Vec::new() } else { head }
 }
 
+/// Other programs empty the file before they write it anew: so long is waited for what they write.
+const REWRITE: Duration = Duration::from_millis(200);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// Reads a file; one that is empty only once it stays so.
+pub(super) fn settled(path: &Path) -> io::Result<Vec<u8>> {
+    let mut left = REWRITE;
+    loop {
+        let bytes = fs::read(path)?;
+        if !bytes.is_empty() || left.is_zero() {
+            return Ok(bytes);
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+        left = left.saturating_sub(BETWEEN_LOOKS);
+    }
+}
+
 /// The digest by which the archive knows the file.
 pub(super) fn digest(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex()[..32].to_owned()
@@ -52,7 +69,7 @@ pub(super) fn lock(path: &Path) -> Result<OsLock, OriginError> {
 impl Files {
     /// Reads both files; a missing archive is an empty one.
     pub(super) fn read(path: &Path) -> Result<Self, OriginError> {
-        let memory = fs::read(path).map_err(failed("read", path))?;
+        let memory = settled(path).map_err(failed("read", path))?;
         let archive = archive_path(path);
         let archive = match fs::read_to_string(&archive) {
             Ok(text) => text,
@@ -75,11 +92,10 @@ impl Files {
         if memory != self.memory {
             let both = after.archive().to_text_before(&digest(&memory), before.archive());
             put(&archive, both.as_bytes(), path)?;
-            let now = fs::read(path).map_err(failed("read", path))?;
-            if now != self.memory {
+            let replaced = whole_file::replace_expected(path, &memory, Some(&self.memory));
+            if !replaced.map_err(failed("write", path))? {
                 return Err(OriginError::Locked { path: path.to_owned() });
             }
-            put(path, &memory, path)?;
         }
         if settled != self.archive || memory != self.memory {
             return match settled.is_empty() {
@@ -96,6 +112,22 @@ fn remove(path: &Path) -> Result<(), OriginError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),
         _ => Ok(()),
     }
+}
+
+/// Removes the temporary files that killed processes left of both files; only the holder of the lock may.
+pub(super) fn remove_leftovers(path: &Path) -> Result<(), OriginError> {
+    for left in leftovers(path) {
+        remove(&left)?;
+    }
+    Ok(())
+}
+
+/// Returns the temporary files that killed processes left of both files.
+pub(super) fn leftovers(path: &Path) -> Vec<PathBuf> {
+    let Some(folder) = path.parent() else { return Vec::new() };
+    let mut found = whole_file::leftovers(folder, Some(path));
+    found.extend(whole_file::leftovers(folder, Some(&archive_path(path))));
+    found
 }
 
 /// Replaces a file by one with the permissions of `like`: the archive is for those who may read the file.

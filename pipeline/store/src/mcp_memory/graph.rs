@@ -1,10 +1,10 @@
 //! [`Graph`]: both files in memory, changed observation by observation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::archive::{Archive, Retired, Written};
 use super::file::digest;
-use super::lines::{EntityLine, Line, with_observations};
+use super::lines::{EntityLine, Line, observation_text, with_observations};
 use crate::origin::{
     LinkKind, OriginChange, OriginContents, OriginLink, OriginRecord, OriginStanding, OriginUnit,
     Skipped,
@@ -23,10 +23,17 @@ const IMPORTANCE: f64 = 1.0;
 pub(super) struct Graph {
     /// The lines of the file, each with its line end.
     lines: Vec<(Vec<u8>, Line)>,
-    /// The ids of the observations of each line; none for what is no memory.
+    /// The ids of the observations of each line; none for what is no memory or was taken out.
     ids: Vec<Vec<Option<String>>>,
-    /// The line of each id.
-    line_by_id: BTreeMap<String, usize>,
+    /// The position of each observation of a line among all that it ever had, ascending: those that are free of retired
+    /// ones.
+    positions: Vec<Vec<usize>>,
+    /// The line and the position of each id.
+    place_by_id: HashMap<String, (usize, usize)>,
+    /// Observations that were taken out and still stand in their line, by line.
+    taken: BTreeMap<usize, BTreeSet<usize>>,
+    /// Lines whose bytes are not what their observations are now.
+    edited: BTreeSet<usize>,
     archive: Archive,
 }
 
@@ -73,11 +80,44 @@ impl Graph {
         }
         let archive =
             Archive::read(archive, &digest(memory), |entity, text| texts.contains(&(entity, text)));
-        let ids = ids(&lines, &archive);
-        let all = ids.iter().enumerate();
-        let all =
-            all.flat_map(|(line, ids)| ids.iter().flatten().map(move |id| (id.clone(), line)));
-        Self { line_by_id: all.collect(), lines, ids, archive }
+        let mut graph = Self {
+            ids: ids(&lines, &archive),
+            lines,
+            positions: Vec::new(),
+            place_by_id: HashMap::new(),
+            taken: BTreeMap::new(),
+            edited: BTreeSet::new(),
+            archive,
+        };
+        let mut retired: HashMap<(&str, usize), BTreeSet<usize>> = HashMap::new();
+        for entry in graph.archive.retired.iter() {
+            retired.entry((&entry.entity, entry.nth)).or_default().insert(entry.position);
+        }
+        let mut nth_of: HashMap<&str, usize> = HashMap::new();
+        let none = BTreeSet::new();
+        let mut positions = Vec::with_capacity(graph.lines.len());
+        for (_, line) in &graph.lines {
+            let Line::Entity(entity) = line else {
+                positions.push(Vec::new());
+                continue;
+            };
+            let nth = nth_of.entry(&entity.name).or_default();
+            let retired = retired.get(&(entity.name.as_str(), *nth)).unwrap_or(&none);
+            positions.push(free_positions(retired, entity.observations.len()));
+            *nth += 1;
+        }
+        graph.positions = positions;
+        (0..graph.lines.len()).for_each(|line| graph.find_places(line));
+        graph
+    }
+
+    /// Notes where the observations of a line stand.
+    fn find_places(&mut self, line: usize) {
+        for (id, position) in self.ids[line].iter().zip(&self.positions[line]) {
+            if let Some(id) = id {
+                self.place_by_id.insert(id.clone(), (line, *position));
+            }
+        }
     }
 
     pub(super) const fn archive(&self) -> &Archive {
@@ -85,7 +125,21 @@ impl Graph {
     }
 
     pub(super) fn memory_bytes(&self) -> Vec<u8> {
-        self.lines.iter().flat_map(|(bytes, _)| bytes.iter().copied()).collect()
+        let mut all = Vec::new();
+        for (at, (bytes, line)) in self.lines.iter().enumerate() {
+            match line {
+                Line::Entity(entity) if self.edited.contains(&at) => {
+                    let taken = self.taken.get(&at);
+                    let is_left = |at: &usize| taken.is_none_or(|taken| !taken.contains(at));
+                    let left = (0..entity.observations.len()).filter(is_left);
+                    let left: Vec<&str> = left.map(|at| &*entity.observations[at].0).collect();
+                    let text = String::from_utf8_lossy(bytes);
+                    all.extend_from_slice(with_observations(&text, &left).as_bytes());
+                }
+                _ => all.extend_from_slice(bytes),
+            }
+        }
+        all
     }
 
     /// Returns all records: those in the file in its order, then the archived ones.
@@ -137,17 +191,16 @@ impl Graph {
     }
 
     fn find(&self, id: &str) -> Option<Live<'_>> {
-        let line = *self.line_by_id.get(id)?;
-        let ids = self.ids.get(line)?;
-        let at = ids.iter().position(|found| found.as_deref() == Some(id))?;
+        let (line, position) = *self.place_by_id.get(id)?;
+        let at = self.positions.get(line)?.binary_search(&position).ok()?;
         let Line::Entity(entity) = &self.lines[line].1 else { return None };
-        Some(Live { id: ids[at].as_deref()?, line, at, entity })
+        Some(Live { id: self.ids[line][at].as_deref()?, line, at, entity })
     }
 
     /// Tells why a change cannot be made.
     pub(super) fn check(&self, change: &OriginChange) -> Result<(), Refusal> {
         let refuse = |id: &str, reason: &str| Err((id.to_owned(), reason.to_owned()));
-        let is_retired = |id: &str| self.archive.retired.iter().any(|retired| retired.id == id);
+        let is_retired = |id: &str| self.archive.retired.get(id).is_some();
         let (before, id) = match change {
             OriginChange::Update { before, record, .. } => (before, &record.id),
             OriginChange::Retire { id, .. } if is_retired(id) => return Ok(()),
@@ -185,7 +238,7 @@ impl Graph {
 
     /// The digest of a record as it stands in the file or in the archive.
     fn digest_of(&self, id: &str) -> Option<String> {
-        let retired = || self.archive.retired.iter().find(|retired| retired.id == id);
+        let retired = || self.archive.retired.get(id);
         let live = self.find(id).map(|live| live.raw_record());
         let raw = live.or_else(|| retired().map(|retired| archived(retired).raw))?;
         Some(OriginRecord { raw, ..OriginRecord::default() }.digest())
@@ -211,8 +264,11 @@ impl Graph {
         let entity = attribute(record).or_else(|| made_of.iter().find_map(|id| self.entity_of(id)));
         let entity = entity.unwrap_or_else(|| ENTITY_DEFAULT.to_owned());
         let line = self.line_of(&entity, 0, record.tags.first().cloned());
-        let end = self.ids[line].len();
-        self.put((line, end), &record.id, quoted(&record.text));
+        self.compact(line);
+        let retired = self.retired_positions(line);
+        let after = self.positions[line].last().map_or(0, |last| last + 1);
+        let position = (after..).find(|position| !retired.contains(position)).unwrap_or(after);
+        self.put(line, position, &record.id, quoted(&record.text));
         self.note(record, (entity, made_of.to_vec()), unit);
     }
 
@@ -223,7 +279,7 @@ impl Graph {
         };
         let (line, at, entity) = (live.line, live.at, live.entity.name.clone());
         let raw = quoted(&record.text);
-        self.edit(line, |observations| observations[at] = raw);
+        self.spell((line, at), raw);
         self.note(record, (entity, Vec::new()), unit);
     }
 
@@ -246,20 +302,18 @@ impl Graph {
     }
 
     fn retire(&mut self, id: &str, (into, reason): (Option<&str>, &str), unit: &OriginUnit) {
-        if let Some(retired) = self.archive.retired.iter_mut().find(|retired| retired.id == id) {
+        if let Some(retired) = self.archive.retired.get_mut(id) {
             retired.merged_into = into.map(str::to_owned);
             return;
         }
         let Some(live) = self.find(id) else { return };
         let Live { line, at, entity, .. } = live;
-        let nth = self.nth(line);
-        let positions = self.positions((&entity.name, nth), entity.observations.len());
         let retired = Retired {
             id: id.to_owned(),
             entity: entity.name.clone(),
             entity_type: entity.entity_type.clone(),
-            nth,
-            position: positions.get(at).copied().unwrap_or(at),
+            nth: self.nth(line),
+            position: self.positions[line][at],
             observation: live.text().to_owned(),
             raw: live.raw().to_owned(),
             merged_into: into.map(str::to_owned),
@@ -272,17 +326,13 @@ impl Graph {
     }
 
     fn restore(&mut self, record: &OriginRecord) {
-        let mut retired = self.archive.retired.iter();
-        let Some(at) = retired.position(|retired| retired.id == record.id) else {
+        let Some(retired) = self.archive.retired.remove(&record.id) else {
             return self.rewrite(record);
         };
-        let retired = self.archive.retired.remove(at);
         let line = self.line_of(&retired.entity, retired.nth, retired.entity_type.clone());
-        let count = self.ids[line].len();
-        let positions = self.positions((&retired.entity, retired.nth), count + 1);
+        self.compact(line);
         // Those before it keep their positions, and it takes its own again.
-        let place = positions.iter().filter(|position| **position < retired.position).count();
-        self.put((line, place.min(count)), &retired.id, retired.raw);
+        self.put(line, retired.position, &retired.id, retired.raw);
     }
 
     /// Gives an observation that is in the file the spelling that it had.
@@ -290,8 +340,8 @@ impl Graph {
         let spelling = serde_json::from_str(&record.raw);
         let Ok::<(String, Option<String>, String), _>((entity, _, raw)) = spelling else { return };
         let Some(live) = self.find(&record.id).filter(|live| live.raw() != raw) else { return };
-        let (line, at) = (live.line, live.at);
-        self.edit(line, |observations| observations[at] = raw);
+        let place = (live.line, live.at);
+        self.spell(place, raw);
         // An id that follows from the text needs no note.
         let follows = record.id.starts_with(&hashed(&entity, &record.text));
         self.archive.written.retain(|written| written.id != record.id || !follows);
@@ -304,6 +354,11 @@ impl Graph {
         if let Some(live) = self.find(id) {
             let (line, at) = (live.line, live.at);
             self.take((line, at));
+            self.compact(line);
+            // Nothing keeps its position.
+            let retired = self.retired_positions(line);
+            self.positions[line] = free_positions(&retired, self.ids[line].len());
+            self.find_places(line);
             self.drop_if_made(line);
         }
         self.archive.written.retain(|written| written.id != id);
@@ -319,12 +374,12 @@ impl Graph {
         if is_default && is_last && !has_retired {
             self.lines.pop();
             self.ids.pop();
+            self.positions.pop();
         }
     }
 
     fn entity_of(&self, id: &str) -> Option<String> {
-        let retired = self.archive.retired.iter().find(|retired| retired.id == id);
-        let retired = retired.map(|retired| retired.entity.clone());
+        let retired = self.archive.retired.get(id).map(|retired| retired.entity.clone());
         retired.or_else(|| self.find(id).map(|live| live.entity.name.clone()))
     }
 
@@ -346,6 +401,7 @@ impl Graph {
         );
         self.lines.push(line(text.as_bytes()));
         self.ids.push(Vec::new());
+        self.positions.push(Vec::new());
         self.lines.len() - 1
     }
 
@@ -361,37 +417,61 @@ impl Graph {
         self.lines_of(&entity.name).iter().position(|at| *at == line).unwrap_or(0)
     }
 
-    /// The positions of the observations of a line among all that it ever had: those that are free of retired ones.
-    fn positions(&self, (entity, nth): (&str, usize), count: usize) -> Vec<usize> {
-        let retired = self.archive.retired.iter();
-        let retired = retired.filter(|retired| retired.entity == entity && retired.nth == nth);
-        let retired: BTreeSet<usize> = retired.map(|retired| retired.position).collect();
-        (0..).filter(|position| !retired.contains(position)).take(count).collect()
+    /// The positions of what was taken out of a line.
+    fn retired_positions(&self, line: usize) -> BTreeSet<usize> {
+        let Line::Entity(entity) = &self.lines[line].1 else { return BTreeSet::new() };
+        let nth = self.nth(line);
+        let is_of_line = |retired: &&Retired| retired.entity == entity.name && retired.nth == nth;
+        let retired = self.archive.retired.iter().filter(is_of_line);
+        retired.map(|retired| retired.position).collect()
     }
 
-    fn put(&mut self, (line, at): (usize, usize), id: &str, raw: String) {
-        self.edit(line, |observations| observations.insert(at, raw));
+    /// Puts an observation in, in a line that is [compact](Self::compact). What has its position already stands where it
+    /// was never taken out: then it comes behind.
+    fn put(&mut self, line: usize, position: usize, id: &str, raw: String) {
+        let Line::Entity(entity) = &mut self.lines[line].1 else { return };
+        let positions = &mut self.positions[line];
+        let at = positions.partition_point(|known| *known < position);
+        let is_free = positions.get(at) != Some(&position);
+        let text = observation_text(&raw);
+        entity.observations.insert(at, (raw, text));
+        positions.insert(at, position);
         self.ids[line].insert(at, Some(id.to_owned()));
-        self.line_by_id.insert(id.to_owned(), line);
-    }
-
-    fn take(&mut self, (line, at): (usize, usize)) {
-        self.edit(line, |observations| {
-            observations.remove(at);
-        });
-        if let Some(id) = self.ids[line].remove(at) {
-            self.line_by_id.remove(&id);
+        self.edited.insert(line);
+        if is_free {
+            self.place_by_id.insert(id.to_owned(), (line, position));
+            return;
         }
+        for behind in &mut self.positions[line][at + 1..] {
+            *behind += 1;
+        }
+        self.find_places(line);
     }
 
-    fn edit(&mut self, at: usize, edit: impl FnOnce(&mut Vec<String>)) {
-        let (bytes, Line::Entity(entity)) = &self.lines[at] else { return };
-        let mut observations: Vec<String> =
-            entity.observations.iter().map(|(raw, _)| raw.clone()).collect();
-        edit(&mut observations);
-        let text = String::from_utf8_lossy(bytes);
-        let text = with_observations(&text, &observations);
-        self.lines[at] = line(text.as_bytes());
+    /// Takes an observation out; it stands in its line until that is [compact](Self::compact).
+    fn take(&mut self, (line, at): (usize, usize)) {
+        if let Some(id) = self.ids[line][at].take() {
+            self.place_by_id.remove(&id);
+        }
+        self.taken.entry(line).or_default().insert(at);
+        self.edited.insert(line);
+    }
+
+    /// Gives an observation another spelling.
+    fn spell(&mut self, (line, at): (usize, usize), raw: String) {
+        let Line::Entity(entity) = &mut self.lines[line].1 else { return };
+        let text = observation_text(&raw);
+        entity.observations[at] = (raw, text);
+        self.edited.insert(line);
+    }
+
+    /// Drops what was taken out of a line.
+    fn compact(&mut self, line: usize) {
+        let Some(taken) = self.taken.remove(&line) else { return };
+        let Line::Entity(entity) = &mut self.lines[line].1 else { return };
+        retain(&mut entity.observations, &taken);
+        retain(&mut self.ids[line], &taken);
+        retain(&mut self.positions[line], &taken);
     }
 
     /// Names the entities that are written in several ways.
@@ -414,6 +494,19 @@ impl Graph {
             repeated.map(|(name, count)| format!("entity {name:?} stands on {count} lines"));
         several.chain(repeated).collect()
     }
+}
+
+/// The first positions that no retired observation has.
+fn free_positions(retired: &BTreeSet<usize>, count: usize) -> Vec<usize> {
+    (0..).filter(|position| !retired.contains(position)).take(count).collect()
+}
+
+fn retain<T>(items: &mut Vec<T>, taken: &BTreeSet<usize>) {
+    let mut at = 0;
+    items.retain(|_| {
+        at += 1;
+        !taken.contains(&(at - 1))
+    });
 }
 
 fn line(bytes: &[u8]) -> (Vec<u8>, Line) {
@@ -447,9 +540,13 @@ fn ids(lines: &[(Vec<u8>, Line)], archive: &Archive) -> Vec<Vec<Option<String>>>
         written.map(|w| ((w.entity.as_str(), w.observation.as_str()), w.id.as_str())).collect();
     let mut taken: BTreeSet<String> =
         archive.retired.iter().map(|retired| retired.id.clone()).collect();
+    let mut numbers: HashMap<String, u32> = HashMap::new();
     let mut id = |entity: &str, text: &str| {
         let given = written.get(&(entity, text)).filter(|id| !taken.contains(**id));
-        let id = given.map_or_else(|| free_id(entity, text, &taken), |id| (*id).to_owned());
+        let id = match given {
+            Some(id) => (*id).to_owned(),
+            None => free_id(hashed(entity, text), &taken, &mut numbers),
+        };
         taken.insert(id.clone());
         id
     };
@@ -462,16 +559,19 @@ fn ids(lines: &[(Vec<u8>, Line)], archive: &Archive) -> Vec<Vec<Option<String>>>
     ids.collect()
 }
 
-/// The first id of a text that is not taken.
-fn free_id(entity: &str, text: &str, taken: &BTreeSet<String>) -> String {
-    let base = hashed(entity, text);
-    let mut id = base.clone();
-    let mut number = 2_u32;
-    while taken.contains(&id) {
-        id = format!("{base}#{number}");
-        number += 1;
+/// The first id of a text that is not taken; `numbers` holds how far each was counted.
+fn free_id(base: String, taken: &BTreeSet<String>, numbers: &mut HashMap<String, u32>) -> String {
+    if !taken.contains(&base) {
+        return base;
     }
-    id
+    let number = numbers.entry(base.clone()).or_insert(1);
+    loop {
+        *number += 1;
+        let id = format!("{base}#{number}");
+        if !taken.contains(&id) {
+            return id;
+        }
+    }
 }
 
 /// The id of the first observation with a text.

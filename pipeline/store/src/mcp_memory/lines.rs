@@ -1,5 +1,6 @@
 //! Lines of `memory.jsonl`, edited in place: everything but the observations that change stays byte for byte.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -30,7 +31,9 @@ impl Line {
         if text.trim().is_empty() {
             return Self::Other;
         }
-        let value: Value = match serde_json::from_str(text.trim_start_matches('\u{feff}').trim()) {
+        let mended = mended(text);
+        let value: Value = match serde_json::from_str(mended.trim_start_matches('\u{feff}').trim())
+        {
             Ok(value) => value,
             Err(error) => return Self::Bad(format!("no JSON: {error}")),
         };
@@ -60,11 +63,41 @@ impl Line {
 fn observations(line: &str) -> Vec<(String, Option<String>)> {
     let list = List::find(line);
     let raw = list.iter().flat_map(|list| &list.elements).map(|span| &line[span.clone()]);
-    raw.map(|raw| (raw.to_owned(), serde_json::from_str(raw).ok())).collect()
+    raw.map(|raw| (raw.to_owned(), observation_text(raw))).collect()
+}
+
+/// Returns the text of an observation as written in JSON; `None` where it is no text.
+pub(super) fn observation_text(raw: &str) -> Option<String> {
+    serde_json::from_str(&mended(raw)).ok()
+}
+
+/// Replaces halves of a surrogate pair, as JavaScript writes them where it cuts an emoji in two, by U+FFFD. Every other
+/// byte keeps its place.
+fn mended(json: &str) -> Cow<'_, str> {
+    let unit = |at: usize| {
+        let digits = json.as_bytes().get(at..at + 6).filter(|bytes| bytes.starts_with(b"\\u"))?;
+        u16::from_str_radix(std::str::from_utf8(&digits[2..]).ok()?, 16).ok()
+    };
+    let mut mended = Cow::Borrowed(json);
+    let mut at = 0;
+    while let Some(found) = json.get(at..).and_then(|rest| rest.find('\\')) {
+        at += found;
+        at += match (unit(at), unit(at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                mended.to_mut().replace_range(at..at + 6, "\\ufffd");
+                6
+            }
+            (Some(_), _) => 6,
+            // An escaped character, which may be a backslash; one outside ASCII is no valid escape.
+            (None, _) => 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
+        };
+    }
+    mended
 }
 
 /// Returns the line with these observations, each as written.
-pub(super) fn with_observations(line: &str, observations: &[String]) -> String {
+pub(super) fn with_observations(line: &str, observations: &[&str]) -> String {
     let Some(list) = List::find(line) else {
         return with_new_list(line, observations);
     };
@@ -82,7 +115,7 @@ pub(super) fn with_observations(line: &str, observations: &[String]) -> String {
 }
 
 /// Gives an entity without a list one, as its last field.
-fn with_new_list(line: &str, observations: &[String]) -> String {
+fn with_new_list(line: &str, observations: &[&str]) -> String {
     let Some(end) = line.rfind('}') else { return line.to_owned() };
     let separator = usual_separator(line);
     let colon = if separator == ", " { ": " } else { ":" };
@@ -226,11 +259,24 @@ mod tests {
             let raw: Vec<String> =
                 entity(line).observations.into_iter().map(|(raw, _)| raw).collect();
             assert_eq!(raw.len(), 3, "{line}");
+            let raw: Vec<&str> = raw.iter().map(String::as_str).collect();
             assert_eq!(with_observations(line, &raw), line);
-            let fewer = with_observations(line, &[raw[0].clone(), raw[2].clone()]);
+            let fewer = with_observations(line, &[raw[0], raw[2]]);
             assert_eq!(with_observations(&fewer, &raw), line);
             assert_eq!(entity(&fewer).observations.len(), 2);
         }
+    }
+
+    /// JavaScript writes half a surrogate pair where it cuts an emoji in two. It hid all observations of its entity.
+    #[test]
+    fn half_of_an_emoji_costs_only_itself() {
+        let line = r#"{"type":"entity","name":"A","observations":["cut \ud83d","\ud83d\ude00 \\ud83d","\ude00x"]}"#;
+        let texts: Vec<_> =
+            entity(line).observations.into_iter().map(|(_, text)| text.unwrap()).collect();
+        assert_eq!(texts, ["cut \u{fffd}", "\u{1f600} \\ud83d", "\u{fffd}x"]);
+        assert_eq!(entity(line).observations[0].0, r#""cut \ud83d""#, "the spelling stays");
+        assert!(matches!(Line::read(r#"{"a":"\"#), Line::Bad(_)));
+        assert!(matches!(Line::read("{\"a\":\"\\é\"}"), Line::Bad(_)));
     }
 
     #[test]
@@ -245,8 +291,7 @@ mod tests {
                 r#"{"type": "entity", "name": "A", "observations": ["a", "b"]}"#,
             ),
         ] {
-            let observations = [r#""a""#.to_owned(), r#""b""#.to_owned()];
-            assert_eq!(with_observations(line, &observations), expected);
+            assert_eq!(with_observations(line, &[r#""a""#, r#""b""#]), expected);
         }
     }
 

@@ -45,7 +45,18 @@ pub fn is_one(path: &Path) -> bool {
     if !ending.is_some_and(|ending| ENDINGS.contains(&ending)) || !path.is_file() {
         return false;
     }
-    let head = file::head(path, BYTES_LOOKED_AT);
+    let head = match file::head(path, BYTES_LOOKED_AT) {
+        // Another program may be about to write it.
+        head if head.is_empty() => match file::settled(path) {
+            Ok(bytes) if bytes.is_empty() => return is_named_so(path),
+            Ok(mut bytes) => {
+                bytes.truncate(BYTES_LOOKED_AT);
+                bytes
+            }
+            Err(_) => return false,
+        },
+        head => head,
+    };
     let is_cut = head.len() == BYTES_LOOKED_AT;
     let head = String::from_utf8_lossy(&head);
     let mut lines = head.lines().filter(|line| !line.trim().is_empty()).take(LINES_LOOKED_AT);
@@ -58,6 +69,11 @@ pub fn is_one(path: &Path) -> bool {
             is_cut && line.starts_with('{') && has("\"entity\"") && has("\"observations\"")
         }
     })
+}
+
+/// An empty file is known by its name, or by what memfold keeps beside it.
+fn is_named_so(path: &Path) -> bool {
+    path.file_stem().is_some_and(|stem| stem == "memory") || file::archive_path(path).exists()
 }
 
 fn is_relation(line: &str) -> bool {
@@ -97,6 +113,7 @@ impl Origin for McpMemory {
 
     fn write(&self, units: &[OriginUnit]) -> Result<Published, OriginError> {
         let _lock = file::lock(&self.path)?;
+        file::remove_leftovers(&self.path)?;
         let (files, before) = self.graph()?;
         let mut graph = before.clone();
         let mut published = Published::default();
@@ -120,7 +137,14 @@ impl Origin for McpMemory {
     }
 
     fn advice(&self, _contents: &OriginContents) -> Vec<String> {
-        self.graph().map(|(_, graph)| graph.twins()).unwrap_or_default()
+        let left = file::leftovers(&self.path).into_iter().map(|path| {
+            format!(
+                "{} was left by a process that was killed: the next run that writes removes it",
+                path.display()
+            )
+        });
+        let twins = self.graph().map(|(_, graph)| graph.twins()).unwrap_or_default();
+        twins.into_iter().chain(left).collect()
     }
 }
 
@@ -172,7 +196,7 @@ mod tests {
             (MEMORY, true),
             ("{\"type\":\"relation\",\"from\":\"A\",\"to\":\"B\",\"relationType\":\"r\"}", true),
             ("{\"text\":\"a memory\"}\n", false),
-            ("", false),
+            ("", true),
             (
                 &format!(
                     "{{\"type\":\"entity\",\"name\":\"A\",\"observations\":[\"{}\"]}}",
@@ -239,6 +263,60 @@ mod tests {
         assert_eq!((published.units, published.conflicts.len()), (vec![1], 1));
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("[\"a\",\"a\",\"\\u00e9\"]"), "{text}");
+    }
+
+    /// 20,000 equal observations of one entity took minutes: each change wrote the whole line anew.
+    #[test]
+    fn many_observations_leave_and_return() {
+        let count = 20_000;
+        let text = format!(
+            "{{\"type\":\"entity\",\"name\":\"A\",\"observations\":[{}]}}\n",
+            vec!["\"the same\""; count].join(",")
+        );
+        let (_folder, path, memory) = made(&text);
+        let before = records(&memory);
+        assert_eq!((before.len(), before[1].id.as_str()), (count, &*format!("{}#2", before[0].id)));
+        let changes = before[1..].iter().map(|record| retire(record, Some(&before[0].id)));
+        memory.write(&[unit(changes.collect())]).unwrap();
+        assert!(std::fs::read_to_string(&path).unwrap().ends_with("[\"the same\"]}\n"));
+        let back = before[1..].iter().rev().map(restore);
+        memory.write(&[unit(back.collect())]).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+
+    /// A program that writes the file anew empties it first.
+    #[test]
+    fn an_empty_file_is_waited_for_and_then_written() {
+        let (_folder, path, memory) = made(MEMORY);
+        std::fs::write(&path, "").unwrap();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                std::fs::write(&path, MEMORY).unwrap();
+            });
+            assert_eq!(records(&memory).len(), 8);
+        });
+        std::fs::write(&path, "").unwrap();
+        assert!(is_one(&path) && records(&memory).is_empty());
+        let record = OriginRecord { id: "n".into(), text: "e".into(), ..OriginRecord::default() };
+        let create = OriginChange::Create { record: Box::new(record), made_of: Vec::new() };
+        memory.write(&[unit(vec![create])]).unwrap();
+        assert_eq!(records(&memory).len(), 1);
+    }
+
+    /// A killed process leaves the whole text under a temporary name.
+    #[test]
+    fn what_a_killed_process_left_is_named_and_removed() {
+        let (folder, path, memory) = made(MEMORY);
+        let left = folder.path().join(".memfold-abc123-memory.jsonl.tmp");
+        let other = folder.path().join(".memfold-abc123-other.jsonl.tmp");
+        for path in [&left, &other] {
+            std::fs::write(path, MEMORY).unwrap();
+        }
+        let advice = memory.advice(&OriginContents::default());
+        assert!(advice.iter().any(|text| text.contains(".memfold-abc123-memory")), "{advice:?}");
+        memory.write(&[]).unwrap();
+        assert!(path.exists() && other.exists() && !left.exists());
     }
 
     /// An undo of a text written anew left the new text, and one of anything wrote over what others had changed.

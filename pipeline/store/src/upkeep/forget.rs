@@ -7,6 +7,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 use serde::Serialize;
 
+use crate::brain_db::own::archive::ArchiveReader;
+use crate::brain_db::own::merged::erase_merged;
 use crate::brain_db::own::runs::forget_target;
 use crate::brain_db::own::statements::{restated_in, summaries_of};
 use crate::brain_db::read::lineage::StoreLineage;
@@ -172,6 +174,10 @@ struct Plan {
     units: BTreeSet<(String, i64)>,
     journal: BTreeSet<i64>,
     renamed: Vec<(Naming, Vec<Renamed>)>,
+    /// Sources of archived memories that name it.
+    archived: Vec<ArchivedCell>,
+    /// Answers of models about other memories that quote it, by key.
+    quoting: Vec<String>,
     actions: Vec<Renamed>,
     has_tables: bool,
 }
@@ -184,6 +190,8 @@ impl Plan {
             units: BTreeSet::new(),
             journal: BTreeSet::new(),
             renamed: Vec::new(),
+            archived: Vec::new(),
+            quoting: Vec::new(),
             actions: Vec::new(),
             has_tables,
         };
@@ -194,6 +202,15 @@ impl Plan {
         if has_tables {
             let restated = reads.query("look for new texts", |c| restated_in(c, &ids))?;
             plan.erasure.restated_in = restated;
+            let has_archive = reads.has_archive()?;
+            let mut texts = Vec::new();
+            for id in &ids {
+                let text = reads.text_of(id.as_str(), has_archive)?;
+                texts.extend(text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
+            }
+            plan.quoting =
+                reads.query("look for answers of models", |c| judgements_quoting(c, &texts))?;
+            plan.erasure.renamed += plan.quoting.len() as u64;
         }
         plan.count_rows(reads)?;
         reads.query("look where it is named", |connection| {
@@ -203,6 +220,8 @@ impl Plan {
             }
             plan.rename(connection, &ids, (JOURNAL, scrub_cells))?;
             plan.rename(connection, &ids, (ARCHIVE, scrub_cells))?;
+            plan.archived = cells_to_rename(connection, &ids)?;
+            plan.erasure.renamed += plan.archived.len() as u64;
             plan.rename(connection, &ids, (UNITS, scrub_document))?;
             let names = |text: &str| names_any(text, &ids).then(String::new);
             plan.actions = ACTIONS.find(connection, &ids, names)?;
@@ -285,6 +304,15 @@ impl Plan {
                 writes.query("take a name out", |c| naming.write(c, renamed))?;
             }
         }
+        for cell in &self.archived {
+            writes.query("take a name out", |c| cell.write(c))?;
+        }
+        for key in &self.quoting {
+            writes.query("erase an answer of a model", |connection| {
+                let sql = "DELETE FROM memfold_judgements WHERE key = ?1";
+                connection.prepare_cached(sql)?.execute([key])
+            })?;
+        }
         for action in &self.actions {
             writes.query("void an action", |c| void_action(c, &action.key))?;
         }
@@ -297,6 +325,10 @@ impl Plan {
             if !self.has_tables {
                 continue;
             }
+            erase_merged(writes, id)?;
+            // The name of the request stays: sent again it would store the memory anew.
+            let blank = "answer = '', memories = '[]'";
+            writes.query("erase an answer", |c| ANSWERED.update(c, id, blank))?;
             for telling in TELLING.into_iter().chain(ALSO_TELLING) {
                 writes.query("erase rows", |c| telling.delete(c, id))?;
             }
@@ -355,7 +387,7 @@ pub(crate) const ANSWERED: Telling = Telling {
 };
 
 /// Tables whose rows go along with it and are not counted.
-const ALSO_TELLING: [Telling; 7] = [REVIVED, JUDGED, LINKED, SUMMARIZED, TIERED, CAME_IN, ANSWERED];
+const ALSO_TELLING: [Telling; 6] = [REVIVED, JUDGED, LINKED, SUMMARIZED, TIERED, CAME_IN];
 
 impl Telling {
     /// Counts the rows about a memory.
@@ -363,6 +395,12 @@ impl Telling {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", self.table, self.condition);
         let count: i64 = connection.prepare_cached(&sql)?.query_row([id], |row| row.get(0))?;
         Ok(count.unsigned_abs())
+    }
+
+    /// Sets columns of the rows about a memory.
+    fn update(self, connection: &Connection, id: &str, set: &str) -> rusqlite::Result<usize> {
+        let sql = format!("UPDATE {} SET {set} WHERE {}", self.table, self.condition);
+        connection.prepare_cached(&sql)?.execute([id])
     }
 
     /// Deletes the rows about a memory.
@@ -402,7 +440,7 @@ pub(crate) const JOURNAL: Naming = Naming {
     columns: &["before", "after"],
     condition: "table_name = 'stm'",
 };
-/// Rows in the archive table.
+/// Rows in the archive table that are JSON.
 pub(crate) const ARCHIVE: Naming = Naming {
     table: "memfold_archive",
     key: "id",
@@ -480,6 +518,98 @@ impl Naming {
         let texts = renamed.texts.iter().map(|text| text.clone().map_or(Value::Null, Value::Text));
         connection.prepare_cached(&sql)?.execute(params_from_iter(key.chain(texts))).map(drop)
     }
+}
+
+/// So many words of a memory in a row are a quotation; of a shorter one, all of them.
+const QUOTED_WORDS: usize = 4;
+
+/// Returns the keys of the answers of models that quote one of the texts, whichever memories they are about.
+fn judgements_quoting(connection: &Connection, texts: &[String]) -> rusqlite::Result<Vec<String>> {
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(str::to_lowercase).collect()
+    };
+    let quotations: BTreeSet<Vec<String>> = texts
+        .iter()
+        .flat_map(|text| {
+            let words = words(text);
+            let size = words.len().clamp(1, QUOTED_WORDS);
+            words.windows(size).map(<[String]>::to_vec).collect::<Vec<_>>()
+        })
+        .collect();
+    let sizes: BTreeSet<usize> = quotations.iter().map(Vec::len).collect();
+    let mut statement = connection.prepare("SELECT key, opinions FROM memfold_judgements")?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (Ok(key), Ok(opinions)) = (row.get_ref(0)?.as_str(), row.get_ref(1)?.as_str()) else {
+            continue;
+        };
+        let mut said = String::new();
+        match serde_json::from_str(opinions) {
+            Ok(opinions) => push_texts(&opinions, &mut said),
+            Err(_) => said.push_str(opinions),
+        }
+        let said = words(&said);
+        let quotes = |size: &usize| said.windows(*size).any(|words| quotations.contains(words));
+        if sizes.iter().any(quotes) {
+            found.push(key.to_owned());
+        }
+    }
+    Ok(found)
+}
+
+fn push_texts(value: &serde_json::Value, texts: &mut String) {
+    match value {
+        serde_json::Value::String(text) => {
+            texts.push_str(text);
+            texts.push('\n');
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|item| push_texts(item, texts)),
+        serde_json::Value::Object(members) => {
+            members.values().for_each(|member| push_texts(member, texts));
+        }
+        _ => {}
+    }
+}
+
+/// A cell of the archive, and what to write instead.
+struct ArchivedCell {
+    row: i64,
+    column: String,
+    text: String,
+}
+
+impl ArchivedCell {
+    fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let sql = format!("UPDATE memfold_archive SET {} = ?2 WHERE id = ?1", self.column);
+        connection.prepare_cached(&sql)?.execute(params![self.row, self.text]).map(drop)
+    }
+}
+
+/// Finds the sources of archived memories that name one of the ids; rows about one of them go anyway.
+fn cells_to_rename(
+    connection: &Connection,
+    ids: &BTreeSet<MemoryId>,
+) -> rusqlite::Result<Vec<ArchivedCell>> {
+    let mut found = Vec::new();
+    let Some(archive) = ArchiveReader::of(connection)? else { return Ok(found) };
+    for (shape, column) in archive.columns_of("source") {
+        let sql = format!(
+            "SELECT id, memory_id, {column} FROM memfold_archive
+             WHERE table_name = 'stm' AND shape = ?1"
+        );
+        let mut statement = connection.prepare(&sql)?;
+        let mut rows = statement.query([shape])?;
+        while let Some(row) = rows.next()? {
+            let goes = row.get_ref(1)?.as_str().is_ok_and(|id| ids.contains(&MemoryId::new(id)));
+            let source = row.get_ref(2)?.as_str().ok().filter(|_| !goes);
+            if let Some(text) = source.and_then(|source| scrub_source(source, ids)) {
+                found.push(ArchivedCell { row: row.get(0)?, column: column.clone(), text });
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Returns the units that changed a memory.

@@ -3,11 +3,12 @@
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+use crate::brain_db::own::archive::archived_image;
 use crate::brain_db::own::flags::active_folds_of;
 use crate::brain_db::own::units::UnitRecord;
 use crate::brain_db::read::lineage::StoreLineage;
 use crate::brain_db::read::open::BrainDb;
-use crate::brain_db::write::changes::{Mark, apply, archived_image};
+use crate::brain_db::write::changes::{Mark, apply};
 use crate::brain_db::write::layout::Layout;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
 use crate::journal::{Change, ColumnChange, Record, RowImage, RowKey, StoredValue, Table};

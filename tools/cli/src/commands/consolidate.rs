@@ -261,6 +261,9 @@ impl Work<'_> {
             self.marks = Some(RowMarks::read(store, &load, policy)?);
         }
         let mut outcome = consolidate_judged(store, policy, guard, context, judging)?;
+        for note in &outcome.report.notes {
+            self.printer.note(&format!("note: {note}"));
+        }
         if let Some(reason) = reason {
             self.printer.note(&format!("note: {reason}"));
             outcome.report.notes.push(reason);

@@ -26,6 +26,7 @@ use crate::progress::{Bars, MemoryWatch};
 use crate::{outputs, settings};
 
 pub(crate) use self::join::DedupArgs;
+pub(crate) use self::results::skipped_rows;
 
 documents! { "dedup" => DedupReport }
 

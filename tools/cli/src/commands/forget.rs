@@ -43,6 +43,9 @@ pub(crate) struct ForgetArgs {
     /// Also forget the memories that were merged into it
     #[arg(long)]
     pub(crate) with_absorbed: bool,
+    /// Also delete the reports and backups of memfold that name it or may hold it
+    #[arg(long)]
+    pub(crate) everywhere: bool,
     /// An index of the store in another folder than DB.memfold, to be removed too where it holds the memory
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,
@@ -109,7 +112,8 @@ fn preview(
     }
     let mut text = told("would be erased", &erasure);
     text.push_str(&told_indexes("would be removed", &indexes));
-    text.push_str(&told_files(&files));
+    let fate = if args.everywhere { "would be deleted" } else { LEFT_TO_DELETE };
+    text.push_str(&told_files(&files, fate));
     text.push_str(LEFT);
     text.push_str(&format!("this cannot be undone\nnext: {}\n", command(args)));
     printer.data(&text)?;
@@ -120,6 +124,7 @@ fn preview(
 fn command(args: &ForgetArgs) -> String {
     let mut words = vec![args.id.as_str()];
     words.extend(args.with_absorbed.then_some("--with-absorbed"));
+    words.extend(args.everywhere.then_some("--everywhere"));
     let index_dir = args.index_dir.as_ref().map(|folder| folder.to_string_lossy());
     words.extend(index_dir.iter().flat_map(|folder| ["--index-dir", &**folder]));
     words.push("--execute");
@@ -185,6 +190,9 @@ fn erase(
     let place = IndexPlaceArgs { db: args.db.clone(), index_dir: args.index_dir.clone() };
     context::remove_marks(&place)?;
     let files = files(args, settings, &forgotten.erasure)?;
+    if args.everywhere {
+        remove_files(&files)?;
+    }
     if !forgotten.is_log_empty {
         printer.note(
             "note: another process still reads the write-ahead log; what was erased stays in it \
@@ -204,7 +212,8 @@ fn erase(
     }
     let mut text = told("erased", &forgotten.erasure);
     text.push_str(&told_indexes("removed", &indexes));
-    text.push_str(&told_files(&files));
+    let fate = if args.everywhere { "deleted" } else { LEFT_TO_DELETE };
+    text.push_str(&told_files(&files, fate));
     text.push_str(LEFT);
     printer.data(&text)
 }
@@ -259,14 +268,27 @@ fn told(what: &str, erasure: &Erasure) -> String {
     text
 }
 
-fn told_files(files: &Mentions) -> String {
+const LEFT_TO_DELETE: &str = "left for you to delete";
+
+/// Deletes reports and backups, all of which are memfold's.
+fn remove_files(files: &Mentions) -> Result<(), Failure> {
+    for path in files.reports.iter().chain(&files.backups) {
+        std::fs::remove_file(path).map_err(|error| {
+            let what = format!("delete {}; the memory is erased from the store", path.display());
+            Failure::new(&what, &error, Some("delete the file yourself".to_owned()))
+        })?;
+    }
+    Ok(())
+}
+
+fn told_files(files: &Mentions, fate: &str) -> String {
     let mut text = String::new();
     for (paths, what) in
         [(&files.reports, "reports that name it"), (&files.backups, "backups that may hold it")]
     {
         if !paths.is_empty() {
             let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-            text.push_str(&format!("{what}, left for you to delete: {}\n", few(&paths)));
+            text.push_str(&format!("{what}, {fate}: {}\n", few(&paths)));
         }
     }
     text

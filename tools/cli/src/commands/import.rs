@@ -184,6 +184,9 @@ fn document(args: &ImportArgs, imported: &Imported) -> ImportDocument {
     }
 }
 
+/// Lines that are named.
+const LINES_SHOWN: usize = 20;
+
 fn screen(args: &ImportArgs, imported: &Imported) -> String {
     let Imported { imported: added, known, known_otherwise, unknown_fields, .. } = imported;
     let place = args.into.display();
@@ -203,6 +206,15 @@ fn screen(args: &ImportArgs, imported: &Imported) -> String {
     if *known_otherwise > 0 {
         let known = memories(*known_otherwise);
         text.push_str(&format!("{known} known already by id with another text, which stays\n"));
+    }
+    if !imported.deleted.is_empty() {
+        let shown: Vec<String> =
+            imported.deleted.iter().take(LINES_SHOWN).map(u64::to_string).collect();
+        text.push_str(&format!(
+            "{} left out as deleted there: lines {}\n",
+            memories(imported.deleted.len() as u64),
+            shown.join(", ")
+        ));
     }
     if !unknown_fields.is_empty() {
         let names: Vec<String> =

@@ -189,5 +189,5 @@ fn search_batch(
         tell(found.searched, printer);
     }
     let seconds = stopwatch.seconds();
-    results::tell_written(found.len(), neighbors, output, seconds, global, printer)
+    results::tell_written(&queries, neighbors, output, seconds, global, printer)
 }

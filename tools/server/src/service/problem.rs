@@ -257,7 +257,7 @@ impl From<SaveError> for Problem {
             SaveError::Session(error) => error.into(),
             SaveError::Load(error) => error.into(),
             SaveError::Search(error) => error.into(),
-            SaveError::IdTaken { .. } => {
+            SaveError::IdTaken { .. } | SaveError::Forgotten => {
                 let hint = error.hint();
                 Self::of(ProblemKind::Conflict, &error, hint)
             }

@@ -91,7 +91,7 @@ pub struct DetectConfig {
     /// Pairs whose contradiction score is at least this are contradictory and are flagged, above 0 up to 1.
     #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
     pub contradiction_threshold: f64,
-    /// Distinct pairs that may be found before the run stops; null: 64 × distinct rows.
+    /// Distinct pairs that may be found in a space; where there are more, memories with very many neighbours are left out as a series. null: 64 × distinct rows.
     #[schemars(range(min = 1))]
     pub pair_budget: Option<u64>,
     /// From this many different texts under one vector on, the vector takes no part in merging.

@@ -103,8 +103,14 @@ pub(crate) fn examine_full_text(
     if matches!(kind, FullTextKind::Absent | FullTextKind::Opaque) {
         return Ok(FullText { kind, ..FullText::default() });
     }
+    // SQLite looks for the tokenizer when the table is first used.
+    if let Err(error) = connection.prepare("SELECT rowid FROM stm_fts LIMIT 0") {
+        let (kind, refusal) = (FullTextKind::Unusable, Some(error.to_string()));
+        return Ok(FullText { kind, refusal, ..FullText::default() });
+    }
     let (orphans, orphans_ahead) = orphans(connection)?;
-    Ok(FullText { kind, missing: missing(connection, live)?, orphans, orphans_ahead })
+    let missing = missing(connection, live)?;
+    Ok(FullText { kind, missing, orphans, orphans_ahead, ..FullText::default() })
 }
 
 fn kind(connection: &Connection) -> rusqlite::Result<FullTextKind> {

@@ -103,6 +103,8 @@ pub struct SpaceFacts {
 pub struct FullText {
     /// What it is.
     pub kind: FullTextKind,
+    /// Why it cannot be used, where it cannot.
+    pub refusal: Option<String>,
     /// Live memories that are not in it.
     pub missing: Found,
     /// Entries whose row is gone.
@@ -125,6 +127,8 @@ pub enum FullTextKind {
     External,
     /// It does not tell which rows are in it.
     Opaque,
+    /// It cannot be used here, such as one whose tokenizer is in an extension.
+    Unusable,
 }
 
 /// memfold's own tables.

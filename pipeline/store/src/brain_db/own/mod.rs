@@ -1,6 +1,8 @@
 //! memfold's own tables in somebody else's store: prefix `memfold_`, made by the first write.
 
 pub(crate) mod tables;
+pub(crate) mod archive;
+pub(crate) mod merged;
 pub(crate) mod runs;
 pub(crate) mod units;
 pub(crate) mod flags;

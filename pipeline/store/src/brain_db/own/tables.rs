@@ -3,6 +3,7 @@
 //! Nothing here is newer than SQLite 3.24, and nothing hangs on the owner's tables: an older reader would
 //! be locked out of the whole file.
 
+use crate::brain_db::own::merged::index_all_merged;
 use crate::brain_db::read::load::derived_store_id;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::Session;
@@ -13,9 +14,13 @@ use crate::brain_db::write::session::{SessionError, Writes};
 /// Version of the tables: how many migrations have run.
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
+/// The version since which the words of merged memories are kept.
+const MERGED_SINCE: i64 = 11;
+
 /// What leads from each version to the next. Never change one that was published.
-pub(crate) const MIGRATIONS: &[&str] =
-    &[FIRST, SECOND, ASSERTED, REVIVED, JUDGED, WRITTEN, TIERED, MIRRORED, SERVED, REMEMBERED];
+pub(crate) const MIGRATIONS: &[&str] = &[
+    FIRST, SECOND, ASSERTED, REVIVED, JUDGED, WRITTEN, TIERED, MIRRORED, SERVED, REMEMBERED, SHAPED,
+];
 
 /// * `schema`: one row.
 /// * `plans`, `actions`: plans written back, and what became of each action (`proposed`, `approved`,
@@ -28,7 +33,7 @@ pub(crate) const MIGRATIONS: &[&str] =
 ///   that a person took back), `taken_back` (whatever a run did to this memory was undone), `promoted` (and at
 ///   which access count).
 /// * `flags`: contradictory pairs for people to look at; `state` is `open` or `closed`.
-/// * `archive`: rows that were moved out of the owner's tables, as JSON of their cells.
+/// * `archive`: rows that were moved out of the owner's tables.
 ///
 /// `active` is 0 for what an undo withdrew.
 const FIRST: &str = "
@@ -286,6 +291,19 @@ CREATE TABLE memfold_schedule (
 /// * `tiers.earlier`: the tiers before, oldest first, each with its time (a JSON array of `[tier, at]`).
 const REMEMBERED: &str = "ALTER TABLE memfold_tiers ADD COLUMN earlier TEXT;";
 
+/// * `archive.shape`: the names of a row's columns, whose values stand in columns `c0`, `c1`, … that have no type and are
+///   added when a row needs them. Rows of earlier versions have none and are JSON in `row`.
+/// * `shapes`: JSON arrays of column names.
+/// * `merged`: the words of merged memories that their survivor lacks, by the `id` of their lineage. They count while that
+///   row of lineage is active.
+const SHAPED: &str = "
+ALTER TABLE memfold_archive ADD COLUMN shape INTEGER;
+CREATE TABLE memfold_shapes (
+    id INTEGER PRIMARY KEY,
+    columns TEXT NOT NULL UNIQUE);
+CREATE VIRTUAL TABLE memfold_merged USING fts5(content, tokenize = 'porter unicode61');
+";
+
 /// Returns the names of the tables.
 pub(crate) fn table_names() -> impl Iterator<Item = &'static str> {
     let tables = MIGRATIONS.iter().flat_map(|sql| sql.split("CREATE TABLE ").skip(1));
@@ -335,13 +353,19 @@ impl Writes<'_> {
     /// # Errors
     /// When they are of a later version, or cannot be written.
     pub fn prepare(&self, at: &str) -> Result<(), SessionError> {
-        let found = self.query("make memfold's tables", |connection| {
-            migrate(connection, || derived_store_id(connection).map(Into::into), at)
+        let (before, found) = self.query("make memfold's tables", |connection| {
+            let before = recorded_version(connection)?;
+            let found = migrate(connection, || derived_store_id(connection).map(Into::into), at)?;
+            Ok((before, found))
         })?;
-        found.map_or(Ok(()), |found| {
+        if let Some(found) = found {
             let path = self.path().to_owned();
-            Err(SessionError::NewerTables { path, found, known: VERSION })
-        })
+            return Err(SessionError::NewerTables { path, found, known: VERSION });
+        }
+        if before.is_some_and(|(version, _)| version < MERGED_SINCE) {
+            index_all_merged(self)?;
+        }
+        Ok(())
     }
 
     /// Tells whether memfold ever wrote to the store.

@@ -7,10 +7,12 @@ use jiff::tz::TimeZone;
 use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow, Statement, params};
 use serde_json::Value;
 
+use crate::brain_db::own::archive::ArchiveReader;
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::load::{MEMORY_COLUMNS, raw_memory};
 use crate::brain_db::read::open::BrainDb;
-use crate::journal::{RowImage, StoredValue};
+use crate::brain_db::read::rows::content_of;
+use crate::journal::RowImage;
 use crate::memory_store::LoadStoreError;
 use crate::reading::cell::parse_source;
 use crate::reading::memory::{RawMemory, RowFacts, row_facts};
@@ -75,7 +77,7 @@ pub(crate) struct StoreLineage<'a> {
     now: Instant,
     memories: Columns,
     has_lineage: bool,
-    has_archive: bool,
+    archive: Option<ArchiveReader>,
     has_journal: bool,
     claims: OnceCell<Claims>,
 }
@@ -101,7 +103,7 @@ impl<'a> StoreLineage<'a> {
             now,
             memories: Columns::of(connection, "stm")?,
             has_lineage: has("memfold_lineage")?,
-            has_archive: has("memfold_archive")?,
+            archive: ArchiveReader::of(connection)?,
             has_journal: has("memfold_journal")?,
             claims: OnceCell::new(),
         })
@@ -134,7 +136,7 @@ impl<'a> StoreLineage<'a> {
             "SELECT id FROM stm WHERE source LIKE 'archived:%' AND typeof(id) = 'text' ORDER BY id",
         )?;
         let mut ids = ids(&mut statement)?;
-        if self.has_archive {
+        if self.archive.is_some() {
             let sql = "SELECT DISTINCT memory_id FROM memfold_archive WHERE table_name = 'stm'
                        ORDER BY memory_id";
             ids.extend(self::ids(&mut self.connection.prepare(sql)?)?);
@@ -153,7 +155,7 @@ impl<'a> StoreLineage<'a> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let before: Option<String> =
             statement.query_row([id.as_str()], |row| row.get(0)).optional()?;
-        let kept = before.and_then(|json| archived_text(&json));
+        let kept = before.and_then(|json| text_before(&json));
         Ok(kept.is_some() && kept.as_deref() != text)
     }
 
@@ -175,15 +177,17 @@ impl<'a> StoreLineage<'a> {
 
     /// The text of a memory in the archive table, and what it was merged into.
     fn moved(&self, id: &MemoryId) -> rusqlite::Result<Option<(Option<String>, Option<String>)>> {
-        if !self.has_archive {
-            return Ok(None);
-        }
-        let sql = "SELECT row, survivor_id FROM memfold_archive
-                   WHERE memory_id = ?1 AND table_name = 'stm' ORDER BY id DESC LIMIT 1";
-        let mut statement = self.connection.prepare_cached(sql)?;
+        let Some(archive) = &self.archive else { return Ok(None) };
+        let sql = format!(
+            "SELECT survivor_id, {} FROM memfold_archive
+             WHERE memory_id = ?1 AND table_name = 'stm' ORDER BY id DESC LIMIT 1",
+            archive.listed()
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
         let moved = statement.query_row([id.as_str()], |row| {
-            let json: String = row.get(0)?;
-            Ok((archived_text(&json), row.get(1)?))
+            let image = archive.image(row, 1)?;
+            let text = image.as_ref().and_then(content_of).map(ToOwned::to_owned);
+            Ok((text, row.get(0)?))
         });
         moved.optional()
     }
@@ -340,10 +344,11 @@ fn provenance_fold(absorbed: &str, survivor: &str) -> Fold {
     }
 }
 
-fn archived_text(json: &str) -> Option<String> {
+/// The text in cells of the journal.
+fn text_before(json: &str) -> Option<String> {
     let value: Value = serde_json::from_str(json).ok()?;
     let image = RowImage::from_json(None, &value)?;
-    image.get("content").and_then(StoredValue::as_text).map(ToOwned::to_owned)
+    content_of(&image).map(ToOwned::to_owned)
 }
 
 /// What the rows' sources say, for the whole store.

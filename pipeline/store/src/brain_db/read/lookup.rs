@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use rusqlite::OptionalExtension as _;
 
+use crate::brain_db::own::archive::ArchiveReader;
 use crate::brain_db::read::access::{Columns, has_rowid};
 use crate::brain_db::read::load::Pass;
 use crate::brain_db::read::open::{BrainDb, KeptReader, OpenStoreError};
@@ -17,6 +18,7 @@ pub struct StoreReader<'a> {
     pub(crate) has_rowid: bool,
     pub(crate) has_rowid_of_memories: bool,
     own: OnceCell<OwnTables>,
+    archive: OnceCell<Option<ArchiveReader>>,
 }
 
 /// Which tables there are beside those of memories and embeddings.
@@ -74,6 +76,7 @@ impl<'a> StoreReader<'a> {
             has_rowid: embeddings_have_rowid,
             has_rowid_of_memories,
             own: OnceCell::new(),
+            archive: OnceCell::new(),
         })
     }
 
@@ -148,7 +151,7 @@ impl<'a> StoreReader<'a> {
             has_lineage: has("memfold_lineage", &["absorbed_id", "survivor_id", "active"])?,
             has_archive: has(
                 "memfold_archive",
-                &["memory_id", "table_name", "row", "survivor_id"],
+                &["memory_id", "table_name", "row", "survivor_id", "run_id", "at"],
             )?,
             has_revived: has("memfold_revived", &["seq", "memory_id", "at"])?,
             has_edges: has(
@@ -159,6 +162,19 @@ impl<'a> StoreReader<'a> {
             has_words: has("stm_fts", &["content"])?,
         };
         Ok(*self.own.get_or_init(|| own))
+    }
+
+    /// Returns how the archive is read; `None` where there is none that can be.
+    pub(crate) fn archive(&self) -> Result<Option<&ArchiveReader>, LoadStoreError> {
+        if !self.own()?.has_archive {
+            return Ok(None);
+        }
+        if let Some(archive) = self.archive.get() {
+            return Ok(archive.as_ref());
+        }
+        let read = ArchiveReader::of(self.pass.connection);
+        let read = read.map_err(|error| self.pass.failed("memfold_archive", error))?;
+        Ok(self.archive.get_or_init(|| read).as_ref())
     }
 
     pub(crate) fn embedding_columns(&self) -> String {
@@ -274,7 +290,7 @@ impl Marked {
                 "SELECT rowid, CAST(id AS BLOB), CAST(content AS BLOB) FROM stm NOT INDEXED WHERE "
             }
             Self::Archive => {
-                "SELECT rowid, CAST(memory_id AS BLOB), CAST(row AS BLOB)
+                "SELECT rowid, CAST(memory_id AS BLOB), CAST(row || run_id || at AS BLOB)
                  FROM memfold_archive NOT INDEXED WHERE table_name = 'stm' AND "
             }
             Self::Revived => {

@@ -7,6 +7,7 @@ use memfold_model::summary::Summary;
 use memfold_model::time::Instant;
 use rusqlite::{OptionalExtension as _, Params, Row as SqlRow, params};
 
+use crate::brain_db::own::merged::merged_with;
 use crate::brain_db::own::statements::StoredEdge;
 use crate::brain_db::read::load::{MEMORY_COLUMNS, cell, raw_memory};
 use crate::brain_db::read::lookup::StoreReader;
@@ -88,6 +89,19 @@ impl StoreReader<'_> {
             ids.extend(statement.query_row([rowid], |row| row.get(0)).optional().map_err(failed)?);
         }
         Ok(Some(ids))
+    }
+
+    /// Returns the ids of merged memories whose words their survivor lacks and that have some of the words, the best first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn merged_ids_of_words(
+        &self,
+        words: &[String],
+        most: usize,
+    ) -> Result<Vec<String>, LoadStoreError> {
+        merged_with(self.pass.connection, words, most)
+            .map_err(|error| self.pass.failed("memfold_merged", error))
     }
 
     fn rows_of_words(&self, words: &[String], most: usize) -> rusqlite::Result<Vec<i64>> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rusqlite::Row as SqlRow;
 
+use crate::brain_db::own::archive::ArchiveReader;
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::load::{PROBE_BLOBS, Pass, cell};
 use crate::journal::RowImage;
@@ -310,7 +311,7 @@ impl Pass<'_> {
 
     /// Returns how many rows there are in the archive.
     pub(crate) fn archived_count(&self) -> Result<u64, LoadStoreError> {
-        if self.archive_columns()?.is_some() { self.count(TABLE) } else { Ok(0) }
+        if self.archive()?.is_some() { self.count(TABLE) } else { Ok(0) }
     }
 
     /// Reads what was moved out of a table, the latest record first, with what it was merged into.
@@ -321,20 +322,17 @@ impl Pass<'_> {
         mut take: impl FnMut(&RowImage, Option<MemoryId>) -> Result<(), LoadStoreError>,
     ) -> Result<u64, LoadStoreError> {
         let failed = |error| self.failed(TABLE, error);
-        let Some(columns) = self.archive_columns()? else { return Ok(0) };
-        let listed = columns.expressions(&["row", "survivor_id"]);
+        let Some(archive) = self.archive()? else { return Ok(0) };
+        let columns = Columns::of(self.connection, TABLE).map_err(failed)?;
         let sql = format!(
-            "SELECT {listed} FROM {TABLE} WHERE table_name = '{table}' ORDER BY rowid DESC"
+            "SELECT {}, {} FROM {TABLE} WHERE table_name = '{table}' ORDER BY rowid DESC",
+            columns.expression("survivor_id"),
+            archive.listed()
         );
         let mut broken = 0;
         self.each_row(TABLE, "read the archive", (&sql, 0), |row| {
-            let image = match cell(row, 0).map_err(failed)? {
-                Cell::Text(json) => serde_json::from_slice(json)
-                    .ok()
-                    .and_then(|value: serde_json::Value| RowImage::from_json(None, &value)),
-                _ => None,
-            };
-            let survivor = cell(row, 1).map_err(failed)?.text().ok().flatten();
+            let image = archive.image(row, 1).map_err(failed)?;
+            let survivor = cell(row, 0).map_err(failed)?.text().ok().flatten();
             match image {
                 Some(image) => take(&image, survivor.map(MemoryId::new)),
                 None => {
@@ -346,9 +344,8 @@ impl Pass<'_> {
         Ok(broken)
     }
 
-    fn archive_columns(&self) -> Result<Option<Columns>, LoadStoreError> {
-        let columns = Columns::of(self.connection, TABLE).map_err(|e| self.failed(TABLE, e))?;
-        Ok(columns.has_all(&["table_name", "row"]).then_some(columns))
+    fn archive(&self) -> Result<Option<ArchiveReader>, LoadStoreError> {
+        ArchiveReader::of(self.connection).map_err(|error| self.failed(TABLE, error))
     }
 }
 

@@ -110,16 +110,17 @@ impl StoreReader<'_> {
         table: &str,
         id: &str,
     ) -> Result<Option<(RowImage, Option<MemoryId>)>, LoadStoreError> {
-        if !self.own()?.has_archive {
-            return Ok(None);
-        }
-        let sql = "SELECT row, survivor_id FROM memfold_archive
-                   WHERE memory_id = ?1 AND table_name = ?2 ORDER BY id DESC LIMIT 1";
+        let Some(archive) = self.archive()? else { return Ok(None) };
+        let sql = format!(
+            "SELECT survivor_id, {} FROM memfold_archive
+             WHERE memory_id = ?1 AND table_name = ?2 ORDER BY id DESC LIMIT 1",
+            archive.listed()
+        );
         let failed = |error| self.failed(error);
-        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
+        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
         let found = statement
             .query_row([id, table], |row| {
-                Ok((archived_image(&row.get::<_, String>(0)?), row.get::<_, Option<String>>(1)?))
+                Ok((archive.image(row, 1)?, row.get::<_, Option<String>>(0)?))
             })
             .optional()
             .map_err(failed)?;
@@ -535,14 +536,15 @@ impl StoreReader<'_> {
         limit: usize,
         mut take: impl FnMut(&str, &str),
     ) -> Result<bool, LoadStoreError> {
-        if !self.own()?.has_archive {
-            return Ok(true);
-        }
-        let sql = "SELECT rowid, memory_id, row FROM memfold_archive NOT INDEXED
-                   WHERE rowid > ?1 AND table_name = 'stm' ORDER BY rowid LIMIT ?2";
-        self.limited(sql, reach, limit, |row| {
+        let Some(archive) = self.archive()? else { return Ok(true) };
+        let sql = format!(
+            "SELECT rowid, memory_id, {} FROM memfold_archive NOT INDEXED
+             WHERE rowid > ?1 AND table_name = 'stm' ORDER BY rowid LIMIT ?2",
+            archive.listed()
+        );
+        self.limited(&sql, reach, limit, |row| {
             let id: String = row.get(1)?;
-            let image = archived_image(&row.get::<_, String>(2)?);
+            let image = archive.image(row, 2)?;
             if let Some(content) = image.as_ref().and_then(content_of) {
                 take(&id, content);
             }
@@ -571,12 +573,6 @@ impl StoreReader<'_> {
         }
         Ok(true)
     }
-}
-
-/// Reads a row as the archive keeps it.
-pub(crate) fn archived_image(json: &str) -> Option<RowImage> {
-    let value: serde_json::Value = serde_json::from_str(json).ok()?;
-    RowImage::from_json(None, &value)
 }
 
 /// Returns the text of a row as the archive keeps it.

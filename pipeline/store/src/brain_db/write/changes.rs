@@ -3,8 +3,9 @@
 use crate::journal::CurrentRows;
 use rusqlite::types::ToSql;
 use rusqlite::{OptionalExtension as _, params};
-use serde_json::Value;
 
+use crate::brain_db::own::archive::{ArchivedRow, Moved, archived, keep};
+use crate::brain_db::own::merged::index_merged;
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::write::layout::{Layout, Search};
 use crate::brain_db::write::rows::{
@@ -38,6 +39,16 @@ pub fn apply(
         write_down(writes, mark, &JournalEntry::of(change, record_key))?;
     }
     Ok(())
+}
+
+/// Carries out changes to a row that came with the unit itself: an undo has nothing to bring back.
+pub fn apply_to_new_row(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    mark: &Mark<'_>,
+    changes: &[Change],
+) -> Result<(), SessionError> {
+    changes.iter().try_for_each(|change| carry_out(writes, layout, mark, change).map(drop))
 }
 
 /// Returns the key of a new record.
@@ -170,7 +181,13 @@ fn insert_record(
     let mut params: Vec<&dyn ToSql> = vec![&mark.run_id, &mark.unit, &mark.at, &1_i64];
     params.extend(record.cells.iter().map(|(_, value)| value as &dyn ToSql));
     writes.execute("write down a record", &sql, &*params)?;
-    Ok(writes.connection().last_insert_rowid())
+    let key = writes.connection().last_insert_rowid();
+    if let (Table::Lineage, Some(absorbed), Some(survivor)) =
+        (record.table, record.text("absorbed_id"), record.text("survivor_id"))
+    {
+        index_merged(writes, key, absorbed, survivor)?;
+    }
+    Ok(key)
 }
 
 fn write_down(
@@ -222,28 +239,13 @@ pub(crate) fn take_out(
         .query("read a memory", |c| row(c, (&layout.memories, layout.has_rowid), ("id", id)))?
         .ok_or_else(|| move_refused(format!("memory {id} is gone")))?;
     let (indexed, words) = remove_entry(writes, layout, (id, &memory), said)?;
-    let mut moved = vec![("stm", memory, indexed)];
-    moved.extend(
-        embeddings(writes, layout, id)?.into_iter().map(|image| ("embeddings", image, false)),
-    );
-    moved.extend(words.map(|words| (WORDS, words, false)));
-    for (table, image, indexed) in &moved {
-        writes.execute(
-            "archive a row",
-            "INSERT INTO memfold_archive
-                (memory_id, table_name, row_rowid, row, indexed, survivor_id, run_id, at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            params![
-                id,
-                table,
-                image.rowid,
-                image.to_json().to_string(),
-                indexed,
-                survivor,
-                mark.run_id,
-                mark.at
-            ],
-        )?;
+    let row = |table: &str, image, indexed| ArchivedRow { table: table.to_owned(), image, indexed };
+    let mut rows = vec![row("stm", memory, indexed)];
+    let embeddings = embeddings(writes, layout, id)?;
+    rows.extend(embeddings.into_iter().map(|image| row("embeddings", image, false)));
+    rows.extend(words.map(|words| row(WORDS, words, false)));
+    for row in &rows {
+        keep(writes, mark, Moved { memory_id: id, survivor }, row)?;
     }
     if !layout.embeddings.is_empty() {
         let sql = "DELETE FROM embeddings WHERE source_type = 'stm' AND source_id = ?1";
@@ -306,11 +308,11 @@ pub(crate) fn put_back(writes: &Writes<'_>, layout: &Layout, id: &str) -> Result
             "{id} has a value for {column}, a column that is there no more"
         )));
     }
-    let words = rows.iter().position(|(table, _, _)| table == WORDS).map(|at| rows.remove(at).1);
+    let words = rows.iter().position(|row| row.table == WORDS).map(|at| rows.remove(at).image);
     if rows.is_empty() {
         return Err(move_refused(format!("memory {id} is not in memfold_archive")));
     }
-    for (table, image, indexed) in rows {
+    for ArchivedRow { table, image, indexed } in rows {
         match table.as_str() {
             "stm" => put_in(writes, layout, &image, (indexed, words.as_ref()))?,
             _ if layout.embeddings.is_empty() => {}
@@ -324,9 +326,9 @@ pub(crate) fn put_back(writes: &Writes<'_>, layout: &Layout, id: &str) -> Result
 }
 
 /// The columns of archived rows that hold a value and are in the owner's tables no more.
-fn without_column(layout: &Layout, rows: &[(String, RowImage, bool)]) -> Vec<String> {
+fn without_column(layout: &Layout, rows: &[ArchivedRow]) -> Vec<String> {
     let mut found = Vec::new();
-    for (table, image, _) in rows {
+    for ArchivedRow { table, image, .. } in rows {
         let (columns, prefix) = match table.as_str() {
             "stm" => (&layout.memories, ""),
             "embeddings" => (&layout.embeddings, "embeddings."),
@@ -348,7 +350,9 @@ pub(crate) fn lost_columns(
     (id, image): (&str, Option<&RowImage>),
 ) -> Result<Vec<String>, SessionError> {
     let rows = match image {
-        Some(image) => vec![("stm".to_owned(), image.clone(), false)],
+        Some(image) => {
+            vec![ArchivedRow { table: "stm".to_owned(), image: image.clone(), indexed: false }]
+        }
         None => archived(reads, id)?,
     };
     Ok(without_column(layout, &rows))
@@ -419,40 +423,6 @@ fn insert_row(
 fn is_taken(writes: &Writes<'_>, table: &str, rowid: i64) -> Result<bool, SessionError> {
     let sql = format!("SELECT 1 FROM {table} WHERE rowid = ?1");
     writes.query("look for a rowid", |connection| connection.prepare_cached(&sql)?.exists([rowid]))
-}
-
-/// The archived rows of a memory: its own first.
-fn archived(writes: &Writes<'_>, id: &str) -> Result<Vec<(String, RowImage, bool)>, SessionError> {
-    let rows: Vec<(String, Option<i64>, String, bool)> =
-        writes.query("read memfold_archive", |connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT table_name, row_rowid, row, indexed FROM memfold_archive
-                 WHERE memory_id = ?1 ORDER BY table_name <> 'stm', id",
-            )?;
-            let rows = statement
-                .query_map([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
-            rows.collect()
-        })?;
-    rows.into_iter()
-        .map(|(table, rowid, json, indexed)| {
-            let value: Option<Value> = serde_json::from_str(&json).ok();
-            let image = value.and_then(|value| RowImage::from_json(rowid, &value));
-            let image = image.ok_or_else(|| SessionError::Unreadable {
-                path: writes.path().to_owned(),
-                what: format!("the archived row of {id}"),
-            })?;
-            Ok((table, image, indexed))
-        })
-        .collect()
-}
-
-/// Returns a memory's row in the archive table.
-pub(crate) fn archived_image(
-    reads: &Writes<'_>,
-    id: &str,
-) -> Result<Option<RowImage>, SessionError> {
-    let rows = archived(reads, id)?;
-    Ok(rows.into_iter().find(|(table, _, _)| table == "stm").map(|(_, image, _)| image))
 }
 
 /// Tells whether a memory of this id stands in `stm`.

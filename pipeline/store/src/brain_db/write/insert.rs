@@ -3,7 +3,9 @@
 use rusqlite::types::{ToSql, ValueRef};
 use rusqlite::{OptionalExtension as _, Row};
 
-use crate::brain_db::write::changes::{archived_image, put_in};
+use crate::brain_db::own::archive::archived_image;
+use crate::brain_db::own::merged::rewrite_merged;
+use crate::brain_db::write::changes::put_in;
 use crate::brain_db::write::layout::{Layout, Search};
 use crate::brain_db::write::rows::{Words, drop_entry, indexed_words, quoted, row};
 use crate::brain_db::write::session::{Session, SessionError, Writes};
@@ -380,8 +382,12 @@ impl Session {
     /// Rewrites the search index without what was removed from it, and empties the write-ahead log. `false`: another
     /// process still reads the log, which keeps old pages until it is done.
     pub(crate) fn settle(&self) -> Result<bool, SessionError> {
-        let is_by_hand =
-            self.read::<_, SessionError>(|reads| Ok(reads.layout()?.keeps_search_by_hand()))?;
+        let (is_by_hand, has_tables) = self.read::<_, SessionError>(|reads| {
+            Ok((reads.layout()?.keeps_search_by_hand(), reads.has_own_tables()?))
+        })?;
+        if has_tables {
+            self.write(rewrite_merged)?;
+        }
         if is_by_hand {
             let sql = "INSERT INTO stm_fts(stm_fts) VALUES ('optimize')";
             self.write(|writes| writes.execute("optimize the search index", sql, []))?;

@@ -3,6 +3,7 @@
 //! Every write is one short `BEGIN IMMEDIATE` transaction. The journal mode stays as the owner set it, foreign
 //! keys are enforced, commits reach the disk. One run at a time: a lock file beside the store says who.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,8 +41,18 @@ pub struct Session {
     pub(crate) path: PathBuf,
     pub(crate) connection: Connection,
     pub(crate) busy_timeout: Duration,
+    others: Others,
     /// Held while a run writes; `None` for writes to our own tables only.
     _lock: Option<StoreLock>,
+}
+
+/// What a session notices of other writers.
+#[derive(Default)]
+struct Others {
+    /// A transaction could not begin at once.
+    made_us_wait: Cell<bool>,
+    /// SQLite's count of the commits of others, as it was last seen.
+    data_version: Cell<Option<i64>>,
 }
 
 impl std::fmt::Debug for Session {
@@ -71,7 +82,8 @@ impl Session {
         BrainDb::open(path, OpenOptions::default().busy_timeout(options.busy_timeout))?;
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let connection = for_writing(&path, options.busy_timeout)?;
-        Ok(Self { path, connection, busy_timeout: options.busy_timeout, _lock: None })
+        let busy_timeout = options.busy_timeout;
+        Ok(Self { path, connection, busy_timeout, others: Others::default(), _lock: None })
     }
 
     /// Returns the store's file, links resolved.
@@ -137,6 +149,21 @@ impl Session {
         look(&Writes::new(&transaction, &self.path))
     }
 
+    /// Tells whether another process wrote since the last call, or made a transaction wait. A process that waits for this
+    /// one leaves no trace.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn met_others(&self) -> Result<bool, SessionError> {
+        let version: i64 = self
+            .connection
+            .query_row("PRAGMA data_version", [], |row| row.get(0))
+            .map_err(|error| self.explain("look for other writers", &error))?;
+        let before = self.others.data_version.replace(Some(version));
+        let wrote = before.is_some_and(|before| before != version);
+        Ok(self.others.made_us_wait.take() || wrote)
+    }
+
     /// Moves all of the write-ahead log into the store and cuts it off. `false`: somebody still reads or writes what
     /// it holds, after waiting as long as for any lock. Writers wait meanwhile.
     ///
@@ -170,6 +197,7 @@ impl Session {
             match Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate) {
                 Err(error) if is_busy(&error) && tries > 0 => {
                     tries -= 1;
+                    self.others.made_us_wait.set(true);
                     std::thread::sleep(BETWEEN_TRIES);
                 }
                 begun_or_not => return begun_or_not,
@@ -260,6 +288,31 @@ impl<'a> Writes<'a> {
     /// The store's file.
     pub fn path(&self) -> &'a Path {
         self.path
+    }
+
+    /// Runs `work` as a part of the transaction: all of it or nothing, and what came before stays.
+    ///
+    /// # Errors
+    /// Those of `work`. Where [`Self::has_ended`], nothing is left of the whole transaction.
+    pub fn nested<T>(
+        &self,
+        work: impl FnOnce() -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
+        self.execute("begin a unit", "SAVEPOINT memfold_unit", [])?;
+        let done = work();
+        if done.is_err() && !self.has_ended() {
+            self.execute("roll back a unit", "ROLLBACK TO memfold_unit", [])?;
+        }
+        if !self.has_ended() {
+            self.execute("end a unit", "RELEASE memfold_unit", [])?;
+        }
+        done
+    }
+
+    /// Tells whether SQLite rolled the transaction back, because of an error or a trigger of the owner.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.connection.is_autocommit()
     }
 
     /// Looks at the tables as they are in this transaction.

@@ -22,7 +22,7 @@ struct Dying {
 }
 
 impl Dying {
-    fn change(&self, change: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    fn change(&self, change: impl FnOnce() -> io::Result<bool>) -> io::Result<bool> {
         let left = self.left.load(Ordering::Relaxed);
         let dead = || Err(io::Error::other("killed"));
         match left {
@@ -33,20 +33,20 @@ impl Dying {
             }
             _ => {
                 self.left.store(left - 1, Ordering::Relaxed);
-                change()?;
-                if left == 1 { dead() } else { Ok(()) }
+                let changed = change()?;
+                if left == 1 { dead() } else { Ok(changed) }
             }
         }
     }
 }
 
 impl FileLayer for Dying {
-    fn write(&self, path: &Path, text: &str) -> io::Result<()> {
-        self.change(|| SystemFiles.write(path, text))
+    fn write(&self, path: &Path, text: &str, expected: Option<&str>) -> io::Result<bool> {
+        self.change(|| SystemFiles.write(path, text, expected))
     }
 
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.change(|| SystemFiles.remove(path))
+    fn remove(&self, path: &Path, expected: &str) -> io::Result<bool> {
+        self.change(|| SystemFiles.remove(path, expected))
     }
 }
 

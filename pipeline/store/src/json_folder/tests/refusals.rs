@@ -1,7 +1,11 @@
 //! What is left alone, and why.
 
+use std::io;
+use std::path::Path;
+
 use serde_json::json;
 
+use super::super::files::{FileLayer, SystemFiles, leftovers};
 use super::super::{JsonFolder, JsonFolderOptions};
 use super::factory::{
     Files, entry, image, on_disk, put, records, restore, retire, styled, unit, update,
@@ -56,7 +60,7 @@ fn what_cannot_be_understood_is_told_with_its_place() {
     let (above, folder) = on_disk(&files);
     std::fs::write(above.path().join("memory/global/f.json"), b"\xff").unwrap();
     let contents = folder.read().unwrap();
-    assert_eq!(contents.records.len(), 3);
+    assert_eq!(contents.records.len(), 2);
     let told: Vec<String> =
         contents.skipped.iter().map(|s| format!("{}: {}", s.place, s.reason)).collect();
     insta::assert_snapshot!(told.join("\n"), @r"
@@ -65,11 +69,12 @@ fn what_cannot_be_understood_is_told_with_its_place() {
     global/f.json: it is no UTF-8
     global/g.json: a list of memories under user_preferences.rules: only one list at the top of a file is read
     global/h.json: a list of memories under more: only one list at the top of a file is read
+    global/a.json#1: its id stands at global/a.json#1 and global/e.json#0: give each memory an id of its own
     global/b.json#0: it says nothing
     global/b.json#1: it is no object
     global/b.json#2: it has no id
-    global/e.json#0: another memory has its id: global/a.json#1
-    archive/global/a.json#0: a copy of global/a.json#2, left by a move that did not end
+    global/e.json#0: its id stands at global/a.json#1 and global/e.json#0: give each memory an id of its own
+    archive/global/a.json#0: another memory with the id of global/a.json#2
     ");
 }
 
@@ -102,6 +107,73 @@ fn links_and_paths_out_of_the_folder_are_refused() {
     let create = OriginChange::Create { record: Box::new(copy), made_of: Vec::new() };
     assert_eq!(folder.write(&[unit(vec![create])]).unwrap().conflicts.len(), 1);
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1);
+}
+
+/// Another program changes an entry of the same file just before each of the first writes.
+#[derive(Debug)]
+struct Meddling(std::sync::atomic::AtomicUsize);
+
+impl FileLayer for Meddling {
+    fn write(&self, path: &Path, text: &str, expected: Option<&str>) -> io::Result<bool> {
+        let is_live = path.ends_with("memory/global/a.json");
+        let count = self.0.fetch_add(is_live.into(), std::sync::atomic::Ordering::Relaxed);
+        if is_live && count < 2 {
+            let now = std::fs::read_to_string(path)?;
+            let other = now.replace("Fact 2", &format!("Fact 2, edit {count};"));
+            std::fs::write(path, other)?;
+        }
+        SystemFiles.write(path, text, expected)
+    }
+
+    fn remove(&self, path: &Path, expected: &str) -> io::Result<bool> {
+        SystemFiles.remove(path, expected)
+    }
+}
+
+/// What another program wrote between the look and the rename was taken back.
+#[test]
+fn an_edit_just_before_the_rename_stays() {
+    let (above, folder) = on_disk(&three());
+    let known: Vec<_> = records(&folder).into_values().collect();
+    let root = above.path().join("memory");
+    let meddling = Box::new(Meddling(0.into()));
+    let options = JsonFolderOptions::default();
+    let folder = JsonFolder::open_with(&root, options, meddling).unwrap();
+    let merged = unit(vec![
+        update(&known[0], &["t"], &[&known[1].id]),
+        retire(&known[1], Some(&known[0].id)),
+    ]);
+    assert_eq!(folder.write(&[merged]).unwrap().units, [0]);
+    let after = std::fs::read_to_string(root.join("global/a.json")).unwrap();
+    assert!(after.contains("edit") && !after.contains("Fact 1"), "{after}");
+    assert!(leftovers(&root).is_empty());
+}
+
+/// Entries were moved before it turned out that the log is no log.
+#[test]
+fn a_log_that_is_none_is_noticed_before_anything_is_written() {
+    let mut files = three();
+    files.insert("ops/consolidation-log.json".to_owned(), "no log".to_owned());
+    let (above, folder) = on_disk(&files);
+    let known: Vec<_> = records(&folder).into_values().collect();
+    let before = image(&above);
+    let refused = folder.write(&[unit(vec![retire(&known[0], None)])]).unwrap_err();
+    assert!(refused.to_string().contains("consolidation log"), "{refused}");
+    assert_eq!(image(&above), before);
+    let advice = folder.advice(&folder.read().unwrap());
+    assert!(advice.iter().any(|text| text.contains("no run can write")), "{advice:?}");
+}
+
+/// A killed process leaves whole files under temporary names.
+#[test]
+fn what_a_killed_process_left_is_named_and_removed() {
+    let (above, folder) = on_disk(&three());
+    let left = above.path().join("memory/global/.memfold-abc123-a.json.tmp");
+    std::fs::write(&left, "[]").unwrap();
+    let advice = folder.advice(&folder.read().unwrap());
+    assert!(advice.iter().any(|text| text.contains(".memfold-abc123")), "{advice:?}");
+    folder.write(&[]).unwrap();
+    assert!(!left.exists());
 }
 
 #[test]

@@ -8,6 +8,7 @@ use memfold::dedup::{Clustering, DedupError, DedupSeconds, Member, each_logical_
 use memfold::machine::Stopwatch;
 use memfold_datasets::DataError;
 use memfold_datasets::annotate::{Membership, annotate};
+use memfold_datasets::corpus::Corpus;
 use memfold_datasets::results::{
     ClusterRow, ClustersWriter, PairRow, PairsForm, PairsWriter, ResultOptions,
 };
@@ -91,6 +92,13 @@ fn loaded(work: &Work<'_>, inputs: &[PathBuf], pairs: &PairStream) -> Vec<String
         counted(inputs.len() as u64, "file", "files"),
         grouped(pairs.distinct_rows()),
     )];
+    lines.extend(skipped_rows(corpus));
+    lines
+}
+
+/// Names the rows without a usable vector, a line for each reason.
+pub(crate) fn skipped_rows(corpus: &Corpus) -> Vec<String> {
+    let mut lines = Vec::new();
     for (reason, count) in corpus.skipped().counts() {
         let examples = corpus.skipped().examples().iter().filter(|one| one.reason == reason);
         let places = examples.map(|one| {

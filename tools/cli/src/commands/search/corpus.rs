@@ -6,6 +6,7 @@ use memfold::lookup::SearchError;
 use memfold::lookup::Wanted;
 use memfold::lookup::corpus::{RowMatch, RowQuery, SearchedRows, search_rows, search_rows_all};
 use memfold::machine::Stopwatch;
+use memfold_datasets::Corpus;
 use memfold_datasets::results::NeighborRow;
 use memfold_index::{Pool, Row};
 use memfold_simd::Kernels;
@@ -36,9 +37,9 @@ pub(super) fn run(
     source.tell(printer);
     let work = Work { args, rows: source.rows(), pool };
     if let (Some(queries), Some(output)) = (&args.queries, &args.output) {
-        let (written, neighbors) = work.answer_all(queries, output, &bars)?;
+        let (queries, neighbors) = work.answer_all(queries, output, &bars)?;
         let seconds = stopwatch.seconds();
-        return results::tell_written(written, neighbors, output, seconds, global, printer);
+        return results::tell_written(&queries, neighbors, output, seconds, global, printer);
     }
     let open = stopwatch.seconds();
     let found = work.answer()?;
@@ -77,13 +78,13 @@ impl Work<'_> {
         search_rows(self.rows, (query, self.wanted()), tools).map_err(|error| self.failed(&error))
     }
 
-    /// Writes the neighbours of all queries; returns how many queries and neighbours there are.
+    /// Writes the neighbours of all queries; returns the queries and how many neighbours there are.
     fn answer_all(
         &self,
         queries: &Path,
         output: &Path,
         bars: &Bars,
-    ) -> Result<(usize, u64), Failure> {
+    ) -> Result<(Corpus, u64), Failure> {
         let queries = open_vectors(queries, bars)?;
         let tools = (&self.pool, Kernels::active());
         let found = search_rows_all(self.rows, &queries.matrix(), self.wanted(), tools, bars)
@@ -99,7 +100,7 @@ impl Work<'_> {
             })
         });
         let neighbors = results::write(rows, output)?;
-        Ok((found.len(), neighbors))
+        Ok((queries, neighbors))
     }
 
     fn failed(&self, error: &SearchError) -> Failure {

@@ -1,5 +1,6 @@
 //! Where `memfold search` looks and how it answers, for stores and for files.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use memfold::lookup::corpus::{CorpusColumns, CorpusIndex, RowMatch, SearchedRows};
@@ -10,6 +11,7 @@ use memfold_datasets::results::{NeighborRow, NeighborsWriter};
 use memfold_model::text::excerpt;
 
 use crate::args::{GlobalArgs, SearchArgs};
+use crate::commands::dedup::skipped_rows;
 use crate::context::{self, open_columns};
 use crate::failure::{Exit, Failure};
 use crate::printer::{Document, Printer, documents, wrap};
@@ -112,6 +114,8 @@ pub(super) struct QueriesDocument {
     pub(super) queries: u64,
     /// Rows of the file.
     pub(super) neighbors: u64,
+    /// Rows of the queries that were left out, by reason.
+    pub(super) skipped: BTreeMap<String, u64>,
     pub(super) output: String,
     pub(super) seconds: f64,
 }
@@ -323,7 +327,7 @@ pub(super) fn write<'a>(
 
 /// Says what was written.
 pub(super) fn tell_written(
-    queries: usize,
+    corpus: &Corpus,
     neighbors: u64,
     output: &Path,
     seconds: f64,
@@ -331,16 +335,23 @@ pub(super) fn tell_written(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let shown = output.display();
+    let queries = corpus.matrix().len();
     if global.json {
         printer.document(&QueriesDocument {
             schema_version: 1,
             queries: queries as u64,
             neighbors,
+            skipped: corpus
+                .skipped()
+                .counts()
+                .map(|(reason, count)| (reason.name().to_owned(), count))
+                .collect(),
             output: shown.to_string(),
             seconds,
         })?;
     } else {
         printer.note(&format!("wrote {neighbors} neighbours of {queries} queries to {shown}"));
+        skipped_rows(corpus).iter().for_each(|line| printer.note(line));
     }
     Ok(Exit::Done)
 }
