@@ -119,8 +119,11 @@ fn the_words_of_merged_memories_lead_to_their_survivor() {
         },
     ];
     brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+    // Whatever the guard holds of the two.
+    let guard = ["--set", "guard.enabled=false", "--allow-unguarded"];
     let merge = ["--set", "protection.min_age_hours=0", "--max-change-share", "1", "--execute"];
-    let run = place.succeed(&[&["consolidate", "brain.db", "--now", NOW][..], &merge].concat());
+    let run =
+        place.succeed(&[&["consolidate", "brain.db", "--now", NOW][..], &guard, &merge].concat());
     let words = |connection: &Connection| -> i64 {
         let sql = "SELECT count(*) FROM stm_fts WHERE stm_fts MATCH 'automobile'";
         connection.query_row(sql, [], |row| row.get(0)).unwrap()

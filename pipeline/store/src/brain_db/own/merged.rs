@@ -59,7 +59,9 @@ pub(crate) fn merged_with(
     words: &[String],
     most: usize,
 ) -> rusqlite::Result<Vec<String>> {
-    if words.is_empty() || Columns::of(connection, TABLE)?.is_empty() {
+    let has_lineage =
+        Columns::of(connection, "memfold_lineage")?.has_all(&["id", "absorbed_id", "active"]);
+    if words.is_empty() || !has_lineage || Columns::of(connection, TABLE)?.is_empty() {
         return Ok(Vec::new());
     }
     let phrases: Vec<String> =
