@@ -196,7 +196,7 @@ fn settings_change_tiers_and_no_plan() {
     assert_eq!(by_variable("MEMORY_TIER_HOT_MIN", "0.95")["hot"], 0);
     place
         .run(&["status", "brain.db", "--set", "lifecycle.weights.recency=0.5"])
-        .fails_with(2, &["weights that add up to 1", "set all three"]);
+        .fails_with(2, &["unknown key", "there is no successor: they are 0.4, 0.2 and 0.4"]);
     place
         .run(&["status", "brain.db", "--set", "lifecycle.warm_min=0.7"])
         .fails_with(2, &["lifecycle.warm_min", "lifecycle.hot_min"]);

@@ -166,12 +166,7 @@ pub(super) fn settings(draws: &mut Draws) -> Vec<String> {
         &["flags.write_to=stm"],
         &["flags.max_per_run=0", "flags.max_per_run=1", "flags.max_per_run=3"],
         &["flags.max_per_memory=1", "flags.max_per_memory=2"],
-        &[
-            "scope.newest=5",
-            "scope.newest=12",
-            "scope.categories=[general]",
-            "scope.sources=[agent]",
-        ],
+        &["scope.newest=5", "scope.newest=12", "scope.categories=[general]"],
         &[
             "rules.R2-near-duplicate-merge.when.min_cluster_size=3",
             "rules.R2-near-duplicate-merge.when.max_cluster_size=3",

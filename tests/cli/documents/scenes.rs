@@ -97,17 +97,15 @@ fn runs() -> Vec<Step> {
     ]
 }
 
-/// What was done is undone.
+/// What was done is undone, but for a memory that somebody edited since.
 fn taken_back() -> Vec<Step> {
     let execute = ["consolidate", "brain.db", "--now", NOW, "--execute", "--max-change-share", "1"];
     vec![
-        says("consolidate", &execute),
-        says("undo", &["undo", "brain.db", "{/run_id}"]),
-        says("undo", &["undo", "brain.db", "{/units/0/run_id}", "--execute"]),
-        says("run", &["runs", "brain.db", "latest"]),
+        says("consolidate", &[&execute[..], &["--set", "merge.absorbed=archive"]].concat()),
         Step::Sql("UPDATE stm SET content = 'Tea is out of stock.' WHERE id = 'm000002'"),
-        says("runs", &["runs", "brain.db"]),
-        says("undo", &["undo", "brain.db", "{/runs/0/run_id}"]),
+        says("undo", &["undo", "brain.db", "{/run_id}"]),
+        ends(4, &["undo"], &["undo", "brain.db", "{/units/0/run_id}", "--execute"]),
+        says("run", &["runs", "brain.db", "latest"]),
     ]
 }
 

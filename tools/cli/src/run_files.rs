@@ -167,8 +167,7 @@ fn is_plan(path: &Path) -> bool {
 
 /// Tells whether a file holds metrics of an earlier run, or nothing.
 fn is_metrics(path: &Path) -> bool {
-    let ours = ["# HELP memfold_", "# HELP helios_"];
-    head(path).is_some_and(|head| head.is_empty() || ours.iter().any(|o| head.starts_with(o)))
+    head(path).is_some_and(|head| head.is_empty() || head.starts_with("# HELP memfold_"))
 }
 
 fn head(path: &Path) -> Option<String> {

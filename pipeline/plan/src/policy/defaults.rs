@@ -114,8 +114,6 @@ pub(crate) const SCOPE_CATEGORIES: [&str; 0] = [];
 pub(crate) const SCOPE_SINCE: Option<&str> = None;
 /// Up to the last memory.
 pub(crate) const SCOPE_UNTIL: Option<&str> = None;
-/// Duplicates come from several writers of one text.
-pub(crate) const SCOPE_SOURCES: [&str; 0] = [];
 /// Old and new copies must meet.
 pub(crate) const SCOPE_NEWEST: Option<NonZeroUsize> = None;
 /// As for merges: what a nightly run would merge may be merged at once.
@@ -178,8 +176,6 @@ pub(crate) const JUDGE_TOKENS_PER_RUN: u32 = 500_000;
 pub(crate) const JUDGE_COST_PER_DAY: f64 = 10.0;
 /// What the owner of a `brain.db` waits itself.
 pub const BUSY_TIMEOUT_MS: u32 = 5_000;
-/// Only dashboards made for that monitor need its names.
-pub(crate) const HELIOS_METRICS: bool = false;
 /// Reports belong to the store they are about: `reports/consolidation` beside it.
 pub(crate) const REPORTS_DIR: Option<&str> = None;
 /// Naive times were written on this machine, by its clock.

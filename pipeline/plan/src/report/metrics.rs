@@ -1,8 +1,6 @@
 //! Metrics of the last run, as Prometheus' text exposition format, for node_exporter's textfile collector.
 //!
-//! All are gauges: they describe one run, and the next run replaces the file. With
-//! `helios_metrics: true` three of them are repeated under the names of the owner's monitor.
-
+//! All are gauges: they describe one run, and the next run replaces the file.
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -91,11 +89,11 @@ impl StoreFigures {
 }
 
 /// Returns the metrics of a run. Without `figures` of the store, the shares of the store are left
-/// out. `helios` repeats the store's under the names of the owner's monitor.
+/// out.
 #[must_use]
-pub fn metrics(report: &Report, figures: Option<&StoreFigures>, helios: bool) -> String {
+pub fn metrics(report: &Report, figures: Option<&StoreFigures>) -> String {
     let mut page = Page::default();
-    store(&mut page, report.loaded.memories, (figures, helios));
+    store(&mut page, report.loaded.memories, figures);
     let is_whole = report.executed.stale == 0 && report.executed.failed == 0;
     last_run(&mut page, (&report.run_id, report.mode, &report.isa), is_whole);
     let seconds = &report.seconds;
@@ -126,12 +124,12 @@ pub fn metrics(report: &Report, figures: Option<&StoreFigures>, helios: bool) ->
 #[must_use]
 pub fn applied_metrics(
     report: &AppliedReport,
-    (figures, helios): (Option<&StoreFigures>, bool),
+    figures: Option<&StoreFigures>,
     isa: &str,
 ) -> String {
     let mut page = Page::default();
     if let Some(figures) = figures {
-        store(&mut page, figures.memories, (Some(figures), helios));
+        store(&mut page, figures.memories, Some(figures));
     }
     last_run(&mut page, (&report.run_id, report.mode, isa), report.is_whole());
     let stages = [("execute", report.seconds_execute)];
@@ -142,25 +140,15 @@ pub fn applied_metrics(
 
 const RUN_SECONDS: &str = "Wall time of the last run by stage.";
 
-fn store(page: &mut Page, memories: u64, (figures, helios): (Option<&StoreFigures>, bool)) {
+fn store(page: &mut Page, memories: u64, figures: Option<&StoreFigures>) {
     let shares = figures.map(|figures| (figures.consolidated_share(), figures.embedded_share()));
     let help = "Memories in the store.";
     page.one("memfold_memories", help, memories as f64);
-    if helios {
-        page.one("helios_stm_total", help, memories as f64);
-    }
     let Some((consolidated, embedded)) = shares else { return };
     let help = "Share of memories whose source begins with consolidation, from 0 to 1.";
     page.one("memfold_consolidated_share", help, consolidated);
-    if helios {
-        page.one("helios_consolidation_ratio", help, consolidated);
-    }
     let help = "Share of memories that have an embedding, from 0 to 1.";
     page.one("memfold_embedded_share", help, embedded);
-    if helios {
-        let help = "Share of memories that have an embedding, in percent.";
-        page.one("helios_embedding_coverage_stm_pct", help, 100.0 * embedded);
-    }
 }
 
 fn last_run(page: &mut Page, (run_id, mode, isa): (&str, Mode, &str), is_whole: bool) {
@@ -330,15 +318,12 @@ mod tests {
         report.seconds.total = 1.5;
         report.executed.applied = 3;
         let figures = StoreFigures { memories: 8, consolidated: 2, embedded: 6 };
-        let page = metrics(&report, Some(&figures), true);
+        let page = metrics(&report, Some(&figures));
         let samples = parse(&page);
         for (key, value) in [
             ("memfold_memories", 5.0),
             ("memfold_consolidated_share", 0.25),
             ("memfold_embedded_share", 0.75),
-            ("helios_stm_total", 5.0),
-            ("helios_consolidation_ratio", 0.25),
-            ("helios_embedding_coverage_stm_pct", 75.0),
             ("memfold_last_run_timestamp_seconds", 1_782_820_800.0),
             ("memfold_last_run_success", 1.0),
             ("memfold_last_run_info{mode=\"dry_run\",isa=\"scalar\"}", 1.0),
@@ -360,7 +345,7 @@ mod tests {
         let mut report = report();
         report.run_id = "odd".to_owned();
         report.executed.stale = 1;
-        let samples = parse(&metrics(&report, None, false));
+        let samples = parse(&metrics(&report, None));
         assert!(samples.keys().all(|key| !key.ends_with("_share")));
         assert!(!samples.contains_key("memfold_last_run_timestamp_seconds"));
         assert!(samples["memfold_last_run_success"] < 0.5);
@@ -370,7 +355,7 @@ mod tests {
     fn labels_cannot_break_out() {
         let mut report = report();
         report.loaded.skipped = BTreeMap::from([("a\\\"b\nmemfold_live 7".to_owned(), 1)]);
-        let page = metrics(&report, None, false);
+        let page = metrics(&report, None);
         assert!(page.contains(r#"memfold_skipped{reason="a\\\"b\nmemfold_live 7"} 1"#), "{page}");
         parse(&page);
         assert_eq!([f64::NAN, f64::INFINITY, 2.0, 0.1].map(number), ["NaN", "+Inf", "2", "0.1"]);
@@ -381,7 +366,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("memfold.prom");
         std::fs::write(&path, "stale file".repeat(10_000)).unwrap();
-        write_metrics(&path, &metrics(&report(), None, false)).unwrap();
+        write_metrics(&path, &metrics(&report(), None)).unwrap();
         let page = std::fs::read_to_string(&path).unwrap();
         assert!(page.starts_with("# HELP memfold_memories ") && !page.contains("stale file"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);

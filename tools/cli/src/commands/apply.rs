@@ -192,8 +192,7 @@ fn run_of(
     files.write_report(&report, &args.db, settings, true, printer, &mut written);
     let figures = || open_store(&args.db, settings).ok()?.figures().ok();
     let isa = Kernels::active().level().name();
-    let helios = settings.configuration.settings.helios_metrics;
-    let page = || applied_metrics(&report, (figures().as_ref(), helios), isa);
+    let page = || applied_metrics(&report, figures().as_ref(), isa);
     files.write_metrics(page, &mut written);
     Ok((execution, written))
 }

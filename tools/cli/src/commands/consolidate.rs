@@ -512,10 +512,7 @@ impl Work<'_> {
         let (report, store) = (&outcome.report, &*self.args.db);
         let (settings, printer) = (self.settings, self.printer);
         self.files.write_report(report, store, settings, has_run, printer, &mut written);
-        let page = || {
-            let helios = self.settings.configuration.settings.helios_metrics;
-            metrics(&outcome.report, self.figures().as_ref(), helios)
-        };
+        let page = || metrics(&outcome.report, self.figures().as_ref());
         self.files.write_metrics(page, &mut written);
         written
     }

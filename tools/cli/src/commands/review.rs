@@ -49,9 +49,10 @@ impl Document for ReviewDocument<'_> {}
 #[derive(Debug, Args)]
 #[command(
     group = clap::ArgGroup::new("answer").args(["newer", "older", "both", "merge", "approve", "reject"]),
-    override_usage = "memfold review [OPTIONS] <DB> <PLAN> [--approve|--reject ACTION…|--only WHAT]\n       \
-                      memfold review [OPTIONS] <DB> --flags\n       \
-                      memfold review [OPTIONS] <DB> <KEY>… --newer|--older|--both|--merge"
+    override_usage = "memfold review [OPTIONS] <DB> <PLAN> [--only WHAT]\n       \
+                      memfold review [OPTIONS] <DB> <PLAN> [ACTION]… --approve|--reject\n       \
+                      memfold review [OPTIONS] <DB> <KEY>… --newer|--older|--both|--merge\n       \
+                      memfold review [OPTIONS] <DB> --flags"
 )]
 pub(crate) struct ReviewArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)

@@ -6,11 +6,12 @@ use schemars::transform::transform_subschemas;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::compatible::{CompactAllAnswer, CompactAnswer, HistoryAnswer, RunAnswer, RunOptions};
+use super::routes::{Operation, operations};
 use crate::schedule::{ScheduleSettings, ScheduleView};
 use crate::service::{
-    ApplyRequest, DecisionsRequest, JobDocument, MemoryRequest, ProblemDocument, ProposalsDocument,
-    RecallRequest, RunRequest, SearchRequest, SettleRequest, UndoRequest,
+    ApplyRequest, CompactAllAnswer, CompactAnswer, DecisionsRequest, HistoryAnswer, JobDocument,
+    MemoryRequest, ProblemDocument, ProposalsDocument, RecallRequest, RunAnswer, RunOptions,
+    RunRequest, SearchRequest, SettleRequest, UndoRequest,
 };
 
 /// Documents of the command line that requests are answered with, by their published schemas.
@@ -27,230 +28,11 @@ const PUBLISHED: [(&str, &str); 10] = [
     ("SavedPlan", include_str!("../../../../docs/schemas/saved-plan.schema.json")),
 ];
 
-/// A path as it is described.
-struct Operation {
-    method: &'static str,
-    path: &'static str,
-    summary: &'static str,
-    /// The schema of the body, if there is one.
-    body: Option<&'static str>,
-    /// The status and the schema of the answer.
-    answer: (u16, &'static str),
-    /// Parameters beside those of the path.
-    parameters: &'static [&'static str],
-}
-
-const fn op(
-    method: &'static str,
-    path: &'static str,
-    summary: &'static str,
-    body: Option<&'static str>,
-    answer: (u16, &'static str),
-    parameters: &'static [&'static str],
-) -> Operation {
-    Operation { method, path, summary, body, answer, parameters }
-}
-
-const STORE: &[&str] = &["store"];
-const STARTED: &[&str] = &["store", "Prefer"];
-
-const OPERATIONS: &[Operation] = &[
-    op(
-        "post",
-        "/v1/check",
-        "Tells whether a memory is known; writes nothing",
-        Some("MemoryRequest"),
-        (200, "Check"),
-        STORE,
-    ),
-    op(
-        "post",
-        "/v1/save",
-        "Remembers a memory unless it is known",
-        Some("MemoryRequest"),
-        (200, "Save"),
-        &["store", "Idempotency-Key"],
-    ),
-    op(
-        "post",
-        "/v1/search",
-        "Finds the nearest memories",
-        Some("SearchRequest"),
-        (200, "Search"),
-        STORE,
-    ),
-    op(
-        "post",
-        "/v1/recall",
-        "Finds the memories that answer a question",
-        Some("RecallRequest"),
-        (200, "Recall"),
-        STORE,
-    ),
-    op(
-        "get",
-        "/v1/flags",
-        "Lists contradictory pairs that wait for a person",
-        None,
-        (200, "Flags"),
-        STORE,
-    ),
-    op(
-        "post",
-        "/v1/flags/{key}",
-        "Settles a contradictory pair",
-        Some("SettleRequest"),
-        (200, "FlagSettled"),
-        STORE,
-    ),
-    op(
-        "get",
-        "/v1/proposals",
-        "Lists merges of which nothing is proven",
-        None,
-        (200, "ProposalsDocument"),
-        STORE,
-    ),
-    op("get", "/v1/stats", "Tells where the store stands", None, (200, "Status"), STORE),
-    op(
-        "get",
-        "/v1/runs",
-        "Lists the runs of the store and the jobs of this server",
-        None,
-        (200, "Runs"),
-        STORE,
-    ),
-    op(
-        "post",
-        "/v1/runs",
-        "Starts a consolidation, a dry run unless it says otherwise",
-        Some("RunRequest"),
-        (202, "JobDocument"),
-        STARTED,
-    ),
-    op(
-        "get",
-        "/v1/runs/{id}",
-        "Shows a job of this server, or a run of the store",
-        None,
-        (200, "RunOrJob"),
-        STORE,
-    ),
-    op(
-        "delete",
-        "/v1/runs/{id}",
-        "Asks a job to stop; what was applied stays",
-        None,
-        (202, "JobDocument"),
-        STORE,
-    ),
-    op(
-        "get",
-        "/v1/runs/{id}/events",
-        "Follows a job as server-sent events: stage, progress, end",
-        None,
-        (200, "text/event-stream"),
-        &["store", "Last-Event-ID"],
-    ),
-    op(
-        "post",
-        "/v1/runs/{id}/undo",
-        "Takes back what a run did",
-        Some("UndoRequest"),
-        (202, "JobDocument"),
-        STARTED,
-    ),
-    op("get", "/v1/plans", "Lists plans", None, (200, "Plans"), STORE),
-    op(
-        "get",
-        "/v1/plans/{id}",
-        "Shows a plan; its digest is the ETag",
-        None,
-        (200, "SavedPlan"),
-        STORE,
-    ),
-    op(
-        "post",
-        "/v1/plans/{id}/decisions",
-        "Writes down what a person decides about actions",
-        Some("DecisionsRequest"),
-        (200, "SavedPlan"),
-        &["store", "If-Match"],
-    ),
-    op(
-        "post",
-        "/v1/plans/{id}/apply",
-        "Applies a plan whose digest is named",
-        Some("ApplyRequest"),
-        (202, "JobDocument"),
-        &["store", "If-Match", "Prefer"],
-    ),
-    op(
-        "post",
-        "/api/v1/brain/consolidation/run",
-        "Runs a consolidation and waits for its end",
-        Some("RunOptions"),
-        (200, "RunAnswer"),
-        STORE,
-    ),
-    op(
-        "get",
-        "/api/v1/brain/consolidation/schedule",
-        "Shows when the store runs by itself",
-        None,
-        (200, "ScheduleView"),
-        STORE,
-    ),
-    op(
-        "put",
-        "/api/v1/brain/consolidation/schedule",
-        "Sets when the store runs by itself",
-        Some("ScheduleSettings"),
-        (200, "ScheduleView"),
-        STORE,
-    ),
-    op(
-        "get",
-        "/api/v1/brain/consolidation/history",
-        "Lists the consolidations of this server",
-        None,
-        (200, "HistoryAnswer"),
-        STORE,
-    ),
-    op(
-        "post",
-        "/v1/maintenance/compact",
-        "Consolidates the memories of a user and waits for the end",
-        None,
-        (200, "CompactAnswer"),
-        &["store", "user_id", "skip_reextract", "skip_consolidate", "dry_run"],
-    ),
-    op(
-        "post",
-        "/v1/maintenance/compact_all",
-        "Consolidates the memories of all users, in all stores",
-        None,
-        (200, "CompactAllAnswer"),
-        &["store", "skip_reextract", "skip_consolidate", "dry_run"],
-    ),
-    op("get", "/healthz", "Whether the server lives; needs no token", None, (200, "Health"), &[]),
-    op(
-        "get",
-        "/readyz",
-        "Whether every store can be read; needs no token",
-        None,
-        (200, "Health"),
-        &[],
-    ),
-    op("get", "/metrics", "What is counted, for Prometheus", None, (200, "text/plain"), &[]),
-    op("get", "/openapi.json", "This description", None, (200, "application/json"), &[]),
-];
-
 /// Describes the paths.
 #[must_use]
 pub fn openapi() -> Value {
     let mut paths = Map::new();
-    for operation in OPERATIONS {
+    for operation in &operations() {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[operation.method] = described(operation);
     }
@@ -284,7 +66,7 @@ fn described(operation: &Operation) -> Value {
         true => json!({ schema: {} }),
         false => json!({ "application/json": { "schema": reference(schema) } }),
     };
-    let (status, schema) = operation.answer;
+    let Operation { status, schema, .. } = *operation;
     let mut value = json!({
         "summary": operation.summary,
         "operationId": name_of(operation),

@@ -11,7 +11,7 @@ use axum::http::header::{
 };
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use memfold::machine::Stopwatch;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span, info_span, warn};
@@ -57,37 +57,236 @@ pub struct App {
     pub gate: Arc<Gate>,
 }
 
+/// A path: what answers, and how it is described.
+pub(super) struct Operation {
+    pub(super) method: &'static str,
+    pub(super) path: &'static str,
+    handler: MethodRouter<App>,
+    pub(super) summary: &'static str,
+    /// The schema of the body, if there is one.
+    pub(super) body: Option<&'static str>,
+    /// The status of the answer.
+    pub(super) status: u16,
+    /// The schema of the answer.
+    pub(super) schema: &'static str,
+    /// Parameters beside those of the path.
+    pub(super) parameters: &'static [&'static str],
+}
+
+fn op(
+    method: &'static str,
+    path: &'static str,
+    handler: MethodRouter<App>,
+    summary: &'static str,
+) -> Operation {
+    let (body, status, schema, parameters) = (None, 200, "", &[][..]);
+    Operation { method, path, handler, summary, body, status, schema, parameters }
+}
+
+impl Operation {
+    fn body(self, schema: &'static str) -> Self {
+        Self { body: Some(schema), ..self }
+    }
+
+    fn answer(self, status: u16, schema: &'static str) -> Self {
+        Self { status, schema, ..self }
+    }
+
+    fn parameters(self, parameters: &'static [&'static str]) -> Self {
+        Self { parameters, ..self }
+    }
+}
+
+const STORE: &[&str] = &["store"];
+const STARTED: &[&str] = &["store", "Prefer"];
+
+/// Every path of the server but those of agents and pages: the router and the description are made of it.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        op(
+            "post",
+            "/v1/check",
+            post(memories::check),
+            "Tells whether a memory is known; writes nothing",
+        )
+        .body("MemoryRequest")
+        .answer(200, "Check")
+        .parameters(STORE),
+        op("post", "/v1/save", post(memories::save), "Remembers a memory unless it is known")
+            .body("MemoryRequest")
+            .answer(200, "Save")
+            .parameters(&["store", "Idempotency-Key"]),
+        op("post", "/v1/search", post(memories::search), "Finds the nearest memories")
+            .body("SearchRequest")
+            .answer(200, "Search")
+            .parameters(STORE),
+        op(
+            "post",
+            "/v1/recall",
+            post(memories::recall),
+            "Finds the memories that answer a question",
+        )
+        .body("RecallRequest")
+        .answer(200, "Recall")
+        .parameters(STORE),
+        op(
+            "get",
+            "/v1/flags",
+            get(memories::flags),
+            "Lists contradictory pairs that wait for a person",
+        )
+        .answer(200, "Flags")
+        .parameters(STORE),
+        op("post", "/v1/flags/{key}", post(memories::settle), "Settles a contradictory pair")
+            .body("SettleRequest")
+            .answer(200, "FlagSettled")
+            .parameters(STORE),
+        op(
+            "get",
+            "/v1/proposals",
+            get(memories::proposals),
+            "Lists merges of which nothing is proven",
+        )
+        .answer(200, "ProposalsDocument")
+        .parameters(STORE),
+        op("get", "/v1/stats", get(memories::stats), "Tells where the store stands")
+            .answer(200, "Status")
+            .parameters(STORE),
+        op(
+            "get",
+            "/v1/runs",
+            get(runs::list),
+            "Lists the runs of the store and the jobs of this server",
+        )
+        .answer(200, "Runs")
+        .parameters(STORE),
+        op(
+            "post",
+            "/v1/runs",
+            post(runs::start),
+            "Starts a consolidation, a dry run unless it says otherwise",
+        )
+        .body("RunRequest")
+        .answer(202, "JobDocument")
+        .parameters(STARTED),
+        op(
+            "get",
+            "/v1/runs/{id}",
+            get(runs::one),
+            "Shows a job of this server, or a run of the store",
+        )
+        .answer(200, "RunOrJob")
+        .parameters(STORE),
+        op(
+            "delete",
+            "/v1/runs/{id}",
+            delete(runs::cancel),
+            "Asks a job to stop; what was applied stays",
+        )
+        .answer(202, "JobDocument")
+        .parameters(STORE),
+        op(
+            "get",
+            "/v1/runs/{id}/events",
+            get(runs::events),
+            "Follows a job as server-sent events: stage, progress, end",
+        )
+        .answer(200, "text/event-stream")
+        .parameters(&["store", "Last-Event-ID"]),
+        op("post", "/v1/runs/{id}/undo", post(runs::undo), "Takes back what a run did")
+            .body("UndoRequest")
+            .answer(202, "JobDocument")
+            .parameters(STARTED),
+        op("get", "/v1/plans", get(runs::plans), "Lists plans")
+            .answer(200, "Plans")
+            .parameters(STORE),
+        op("get", "/v1/plans/{id}", get(runs::plan), "Shows a plan; its digest is the ETag")
+            .answer(200, "SavedPlan")
+            .parameters(STORE),
+        op(
+            "post",
+            "/v1/plans/{id}/decisions",
+            post(runs::decide),
+            "Writes down what a person decides about actions",
+        )
+        .body("DecisionsRequest")
+        .answer(200, "SavedPlan")
+        .parameters(&["store", "If-Match"]),
+        op(
+            "post",
+            "/v1/plans/{id}/apply",
+            post(runs::apply),
+            "Applies a plan whose digest is named",
+        )
+        .body("ApplyRequest")
+        .answer(202, "JobDocument")
+        .parameters(&["store", "If-Match", "Prefer"]),
+        op(
+            "post",
+            "/api/v1/brain/consolidation/run",
+            post(compatible::run),
+            "Runs a consolidation and waits for its end",
+        )
+        .body("RunOptions")
+        .answer(200, "RunAnswer")
+        .parameters(STORE),
+        op(
+            "get",
+            "/api/v1/brain/consolidation/schedule",
+            get(runs::schedule),
+            "Shows when the store runs by itself",
+        )
+        .answer(200, "ScheduleView")
+        .parameters(STORE),
+        op(
+            "put",
+            "/api/v1/brain/consolidation/schedule",
+            put(runs::set_schedule),
+            "Sets when the store runs by itself",
+        )
+        .body("ScheduleSettings")
+        .answer(200, "ScheduleView")
+        .parameters(STORE),
+        op(
+            "get",
+            "/api/v1/brain/consolidation/history",
+            get(compatible::history),
+            "Lists the consolidations of this server",
+        )
+        .answer(200, "HistoryAnswer")
+        .parameters(STORE),
+        op(
+            "post",
+            "/v1/maintenance/compact",
+            post(compatible::compact),
+            "Consolidates the memories of a user and waits for the end",
+        )
+        .answer(200, "CompactAnswer")
+        .parameters(&["store", "user_id", "skip_reextract", "skip_consolidate", "dry_run"]),
+        op(
+            "post",
+            "/v1/maintenance/compact_all",
+            post(compatible::compact_all),
+            "Consolidates the memories of all users, in all stores",
+        )
+        .answer(200, "CompactAllAnswer")
+        .parameters(&["store", "skip_reextract", "skip_consolidate", "dry_run"]),
+        op("get", "/healthz", get(healthz), "Whether the server lives; needs no token")
+            .answer(200, "Health"),
+        op("get", "/readyz", get(readyz), "Whether every store can be read; needs no token")
+            .answer(200, "Health"),
+        op("get", "/metrics", get(metrics), "What is counted, for Prometheus")
+            .answer(200, "text/plain"),
+        op("get", "/openapi.json", get(described), "This description")
+            .answer(200, "application/json"),
+    ]
+}
+
 /// Makes the routes. `further` are routes of other modules, such as those of agents; the gate stands before them too.
 pub fn router(app: App, further: Router<App>) -> Router {
-    Router::new()
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
-        .route("/metrics", get(metrics))
-        .route("/openapi.json", get(described))
-        .route("/v1/check", post(memories::check))
-        .route("/v1/save", post(memories::save))
-        .route("/v1/search", post(memories::search))
-        .route("/v1/recall", post(memories::recall))
-        .route("/v1/flags", get(memories::flags))
-        .route("/v1/flags/{key}", post(memories::settle))
-        .route("/v1/proposals", get(memories::proposals))
-        .route("/v1/stats", get(memories::stats))
-        .route("/v1/runs", get(runs::list).post(runs::start))
-        .route("/v1/runs/{id}", get(runs::one).delete(runs::cancel))
-        .route("/v1/runs/{id}/events", get(runs::events))
-        .route("/v1/runs/{id}/undo", post(runs::undo))
-        .route("/v1/plans", get(runs::plans))
-        .route("/v1/plans/{id}", get(runs::plan))
-        .route("/v1/plans/{id}/decisions", post(runs::decide))
-        .route("/v1/plans/{id}/apply", post(runs::apply))
-        .route("/api/v1/brain/consolidation/run", post(compatible::run))
-        .route(
-            "/api/v1/brain/consolidation/schedule",
-            get(compatible::schedule).put(compatible::set_schedule),
-        )
-        .route("/api/v1/brain/consolidation/history", get(compatible::history))
-        .route("/v1/maintenance/compact", post(compatible::compact))
-        .route("/v1/maintenance/compact_all", post(compatible::compact_all))
+    operations()
+        .into_iter()
+        .fold(Router::new(), |router, operation| router.route(operation.path, operation.handler))
         .merge(further)
         .fallback(async || Problem::not_found("there is nothing at this path"))
         .method_not_allowed_fallback(async || {

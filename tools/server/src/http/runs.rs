@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::answers::{Json, Query, Sent, accepted, with_etag};
 use super::memories::Of;
 use super::routes::App;
+use crate::schedule::{ScheduleSettings, ScheduleView};
 use crate::service::{
     ApplyRequest, DecisionsRequest, Job, JobDocument, JobEvent, Problem, ProblemKind, RunRequest,
     ServedStore, UndoRequest,
@@ -221,4 +222,25 @@ fn if_match(headers: &HeaderMap) -> Result<Option<String>, Problem> {
             .with_hint("send the ETag of GET /v1/plans/{id}"));
     }
     Ok(Some(digest.to_owned()))
+}
+
+pub(super) async fn schedule(
+    State(app): State<App>,
+    Query(of): Query<Of>,
+) -> Result<Response, Problem> {
+    let schedules = Arc::clone(&app.schedules);
+    let work = move |store: &Arc<ServedStore>| schedules.view(store);
+    let view: ScheduleView = app.service.on(of.store.as_deref(), work).await?;
+    Ok(Json(view).into_response())
+}
+
+pub(super) async fn set_schedule(
+    State(app): State<App>,
+    Query(of): Query<Of>,
+    Sent(settings): Sent<ScheduleSettings>,
+) -> Result<Response, Problem> {
+    let schedules = Arc::clone(&app.schedules);
+    let work = move |store: &Arc<ServedStore>| schedules.set(store, settings);
+    let view: ScheduleView = app.service.on(of.store.as_deref(), work).await?;
+    Ok(Json(view).into_response())
 }

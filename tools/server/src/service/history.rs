@@ -6,7 +6,7 @@ use memfold::machine;
 use memfold_cli::Consolidated;
 use memfold_plan::plan::{Action, ActionType};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -110,6 +110,55 @@ pub struct CompactStats {
     pub applied_deletes: u64,
     /// How long it took.
     pub duration_ms: u64,
+}
+
+/// Of `POST /api/v1/brain/consolidation/run`.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct RunOptions {
+    /// Whether nothing is written; by default so.
+    #[schemars(with = "Option<bool>")]
+    pub(crate) dry_run: Option<bool>,
+}
+
+/// Answer of `POST /api/v1/brain/consolidation/run`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RunAnswer {
+    /// What the run did.
+    pub(crate) report: HistoryReport,
+}
+
+/// Answer of `GET /api/v1/brain/consolidation/history`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct HistoryAnswer {
+    /// The consolidations of this server, the latest one first, 50 at most.
+    pub(crate) reports: Vec<HistoryReport>,
+}
+
+/// Answer of `POST /v1/maintenance/compact`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CompactAnswer {
+    /// Whose memories; `null` for those of all users.
+    pub(crate) user_id: Option<String>,
+    /// Always true: nothing is extracted anew.
+    pub(crate) skip_reextract: bool,
+    /// Whether models wrote no memories anew; by default so.
+    pub(crate) skip_consolidate: bool,
+    /// Whether nothing was written; by default so.
+    pub(crate) dry_run: bool,
+    /// `completed` or `failed`.
+    pub(crate) status: &'static str,
+    /// What was done, or would be.
+    pub(crate) stats: CompactStats,
+}
+
+/// Answer of `POST /v1/maintenance/compact_all`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CompactAllAnswer {
+    /// `completed` or `failed`.
+    pub(crate) status: &'static str,
+    /// One for each store, over the memories of all users: they never merge across users.
+    pub(crate) results: Vec<CompactAnswer>,
 }
 
 impl PastRun {

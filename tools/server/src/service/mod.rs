@@ -12,6 +12,7 @@ mod runs;
 mod plans;
 mod history;
 
+pub(crate) use history::{CompactAllAnswer, CompactAnswer, HistoryAnswer, RunAnswer, RunOptions};
 pub use history::{CompactStats, HistoryAction, HistoryReport, HistorySummary, PastRun};
 pub use jobs::{Job, JobDocument, JobEvent, JobState, Stage};
 pub use memories::{

@@ -78,6 +78,8 @@ pub enum ConfigError {
         place: Source,
         /// The key that was probably meant.
         suggestion: Option<Box<str>>,
+        /// What takes its place, of a key that earlier versions or other systems have.
+        successor: Option<&'static str>,
     },
     /// A key in two spellings, or set twice.
     #[error("{place}: key `{}` is given twice", shown(key))]
@@ -232,6 +234,7 @@ impl ConfigError {
             Self::TwoFiles { .. } => "remove one of them",
             Self::Syntax { advice, .. } => return advice.map(String::from),
             Self::NotAMapping { .. } => "write `key: value` lines, such as `threshold: 0.95`",
+            Self::UnknownKey { successor: Some(successor), .. } => successor,
             Self::UnknownKey { suggestion: Some(key), .. } => {
                 return Some(format!("did you mean `{key}`?"));
             }

@@ -65,8 +65,6 @@ pub struct Config {
     /// How long to wait for a store that others hold, in milliseconds, at most an hour.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub busy_timeout_ms: u32,
-    /// Whether `--metrics` repeats three figures under the names of Helios' monitor (`helios_*`).
-    pub helios_metrics: bool,
     /// Where reports go, relative to this file; null: `reports/consolidation` beside the store.
     pub reports_dir: Option<String>,
 }
@@ -85,9 +83,6 @@ pub struct DetectConfig {
     pub recall_target: f64,
     /// Whether equal texts are linked without looking at vectors.
     pub exact_text: bool,
-    /// Contradictions are looked for at or above this similarity, from -1 to 1.
-    #[schemars(range(min = -1.0, max = 1.0))]
-    pub contradiction_similarity: f64,
     /// Pairs whose contradiction score is at least this are contradictory and are flagged, above 0 up to 1.
     #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
     pub contradiction_threshold: f64,
@@ -155,9 +150,6 @@ pub struct MergeConfig {
     pub absorbed: Absorbed,
     /// What becomes of the categories.
     pub categories: CategoryMerge,
-    /// No merge or promotion raises importance above this; what is above stays.
-    #[schemars(range(min = 0.0))]
-    pub importance_cap: f64,
 }
 
 /// How many contradictions are flagged; the rest is counted.
@@ -193,8 +185,6 @@ pub struct ScopeConfig {
     pub since: Option<String>,
     /// Created before: a date, or a date and time with or without offset.
     pub until: Option<String>,
-    /// Root sources that start with any of these; empty: all.
-    pub sources: Vec<String>,
     /// Only the newest so many, archived ones counted; null: all.
     pub newest: Option<NonZeroUsize>,
 }
@@ -242,10 +232,6 @@ pub struct EmbedConfig {
     /// Texts in one request, at most 1000.
     #[schemars(range(min = 1, max = 1_000))]
     pub batch_size: u32,
-    /// How long `save`, `check` and `search` wait for the vector of a text, all tries together, in milliseconds, at most a
-    /// minute; then they do without one.
-    #[schemars(range(min = 1, max = 60_000))]
-    pub inline_timeout_ms: u32,
     /// The folder of a local model, relative to this file.
     pub dir: Option<String>,
 }
@@ -269,18 +255,12 @@ pub struct JudgeConfig {
     pub summary_similarity_min: f64,
     /// How sure a model must be that a memory no longer holds.
     pub supersession_confidence_min: Confidence,
-    /// Memories in one request, about, at most 100.
-    #[schemars(range(min = 2, max = 100))]
-    pub batch_size: u32,
     /// How long one request may take with its repetitions, in milliseconds, at most ten minutes.
     #[schemars(range(min = 1, max = 600_000))]
     pub timeout_ms: u32,
     /// How many answers must agree before memories merge, at most 5; every second one sees them in reverse order.
     #[schemars(range(min = 1, max = 5))]
     pub votes: u32,
-    /// Below this similarity a replacement counts as a merge, from -1 to 1.
-    #[schemars(range(min = -1.0, max = 1.0))]
-    pub replace_similarity_min: f64,
     /// What may leave.
     pub loss: JudgeLossConfig,
     /// What it may take.
@@ -312,9 +292,6 @@ pub struct JudgeLossConfig {
     /// The share of the live memories that may merge into others in one run, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_live_share_per_run: f64,
-    /// The share of a source's content words that a new text may lack, from 0 to 1.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub max_content_words: f64,
 }
 
 /// What asking models may take.
@@ -364,7 +341,6 @@ impl Default for Config {
             judge: JudgeConfig::default(),
             lifecycle: LifecycleConfig::default(),
             busy_timeout_ms: defaults::BUSY_TIMEOUT_MS,
-            helios_metrics: defaults::HELIOS_METRICS,
             reports_dir: defaults::REPORTS_DIR.map(String::from),
         }
     }
@@ -379,10 +355,8 @@ impl Default for JudgeConfig {
             golden_similarity_min: defaults::JUDGE_GOLDEN_SIMILARITY_MIN,
             summary_similarity_min: defaults::JUDGE_SUMMARY_SIMILARITY_MIN,
             supersession_confidence_min: defaults::JUDGE_SUPERSESSION_CONFIDENCE_MIN,
-            batch_size: defaults::JUDGE_BATCH_SIZE,
             timeout_ms: defaults::JUDGE_TIMEOUT_MS,
             votes: defaults::JUDGE_VOTES,
-            replace_similarity_min: defaults::JUDGE_REPLACE_SIMILARITY_MIN,
             loss: JudgeLossConfig::default(),
             budget: JudgeBudgetConfig::default(),
         }
@@ -391,10 +365,7 @@ impl Default for JudgeConfig {
 
 impl Default for JudgeLossConfig {
     fn default() -> Self {
-        Self {
-            max_live_share_per_run: defaults::JUDGE_LIVE_SHARE_MAX,
-            max_content_words: defaults::JUDGE_CONTENT_WORDS_LOST_MAX,
-        }
+        Self { max_live_share_per_run: defaults::JUDGE_LIVE_SHARE_MAX }
     }
 }
 
@@ -416,7 +387,6 @@ impl Default for DetectConfig {
             index: defaults::GRAPH_INDEX,
             recall_target: defaults::RECALL_TARGET,
             exact_text: defaults::EXACT_TEXT,
-            contradiction_similarity: defaults::CONTRADICTION_SIMILARITY,
             contradiction_threshold: defaults::CONTRADICTION_THRESHOLD,
             pair_budget: defaults::PAIR_BUDGET,
             shared_vector_texts_max: defaults::SHARED_VECTOR_TEXTS_MAX,
@@ -479,7 +449,6 @@ impl Default for MergeConfig {
             canonical: defaults::CANONICAL,
             absorbed: defaults::ABSORBED,
             categories: defaults::CATEGORY_MERGE,
-            importance_cap: defaults::IMPORTANCE_CAP,
         }
     }
 }
@@ -509,7 +478,6 @@ impl Default for ScopeConfig {
             categories: texts(&defaults::SCOPE_CATEGORIES),
             since: defaults::SCOPE_SINCE.map(String::from),
             until: defaults::SCOPE_UNTIL.map(String::from),
-            sources: texts(&defaults::SCOPE_SOURCES),
             newest: defaults::SCOPE_NEWEST,
         }
     }
@@ -542,7 +510,6 @@ impl Default for EmbedConfig {
             timeout_ms: defaults::EMBED_TIMEOUT_MS,
             retries: defaults::EMBED_RETRIES,
             batch_size: defaults::EMBED_BATCH_SIZE,
-            inline_timeout_ms: defaults::EMBED_INLINE_TIMEOUT_MS,
             dir: defaults::EMBED_DIR.map(String::from),
         }
     }

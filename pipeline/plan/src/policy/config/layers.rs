@@ -193,24 +193,48 @@ const WRAPPERS: &[&str] = &["brain", "consolidation"];
 pub(super) const ALIASES: &[(&str, &str)] =
     &[("similarity_threshold", "threshold"), ("deep_consolidation.dry_run", "read_only")];
 
-/// Keys of other memory systems that nothing here answers to, and why.
-pub(super) const UNUSED: &[(&str, &str)] = &[
-    ("schedule", "memfold has no scheduler of its own; use cron or a timer"),
-    ("model", "no model takes part"),
-    ("deep_consolidation.replace_threshold", "no model takes part; rules hold the thresholds"),
-    ("deep_consolidation.batch_size", "no model takes part"),
-    ("deep_consolidation.timeout_ms", "no model takes part"),
+/// Keys of earlier versions and of other memory systems, and what takes their place.
+const REMOVED: &[(&str, &str)] = &[
+    ("schedule", "the schedule is not configured here: use cron, or memfold-server --schedule"),
+    ("model", "models that decide are named in `judge.chain`"),
+    ("deep_consolidation", "rules hold the thresholds, `judge` what models decide"),
+    ("helios_metrics", "there is no successor: read `memfold_*` in the metrics"),
+    ("detect.contradiction_similarity", "there is no successor: it is 0.85"),
+    ("merge.importance_cap", "there is no successor: it is 3.0"),
+    (
+        "scope.sources",
+        "there is no successor: use `scope.categories`, or a rule's `source_prefix_any`",
+    ),
+    ("embed.inline_timeout_ms", "there is no successor: it is 2000"),
+    ("judge.batch_size", "there is no successor: it is 10"),
+    ("judge.replace_similarity_min", "there is no successor: it is 0.9"),
+    ("judge.loss.max_content_words", "there is no successor: it is 0.25"),
+    ("lifecycle.weights", "there is no successor: they are 0.4, 0.2 and 0.4"),
+    ("lifecycle.activation_cap", "there is no successor: it is 20"),
+    ("lifecycle.superseded_factor", "there is no successor: it is 0.2"),
+    ("lifecycle.pinned_importance_min", "there is no successor: it is 3.0"),
+    ("lifecycle.category_importance", "there is no successor: docs/lifecycle.md has the table"),
+    ("lifecycle.due.interval_hours", "there is no successor: it is 24"),
+    ("lifecycle.due.unindexed_max", "there is no successor: it is 100"),
+    ("lifecycle.due.idle_minutes", "there is no successor: it is 30"),
+    ("rules.then.params.cap", "there is no successor: it is 3.0"),
 ];
 
+/// Says what takes the place of a key of an earlier version. Ids of rules do not count.
+pub(super) fn successor(path: &str) -> Option<&'static str> {
+    let path = match path.strip_prefix("rules.").and_then(|rest| rest.split_once('.')) {
+        Some((_, key)) => format!("rules.{key}"),
+        None => path.to_owned(),
+    };
+    let is_it = |key: &str| {
+        path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    REMOVED.iter().find(|(key, _)| is_it(key)).map(|(_, successor)| *successor)
+}
+
 /// Brings the keys of a layer to one spelling.
-pub(super) fn unify(layer: Node, notices: &mut Vec<Notice>) -> Result<Node, ConfigError> {
+pub(super) fn unify(layer: Node) -> Result<Node, ConfigError> {
     let mut layer = unwrapped(snake_case(layer, "")?)?;
-    for (path, reason) in UNUSED {
-        if let Some(node) = take(&mut layer, path) {
-            let text = format!("`{path}` is not used: {reason}");
-            notices.push(Notice { source: node.source, text });
-        }
-    }
     for (alias, path) in ALIASES {
         if let Some(node) = take(&mut layer, alias) {
             let segments: Vec<&str> = path.split('.').collect();

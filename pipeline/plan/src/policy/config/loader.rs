@@ -236,7 +236,7 @@ impl ConfigLoader {
         let mut notices = Vec::new();
         let mut merged = builtin();
         for (layer, origin) in self.layers(&mut notices)? {
-            let layer = Admitted::of(unify(layer, &mut notices)?, origin, &mut notices);
+            let layer = Admitted::of(unify(layer)?, origin, &mut notices);
             lay_over(&mut merged, layer.try_map(conform)?)?;
         }
         self.fill_time_zone(&mut merged)?;

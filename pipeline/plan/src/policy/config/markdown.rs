@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::hivemind;
 use super::keys::{Config, ProtectionConfig};
-use super::layers::{ALIASES, UNUSED};
+use super::layers::ALIASES;
 use super::schema::{Kind, Shape, config_schema, joined, resolved};
 use super::words::{environment_names, provider_variables};
 use crate::policy::Profile;
@@ -55,7 +55,7 @@ opposites; lists are separated by commas. `--set` takes the same words, YAML lis
 cluster.separate_by=[private]`) and keys of rules (`--set rules.R4-archive-low-utility.enabled=yes`). camelCase
 equals snake_case; the wrappers `brain:` and `consolidation:` may stand around everything.
 
-Every key but `enabled`, `read_only`, `quick_check`, `embed`, `judge`, `lifecycle`, `busy_timeout_ms`, `helios_metrics`, `reports_dir` and
+Every key but `enabled`, `read_only`, `quick_check`, `embed`, `judge`, `lifecycle`, `busy_timeout_ms`, `reports_dir` and
 `detect.recall_target` can change a plan and is part of its `config_hash`.
 
 ## Keys
@@ -177,9 +177,6 @@ fn write_names(text: &mut String) {
             text,
             "| variable `{name}` | `embed.url`, where `embed.provider` is `{provider}` and no layer sets it |"
         );
-    }
-    for (key, reason) in UNUSED {
-        let _ = writeln!(text, "| `{key}` | accepted and not used, which is said: {reason} |");
     }
 }
 

@@ -6,7 +6,7 @@ use super::document::{Node, Source};
 use super::error::ConfigError;
 use super::keys::{EmbedConfig, JudgeConfig};
 use super::validate::{path, place, similarity};
-use crate::policy::{EmbedSettings, JudgeModel, JudgeSettings, KeyFromElsewhere};
+use crate::policy::{EmbedSettings, JudgeModel, JudgeSettings, KeyFromElsewhere, defaults};
 
 /// Makes the settings of the section.
 pub(super) fn embed(merged: &Node, config: &EmbedConfig) -> Result<EmbedSettings, ConfigError> {
@@ -14,13 +14,14 @@ pub(super) fn embed(merged: &Node, config: &EmbedConfig) -> Result<EmbedSettings
         && let Err(found) = check_url(url)
     {
         let expected = "an address such as http://localhost:8030, without user name or password";
-        return Err(refused(merged, "embed.url", (expected, found), KEY_ADVICE));
+        return Err(refused(merged, "embed.url", expected, found, KEY_ADVICE));
     }
     if let Some(name) = &config.api_key_env
         && !is_variable_name(name)
     {
-        let words = ("the name of an environment variable", "a text that is no such name");
-        return Err(refused(merged, "embed.api_key_env", words, KEY_ADVICE));
+        let expected = "the name of an environment variable";
+        let found = "a text that is no such name";
+        return Err(refused(merged, "embed.api_key_env", expected, found, KEY_ADVICE));
     }
     Ok(EmbedSettings {
         provider: config.provider,
@@ -32,7 +33,7 @@ pub(super) fn embed(merged: &Node, config: &EmbedConfig) -> Result<EmbedSettings
         retries: config.retries,
         batch_size: config.batch_size as usize,
         dir: config.dir.as_deref().map(|dir| path(merged, "embed.dir", dir)),
-        inline_timeout: Duration::from_millis(config.inline_timeout_ms.into()),
+        inline_timeout: Duration::from_millis(defaults::EMBED_INLINE_TIMEOUT_MS.into()),
         time_limit: None,
         key_from_elsewhere: key_from_elsewhere(merged, config),
     })
@@ -44,12 +45,12 @@ pub(super) fn judge(merged: &Node, config: &JudgeConfig) -> Result<JudgeSettings
         if let Err(found) = check_url(&model.url) {
             let expected =
                 "addresses such as http://localhost:11434/v1, without user name or password";
-            return Err(refused(merged, "judge.chain", (expected, found), JUDGE_KEY_ADVICE));
+            return Err(refused(merged, "judge.chain", expected, found, JUDGE_KEY_ADVICE));
         }
         if model.key_env.as_deref().is_some_and(|name| !is_variable_name(name)) {
-            let words =
-                ("key_env: the name of an environment variable", "a text that is no such name");
-            return Err(refused(merged, "judge.chain", words, JUDGE_KEY_ADVICE));
+            let expected = "key_env: the name of an environment variable";
+            let found = "a text that is no such name";
+            return Err(refused(merged, "judge.chain", expected, found, JUDGE_KEY_ADVICE));
         }
         Ok(JudgeModel {
             url: model.url.clone(),
@@ -62,14 +63,14 @@ pub(super) fn judge(merged: &Node, config: &JudgeConfig) -> Result<JudgeSettings
         chain: chain.collect::<Result<_, _>>()?,
         tasks: config.tasks.clone(),
         rewrite: config.rewrite,
-        content_words_lost_max: config.loss.max_content_words,
+        content_words_lost_max: defaults::JUDGE_CONTENT_WORDS_LOST_MAX,
         golden_similarity_min: similarity(config.golden_similarity_min),
         summary_similarity_min: similarity(config.summary_similarity_min),
         supersession_confidence_min: config.supersession_confidence_min,
-        batch_size: config.batch_size as usize,
+        batch_size: defaults::JUDGE_BATCH_SIZE as usize,
         timeout: Duration::from_millis(config.timeout_ms.into()),
         votes: config.votes as usize,
-        replace_similarity_min: config.replace_similarity_min,
+        replace_similarity_min: defaults::JUDGE_REPLACE_SIMILARITY_MIN,
         live_share_max: config.loss.max_live_share_per_run,
         requests_per_minute: config.budget.requests_per_minute.into(),
         tokens_per_minute: config.budget.tokens_per_minute.into(),
@@ -159,7 +160,7 @@ fn is_variable_name(name: &str) -> bool {
 }
 
 /// An error that repeats neither the value nor the words that set it, which may hold a secret.
-fn refused(merged: &Node, key: &str, (expected, found): (&str, &str), advice: &str) -> ConfigError {
+fn refused(merged: &Node, key: &str, expected: &str, found: &str, advice: &str) -> ConfigError {
     let place = match place(merged, key) {
         Source::Set { .. } => Source::Set { text: format!("{key}=…") },
         other => other,

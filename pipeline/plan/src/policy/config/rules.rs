@@ -165,10 +165,6 @@ pub struct ParamsConfig {
     #[schemars(range(min = 0.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub increase: Option<f64>,
-    /// `promote`: importance never rises above this; null: as `merge.importance_cap`.
-    #[schemars(range(min = 0.0))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cap: Option<f64>,
     /// `promote`: whether `validated/<category>` is added; null: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validated: Option<bool>,

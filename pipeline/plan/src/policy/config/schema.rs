@@ -7,6 +7,7 @@ use serde_json::{Map, Number, Value, json};
 use super::document::{Node, NodeValue, Source, read_words};
 use super::error::ConfigError;
 use super::keys::Config;
+use super::layers::successor;
 
 /// The schema, made once.
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
@@ -212,6 +213,7 @@ fn conform_entries(
             Some(schema) => Ok((key, conform_node(node, schema, &path)?)),
             None => Err(ConfigError::UnknownKey {
                 suggestion: suggestion(&key, &path, properties),
+                successor: successor(&path),
                 key: path.into(),
                 place: node.source,
             }),

@@ -34,8 +34,6 @@ pub struct Settings {
     pub read_only: bool,
     /// How long to wait for a store that others hold, in milliseconds.
     pub busy_timeout_ms: u32,
-    /// Whether metrics repeat figures under the names of the owner's monitor.
-    pub helios_metrics: bool,
     /// Where reports go; `None`: `reports/consolidation` beside the store.
     pub reports_dir: Option<PathBuf>,
     /// How a memory is judged when it is saved.
@@ -75,7 +73,7 @@ pub(super) fn validate(merged: &Node, config: &Config) -> Result<(Policy, Settin
     let (zone, zone_name) = resolve_zone(merged, config)?;
     let rules = config.rules.iter().filter(|rule| rule.enabled);
     let policy = Policy {
-        rules: rules.map(|rule| validate_rule(merged, config, rule)).collect::<Result<_, _>>()?,
+        rules: rules.map(|rule| validate_rule(merged, rule)).collect::<Result<_, _>>()?,
         detect: detect(config),
         cluster: cluster(config),
         guard: guard(merged, config)?,
@@ -84,7 +82,7 @@ pub(super) fn validate(merged: &Node, config: &Config) -> Result<(Policy, Settin
             canonical: config.merge.canonical,
             absorbed: config.merge.absorbed,
             categories: config.merge.categories,
-            importance_cap: config.merge.importance_cap,
+            importance_cap: defaults::IMPORTANCE_CAP,
         },
         flags: FlagPolicy {
             max_per_run: config.flags.max_per_run,
@@ -106,14 +104,15 @@ fn settings(merged: &Node, config: &Config) -> Result<Settings, ConfigError> {
     let check = &config.quick_check;
     not_above(
         merged,
-        ("quick_check.flag_threshold", Some(check.flag_threshold)),
-        ("quick_check.auto_dedup_threshold", Some(check.auto_dedup_threshold)),
+        "quick_check.flag_threshold",
+        Some(check.flag_threshold),
+        "quick_check.auto_dedup_threshold",
+        Some(check.auto_dedup_threshold),
     )?;
     Ok(Settings {
         enabled: config.enabled,
         read_only: config.read_only,
         busy_timeout_ms: config.busy_timeout_ms,
-        helios_metrics: config.helios_metrics,
         reports_dir: config.reports_dir.as_deref().map(|dir| path(merged, "reports_dir", dir)),
         quick_check: QuickCheckPolicy {
             auto_dedup_threshold: similarity(check.auto_dedup_threshold),
@@ -134,7 +133,7 @@ fn detect(config: &Config) -> DetectPolicy {
         index: detect.index,
         recall_target: detect.recall_target,
         exact_text: detect.exact_text,
-        contradiction_similarity: similarity(detect.contradiction_similarity),
+        contradiction_similarity: similarity(defaults::CONTRADICTION_SIMILARITY),
         contradiction_threshold: detect.contradiction_threshold,
         pair_budget: detect.pair_budget,
         shared_vector_texts_max: detect.shared_vector_texts_max.get(),
@@ -206,7 +205,7 @@ fn scope(merged: &Node, config: &Config, zone: &TimeZone) -> Result<Scope, Confi
         categories: scope.categories.clone(),
         since,
         until,
-        sources: scope.sources.clone(),
+        sources: Vec::new(),
         newest: scope.newest,
     })
 }
@@ -219,7 +218,7 @@ fn resolve_zone(merged: &Node, config: &Config) -> Result<(TimeZone, String), Co
     })
 }
 
-fn validate_rule(merged: &Node, config: &Config, rule: &RuleConfig) -> Result<Rule, ConfigError> {
+fn validate_rule(merged: &Node, rule: &RuleConfig) -> Result<Rule, ConfigError> {
     let here = |key: &str| format!("rules.{}.{key}", rule.id);
     let flags = rule.then.action == Action::FlagContradiction;
     let contradicts = rule.trigger == Trigger::OnContradiction;
@@ -245,7 +244,7 @@ fn validate_rule(merged: &Node, config: &Config, rule: &RuleConfig) -> Result<Ru
         id: rule.id.clone(),
         trigger: rule.trigger,
         when: conditions(&rule.when),
-        then: action(config, rule),
+        then: action(rule),
     })
 }
 
@@ -255,7 +254,6 @@ fn check_params(merged: &Node, rule: &RuleConfig) -> Result<(), ConfigError> {
         ("canonical", params.canonical.is_some(), Action::Merge),
         ("absorbed", params.absorbed.is_some(), Action::Merge),
         ("increase", params.increase.is_some(), Action::Promote),
-        ("cap", params.cap.is_some(), Action::Promote),
         ("validated", params.validated.is_some(), Action::Promote),
         ("scope", params.scope.is_some(), Action::PromoteScope),
     ];
@@ -283,7 +281,7 @@ fn check_ranges(merged: &Node, rule: &RuleConfig) -> Result<(), ConfigError> {
     ];
     for (name, low, high) in ranges {
         let key = |bound: &str| format!("rules.{}.when.{bound}_{name}", rule.id);
-        not_above(merged, (&key("min"), low), (&key("max"), high))?;
+        not_above(merged, &key("min"), low, &key("max"), high)?;
     }
     Ok(())
 }
@@ -291,8 +289,10 @@ fn check_ranges(merged: &Node, rule: &RuleConfig) -> Result<(), ConfigError> {
 /// Checks that a lower bound is not above an upper one, where both are given.
 pub(super) fn not_above(
     merged: &Node,
-    (low_key, low): (&str, Option<f64>),
-    (high_key, high): (&str, Option<f64>),
+    low_key: &str,
+    low: Option<f64>,
+    high_key: &str,
+    high: Option<f64>,
 ) -> Result<(), ConfigError> {
     match (low, high) {
         (Some(low), Some(high)) if low > high => Err(ConfigError::EmptyRange {
@@ -336,7 +336,7 @@ fn conditions(when: &WhenConfig) -> Conditions {
     }
 }
 
-fn action(config: &Config, rule: &RuleConfig) -> RuleAction {
+fn action(rule: &RuleConfig) -> RuleAction {
     let params = &rule.then.params;
     match rule.then.action {
         Action::Merge => {
@@ -344,7 +344,7 @@ fn action(config: &Config, rule: &RuleConfig) -> RuleAction {
         }
         Action::Promote => RuleAction::Promote {
             increase: params.increase.unwrap_or(defaults::PROMOTE_INCREASE),
-            cap: params.cap.unwrap_or(config.merge.importance_cap),
+            cap: defaults::IMPORTANCE_CAP,
             validated: params.validated.unwrap_or_default(),
         },
         Action::Archive => RuleAction::Archive,

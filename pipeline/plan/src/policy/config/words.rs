@@ -18,8 +18,6 @@ const FOREIGN_VARIABLES: &[(&str, &str)] = &[
     ("MEMORY_ARCHIVE_THRESHOLD", "lifecycle.archive_below"),
     ("MEMORY_TIER_ARCHIVE_BELOW", "lifecycle.archive_below"),
     ("HOOK_CONSOLIDATION_MEMORY_THRESHOLD", "lifecycle.due.new_memories_min"),
-    ("HOOK_CONSOLIDATION_MIN_INTERVAL_HOURS", "lifecycle.due.interval_hours"),
-    ("HOOK_CONSOLIDATION_IDLE_MINUTES", "lifecycle.due.idle_minutes"),
 ];
 
 /// Variables of other programs that tell where a provider listens, which holds where no layer does.

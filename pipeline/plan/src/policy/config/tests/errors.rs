@@ -124,6 +124,31 @@ fn keys_that_do_not_exist() {
     );
 }
 
+/// A configuration of yesterday does not end in silence: what it sets is refused with what takes its place.
+#[test]
+fn removed_keys_name_their_successors() {
+    for (text, key, successor) in [
+        ("schedule: \"0 2 * * *\"", "schedule", "memfold-server --schedule"),
+        ("model: null", "model", "`judge.chain`"),
+        ("deepConsolidation: { batchSize: 10 }", "deep_consolidation", "rules hold the thresholds"),
+        ("helios_metrics: true", "helios_metrics", "there is no successor"),
+        (
+            "lifecycle: { weights: { recency: 1 } }",
+            "lifecycle.weights",
+            "they are 0.4, 0.2 and 0.4",
+        ),
+        (
+            "rules: [{ id: R3-promote-high-value-procedural, then: { params: { cap: 2 } } }]",
+            "rules.R3-promote-high-value-procedural.then.params.cap",
+            "it is 3.0",
+        ),
+    ] {
+        let error = load(text).unwrap_err();
+        assert!(error.to_string().contains(&format!("unknown key `{key}`")), "{error}");
+        assert!(error.hint().unwrap().contains(successor), "{text}");
+    }
+}
+
 #[test]
 fn values_of_another_type_or_outside_their_range() {
     let range = "a number from -1 to 1";
@@ -138,9 +163,9 @@ fn values_of_another_type_or_outside_their_range() {
         "write the number without quotes",
     );
     assert_error(
-        "detect: { contradiction_similarity: }",
-        &format!("FILE, line 1: `detect.contradiction_similarity` expects {range}, found nothing"),
-        &meaning("detect.contradiction_similarity"),
+        "propose: { max_per_run: }",
+        "FILE, line 1: `propose.max_per_run` expects a whole number of at least 0, found nothing",
+        &meaning("propose.max_per_run"),
     );
     assert_error(
         "detect: { contradiction_threshold: 0 }",
@@ -224,7 +249,7 @@ fn rules_that_are_none() {
         new,
     );
     assert_error(
-        "rules:\n- id: mine\n  trigger: daily\n  then:\n    action: archive\n    params:\n      cap: 2\n",
+        "rules:\n- id: mine\n  trigger: daily\n  then:\n    action: archive\n    params:\n      increase: 2\n",
         "FILE, line 7: rule mine sets `cap`, which is no setting of the action archive",
         "merge has canonical and absorbed; promote has increase, cap and validated",
     );

@@ -138,7 +138,7 @@ fn rules_merge_by_id_and_new_ones_come_first() {
 - { id: R4-archive-low-utility, enabled: false }
 - { id: above, trigger: on_similarity, when: { minSimilarity: 0.9, sourcePrefixAny: [x] }, then: { action: merge, params: { canonical: most_informative, absorbed: move } } }
 - { id: R1-exact-duplicate-merge, when: { max_cluster_size: 5 } }
-- { id: R3-promote-high-value-procedural, when: { min_importance: null, categories_any: [howto] }, then: { params: { cap: 2.5 } } }
+- { id: R3-promote-high-value-procedural, when: { min_importance: null, categories_any: [howto] }, then: { params: { increase: 0.25 } } }
 ",
     );
     let configuration = loader.file(&above.path).load().unwrap();
@@ -160,7 +160,7 @@ fn rules_merge_by_id_and_new_ones_come_first() {
     assert_eq!(exact.when.min_similarity.map(|s| s.get()), Some(0.85));
     assert_eq!((promote.when.min_importance, promote.when.min_access_count), (None, Some(5)));
     assert_eq!(promote.when.categories_any, ["howto"]);
-    assert_eq!(promote.then, RuleAction::Promote { increase: 0.5, cap: 2.5, validated: false });
+    assert_eq!(promote.then, RuleAction::Promote { increase: 0.25, cap: 3.0, validated: false });
     assert_eq!(configuration.policy.merge_threshold().map(|t| t.get()), Some(0.85));
 }
 
@@ -252,16 +252,11 @@ fn the_trees_of_other_systems_are_understood() {
         "brain:
   consolidation:
     enabled: true
-    schedule: \"0 2 * * *\"
     quickCheck:
       autoDedup_threshold: 0.96
       flagThreshold: 0.86
     deepConsolidation:
-      replaceThreshold: 0.9
-      batchSize: 10
-      timeoutMs: 60000
       dryRun: true
-    model: null
 ",
     )
     .unwrap();
@@ -269,18 +264,6 @@ fn the_trees_of_other_systems_are_understood() {
     assert!(settings.enabled && settings.read_only);
     assert_eq!(settings.quick_check.auto_dedup_threshold.get().to_bits(), 0.96_f64.to_bits());
     assert_eq!(settings.quick_check.flag_threshold.get().to_bits(), 0.86_f64.to_bits());
-    let unused: Vec<&str> =
-        configuration.notices.iter().filter_map(|notice| notice.text.split('`').nth(1)).collect();
-    assert_eq!(
-        unused,
-        [
-            "schedule",
-            "model",
-            "deep_consolidation.replace_threshold",
-            "deep_consolidation.batch_size",
-            "deep_consolidation.timeout_ms",
-        ]
-    );
     let set = set("brain.consolidation.quickCheck.flagThreshold=0.5").unwrap();
     assert_eq!(set.settings.quick_check.flag_threshold.get().to_bits(), 0.5_f64.to_bits());
     assert_eq!(near(&load("similarityThreshold: 0.9").unwrap()).to_bits(), 0.9_f64.to_bits());
@@ -384,7 +367,7 @@ fn the_hash_is_that_of_the_meaning_alone() {
     assert_eq!(builtin, "sha256:d8f0655011c0828b1050d6370a2255c35e716480d123d2067c9151b442c28641");
     let same = [
         "reports_dir: /elsewhere\nbusy_timeout_ms: 1\nenabled: false\nread_only: true\nquick_check: { flag_threshold: 0.5 }",
-        "merge: { importance_cap: 3 }\ntime_zone: utc\nprotection: { profile: default }",
+        "merge: { canonical: newest }\ntime_zone: utc\nprotection: { profile: default }",
         "rules: [{ id: mine, enabled: false, trigger: daily, then: { action: noop } }]",
     ];
     for text in same {
@@ -393,7 +376,7 @@ fn the_hash_is_that_of_the_meaning_alone() {
     let changed = [
         "threshold: 0.96",
         "guard: { enabled: false }",
-        "merge: { importance_cap: 2 }",
+        "merge: { categories: survivor }",
         "detect: { contradiction_threshold: 0.6 }",
         "time_zone: Europe/Berlin",
         "trigger: weekly",
