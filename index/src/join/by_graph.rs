@@ -187,7 +187,7 @@ impl Search<'_> {
 
     #[cfg(not(feature = "hnsw_rs"))]
     fn found_by_hnsw_rs(&self, _width: usize) -> Result<Sorted<PairRecord>, JoinError> {
-        Err(JoinError::Index { reason: "this build is without hnsw_rs".into() })
+        Err(JoinError::NotBuilt { feature: "hnsw_rs" })
     }
 
     /// Adds the pairs that a row found.

@@ -33,6 +33,12 @@ pub enum JoinError {
         /// Why.
         reason: String,
     },
+    /// This program was built without the index.
+    #[error("this memfold was built without the feature {feature}")]
+    NotBuilt {
+        /// The Cargo feature that adds it.
+        feature: &'static str,
+    },
     /// Pairs that memory should not hold could not be kept on disk.
     #[error("keep pairs in {}: {reason}", dir.display())]
     Scratch {
@@ -77,6 +83,9 @@ impl JoinError {
                 Some(raise_threshold(*threshold, histogram))
             }
             Self::Index { .. } => Some("the exact join needs no index: --method exact".into()),
+            Self::NotBuilt { feature } => Some(format!(
+                "build it with `cargo install --path tools/cli --locked --features {feature}`"
+            )),
             Self::Scratch { .. } => {
                 Some("free some space there, or set TMPDIR to a folder with more".into())
             }
