@@ -12,7 +12,7 @@ use crate::{SERVER, memfold};
 const PATIENT: &str = "quick_check.time_limit_ms=60000";
 
 /// Commands, and the published documents that they print.
-const COMMANDS: [(&str, &[&str]); 10] = [
+const COMMANDS: [(&str, &[&str]); 11] = [
     ("ann", &["bench-ann"]),
     ("check", &["bench-check"]),
     ("guard", &["bench-guard"]),
@@ -23,6 +23,7 @@ const COMMANDS: [(&str, &[&str]); 10] = [
     ("recall", &[]),
     ("years", &[]),
     ("curve", &[]),
+    ("plot", &[]),
 ];
 
 /// Sixteen pairs, six of them contradictions.
@@ -203,4 +204,25 @@ fn numbers_out_of_range_are_answered_in_plain_words() {
     ] {
         place.run(words).fails_with(2, &[expected]);
     }
+}
+
+#[test]
+fn described_plots_are_drawn() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("plots")).unwrap();
+    let plots = json!([
+        {"name": "growth", "title": "Growth", "details": "of two", "kind": "lines",
+         "x": {"name": "rows"}, "y": {"name": "seconds", "range": [0, 3]},
+         "lines": [{"name": "memfold", "points": [[10, 1], [1000, 2]]}]},
+        {"name": "bars", "title": "Bars", "details": "of one", "kind": "bars",
+         "bars": [{"label": "memfold", "value": 2.5, "note": "2.5 s", "marked": true}]},
+    ]);
+    place.write("plots.json", plots.to_string());
+    place.succeed(&["plot", "plots.json", "-o", "plots"]);
+    for (name, words) in [("growth", ["Growth", "1k"]), ("bars", ["Bars", "2.5 s"])] {
+        let svg = std::fs::read_to_string(place.path(&format!("plots/{name}.svg"))).unwrap();
+        assert!(svg.starts_with("<svg ") && words.iter().all(|word| svg.contains(word)), "{svg}");
+    }
+    place.write("plots.json", "[{\"name\": \"x\", \"kind\": \"pie\"}]");
+    place.run(&["plot", "plots.json", "-o", "plots"]).fails_with(1, &["failed to read plots.json"]);
 }

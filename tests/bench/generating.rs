@@ -1,10 +1,9 @@
 //! `memfold-bench generate`: vectors and stores.
 
 use memfold_datasets::{MappedColumns, VectorFile};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::memfold;
-use crate::schemas::assert_right;
 use crate::support::Place;
 
 /// What `memfold consolidate` says of a store.
@@ -76,14 +75,16 @@ fn a_store_is_made_of_given_vectors() {
 }
 
 #[test]
-fn documents_fit_their_schema() {
+fn documents_say_what_was_written() {
     let place = Place::new();
-    for words in [
-        &["generate", "-o", "rows.npy", "--rows", "600", "--dim", "16"][..],
-        &["generate", "-o", "made.db", "--brain", "--from", "rows.npy"],
-        &["generate", "-o", "like.npy", "--like", "rows.npy", "--rows", "600"],
+    for (words, rows, synthetic) in [
+        (&["generate", "-o", "rows.npy", "--rows", "600", "--dim", "16"][..], 600, true),
+        (&["generate", "-o", "made.db", "--brain", "--from", "rows.npy"], 600, false),
+        (&["generate", "-o", "like.npy", "--like", "rows.npy", "--rows", "700"], 700, true),
     ] {
-        assert_right("generate", &place.json(&[words, &["--json"]].concat()));
+        let document = place.json(&[words, &["--json"]].concat());
+        assert_eq!((&document["rows"], &document["output"]), (&json!(rows), &json!(words[2])));
+        assert_eq!((&document["synthetic"], &document["seed"]), (&json!(synthetic), &json!(1)));
     }
 }
 
