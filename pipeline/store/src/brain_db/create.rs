@@ -10,6 +10,7 @@ use tempfile::TempPath;
 
 use crate::SkipReason;
 use crate::brain_db::read::access::beside;
+#[cfg(feature = "wild")]
 use crate::brain_db::wild::{VectorShape, spell, write_odd_rows};
 use crate::reading::cell::categories_to_json;
 use memfold_datasets::atomic_file::{open_new, place_of};
@@ -30,6 +31,7 @@ pub enum StoreStyle {
     Plain,
     /// With every habit of a store that many programs wrote for years: the rows that are pushed in
     /// other spellings of the same, and some dozens of odd rows after them.
+    #[cfg(feature = "wild")]
     Wild,
 }
 
@@ -141,6 +143,7 @@ pub struct BrainDbWriter {
     options: CreateOptions,
     connection: Option<Connection>,
     written: WrittenStore,
+    #[cfg(feature = "wild")]
     shape: VectorShape,
 }
 
@@ -237,6 +240,7 @@ impl BrainDbWriter {
             options,
             connection: None,
             written: WrittenStore::default(),
+            #[cfg(feature = "wild")]
             shape: VectorShape::default(),
         };
         // Made by the system first, whose message says more than SQLite's; what was left behind, or a link that was put
@@ -256,6 +260,7 @@ impl BrainDbWriter {
         let row = self.written.rows_total;
         let spelled = match self.options.style {
             StoreStyle::Plain => plain(memory),
+            #[cfg(feature = "wild")]
             StoreStyle::Wild => spell(row, memory),
         };
         if let Some(connection) = &self.connection {
@@ -265,6 +270,7 @@ impl BrainDbWriter {
                 next.map_err(|error| self.sqlite_error(&error))?;
             }
         }
+        #[cfg(feature = "wild")]
         self.shape.learn(memory);
         self.written.rows_total += 1;
         if memory.vector.is_none() {
@@ -279,6 +285,7 @@ impl BrainDbWriter {
     /// When SQLite or the system refuses.
     pub fn finish(mut self) -> Result<WrittenStore, CreateStoreError> {
         let Some(connection) = self.connection.take() else { return Ok(self.written.clone()) };
+        #[cfg(feature = "wild")]
         if self.options.style == StoreStyle::Wild {
             let odd = write_odd_rows(&connection, &self.shape);
             odd.map_err(|error| self.sqlite_error(&error))?.add_to(&mut self.written);
@@ -302,6 +309,7 @@ impl BrainDbWriter {
         connection.pragma_update(None, "synchronous", "OFF")?;
         connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
         connection.execute_batch(FRESH_TABLES)?;
+        #[cfg(feature = "wild")]
         if self.options.style == StoreStyle::Wild {
             connection.execute_batch(LATER_COLUMNS)?;
         }
@@ -470,6 +478,7 @@ CREATE VIRTUAL TABLE messages_fts USING fts5(subject, body, content='', content_
 ";
 
 /// Columns that later versions and other tools of the owner added.
+#[cfg(feature = "wild")]
 pub(crate) const LATER_COLUMNS: &str = "
 ALTER TABLE stm ADD COLUMN confidence REAL DEFAULT 0.5;
 ALTER TABLE stm ADD COLUMN last_accessed INTEGER;

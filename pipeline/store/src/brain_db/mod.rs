@@ -5,6 +5,7 @@ pub(crate) mod write;
 pub(crate) mod own;
 pub(crate) mod doctor;
 mod create;
+#[cfg(feature = "wild")]
 mod wild;
 
 pub use create::{
