@@ -2,9 +2,8 @@
 #![expect(unsafe_code, reason = "mapping a file cannot be expressed safely")]
 
 use std::fs::File;
-use std::hint::black_box;
 use std::io;
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,9 +12,6 @@ use memmap2::Mmap;
 /// What is smaller has no use for large pages: two of them.
 #[cfg(target_os = "linux")]
 const LARGE_PAGES_BYTES_MIN: u64 = 4 << 20;
-
-/// No page is smaller.
-const SMALL_PAGE_BYTES: usize = 4 << 10;
 
 /// A read-only memory map of a whole regular file.
 ///
@@ -129,31 +125,6 @@ impl Mapped {
         }
         Ok(Self { map: Some(Arc::new(map)) })
     }
-
-    /// Reads a range of bytes now, so that nobody waits for them later.
-    ///
-    /// # Errors
-    /// When the operating system cannot read them.
-    ///
-    /// # Panics
-    /// When the range ends beyond the file.
-    pub fn fetch(&self, range: Range<usize>) -> io::Result<()> {
-        let bytes = &self[range.clone()];
-        #[cfg(target_os = "linux")]
-        if let Some(map) = &self.map {
-            let (start, length) = (range.start, range.len());
-            match map.advise_range(memmap2::Advice::PopulateRead, start, length) {
-                // Linux before 5.14 does not know how.
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
-                fetched => fetched?,
-            }
-        }
-        // A virtual machine may get memory for what was read only when its processor touches it.
-        bytes.iter().step_by(SMALL_PAGE_BYTES).for_each(|byte| {
-            black_box(*byte);
-        });
-        Ok(())
-    }
 }
 
 impl Deref for Mapped {
@@ -197,17 +168,6 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[7; 10_000]).unwrap();
         assert_eq!(*Mapped::from_file(&file).unwrap(), [7; 10_000]);
-    }
-
-    #[test]
-    fn any_range_is_fetched() {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&vec![7; (4 << 20) + 5_000]).unwrap();
-        let mapped = Mapped::from_file(&file).unwrap();
-        for range in [0..mapped.len(), 4_097..8_191, mapped.len() - 1..mapped.len(), 3..3] {
-            mapped.fetch(range).unwrap();
-        }
-        Mapped::from_file(&tempfile::tempfile().unwrap()).unwrap().fetch(0..0).unwrap();
     }
 
     #[test]

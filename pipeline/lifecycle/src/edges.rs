@@ -1,7 +1,7 @@
 //! Edges: what supersedes, consolidates and references what.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use memfold_model::memory::MemoryId;
 use memfold_model::summary::Confidence;
@@ -257,50 +257,6 @@ fn adjacency(edges: &[Edge]) -> Adjacency<'_> {
     around
 }
 
-/// Writes the edges as a digraph in Graphviz's DOT, sorted, each edge once.
-///
-/// Ids and reasons are quoted: no text of a store can end its string or its line.
-#[must_use]
-pub fn dot(edges: &[Edge]) -> String {
-    let sorted: BTreeMap<_, _> =
-        edges.iter().map(|edge| ((&edge.source, &edge.target, edge.edge_type), edge)).collect();
-    let mut text = String::from("digraph memories {\n  node [shape=box];\n");
-    for edge in sorted.values() {
-        let style = match edge.edge_type {
-            EdgeType::Supersedes => "bold",
-            EdgeType::Consolidates => "solid",
-            EdgeType::References => "dashed",
-        };
-        let (source, target) = (quoted(edge.source.as_str()), quoted(edge.target.as_str()));
-        let (label, reason) = (edge.edge_type, quoted(&edge.reason));
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "  {source} -> {target} [label=\"{label}\", style={style}, tooltip={reason}];"
-        );
-    }
-    text.push_str("}\n");
-    text
-}
-
-/// Quotes and backslashes are escaped; control characters are shown as `\uXXXX`.
-fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            control if control.is_control() => {
-                let _ = write!(out, "\\\\u{:04X}", u32::from(control));
-            }
-            plain => out.push(plain),
-        }
-    }
-    out.push('"');
-    out
-}
-
 /// Finds the known ids that a text names, in the order of their first mention.
 ///
 /// An id counts where it stands as a whole token: a run of letters, digits and `_ - : . / # @ +
@@ -435,20 +391,6 @@ mod tests {
         let lines = drawn(&edges, "0", u32::MAX);
         assert_eq!(lines.len(), TREE_DEPTH_MAX as usize + 1);
         assert!(lines.last().unwrap().ends_with("references 64 (1 more)"));
-    }
-
-    #[test]
-    fn dot_quotes_what_a_store_wrote() {
-        let mut hostile = edge("a\"];\n x", "b\\", EdgeType::References);
-        hostile.reason = "</table> \"why\"".to_owned();
-        let edges = [hostile.clone(), supersedes("a", "b", 0), hostile];
-        assert_eq!(
-            dot(&edges),
-            "digraph memories {\n  node [shape=box];\n  \
-             \"a\" -> \"b\" [label=\"supersedes\", style=bold, tooltip=\"\"];\n  \
-             \"a\\\"];\\\\u000A x\" -> \"b\\\\\" [label=\"references\", style=dashed, \
-             tooltip=\"</table> \\\"why\\\"\"];\n}\n"
-        );
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! * [`retention`] scores a memory from its row and the time; [`assign`] makes a [`Tier`] of it;
 //!   [`transitions`] says what changed.
 //! * [`Edge`]s say what supersedes, consolidates and references what: [`superseded_by`],
-//!   [`tree`], [`dot`].
+//!   [`tree`].
 //! * [`session_block`] makes the context a session starts with, within a budget of
 //!   [`estimated_tokens`]; [`replace_block`] puts it into a text, [`hook_output`] into an answer.
 //! * [`temporal`] reads the times that texts name, and answers when-questions step by step.
@@ -29,7 +29,7 @@ pub use due::{
     DuePolicy, DueReason, DueState, IDLE_MINUTES, INTERVAL_HOURS, NEW_MEMORIES_MIN, UNINDEXED_MAX,
     due,
 };
-pub use edges::{Edge, EdgeType, TREE_DEPTH_MAX, TreeLine, dot, references, superseded_by, tree};
+pub use edges::{Edge, EdgeType, TREE_DEPTH_MAX, TreeLine, references, superseded_by, tree};
 pub use hook::{HookInput, hook_output, replace_block};
 pub use memfold_model::summary::Confidence;
 pub use retention::{

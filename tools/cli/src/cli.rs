@@ -129,29 +129,29 @@ commands! {
 
 /// Words of earlier versions, after the command they belong to, and what does their work now.
 const REMOVED: &[(&str, &str, &str)] = &[
-    ("", "plans", "memfold runs STORE --plans [PLAN]"),
+    ("", "plans", "use memfold runs STORE --plans [PLAN]"),
     (
         "",
         "flags",
-        "memfold review STORE --flags, and memfold review STORE KEY --newer (or --older, --both, --merge)",
+        "use memfold review STORE --flags, and memfold review STORE KEY --newer (or --older, --both, --merge)",
     ),
-    ("", "resolve", "memfold explain STORE ID (live_id with --json)"),
-    ("", "restore", "memfold undo STORE --memory ID, and memfold undo STORE --archived"),
-    ("", "prune", "memfold runs STORE --prune-older-than AGE"),
-    ("", "tiers", "memfold status STORE [--list TIER] [--now TIME] [--store-tiers]"),
-    ("", "due", "memfold status STORE --exit-code"),
-    ("", "edges", "memfold explain STORE ID [--depth N]"),
-    ("", "sync", "every command: each takes in what others changed, those with --execute publish"),
-    ("", "plan-join", "memfold dedup FILE --tiles-for ROWS"),
-    ("", "man", "memfold completions --man DIR"),
-    ("", "generate", "memfold-bench generate"),
-    ("", "bench", "memfold-bench guard, or memfold-bench judge"),
-    ("index", "verify", "memfold index info STORE --verify"),
-    ("index", "warm", "nothing: the first lookups read what they need"),
-    ("index", "remove", "rm -r STORE.memfold (memfold index info STORE names the folder)"),
-    ("hook", "install", "memfold hook print"),
-    ("hook", "replace", "memfold hook session-start, whose JSON holds the block"),
-    ("config", "path", "memfold config show, which lists the files"),
+    ("", "resolve", "use memfold explain STORE ID (live_id with --json)"),
+    ("", "restore", "use memfold undo STORE --memory ID, and memfold undo STORE --archived"),
+    ("", "prune", "use memfold runs STORE --prune-older-than AGE"),
+    ("", "tiers", "use memfold status STORE [--list TIER] [--now TIME] [--store-tiers]"),
+    ("", "due", "use memfold status STORE --exit-code"),
+    ("", "edges", "use memfold explain STORE ID [--depth N]"),
+    ("", "sync", "every command takes in what others changed, and those with --execute publish"),
+    ("", "plan-join", "use memfold dedup FILE --tiles-for ROWS"),
+    ("", "man", "use memfold completions --man DIR"),
+    ("", "generate", "use memfold-bench generate"),
+    ("", "bench", "use memfold-bench guard, or memfold-bench judge"),
+    ("index", "verify", "use memfold index info STORE --verify"),
+    ("index", "warm", "nothing takes its place: the first lookups read what they need"),
+    ("index", "remove", "delete its folder, STORE.memfold (memfold index info STORE names it)"),
+    ("hook", "install", "use memfold hook print"),
+    ("hook", "replace", "use memfold hook session-start, whose JSON holds the block"),
+    ("config", "path", "use memfold config show, which lists the files"),
 ];
 
 /// Answers words of earlier versions with what does their work now.
@@ -167,7 +167,7 @@ fn removed(error: &clap::Error, typed: &[OsString]) -> Option<Failure> {
     })?;
     let words = [*command, word].join(" ");
     let message = format!("there is no `memfold {}` any more", words.trim_start());
-    Some(Failure::usage(message, format!("use {successor}")))
+    Some(Failure::usage(message, *successor))
 }
 
 impl Cli {
@@ -370,7 +370,7 @@ mod tests {
             let failure =
                 removed(&error, &typed(&line)).unwrap_or_else(|| panic!("{line}: {error}"));
             assert!(failure.message.contains(word), "{line}");
-            assert_eq!(failure.hint.as_deref(), Some(&*format!("use {successor}")));
+            assert_eq!(failure.hint.as_deref(), Some(*successor));
         }
         let serch = typed("memfold serch brain.db");
         assert!(removed(&Cli::parse_typed(&serch).unwrap_err(), &serch).is_none());

@@ -251,7 +251,7 @@ impl ConfigError {
                 "a new rule needs `id`, `trigger` and `then: { action: … }`; a merge also `when: { min_similarity: … }`"
             }
             Self::ForeignParam { .. } => {
-                "merge has canonical and absorbed; promote has increase, cap and validated"
+                "merge has canonical and absorbed; promote has increase and validated"
             }
             Self::ForeignTrigger { .. } => {
                 "flag_contradiction goes with on_contradiction, where noop may stand too; every other action goes with any other trigger"

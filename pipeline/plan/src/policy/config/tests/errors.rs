@@ -250,8 +250,8 @@ fn rules_that_are_none() {
     );
     assert_error(
         "rules:\n- id: mine\n  trigger: daily\n  then:\n    action: archive\n    params:\n      increase: 2\n",
-        "FILE, line 7: rule mine sets `cap`, which is no setting of the action archive",
-        "merge has canonical and absorbed; promote has increase, cap and validated",
+        "FILE, line 7: rule mine sets `increase`, which is no setting of the action archive",
+        "merge has canonical and absorbed; promote has increase and validated",
     );
     assert_error(
         "rules:\n- id: R5-flag-contradiction\n  trigger: daily\n",
