@@ -44,7 +44,9 @@ pub fn place_of(path: &Path) -> io::Result<PathBuf> {
 /// When there is such a link, or the folder cannot be looked at.
 pub fn stay_within(folder: &Path, path: &Path) -> io::Result<()> {
     let Ok(below) = path.strip_prefix(folder) else { return Ok(()) };
-    let root = folder.canonicalize()?;
+    // The folder of a bare file name.
+    let is_here = folder.as_os_str().is_empty();
+    let root = if is_here { Path::new(".") } else { folder }.canonicalize()?;
     let mut at = folder.to_owned();
     for part in below.components() {
         at.push(part);
@@ -280,6 +282,7 @@ mod tests {
             assert_eq!(stay_within(folder.path(), &at(path)).is_ok(), stays, "{path}");
         }
         assert!(stay_within(folder.path(), other.path()).is_ok(), "not below it");
+        assert!(stay_within(Path::new(""), Path::new(".memfold/a")).is_ok());
     }
 
     /// `--force` replaced `/dev/null` and named pipes by a rename, and links by a file.

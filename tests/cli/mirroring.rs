@@ -119,6 +119,37 @@ fn an_undo_leaves_the_bytes_that_there_were() {
     assert_eq!(again["planned"]["merge"], 0, "what was undone stays undone");
 }
 
+/// A clone of a repository may bring `.memfold` as a link; a dry run wrote a mirror where it led.
+#[cfg(unix)]
+#[test]
+fn a_mirror_is_never_made_through_a_link() {
+    let place = Place::new();
+    let [store, victim] = ["store", "victim"].map(|name| place.path(name));
+    for folder in [&store, &victim] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    place.write("store/memory.jsonl", MEMORY);
+    std::os::unix::fs::symlink(&victim, store.join(".memfold")).unwrap();
+    let refused = place.run(&["consolidate", "store/memory.jsonl"]);
+    refused.fails_with(1, &["leads out of"]);
+    assert_eq!(std::fs::read_dir(&victim).unwrap().count(), 0);
+}
+
+/// A first save went to an entity `memories`, whatever entity it named.
+#[test]
+fn a_first_save_goes_to_the_entity_that_it_names() {
+    for text in [
+        "{\"type\":\"relation\",\"from\":\"X\",\"to\":\"Y\",\"relationType\":\"r\"}\n",
+        "{\"type\":\"entity\",\"name\":\"Alice\",\"entityType\":\"person\",\"observations\":[]}\n",
+    ] {
+        let place = Place::new();
+        place.write("memory.jsonl", text);
+        place.succeed(&["save", "memory.jsonl", "--text", "Prefers tea", "-c", "entity:Alice"]);
+        let entities = as_the_server_reads(&memory(&place));
+        assert_eq!(entities["Alice"], ["Prefers tea"], "{text}");
+    }
+}
+
 #[test]
 fn a_deleted_mirror_is_made_again_without_what_was_merged() {
     let place = place();
