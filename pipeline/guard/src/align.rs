@@ -14,6 +14,11 @@ use crate::reading::Reading;
 const CELLS_MAX: usize = 60_000;
 /// Equal tokens that are looked at again beside what differs: `300` belongs to `300 s`.
 const MARGIN: usize = 4;
+/// Words and signs that join a second clause, or deny it.
+const JOINING: [&str; 16] = [
+    "to", "that", "and", "or", "but", "who", "which", "as", ":", ";", ".", "?", "(", "-", "not",
+    "from",
+];
 /// Tokens of a phrase of time or place that may stand in front or at the end.
 const FRONTED_MAX: usize = 8;
 
@@ -591,27 +596,13 @@ impl<'a> Aligner<'a> {
         const WORDS_MAX: usize = 14;
         let lexed = &reading.lexed;
         let inner = lexed.tokens.len() - stops(reading);
+        // `moved to Turin`: a place, and no second verb.
+        let place =
+            |at: usize| lexed.is(at, "to") && lexed.tokens.get(at + 1).is_some_and(Token::is_name);
         let joins = |at: usize| {
             let word = lexed.lower(at);
-            matches!(
-                word,
-                "to" | "that"
-                    | "and"
-                    | "or"
-                    | "but"
-                    | "who"
-                    | "which"
-                    | "as"
-                    | ":"
-                    | ";"
-                    | "."
-                    | "?"
-                    | "("
-                    | "-"
-                    | "not"
-                    | "from"
-            ) || lexed.tokens[at].marks.has(Marks::SAYING)
-                || word.ends_with("ing")
+            let says = lexed.tokens[at].marks.has(Marks::SAYING) && !place(at + 1);
+            JOINING.contains(&word) && !place(at) || says || word.ends_with("ing")
         };
         let commas = (0..inner).filter(|at| lexed.is(*at, ",")).count();
         let past = lexed

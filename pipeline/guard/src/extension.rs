@@ -39,8 +39,9 @@ pub(crate) fn is_safe(
         && (0..lexed.tokens.len())
             .filter(|at| !range.contains(at))
             .all(|at| adds(reading, at, lexicon));
-    plain_rest
+    (plain_rest || reason && !denies(other, lexicon))
         && (is_parenthesis(reading, range)
+            || is_apposition(reading, range)
             || is_adjunct(reading, range, lexicon)
             || is_version(reading, range, lexicon)
             || is_purpose(reading, range))
@@ -53,6 +54,26 @@ fn adds(reading: &Reading, at: usize, lexicon: &Lexicon) -> bool {
     !token.marks.has(Marks::HAZARD)
         && !lexicon.roles(token.entry).has(denying)
         && !reading.lexed.is(at, "?")
+}
+
+/// Tells whether a text negates, hedges or quantifies by a word of its own; a verb that denies (`dropped`) tells what was done.
+fn denies(reading: &Reading, lexicon: &Lexicon) -> bool {
+    let tokens = &reading.lexed.tokens;
+    tokens.iter().any(|token| {
+        token.marks.has(Marks::HAZARD)
+            || lexicon.roles(token.entry).has(Roles::NEGATOR.with(Roles::NARROW))
+    })
+}
+
+/// `Ana, our CFO, owns …`: who somebody is, between two commas behind a name.
+fn is_apposition(reading: &Reading, range: &Range<usize>) -> bool {
+    const APPOSITION_MAX: usize = 8;
+    let lexed = &reading.lexed;
+    let named = range.start > 0 && lexed.tokens[range.start - 1].has(Flags::CAPITAL);
+    let describes = range.len() > 1
+        && matches!(lexed.lower(range.start + 1), "our" | "my" | "the" | "a" | "an");
+    let closed = lexed.is(range.start, ",") && lexed.is(range.end - 1, ",");
+    named && closed && range.len() <= APPOSITION_MAX && range.len() > 3 && describes
 }
 
 /// A whole sentence, with its stop in front or behind.

@@ -104,11 +104,11 @@ impl Sentence<'_> {
     }
 
     /// It speaks of a state, or of a change that names the new one: `was upgraded to 16`.
-    fn states(&self) -> bool {
-        let to = (self.start..self.end).any(|at| self.lexed.is(at, "to"));
+    fn states(&self, from: usize) -> bool {
+        let to = (from..self.end).any(|at| self.lexed.is(at, "to"));
         let near = |at: &usize| *at < self.range.start || *at == self.range.end;
         let tells = |at| self.has(at, Marks::STATE) && (to || !self.has(at, Marks::CHANGE));
-        (self.start..self.end).filter(near).any(tells)
+        (from..self.end).filter(near).any(tells)
     }
 
     fn is_finite(&self, at: usize) -> bool {
@@ -151,7 +151,7 @@ impl Sentence<'_> {
         let record = fields > 1 || (self.start..self.end).any(|at| self.lexed.is(at, "|"));
         Some(match () {
             () if self.kind == DifferenceKind::Locator && !asked || record => Place::Subject,
-            () if (sign..self.end).any(|at| self.is_past(at)) && !self.states() => Place::Event,
+            () if (sign..self.end).any(|at| self.is_past(at)) && !self.states(sign) => Place::Event,
             () => Place::Value,
         })
     }
@@ -197,7 +197,7 @@ impl Sentence<'_> {
                 || self.is_past(at)
                 || self.has(at, Marks::HOLDS.with(Marks::INFLECTING))
         });
-        let event = self.has_past() && !self.states();
+        let event = self.has_past() && !self.states(self.start);
         match (verb, self.kind) {
             // `Deployed on Fly.io`: a participle without a subject tells of a state.
             (true, _) if event && self.is_participle() => Place::Value,

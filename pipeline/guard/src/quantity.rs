@@ -102,9 +102,16 @@ impl Quantity {
                 self.compare_slashed(other)
             }
             (Clock, HalfClock) | (HalfClock, Clock) => {
+                // `09:00` is the morning.
+                let morning = self.decimals + other.decimals > 0 && self.amount == other.amount;
                 let half = (self.amount - other.amount).abs() % (12 * 60) == 0;
-                if half { Compared::Open } else { Compared::Differ }
+                match half {
+                    true if morning => Compared::Equal,
+                    true => Compared::Open,
+                    false => Compared::Differ,
+                }
             }
+            (HalfClock, HalfClock) => Compared::Differ.unless(self.amount == other.amount),
             (left, right) if left == right => self.compare_amounts(other),
             (Letter(letter), unit) => unit_of_letter(letter, unit)
                 .map_or(Compared::Open, |size| self.scaled(size).compare_amounts(other)),
@@ -459,7 +466,10 @@ impl Reader<'_> {
             None if colon && (hour > 12 || hour == 0) => {
                 Some(Quantity::new(Measure::Clock, amount(hour % 24), width - at))
             }
-            None if colon => Some(Quantity::new(Measure::HalfClock, amount(hour % 24), width - at)),
+            None if colon => {
+                let value = Quantity::new(Measure::HalfClock, amount(hour % 24), width - at);
+                Some(Quantity { decimals: u8::from(self.word(at).starts_with('0')), ..value })
+            }
             _ => None,
         }
     }

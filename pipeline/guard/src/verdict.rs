@@ -781,7 +781,7 @@ impl Judge<'_> {
                 || matches!(lexed.lower(part.range.end), "." | "," | ";" | ")" | "!");
             ends && (label && before <= VALUE_WORDS_MAX || copula && one())
         };
-        asked(a) && asked(b)
+        a.negations() == b.negations() && asked(a) && asked(b)
     }
 
     /// A change beside a conflict is part of it; alone it stays open.
