@@ -52,6 +52,45 @@ fn a_repaired_store_has_nothing_to_mend() {
     assert!(!text.contains("sql"), "{text}");
 }
 
+/// A full-text table of another program's tokenizer ended the examination in "SQL logic error", and one for memories was not
+/// mentioned although every save failed.
+#[test]
+fn a_table_that_sqlite_cannot_open_is_named() {
+    for (table, expected) in [
+        ("notes_fts", "the table notes_fts was not checked, SQLite cannot open it here"),
+        ("stm_fts", "SQLite cannot open the full-text index stm_fts here"),
+    ] {
+        let place = Place::with_pair();
+        let store = Connection::open(place.path("brain.db")).unwrap();
+        store
+            .execute_batch(
+                "CREATE VIRTUAL TABLE IF NOT EXISTS notes_fts USING fts5(content);
+                 PRAGMA writable_schema = ON;",
+            )
+            .unwrap();
+        let sql = "UPDATE sqlite_master SET sql = replace(sql, '(content', '(tokenize=''jieba'', content')
+                   WHERE name = ?1";
+        assert_eq!(store.execute(sql, [table]).unwrap(), 1, "{table}");
+        drop(store);
+        let text = screen(&place).replace("\n  ", " ");
+        assert!(text.contains(expected), "{text}");
+        assert!(text.contains("SQLite's integrity check says ok"), "{text}");
+    }
+}
+
+/// `memory.json` as one JSON value: no line of it is a record, and "nothing is wrong with this store".
+#[test]
+fn a_store_of_which_nothing_can_be_read_is_critical() {
+    let place = Place::new();
+    place.write("memory.json", "{\n  \"entities\": [],\n  \"relations\": []\n}\n");
+    let words = ["doctor", "memory.json", "--store-kind", "mcp_memory"];
+    let text = place.run(&words).out;
+    assert!(text.contains("nothing of the store could be read as mcp_memory"), "{text}");
+    assert!(!text.contains("nothing is wrong"), "{text}");
+    let health = place.run(&[&words[..], &["--health"]].concat());
+    assert_eq!(health.code, Some(2), "{health:?}");
+}
+
 /// The statement named 20 of 220 embeddings, and whoever ran it took the store for mended.
 #[test]
 fn a_statement_names_every_row_that_it_mends() {

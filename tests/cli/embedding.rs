@@ -257,6 +257,24 @@ fn texts_that_are_refused_do_not_hold_up_the_others() {
     assert!(output.out.contains("too many tokens"), "{output:?}");
     assert_eq!(count(&place, "SELECT count(*) FROM embeddings"), 11);
 
+    // One text with a null in its vector, or at which the server fails, stopped all.
+    for (status, bad) in
+        [("500 Internal Server Error", "{}"), ("200 OK", "{\"embeddings\": [[null, 1]]}")]
+    {
+        let place = lacking(9);
+        let stub = StubProvider::start(move |asked| {
+            let texts = asked.texts();
+            match texts.iter().any(|text| text.contains("Boat 5")) {
+                true => answer(status, &[], bad.as_bytes()),
+                false => embeddings(&texts, DIM),
+            }
+        });
+        let further = ["--execute", "--set", "embed.retries=0"];
+        let output = place.run(&embed(&url_of(&stub), &further));
+        assert_eq!(output.code, Some(4), "{output:?}");
+        assert!(output.out.contains("8 were given one"), "{output:?}");
+    }
+
     let place = lacking(30);
     let stub = StubProvider::start(|_| answer("400 Bad Request", &[], b"no such thing"));
     let answer = place.run(&embed(&url_of(&stub), &["--execute"]));

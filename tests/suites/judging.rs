@@ -71,7 +71,7 @@ fn chain(urls: &[&str]) -> Chain {
         price: None,
     };
     let endpoints: Vec<ModelEndpoint> = urls.iter().map(endpoint).collect();
-    Chain::new(&endpoints, (TIMEOUT, BUDGET), &|_| None).unwrap()
+    Chain::new(&endpoints, TIMEOUT, BUDGET, &|_| None).unwrap()
 }
 
 fn asked(chain: &mut Chain, cancelled: &dyn Fn() -> bool) -> Asked {
@@ -420,7 +420,8 @@ fn nobody_waits_for_a_slow_server() {
     let stops = AtomicBool::new(false);
     let mut patient = Chain::new(
         &[ModelEndpoint { url, model: None, key_env: None, price: None }],
-        (Duration::from_secs(600), BUDGET),
+        Duration::from_secs(600),
+        BUDGET,
         &|_| None,
     )
     .unwrap();

@@ -226,7 +226,7 @@ pub fn ask_all<R: Records>(
                 asked.tally.unanswered += chunk.len() as u64;
                 continue;
             }
-            is_over = ask(chunk, (judge, records), (&rules, asking), &mut asked)?;
+            is_over = ask(chunk, judge, records, &rules, asking, &mut asked)?;
             done += chunk.len();
             (asking.progress)(done, total, &asked.tally.usage);
         }
@@ -264,8 +264,10 @@ fn chunks<'a, 'g>(
 /// Asks about some groups; returns whether nothing more can be asked in this run.
 fn ask<R: Records>(
     chunk: &[(usize, &Group)],
-    (judge, records): (&mut dyn Judge, &mut R),
-    (rules, asking): (&Prompt, &Asking<'_>),
+    judge: &mut dyn Judge,
+    records: &mut R,
+    rules: &Prompt,
+    asking: &Asking<'_>,
     asked: &mut Asked,
 ) -> Result<bool, R::Error> {
     let groups: Vec<&Group> = chunk.iter().map(|(_, group)| *group).collect();

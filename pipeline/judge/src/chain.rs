@@ -129,7 +129,8 @@ impl Chain {
     /// When it is empty, an address is none, or a variable that should hold a key does not.
     pub fn new(
         endpoints: &[ModelEndpoint],
-        (timeout, budget): (Duration, Budget),
+        timeout: Duration,
+        budget: Budget,
         variables: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ChainError> {
         if endpoints.is_empty() {

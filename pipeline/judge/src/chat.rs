@@ -96,14 +96,14 @@ impl Chat {
             json!({"role": "user", "content": prompt.user}),
         ];
         let mut usage = Usage::default();
-        let answer = self.completion((&messages, prompt), &mut usage, cancelled)?;
+        let answer = self.completion(&messages, prompt, &mut usage, cancelled)?;
         if let Ok(opinions) = read_opinions(without_thoughts(&answer)) {
             return Ok((opinions, usage));
         }
         let shown = &answer[..answer.floor_char_boundary(SHOWN_AGAIN_BYTES)];
         messages.push(json!({"role": "assistant", "content": shown}));
         messages.push(json!({"role": "user", "content": REPAIR}));
-        let answer = self.completion((&messages, prompt), &mut usage, cancelled)?;
+        let answer = self.completion(&messages, prompt, &mut usage, cancelled)?;
         read_opinions(without_thoughts(&answer)).map(|opinions| (opinions, usage)).map_err(
             |error| {
                 let problem = self.client.without_key(error.to_string().as_bytes());
@@ -114,14 +114,15 @@ impl Chat {
 
     fn completion(
         &mut self,
-        (messages, prompt): (&[Value], &Prompt),
+        messages: &[Value],
+        prompt: &Prompt,
         usage: &mut Usage,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<String, ChatError> {
         let mut form = self.form;
         let mut is_refused = false;
         loop {
-            let body = self.body(messages, (prompt, form));
+            let body = self.body(messages, prompt, form);
             usage.requests += 1;
             let error = match self.post(&body, form, cancelled) {
                 Ok(reply) => {
@@ -144,7 +145,7 @@ impl Chat {
         }
     }
 
-    fn body(&self, messages: &[Value], (prompt, form): (&Prompt, Form)) -> Value {
+    fn body(&self, messages: &[Value], prompt: &Prompt, form: Form) -> Value {
         let mut body = json!({"messages": messages, "stream": false});
         if let Some(model) = &self.model {
             body["model"] = json!(model);

@@ -207,7 +207,7 @@ impl Client {
                 return Err(self.slow());
             }
             let timeout = time_left.map_or(self.timeout, |left| left.min(self.timeout));
-            let Failed { error, again } = match self.post_once(&body, (bytes_max, timeout)) {
+            let Failed { error, again } = match self.post_once(&body, bytes_max, timeout) {
                 Ok(reply) => return Ok(reply),
                 Err(failed) => failed,
             };
@@ -226,11 +226,7 @@ impl Client {
         }
     }
 
-    fn post_once(
-        &self,
-        body: &str,
-        (bytes_max, timeout): (u64, Duration),
-    ) -> Result<Vec<u8>, Failed> {
+    fn post_once(&self, body: &str, bytes_max: u64, timeout: Duration) -> Result<Vec<u8>, Failed> {
         let mut request = self
             .agent
             .post(&self.url)

@@ -134,6 +134,7 @@ impl<'a> Filler<'a> {
     /// Asks for the vectors of a batch; where a text is refused, for those of ever smaller parts of it.
     fn embed(&mut self, batch: &[Pending]) -> Result<Vec<Placed>, EmbedError> {
         let mut placed = Vec::with_capacity(batch.len());
+        let mut failed: Vec<(usize, EmbedError)> = Vec::new();
         let whole = 0..batch.len();
         let mut parts: Vec<Range<usize>> = Vec::from([whole]);
         while let Some(part) = parts.pop() {
@@ -150,11 +151,23 @@ impl<'a> Filler<'a> {
                     let middle = part.start + part.len() / 2;
                     parts.extend([middle..part.end, part.start..middle]);
                 }
+                Err(error) if error.may_concern_provider() => {
+                    failed.push((part.start, error));
+                    if placed.is_empty() && failed.len() >= REFUSALS_IN_A_ROW as usize {
+                        break;
+                    }
+                }
                 Err(error) if error.concerns_texts() => {
                     self.refuse(&batch[part.start], error)?;
                 }
                 Err(error) => return Err(error),
             }
+        }
+        if placed.is_empty() && failed.len() > 1 {
+            return failed.pop().map_or(Ok(placed), |(_, error)| Err(error));
+        }
+        for (at, error) in failed {
+            self.refuse(&batch[at], error)?;
         }
         Ok(placed)
     }

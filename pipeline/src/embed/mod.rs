@@ -25,5 +25,5 @@ pub mod fill;
 
 pub use memfold_judge::http::HttpError;
 pub use memfold_plan::policy::{EmbedSettings, KeyFromElsewhere, Provider};
-pub use open::embedder;
+pub use open::{embedder, store_model};
 pub use provider::{EmbedError, Embedder};

@@ -1,8 +1,26 @@
 //! [`embedder`]: the configured provider, ready to be asked.
 
+use jiff::tz::TimeZone;
+use memfold_index::NoProgress;
+use memfold_model::time::Instant;
+use memfold_store::reading::MODEL_UNNAMED;
+use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
+
 use super::http::{Api, HttpEmbedder};
 use super::provider::{EmbedError, Embedder};
 use super::{EmbedSettings, KeyFromElsewhere, Provider, local};
+
+/// Returns the model of most of a store's embeddings; `None` where they name none or cannot be read.
+///
+/// It looks over all embeddings, so only a caller without a configured model should ask.
+#[must_use]
+pub fn store_model(store: &BrainDb) -> Option<String> {
+    let (time_zone, now) = (&TimeZone::UTC, Instant(0));
+    let load = LoadRequest { time_zone, now, progress: &NoProgress };
+    let shapes = store.look_up::<_, LoadStoreError>(&load, |reader| reader.shapes()).ok()?;
+    let model = shapes.model(None).into_owned();
+    (model != MODEL_UNNAMED).then_some(model)
+}
 
 /// Makes the configured provider ready; `None` where none is configured. Nothing is sent anywhere yet.
 ///

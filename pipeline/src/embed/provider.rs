@@ -144,6 +144,16 @@ impl EmbedError {
         matches!(
             self,
             Self::Http(HttpError::Status { status: 400 | 413 | 422, .. }) | Self::Vector { .. }
+        ) || self.may_concern_provider()
+    }
+
+    /// Tells whether a text or the provider itself may be what is wrong: so it is where no text of a batch gets a vector.
+    #[must_use]
+    pub(crate) const fn may_concern_provider(&self) -> bool {
+        matches!(
+            self,
+            Self::Http(HttpError::Status { status: 500, .. } | HttpError::Unexpected { .. })
+                | Self::Count { .. }
         )
     }
 

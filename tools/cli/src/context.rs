@@ -9,7 +9,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memfold::embed::fill::NewVectors;
-use memfold::embed::{EmbedError, Embedder, embedder};
+use memfold::embed::{EmbedError, Embedder, embedder, store_model};
 use memfold::lookup::corpus::CorpusColumns;
 use memfold::quick_check::{Incoming, vector_fault};
 use memfold_datasets::corpus::Corpus;
@@ -288,16 +288,20 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Opens what the configuration names; nothing is sent yet.
+    /// Opens what the configuration names, by default with the model of the store; nothing is sent yet.
     ///
     /// # Errors
     /// When the configuration names something that cannot be used.
-    pub fn open(settings: &Settings, printer: Printer) -> Result<Self, Failure> {
+    pub fn open(settings: &Settings, store: &Path, printer: Printer) -> Result<Self, Failure> {
         let variables = |name: &str| std::env::var(name).ok();
         let configured = &settings.configuration.settings.embed;
         let asked = configured.inline();
         let is_absent = configured.is_default() && !listens(asked.url.as_deref());
-        let made = if is_absent { Ok(None) } else { embedder(&asked, None, &variables) };
+        let asks_store = !is_absent && asked.model.is_none();
+        let model = asks_store.then(|| store_model(&BrainDb::at(store, open_options(settings))));
+        let model = model.flatten();
+        let made =
+            if is_absent { Ok(None) } else { embedder(&asked, model.as_deref(), &variables) };
         let embedder = made.map_err(|error| {
             let hint = error.hint();
             Failure {
@@ -391,7 +395,9 @@ pub(crate) fn new_vectors<'t>(
              --except rewrite,summarize",
         )
     })?;
-    printer.note(&format!("note: {} new texts are sent to {}", texts.len(), provider.place()));
+    if configured.provider != Some(memfold::embed::Provider::Local) {
+        printer.note(&format!("note: {} new texts are sent to {}", texts.len(), provider.place()));
+    }
     NewVectors::make(provider, &texts, (configured.batch_size, bars))
         .map_err(|error| failed(&error))
 }

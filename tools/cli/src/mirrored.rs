@@ -51,6 +51,8 @@ pub struct Mirrored {
     pub separate_by: &'static [&'static str],
     /// The rules that hold where nothing else is configured.
     pub rule_profile: Option<&'static str>,
+    /// Places of the store that could not be read, where nothing else of it could be.
+    pub unread: Option<usize>,
 }
 
 /// A store of another kind, opened.
@@ -112,6 +114,9 @@ pub(crate) fn run(
     }
     let pulled = work.pull(publishes)?;
     work.tell_of(&pulled, publishes, is_checkup)?;
+    let unread = (pulled.records == 0).then_some(pulled.skipped.len()).filter(|count| *count > 0);
+    let global =
+        GlobalArgs { mirrored: Some(Mirrored { unread, ..mirrored.clone() }), ..global.clone() };
     let exit = dispatch(&global, command, printer)?;
     match exit {
         Exit::Done | Exit::Partial | Exit::ChangesPending if publishes => work.publish(exit),
@@ -188,7 +193,10 @@ fn find(global: &GlobalArgs, path: &Path) -> Result<Option<Found>, Failure> {
         None => default_mirror(&path)?,
     };
     let (separate_by, rule_profile) = (origin.separate_by(), origin.rule_profile());
-    Ok(Some((Mirrored { origin: path, mirror, kind, separate_by, rule_profile }, origin)))
+    Ok(Some((
+        Mirrored { origin: path, mirror, kind, separate_by, rule_profile, unread: None },
+        origin,
+    )))
 }
 
 fn known_kind(typed: &str) -> Result<&'static str, Failure> {

@@ -71,11 +71,11 @@ pub fn answer(question: &str, candidates: &[Candidate], now: Instant, zone: &Tim
     let (chain, text, confidence) = match best_reference(&asked, &memory.text, &resolved) {
         Some(position) => {
             let reference = resolved.remove(position);
-            let found = from_reference(&reference, memory, written, wish, (now, zone));
+            let found = from_reference(&reference, memory, written, wish, now, zone);
             resolved.insert(0, reference);
             found
         }
-        None => from_creation(written, wish, (now, zone)),
+        None => from_creation(written, wish, now, zone),
     };
     let sources = vec![memory.id.clone()];
     Answer { answer: Some(text), confidence, chain, resolved, sources }
@@ -88,7 +88,8 @@ fn from_reference(
     memory: &Candidate,
     written: Date,
     wish: Wish,
-    (now, zone): (Instant, &TimeZone),
+    now: Instant,
+    zone: &TimeZone,
 ) -> Reasoned {
     let words = &memory.text[reference.span.clone()];
     let mut chain = vec![format!("memory {} was written on {written}", memory.id)];
@@ -125,7 +126,7 @@ fn from_reference(
     (chain, text, reference.confidence)
 }
 
-fn from_creation(written: Date, wish: Wish, (now, zone): (Instant, &TimeZone)) -> Reasoned {
+fn from_creation(written: Date, wish: Wish, now: Instant, zone: &TimeZone) -> Reasoned {
     let mut chain = vec![
         "the memory names no time".to_owned(),
         format!("it was written on {written}, which stands in for the time"),

@@ -1,5 +1,7 @@
 //! Reads ranges: "from May 3 to May 5", "May 3-5", "between 9:30 and 11:00 on Thursday".
 
+use std::ops::Range;
+
 use jiff::civil::Date;
 
 use super::calendar::{self, Amount, When};
@@ -80,7 +82,7 @@ impl Reader<'_> {
         if matches!(self.kind(next), Kind::Mark(':')) || tokens::month(self.word(next)).is_some() {
             return None;
         }
-        self.between_days(month, (first, last), (index, next))
+        self.between_days(month, first..last, index, next)
     }
 
     /// "13 to 15 July", "from 4 to 22 January, 1995", "4-23 next month".
@@ -94,7 +96,7 @@ impl Reader<'_> {
             if self.short_day(name + 1).is_some() {
                 return None;
             }
-            return self.between_days(month, (first, last), (index, name + 1));
+            return self.between_days(month, first..last, index, name + 1);
         }
         let (next, month) = self.relative_month(name).filter(|_| led || name >= next)?;
         if self.word(name) == "month" {
@@ -116,9 +118,11 @@ impl Reader<'_> {
     fn between_days(
         &self,
         month: i8,
-        (first, last): (i8, i8),
-        (start, next): (usize, usize),
+        days_of_month: Range<i8>,
+        start: usize,
+        next: usize,
     ) -> Option<Found> {
+        let Range { start: first, end: last } = days_of_month;
         if first >= last {
             return None;
         }

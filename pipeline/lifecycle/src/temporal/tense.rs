@@ -28,8 +28,18 @@ pub(super) fn around(tokens: &[Token], start: usize, end: usize) -> Option<Tense
     match (left, right) {
         // At the same distance the verb before its adverbial wins.
         (Some(left), Some(right)) => Some(if right.0 < left.0 { right.1 } else { left.1 }),
+        (None, None) => is_announced(tokens, start).then_some(Tense::Future),
         (left, right) => left.or(right).map(|(_, tense)| tense),
     }
+}
+
+/// "The talk is on Friday", "the party takes place on December 24": the present tense directly before a date announces it.
+fn is_announced(tokens: &[Token], start: usize) -> bool {
+    const EVENTS: &str = "is are happens happen starts start begins begin opens open";
+    let before = &tokens[start.saturating_sub(4)..start];
+    let mut words = before.iter().rev().map(|token| token.word.as_str());
+    let word = words.find(|word| !matches!(*word, "on" | "at" | "in" | "the")).unwrap_or_default();
+    listed(EVENTS, word) || word == "place" && matches!(words.next(), Some("takes" | "take"))
 }
 
 /// Whether only prepositions and articles stand between a reference and the start of its clause.

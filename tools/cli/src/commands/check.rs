@@ -114,7 +114,7 @@ pub(crate) fn run(
     let mut incoming = incoming(args.text.as_ref(), &args.memory)?;
     let note = match incoming.vector {
         Some(_) => None,
-        None => Provider::open(&settings, printer)?.fill(&mut incoming),
+        None => Provider::open(&settings, &args.place.db, printer)?.fill(&mut incoming),
     };
     let mut check = quick_check.check(&incoming, machine::clock()).map_err(|error| {
         let hint = error.hint();

@@ -16,10 +16,11 @@ use serde::Serialize;
 use crate::args::GlobalArgs;
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
+use crate::mirrored::Mirrored;
 use crate::printer::{self, Document, Printer, table};
 use crate::progress::Bars;
 use crate::settings::{self, Settings};
-use crate::writing;
+use crate::writing::{self, counted};
 
 /// Names of models are cut after so many characters.
 const MODEL_CHARS: usize = 60;
@@ -63,7 +64,11 @@ pub(crate) fn run(
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
     let checkup = examine(args, &settings, printer)?;
-    let findings = findings(&checkup.facts, &writing::path_word(&args.db));
+    let mut findings = findings(&checkup.facts, &writing::path_word(&args.db));
+    findings.splice(
+        0..0,
+        unread(global).map(|what| Finding::new(Severity::Critical, "nothing_read", what)),
+    );
     if global.json {
         printer.document(&DoctorDocument::new(&checkup, &findings))?;
     } else {
@@ -74,6 +79,13 @@ pub(crate) fn run(
         Ok(_) => Ok(Exit::Done),
         Err(error) => Err(unreadable(args, error)),
     }
+}
+
+/// Says so where nothing of a store of another kind could be read.
+fn unread(global: &GlobalArgs) -> Option<String> {
+    let Mirrored { kind, unread, .. } = global.mirrored.as_ref()?;
+    let count = counted((*unread)? as u64, "place", "places");
+    Some(format!("nothing of the store could be read as {kind}: {count} left out"))
 }
 
 fn examine(args: &DoctorArgs, settings: &Settings, printer: Printer) -> Result<Checkup, Failure> {
@@ -146,8 +158,11 @@ fn skipped_table(snapshot: &Snapshot) -> String {
 /// Prints the line, or the same as a document.
 fn health_line(global: &GlobalArgs, args: &DoctorArgs, printer: Printer) -> Result<Exit, Failure> {
     // A monitor reads one line, whatever went wrong.
-    let health = look(global, args)
+    let mut health = look(global, args)
         .unwrap_or_else(|failure| Health::unknown(HealthStatus::Critical, &failure.message));
+    if let Some(reason) = unread(global) {
+        health = Health::unknown(HealthStatus::Critical, &reason);
+    }
     if global.json {
         printer.document(&HealthDocument::of(&health))?;
     } else {

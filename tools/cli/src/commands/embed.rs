@@ -62,7 +62,10 @@ pub(crate) fn run(
         _ if !executes => None,
         _ if lacking.pending.is_empty() => Some(Filled::default()),
         Some(provider) => {
-            printer.note(&format!("note: texts are sent to {}", provider.place()));
+            let configured = settings.configuration.settings.embed.provider;
+            if configured != Some(Provider::Local) {
+                printer.note(&format!("note: texts are sent to {}", provider.place()));
+            }
             Some(give(args, &settings, &lacking, provider, &bars)?)
         }
         None => return Err(nobody()),

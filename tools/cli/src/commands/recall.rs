@@ -144,7 +144,7 @@ fn vector(
     if let Some(typed) = &args.vector {
         return Ok((Some(context::typed_vector(typed)?), None));
     }
-    let mut provider = Provider::open(settings, printer)?;
+    let mut provider = Provider::open(settings, &args.place.db, printer)?;
     if !provider.is_there() {
         return Ok((None, Some(WORDS_ALONE.to_owned())));
     }

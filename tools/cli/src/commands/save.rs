@@ -64,7 +64,7 @@ pub(crate) fn run(global: &GlobalArgs, args: &SaveArgs, printer: Printer) -> Res
     let settings = Settings::load(global, Some(&args.place.db), &[])?;
     settings.show_notices(printer);
     let quick_check = open(&args.place, &settings)?;
-    let provider = Provider::open(&settings, printer)?;
+    let provider = Provider::open(&settings, &args.place.db, printer)?;
     let mut saving = Saving { args, quick_check, provider, printer };
     match &args.jsonl {
         Some(path) => saving.lines(Lines::open(path)?, global, &settings),

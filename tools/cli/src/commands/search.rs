@@ -124,7 +124,7 @@ impl Work<'_> {
 
     /// Has the configured provider make the vector of a text that no memory has.
     fn embedded(&self, text: &str) -> Result<Vec<f32>, Failure> {
-        let mut provider = Provider::open(self.settings, self.printer)?;
+        let mut provider = Provider::open(self.settings, &self.args.place.db, self.printer)?;
         if !provider.is_there() {
             return Err(self.failed(&SearchError::NoText));
         }

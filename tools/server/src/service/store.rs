@@ -104,7 +104,7 @@ impl ServedStore {
         };
         let at = BrainDb::at(&path, open_options(&settings));
         let recaller = Recaller::following(at, quick_check.index(), options);
-        let provider = Mutex::new(Provider::open(&settings, printer)?);
+        let provider = Mutex::new(Provider::open(&settings, &path, printer)?);
         Ok(Self {
             name,
             path,

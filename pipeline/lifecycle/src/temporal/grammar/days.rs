@@ -185,7 +185,7 @@ impl Reader<'_> {
         if verb && !self.closed(next) || tokens::unit(self.word(next)).is_some() {
             return None;
         }
-        self.dated(month, day, (index, next))
+        self.dated(month, day, index, next)
     }
 
     /// "3 March 2025", "the 3rd of March".
@@ -200,10 +200,10 @@ impl Reader<'_> {
         if !of && (spelled || verb) {
             return None;
         }
-        self.dated(month, day, (index, name + 1))
+        self.dated(month, day, index, name + 1)
     }
 
-    fn dated(&self, month: i8, day: i8, (start, next): (usize, usize)) -> Option<Found> {
+    fn dated(&self, month: i8, day: i8, start: usize, next: usize) -> Option<Found> {
         match self.year_after(next) {
             Some((year, behind)) => {
                 let date = Date::new(year, month, day).ok()?;
@@ -242,7 +242,7 @@ impl Reader<'_> {
         let prefixed = matches!(which, "this" | "last" | "next");
         let start = if prefixed { index + 1 } else { index };
         let (month, day, next) = self.feast(start)?;
-        let found = self.dated(month, day, (index, next))?;
+        let found = self.dated(month, day, index, next)?;
         let year = self.today.year();
         let over = Date::new(year, month, day).ok()? <= self.today;
         let year = match which {
@@ -297,7 +297,7 @@ impl Reader<'_> {
                 calendar::day(calendar::nearest_weekday(self.today, weekday, false)?)?
             }
             ("next", false) => self.next_weekday(weekday)?,
-            ("this", false) => self.this_weekday(weekday, (index, next))?,
+            ("this", false) => self.this_weekday(weekday, index, next)?,
             _ => return None,
         };
         Some((next, when))
@@ -332,7 +332,7 @@ impl Reader<'_> {
         Some(if nearer { when.doubt(Confidence::ROUGH, NOTE) } else { when })
     }
 
-    fn this_weekday(&self, weekday: i8, (start, next): (usize, usize)) -> Option<When> {
+    fn this_weekday(&self, weekday: i8, start: usize, next: usize) -> Option<When> {
         const NOTE: &str = "the day of this week is over; the coming one may be meant";
         let date = calendar::weekday_of_week(self.today, 0, weekday)?;
         let (past, stated) = self.direction(start, next);

@@ -6,8 +6,9 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::brain_db::doctor::examine::{
-    Check, archived_edited, broken_references, examine_files, examine_full_text,
-    examine_own_tables, is_damage, is_locked, moved, survivor_gone, visible_archived,
+    Check, archived_edited, broken_references, check_tables, examine_files, examine_full_text,
+    examine_own_tables, is_damage, is_locked, moved, survivor_gone, unopened_tables,
+    visible_archived,
 };
 use crate::brain_db::doctor::facts::{Facts, Found, MemoryFacts, VectorCensus, find_rivals};
 use crate::brain_db::doctor::findings::{Severity, findings, size};
@@ -102,7 +103,12 @@ impl Gatherer<'_> {
     /// Gathers what costs little: one check, the files, memfold's own tables.
     pub(crate) fn few(&self, check: Check) -> rusqlite::Result<Facts> {
         let connection = self.connection;
-        let mut facts = Facts { damage: check.run(connection)?, ..Facts::default() };
+        let unopened = unless_damaged(&mut Vec::new(), unopened_tables(connection))?;
+        let damage = match unopened.is_empty() {
+            true => check.run(connection)?,
+            false => check_tables(connection)?,
+        };
+        let mut facts = Facts { damage, unopened, ..Facts::default() };
         let damage = &mut facts.damage;
         facts.own = unless_damaged(damage, examine_own_tables(connection, self.request))?;
         let unfinished = facts.own.iter_mut().flat_map(|own| &mut own.unfinished);

@@ -61,6 +61,55 @@ impl Check {
     }
 }
 
+/// A virtual table that SQLite cannot open here: its module or tokenizer belongs to another program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnopenedTable {
+    /// Its name.
+    pub name: String,
+    /// What SQLite says.
+    pub reason: String,
+}
+
+/// Returns the virtual tables that cannot be opened.
+pub(crate) fn unopened_tables(connection: &Connection) -> rusqlite::Result<Vec<UnopenedTable>> {
+    let mut found = Vec::new();
+    for name in table_list(connection, true)? {
+        let sql = format!("SELECT 1 FROM {} LIMIT 0", quoted(&name));
+        if let Err(error) = connection.prepare(&sql) {
+            found.push(UnopenedTable { name, reason: error.to_string() });
+        }
+    }
+    Ok(found)
+}
+
+/// Checks the ordinary tables one by one: SQLite's check of the whole file stops at a virtual table that it cannot open.
+pub(crate) fn check_tables(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut complaints = Vec::new();
+    for name in table_list(connection, false)? {
+        let pragma = format!("PRAGMA integrity_check({})", quoted(&name));
+        match lines(connection, &pragma) {
+            Ok(lines) => complaints.extend(lines.into_iter().filter(|line| line != "ok")),
+            Err(error) if is_damage(&error) => complaints.push(error.to_string()),
+            Err(error) => return Err(error),
+        }
+    }
+    complaints.truncate(COMPLAINTS_MAX as usize);
+    Ok(complaints)
+}
+
+fn table_list(connection: &Connection, is_virtual: bool) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(
+        "SELECT name FROM sqlite_master WHERE type = 'table'
+           AND (lower(ltrim(sql)) LIKE 'create virtual table%') = ?1 ORDER BY name",
+    )?;
+    let names = statement.query_map([is_virtual], |row| row.get(0))?;
+    names.collect()
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 /// Tells whether SQLite stopped because of what it found in the file.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(

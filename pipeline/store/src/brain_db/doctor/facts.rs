@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
+use crate::brain_db::doctor::examine::UnopenedTable;
 use crate::brain_db::read::access::Columns;
 use crate::memory_store::VectorSink;
 use crate::{SkipReason, Snapshot};
@@ -50,6 +51,8 @@ impl Found {
 pub struct Facts {
     /// What SQLite's integrity check complains about, at most ten lines.
     pub damage: Vec<String>,
+    /// Virtual tables that cannot be opened here.
+    pub unopened: Vec<UnopenedTable>,
     /// Rows that refer to a row that is not there, as `table → parent`, by how many there are.
     pub broken_references: BTreeMap<(String, String), u64>,
     /// The full-text index.

@@ -4,6 +4,7 @@ use crate::brain_db::doctor::memory_findings::{judge_full_text, judge_rows, judg
 use serde::Serialize;
 
 use crate::SkipReason;
+use crate::brain_db::doctor::examine::UnopenedTable;
 use crate::brain_db::doctor::facts::{
     AuditChain, Facts, Files, Found, MemoryFacts, OwnTables, Rival, UnfinishedRun,
 };
@@ -14,6 +15,7 @@ use memfold_plan::report::shell_word;
 #[must_use]
 pub fn findings(facts: &Facts, store: &str) -> Vec<Finding> {
     let mut found = vec![damage(facts, store), references(facts)];
+    found.extend(facts.unopened.iter().map(unopened));
     found.extend(judge_full_text(&facts.full_text, facts.memories.as_ref()));
     if let Some(memories) = &facts.memories {
         found.extend(judge_rows(memories, store));
@@ -69,6 +71,23 @@ fn damage(facts: &Facts, store: &str) -> Finding {
             memfold_plan::report::shell_word(&to)
         ))
         .advice("or go back to a backup: docs/recovery.md says how")
+}
+
+/// A table whose module or tokenizer another program brings.
+fn unopened(table: &UnopenedTable) -> Finding {
+    let (name, reason) = (table.name.escape_debug(), excerpt(&table.reason, 120));
+    if table.name != "stm_fts" {
+        let what =
+            format!("the table {name} was not checked, SQLite cannot open it here: {reason}");
+        return Finding::new(Severity::Info, "table_unopened", what);
+    }
+    let what = format!(
+        "SQLite cannot open the full-text index stm_fts here, so nothing can be saved or merged: {reason}"
+    );
+    Finding::new(Severity::Critical, "full_text_unopened", what).advice(
+        "let the store's owner make the index anew with a tokenizer that SQLite has: unicode61, porter, \
+         trigram or ascii",
+    )
 }
 
 fn references(facts: &Facts) -> Finding {
@@ -170,7 +189,8 @@ pub enum Mend {
 
 impl Finding {
     /// Makes a finding without cases and without a way to mend it.
-    pub(crate) fn new(severity: Severity, code: &'static str, what: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn new(severity: Severity, code: &'static str, what: impl Into<String>) -> Self {
         let what = what.into();
         Self { severity, code, what, count: None, examples: Vec::new(), mend: Vec::new() }
     }

@@ -44,7 +44,7 @@ pub fn chain(settings: &JudgeSettings, cost_today: f64) -> Result<Chain, Failure
         tokens_per_run: settings.tokens_per_run,
         cost_left: settings.cost_per_day - cost_today,
     };
-    Chain::new(&endpoints, (settings.timeout, budget), &|name| std::env::var(name).ok()).map_err(
+    Chain::new(&endpoints, settings.timeout, budget, &|name| std::env::var(name).ok()).map_err(
         |error| {
             let hint = "name models in your own configuration (`memfold config show` lists the files), such as \
                         judge: { chain: [{ url: \"http://localhost:11434/v1\", model: llama3.2 }] }";
