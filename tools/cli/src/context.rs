@@ -97,24 +97,22 @@ pub(crate) fn open_columns(
 pub(crate) fn unreadable(error: &DataError) -> Failure {
     match error {
         DataError::Cancelled => Failure::interrupted(),
-        error => {
-            let hint = column_option(error).map(|option| format!("choose a column with {option}"));
-            Failure::new("read the vectors", error, hint.or_else(|| error.hint()))
-        }
+        error => Failure::new("read the vectors", error, data_hint(error)),
     }
 }
 
-/// Returns the option that names a column which a file lacks, or whose type cannot be used.
-fn column_option(error: &DataError) -> Option<&'static str> {
-    let (DataError::NoColumn { role, .. } | DataError::ColumnType { role, .. }) = error else {
-        return None;
+/// Returns advice about a file of vectors; it names the option of a column that is missing or cannot be used.
+pub(crate) fn data_hint(error: &DataError) -> Option<String> {
+    let option = match error {
+        DataError::NoColumn { role, .. } | DataError::ColumnType { role, .. } => match role {
+            ColumnRole::Vector | ColumnRole::Array => Some("--vector-column NAME"),
+            ColumnRole::Id => Some("--id-column NAME"),
+            ColumnRole::Order => Some("--keep column:NAME"),
+            _ => None,
+        },
+        _ => None,
     };
-    Some(match role {
-        ColumnRole::Vector | ColumnRole::Array => "--vector-column NAME",
-        ColumnRole::Id => "--id-column NAME",
-        ColumnRole::Order => "--keep column:NAME",
-        _ => return None,
-    })
+    option.map(|option| format!("choose a column with {option}")).or_else(|| error.hint())
 }
 
 /// Tells a file of vectors from a store.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use memfold::lookup::IndexDifference;
 use memfold::lookup::corpus::{
     BuildCorpusIndex, BuiltCorpusIndex, CorpusIndex, build_corpus_index, verify_corpus_index,
 };
+use memfold::lookup::{IndexDifference, IndexError};
 use memfold::machine::Stopwatch;
 use memfold_index::file::FileMode;
 use memfold_simd::Kernels;
@@ -15,7 +15,7 @@ use crate::args::{GlobalArgs, IndexBuildArgs, IndexInfoArgs};
 use crate::commands::index::output::{
     BuildDocument, BuildWords, InfoDocument, VerifiedDocument, VerifyWords,
 };
-use crate::context::{index_to_build, index_to_read, open_columns};
+use crate::context::{data_hint, index_to_build, index_to_read, open_columns};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::progress::{Bars, MemoryWatch};
@@ -47,7 +47,10 @@ pub(super) fn build(
         if error.is_cancelled() {
             return Failure::interrupted();
         }
-        let hint = error.hint();
+        let hint = match &error {
+            IndexError::Corpus(error) => data_hint(error),
+            error => error.hint(),
+        };
         Failure::new(&format!("build the index of {}", input.display()), &error, hint)
     })?;
     let seconds = stopwatch.seconds();
