@@ -145,7 +145,10 @@ fn a_new_text_keeps_all_specifics_and_invents_none() {
     let cases = [
         ("The kiln is fired on Mondays at 1200 C.", "\"Oslo\" of m1 would be lost"),
         ("On Mondays the kiln in Oslo is fired.", "\"1200\" of m2 would be lost"),
-        ("On Mondays the kiln in Oslo is fired at 1300 C.", "m2 and text contradict each other"),
+        (
+            "On Mondays the kiln in Oslo is fired at 1300 C.",
+            "m2 and text speak of different things",
+        ),
         (
             "On Mondays the kiln in Oslo is never fired at 1200 C.",
             "m1 and text speak of different things",
