@@ -171,15 +171,14 @@ fn the_curve_is_drawn_where_there_is_one() {
     let place = Place::new();
     let judge = |pairs: &str| {
         place.write("pairs.jsonl", pairs);
-        let key = "detect.contradiction_threshold=0.6";
-        let words = ["guard", "--pairs", "pairs.jsonl", "--set", key, "--json"];
+        let words = ["guard", "--pairs", "pairs.jsonl", "--json"];
         place.write("guard.json", place.succeed(&words));
     };
     judge(PAIRS);
     place.succeed(&["curve", "guard.json", "-o", "c.svg"]);
     let svg = std::fs::read_to_string(place.path("c.svg")).unwrap();
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
-    for part in ["precision", "recall", "F1", "in use: 0.6", "16 pairs, 6 of them labelled"] {
+    for part in ["precision", "recall", "F1", "in use: 0.5", "16 pairs, 6 of them labelled"] {
         assert!(svg.contains(part), "{part}");
     }
     judge(&PAIRS.replace("\"contradiction\"", "\"neutral\""));

@@ -132,10 +132,10 @@ fn the_configuration_counts() {
         let found = place.json(&bench(&["--json", "--set", key]));
         found["contradiction"]["in_use"]["found"].as_u64().unwrap()
     };
-    assert!(found("detect.contradiction_threshold=0.5") >= 4);
-    assert_eq!(found("detect.contradiction_threshold=1"), 0);
-    let answer = place.run(&bench(&["--set", "detect.contradiction_threshold=2"]));
-    answer.fails_with(2, &["detect.contradiction_threshold", "at most 1"]);
+    place.write("words.txt", "[opposites]\nteal deploy | navy deploy\n");
+    assert!(found("guard.lexicon=words.txt") >= 4);
+    let answer = place.run(&bench(&["--set", "detect.contradiction_threshold=0.6"]));
+    answer.fails_with(2, &["detect.contradiction_threshold", "no successor"]);
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn printed_commands_work() {
     brain_db(&place.path(store), &rows, StoreStyle::Plain);
     place.write("the team's.yaml", "cluster:\n  max_cluster_size: 1000\n");
     let typed = ["--threshold", "0.97", "--category", "general", "--config", "the team's.yaml"];
-    let set = ["--set", "detect.contradiction_threshold=0.61", "--limit", "2", "--now", NOW];
+    let set = ["--set", "propose.min_similarity=0.81", "--limit", "2", "--now", NOW];
     let words = [&["consolidate", store][..], &typed, &set].concat();
     let dry = place.run(&words);
     assert_eq!(dry.code, Some(0), "{dry:?}");
@@ -71,7 +71,7 @@ fn printed_commands_work() {
 #[test]
 fn printed_commands_lead_through_a_review() {
     let place = reviewing::place();
-    place.write("my own.yaml", "detect:\n  contradiction_threshold: 0.61\n");
+    place.write("my own.yaml", "propose:\n  min_similarity: 0.81\n");
     let saved = place.run(&consolidate(&["--save-plan", "--config", "my own.yaml"]));
     let next = printed(&saved.out, "next: ").to_owned();
     let reviewed = shell(&place, &format!("echo y | {next}"));

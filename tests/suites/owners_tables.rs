@@ -416,11 +416,7 @@ fn a_renamed_column_that_was_written_to_is_a_conflict() {
 #[test]
 fn a_flag_row_that_the_owner_edited_stays() {
     let rows = [said(0, "The port is 8080.", 0), said(1, "The port is 9090.", 0)];
-    let desk = || {
-        Desk::of(&rows, StoreStyle::Plain)
-            .set("flags.write_to=stm")
-            .set("detect.contradiction_threshold=0.5")
-    };
+    let desk = || Desk::of(&rows, StoreStyle::Plain).set("flags.write_to=stm");
     let flags = "SELECT id FROM stm WHERE source LIKE 'consolidation:contradiction:%'";
     let mut edited = desk();
     let run = edited.good_night().run_id().to_owned();

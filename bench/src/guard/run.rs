@@ -8,6 +8,9 @@ use serde::Serialize;
 
 use super::{GuardBenchError, Label, LabelledPair};
 
+/// A conflict scores at least this, and nothing else scores.
+const CONFLICT_SCORE_MIN: f64 = 0.5;
+
 /// Labels name kinds of pairs: more are a mistake, and each takes a line.
 const LABELS_MAX: usize = 64;
 
@@ -98,7 +101,7 @@ impl<'a> GuardBench<'a> {
     /// Returns the figures of all pairs so far; peaks of memory are the caller's to know.
     #[must_use]
     pub(crate) fn report(self) -> GuardBenchReport {
-        let contradiction_threshold = self.guard.contradiction_threshold();
+        let contradiction_threshold = CONFLICT_SCORE_MIN;
         GuardBenchReport {
             schema_version: 1,
             pairs: self.microseconds.len() as u64,
@@ -157,7 +160,7 @@ pub(crate) struct GuardBenchReport {
     pub(crate) schema_version: u32,
     /// Pairs judged.
     pub(crate) pairs: u64,
-    /// From this score on a pair is contradictory: `detect.contradiction_threshold`.
+    /// The least score of a conflict.
     pub(crate) contradiction_threshold: f64,
     /// By label: bands of similarity in ascending order, then words in the order of their bytes.
     pub(crate) labels: Vec<LabelFigures>,

@@ -82,12 +82,6 @@ impl Guard {
         coverage
     }
 
-    /// Returns the score from which on a pair is contradictory, in (0, 1].
-    #[must_use]
-    pub const fn contradiction_threshold(&self) -> f64 {
-        self.policy.contradiction_threshold
-    }
-
     /// Returns the built-in lexicon followed by the user's.
     #[must_use]
     pub fn lexicon_text(&self) -> String {

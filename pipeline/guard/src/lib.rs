@@ -24,6 +24,6 @@ mod stem;
 pub use align::StepKind;
 pub use guard::{Coverage, Guard};
 pub use lexicon::LexiconError;
-pub use policy::{GuardPolicy, SignalWeights};
+pub use policy::GuardPolicy;
 pub use reading::Reading;
 pub use verdict::{Difference, DifferenceKind, Judgement, Side, Step, Verdict};

@@ -151,7 +151,7 @@ fn changes_in(
         index,
         reaches,
         least: join_threshold(policy),
-        guard: policy.guard.enabled.then_some((guard, policy.detect.contradiction_threshold)),
+        guard: policy.guard.enabled.then_some(guard),
         pool: context.pool,
         kernels: context.kernels,
         cancelled: &|| context.progress.cancelled(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use memfold_guard::{Guard, Reading};
+use memfold_guard::{Guard, Reading, Verdict};
 use memfold_index::flat::{FlatIndex, FlatScan};
 use memfold_index::index_file::PREFIX_TRANSFORM;
 use memfold_index::{Pool, VectorError, VectorMatrix};
@@ -37,7 +37,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) least: Option<Similarity>,
     /// Who says which texts may be linked, and from which score on they contradict each other; `None`: whatever is near
     /// is linked.
-    pub(super) guard: Option<(&'a Guard, f64)>,
+    pub(super) guard: Option<&'a Guard>,
     pub(super) pool: &'a Pool,
     pub(super) kernels: &'static Kernels,
     pub(super) cancelled: &'a dyn Fn() -> bool,
@@ -338,7 +338,7 @@ impl Walk<'_> {
                     let ghosts = ghosts.unwrap_or_default().into_iter();
                     self.found.ids.extend(ghosts.map(|ghost| ghost.id));
                 }
-                let reading = self.surroundings.guard.map(|(guard, _)| guard.read(&content));
+                let reading = self.surroundings.guard.map(|guard| guard.read(&content));
                 Some(Near { live: live.id.as_str().to_owned(), reading })
             }
             None => None,
@@ -368,21 +368,13 @@ impl Walk<'_> {
 }
 
 /// Returns the live memories near a unit that may be linked to it, or contradict it: of a series one flag speaks for all.
-fn linked(
-    guard: Option<(&Guard, f64)>,
-    near: &HashMap<String, Option<Near>>,
-    unit: &Unit,
-) -> Vec<String> {
-    let read = |(guard, _): (&Guard, f64)| unit.texts.iter().map(|text| guard.read(text)).collect();
+fn linked(guard: Option<&Guard>, near: &HashMap<String, Option<Near>>, unit: &Unit) -> Vec<String> {
+    let read = |guard: &Guard| unit.texts.iter().map(|text| guard.read(text)).collect();
     let readings: Vec<Reading> = guard.map_or_else(Vec::new, read);
     let may_be = |near: &&Near| match (guard, &near.reading) {
-        (Some((guard, contradicts)), Some(reading)) => readings.iter().any(|own| {
-            // Which of the two is the newer one is not looked at.
-            [guard.judge(reading, own), guard.judge(own, reading)].iter().any(|judgement| {
-                judgement.could_be_same
-                    || judgement.update
-                    || judgement.contradiction_score >= contradicts
-            })
+        (Some(guard), Some(reading)) => readings.iter().any(|own| {
+            let judgement = guard.judge(reading, own);
+            judgement.could_be_same || judgement.verdict == Verdict::Conflict
         }),
         _ => true,
     };

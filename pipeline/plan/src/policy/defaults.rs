@@ -28,8 +28,6 @@ pub const RECALL_TARGET: f64 = 0.99;
 pub(crate) const EXACT_TEXT: bool = true;
 /// Contradictions are about one topic, and topics begin here.
 pub(crate) const CONTRADICTION_SIMILARITY: f64 = 0.85;
-/// One strong signal, or two weak ones, make a flag.
-pub(crate) const CONTRADICTION_THRESHOLD: f64 = 0.7;
 /// A sound embedder never gives one vector to so many different texts.
 pub(crate) const SHARED_VECTOR_TEXTS_MAX: NonZeroUsize = non_zero(20);
 /// Every absorbed row is at or above the threshold to its survivor, so chains cannot drift.

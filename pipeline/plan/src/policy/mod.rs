@@ -13,7 +13,7 @@ mod sections;
 
 pub use config::{ConfigError, ConfigLoader, Configuration, Settings, config_schema};
 pub use hash::config_hash;
-pub use memfold_guard::{GuardPolicy, SignalWeights};
+pub use memfold_guard::GuardPolicy;
 pub(crate) use rule::EXACT_DUPLICATE;
 pub(crate) use rule::NEAR_DUPLICATE;
 pub use rule::{ARCHIVE, CONTRADICTION, Conditions, Rule, RuleAction, Trigger, WiderScope};

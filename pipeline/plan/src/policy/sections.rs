@@ -130,8 +130,6 @@ pub struct DetectPolicy {
     /// Contradictions are looked for at or above this similarity.
     #[serde(serialize_with = "similarity")]
     pub contradiction_similarity: Similarity,
-    /// Pairs scoring at least this are flagged, in (0, 1].
-    pub contradiction_threshold: f64,
     /// Distinct pairs that may be found; `None`: 64 × distinct rows.
     pub pair_budget: Option<u64>,
     /// One vector under this many different texts, or more, is an embedder's fault.

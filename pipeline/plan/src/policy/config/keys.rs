@@ -83,9 +83,6 @@ pub struct DetectConfig {
     pub recall_target: f64,
     /// Whether equal texts are linked without looking at vectors.
     pub exact_text: bool,
-    /// Pairs whose contradiction score is at least this are contradictory and are flagged, above 0 up to 1.
-    #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
-    pub contradiction_threshold: f64,
     /// Distinct pairs that may be found in a space; where there are more, memories with very many neighbours are left out as a series. null: 64 × distinct rows.
     #[schemars(range(min = 1))]
     pub pair_budget: Option<u64>,
@@ -387,7 +384,6 @@ impl Default for DetectConfig {
             index: defaults::GRAPH_INDEX,
             recall_target: defaults::RECALL_TARGET,
             exact_text: defaults::EXACT_TEXT,
-            contradiction_threshold: defaults::CONTRADICTION_THRESHOLD,
             pair_budget: defaults::PAIR_BUDGET,
             shared_vector_texts_max: defaults::SHARED_VECTOR_TEXTS_MAX,
         }

@@ -199,6 +199,10 @@ const REMOVED: &[(&str, &str)] = &[
     ("model", "models that decide are named in `judge.chain`"),
     ("deep_consolidation", "rules hold the thresholds, `judge` what models decide"),
     ("helios_metrics", "there is no successor: read `memfold_*` in the metrics"),
+    (
+        "detect.contradiction_threshold",
+        "there is no successor: every conflict that is proven is flagged",
+    ),
     ("detect.contradiction_similarity", "there is no successor: it is 0.85"),
     ("merge.importance_cap", "there is no successor: it is 3.0"),
     (

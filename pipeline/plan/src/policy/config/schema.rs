@@ -360,10 +360,10 @@ mod tests {
 
     #[test]
     fn slips_are_found_and_strangers_are_not() {
-        let keys = ["enabled", "linkage", "contradiction_threshold", "guard"];
+        let keys = ["enabled", "linkage", "shared_vector_texts_max", "guard"];
         assert_eq!(nearest("gaurd", keys), Some("guard"));
         assert_eq!(nearest("enabeld", keys), Some("enabled"));
-        assert_eq!(nearest("contradictionthreshold", keys), Some("contradiction_threshold"));
+        assert_eq!(nearest("sharedvectortextsmax", keys), Some("shared_vector_texts_max"));
         assert_eq!(nearest("colour", keys), None);
         assert_eq!(edit_distance("kitten", "sitting"), 3);
         assert_eq!(edit_distance("", "abc"), 3);

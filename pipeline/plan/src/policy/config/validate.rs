@@ -134,7 +134,6 @@ fn detect(config: &Config) -> DetectPolicy {
         recall_target: detect.recall_target,
         exact_text: detect.exact_text,
         contradiction_similarity: similarity(defaults::CONTRADICTION_SIMILARITY),
-        contradiction_threshold: detect.contradiction_threshold,
         pair_budget: detect.pair_budget,
         shared_vector_texts_max: detect.shared_vector_texts_max.get(),
     }
@@ -155,10 +154,8 @@ fn guard(merged: &Node, config: &Config) -> Result<GuardPolicy, ConfigError> {
     let lexicon = guard.lexicon.as_deref().map(|file| path(merged, "guard.lexicon", file));
     Ok(GuardPolicy {
         enabled: guard.enabled,
-        contradiction_threshold: config.detect.contradiction_threshold,
         lexicon: lexicon.as_deref().map(files::read_text).transpose()?,
         lexicon_file: lexicon,
-        ..GuardPolicy::default()
     })
 }
 

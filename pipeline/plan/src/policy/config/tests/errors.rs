@@ -168,9 +168,9 @@ fn values_of_another_type_or_outside_their_range() {
         &meaning("propose.max_per_run"),
     );
     assert_error(
-        "detect: { contradiction_threshold: 0 }",
-        "FILE, line 1: `detect.contradiction_threshold` expects a number above 0 and at most 1, found 0",
-        &meaning("detect.contradiction_threshold"),
+        "detect: { recall_target: 2 }",
+        "FILE, line 1: `detect.recall_target` expects a number from 0 to 1, found 2",
+        &meaning("detect.recall_target"),
     );
     assert_error(
         "cluster: { linkage: average_ }",

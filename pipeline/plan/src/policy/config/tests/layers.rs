@@ -377,7 +377,7 @@ fn the_hash_is_that_of_the_meaning_alone() {
         "threshold: 0.96",
         "guard: { enabled: false }",
         "merge: { categories: survivor }",
-        "detect: { contradiction_threshold: 0.6 }",
+        "detect: { shared_vector_texts_max: 21 }",
         "time_zone: Europe/Berlin",
         "trigger: weekly",
         "scope: { since: 2026-01-01 }",
