@@ -53,15 +53,13 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
         return Err(format!("tidy: {} breaches in {} files", breaches.len(), files.len()));
     }
     say(&format!("tidy: {} files, no breach", files.len()));
-    match runs("python3") {
-        // Tables and plots of the documents are those of the stored results.
-        true => succeed(Command::new("python3").current_dir(root).args([
-            "bench/measure.py",
-            "figures",
-            "--check",
-        ])),
-        false => Ok(say("tidy: skipped the figures of the documents: there is no python3")),
+    if !runs("python3") {
+        say("tidy: skipped the figures of the documents: there is no python3");
+        return Ok(());
     }
+    // Tables of the documents are those of the stored results.
+    let words = ["bench/measure.py", "figures", "--check"];
+    succeed(Command::new("python3").current_dir(root).args(words))
 }
 
 /// Lists the files of git, and those it neither tracks nor ignores.
