@@ -320,10 +320,10 @@ impl DataError {
             | Self::Damaged { path, .. }
             | Self::Shape { path, .. }
             | Self::Vector { path, .. }
-            | Self::Output { path, .. } => {
-                if path.as_os_str().is_empty() {
-                    *path = named.into();
-                }
+            | Self::Output { path, .. }
+                if path.as_os_str().is_empty() =>
+            {
+                *path = named.into();
             }
             _ => {}
         }

@@ -26,9 +26,9 @@ const MINILM: [[f64; 5]; 5] = [
     [0.701_7, 0.739_032, 0.699_997, 0.717_97, 1.0],
 ];
 
-const RECORD: &str = "User is a Buffett-style value investor who prefers value investing in the style of Warren Buffett, \
-                      admires Warren Buffett as an investor, follows Buffett and Munger investing principles and models \
-                      the investment approach after Warren Buffett.";
+const RECORD: &str = "User prefers value investing in the style of Warren Buffett. User admires Warren Buffett as an investor. \
+                      User follows Buffett and Munger investing principles. User is a Buffett-style value investor. \
+                      User models investment approach after Warren Buffett.";
 
 /// Vectors of so many dimensions with the given cosines (Cholesky).
 fn vectors(cosines: &[[f64; 5]; 5]) -> Vec<Vec<f32>> {
@@ -355,15 +355,16 @@ fn summarizes(members: &[(String, String)]) -> Value {
         let found = members.iter().find(|(_, text)| text.contains(word));
         found.map_or("m99", |(id, _)| id.as_str()).to_owned()
     };
-    let text = "Billing is deployed on Fridays at 16:00 by Petra; it takes 12 minutes.";
+    let text = "The deploy of billing takes 12 minutes. The deploy of billing is run by Petra. \
+                We moved the deploy of billing to Fridays at 16:00 because of the audit.";
     json!({"action": "SUMMARIZE", "ids": ids, "text": text, "reason": "one deploy", "summary": {
         "key_facts": [
-            {"fact": "The deploy takes 12 minutes.", "ids": [of("minutes")]},
-            {"fact": "The deploy takes 45 minutes.", "ids": [of("minutes")]}],
-        "decisions": [{"decision": "Billing is deployed on Fridays at 16:00.",
+            {"fact": "The deploy of billing takes 12 minutes.", "ids": [of("minutes")]},
+            {"fact": "The deploy of billing takes 45 minutes.", "ids": [of("minutes")]}],
+        "decisions": [{"decision": "We moved the deploy of billing to Fridays at 16:00.",
             "rationale": "because of the audit", "outcome": "", "confidence": "high"}],
         "superseded_facts": [{"original_fact": "Billing is deployed on Mondays at 09:00.",
-            "superseded_by": "Billing is deployed on Fridays at 16:00.", "id": of("Mondays")}],
+            "superseded_by": "We moved the deploy of billing to Fridays at 16:00.", "id": of("Mondays")}],
         "confidence": {"relevance": 0.9, "actionability": 0.8, "novelty": 0.5, "specificity": 1.0,
             "coherence": 1.0}}})
 }
@@ -412,7 +413,7 @@ fn a_group_is_summarised_once_and_anew_when_it_changes() {
     let stub = server(alike(4), |members| {
         let mut said = summarizes(members);
         said["text"] =
-            json!("Billing is deployed on Fridays at 16:00 by Petra; it takes 14 minutes.");
+            json!("The deploy of billing takes 14 minutes. The deploy of billing is run by Petra.");
         said
     });
     let run = Run::of(&stub, "summaries");

@@ -145,7 +145,7 @@ fn flags_are_settled_either_way_by_a_persons_word() {
         assert!(screen.contains(" · newer\n    The port of the gateway is 9090."), "{screen}");
         let key = pair["key"].as_str().unwrap();
         let preview = place.succeed(&["review", "brain.db", key, flag]);
-        let says = preview.contains("by your word; the fact guard finds the two contradictory");
+        let says = preview.contains("by your word; the fact guard finds that the two conflict");
         assert_eq!(says, flag == "--merge", "{preview}");
         assert!(preview.contains(&format!("next: memfold review brain.db {key} {flag} --execute")));
         place.succeed(&["review", "brain.db", key, flag, "--execute"]);

@@ -300,7 +300,8 @@ fn a_superseded_memory_says_by_what() {
         (vec!["m000001"], &Value::Null)
     );
     store.execute_batch("UPDATE memfold_edges SET confidence = 'high'").unwrap();
-    assert!(ids(&recall(&place, &["Mondays", "--no-count"])).is_empty(), "it is COLD now");
+    let found = recall(&place, &["Mondays", "--no-count"]);
+    assert_eq!(ids(&found), ["m000001"], "it is COLD now, and nothing warmer answers");
     let found = recall(&place, &["Mondays", "--no-count", "--mode", "deep"]);
     assert_eq!(found["matches"][0]["superseded_by"], "m000000");
     let words = ["recall", "brain.db", "Mondays", "--mode", "deep", "--now", NOW, "--no-count"];

@@ -18,8 +18,8 @@ pub(crate) fn place() -> Place {
         "The kiln is fired on Mondays.",
         "Tea is ordered from the harbour shop.",
         "Tea is ordered from the harbour shop",
-        "Backups run nightly at 02:00 and are kept for 30 days.",
-        "The backups run nightly at 02:00 and are kept for 30 days.",
+        "Backups run nightly at 02:00 and are kept for 4 weeks.",
+        "Backups run nightly at 02:00 and are kept for 28 days.",
         "The port of the gateway is 8080.",
         "The port of the gateway is 9090.",
     ];

@@ -70,7 +70,11 @@ fn answers_fit_the_published_schemas() {
     assert_eq!(answer.code, Some(1));
     let found: Value = serde_json::from_str(&answer.out).unwrap();
     assert_eq!(found["stored"], false);
-    assert!(answer.err.starts_with("error: failed to save: there is no text to save\nhint: "));
+    assert!(
+        answer.err.starts_with(
+            "error: failed to save: there is no text with a visible character\nhint: "
+        )
+    );
 }
 
 #[test]
@@ -276,7 +280,7 @@ fn pairs_that_wait_are_listed_and_settled() {
     assert!(dry.contains("would be merged into"), "{dry}");
     assert!(place.files() == before);
     let apart = place.succeed(&["review", "brain.db", key(0), "--merge"]);
-    assert!(apart.contains("by your word; the fact guard finds the two contradictory"), "{apart}");
+    assert!(apart.contains("by your word; the fact guard finds that the two conflict"), "{apart}");
     place.run(&["review", "brain.db", "none", "--merge"]).fails_with(1, &["no pair none waits"]);
     let settle = |how: &str, key: &str| {
         place.json(&["review", "brain.db", key, how, "--execute", "--json"])["run_id"].clone()

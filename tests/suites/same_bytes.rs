@@ -92,6 +92,6 @@ fn the_plan_of_the_sample_is_pinned() {
     let plan = Run::builtin().plan(&InMemoryStore::new(sample_rows())).plan;
     assert_eq!(
         plan_digest(&plan),
-        "382e9f993c253bde88823d069a4a2b57b2eace77ae847b2f1cf3518e1f5867ec"
+        "3ec150264bb847a0e57e69b11c99c8c9bade5c12ed8bb8a106b8361be5aa9c5d"
     );
 }

@@ -323,7 +323,7 @@ fn a_series_keeps_nothing_else_from_merging() {
         vector
     };
     let mut rows: Vec<PlainMemory> = (0..1_500)
-        .map(|number| memory(number, &format!("Build #{number} passed."), &vector(number)))
+        .map(|number| memory(number, format!("Build #{number} passed."), &vector(number)))
         .collect();
     for copy in 0..2 {
         let mut apart = vec![0.0; 16];

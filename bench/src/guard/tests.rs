@@ -193,7 +193,7 @@ fn pairs_are_counted_by_label() {
     assert!((report.labels[1].mergeable_share - 2.0 / 3.0).abs() < 1e-12);
     let found = report.contradiction.unwrap();
     assert_eq!((found.labelled, found.in_use.found, found.in_use.right), (2, 2, 1));
-    assert_eq!((found.in_use.threshold, found.in_use.f1), (0.7, Some(0.5)));
+    assert_eq!((found.in_use.threshold, found.in_use.f1), (0.5, Some(0.5)));
     assert_eq!(found.curve.len(), 100);
 }
 

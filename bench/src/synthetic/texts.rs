@@ -15,19 +15,19 @@ pub(crate) const GROUPS_MAX: u64 = 1 << 32;
 const TEMPLATES: [(&str, &str); 16] = [
     (
         "The staging server of {project} in {place} runs {tool} {version} on port {port}.",
-        "The staging server of {project} in {place} is running {tool} {version} on port {port}.",
+        "Reminder: the staging server of {project} in {place} runs {tool} {version} on port {port}.",
     ),
     (
         "{person} prefers {tool} for {topic} since {date}.",
-        "Since {date}, {person} prefers {tool} for {topic}.",
+        "FYI: {person} prefers {tool} for {topic} since {date}.",
     ),
     (
         "Upgraded {tool} in {project} to version {version} on {date}.",
-        "On {date}, upgraded {tool} in {project} to version {version}.",
+        "Note: upgraded {tool} in {project} to version {version} on {date}.",
     ),
     (
         "Ticket #{number} ({topic}) is assigned to {person}.",
-        "The ticket #{number} ({topic}) is assigned to {person}.",
+        "Ticket {number} ({topic}) is assigned to {person}.",
     ),
     (
         "The {topic} budget of {project} is {number} EUR.",
@@ -47,15 +47,15 @@ const TEMPLATES: [(&str, &str); 16] = [
     ),
     (
         "Backups of {project} are made at {time} and kept for {days} days in {place}.",
-        "The backups of {project} are made at {time} and kept for {days} days in {place}.",
+        "Reminder: backups of {project} are made at {time} and kept for {days} days in {place}.",
     ),
     (
         "{person} lives in {place} and works on {project} with {tool} since {date}.",
-        "{person} lives in {place} and is working on {project} with {tool} since {date}.",
+        "Memo: {person} lives in {place} and works on {project} with {tool} since {date}.",
     ),
     (
         "The timeout of the {topic} service in {project} is {number} ms.",
-        "Timeout of the {topic} service in {project} is {number} milliseconds.",
+        "The timeout of the {topic} service in {project} is {number} milliseconds.",
     ),
     (
         "Build {number} of {project} failed in the {topic} step on {date}.",
@@ -63,7 +63,7 @@ const TEMPLATES: [(&str, &str); 16] = [
     ),
     (
         "{project} stores its {topic} data in /srv/{place}/{number}.",
-        "{project} is storing its {topic} data in /srv/{place}/{number}.",
+        "{project} stores its {topic} data in `/srv/{place}/{number}`.",
     ),
     (
         "Measured {number} requests per second for {project} with {tool} {version}.",
@@ -71,7 +71,7 @@ const TEMPLATES: [(&str, &str); 16] = [
     ),
     (
         "The invoice {number} from {place} was paid on {date} by {person}.",
-        "Invoice {number} from {place} was paid on {date} by {person}.",
+        "FYI: the invoice {number} from {place} was paid on {date} by {person}.",
     ),
     (
         "Never restart {project} in {place} during the {topic} run between {period}.",
@@ -506,7 +506,7 @@ mod tests {
         assert_ne!(templated(3, 0, 1), templated(3, 0, 2));
         assert_eq!(templated(3, 0, 1), templated(3 + GROUPS_MAX, 0, 1));
         let texts: String = (0..1000).map(|row| templated(row / 2, row, 1) + "\n").collect();
-        assert_eq!(&blake3::hash(texts.as_bytes()).to_hex()[..16], "6792dd1768b07fdb");
+        assert_eq!(&blake3::hash(texts.as_bytes()).to_hex()[..16], "4169a4da97d654c7");
     }
 }
 

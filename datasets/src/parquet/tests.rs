@@ -144,7 +144,7 @@ fn texts_are_read_in_order() {
     assert_eq!(read("list_f32", &["content", "text"]), texts);
     assert_eq!(read("two_vectors", &["text"]), [some("a"), some("b"), some("a")]);
     let text = ParquetText::open(&fixture("list_f32"), &["content", "text"]).unwrap();
-    assert_eq!((text.row_count(), &*text.column()), (3, "text"));
+    assert_eq!((text.row_count(), text.column()), (3, "text"));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::lexer::{Flags, Kind, Token};
 use crate::lexicon::{Lexicon, Marks, Roles};
-use crate::quantity::Compared;
+use crate::quantity::{Compared, RATE};
 use crate::reading::Reading;
 
 /// Cells of the table between the equal beginning and the equal end; beyond, texts are not aligned.
@@ -341,7 +341,10 @@ impl<'a> Aligner<'a> {
         if let (Some(one), Some(other)) = (left.quantity, right.quantity) {
             let (width_a, width_b) = (one.width as usize, other.width as usize);
             match one.compare(&other) {
-                Compared::Equal if !(self.is_inside(self.a, i) || self.is_inside(self.b, j)) => {
+                Compared::Equal
+                    if one.measure == RATE
+                        || !(self.is_inside(self.a, i) || self.is_inside(self.b, j)) =>
+                {
                     offer(StepKind::Quantity, cost::QUANTITY, width_a, width_b)
                 }
                 Compared::Differ => offer(StepKind::Conflict, cost::CONFLICT, width_a, width_b),
@@ -438,6 +441,11 @@ impl<'a> Aligner<'a> {
             Kind::Symbol => self.filler_symbol(reading, at).then_some((StepKind::Notation, 1)),
             // The article of Chinese.
             Kind::Script if lexed.is(at, "一") && lexed.is(at + 1, "个") => {
+                Some((StepKind::Filler, 2))
+            }
+            Kind::Word
+                if self.english && at == 0 && token.marks.has(Marks::LABEL) && lexed.is(1, ":") =>
+            {
                 Some((StepKind::Filler, 2))
             }
             Kind::Word if self.english && !token.has(Flags::EXACT) => {
@@ -624,6 +632,14 @@ fn push(steps: &mut Vec<Aligned>, kind: StepKind, a: Range<usize>, b: Range<usiz
     match steps.last_mut() {
         Some(last) if last.kind == StepKind::Equal && kind == StepKind::Equal => {
             (last.a.end, last.b.end) = (a.end, b.end)
+        }
+        Some(last)
+            if last.kind == StepKind::Addition
+                && kind == StepKind::Addition
+                && last.a.is_empty() == a.is_empty()
+                && last.b.is_empty() == b.is_empty() =>
+        {
+            (last.a.end, last.b.end) = (a.end, b.end);
         }
         _ if a.is_empty() && b.is_empty() => {}
         _ => steps.push(Aligned { kind, a, b }),

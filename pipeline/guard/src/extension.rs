@@ -26,13 +26,18 @@ pub(crate) fn is_safe(
         range.clone().find(|at| lexed.tokens[*at].kind != Kind::Symbol).is_some_and(|at| {
             lexed.tokens[at].marks.has(Marks::REASON) || matches!(lexed.lower(at), "since" | "due")
         });
-    if !(reason || range.clone().all(|at| adds(reading, at, lexicon)))
+    let all = range.len() == 1 && lexed.is(range.start, "all");
+    if !(reason || all || range.clone().all(|at| adds(reading, at, lexicon)))
         || range.clone().any(|at| lexed.is(at, "?"))
     {
         return false;
     }
     if is_sentence(reading, range) {
         return !refers_back(reading, range);
+    }
+    // `all 9 servers` are 9 servers.
+    if all && lexed.tokens.get(range.end).is_some_and(|next| next.kind == Kind::Number) {
+        return other.plain;
     }
     // Within a sentence: only in an affirmative statement without quantifier.
     let plain_rest = other.plain
@@ -89,7 +94,7 @@ fn is_sentence(reading: &Reading, range: &Range<usize>) -> bool {
     let stop_before = range.start == 0 || lexed.ends_sentence(range.start - 1);
     let stop_behind = range.end == lexed.tokens.len()
         || lexed.ends_sentence(range.end - 1)
-        || stop_in_front && lexed.ends_sentence(range.end);
+        || lexed.ends_sentence(range.end);
     let words = range.clone().filter(|at| lexed.tokens[*at].kind == Kind::Word).count();
     words > 1
         && stop_behind

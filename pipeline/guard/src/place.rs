@@ -60,7 +60,12 @@ impl Sentence<'_> {
             return Place::Subject;
         }
         let arrow = (self.start..self.end).any(|at| self.lexed.is(at, "->"));
-        if arrow && (self.kind.is_value() || self.kind == DifferenceKind::Identifier) {
+        // `96 tests at this stage`: a measurement of one moment.
+        let moment = (self.start..self.end).any(|at| {
+            self.lexed.is(at, "this")
+                && matches!(self.word(at + 1), "stage" | "point" | "run" | "time")
+        });
+        if (arrow || moment) && (self.kind.is_value() || self.kind == DifferenceKind::Identifier) {
             return Place::Event;
         }
         if let Some(place) = self.labelled().or_else(|| self.leading_name()) {
@@ -201,7 +206,7 @@ impl Sentence<'_> {
         match (verb, self.kind) {
             // `Deployed on Fly.io`: a participle without a subject tells of a state.
             (true, _) if event && self.is_participle() => Place::Value,
-            (true, _) if event => Place::Event,
+            _ if event => Place::Event,
             (true, DifferenceKind::Locator)
                 if !matches!(self.word_before(), "is" | "at" | "to" | "in") =>
             {

@@ -49,6 +49,9 @@ pub(crate) enum Measure {
     Phone,
 }
 
+/// `per minute`, `/min`.
+pub(crate) const RATE: Measure = Measure::Unit(u32::MAX);
+
 /// A value, and the tokens that state it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quantity {
@@ -314,10 +317,7 @@ impl Reader<'_> {
             }
             Kind::Symbol | Kind::Word if matches!(self.lexed.lower(at), "/" | "per") => {
                 let (rate, width) = self.per(at)?;
-                Some(Quantity {
-                    per: rate,
-                    ..Quantity::new(Measure::Unit(u32::MAX), 0, width as usize)
-                })
+                Some(Quantity { per: rate, ..Quantity::new(RATE, 0, width as usize) })
             }
             _ => None,
         }
@@ -350,7 +350,8 @@ impl Reader<'_> {
             && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.')
             && digits.starts_with(|c: char| c.is_ascii_digit());
         let parts = digits.split('.').count();
-        (plain && (parts > 1 || text.starts_with('v'))).then(|| version(digits, 1))
+        // Four numbers are an address.
+        (plain && parts < 4 && (parts > 1 || text.starts_with('v'))).then(|| version(digits, 1))
     }
 
     /// `Python 3.11`: a number behind a product.

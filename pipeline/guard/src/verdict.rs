@@ -7,7 +7,7 @@ use crate::lexer::{Flags, Kind, Token};
 use crate::lexicon::{Lexicon, Marks, Relation, Roles};
 use crate::morphology::opposite_by_affix;
 use crate::place::{Place, place};
-use crate::quantity::{Compared, Measure, Quantity};
+use crate::quantity::{Compared, Measure, Quantity, RATE};
 use crate::reading::Reading;
 use crate::stem::word_key;
 
@@ -353,6 +353,8 @@ impl Judge<'_> {
             .conflicts
             .iter()
             .all(|region| !region.kind.is_specific() && region.class != Class::Conflict);
+        // Texts without a common word may say anything.
+        judgement.could_be_same &= found.kept > 0 || found.open == 0;
         judgement.verdict = Verdict::Undecided;
         match found.conflicts[..] {
             [] => {
@@ -982,12 +984,7 @@ impl<'a> Part<'a> {
         let mut found: Option<(usize, Quantity)> = None;
         let mut at = self.range.start;
         while at < self.range.end {
-            match self
-                .reading
-                .span(at)
-                .quantity
-                .filter(|quantity| quantity.measure != Measure::Unit(u32::MAX))
-            {
+            match self.reading.span(at).quantity.filter(|quantity| quantity.measure != RATE) {
                 Some(quantity) => {
                     if found.is_some() {
                         return None;

@@ -196,12 +196,13 @@ impl Preset {
             Some(format!("{name}:{value}"))
         });
         let mut values: Vec<String> = values.collect();
-        let names = |scope: &String| {
-            scope.split_once(':').is_none_or(|(name, _)| {
-                self.attributes.iter().all(|(attribute, _)| *attribute != name)
-            })
+        // What the preset reads itself counts; another spelling of it does where that is missing.
+        let is_new = |scope: &String| {
+            let name = scope.split_once(':').map_or("", |(name, _)| name);
+            values.iter().all(|value| value.split_once(':').is_none_or(|(known, _)| known != name))
         };
-        values.extend(scopes(line).into_iter().filter(names));
+        let further: Vec<String> = scopes(line).into_iter().filter(is_new).collect();
+        values.extend(further);
         values
     }
 

@@ -1,7 +1,7 @@
 //! [`decide`]: what is to be done with a memory, given what is alike.
 
 use memfold_guard::Side;
-use memfold_guard::{Difference, Guard, Reading, Verdict};
+use memfold_guard::{Guard, Reading, Verdict};
 use memfold_model::decisions::content_hash;
 use memfold_model::memory::Memory;
 use memfold_model::text::strict_key;
@@ -72,7 +72,6 @@ pub(super) fn decide(
     if let Some(equal) = weighed.equal.first() {
         return Ok(said_again(weighed, equal, incoming));
     }
-    let verdict_of = |found: &Match| found.judgement.as_ref().map(|judgement| judgement.verdict);
     let matches = &weighed.matches;
     let conflicts = |update: bool| {
         let is_one = |found: &Match| {
@@ -91,7 +90,7 @@ pub(super) fn decide(
             format!("another value than in {}{}", matches[at].memory.id, differing(&matches[at]));
         return Ok(Decided { choice: Choice::Flag { at, kind: FlagKind::Update }, reason });
     }
-    let alike = |found: &Match| verdict_of(found) != Some(Verdict::Different);
+    let alike = |found: &Match| found.judgement.as_ref().is_none_or(|it| it.could_be_same);
     let mut reason = None;
     if !weighed.is_shared_vector {
         let candidates = matches.iter().enumerate().filter(|(_, found)| alike(found));
@@ -226,7 +225,6 @@ pub(super) fn said_again(weighed: &Weighed, equal: &Equal, incoming: &Incoming) 
     if is_retry(equal, incoming) {
         return touch();
     }
-    let text = incoming.text.as_deref().unwrap_or_default();
     if let Equal::Folded { into, superseded, .. } = equal {
         let at = weighed.matches.iter().position(|found| found.memory.id == into.id);
         let speaks_against = |at: &usize| *superseded || contradicts(&weighed.matches[*at]);
@@ -238,7 +236,7 @@ pub(super) fn said_again(weighed: &Weighed, equal: &Equal, incoming: &Incoming) 
             return Decided { choice: Choice::Flag { at, kind: FlagKind::Contradiction }, reason };
         }
     }
-    let Some(against) = newest_opponent(weighed, equal, text) else { return touch() };
+    let Some(against) = newest_opponent(weighed, equal) else { return touch() };
     let found = &weighed.matches[against];
     let relation = if contradicts(found) { "contradicts" } else { "differs from" };
     let reason = format!(
@@ -262,14 +260,14 @@ fn is_retry(equal: &Equal, incoming: &Incoming) -> bool {
 }
 
 /// Returns the newest match that speaks against a memory that is said again, and is newer than it.
-fn newest_opponent(weighed: &Weighed, equal: &Equal, text: &str) -> Option<usize> {
+fn newest_opponent(weighed: &Weighed, equal: &Equal) -> Option<usize> {
     let memory = equal.memory();
     let in_values = |found: &&Match| differs_in_values(found);
     // The new text is one of the series.
     let is_series = weighed.matches.iter().filter(in_values).count() + 1 >= SERIES_MIN;
     let says_otherwise = |found: &Match| {
         let is_event = is_series && differs_in_values(found);
-        !is_event && (contradicts(found) || differs_in_one_place(found, text))
+        !is_event && contradicts(found)
     };
     let speaks_against = |found: &Match| {
         let is_flagged = weighed.flags.iter().any(|flag| flag.other == found.memory.id);
@@ -304,23 +302,4 @@ fn contradicts(found: &Match) -> bool {
 fn differs_in_values(found: &Match) -> bool {
     let differences = found.judgement.as_ref().map_or(&[][..], |judgement| &judgement.differences);
     !differences.is_empty() && differences.iter().all(|difference| difference.kind.is_value())
-}
-
-/// Tells whether a match is the new text with another value in one place: a number, version, date, time or amount.
-fn differs_in_one_place(found: &Match, text: &str) -> bool {
-    let Some(judgement) = &found.judgement else { return false };
-    let [difference] = &judgement.differences[..] else { return false };
-    judgement.verdict == Verdict::Different
-        && difference.kind.is_value()
-        && around(difference, &found.memory.content, text).is_some_and(|(old, new)| old == new)
-}
-
-/// Returns what stands around a difference in both texts, without white space.
-fn around(difference: &Difference, left: &str, right: &str) -> Option<(String, String)> {
-    let without = |text: &str, span: &std::ops::Range<usize>| {
-        let (before, after) = (text.get(..span.start)?, text.get(span.end..)?);
-        let kept = before.chars().chain(['\0']).chain(after.chars());
-        Some(kept.filter(|char| !char.is_whitespace()).collect::<String>())
-    };
-    Some((without(left, difference.left.as_ref()?)?, without(right, difference.right.as_ref()?)?))
 }

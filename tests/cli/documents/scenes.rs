@@ -102,7 +102,7 @@ fn taken_back() -> Vec<Step> {
     let execute = ["consolidate", "brain.db", "--now", NOW, "--execute", "--max-change-share", "1"];
     vec![
         says("consolidate", &[&execute[..], &["--set", "merge.absorbed=archive"]].concat()),
-        Step::Sql("UPDATE stm SET content = 'Tea is out of stock.' WHERE id = 'm000002'"),
+        Step::Sql("UPDATE stm SET categories = '[\"tea\"]' WHERE id = 'm000002'"),
         says("undo", &["undo", "brain.db", "{/run_id}"]),
         ends(4, &["undo"], &["undo", "brain.db", "{/units/0/run_id}", "--execute"]),
         says("run", &["runs", "brain.db", "latest"]),

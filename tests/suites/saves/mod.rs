@@ -278,8 +278,8 @@ fn a_chain_of_wordings_ends_in_one_memory_and_every_step_can_be_undone() {
     let text = |step: usize| {
         let pad = " ".repeat(step % 7 + 1);
         let end = if step.is_multiple_of(2) { "." } else { "!" };
-        let article = if step % 4 < 2 { "the " } else { "" };
-        format!("The{pad}weekly review{pad}is held with {article}music{end}{end}")
+        let quote = if step % 4 < 2 { "`" } else { "" };
+        format!("The{pad}weekly review{pad}is held with {quote}music{quote}{end}{end}")
     };
     let mut runs = Vec::new();
     let mut texts = std::collections::BTreeSet::new();
@@ -380,7 +380,8 @@ fn what_cannot_be_kept_is_refused_by_check_and_save() {
         change(&mut incoming);
         incoming
     };
-    let cases: [(fn(&mut Incoming), &str); 12] = [
+    type Fault = fn(&mut Incoming);
+    let cases: [(Fault, &str); 12] = [
         (|new| new.id = Some(String::new()), "the id has no visible character"),
         (|new| new.id = Some(" \u{200b}".to_owned()), "the id has no visible character"),
         (|new| new.id = Some("x".repeat(1_001)), "the id is longer than 1000 bytes"),
@@ -525,8 +526,6 @@ fn vectors_of_another_shape_are_told() {
             model: Some("other".to_owned()),
             ..Incoming::text("Two.").with_vector(near(1.0, 1))
         },
-        Incoming::text("Three.").with_vector(vec![0.0; DIM]),
-        Incoming::text("Four.").with_vector(vec![f32::NAN; DIM]),
     ];
     for incoming in cases {
         let saved = save(&quick_check, &desk, &incoming);
@@ -534,7 +533,7 @@ fn vectors_of_another_shape_are_told() {
         assert!(!saved.check.checked && !saved.check.notes.is_empty(), "{:?}", saved.check);
         assert_eq!(saved.check.coverage, Coverage::ExactOnly, "{:?}", saved.check);
     }
-    assert_eq!(live(&desk), 6);
+    assert_eq!(live(&desk), 4);
 }
 
 #[test]

@@ -221,9 +221,10 @@ impl Marks {
     pub(crate) const SETTING: Self = Self(1 << 21);
     pub(crate) const COMPOUND: Self = Self(1 << 22);
     pub(crate) const PRESENT: Self = Self(1 << 23);
+    pub(crate) const LABEL: Self = Self(1 << 24);
 
     /// Names of the sections that give them.
-    pub(super) const NAMES: [(&'static str, Self); 23] = [
+    pub(super) const NAMES: [(&'static str, Self); 24] = [
         ("english", Self::ENGLISH),
         ("foreign", Self::FOREIGN),
         ("article", Self::ARTICLE),
@@ -247,6 +248,7 @@ impl Marks {
         ("imperative", Self::IMPERATIVE),
         ("setting", Self::SETTING),
         ("present", Self::PRESENT),
+        ("label", Self::LABEL),
     ];
 
     pub(crate) const fn has(self, marks: Self) -> bool {

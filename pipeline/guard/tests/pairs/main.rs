@@ -35,9 +35,8 @@ fn guard() -> &'static Guard {
 
 fn read(text: &Text) -> Reading {
     let day = text.date.as_deref().map(|date| {
-        let mut parts = date.split('-').map(|part| part.parse::<i32>().expect("a date"));
-        let (year, month, day) =
-            (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
+        let parts: Vec<i32> = date.split('-').map(|part| part.parse().expect("a date")).collect();
+        let [year, month, day] = parts[..] else { panic!("a date: {date}") };
         // Days apart, not days of the calendar.
         (year * 12 + month) * 31 + day
     });

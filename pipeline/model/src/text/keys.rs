@@ -94,7 +94,9 @@ pub fn is_relative_to_day(text: &str) -> bool {
     };
     let (mut last, mut before_last) = ("", "");
     for word in words {
-        let counted = before_last.eq_ignore_ascii_case("in") && among(word, &COUNTED_SPANS);
+        let number = last.starts_with(|c: char| c.is_ascii_digit()) || among(last, &NUMBERS);
+        let counted =
+            before_last.eq_ignore_ascii_case("in") && number && among(word, &COUNTED_SPANS);
         if among(word, &DAYS) || counted || among(last, &WHICH) && among(word, &SPANS) {
             return true;
         }
@@ -143,6 +145,10 @@ const SPANS: [&str; 22] = [
     "autumn",
     "fall",
     "winter",
+];
+const NUMBERS: [&str; 16] = [
+    "a", "an", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+    "twelve", "few", "couple", "several",
 ];
 /// `in three days`, `in a week`.
 const COUNTED_SPANS: [&str; 8] =

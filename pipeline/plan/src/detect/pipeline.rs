@@ -439,7 +439,7 @@ pub struct Joins {
 /// for, and none looked for.
 ///
 /// # Errors
-/// When a space cannot be joined (see [`join_pairs`] and [`join_pairs_by_graph`]), or when cancelled.
+/// When a space cannot be joined by either method, or when cancelled.
 pub fn join_spaces(
     spaces: &[VectorSpace],
     matrices: &[VectorMatrix<'_>],

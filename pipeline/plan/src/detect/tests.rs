@@ -22,10 +22,10 @@ const TEXTS: [&str; 9] = [
     "The backup runs at night.",
     "the backup runs at  night",
     "The gateway listens on port 8080",
-    "Gateway listens on port 8080.",
+    "The gateway listens on port 8080.",
     "the gateway listens on port 8080!",
     "The gateway listens on port 9090",
-    "Gateway listens on port 9090.",
+    "The gateway listens on port 9090.",
     "the gateway listens on port 9090!",
 ];
 

@@ -101,6 +101,7 @@ const STORE: &[&str] = &["store"];
 const STARTED: &[&str] = &["store", "Prefer"];
 
 /// Every path of the server but those of agents and pages: the router and the description are made of it.
+#[expect(clippy::too_many_lines, reason = "one table of all routes")]
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         op(

@@ -74,12 +74,29 @@ pub struct UnopenedTable {
 pub(crate) fn unopened_tables(connection: &Connection) -> rusqlite::Result<Vec<UnopenedTable>> {
     let mut found = Vec::new();
     for name in table_list(connection, true)? {
-        let sql = format!("SELECT 1 FROM {} LIMIT 0", quoted(&name));
-        if let Err(error) = connection.prepare(&sql) {
+        let table = quoted(&name);
+        let opened = connection.prepare(&format!("SELECT 1 FROM {table} LIMIT 0")).map(drop);
+        // A full-text table is opened without its tokenizer, which the first search looks for.
+        let searched = opened.and_then(|()| match is_full_text(connection, &name)? {
+            true => {
+                let sql = format!("SELECT rowid FROM {table} WHERE {table} MATCH 'a' LIMIT 1");
+                connection.query_row(&sql, [], |_| Ok(())).optional().map(drop)
+            }
+            false => Ok(()),
+        });
+        if let Err(error) = searched {
+            if is_damage(&error) {
+                return Err(error);
+            }
             found.push(UnopenedTable { name, reason: error.to_string() });
         }
     }
     Ok(found)
+}
+
+fn is_full_text(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let sql = "SELECT lower(sql) LIKE '%using fts5%' FROM sqlite_master WHERE type = 'table' AND name = ?1";
+    connection.query_row(sql, [name], |row| row.get(0))
 }
 
 /// Checks the ordinary tables one by one: SQLite's check of the whole file stops at a virtual table that it cannot open.

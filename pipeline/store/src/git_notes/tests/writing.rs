@@ -51,6 +51,36 @@ fn a_merge_is_written_beside_the_memories_and_undone() {
     assert_eq!(repo.tips(), tips);
 }
 
+/// A ref of memfold's that leads to `main` moved `main`.
+#[test]
+fn nothing_is_written_through_a_symbolic_ref() {
+    let (repo, ids) = repository();
+    repo.write("refs/heads/main", &[(&sha(9), "a file of the owner")]);
+    let git = repo.open().root().to_owned();
+    let git = if git.join(".git").is_dir() { git.join(".git") } else { git };
+    let main = || std::fs::read_to_string(git.join("refs/heads/main")).unwrap();
+    let before = main();
+    let link = git.join("refs/notes/mem-meta/decisions");
+    std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+    std::fs::write(&link, "ref: refs/heads/main\n").unwrap();
+    let (newer, older) = (repo.record(&ids[0]), repo.record(&ids[1]));
+    let refused = repo.origin().write(&[merge("run-1", &newer, &older)]).unwrap_err();
+    assert!(refused.to_string().contains("symbolic ref"), "{refused}");
+    assert_eq!(main(), before);
+}
+
+/// One ref that cannot be read hid all others.
+#[test]
+fn a_bad_ref_hides_no_other() {
+    let (repo, ids) = repository();
+    let git = repo.open().root().to_owned();
+    let git = if git.join(".git").is_dir() { git.join(".git") } else { git };
+    std::fs::write(git.join("refs/notes/mem/broken"), format!("{}\n", "1".repeat(40))).unwrap();
+    let contents = repo.origin().read().unwrap();
+    assert_eq!(contents.records.len(), ids.len());
+    assert!(contents.skipped.iter().any(|skipped| skipped.place.contains("broken")));
+}
+
 #[test]
 fn the_lines_have_the_documented_fields() {
     let (repo, ids) = repository();

@@ -4,6 +4,7 @@ use jiff::tz::TimeZone;
 use memfold::execute::ExecuteError;
 use memfold::machine;
 use memfold::settle::{SettleRules, Settled, Settlement, preview_settlement, settle};
+use memfold_guard::Verdict;
 use memfold_index::NoProgress;
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
@@ -205,8 +206,12 @@ fn told(settled: &Settled, is_done: bool) -> String {
         Settlement::OlderHolds => format!("{newer} {would}superseded by {older}\n"),
     };
     if let Some(verdict) = settled.guard_says {
-        let verdict = verdict.name();
-        text.push_str(&format!("by your word; the fact guard finds the two {verdict}\n"));
+        let finds = match verdict {
+            Verdict::Conflict => "that the two conflict",
+            Verdict::Different => "that the two speak of different things",
+            _ => "no proof that the two say the same",
+        };
+        text.push_str(&format!("by your word; the fact guard finds {finds}\n"));
     }
     text
 }

@@ -364,7 +364,7 @@ fn scope_times_are_in_the_zone_of_the_configuration() {
 fn the_hash_is_that_of_the_meaning_alone() {
     let hash = |configuration: &Configuration| config_hash(&configuration.policy, b"lexicon");
     let builtin = hash(&ConfigLoader::new().load().unwrap());
-    assert_eq!(builtin, "sha256:d8f0655011c0828b1050d6370a2255c35e716480d123d2067c9151b442c28641");
+    assert_eq!(builtin, "sha256:e924382d41cbd9553cc5ceea5bf927050ec998bd67b3ff5796af3000fbf5c667");
     let same = [
         "reports_dir: /elsewhere\nbusy_timeout_ms: 1\nenabled: false\nread_only: true\nquick_check: { flag_threshold: 0.5 }",
         "merge: { canonical: newest }\ntime_zone: utc\nprotection: { profile: default }",
