@@ -28,7 +28,7 @@ def test_save_check_plan_apply_undo(store, said):
     assert memory.save("The cache lives in Redis.", vector=vector).id == saved.id
     near = memory.check("The deploy port is 8081.", vector=said["m1"])
     assert {one.id for one in near.matches} == {"m1", "m2"}
-    assert all(one.similarity > 0.99 and one.verdict == "contradictory" for one in near.matches)
+    assert all(one.similarity > 0.99 and one.verdict == "conflict" for one in near.matches)
 
     before = texts_of(store)
     plan = memory.plan(threshold=0.95)

@@ -26,7 +26,7 @@ class Pair:
 class Comparison:
     """What the fact guard says of two texts."""
 
-    #: ``same`` or ``extends`` (proven), ``undecided``, ``different`` or ``contradictory``.
+    #: ``same`` or ``extends`` (proven), ``undecided``, ``different`` or ``conflict``.
     verdict: str
     #: Which text says more, ``a`` or ``b``; None where neither is proven to.
     longer: str | None
