@@ -20,6 +20,10 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent / "guard"))
+from paraphrases import stem  # noqa: E402
+
+
 STOP = set(
     """i me my myself we our ours ourselves you your yours he him his she her hers it its itself they them their theirs
     what which who whom this that these those am is are was were be been being have has had having do does did doing a
@@ -94,17 +98,6 @@ def verdicts(command, rows):
     if len(found) != len(rows):
         sys.exit(f"{shlex.join(arguments)} gave {len(found)} verdicts for {len(rows)} pairs")
     return found
-
-
-def stem(word):
-    """Takes English endings off: `running`, `runs` and `run` are one word."""
-    for ending, least in (("ing", 3), ("ied", 2), ("ies", 2), ("ed", 3), ("es", 3), ("ly", 3), ("s", 3)):
-        if word.endswith(ending) and len(word) - len(ending) >= least and not word.endswith("ss"):
-            word = word[: -len(ending)] + ("y" if ending in ("ied", "ies") else "")
-            break
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
-        word = word[:-1]
-    return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
 def content(text):
