@@ -75,7 +75,7 @@ def test_errors_say_what_to_do(store, said, tmp_path):
         (lambda: memory.check("x", vector=np.zeros(32)), "no direction"),
         (lambda: memory.check("x", vector=[[1.0]]), r"found shape \(1, 1\)"),
         (lambda: memory.check("x", categories="ops"), "categories is one text"),
-        (lambda: memory.save(" "), "no text to save"),
+        (lambda: memory.save(" "), "no text with a visible character"),
         (lambda: memory.save("x", importance=float("inf")), "importance"),
         (lambda: memory.save("Another text.", id="m1"), "id m1 is that of another"),
         (lambda: memory.save("x", source="archived:y"), "source cannot begin"),
