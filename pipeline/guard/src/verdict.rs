@@ -535,7 +535,6 @@ impl Judge<'_> {
         let mut open = false;
         for step in aligned {
             if step.kind.keeps() {
-                // A mark that both texts have does not part what stands around it, if neither text has more there.
                 open = false;
                 continue;
             }

@@ -42,7 +42,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-fn group(texts: &[&str]) -> Group {
+pub(super) fn group(texts: &[&str]) -> Group {
     let member = |text: &&str| Member {
         handle: String::new(),
         id: MemoryId::new(*text),

@@ -205,24 +205,11 @@ fn no_instructions(group: &Group) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use memfold_guard::GuardPolicy;
-    use memfold_model::memory::MemoryId;
     use memfold_model::summary::Confidence;
 
     use super::*;
+    use crate::limits::rewrites::group;
     use crate::opinion::{SaidDecision, SaidFact, SaidSuperseded, SupersessionKind};
-
-    fn group(texts: &[&str]) -> Group {
-        let member = |text: &&str| Member {
-            handle: String::new(),
-            id: MemoryId::new(*text),
-            text: (*text).to_owned(),
-            categories: vec![],
-            importance: 1.0,
-            created: String::new(),
-            source: "agent".to_owned(),
-        };
-        Group::new(texts.iter().map(member).collect())
-    }
 
     const DEPLOYS: [&str; 3] = [
         "We moved the deploy of billing to Fridays at 16:00 because of the audit.",
