@@ -486,11 +486,12 @@ impl JournalEntry {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn values() -> impl Strategy<Value = StoredValue> {
+    /// Any value that SQLite can hold.
+    pub(crate) fn any_value() -> impl Strategy<Value = StoredValue> {
         prop_oneof![
             Just(StoredValue::Null),
             any::<i64>().prop_map(StoredValue::Integer),
@@ -505,7 +506,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_value_survives_json(value in values()) {
+        fn every_value_survives_json(value in any_value()) {
             let text = value.to_json().to_string();
             let read = StoredValue::from_json(&serde_json::from_str(&text).unwrap());
             prop_assert_eq!(read, Some(value));

@@ -9,6 +9,8 @@
 mod change;
 mod revert;
 
+#[cfg(test)]
+pub(crate) use change::tests::any_value;
 pub use change::{
     Change, ColumnChange, JournalEntry, Op, Record, RowImage, RowKey, StoredValue, Table,
 };

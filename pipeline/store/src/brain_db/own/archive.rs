@@ -208,7 +208,7 @@ mod tests {
 
     use super::*;
     use crate::brain_db::own::tables::migrate;
-    use crate::journal::StoredValue;
+    use crate::journal::any_value;
 
     fn store() -> Connection {
         let connection = Connection::open_in_memory().unwrap();
@@ -224,23 +224,10 @@ mod tests {
         assert_eq!(archived(&writes, id).unwrap(), [row]);
     }
 
-    fn value() -> impl Strategy<Value = StoredValue> {
-        prop_oneof![
-            Just(StoredValue::Null),
-            any::<i64>().prop_map(StoredValue::Integer),
-            any::<f64>()
-                .prop_filter("no NaN in SQLite", |v| !v.is_nan())
-                .prop_map(StoredValue::Real),
-            any::<Vec<u8>>().prop_map(StoredValue::Text),
-            ".{0,20}".prop_map(StoredValue::from),
-            any::<Vec<u8>>().prop_map(StoredValue::Blob),
-        ]
-    }
-
     proptest! {
         /// Whole numbers as reals, numbers as text, −0: an affinity would change the storage class.
         #[test]
-        fn every_value_keeps_its_storage_class(values in prop::collection::vec(value(), 1..6)) {
+        fn every_value_keeps_its_storage_class(values in prop::collection::vec(any_value(), 1..6)) {
             let cells = values.into_iter().enumerate().map(|(at, v)| (format!("k{at}"), v));
             let connection = store();
             kept(&connection, "m", &RowImage { rowid: Some(7), cells: cells.collect() });
