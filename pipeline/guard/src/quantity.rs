@@ -1,5 +1,7 @@
 //! The reader of quantities and times: what some tokens of a text amount to, however they are written.
 
+use memfold_model::time::month_number;
+
 use crate::lexer::{Flags, Kind, Lexed};
 use crate::number::{NumberWord, number_word};
 
@@ -374,7 +376,7 @@ impl Reader<'_> {
         let ending = |at: usize| {
             usize::from(self.glued(at) && matches!(self.word(at), "st" | "nd" | "rd" | "th"))
         };
-        if let Some(month) = month(self.word(at)) {
+        if let Some(month) = month_number(self.word(at)).map(i128::from) {
             if self.lexed.tokens[at].kind != Kind::Word {
                 return None;
             }
@@ -419,7 +421,7 @@ impl Reader<'_> {
         let day = self.small(at).filter(|day| (1..=31).contains(day))?;
         let mut next = at + 1 + ending(at + 1);
         next += usize::from(self.word(next) == "of" || self.word(next) == "." && self.glued(next));
-        let month = month(self.word(next))?;
+        let month = i128::from(month_number(self.word(next))?);
         if self.lexed.tokens[next].has(Flags::GLUED) {
             return None;
         }
@@ -716,26 +718,4 @@ fn digits(text: &str, english: bool) -> Option<Quantity> {
         }
         _ => None,
     }
-}
-
-fn month(word: &str) -> Option<i128> {
-    const MONTHS: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
-    let short = word == "sept" || word.len() == 3;
-    let at = MONTHS
-        .iter()
-        .position(|month| *month == word || short && word.len() >= 3 && month.starts_with(word));
-    at.map(|at| at as i128 + 1)
 }

@@ -131,6 +131,28 @@ fn parse_iso(text: &[u8], time_zone: &TimeZone) -> Option<Instant> {
     }
 }
 
+/// Reads an English month in lower case, in full, its first three letters or `sept`; January is 1.
+#[must_use]
+pub fn month_number(word: &str) -> Option<i8> {
+    const MONTHS: [&str; 12] = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    let named = |name: &&str| word == *name || word == &name[..3];
+    let index = if word == "sept" { Some(8) } else { MONTHS.iter().position(named) };
+    i8::try_from(index? + 1).ok()
+}
+
 /// Returns the instant at which a zone's clocks show a date and time: gaps and folds as jiff's `compatible`.
 ///
 /// Within a day of the ends of the years -9999 and 9999, which jiff's timestamps leave out, the zone's last known offset counts:

@@ -9,6 +9,7 @@ mod periods;
 
 use jiff::Zoned;
 use jiff::civil::{Date, DateTime};
+use memfold_model::time::month_number;
 
 use super::calendar::{self, Amount, When};
 use super::reference::{Confidence, Grain, Relation};
@@ -114,7 +115,7 @@ impl<'a> Reader<'a> {
                 Kind::Word => {
                     token.word.is_empty()
                         || tokens::listed(FUNCTION_WORDS, &token.word)
-                        || tokens::month(&token.word).is_some()
+                        || month_number(&token.word).is_some()
                         || tokens::weekday(&token.word).is_some()
                 }
                 Kind::Mark(_) | Kind::Clock(_) | Kind::Number(_) => true,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use jiff::civil::Date;
+use memfold_model::time::month_number;
 
 use super::calendar::{self, Amount, When};
 use super::clock::{TimeOfDay, closing, counts_clock};
@@ -74,12 +75,12 @@ impl Reader<'_> {
 
     /// "May 3-5", "July 13 to 15, 2024".
     fn days_of_month(&self, index: usize, between: bool) -> Option<Found> {
-        let month = tokens::month(self.word(index))?;
+        let month = month_number(self.word(index))?;
         let name = self.skip(self.skip_mark(index + 1, '.'), &["from", "between"]);
         let between = between || self.before(name, 1) == "between";
         let (first, next) = self.short_day(name)?;
         let (last, next) = self.short_day(self.skip(self.connector(next, between)?, &["the"]))?;
-        if matches!(self.kind(next), Kind::Mark(':')) || tokens::month(self.word(next)).is_some() {
+        if matches!(self.kind(next), Kind::Mark(':')) || month_number(self.word(next)).is_some() {
             return None;
         }
         self.between_days(month, first..last, index, next)
@@ -91,7 +92,7 @@ impl Reader<'_> {
         let (first, next) = self.short_day(start)?;
         let (last, next) = self.short_day(self.skip(self.connector(next, between)?, &["the"]))?;
         let name = self.skip(next, &["of", "in"]);
-        if let Some(month) = tokens::month(self.word(name)) {
+        if let Some(month) = month_number(self.word(name)) {
             // "from 5 to 6 of April 22" counts hours.
             if self.short_day(name + 1).is_some() {
                 return None;
@@ -194,9 +195,9 @@ impl Reader<'_> {
 
     /// "between August and October", written in September, is that of the same year.
     fn months_around_now(&self, index: usize, between: bool) -> Option<Found> {
-        let first = tokens::month(self.word(index))?;
+        let first = month_number(self.word(index))?;
         let name = self.connector(index + 1, between)?;
-        let last = tokens::month(self.word(name))?;
+        let last = month_number(self.word(name))?;
         let inner = (self.today.month() - first).rem_euclid(12);
         let around = 0 < inner && inner < (last - first).rem_euclid(12);
         if !around || self.month_day(name).is_some() || self.year_after(name + 1).is_some() {
@@ -263,7 +264,7 @@ impl Reader<'_> {
         if closing(&last) <= first.start {
             let step = if first.grain <= Grain::Week { Unit::Week } else { Unit::Year };
             let named_month =
-                self.tokens[index..next].iter().any(|token| tokens::month(&token.word).is_some());
+                self.tokens[index..next].iter().any(|token| month_number(&token.word).is_some());
             let unit = if named_month { Unit::Year } else { step };
             let (past, _) = self.direction(index, next);
             if past {

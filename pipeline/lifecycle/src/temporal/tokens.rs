@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use jiff::civil::{Date, Time};
+use memfold_model::time::month_number;
 
 /// What one piece of the text is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -173,7 +174,7 @@ fn dashed(written: &str) -> Vec<Range<usize>> {
 /// Whether a piece between hyphens belongs to a time: `sat-solver` and `march-release` do not.
 fn names_time(piece: &str) -> bool {
     let word = plain(piece);
-    let known = month(&word).is_some()
+    let known = month_number(&word).is_some()
         || weekday(&word).is_some()
         || unit(&word).is_some()
         || cardinal(&word).is_some()
@@ -308,11 +309,11 @@ fn glued(written: &str) -> Option<(usize, usize)> {
     let lower = written.to_ascii_lowercase();
     match runs(&lower).as_slice() {
         [number, word] if digits(number, 1..=3).is_some() => {
-            let unit_or_month = unit(word).is_some() || month(word).is_some();
+            let unit_or_month = unit(word).is_some() || month_number(word).is_some();
             unit_or_month.then_some((number.len(), word.len()))
         }
         [word, "." | "/", number, ordinal @ ..] | [word, number, ordinal @ ..]
-            if digits(number, 1..=2).is_some() && month(word).is_some() =>
+            if digits(number, 1..=2).is_some() && month_number(word).is_some() =>
         {
             let suffix = match ordinal {
                 [] => 0,
@@ -356,27 +357,6 @@ pub(super) fn unit(word: &str) -> Option<Unit> {
         "decade" | "decades" => Unit::Decade,
         _ => return None,
     })
-}
-
-/// January is 1; abbreviations of three letters and `sept`.
-pub(super) fn month(word: &str) -> Option<i8> {
-    const MONTHS: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
-    let named = |name: &&str| word == *name || word == &name[..3];
-    let index = if word == "sept" { Some(8) } else { MONTHS.iter().position(named) };
-    i8::try_from(index? + 1).ok()
 }
 
 /// Monday is 1; whole names and abbreviations.

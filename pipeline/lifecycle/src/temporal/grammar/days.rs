@@ -1,6 +1,7 @@
 //! Reads days: relative ones, weekdays, dates, feasts.
 
 use jiff::civil::Date;
+use memfold_model::time::month_number;
 
 use crate::temporal::Confidence;
 use crate::temporal::calendar::{self, When};
@@ -178,7 +179,7 @@ impl Reader<'_> {
 
     /// "March 3rd", "March 3, 2025", "Oct. 2", "May twenty-first".
     pub(in crate::temporal) fn month_day(&self, index: usize) -> Option<Found> {
-        let month = tokens::month(self.word(index))?;
+        let month = month_number(self.word(index))?;
         let start = self.skip_mark(self.skip_mark(index + 1, '.'), '-');
         let (day, next) = self.day_number(self.skip(start, &["the"]))?;
         let verb = matches!(self.word(index), "may" | "march") && !self.tokens[index].capital;
@@ -193,7 +194,7 @@ impl Reader<'_> {
         let start = self.skip(index, &["the"]);
         let (day, next) = self.day_number(start)?;
         let name = self.skip_mark(self.skip(next, &["of"]), '-');
-        let month = tokens::month(self.word(name))?;
+        let month = month_number(self.word(name))?;
         let of = name > next;
         let spelled = self.kind(start) == Kind::Word;
         let verb = matches!(self.word(name), "may" | "march") && !self.tokens[name].capital;

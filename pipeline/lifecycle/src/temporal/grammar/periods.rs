@@ -1,5 +1,7 @@
 //! Reads weeks, weekends, months, quarters, years and stretches of several of them.
 
+use memfold_model::time::month_number;
+
 use crate::temporal::calendar::{self, Amount, When};
 use crate::temporal::tokens::{self, Kind, Unit};
 use crate::temporal::{Confidence, Grain};
@@ -210,7 +212,7 @@ impl Reader<'_> {
         if let Some(found) = self.relative_month(index) {
             return Some(found);
         }
-        let month = tokens::month(self.word(index))?;
+        let month = month_number(self.word(index))?;
         self.month_with_year(month, index, index + 1)
     }
 
@@ -238,11 +240,11 @@ impl Reader<'_> {
         }
         if matches!(which, "early" | "mid" | "late") {
             let name = self.skip_mark(self.skip(index + 1, &["in"]), '-');
-            let month = tokens::month(self.word(name))?;
+            let month = month_number(self.word(name))?;
             let (next, when) = self.month_with_year(month, index, name + 1)?;
             return Some((next, when.doubt(Confidence::ROUGH, "a part of the month")));
         }
-        let month = tokens::month(which)?;
+        let month = month_number(which)?;
         if self.month_with_year(month, index, index + 1)?.0 == index + 1 && !self.means_month(index)
         {
             return None;
@@ -251,7 +253,7 @@ impl Reader<'_> {
     }
 
     fn relative_named_month(&self, index: usize) -> Option<Found> {
-        let month = tokens::month(self.word(index + 1))?;
+        let month = month_number(self.word(index + 1))?;
         let verb = matches!(self.word(index + 1), "may" | "march");
         if verb && !self.tokens[index + 1].capital && !self.closed(index + 2) {
             return None;
