@@ -583,15 +583,6 @@ impl Judge<'_> {
                 self.classify(&mut part);
                 match parts.last_mut() {
                     Some(last)
-                        if last.class == Class::Addition
-                            && part.class == last.class
-                            && last.a.end == part.a.start
-                            && last.b.end == part.b.start
-                            && last.a.is_empty() == part.a.is_empty() =>
-                    {
-                        (last.a.end, last.b.end) = (part.a.end, part.b.end);
-                    }
-                    Some(last)
                         if matches!(part.class, Class::Sign | Class::Addition)
                             && matches!(last.class, Class::Sign | Class::Addition)
                             && last.a.end == part.a.start
