@@ -349,7 +349,7 @@ impl GraphOptions {
 }
 
 impl Default for GraphOptions {
-    /// What reached a recall@10 of 0.99 at the least cost; see decisions 0032 and 0040.
+    /// The cheapest settings that reached a recall@10 of 0.99 (docs/decisions/0032-graph-by-cells.md).
     fn default() -> Self {
         Self { degree: 20, candidates: 64, probes: 8 }
     }

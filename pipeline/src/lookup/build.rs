@@ -23,7 +23,7 @@ use memfold_store::{BrainDb, LoadRequest};
 const SCANNED_ROWS_MAX: usize = 250_000;
 
 /// Bytes of a write to an index: two large pages. File systems keep what is written at once on large pages, and a
-/// process that maps such a file meets a third of the page faults (decision 0080).
+/// process that maps such a file meets a third of the page faults.
 const WRITE_BYTES: usize = 4 << 20;
 
 /// Which tiers an index has.
