@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # A rival that finds less than this share of pairs or neighbours is shown, but not counted.
 RECALL_MIN = 0.99
 PEERS_SHOWN = "synthetic-like-real-100k"
-WIDTHS_SHOWN = [None, 16, 64, 128]
+JOINS_SHOWN = [36_047, 100_000, 1_000_000]
+WIDTHS_SHOWN = [None, 64, 128]
 
 
 def read(name):
@@ -115,15 +116,6 @@ def largest(lines):
 
 def ratio(part, whole):
     return part / whole if part is not None and whole else None
-
-
-def levels(lines):
-    """Joins at several levels, with how many times the first of the same work they take."""
-    best = {}
-    for line in lines:
-        best.setdefault((line["machine"], line["data"], line["threshold"]), line["wall_seconds_median"])
-    times = lambda line: ratio(line["wall_seconds_median"], best[line["machine"], line["data"], line["threshold"]])
-    return by_machine([{**line, "times": times(line)} for line in lines])
 
 
 def named_once(lines):
@@ -247,30 +239,6 @@ def lookups(lines):
     return groups
 
 
-def likeness(lines):
-    """A row for each figure: of the real rows, and of those generated like them, by their number."""
-    def prepared(of):
-        sizes = lambda group: group.get("group_sizes") or [{"rows": 1}]
-        return {**of, "explained": {str(count): sum(of["spectrum"][:count]) for count in (1, 16, 64)},
-                "duplicates": [{**group, "largest": sizes(group)[-1]["rows"]} for group in of["duplicates"]]}
-
-    quantiles = lambda of: f"{{{of}.2:.3}}, {{{of}.7:.3}}, {{{of}.12:.3}}"
-    names = {"length of the mean": "{mean_norm:.3}"}
-    names |= {f"variance along {count} directions": f"{{explained.{count}:.3}}" for count in (1, 16, 64)}
-    names |= {f"similarity to neighbor {rank}: 5 %, median, 95 %": quantiles(f"neighbors.{place}.quantiles")
-              for place, rank in enumerate((1, 10, 100))}
-    names |= {"similarity of random rows: 5 %, median, 95 %": quantiles("strangers")}
-    names |= {f"rows in groups at {threshold}; largest group":
-              f"{{duplicates.{place}.share:.3}}; {{duplicates.{place}.largest}}"
-              for place, threshold in enumerate(("0.85", "0.92", "0.95"))}
-    if not lines:
-        return []
-    real = prepared(lines[0]["real"])
-    return [[{**lines[0], "figure": name, "real": filled(template, real), "real_rows": real["rows"], "dim": real["dim"],
-              **{str(line["rows"]): filled(template, prepared(line["synthetic"])) for line in lines}}
-             for name, template in names.items()]]
-
-
 ORIGIN = "{machine}, {last_run.threads} threads, level {last_run.isa}, memfold {version}, {run:day}."
 
 # Page, mark, results, and the tables: groups, heading, columns.
@@ -292,13 +260,6 @@ BLOCKS = [
             ("data", "{data}"), ("threshold", "{threshold:.2}"), ("median s", "{wall_seconds_median:s}"),
             ("in one piece, median s", "{exact_wall_seconds_median:s}"), ("anonymous MiB", "{last_run.peak_anon_bytes:mib}"),
             ("in one piece", "{exact_peak_anon_bytes:mib}"),
-        ]),
-    ]),
-    ("docs/dedup.md", "figures of ray", "ray", [
-        (one_machine(joins), "{machine}, Ray {ray}, {run:day}.", [
-            ("data", "{data}"), ("threshold", "{threshold:.2}"), ("cores", "{cores}"), ("seconds", "{wall_seconds:s}"),
-            ("busy", "{efficiency:%1}"), ("busy, whole run", "{efficiency_whole:%1}"),
-            ("in one piece, s", "{one_piece_seconds:s}"),
         ]),
     ]),
     ("docs/python.md", "figures of checks", "python-check", [
@@ -358,23 +319,10 @@ BLOCKS = [
         ]),
     ]),
     ("docs/performance.md", "figures of join", "join", [
-        (one_machine(of_rows(joins, lambda line: line.get("rows", 0) >= 36_000)), ORIGIN, [
+        (one_machine(of_rows(joins, lambda line: line.get("rows") in JOINS_SHOWN)), ORIGIN, [
             ("data", "{data}"), ("threshold", "{threshold:.2}"), ("pairs", "{last_run.pairs:n}"),
             ("median s", "{wall_seconds_median:s}"), ("prepare", "{last_run.seconds.prepare:s}"),
             ("join", "{last_run.seconds.join:s}"), ("anonymous MiB", "{last_run.peak_anon_bytes:mib}"),
-        ]),
-    ]),
-    ("docs/performance.md", "figures of levels", "levels", [
-        (one_machine(of_rows(levels, lambda line: line.get("rows", 0) >= 1_000_000)), "{data}; {machine}, {threads} threads, {run:day}.", [
-            ("threshold", "{threshold:.2}"), ("level", "{level}"), ("median s", "{wall_seconds_median:s}"),
-            ("times the first", "{times:.2}"),
-        ]),
-    ]),
-    ("docs/performance.md", "figures of graph joins", "graph-join", [
-        (one_machine(joins), ORIGIN, [
-            ("data", "{data}"), ("threshold", "{threshold:.2}"), ("median s", "{wall_seconds_median:s}"),
-            ("exact join, median s", "{exact_wall_seconds_median:s}"), ("recall", "{pair_recall_true:share}"),
-            ("lower end of the measured interval", "{last_run.pair_recall.low:share}"),
         ]),
     ]),
     ("docs/performance.md", "figures of peers", "peers-join", [
@@ -409,23 +357,6 @@ BLOCKS = [
         (one_machine(of_rows(checks, lambda line: line.get("rows", 0) >= 100_000)), "{machine}, {run:day}; milliseconds.", [
             ("store", "{data}"), ("check", "{name}"), ("writers, saved", "{beside}"), ("p50", "{p50_us:ms2}"),
             ("p99", "{p99_us:ms2}"), ("in full", "{checked} of {count}"),
-        ]),
-    ]),
-    ("docs/performance.md", "figures of incremental runs", "incremental", [
-        (one_machine(by_machine), "{machine}, {threads} threads, {run:day}.", [
-            ("memories", "{rows:n}"), ("run", "{mode}"), ("compared", "{incremental.compared:n}"), ("median s", "{seconds:s}"),
-            ("anonymous MiB", "{peak_anon_bytes:mib}"),
-        ]),
-    ]),
-    ("docs/performance.md", "figures of exports", "export", [
-        (one_machine(of_rows(by_machine, lambda line: line.get("rows", 0) >= 1_000_000)), "{data}; {machine}, {run:day}; medians.", [
-            ("from", "{from}"), ("to", "{to}"), ("seconds", "{seconds:s}"), ("MB/s of f32", "{bytes_per_second:mega}"),
-            ("anonymous MiB", "{peak_anon_bytes:mib}"),
-        ]),
-    ]),
-    ("docs/performance.md", "figures of likeness", "like", [
-        (likeness, "{real_rows:n} real rows of {dim} dimensions ({data}), {run:day}.", [
-            ("", "{figure}"), ("real", "{real:x}"), ("36,000 synthetic", "{36000:x}"),
         ]),
     ]),
 ]
