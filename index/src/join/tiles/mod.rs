@@ -10,7 +10,16 @@
 //! 4. [`TilePlan::merge`] sorts the pairs of all tasks together: the [`super::PairStream`] of [`super::join_pairs`].
 //!
 //! [`join_pairs_by_tiles`] does all this on one machine and goes on where an earlier run in the same folder ended. The
-//! folder's files are described in docs/scale.md.
+//! folder holds:
+//!
+//! ```text
+//! memfold-tiles.lock            held by a run; marks the folder as one of memfold's
+//! plan.mfi                      threshold, cells, tiles with their fingerprints, tasks, equal rows; written last
+//! tiles/000017.mfi              a tile
+//! pairs/000003-000017.pairs     left, right (u32), similarity (f64), little-endian, sorted; none without pairs
+//! receipts/000003-000017        text: pairs, tests, passed_first, judged, and the blake3 of the pairs
+//! partial/                      files being written; renamed when whole
+//! ```
 
 mod build;
 mod error;

@@ -2,7 +2,7 @@
 
 The program that calls it reads the vectors and writes tiles to a folder that all nodes see at one
 path. Ray's workers compare tiles; they need this wheel and that folder, no vectors. The caller puts
-their pairs together. docs/scale.md describes tiles and the folder.
+their pairs together. docs/dedup.md describes tiles and the folder.
 """
 
 from __future__ import annotations
