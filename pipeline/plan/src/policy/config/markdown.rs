@@ -16,8 +16,8 @@ const INTRODUCTION: &str = "\
 
 <!-- Made from the code: `BLESS=1 cargo test -p memfold-plan configuration_md` writes this file. -->
 
-A configuration is YAML or JSON. Every key may be left out; an unknown one is an error. `memfold config
-show` prints the merged result and the source of each value, `memfold config schema` the JSON Schema.
+A configuration is YAML or JSON. Every key is optional; an unknown one is an error. `memfold config show` prints the
+effective configuration and the source of each value, `memfold config schema` the JSON Schema.
 
 ```yaml
 # memfold.yaml, beside the store
@@ -30,30 +30,22 @@ rules:
 
 ## Layers
 
-Later layers win:
+Later layers win: built-in defaults; `/etc/memfold/config.yaml`; `$XDG_CONFIG_HOME/memfold/config.yaml` (default
+`~/.config`); `memfold.yaml` beside the store (never of the working directory); `--config FILE`; environment variables;
+`--set KEY=VALUE`, from left to right; flags such as `--threshold`.
 
-1. what is built in
-2. `/etc/memfold/config.yaml`
-3. `$XDG_CONFIG_HOME/memfold/config.yaml` (`~/.config` where that is not set)
-4. `memfold.yaml` beside the store, never that of the working directory
-5. `--config FILE`
-6. environment variables
-7. `--set KEY=VALUE`, from left to right
-8. flags such as `--threshold`
+`.yml` and `.json` work as well, one file per folder. Mappings merge key by key and rules by `id`; lists and plain values are
+replaced. Relative paths in a file count from its folder, elsewhere from the working directory.
 
-`.yml` and `.json` work as well, one file per folder. Mappings merge key by key and rules by `id`; lists and
-plain values are replaced. Relative paths in a file count from its folder, elsewhere from the working directory.
-Only regular files and links to them are read.
-
-A store can come from somebody else, and so can the file beside it. It is read only where it is yours or root's and
-nobody else can write it. Its section `embed`, and a `reports_dir` outside of the store's folder, are ignored with
-a note: put these into your own file, or name a file with `--config`.
+A store can come from somebody else, and so can the file beside it. It must belong to you or root and be writable by nobody
+else. Its sections `embed` and `judge`, and a `reports_dir` outside the store's folder, are ignored with a note: use your own
+file or `--config`.
 
 An environment variable is the key in capitals after `MEMFOLD_`, with `_` for `.`: `guard.enabled` is
-`MEMFOLD_GUARD_ENABLED`. An empty one counts as unset; booleans are `1`, `true`, `yes`, `on`, `enabled` and their
-opposites; lists are separated by commas. `--set` takes the same words, YAML lists (`--set
-cluster.separate_by=[private]`) and keys of rules (`--set rules.R4-archive-low-utility.enabled=yes`). camelCase
-equals snake_case; the wrappers `brain:` and `consolidation:` may stand around everything.
+`MEMFOLD_GUARD_ENABLED`. An empty one counts as unset; booleans are `1`, `true`, `yes`, `on`, `enabled` and their opposites;
+commas separate lists. `--set` also takes YAML lists (`--set cluster.separate_by=[private]`) and keys of rules (`--set
+rules.R4-archive-low-utility.enabled=yes`). camelCase equals snake_case; the wrappers `brain:` and `consolidation:` are
+accepted.
 
 Every key but `enabled`, `read_only`, `quick_check`, `embed`, `judge`, `lifecycle`, `busy_timeout_ms`, `reports_dir` and
 `detect.recall_target` can change a plan and is part of its `config_hash`.
