@@ -208,33 +208,6 @@ def best_peers(lines):
     return shown
 
 
-def lookups(lines):
-    """Engines at the same lookups, memfold first, each with the first ``ef_search`` that finds enough; compared with memfold where
-    both were measured in one run."""
-    groups = []
-    for set_of_rows in grouped(lines, "machine", "data"):
-        engines = sorted(grouped(set_of_rows, "engine"), key=lambda engine: engine[0]["engine"] != "memfold")
-        enough = [next((line for line in engine if finds_enough(line, "recall_at_k")), None) for engine in engines]
-        ours, rows = engines[0][0], []
-        for engine, found in zip(engines, enough):
-            first = engine[0]
-            if first.get("build_seconds") is None:
-                shown = filled("{outcome}", first)
-            elif found is None:
-                shown = f"none: {max((line.get('recall_at_k') or 0) for line in engine):.4f} at most"
-            else:
-                shown = "every row (1)" if found.get("ef_search") is None else filled("{ef_search} ({recall_at_k:.4})", found)
-            speed = found and found["qps_one_thread"]
-            is_same_run = first["run"] == ours["run"]
-            rows.append({
-                **first, "enough": shown, "speed": speed,
-                "times": ratio(first.get("build_seconds"), ours.get("build_seconds")) if is_same_run else None,
-                "slower": ratio(enough[0] and enough[0]["qps_one_thread"], speed) if is_same_run else None,
-            })
-        groups.append(rows)
-    return groups
-
-
 ORIGIN = "{machine}, {last_run.threads} threads, level {last_run.isa}, memfold {version}, {run:day}."
 
 # Page, mark, results, and the tables: groups, heading, columns.
@@ -331,13 +304,6 @@ BLOCKS = [
             ("rows", "{name}"), ("build, s", "{build:.1}"), ("bytes per vector", "{bytes:n}"), ("ef_search", "{ef_search:n}"),
             ("recall@k", "{last_run.recall_at_k:.4}"), ("queries/s, one thread", "{last_run.qps_one_thread:n}"),
             ("p99 µs", "{last_run.latency_us.p99:n}"),
-        ]),
-    ]),
-    ("docs/performance.md", "figures of graphs", "peers-ann", [
-        (one_machine(of_rows(lookups, lambda line: line["data"] == PEERS_SHOWN)),
-         "{data}, the {k} nearest, {threads} threads to build; {machine}, {run:day}", [
-            ("engine", "{engine}"), ("build, s", "{build_seconds:.1}"), ("ef_search with recall ≥ 0.99", "{enough}"),
-            ("queries/s, one thread", "{speed:n}"), ("bytes per vector", "{bytes_per_vector:n}"),
         ]),
     ]),
     ("docs/performance.md", "figures of checks", "check", [
