@@ -3,8 +3,8 @@
 A block between two marks of a page belongs to one file of results. A heading or a cell is a template: ``{path}`` stands for
 what a line holds there, ``{path:format}`` for the same in a format; a path goes through objects and lists by dots.
 
-Formats: ``n`` whole with commas, ``s`` seconds, ``.2`` decimals, ``%1`` percent, ``share`` five decimals and never rounded up,
-``ms1`` microseconds as milliseconds, ``mib`` bytes as mebibytes, ``mega``, ``day`` of a time, ``kind`` of a name (what
+Formats: ``n`` whole with commas, ``s`` seconds, ``.2`` decimals, ``%2`` percent, ``share`` five decimals and never rounded up,
+``ms2`` microseconds as milliseconds, ``mib`` bytes as mebibytes, ``day`` of a time, ``kind`` of a name (what
 stands before the first ``-``). A text stays as it is in a format of numbers; what is missing is ``–``.
 """
 
@@ -60,7 +60,6 @@ def formatted(value, form):
         "n": lambda: f"{math.floor(value + 0.5):,}",
         "share": lambda: f"{math.floor(value * 1e5 + 1e-6) / 1e5:.5f}",
         "mib": lambda: str(math.ceil(value / (1 << 20))),
-        "mega": lambda: f"{value / 1e6:.0f}",
     }[form]()
 
 
@@ -231,11 +230,6 @@ BLOCKS = [
             ("in one piece", "{exact_peak_anon_bytes:mib}"),
         ]),
     ]),
-    ("docs/python.md", "figures of checks", "python-check", [
-        (one_machine(joins), "{machine}, Python {python}, memfold {version}, {run:day}; milliseconds.", [
-            ("store", "{data}"), ("p50", "{p50_us:ms2}"), ("p99", "{p99_us:ms2}"), ("in full", "{checked:n} of {count:n}"),
-        ]),
-    ]),
     ("docs/server.md", "figures of the server", "server", [
         (one_machine(of_rows(served, lambda line: line["rows"] <= 100_000)), "{machine}, memfold {version}, {run:day}; milliseconds; *beyond*: more than in one process.", [
             ("request", "{name}"), ("writers, saved", "{beside}"), ("p50", "{p50_us:ms2}"),
@@ -253,18 +247,6 @@ BLOCKS = [
         (labels, "memfold {version}, {run:day}.", [
             ("set, label", "{data}, {label}"), ("near pairs", "{pairs:n}"), ("merged by proof", "{proven:n}"),
             ("merged by a careless judge", "{merged_if_said_share:%2}"),
-        ]),
-    ]),
-    ("docs/lifecycle.md", "figures of lifecycle", "lifecycle", [
-        (all_lines, "memfold {version}, {run:day}.", [
-            ("store", "{data}"), ("live memories", "{memories:n}"), ("nights", "{nights:n}"),
-            ("changes of tier", "{changes_of_tier:n}"), ("nights × important ones below WARM", "{important_below_warm:n}"),
-        ]),
-    ]),
-    ("docs/save-and-recall.md", "figures of recall", "recall", [
-        (all_lines, "{rows:n} generated memories, {recalls:n} recalls of {k}; {machine}, memfold {version}, {run:day}.", [
-            ("index, question", "{tier}, {by}"), ("counted", "{counts}"), ("p50 ms", "{p50_us:ms1}"),
-            ("p99 ms", "{p99_us:ms1}"),
         ]),
     ]),
     ("docs/save-and-recall.md", "figures of temporal", "temporal", [
