@@ -118,11 +118,11 @@ pub(crate) fn plan_loaded(
     let options = JoinOptions {
         pool: context.pool,
         kernels: context.kernels,
-        pair_budget: policy.detect.pair_budget,
+        pair_budget: None,
         scratch_dir: Some(context.scratch_dir),
         progress: context.progress,
     };
-    let (threshold, by) = (join_threshold(policy), policy.detect.graph_join());
+    let (threshold, by) = (join_threshold(policy), policy.detect.method.graph_join());
     let joins = info_span!("consolidation.scan", memories = snapshot.memories.len() as i64)
         .in_scope(|| join_spaces(&snapshot.spaces, matrices, threshold, by.as_ref(), &options))?;
     let join = laps.lap();

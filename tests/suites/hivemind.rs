@@ -256,7 +256,6 @@ fn what_nobody_reads_is_archived_and_what_is_excluded_is_not() {
     assert_same(&before, &desk.image());
 }
 
-/// Conditions on attributes look at attributes, those on tags at tags.
 #[test]
 fn rules_can_leave_out_priorities_tags_and_creators() {
     let mut unread = row(
@@ -274,15 +273,12 @@ fn rules_can_leave_out_priorities_tags_and_creators() {
         !of_type(&desk, ActionType::Archive).is_empty()
     };
     for (condition, expected) in [
-        ("priority_none=[low]", true),
-        ("priority_none=[low, HIGH]", false),
-        ("tags_none=[other]", true),
-        ("tags_none=[Kept]", false),
-        ("tags_none=[\"priority:high\"]", true),
-        ("created_by_none=[QA-001]", true),
-        ("created_by_none=[dev-001]", false),
-        ("content_chars_min=29", true),
-        ("content_chars_min=30", false),
+        ("categories_none=[\"priority:low\"]", true),
+        ("categories_none=[\"priority:low\", \"priority:HIGH\"]", false),
+        ("categories_none=[other]", true),
+        ("categories_none=[Kept]", false),
+        ("categories_none=[\"created_by:QA-001\"]", true),
+        ("categories_none=[\"created_by:dev-001\"]", false),
         ("min_idle_days=1", false),
     ] {
         assert_eq!(archives(condition), expected, "{condition}");
@@ -403,8 +399,7 @@ fn bounds_of_ages_reads_and_similarities_are_those_of_the_rules() {
                 content: None,
             });
         }
-        merges(&desk(&rows).set("rules.H1-merge-duplicates.when.or_equal_text=no").plan().plan)
-            .len()
+        merges(&desk(&rows).set("detect.exact_text=no").plan().plan).len()
     };
     assert_eq!((merged(0.79), merged(0.81)), (0, 1));
 }

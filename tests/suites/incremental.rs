@@ -48,9 +48,8 @@ impl Case {
         let mut story = String::new();
         for setting in settings(&mut draws) {
             // Caps, linkages over whole components and rules about time need everything.
-            let is_local = !["flags.", "R4-", "linkage", "scope.newest", "write_to"]
-                .iter()
-                .any(|part| setting.contains(part));
+            let is_local =
+                !["flags.", "R4-", "linkage", "write_to"].iter().any(|part| setting.contains(part));
             if is_local {
                 story.push_str(&format!("--set {setting}\n"));
                 desk = desk.set(setting);
@@ -237,8 +236,6 @@ fn where_it_cannot_be_told_what_changed_everything_is_searched() {
     let run = desk.run();
     assert!(reason(run, &desk, &folder).contains("changed: 0, compared: 0"));
     assert!(reason(run, &desk, &folder.join("none")).contains("no index"));
-    let newest = run.clone().set("scope.newest=3");
-    assert!(reason(&newest, &desk, &folder).contains("newest"));
 
     let marks = folder.join(memfold_index::file::generations::SEARCHED_FILE);
     let bytes = std::fs::read(&marks).unwrap();

@@ -105,9 +105,6 @@ fn look_for_changes(
     guard: &Guard,
     context: &RunContext<'_>,
 ) -> Result<Changed, Halt> {
-    if policy.scope.newest.is_some() {
-        return Err(Halt::Whole("the scope is the newest of all memories".to_owned()));
-    }
     let index = StoreIndex::open(folder)?;
     let index =
         index.ok_or_else(|| Halt::Whole("there is no index (memfold index build)".to_owned()))?;

@@ -15,6 +15,7 @@ use memfold_model::runs::RunKind;
 use memfold_model::text::strict_key;
 use memfold_model::time::Instant;
 use memfold_plan::plan::{Action, ActionType, Evidence, proof_steps, protected_by, signal_kinds};
+use memfold_plan::policy::defaults::FLAGS_PER_MEMORY_MAX;
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{
     Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, RunStart, SessionError, UnitRow,
@@ -260,9 +261,8 @@ impl<'a> Writing<'a> {
         ) else {
             return Ok(wrote);
         };
-        let most = self.shared.options.policy.flags.max_per_memory;
         let open = self.open_flags(other)?;
-        if open >= most {
+        if open >= FLAGS_PER_MEMORY_MAX {
             let note = format!("not flagged: {other} has {open} open flags already");
             return Ok(Wrote { note: Some(wrote.note.unwrap_or(note)), ..wrote });
         }
@@ -330,9 +330,10 @@ impl<'a> Writing<'a> {
         let ids = vec![other.clone(), own.clone()];
         let rows = [row, other_row];
         let is_open = weighed.flags.iter().any(|flag| flag.other == *other);
-        let most = self.shared.options.policy.flags.max_per_memory;
-        if !is_open && self.open_flags(other)?.max(self.open_flags(own)?) >= most {
-            let note = format!("not flagged: {own} or {other} has {most} open flags already");
+        if !is_open && self.open_flags(other)?.max(self.open_flags(own)?) >= FLAGS_PER_MEMORY_MAX {
+            let note = format!(
+                "not flagged: {own} or {other} has {FLAGS_PER_MEMORY_MAX} open flags already"
+            );
             return noted(wrote, note);
         }
         let SaveRun { run_id, units, .. } = self.next_unit(run)?;

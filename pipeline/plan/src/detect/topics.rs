@@ -94,7 +94,7 @@ fn edges(
             at_vector.entry(number).or_default().push(at);
         }
     }
-    let budget = super::pipeline::pair_budget(input.policy, rows.len());
+    let budget = super::pipeline::pair_budget(rows.len());
     let mut edges = Vec::new();
     let mut add = |a: u32, b: u32| {
         if a != b && classes[a as usize] == classes[b as usize] {

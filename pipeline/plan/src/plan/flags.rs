@@ -14,6 +14,7 @@ use super::conditions::{
 use super::context::Merge;
 use super::context::{Context, Member, Obstacle, Values};
 use crate::detect::Contradiction;
+use crate::policy::defaults::FLAGS_PER_MEMORY_MAX;
 use crate::policy::{Rule, RuleAction};
 
 /// A flag that will be planned.
@@ -159,7 +160,6 @@ fn ordered(a: String, b: String) -> (String, String) {
 /// How much room the caps leave.
 struct Room {
     max: usize,
-    max_per_memory: usize,
     taken: usize,
     per_memory: BTreeMap<MemoryIndex, usize>,
 }
@@ -167,12 +167,7 @@ struct Room {
 impl Room {
     fn new(context: &Context<'_>, live: impl Fn(MemoryIndex) -> MemoryIndex) -> Self {
         let caps = &context.input.policy.flags;
-        let mut room = Self {
-            max: caps.max_per_run,
-            max_per_memory: caps.max_per_memory,
-            taken: 0,
-            per_memory: BTreeMap::new(),
-        };
+        let mut room = Self { max: caps.max_per_run, taken: 0, per_memory: BTreeMap::new() };
         let waiting = &context.input.snapshot.decisions.counted_flags;
         let units = context.input.detection.units.iter().map(|unit| unit.live);
         let rows: BTreeMap<&MemoryId, MemoryIndex> = if waiting.is_empty() {
@@ -190,7 +185,7 @@ impl Room {
     }
 
     fn is_for(&self, (a, b): (MemoryIndex, MemoryIndex)) -> bool {
-        let is_free = |row| self.per_memory.get(&row).copied().unwrap_or(0) < self.max_per_memory;
+        let is_free = |row| self.per_memory.get(&row).copied().unwrap_or(0) < FLAGS_PER_MEMORY_MAX;
         self.taken < self.max && is_free(a) && is_free(b)
     }
 
@@ -249,11 +244,9 @@ fn matching_rule<'a>(
         let subject = Subject {
             age_days: context.age_days(row),
             idle_days: super::conditions::idle_days(memory, context.input.now),
-            content: &memory.content,
             access_count: values.access_count,
             importance: values.importance,
             categories: &values.categories,
-            root_source: &memory.root_source,
         };
         unmet_kind(&rule.when, &subject).is_none() && unmet_measure(&rule.when, &subject).is_none()
     };
@@ -261,7 +254,7 @@ fn matching_rule<'a>(
         let categories = |row| &*context.memory(row).categories;
         rule.then == RuleAction::FlagContradiction
             && unmet_shape(&rule.when, 2, Some(similarity)).is_none()
-            && unmet_sameness(&rule.when, (categories(pair.0), categories(pair.1))).is_none()
+            && unmet_sameness(&rule.when, categories(pair.0), categories(pair.1)).is_none()
             && holds(rule, pair.0)
             && holds(rule, pair.1)
     })

@@ -21,7 +21,7 @@ use memfold_guard::Guard;
 use memfold_model::runs::RunState;
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
-use memfold_plan::policy::{Absorbed, JoinMethod};
+use memfold_plan::policy::Absorbed;
 use memfold_plan::report::{
     Commands, Mode, StoreFigures, UnknownCategory, metrics, run_id, screen, write_plan,
 };
@@ -32,7 +32,7 @@ use tracing::field::Empty;
 use tracing::info_span;
 
 use self::args::{commands, files, flags, overrides, to_go_on};
-use crate::args::{GlobalArgs, IndexPlaceArgs, unused_index};
+use crate::args::{GlobalArgs, IndexPlaceArgs};
 use crate::commands::index::store::{Rebuild, rebuild, seal};
 use crate::context::{self, open_store};
 use crate::failure::{Exit, Failure};
@@ -202,10 +202,6 @@ impl Work<'_> {
     }
 
     fn plan(&mut self) -> Result<Outcome, Failure> {
-        let policy = &self.settings.configuration.policy;
-        if self.args.index.is_some() && policy.detect.method != JoinMethod::Graph {
-            return Err(unused_index());
-        }
         let guard = self.settings.guard()?;
         let store = open_store(&self.args.db, self.settings)?;
         let time_zone = self.settings.time_zone()?;
@@ -394,7 +390,7 @@ impl Work<'_> {
 
     fn execute(&mut self, outcome: &mut Outcome) -> Result<Execution, Failure> {
         if self.args.report.is_none() && self.args.report_dir.is_none() {
-            writing::report_dir(&self.args.db, self.settings)?;
+            writing::report_dir(&self.args.db)?;
         }
         let (stopwatch, guard) = (Stopwatch::start(), self.settings.guard()?);
         let actions = outcome.plan.actions.iter();
@@ -510,8 +506,7 @@ impl Work<'_> {
             }));
         }
         let (report, store) = (&outcome.report, &*self.args.db);
-        let (settings, printer) = (self.settings, self.printer);
-        self.files.write_report(report, store, settings, has_run, printer, &mut written);
+        self.files.write_report(report, store, has_run, self.printer, &mut written);
         let page = || metrics(&outcome.report, self.figures().as_ref());
         self.files.write_metrics(page, &mut written);
         written

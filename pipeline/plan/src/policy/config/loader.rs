@@ -14,7 +14,7 @@ use super::schema::conform;
 use super::validate::{Settings, complete_rules, lost_protection, place, time_zone, validate};
 use super::words::{environment_layers, fill_embed_url, set_layer};
 use super::{files, schema};
-use crate::policy::{Policy, RuleProfile, defaults};
+use crate::policy::{Policy, defaults};
 
 /// A validated configuration, and where each value came from.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,7 +84,6 @@ pub struct ConfigLoader {
     kind_defaults: Vec<(String, Value)>,
     /// What the store's kind adds to `cluster.separate_by`, whatever is configured.
     separate_by: Vec<String>,
-    profile: Option<RuleProfile>,
     system_folder: Option<PathBuf>,
     user_folder: Option<PathBuf>,
     store: Option<PathBuf>,
@@ -122,11 +121,6 @@ impl ConfigLoader {
     pub fn machine_files(self) -> Self {
         let user_folder = files::user_folder();
         Self { user_folder, ..self.system_folder(files::system_folder()) }
-    }
-
-    /// Starts from the rules of another system; every layer beats them.
-    pub fn profile(self, profile: RuleProfile) -> Self {
-        Self { profile: Some(profile), ..self }
     }
 
     /// Looks for the system's `config.yaml` in this folder.
@@ -246,19 +240,15 @@ impl ConfigLoader {
         let config = Config::deserialize(&merged)
             .expect("every layer was checked against the schema, and every rule is complete");
         let (policy, settings) = validate(&merged, &config)?;
-        notices.extend(lost_protection(&merged, &config.protection));
+        notices.extend(lost_protection(&merged, &config));
         Ok(Configuration { policy, settings, notices, merged })
     }
 
     /// Returns all layers above the built-in one, weakest first.
     fn layers(&self, notices: &mut Vec<Notice>) -> Result<Vec<(Node, Origin)>, ConfigError> {
-        let profile = self.profile.map(|profile| {
-            let name = NodeValue::Text(profile.name().to_owned());
-            (Node::nested(&["profile"], name, &Source::BuiltIn), Origin::Own)
-        });
-        let mut layers = Vec::from_iter(profile);
         let kind = self.kind_defaults.iter();
-        layers.extend(kind.map(|default| (nested_layer(default, &Source::BuiltIn), Origin::Own)));
+        let kind = kind.map(|default| (nested_layer(default, &Source::BuiltIn), Origin::Own));
+        let mut layers: Vec<(Node, Origin)> = kind.collect();
         for (file, path) in self.files()? {
             let text = match file {
                 FileLayer::Store => files::read_own_text(&path)?,
