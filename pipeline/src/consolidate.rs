@@ -90,7 +90,7 @@ pub fn consolidate_judged(
     let columns = sink.finish()?;
     let matrices = columns.matrices();
     let loaded = Loaded { snapshot: &snapshot, matrices: &matrices, load, narrowed: None };
-    plan_loaded(loaded, (policy, guard), context, laps, judging)
+    plan_loaded(loaded, policy, guard, context, laps, judging)
 }
 
 /// What a plan is made from.
@@ -108,7 +108,8 @@ pub(crate) struct Loaded<'a> {
 /// Finds what a snapshot says twice and plans what to do.
 pub(crate) fn plan_loaded(
     loaded: Loaded<'_>,
-    (policy, guard): (&Policy, &Guard),
+    policy: &Policy,
+    guard: &Guard,
     context: &RunContext<'_>,
     mut laps: Laps<'_>,
     judging: Option<&mut Judging<'_>>,

@@ -141,7 +141,7 @@ impl Run {
     #[must_use]
     pub fn plan_changed(&self, store: &BrainDb, folder: &Path) -> ChangedRun {
         self.with_context(|policy, guard, context| {
-            consolidate_changed((store, folder), policy, guard, context, None)
+            consolidate_changed(store, folder, policy, guard, context, None)
         })
         .expect("the run succeeds")
     }

@@ -102,14 +102,10 @@ pub(super) fn text(topic: usize, wording: usize) -> String {
 pub(super) fn rows(draws: &mut Draws, count: usize) -> Vec<PlainMemory> {
     let topics = 1 + draws.below(4) as usize;
     let first = draws.below(TOPICS.len() as u64) as usize;
-    (0..count).map(|number| row(draws, number, (first, topics))).collect()
+    (0..count).map(|number| row(draws, number, first, topics)).collect()
 }
 
-pub(super) fn row(
-    draws: &mut Draws,
-    number: usize,
-    (first, topics): (usize, usize),
-) -> PlainMemory {
+pub(super) fn row(draws: &mut Draws, number: usize, first: usize, topics: usize) -> PlainMemory {
     let topic = (first + draws.below(topics as u64) as usize) % TOPICS.len();
     let wording = draws.below(if TOPICS[topic].is_empty() { 12 } else { 5 }) as usize;
     let dim = if draws.below(8) == 0 { 2 * DIM } else { DIM };

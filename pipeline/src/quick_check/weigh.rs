@@ -11,7 +11,7 @@ use memfold_plan::plan::differences;
 use memfold_plan::policy::defaults::SHARED_VECTOR_TEXTS_MAX;
 use memfold_plan::policy::{GuardPolicy, Policy, QuickCheckPolicy};
 use memfold_simd::{Kernels, Similarity};
-use memfold_store::brain_db::{Fate, OpenFlag, StoreReader};
+use memfold_store::brain_db::{Fate, OpenFlag, SpaceShapes, StoreReader};
 
 use super::Incoming;
 use super::gather::Gathered;
@@ -251,7 +251,7 @@ impl Weighing<'_> {
         let query = self.query();
         let vector = match (query, &self.gathered.space) {
             (Some(_), Some((space, shapes))) => {
-                self.reader.vector(memory.id.as_str(), (space, shapes))?
+                self.reader.vector(memory.id.as_str(), SpaceShapes { space, shapes })?
             }
             _ => None,
         };

@@ -124,18 +124,18 @@ fn near_pairs(policy: &Policy, joins: &Joins, nodes: &Nodes, rows: usize) -> Nea
     let dense = joins.series_nodes(nodes);
     let near = |pairs, proposing, series| NearPairs { pairs, proposing, series };
     let none = vec![false; nodes.nodes.len()];
-    if let Some(pairs) = joins.node_pairs(nodes, within, from, (budget, &none)) {
+    if let Some(pairs) = joins.node_pairs(nodes, within, from, budget, &none) {
         return near(pairs, proposing, dense);
     }
     if from < needed
-        && let Some(pairs) = joins.node_pairs(nodes, within, needed, (budget, &none))
+        && let Some(pairs) = joins.node_pairs(nodes, within, needed, budget, &none)
     {
         return near(pairs, None, dense);
     }
     let degrees = joins.node_degrees(nodes, within, needed);
     for most in NEIGHBORS_MAX.into_iter().chain([0]) {
         let is_dense: Vec<bool> = degrees.iter().map(|degree| *degree > most).collect();
-        let pairs = joins.node_pairs(nodes, within, needed, (budget, &is_dense));
+        let pairs = joins.node_pairs(nodes, within, needed, budget, &is_dense);
         let Some(pairs) = pairs else { continue };
         let mut series = dense;
         series.extend((0_u32..).zip(&is_dense).filter(|(_, dense)| **dense).map(|(node, _)| node));
@@ -478,7 +478,8 @@ impl Joins {
         nodes: &Nodes,
         within: bool,
         from: Similarity,
-        (budget, left_out): (u64, &[bool]),
+        budget: u64,
+        left_out: &[bool],
     ) -> Option<Vec<NodePair>> {
         let mut pairs = Vec::new();
         self.each_node_pair(nodes, within, from, |a, b, similarity| {

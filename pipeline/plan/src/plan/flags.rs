@@ -64,7 +64,10 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
     let mut room = Room::new(context, live);
     let mut spoken_for: BTreeSet<_> = all
         .iter()
-        .filter(|contradiction| known.has(context, contradiction, pair_of(contradiction)))
+        .filter(|contradiction| {
+            let pair = pair_of(contradiction);
+            known.has(context, contradiction, pair.0, pair.1)
+        })
         .filter_map(|contradiction| series.around(contradiction))
         .collect();
     let mut seen = BTreeSet::new();
@@ -74,16 +77,16 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
         if pair.0 == pair.1 || !is_of_today(context, contradiction) {
             continue;
         }
-        let Some(rule) = matching_rule(context, contradiction, (pair, &survivors)) else {
+        let Some(rule) = matching_rule(context, contradiction, pair, &survivors) else {
             continue;
         };
         if !seen.insert((pair.0.min(pair.1), pair.0.max(pair.1)))
-            || known.has(context, contradiction, pair)
+            || known.has(context, contradiction, pair.0, pair.1)
         {
             continue;
         }
         let member_of = series.around(contradiction);
-        if !room.is_for(pair)
+        if !room.is_for(pair.0, pair.1)
             || context
                 .is_settled(context.live(contradiction.older), context.live(contradiction.newer))
             || member_of.is_some_and(|series| spoken_for.contains(&series))
@@ -91,7 +94,7 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
             flags.defer(contradiction, member_of.is_some());
             continue;
         }
-        room.take(pair);
+        room.take(pair.0, pair.1);
         spoken_for.extend(member_of);
         if !(context.input.looks_at(pair.0) || context.input.looks_at(pair.1)) {
             continue;
@@ -141,7 +144,8 @@ impl Known {
         &self,
         context: &Context<'_>,
         contradiction: &Contradiction,
-        (a, b): (MemoryIndex, MemoryIndex),
+        a: MemoryIndex,
+        b: MemoryIndex,
     ) -> bool {
         if self.texts.is_empty() {
             return false;
@@ -184,12 +188,12 @@ impl Room {
         room
     }
 
-    fn is_for(&self, (a, b): (MemoryIndex, MemoryIndex)) -> bool {
+    fn is_for(&self, a: MemoryIndex, b: MemoryIndex) -> bool {
         let is_free = |row| self.per_memory.get(&row).copied().unwrap_or(0) < FLAGS_PER_MEMORY_MAX;
         self.taken < self.max && is_free(a) && is_free(b)
     }
 
-    fn take(&mut self, (a, b): (MemoryIndex, MemoryIndex)) {
+    fn take(&mut self, a: MemoryIndex, b: MemoryIndex) {
         self.taken += 1;
         for row in [a, b] {
             *self.per_memory.entry(row).or_default() += 1;
@@ -225,7 +229,8 @@ fn ranked(
 fn matching_rule<'a>(
     context: &Context<'a>,
     contradiction: &Contradiction,
-    (pair, survivors): ((MemoryIndex, MemoryIndex), &BTreeMap<MemoryIndex, &Merge<'_>>),
+    pair: (MemoryIndex, MemoryIndex),
+    survivors: &BTreeMap<MemoryIndex, &Merge<'_>>,
 ) -> Option<&'a Rule> {
     let Contradiction { older, newer, similarity, ref judgement } = *contradiction;
     let apart = &context.input.snapshot.decisions.keep_both;

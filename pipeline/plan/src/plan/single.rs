@@ -65,14 +65,14 @@ pub(super) fn single_fates<'a>(
     if rules.is_empty() {
         return (Vec::new(), notes);
     }
-    let holds = Holds::new(context, (merges, &absorbed), flags);
+    let holds = Holds::new(context, merges, &absorbed, flags);
     let units = &context.input.detection.units;
     let fates = units
         .iter()
         .map(|unit| unit.live)
         .filter(|row| context.input.looks_at(*row))
         .filter(|row| !absorbed.contains(row) && !is_closed(context, &rules, *row))
-        .filter_map(|row| fate(context, (&rules, &holds), row, survivors.get(&row).copied()))
+        .filter_map(|row| fate(context, &rules, &holds, row, survivors.get(&row).copied()))
         .collect();
     (fates, notes)
 }
@@ -100,7 +100,8 @@ struct Holds {
 impl Holds {
     fn new(
         context: &Context<'_>,
-        (merges, absorbed): (&[Merge<'_>], &BTreeSet<MemoryIndex>),
+        merges: &[Merge<'_>],
+        absorbed: &BTreeSet<MemoryIndex>,
         flags: &[Flag<'_>],
     ) -> Self {
         let clusters = context.input.detection.clusters.iter();
@@ -196,7 +197,8 @@ fn known_and_unread(memories: &[Memory]) -> (usize, usize) {
 /// took back gives way to the rules behind it.
 fn fate<'a>(
     context: &Context<'a>,
-    (rules, holds): (&[&'a Rule], &Holds),
+    rules: &[&'a Rule],
+    holds: &Holds,
     row: MemoryIndex,
     merge: Option<&Merge<'a>>,
 ) -> Option<Fate<'a>> {
@@ -209,7 +211,7 @@ fn fate<'a>(
         if only_copies && !matches!(rule.then, RuleAction::PromoteScope) {
             continue;
         }
-        if !matches(context, rule, (row, memory), (&values, merge)) {
+        if !matches(context, rule, row, memory, &values, merge) {
             continue;
         }
         let change = match rule.then {
@@ -281,11 +283,13 @@ fn left_alone<'a>(row: MemoryIndex, rule: &'a Rule, why: &str) -> Fate<'a> {
 fn matches(
     context: &Context<'_>,
     rule: &Rule,
-    (row, memory): (MemoryIndex, &Memory),
-    (values, merge): (&Values, Option<&Merge<'_>>),
+    row: MemoryIndex,
+    memory: &Memory,
+    values: &Values,
+    merge: Option<&Merge<'_>>,
 ) -> bool {
     let access_count = match rule.then {
-        RuleAction::Promote { .. } => largest_count(context, row, merge),
+        RuleAction::Promote => largest_count(context, row, merge),
         _ => values.access_count,
     };
     let subject = Subject {
@@ -394,7 +398,7 @@ fn shorten(context: &Context<'_>, memory: &Memory) -> Option<Change> {
     let content = extract(&memory.content)?;
     let mut categories: Vec<String> = memory.categories.iter().map(ToString::to_string).collect();
     categories.push(SUMMARIZED.to_owned());
-    let id = new_id(context, (SUMMARIZED, memory), &content);
+    let id = new_id(context, SUMMARIZED, memory, &content);
     Some(Change::Shorten(Written { id, content, categories }))
 }
 
@@ -423,12 +427,12 @@ fn copy(context: &Context<'_>, memory: &Memory) -> Option<Written> {
     let scopes = [format!("scope:{scope}")].into_iter();
     let scopes = scopes.chain(scope_id.map(|id| format!("scope_id:{id}")));
     let categories = kept.chain(scopes).chain([PROMOTED.to_owned()]).collect();
-    let id = new_id(context, (scope, memory), &memory.content);
+    let id = new_id(context, scope, memory, &memory.content);
     Some(Written { id, content: memory.content.to_string(), categories })
 }
 
 /// An id that no memory has: the same for the same memory and text.
-fn new_id(context: &Context<'_>, (kind, memory): (&str, &Memory), content: &str) -> MemoryId {
+fn new_id(context: &Context<'_>, kind: &str, memory: &Memory, content: &str) -> MemoryId {
     const ID_DIGITS: usize = 12;
     let mut seed = format!("{kind}\0{}\0{content}", memory.id);
     loop {

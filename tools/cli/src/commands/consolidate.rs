@@ -242,7 +242,14 @@ impl Work<'_> {
         let mut reason = None;
         if self.args.incremental {
             let place = (store, &*self.index_folder().unwrap_or_default());
-            match consolidate_changed(place, policy, guard, context, judging.as_deref_mut())? {
+            match consolidate_changed(
+                place.0,
+                place.1,
+                policy,
+                guard,
+                context,
+                judging.as_deref_mut(),
+            )? {
                 ChangedRun::Done(outcome, marks) => {
                     self.marks = Some(marks);
                     return Ok(*outcome);
@@ -293,7 +300,7 @@ impl Work<'_> {
         let pending = if is_whole { BTreeSet::new() } else { targets(&outcome.plan) };
         let run = SearchedBy::run(&outcome.report.run_id, &outcome.plan.config_hash);
         let mode = context::mode_like(&self.args.db);
-        if let Err(error) = marks.keep(&folder, mode, (run, &pending)) {
+        if let Err(error) = marks.keep(&folder, mode, run, &pending) {
             self.printer.note(&format!("note: the next run searches everything: {error}"));
         }
     }
@@ -452,7 +459,7 @@ impl Work<'_> {
         let span = info_span!("consolidation.tier", changed = Empty).entered();
         let configuration = &self.settings.configuration;
         let policies = (&configuration.policy, &configuration.settings.lifecycle.retention);
-        let tiers = Tiers::of(&store, &load, policies).map_err(unread)?;
+        let tiers = Tiers::of(&store, &load, policies.0, policies.1).map_err(unread)?;
         drop(store);
         let kept = writing::open_own_tables(&self.args.db, self.settings).and_then(|session| {
             tiers

@@ -95,7 +95,7 @@ fn preview(
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
     let id = MemoryId::new(args.id.as_str());
-    let erasure = preview_forget(&store, (&id, args.with_absorbed), (&time_zone, now))
+    let erasure = preview_forget(&store, &id, args.with_absorbed, &time_zone, now)
         .map_err(|error| failed(&error))?;
     let files = files(args, &erasure)?;
     let indexes = indexes(args, &erasure)?;
@@ -184,7 +184,7 @@ fn erase(
     };
     let id = MemoryId::new(args.id.as_str());
     let forgotten =
-        forget(&session, (&id, args.with_absorbed), &run).map_err(|error| failed(&error))?;
+        forget(&session, &id, args.with_absorbed, &run).map_err(|error| failed(&error))?;
     let indexes = indexes(args, &forgotten.erasure)?;
     remove_indexes(&indexes)?;
     let place = IndexPlaceArgs { db: args.db.clone(), index_dir: args.index_dir.clone() };

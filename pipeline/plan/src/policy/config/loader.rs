@@ -91,9 +91,17 @@ pub struct ConfigLoader {
     environment: Vec<(String, String)>,
     time_zone: Option<Result<String, String>>,
     planned_sets: Vec<String>,
-    planned_flags: Vec<(String, String, Value)>,
+    planned_flags: Vec<FlagValue>,
     sets: Vec<String>,
-    flags: Vec<(String, String, Value)>,
+    flags: Vec<FlagValue>,
+}
+
+/// The value of a flag, and the key that it sets.
+#[derive(Debug, Clone)]
+struct FlagValue {
+    name: String,
+    key: String,
+    value: Value,
 }
 
 impl Policy {
@@ -184,7 +192,8 @@ impl ConfigLoader {
         key: impl Into<String>,
         value: impl Into<Value>,
     ) -> Self {
-        self.flags.push((name.into(), key.into(), value.into()));
+        let flag = FlagValue { name: name.into(), key: key.into(), value: value.into() };
+        self.flags.push(flag);
         self
     }
 
@@ -196,7 +205,8 @@ impl ConfigLoader {
 
     /// Adds the value of a flag that a plan in the store keeps.
     pub fn planned_flag(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.planned_flags.push(("the plan".to_owned(), key.into(), value.into()));
+        let name = "the plan".to_owned();
+        self.planned_flags.push(FlagValue { name, key: key.into(), value: value.into() });
         self
     }
 
@@ -247,7 +257,8 @@ impl ConfigLoader {
     /// Returns all layers above the built-in one, weakest first.
     fn layers(&self, notices: &mut Vec<Notice>) -> Result<Vec<(Node, Origin)>, ConfigError> {
         let kind = self.kind_defaults.iter();
-        let kind = kind.map(|default| (nested_layer(default, &Source::BuiltIn), Origin::Own));
+        let kind =
+            kind.map(|(key, value)| (nested_layer(key, value, &Source::BuiltIn), Origin::Own));
         let mut layers: Vec<(Node, Origin)> = kind.collect();
         for (file, path) in self.files()? {
             let text = match file {
@@ -302,11 +313,11 @@ impl ConfigLoader {
 }
 
 /// Returns the layer of a flag.
-fn flag_layer((name, key, value): &(String, String, Value)) -> Node {
-    nested_layer(&(key.clone(), value.clone()), &Source::Flag { name: name.as_str().into() })
+fn flag_layer(flag: &FlagValue) -> Node {
+    nested_layer(&flag.key, &flag.value, &Source::Flag { name: flag.name.as_str().into() })
 }
 
-fn nested_layer((key, value): &(String, Value), source: &Source) -> Node {
+fn nested_layer(key: &str, value: &Value, source: &Source) -> Node {
     let path: Vec<&str> = key.split('.').collect();
     let leaf = Node::from_json(value.clone(), source).value;
     Node::nested(&path, leaf, source)
