@@ -36,7 +36,7 @@ pub(crate) fn run(args: &YearsArgs, printer: Printer) -> Result<Exit, Failure> {
     let mut points: Vec<Value> = Vec::new();
     let (mut last, mut changes, mut low_pins) = (None::<Tiers>, 0_u64, 0_u64);
     for night in 0..=NIGHTS {
-        let tiers = Tiers::of_vitals(&store, &vitals, (&at(night), &policy, &retention));
+        let tiers = Tiers::of_vitals(&store, &vitals, &at(night), &policy, &retention);
         let tiers = tiers.map_err(|error| failed(&error))?;
         if let Some(last) = &last {
             let moved = |(id, now): &(&_, &memfold_lifecycle::TierAssignment)| {

@@ -90,7 +90,7 @@ pub fn consolidate_judged(
     let columns = sink.finish()?;
     let matrices = columns.matrices();
     let loaded = Loaded { snapshot: &snapshot, matrices: &matrices, load, narrowed: None };
-    plan_loaded(loaded, (policy, guard), context, laps, judging)
+    plan_loaded(loaded, policy, guard, context, laps, judging)
 }
 
 /// What a plan is made from.
@@ -108,7 +108,8 @@ pub(crate) struct Loaded<'a> {
 /// Finds what a snapshot says twice and plans what to do.
 pub(crate) fn plan_loaded(
     loaded: Loaded<'_>,
-    (policy, guard): (&Policy, &Guard),
+    policy: &Policy,
+    guard: &Guard,
     context: &RunContext<'_>,
     mut laps: Laps<'_>,
     judging: Option<&mut Judging<'_>>,
@@ -118,11 +119,11 @@ pub(crate) fn plan_loaded(
     let options = JoinOptions {
         pool: context.pool,
         kernels: context.kernels,
-        pair_budget: policy.detect.pair_budget,
+        pair_budget: None,
         scratch_dir: Some(context.scratch_dir),
         progress: context.progress,
     };
-    let (threshold, by) = (join_threshold(policy), policy.detect.graph_join());
+    let (threshold, by) = (join_threshold(policy), policy.detect.method.graph_join());
     let joins = info_span!("consolidation.scan", memories = snapshot.memories.len() as i64)
         .in_scope(|| join_spaces(&snapshot.spaces, matrices, threshold, by.as_ref(), &options))?;
     let join = laps.lap();

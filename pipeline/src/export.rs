@@ -181,7 +181,8 @@ fn meta(store_id: &str, space: &VectorSpace, columns: ColumnSet) -> ColumnsMeta 
 fn write_record(
     writer: &mut dyn RecordWriter,
     row: &LiveRow<'_>,
-    (model, vector): (&str, &[f32]),
+    model: &str,
+    vector: &[f32],
     lineage: bool,
 ) -> Result<(), DataError> {
     let lineage = lineage.then(|| json!({ "root_source": row.root_source }).to_string());
@@ -298,8 +299,13 @@ impl Export {
             }
             for &(row, index) in batch {
                 let memory = &self.snapshot.memories[index.index()];
-                let vector = (&*self.space().model, matrix.vector(row));
-                write_record(writer, &memory.into(), vector, self.set.contains(Column::Lineage))?;
+                write_record(
+                    writer,
+                    &memory.into(),
+                    &self.space().model,
+                    matrix.vector(row),
+                    self.set.contains(Column::Lineage),
+                )?;
             }
             progress.advance(batch.len() as u64);
         }
@@ -393,15 +399,11 @@ impl<'a> Files<'a> {
         Ok(Exported { rows, space: self.spaces.swap_remove(chosen), without_vector })
     }
 
-    fn write(
-        &mut self,
-        row: &LiveRow<'_>,
-        (model, vector): (&str, &[f32]),
-    ) -> Result<(), DataError> {
+    fn write(&mut self, row: &LiveRow<'_>, model: &str, vector: &[f32]) -> Result<(), DataError> {
         let at = self.space(model, vector.len())?;
         let file = &mut self.files[at];
         if let Some(writer) = &mut file.writer {
-            write_record(&mut **writer, row, (model, vector), self.options.lineage)?;
+            write_record(&mut **writer, row, model, vector, self.options.lineage)?;
         }
         file.rows += 1;
         Ok(())
@@ -433,7 +435,7 @@ impl LiveVisitor for Files<'_> {
 
     fn visit(&mut self, row: &LiveRow<'_>, vector: Option<(&str, &[f32])>) -> io::Result<()> {
         self.live_rows += 1;
-        vector.map_or(Ok(()), |vector| self.write(row, vector)).map_err(|failed| {
+        vector.map_or(Ok(()), |vector| self.write(row, vector.0, vector.1)).map_err(|failed| {
             self.failed = Some(failed);
             io::ErrorKind::Other.into()
         })

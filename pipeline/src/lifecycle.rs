@@ -45,10 +45,11 @@ impl Tiers {
     pub fn of(
         store: &BrainDb,
         load: &LoadRequest<'_>,
-        (policy, retention): (&Policy, &RetentionPolicy),
+        policy: &Policy,
+        retention: &RetentionPolicy,
     ) -> Result<Self, LoadStoreError> {
         let vitals = store.vitals(load)?;
-        Self::of_vitals(store, &vitals, (load, policy, retention))
+        Self::of_vitals(store, &vitals, load, policy, retention)
     }
 
     /// Computes the tiers of memories that were read.
@@ -58,7 +59,9 @@ impl Tiers {
     pub fn of_vitals(
         store: &BrainDb,
         vitals: &[Vitals],
-        (load, policy, retention): (&LoadRequest<'_>, &Policy, &RetentionPolicy),
+        load: &LoadRequest<'_>,
+        policy: &Policy,
+        retention: &RetentionPolicy,
     ) -> Result<Self, LoadStoreError> {
         let _span = info_span!("retention.compute", memories = vitals.len() as i64).entered();
         let edges = recorded_edges(store, load.time_zone)?;
@@ -226,7 +229,8 @@ fn names_id(memory: &Memory, id: &str) -> Edge {
 pub fn due_state(
     vitals: &[Vitals],
     runs: &[RunSummary],
-    (unindexed, time_zone): (u64, &TimeZone),
+    unindexed: u64,
+    time_zone: &TimeZone,
 ) -> DueState {
     let last_run =
         last_completed(runs).and_then(|run| Instant::parse(run.finished_at.as_deref()?, time_zone));

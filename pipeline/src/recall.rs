@@ -275,7 +275,7 @@ impl Recaller {
         let index = self.index.one().or(live.as_deref());
         let mut recalled = loop {
             let (found, is_complete) = self.store.look_up_again(&self.kept, &load, |reader| {
-                self.collect((reader, index), query, candidates_max)
+                self.collect(reader, index, query, candidates_max)
             })?;
             let is_enough = found.memories.len() >= query.limit;
             if is_enough || is_complete || candidates_max >= WIDENED_MAX {
@@ -299,7 +299,8 @@ impl Recaller {
     /// Returns the answer in order, and whether there were no further candidates.
     fn collect(
         &self,
-        (reader, index): (&StoreReader<'_>, Option<&StoreIndex>),
+        reader: &StoreReader<'_>,
+        index: Option<&StoreIndex>,
         query: &RecallQuery<'_>,
         candidates_max: usize,
     ) -> Result<(Recalled, bool), SearchError> {
@@ -317,7 +318,7 @@ impl Recaller {
         if let Some(vector) = query.vector {
             let wanted = Wanted { neighbors: Some(candidates_max), similarity_min: None };
             let kernels = Kernels::active();
-            match near_vector((reader, index), vector, wanted, kernels) {
+            match near_vector(reader, index, vector, wanted, kernels) {
                 Ok(near) => {
                     is_complete &= near.matches.len() < candidates_max;
                     answer.searched = Some(near.searched);

@@ -81,11 +81,12 @@ pub struct SettleRules<'a> {
 /// When it does not wait, or cannot be settled so.
 pub fn preview_settlement(
     store: &BrainDb,
-    (key, settlement): (&str, Settlement),
+    key: &str,
+    settlement: Settlement,
     rules: SettleRules<'_>,
     load: &LoadRequest<'_>,
 ) -> Result<Settled, ExecuteError> {
-    store.look_on(|reads| Ok(examine(reads, (key, settlement), rules, load)?.settled))
+    store.look_on(|reads| Ok(examine(reads, key, settlement, rules, load)?.settled))
 }
 
 /// Settles a pair; returns the run as well, which can be undone.
@@ -94,7 +95,8 @@ pub fn preview_settlement(
 /// When it does not wait, cannot be settled so, or the store cannot be written.
 pub fn settle(
     session: &Session,
-    (key, settlement): (&str, Settlement),
+    key: &str,
+    settlement: Settlement,
     rules: SettleRules<'_>,
     run: &UpkeepRun<'_>,
 ) -> Result<(String, Settled), ExecuteError> {
@@ -103,11 +105,11 @@ pub fn settle(
         now: run.now,
         progress: &memfold_index::NoProgress,
     };
-    session.read(|reads| examine(reads, (key, settlement), rules, &load).map(drop))?;
+    session.read(|reads| examine(reads, key, settlement, rules, &load).map(drop))?;
     let at = run.at();
-    run.carry_out(session, (RunKind::Review, Some(key)), |run_id| {
+    run.carry_out(session, RunKind::Review, Some(key), |run_id| {
         session.write(|writes| {
-            let examined = examine(writes, (key, settlement), rules, &load)?;
+            let examined = examine(writes, key, settlement, rules, &load)?;
             let context = EditContext {
                 policy: rules.policy,
                 time_zone: run.time_zone,
@@ -130,7 +132,8 @@ struct Examined {
 
 fn examine(
     reads: &Writes<'_>,
-    (key, settlement): (&str, Settlement),
+    key: &str,
+    settlement: Settlement,
     rules: SettleRules<'_>,
     load: &LoadRequest<'_>,
 ) -> Result<Examined, ExecuteError> {
@@ -177,11 +180,11 @@ fn carry_out(
         let mut changes = vec![closed];
         for id in [&newer.id, &older.id] {
             let with = ("group_id", group.as_str().into());
-            changes.extend(decision(writes, &layout, ("keep_both", id), with)?);
+            changes.extend(decision(writes, &layout, "keep_both", id, with)?);
         }
         let mark = Mark { run_id: context.run_id, unit: UNIT, at: context.at };
-        let deed = ("keep-both", ActionType::Noop, vec![newer.id.clone(), older.id.clone()]);
-        write_unit((writes, &layout), &mark, deed, &changes, &[])?;
+        let ids = vec![newer.id.clone(), older.id.clone()];
+        write_unit(writes, &layout, &mark, "keep-both", ActionType::Noop, ids, &changes, &[])?;
         return Ok(None);
     }
     let (stays, goes) = match settlement {
@@ -202,8 +205,7 @@ fn carry_out(
         }
         _ => (RULE, "merged, by a person's word", evidence),
     };
-    let action = merge_of_two(stays, goes, &context.policy.merge, why);
+    let action = merge_of_two(stays, goes, &context.policy.merge, why.0, why.1, why.2);
     let label = if settlement == Settlement::Merge { "merge" } else { "supersede" };
-    let place = (writes, &layout);
-    Ok(carry_out_alone(place, (context, UNIT), (label, action), &rows, vec![closed])?)
+    Ok(carry_out_alone(writes, &layout, context, UNIT, label, action, &rows, vec![closed])?)
 }

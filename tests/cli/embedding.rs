@@ -74,7 +74,7 @@ fn memories_without_an_embedding_get_one_and_no_second_one() {
     let stub = StubProvider::daemon(DIM);
     let url = url_of(&stub);
     let before = StoreImage::of(&place.path("brain.db"));
-    let further = ["--execute", "--json", "--set", "embed.batch_size=2"];
+    let further = ["--execute", "--json"];
     let document = place.json(&embed(&url, &further));
     for (key, expected) in [("live", 8), ("missing", 5), ("wanted", 5), ("filled", 5)] {
         assert_eq!(document[key], expected, "{key}");
@@ -109,7 +109,7 @@ fn memories_without_an_embedding_get_one_and_no_second_one() {
         again.out,
         "8 memories in use: 8 with an embedding, 0 without one\n0 were given one\n"
     );
-    assert_eq!(stub.asked().len(), 3);
+    assert_eq!(stub.asked().len(), 1);
     assert_eq!(diff(&after, &StoreImage::of(&place.path("brain.db"))), Vec::<String>::new());
     assert_eq!(integrity(&place.path("brain.db")), Vec::<String>::new());
     let planned = place.json(&["consolidate", "brain.db", "--now", NOW, "--json"]);
@@ -118,19 +118,19 @@ fn memories_without_an_embedding_get_one_and_no_second_one() {
 
 #[test]
 fn several_processes_at_once_make_one_embedding_each() {
-    let place = lacking(40);
+    let place = lacking(150);
     let stub = StubProvider::daemon(DIM);
     let url = url_of(&stub);
-    let arguments = embed(&url, &["--execute", "--json", "--set", "embed.batch_size=3"]);
+    let arguments = embed(&url, &["--execute", "--json"]);
     let documents: Vec<Value> = std::thread::scope(|scope| {
         let running: Vec<_> = (0..3).map(|_| scope.spawn(|| place.json(&arguments))).collect();
         running.into_iter().map(|one| one.join().unwrap()).collect()
     });
     let filled: i64 = documents.iter().map(|document| document["filled"].as_i64().unwrap()).sum();
-    assert_eq!(filled, 40);
+    assert_eq!(filled, 150);
     let sql = "SELECT count(*) FROM embeddings WHERE source_type = 'stm'";
-    assert_eq!(count(&place, sql), 43);
-    assert_eq!(count(&place, &sql.replace("count(*)", "count(DISTINCT source_id)")), 43);
+    assert_eq!(count(&place, sql), 153);
+    assert_eq!(count(&place, &sql.replace("count(*)", "count(DISTINCT source_id)")), 153);
     assert_eq!(integrity(&place.path("brain.db")), Vec::<String>::new());
 }
 
@@ -269,8 +269,7 @@ fn texts_that_are_refused_do_not_hold_up_the_others() {
                 false => embeddings(&texts, DIM),
             }
         });
-        let further = ["--execute", "--set", "embed.retries=0"];
-        let output = place.run(&embed(&url_of(&stub), &further));
+        let output = place.run(&embed(&url_of(&stub), &["--execute"]));
         assert_eq!(output.code, Some(4), "{output:?}");
         assert!(output.out.contains("8 were given one"), "{output:?}");
     }
@@ -284,18 +283,16 @@ fn texts_that_are_refused_do_not_hold_up_the_others() {
 
 #[test]
 fn a_provider_that_fails_midway_leaves_what_was_written() {
-    let place = lacking(6);
+    let place = lacking(36);
     let stub = StubProvider::start(|asked| match asked.number {
         0 => embeddings(&asked.texts(), DIM),
         _ => answer("500 Internal Server Error", &[], b"out of memory"),
     });
-    let further = ["--execute", "--set", "embed.batch_size=2", "--set", "embed.retries=0"];
-    let url = url_of(&stub);
-    place.run(&embed(&url, &further)).fails_with(
+    place.run(&embed(&url_of(&stub), &["--execute"])).fails_with(
         1,
-        &["status 500: out of memory; 2 embeddings were written and stay", "hint: "],
+        &["status 500: out of memory; 32 embeddings were written and stay", "hint: "],
     );
-    assert_eq!(count(&place, "SELECT count(*) FROM embeddings"), 5);
+    assert_eq!(count(&place, "SELECT count(*) FROM embeddings"), 35);
     let refused = "CREATE TRIGGER no BEFORE INSERT ON embeddings WHEN NEW.source_id = 'm000004'
                    BEGIN SELECT RAISE(ABORT, 'not this one'); END";
     connect(&place).execute_batch(refused).unwrap();
@@ -306,7 +303,7 @@ fn a_provider_that_fails_midway_leaves_what_was_written() {
         answer.out.contains("3 were given one") && answer.out.contains("not this one"),
         "{answer:?}"
     );
-    assert_eq!(count(&place, "SELECT count(*) FROM embeddings"), 8);
+    assert_eq!(count(&place, "SELECT count(*) FROM embeddings"), 38);
 }
 
 #[test]
@@ -356,7 +353,7 @@ fn the_screen_fits_and_shows_no_key() {
 #[test]
 fn an_interruption_keeps_what_was_written_and_running_again_continues() {
     use crate::support::interrupt;
-    let place = lacking(6);
+    let place = lacking(36);
     let stub = StubProvider::start(|asked| {
         if asked.number == 1 {
             std::thread::sleep(Duration::from_secs(60));
@@ -364,8 +361,7 @@ fn an_interruption_keeps_what_was_written_and_running_again_continues() {
         embeddings(&asked.texts(), DIM)
     });
     let url = url_of(&stub);
-    let further = ["--execute", "--set", "embed.batch_size=2", "--set", "embed.timeout_ms=90000"];
-    let mut command = place.command(&embed(&url, &further));
+    let mut command = place.command(&embed(&url, &["--execute"]));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     while stub.asked().len() < 2 {
         std::thread::sleep(Duration::from_millis(5));
@@ -373,9 +369,9 @@ fn an_interruption_keeps_what_was_written_and_running_again_continues() {
     interrupt(&child);
     let answer = place.answer(child.wait_with_output().unwrap());
     let said =
-        ["note: texts are sent to", "error: interrupted; 2 embeddings were written and stay"];
+        ["note: texts are sent to", "error: interrupted; 32 embeddings were written and stay"];
     answer.fails_with(130, &[&said[..], &["hint: running again continues"]].concat());
-    assert_eq!(count(&place, "SELECT count(*) FROM embeddings"), 5);
+    assert_eq!(count(&place, "SELECT count(*) FROM embeddings"), 35);
     let document = place.json(&embed(&url, &["--execute", "--json"]));
     assert_eq!((&document["missing"], &document["filled"]), (&json!(4), &json!(4)));
 }

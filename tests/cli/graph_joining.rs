@@ -110,12 +110,11 @@ fn several_thresholds_have_a_recall_each() {
 fn hnsw_rs_can_be_chosen() {
     let place = place_of(4_000);
     let exact = place.json(&dedup(&["--json"]));
-    let words = [&BY_GRAPH[..], &["--index", "hnsw_rs", "--json"]].concat();
-    let found = place.json(&dedup(&words));
+    let found = place.json(&dedup(&["--method", "hnsw_rs", "--json"]));
     assert_eq!((&found["method"], &found["index"]), (&json!("graph"), &json!("hnsw_rs")));
     check_recall(&found, &exact);
-    let screen = place.succeed(&dedup(&["--method", "graph", "--index", "hnsw_rs"]));
-    assert!(screen.contains("--method graph --index hnsw_rs"), "{screen}");
+    let screen = place.succeed(&dedup(&["--method", "hnsw_rs"]));
+    assert!(screen.contains("--method hnsw_rs"), "{screen}");
 }
 
 #[test]
@@ -145,23 +144,6 @@ fn what_too_few_pairs_cannot_tell_is_said() {
     assert!(!exact.err.contains("--method"), "{exact:?}");
 }
 
-#[test]
-fn an_index_is_for_the_graph_alone() {
-    let (error, hint) =
-        ("--index is for --method graph alone", "add --method graph, or leave --index out");
-    let place = place_of(50);
-    place.run(&dedup(&["--index", "hnsw_rs"])).fails(2, error, hint);
-    let place = Place::with_pair();
-    for method in [&[][..], &["--method", "exact"], &["--method", "auto"]] {
-        let words = [&["--index", "memfold"], method].concat();
-        place.run(&consolidate(&words)).fails(2, error, hint);
-    }
-    let answer = place.run(&consolidate(&["--method", "graph", "--index", "faiss"]));
-    answer.fails_with(2, &["--index", "memfold", "hnsw_rs"]);
-    let configured = consolidate(&["--index", "hnsw_rs", "--set", "detect.method=graph"]);
-    assert_eq!(place.run(&configured).code, Some(0));
-}
-
 /// The actions of a plan.
 fn actions(place: &Place, words: &[&str]) -> Value {
     place.succeed(&[words, &["--plan", "plan.json", "--json"]].concat());
@@ -175,9 +157,9 @@ fn consolidating_by_a_graph_plans_the_same_for_the_sample() {
     let place = Place::with_sample();
     let exact = actions(&place, &consolidate(&[]));
     assert!(exact.as_array().unwrap().len() > 10);
-    for index in ["memfold", "hnsw_rs"] {
-        let words = consolidate(&["--method", "graph", "--index", index]);
-        assert_eq!(actions(&place, &words), exact, "{index}");
+    for method in ["graph", "hnsw_rs"] {
+        let words = consolidate(&["--method", method]);
+        assert_eq!(actions(&place, &words), exact, "{method}");
     }
     let report = place.json(&consolidate(&["--method", "graph", "--json"]));
     let recall = &report["detected"]["pair_recall"];
@@ -198,7 +180,7 @@ fn consolidating_by_a_graph_plans_the_same_for_the_sample() {
 fn a_missed_target_stands_in_the_report() {
     let place = Place::new();
     place.bench(&["generate", "--brain", "--rows", "12000", "--dim", "24", "-o", "brain.db"]);
-    let strict = ["--set", "detect.recall_target=1", "--json"];
+    let strict = ["--json"];
     let remarks = |method: &'static str| {
         let report = place.json(&consolidate(&[&["--method", method], &strict[..]].concat()));
         let notes = report["notes"].as_array().unwrap().clone();

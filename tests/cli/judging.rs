@@ -83,7 +83,7 @@ fn asking<'a>(chain: &'a str, further: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn chain(stub: &StubProvider) -> String {
-    format!("judge.chain=[{{url: \"{}/v1\", model: wise, price_in: 1, price_out: 10}}]", stub.url())
+    format!("judge.chain=[{{url: \"{}/v1\", model: wise, price: [1, 10]}}]", stub.url())
 }
 
 #[test]

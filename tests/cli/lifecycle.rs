@@ -193,13 +193,12 @@ fn settings_change_tiers_and_no_plan() {
         serde_json::from_str::<Value>(&answer.out).unwrap()["tiers"].clone()
     };
     assert_eq!(by_variable("MEMORY_ARCHIVE_THRESHOLD", "0")["archived"], 0);
-    assert_eq!(by_variable("MEMORY_TIER_HOT_MIN", "0.95")["hot"], 0);
     place
         .run(&["status", "brain.db", "--set", "lifecycle.weights.recency=0.5"])
         .fails_with(2, &["unknown key", "there is no successor: they are 0.4, 0.2 and 0.4"]);
     place
-        .run(&["status", "brain.db", "--set", "lifecycle.warm_min=0.7"])
-        .fails_with(2, &["lifecycle.warm_min", "lifecycle.hot_min"]);
+        .run(&["status", "brain.db", "--set", "lifecycle.archive_below=0.7"])
+        .fails_with(2, &["lifecycle.archive_below", "WARM"]);
 }
 
 #[test]

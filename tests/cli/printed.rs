@@ -44,7 +44,7 @@ fn printed_commands_work() {
         .map(|at| memory(at, format!("Shelf {} holds tools.", at / 2), &unit_vector(8, at / 2)))
         .collect();
     brain_db(&place.path(store), &rows, StoreStyle::Plain);
-    place.write("the team's.yaml", "cluster:\n  max_cluster_size: 1000\n");
+    place.write("the team's.yaml", "flags:\n  max_per_run: 1000\n");
     let typed = ["--threshold", "0.97", "--category", "general", "--config", "the team's.yaml"];
     let set = ["--set", "propose.min_similarity=0.81", "--limit", "2", "--now", NOW];
     let words = [&["consolidate", store][..], &typed, &set].concat();

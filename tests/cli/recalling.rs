@@ -16,7 +16,7 @@ use crate::support::Place;
 
 const NEAR_FIRST: &str = "[1,0,0,0,0,0,0,0]";
 
-fn row(number: usize, text: &str, (created_at, importance): (&str, f64)) -> PlainMemory {
+fn row(number: usize, text: &str, created_at: &str, importance: f64) -> PlainMemory {
     let row = memory(number, text, &unit_vector(8, number % 8));
     PlainMemory { created_at: created_at.to_owned(), importance, ..row }
 }
@@ -25,10 +25,10 @@ fn row(number: usize, text: &str, (created_at, importance): (&str, f64)) -> Plai
 fn tiers() -> Place {
     let place = Place::new();
     let rows = [
-        row(0, "The kiln burns at 1200 degrees.", ("2026-06-29T10:00:00", 2.0)),
-        row(1, "The kiln is fired on Mondays.", ("2026-06-29T10:00:00", 1.0)),
-        row(2, "The old kiln stood in the yard.", ("2025-03-01T10:00:00", 1.0)),
-        row(3, "Tea comes from the harbour shop.", ("2026-06-29T10:00:00", 1.0)),
+        row(0, "The kiln burns at 1200 degrees.", "2026-06-29T10:00:00", 2.0),
+        row(1, "The kiln is fired on Mondays.", "2026-06-29T10:00:00", 1.0),
+        row(2, "The old kiln stood in the yard.", "2025-03-01T10:00:00", 1.0),
+        row(3, "Tea comes from the harbour shop.", "2026-06-29T10:00:00", 1.0),
     ];
     brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
     place
@@ -69,7 +69,7 @@ fn with_own_tables(place: &Place) -> Connection {
     open(place)
 }
 
-fn add_edge(store: &Connection, (newer, older): (&str, &str), confidence: &str) {
+fn add_edge(store: &Connection, newer: &str, older: &str, confidence: &str) {
     let sql = "INSERT INTO memfold_edges
                (source_id, target_id, type, weight, confidence, run_id, unit, at, active)
                VALUES (?1, ?2, 'supersedes', 1.0, ?3, 'r', 1, '2026-06-29T12:00:00', 1)";
@@ -112,7 +112,7 @@ fn lower_tiers_answer_where_others_have_nothing() {
 fn the_words_of_merged_memories_lead_to_their_survivor() {
     let place = Place::new();
     let rows = [
-        row(0, "The user owns an automobile.", ("2026-06-28T10:00:00", 1.0)),
+        row(0, "The user owns an automobile.", "2026-06-28T10:00:00", 1.0),
         PlainMemory {
             created_at: "2026-06-29T10:00:00".to_owned(),
             ..memory(1, "The user owns a car.", &unit_vector(8, 0))
@@ -267,10 +267,8 @@ fn a_merged_memory_is_found_under_its_survivor() {
     for absorbed in ["archive", "move"] {
         let place = Place::new();
         let text = "The kiln is fired on Mondays.";
-        let rows = [
-            row(0, text, ("2026-06-01T10:00:00", 1.0)),
-            row(1, text, ("2026-06-02T10:00:00", 1.0)),
-        ];
+        let rows =
+            [row(0, text, "2026-06-01T10:00:00", 1.0), row(1, text, "2026-06-02T10:00:00", 1.0)];
         let vector = unit_vector(8, 0);
         let rows =
             rows.map(|row| PlainMemory { embedding: memory(0, text, &vector).embedding, ..row });
@@ -293,7 +291,7 @@ fn a_merged_memory_is_found_under_its_survivor() {
 fn a_superseded_memory_says_by_what() {
     let place = tiers();
     let store = with_own_tables(&place);
-    add_edge(&store, ("m000000", "m000001"), "low");
+    add_edge(&store, "m000000", "m000001", "low");
     let found = recall(&place, &["Mondays", "--no-count"]);
     assert_eq!(
         (ids(&found), &found["matches"][0]["superseded_by"]),
@@ -306,7 +304,7 @@ fn a_superseded_memory_says_by_what() {
     assert_eq!(found["matches"][0]["superseded_by"], "m000000");
     let words = ["recall", "brain.db", "Mondays", "--mode", "deep", "--now", NOW, "--no-count"];
     assert!(place.succeed(&words).contains("superseded by m000000"));
-    add_edge(&store, ("m000001", "m000000"), "high");
+    add_edge(&store, "m000001", "m000000", "high");
     let found = recall(&place, &["Mondays", "--no-count"]);
     assert_eq!(found["matches"][0]["superseded_by"], Value::Null, "each supersedes the other");
 }
@@ -331,7 +329,7 @@ fn summaries_are_found_where_they_are_asked_for() {
 #[test]
 fn a_question_for_a_time_is_worked_out() {
     let place = Place::new();
-    let rows = [row(0, "We repaired the kiln yesterday.", ("2026-06-28T10:00:00", 1.0))];
+    let rows = [row(0, "We repaired the kiln yesterday.", "2026-06-28T10:00:00", 1.0)];
     brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
     let found = recall(&place, &["When did we repair the kiln?", "--no-count"]);
     assert_eq!(found["answer"]["answer"], "2026-06-27", "{found}");

@@ -201,7 +201,7 @@ fn what_was_answered_is_what_is_applied() {
 #[test]
 fn a_plan_made_with_flags_is_reviewed_with_them() {
     let place = place();
-    let flags = ["--save-plan", "--threshold", "0.97", "--set", "merge.categories=survivor"];
+    let flags = ["--save-plan", "--threshold", "0.97", "--set", "merge.absorbed=archive"];
     place.succeed(&consolidate(&flags));
     let plan = place.json(&["runs", "brain.db", "latest", "--plans", "--json"]);
     assert_eq!(plan["overrides"]["threshold"], 0.97);

@@ -56,19 +56,14 @@ impl Schema {
         let Some(words) = schema.as_object() else {
             return if schema == true { Ok(()) } else { Err(format!("nothing fits at {at}")) };
         };
-        words.iter().try_for_each(|(word, said)| self.check_word((word, said), value, at))?;
+        words.iter().try_for_each(|(word, said)| self.check_word(word, said, value, at))?;
         match value {
             Value::Object(fields) => self.check_fields(words, fields, at),
             _ => Ok(()),
         }
     }
 
-    fn check_word(
-        &self,
-        (word, said): (&str, &Value),
-        value: &Value,
-        at: &str,
-    ) -> Result<(), String> {
+    fn check_word(&self, word: &str, said: &Value, value: &Value, at: &str) -> Result<(), String> {
         let fit = |options: &Value| {
             let fits = |option: &&Value| self.check_at(option, value, at).is_ok();
             options.as_array().unwrap().iter().filter(fits).count()

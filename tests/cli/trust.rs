@@ -141,18 +141,6 @@ fn a_file_that_others_can_write_is_refused() {
     run(&place, &home, &words).fails_with(2, &["is a link that belongs to another user"]);
 }
 
-#[test]
-fn a_file_beside_a_store_writes_reports_nowhere_else() {
-    let (home, place, elsewhere) = (Place::new(), place(), Place::new());
-    for dir in [elsewhere.folder().to_str().unwrap(), "../elsewhere"] {
-        place.write("memfold.yaml", format!("reports_dir: {dir}\n"));
-        let shown = run(&place, &home, &["config", "show", "brain.db"]);
-        assert!(shown.err.contains("`reports_dir` is not used"), "{dir}: {shown:?}");
-    }
-    place.write("memfold.yaml", "reports_dir: kept/reports\n");
-    assert!(!run(&place, &home, &["config", "show", "brain.db"]).err.contains("not used"));
-}
-
 /// With the category `archived` a memory was hidden at once, or the row that says the same with it.
 #[test]
 fn a_category_of_archived_memories_is_refused() {

@@ -21,9 +21,9 @@ fn an_unknown_key_is_refused_with_a_suggestion() {
     let place = Place::with_pair();
     let answer = place.run(&consolidate(&["--set", "gaurd.enabled=false"]));
     answer.fails_with(2, &["unknown key `gaurd`", "hint: did you mean", "guard"]);
-    place.write("memfold.yaml", "detect:\n  pair_bugdet: 7\n");
+    place.write("memfold.yaml", "detect:\n  exact_txet: no\n");
     let answer = place.run(&consolidate(&[]));
-    answer.fails_with(2, &["memfold.yaml, line 2", "pair_bugdet", "did you mean", "pair_budget"]);
+    answer.fails_with(2, &["memfold.yaml, line 2", "exact_txet", "did you mean", "exact_text"]);
 }
 
 #[test]

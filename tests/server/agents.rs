@@ -185,25 +185,25 @@ fn agents_come_over_http_too() {
     let message = |method: &str, parameters: Value| {
         json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": parameters }).to_string()
     };
-    let first = server.send(("POST", "/mcp"), &[accept], &message("initialize", hello()));
+    let first = server.send("POST", "/mcp", &[accept], &message("initialize", hello()));
     assert_eq!(first.status, 200, "{first:?}");
     let session = first.headers["mcp-session-id"].clone();
     let headers = [accept, ("Mcp-Session-Id", &*session), ("MCP-Protocol-Version", "2025-06-18")];
     let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string();
-    assert_eq!(server.send(("POST", "/mcp"), &headers, &ready).status, 202);
-    let list = server.send(("POST", "/mcp"), &headers, &message("tools/list", json!({})));
+    assert_eq!(server.send("POST", "/mcp", &headers, &ready).status, 202);
+    let list = server.send("POST", "/mcp", &headers, &message("tools/list", json!({})));
     for tool in TOOLS {
         assert!(list.body.contains(&format!("\"{tool}\"")), "{list:?}");
     }
     let call =
         json!({ "name": "memory_check", "arguments": { "text": "Alice prefers tea over coffee" } });
-    let check = server.send(("POST", "/mcp"), &headers, &message("tools/call", call));
+    let check = server.send("POST", "/mcp", &headers, &message("tools/call", call));
     assert!(check.body.contains("touch"), "{check:?}");
     let evil = [accept, ("Host", "evil.example")];
-    let refused = server.send(("POST", "/mcp"), &evil, &message("initialize", hello()));
+    let refused = server.send("POST", "/mcp", &evil, &message("initialize", hello()));
     refused.assert_problem(421, "misdirected");
     // 202 made the protocol's clients warn.
-    assert_eq!(server.send(("DELETE", "/mcp"), &headers, "").status, 204);
+    assert_eq!(server.send("DELETE", "/mcp", &headers, "").status, 204);
 }
 
 /// 10,000 sessions that were opened and left kept 1.3 GB.
@@ -216,16 +216,16 @@ fn sessions_are_limited() {
         json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello() }).to_string();
     let mut last = None;
     for _ in 0..256 {
-        let answer = server.send(("POST", "/mcp"), &[accept], &hello);
+        let answer = server.send("POST", "/mcp", &[accept], &hello);
         assert_eq!(answer.status, 200, "{answer:?}");
         last = Some(answer.headers["mcp-session-id"].clone());
     }
-    let refused = server.send(("POST", "/mcp"), &[accept], &hello);
+    let refused = server.send("POST", "/mcp", &[accept], &hello);
     refused.assert_problem(429, "busy");
     assert_eq!(refused.headers["retry-after"], "300");
     let ended = [accept, ("Mcp-Session-Id", &*last.unwrap())];
-    assert_eq!(server.send(("DELETE", "/mcp"), &ended, "").status, 204);
-    assert_eq!(server.send(("POST", "/mcp"), &[accept], &hello).status, 200);
+    assert_eq!(server.send("DELETE", "/mcp", &ended, "").status, 204);
+    assert_eq!(server.send("POST", "/mcp", &[accept], &hello).status, 200);
 }
 
 /// The protocol's own client for Python, where `MEMFOLD_MCP_PYTHON` names a Python that has it.

@@ -35,24 +35,24 @@ fn compact_honours_its_dry_run_in_every_stage() {
     let place = Place::new();
     let server = place.write();
     let path = "/v1/maintenance/compact_all?skip_consolidate=true";
-    let dry = server.send(("POST", path), &[], "").json();
+    let dry = server.send("POST", path, &[], "").json();
     assert_eq!(dry["results"][0]["stats"]["dedup_removed"], 1, "{dry}");
     assert_eq!(
         (&dry["results"][0]["dry_run"], place.count("SELECT count(*) FROM stm")),
         (&json!(true), 4)
     );
-    server.send(("POST", "/v1/maintenance/compact"), &[], "").assert_problem(422, "unprocessable");
-    let nobody = server.send(("POST", "/v1/maintenance/compact?user_id=u&dry_run=false"), &[], "");
+    server.send("POST", "/v1/maintenance/compact", &[], "").assert_problem(422, "unprocessable");
+    let nobody = server.send("POST", "/v1/maintenance/compact?user_id=u&dry_run=false", &[], "");
     assert_eq!(nobody.json()["stats"]["dedup_removed"], 0, "{nobody:?}");
-    let wet = server.send(("POST", &format!("{path}&dry_run=false")), &[], "").json();
+    let wet = server.send("POST", &format!("{path}&dry_run=false"), &[], "").json();
     assert_eq!(wet["results"][0]["stats"]["applied_deletes"], 1, "{wet}");
     assert_eq!(place.count("SELECT count(*) FROM stm"), 3);
     let bad = "/v1/maintenance/compact_all?dry_run=perhaps";
-    server.send(("POST", bad), &[], "").assert_problem(400, "malformed");
+    server.send("POST", bad, &[], "").assert_problem(400, "malformed");
 }
 
 fn set(server: &Server, settings: &Value) -> crate::support::Answer {
-    server.send(("PUT", SCHEDULE), &[], &settings.to_string())
+    server.send("PUT", SCHEDULE, &[], &settings.to_string())
 }
 
 #[test]

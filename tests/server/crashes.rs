@@ -10,7 +10,7 @@ use crate::support::{Answer, Place, Server};
 
 fn save(server: &Server, key: &str, text: &str) -> Answer {
     let body = json!({ "text": text, "vector": [0, 0, 0, 1] }).to_string();
-    server.send(("POST", "/v1/save"), &[("Idempotency-Key", key)], &body)
+    server.send("POST", "/v1/save", &[("Idempotency-Key", key)], &body)
 }
 
 /// A client that got no answer sends again, to a server that was killed in the middle and started anew.
@@ -116,7 +116,7 @@ fn two_servers_and_four_writers_share_a_store() {
         assert_eq!(known["decision"], "touch", "{known}");
     }
     let plan = servers[0].plan(&json!({ "save_plan": true }));
-    servers[1].apply(&plan);
+    servers[1].apply(&plan.0, &plan.1);
     assert_eq!(place.count("SELECT count(*) FROM stm"), 3 + 60);
 }
 

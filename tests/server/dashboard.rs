@@ -43,7 +43,7 @@ impl<'s> Visitor<'s> {
 
     fn open(&self, path: &str) -> Answer {
         let path = path.split('#').next().unwrap();
-        self.server.send(("GET", path), &[("Cookie", &self.cookie)], "")
+        self.server.send("GET", path, &[("Cookie", &self.cookie)], "")
     }
 
     #[track_caller]
@@ -62,7 +62,7 @@ impl<'s> Visitor<'s> {
             ("Origin", &origin),
             ("Content-Type", "application/x-www-form-urlencoded"),
         ];
-        self.server.send(("POST", action), &headers, &encoded(fields))
+        self.server.send("POST", action, &headers, &encoded(fields))
     }
 
     /// Presses a button of a page and follows where it leads.
@@ -224,7 +224,7 @@ fn pages_of_other_sites_and_old_pages_change_nothing() {
     let body = encoded(&form.fields) + "&decision=approve";
     for origin in ["http://evil.example", "null"] {
         let headers = [kind, ("Origin", origin)];
-        assert_eq!(server.send(("POST", &form.action), &headers, &body).status, 421);
+        assert_eq!(server.send("POST", &form.action, &headers, &body).status, 421);
     }
     let state = server.get(&format!("/v1/plans/{plan}")).json()["actions"][0]["state"].clone();
     assert_eq!(state, "proposed");
@@ -244,7 +244,7 @@ fn pages_of_other_sites_and_old_pages_change_nothing() {
     ] {
         let form = &form.fields["form"];
         let body = format!("form={form}&store=brain&{further}");
-        let answer = server.send(("POST", path), &[kind], &body);
+        let answer = server.send("POST", path, &[kind], &body);
         assert!((400..=422).contains(&answer.status), "{path} {further}: {answer:?}");
     }
 }
@@ -283,9 +283,9 @@ fn a_token_is_asked_for_once_and_kept_in_a_cookie() {
     }
     // The cookie opens the dashboard; programs give their token.
     let headers = [("Cookie", &*visitor.cookie)];
-    server.send(("GET", "/v1/stats"), &headers, "").assert_problem(401, "unauthorized");
+    server.send("GET", "/v1/stats", &headers, "").assert_problem(401, "unauthorized");
     let stolen = format!("{}0", visitor.cookie);
-    let answer = server.send(("GET", "/ui"), &[("Cookie", &stolen)], "");
+    let answer = server.send("GET", "/ui", &[("Cookie", &stolen)], "");
     assert_eq!((answer.status, &*answer.headers["location"]), (303, "/ui/sign-in"));
     for _ in 0..10 {
         sign_in("0123456789abcdef0123456789abcdee");

@@ -16,13 +16,13 @@ fn pages_of_other_sites_are_refused() {
     let server = place.serve(&["--allow-host", "brain.example"]);
     let port = server.address.rsplit_once(':').unwrap().1;
     for host in ["evil.example", &format!("evil.example:{port}"), "127.0.0.1:1", ""] {
-        server.send(("GET", "/v1/stats"), &[("Host", host)], "").assert_problem(421, "misdirected");
-        server.send(("GET", "/healthz"), &[("Host", host)], "").assert_problem(421, "misdirected");
+        server.send("GET", "/v1/stats", &[("Host", host)], "").assert_problem(421, "misdirected");
+        server.send("GET", "/healthz", &[("Host", host)], "").assert_problem(421, "misdirected");
     }
     for host in [format!("localhost:{port}"), format!("127.0.0.1:{port}"), "brain.example".into()] {
-        assert_eq!(server.send(("GET", "/healthz"), &[("Host", &host)], "").status, 200, "{host}");
+        assert_eq!(server.send("GET", "/healthz", &[("Host", &host)], "").status, 200, "{host}");
     }
-    let from = |origin: &str| server.send(("GET", "/v1/stats"), &[("Origin", origin)], "");
+    let from = |origin: &str| server.send("GET", "/v1/stats", &[("Origin", origin)], "");
     for origin in ["null", "http://evil.example", "http://localhost"] {
         from(origin).assert_problem(421, "misdirected");
     }
@@ -30,7 +30,7 @@ fn pages_of_other_sites_are_refused() {
     // A form of another site can send no JSON.
     for kind in ["text/plain", "application/x-www-form-urlencoded", ""] {
         let headers = [("Content-Type", kind)];
-        let answer = server.send(("POST", "/v1/check"), &headers, "{\"text\":\"a\"}");
+        let answer = server.send("POST", "/v1/check", &headers, "{\"text\":\"a\"}");
         answer.assert_problem(415, "not-json");
     }
 }
@@ -42,7 +42,7 @@ fn a_token_is_needed_and_cannot_be_guessed() {
     let server = place.serve(&["--token-file", "token"]);
     let with = |token: &str| {
         let bearer = format!("Bearer {token}");
-        server.send(("GET", "/v1/stats"), &[("Authorization", &bearer)], "")
+        server.send("GET", "/v1/stats", &[("Authorization", &bearer)], "")
     };
     let without = server.get("/v1/stats");
     without.assert_problem(401, "unauthorized");

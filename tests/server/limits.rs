@@ -14,24 +14,24 @@ fn bodies_that_are_too_large_or_broken_are_refused() {
     let server = place.serve(&[]);
     let large = format!("{{\"text\":\"{}\"}}", "x".repeat(17 << 20));
     // It may be closed before all was sent.
-    let answer = server.send(("POST", "/v1/check"), &[], &large);
+    let answer = server.send("POST", "/v1/check", &[], &large);
     if answer.status != 0 {
         answer.assert_problem(413, "too-large");
     }
     let long = json!({ "text": "x".repeat((1 << 20) + 1) });
     server.post("/v1/check", &long).assert_problem(413, "too-large");
     for body in ["{", "{\"text\":", "nonsense", "{\"text\":\"\\ud800\"}", "\u{0}"] {
-        let answer = server.send(("POST", "/v1/check"), &[], body);
+        let answer = server.send("POST", "/v1/check", &[], body);
         answer.assert_problem(400, "malformed");
     }
     for body in ["[]", "{\"txt\":\"a\"}", "{\"text\":1}", "{\"vector\":[\"a\"]}", "null"] {
-        let answer = server.send(("POST", "/v1/check"), &[], body);
+        let answer = server.send("POST", "/v1/check", &[], body);
         answer.assert_problem(422, "unprocessable");
     }
     let deep = "[".repeat(100_000);
-    server.send(("POST", "/v1/check"), &[], &deep).assert_problem(422, "unprocessable");
+    server.send("POST", "/v1/check", &[], &deep).assert_problem(422, "unprocessable");
     let nested = format!("{{\"categories\":{deep}");
-    server.send(("POST", "/v1/check"), &[], &nested).assert_problem(422, "unprocessable");
+    server.send("POST", "/v1/check", &[], &nested).assert_problem(422, "unprocessable");
     let half = "POST /v1/check HTTP/1.1\r\nHost: H\r\nContent-Type: application/json\r\n\
                 Content-Length: 50\r\nConnection: close\r\n\r\n{\"text\""
         .replace("Host: H", &format!("Host: {}", server.address));

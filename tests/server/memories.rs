@@ -105,7 +105,7 @@ fn flags_are_listed_and_settled_and_the_store_tells_where_it_stands() {
     let place = Place::with(&rows);
     let server = place.write();
     let plan = server.plan(&json!({ "save_plan": true }));
-    let run = server.apply(&plan);
+    let run = server.apply(&plan.0, &plan.1);
     let flags = server.get("/v1/flags").json();
     let key = flags["flags"][0]["key"].as_str().unwrap().to_owned();
     server

@@ -35,11 +35,11 @@ fn a_plan_is_made_looked_at_applied_and_undone() {
 
     let apply = format!("/v1/plans/{id}/apply");
     server.post(&apply, &json!({})).assert_problem(428, "digest-missing");
-    let other = server.send(("POST", &apply), &[("If-Match", "\"abc\"")], "{}");
+    let other = server.send("POST", &apply, &[("If-Match", "\"abc\"")], "{}");
     other.assert_problem(412, "another-plan");
-    let any = server.send(("POST", &apply), &[("If-Match", "*")], "{}");
+    let any = server.send("POST", &apply, &[("If-Match", "*")], "{}");
     any.assert_problem(428, "digest-missing");
-    let run = server.apply(&(id.to_owned(), digest.to_owned()));
+    let run = server.apply(id, digest);
     assert_eq!(place.count(LIVE), 3);
 
     let recorded = server.get(&format!("/v1/runs/{run}")).json();
@@ -76,7 +76,7 @@ fn decisions_are_written_down_and_followed() {
     decide("a99", "approve").assert_problem(404, "not-found");
     let body = json!({ "decisions": [] }).to_string();
     let tag = [("If-Match", "\"other\"")];
-    server.send(("POST", &path), &tag, &body).assert_problem(412, "another-plan");
+    server.send("POST", &path, &tag, &body).assert_problem(412, "another-plan");
     assert_eq!(state(decide("a1", "keep_both")), "rejected");
     let again = server.job("/v1/runs", &[], &json!({}));
     assert_eq!(again["result"]["planned"]["merge"], 0, "{again}");
@@ -133,10 +133,10 @@ fn nothing_is_written_where_the_server_was_not_told_to() {
     let (plan, digest) = server.plan(&json!({}));
     let path = format!("/v1/plans/{plan}/apply");
     let tag = format!("\"{digest}\"");
-    server.send(("POST", &path), &[("If-Match", &tag)], "{}").assert_problem(403, "forbidden");
+    server.send("POST", &path, &[("If-Match", &tag)], "{}").assert_problem(403, "forbidden");
     let schedule = json!({ "schedule": "0 3 * * *" }).to_string();
     let path = "/api/v1/brain/consolidation/schedule";
-    server.send(("PUT", path), &[], &schedule).assert_problem(403, "forbidden");
+    server.send("PUT", path, &[], &schedule).assert_problem(403, "forbidden");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_run_can_be_followed_to_its_end() {
     let again = server.get(&path);
     assert_eq!(again.headers["content-type"], "text/event-stream");
     assert!(again.body.contains("event: stage") && again.body.contains("event: end"));
-    let rest = server.send(("GET", &path), &[("Last-Event-ID", "1")], "");
+    let rest = server.send("GET", &path, &[("Last-Event-ID", "1")], "");
     assert!(!rest.body.contains("id: 1\n") && rest.body.contains("event: end"), "{}", rest.body);
     server.get("/v1/runs/job-0-0/events").assert_problem(404, "not-found");
 }

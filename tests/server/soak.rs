@@ -56,9 +56,9 @@ fn everything_at_once_loses_nothing() {
     std::thread::scope(|scope| {
         for caller in 0..CALLERS {
             let (server, tally, clock, vectors) = (&server, &tally, &clock, &vectors);
-            scope.spawn(move || call(server, (caller, vectors), tally, (clock, seconds)));
+            scope.spawn(move || call(server, caller, vectors, tally, clock, seconds));
         }
-        scope.spawn(|| work(&server, &place, &tally, (&clock, seconds)));
+        scope.spawn(|| work(&server, &place, &tally, &clock, seconds));
         while clock.seconds() < seconds {
             anonymous.push(anonymous_kib(server.process()));
             log_most = log_most.max(log.metadata().map_or(0, |log| log.len()));
@@ -122,9 +122,11 @@ fn text(at: usize) -> String {
 /// Calls at an even pace over one connection.
 fn call(
     server: &Server,
-    (caller, vectors): (usize, &[f32]),
+    caller: usize,
+    vectors: &[f32],
     tally: &Tally,
-    (clock, seconds): (&Stopwatch, f64),
+    clock: &Stopwatch,
+    seconds: f64,
 ) {
     let mut reader = BufReader::new(server.connect());
     let pace = CALLERS as f64 / RATE;
@@ -162,7 +164,7 @@ fn call(
 }
 
 /// Runs, undoes, builds the index anew and looks at pages, one after the other.
-fn work(server: &Server, place: &Place, tally: &Tally, (clock, seconds): (&Stopwatch, f64)) {
+fn work(server: &Server, place: &Place, tally: &Tally, clock: &Stopwatch, seconds: f64) {
     let mut round = 0;
     while clock.seconds() < seconds {
         let job = server.job("/v1/runs", &[], &json!({ "execute": "identical" }));

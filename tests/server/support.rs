@@ -144,7 +144,8 @@ impl Server {
 
     pub(crate) fn send(
         &self,
-        (method, path): (&str, &str),
+        method: &str,
+        path: &str,
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
@@ -164,17 +165,17 @@ impl Server {
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
-        self.send(("GET", path), &[], "")
+        self.send("GET", path, &[], "")
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
-        self.send(("POST", path), &[], &body.to_string())
+        self.send("POST", path, &[], &body.to_string())
     }
 
     /// Asks for a run and waits for its end.
     pub(crate) fn job(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Value {
         let headers = [headers, &[("Prefer", "wait=120")]].concat();
-        let answer = self.send(("POST", path), &headers, &body.to_string());
+        let answer = self.send("POST", path, &headers, &body.to_string());
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         answer.json()
     }
@@ -187,7 +188,7 @@ impl Server {
     }
 
     /// Applies a plan and returns the run.
-    pub(crate) fn apply(&self, (plan, digest): &(String, String)) -> String {
+    pub(crate) fn apply(&self, plan: &str, digest: &str) -> String {
         let path = format!("/v1/plans/{plan}/apply");
         let tag = format!("\"{digest}\"");
         let job = self.job(&path, &[("If-Match", &tag)], &json!({}));

@@ -119,7 +119,7 @@ fn a_collector_receives_stages_counters_and_logs_but_no_text() {
     assert_eq!(server.post("/v1/save", &json!({ "text": TEXT })).status, 200);
     let caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let traced = [("traceparent", caller), ("tracestate", "theirs=1")];
-    assert_eq!(server.send(("GET", "/v1/stats"), &traced, "").status, 200);
+    assert_eq!(server.send("GET", "/v1/stats", &traced, "").status, 200);
     server.job("/v1/runs", &[], &json!({ "execute": "identical" }));
     let log = server.log();
     // What waits is sent before it ends.

@@ -144,7 +144,7 @@ impl IndexDesk {
         query: &[f32],
         wanted: Wanted,
     ) -> Result<Matches, SearchError> {
-        search(&self.store, index, (Query::Vector(query), wanted), &self.load(), self.kernels)
+        search(&self.store, index, Query::Vector(query), wanted, &self.load(), self.kernels)
     }
 
     /// Searches with this index, or without one; ids with the bits of their similarities.

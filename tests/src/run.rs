@@ -15,7 +15,7 @@ use memfold_judge::Judge;
 use memfold_model::memory::MemoryId;
 use memfold_model::time::Instant;
 use memfold_plan::plan::{Action, ActionType, Plan};
-use memfold_plan::policy::{ConfigLoader, Configuration, Policy};
+use memfold_plan::policy::{ConfigLoader, Configuration, JudgeSettings, Policy};
 use memfold_simd::{Kernels, Level};
 use memfold_store::{BrainDb, LoadRequest, MemoryStore};
 
@@ -141,7 +141,7 @@ impl Run {
     #[must_use]
     pub fn plan_changed(&self, store: &BrainDb, folder: &Path) -> ChangedRun {
         self.with_context(|policy, guard, context| {
-            consolidate_changed((store, folder), policy, guard, context, None)
+            consolidate_changed(store, folder, policy, guard, context, None)
         })
         .expect("the run succeeds")
     }
@@ -181,11 +181,24 @@ impl Run {
     /// When the configuration is wrong or the run fails.
     #[must_use]
     pub fn judge(&self, store: &dyn MemoryStore, judge: &mut dyn Judge) -> Outcome {
-        let settings = self.configuration().settings.judge;
+        self.judge_by(store, judge, &self.configuration().settings.judge)
+    }
+
+    /// Plans, with a judge who decides by other settings than the configured ones.
+    ///
+    /// # Panics
+    /// When the configuration is wrong or the run fails.
+    #[must_use]
+    pub fn judge_by(
+        &self,
+        store: &dyn MemoryStore,
+        judge: &mut dyn Judge,
+        settings: &JudgeSettings,
+    ) -> Outcome {
         let mut judging = Judging {
             judge,
             answers: &mut StoredAnswers::default(),
-            settings: &settings,
+            settings,
             recorded_only: false,
             announce: &|_| {},
             progress: &|_, _, _| {},

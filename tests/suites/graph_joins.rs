@@ -43,9 +43,9 @@ fn the_sample_is_planned_alike_by_every_index() {
     let store = InMemoryStore::new(sample_rows());
     let exact = Run::builtin().plan(&store).plan;
     assert!(!merges(&exact).is_empty());
-    for index in ["memfold", "hnsw_rs"] {
-        let run = Run::builtin().set("detect.method=graph").set(format!("detect.index={index}"));
-        assert_eq!(run.plan(&store).plan.actions, exact.actions, "{index}");
+    for method in ["graph", "hnsw_rs"] {
+        let run = Run::builtin().set(format!("detect.method={method}"));
+        assert_eq!(run.plan(&store).plan.actions, exact.actions, "{method}");
     }
 }
 

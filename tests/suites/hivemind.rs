@@ -256,7 +256,6 @@ fn what_nobody_reads_is_archived_and_what_is_excluded_is_not() {
     assert_same(&before, &desk.image());
 }
 
-/// Conditions on attributes look at attributes, those on tags at tags.
 #[test]
 fn rules_can_leave_out_priorities_tags_and_creators() {
     let mut unread = row(
@@ -274,15 +273,12 @@ fn rules_can_leave_out_priorities_tags_and_creators() {
         !of_type(&desk, ActionType::Archive).is_empty()
     };
     for (condition, expected) in [
-        ("priority_none=[low]", true),
-        ("priority_none=[low, HIGH]", false),
-        ("tags_none=[other]", true),
-        ("tags_none=[Kept]", false),
-        ("tags_none=[\"priority:high\"]", true),
-        ("created_by_none=[QA-001]", true),
-        ("created_by_none=[dev-001]", false),
-        ("content_chars_min=29", true),
-        ("content_chars_min=30", false),
+        ("categories_none=[\"priority:low\"]", true),
+        ("categories_none=[\"priority:low\", \"priority:HIGH\"]", false),
+        ("categories_none=[other]", true),
+        ("categories_none=[Kept]", false),
+        ("categories_none=[\"created_by:QA-001\"]", true),
+        ("categories_none=[\"created_by:dev-001\"]", false),
         ("min_idle_days=1", false),
     ] {
         assert_eq!(archives(condition), expected, "{condition}");
@@ -310,23 +306,31 @@ fn the_profile_gives_way() {
 }
 
 /// What is never consolidated: each exclusion as categories and age, beside a memory that none of them holds for.
-const EXCLUDED: [(&str, &str, i64); 9] = [
-    ("critical", "priority:critical", 40),
-    ("permanent", "permanent", 40),
-    ("protected", "protected", 40),
-    ("core", "core", 40),
-    ("a user's", "created_by:USER", 40),
-    ("young", "", 6),
-    ("a decision", "subtype:decision", 40),
-    ("reserved", "", 40),
-    ("read often", "", 40),
+const EXCLUDED: [Exclusion; 9] = [
+    Exclusion { why: "critical", category: "priority:critical", age: 40 },
+    Exclusion { why: "permanent", category: "permanent", age: 40 },
+    Exclusion { why: "protected", category: "protected", age: 40 },
+    Exclusion { why: "core", category: "core", age: 40 },
+    Exclusion { why: "a user's", category: "created_by:USER", age: 40 },
+    Exclusion { why: "young", category: "", age: 6 },
+    Exclusion { why: "a decision", category: "subtype:decision", age: 40 },
+    Exclusion { why: "reserved", category: "", age: 40 },
+    Exclusion { why: "read often", category: "", age: 40 },
 ];
 
+#[derive(Clone, Copy)]
+struct Exclusion {
+    why: &'static str,
+    category: &'static str,
+    age: i64,
+}
+
+/// Nothing is excluded.
+const FREE: Exclusion = Exclusion { why: "none", category: "", age: 40 };
+
 /// A memory of a type to which an exclusion applies.
-fn excluded(
-    (why, category, age): (&str, &str, i64),
-    (id, text, kind): (&str, &str, &str),
-) -> PlainMemory {
+fn excluded(exclusion: Exclusion, id: &str, text: &str, kind: &str) -> PlainMemory {
+    let Exclusion { why, category, age } = exclusion;
     let name = category.split_once(':').map_or(category, |(name, _)| name);
     let mut categories: Vec<&str> = SKILL.to_vec();
     categories.retain(|known| !known.starts_with("type:"));
@@ -346,14 +350,13 @@ fn excluded(
 fn what_is_excluded_is_not_merged() {
     let text = "Run the database migration before the deploy.";
     for exclusion in EXCLUDED {
-        let older = excluded(exclusion, ("old", text, "type:procedural"));
+        let older = excluded(exclusion, "old", text, "type:procedural");
         // A copy of a protected memory merges into it, so both are excluded here.
-        let id = if exclusion.0 == "reserved" { "mem_userprofile0" } else { "new" };
+        let id = if exclusion.why == "reserved" { "mem_userprofile0" } else { "new" };
         let newer = PlainMemory { id: id.into(), ..older.clone() };
         let plan = desk(&[older, newer]).plan().plan;
-        assert!(merges(&plan).is_empty(), "{}", exclusion.0);
-        let plain = ("none", "", 40);
-        let free = excluded(plain, ("old", text, "type:procedural"));
+        assert!(merges(&plan).is_empty(), "{}", exclusion.why);
+        let free = excluded(FREE, "old", text, "type:procedural");
         let newer = PlainMemory { id: "new".into(), ..free.clone() };
         assert_eq!(merges(&desk(&[free, newer]).plan().plan).len(), 1, "the pair merges without");
     }
@@ -363,10 +366,10 @@ fn what_is_excluded_is_not_merged() {
 fn what_is_excluded_is_not_shortened() {
     let text = episode();
     for exclusion in EXCLUDED {
-        let row = excluded(exclusion, ("e", &text, "type:episodic"));
-        assert_eq!(of_type(&desk(&[row]), ActionType::Rewrite), [], "{}", exclusion.0);
+        let row = excluded(exclusion, "e", &text, "type:episodic");
+        assert_eq!(of_type(&desk(&[row]), ActionType::Rewrite), [], "{}", exclusion.why);
     }
-    let free = excluded(("none", "", 40), ("e", &text, "type:episodic"));
+    let free = excluded(FREE, "e", &text, "type:episodic");
     assert_eq!(of_type(&desk(&[free]), ActionType::Rewrite).len(), 1);
 }
 
@@ -403,8 +406,7 @@ fn bounds_of_ages_reads_and_similarities_are_those_of_the_rules() {
                 content: None,
             });
         }
-        merges(&desk(&rows).set("rules.H1-merge-duplicates.when.or_equal_text=no").plan().plan)
-            .len()
+        merges(&desk(&rows).set("detect.exact_text=no").plan().plan).len()
     };
     assert_eq!((merged(0.79), merged(0.81)), (0, 1));
 }

@@ -191,8 +191,7 @@ fn no_text_ends_a_run() {
         "The audit is due.",
     ];
     let rows = texts.iter().enumerate().map(|(at, text)| memory(at, *text, &vector)).collect();
-    let outcome =
-        Run::builtin().set("detect.shared_vector_texts_max=100").plan(&InMemoryStore::new(rows));
+    let outcome = Run::builtin().plan(&InMemoryStore::new(rows));
     assert_eq!(merges(&outcome.plan), [["m000007", "m000006"]]);
 }
 

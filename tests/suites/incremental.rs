@@ -48,9 +48,8 @@ impl Case {
         let mut story = String::new();
         for setting in settings(&mut draws) {
             // Caps, linkages over whole components and rules about time need everything.
-            let is_local = !["flags.", "R4-", "linkage", "scope.newest", "write_to"]
-                .iter()
-                .any(|part| setting.contains(part));
+            let is_local =
+                !["flags.", "R4-", "linkage", "write_to"].iter().any(|part| setting.contains(part));
             if is_local {
                 story.push_str(&format!("--set {setting}\n"));
                 desk = desk.set(setting);
@@ -71,7 +70,7 @@ impl Case {
         pending: &BTreeSet<memfold_model::memory::MemoryId>,
     ) {
         let run = SearchedBy::run(run, CONFIG_HASH);
-        marks.keep(&self.folder, FileMode::from_bits(0o600), (run, pending)).unwrap();
+        marks.keep(&self.folder, FileMode::from_bits(0o600), run, pending).unwrap();
     }
 
     /// A run over everything, carried out whole or in part.
@@ -128,7 +127,7 @@ impl Case {
     }
 
     fn insertion(&mut self, id: &str) -> String {
-        let mut row = row(&mut self.draws, self.count, (0, 9));
+        let mut row = row(&mut self.draws, self.count, 0, 9);
         of_one_model(&mut row);
         self.count += 1;
         let categories = serde_json::to_string(&row.categories).unwrap();
@@ -220,7 +219,7 @@ fn searched() -> (Desk, PathBuf) {
     IndexDesk::of(desk.path()).build(TierChoice::Auto);
     let marks = desk.run().marks(&desk.store());
     let run = SearchedBy::run("first", CONFIG_HASH);
-    marks.keep(&folder, FileMode::from_bits(0o600), (run, &BTreeSet::new())).unwrap();
+    marks.keep(&folder, FileMode::from_bits(0o600), run, &BTreeSet::new()).unwrap();
     (desk, folder)
 }
 
@@ -237,8 +236,6 @@ fn where_it_cannot_be_told_what_changed_everything_is_searched() {
     let run = desk.run();
     assert!(reason(run, &desk, &folder).contains("changed: 0, compared: 0"));
     assert!(reason(run, &desk, &folder.join("none")).contains("no index"));
-    let newest = run.clone().set("scope.newest=3");
-    assert!(reason(&newest, &desk, &folder).contains("newest"));
 
     let marks = folder.join(memfold_index::file::generations::SEARCHED_FILE);
     let bytes = std::fs::read(&marks).unwrap();
@@ -250,7 +247,7 @@ fn where_it_cannot_be_told_what_changed_everything_is_searched() {
     assert!(reason(run, &desk, &folder).contains("--execute"));
     let other = SearchedBy::run("first", "sha256:1");
     let kept = run.marks(&desk.store());
-    kept.keep(&folder, FileMode::from_bits(0o600), (other, &BTreeSet::new())).unwrap();
+    kept.keep(&folder, FileMode::from_bits(0o600), other, &BTreeSet::new()).unwrap();
     assert!(reason(run, &desk, &folder).contains("configuration"));
 }
 
@@ -282,7 +279,7 @@ fn a_memory_that_was_too_young_is_looked_at_when_it_no_longer_is() {
     IndexDesk::of(desk.path()).build(TierChoice::Auto);
     let marks = desk.run().marks(&desk.store());
     let run = SearchedBy::run("first", CONFIG_HASH);
-    marks.keep(&folder, FileMode::from_bits(0o600), (run, &BTreeSet::new())).unwrap();
+    marks.keep(&folder, FileMode::from_bits(0o600), run, &BTreeSet::new()).unwrap();
     desk.later(2);
     let ChangedRun::Done(outcome, _) = desk.run().plan_changed(&desk.store(), &folder) else {
         panic!("everything was searched")

@@ -15,6 +15,7 @@ use memfold_judge::{
 use memfold_model::memory::MemoryId;
 use memfold_model::summary::Confidence;
 use memfold_plan::policy::Linkage;
+use memfold_simd::Similarity;
 use memfold_tests::stub_provider::{self, StubProvider, answer, json_answer};
 use memfold_tests::{Run, linkage_cases, store_of_vectors};
 use serde_json::{Value, json};
@@ -480,11 +481,11 @@ fn summaries_are_asked_for_the_clusters_of_scikit_learn() {
     let mut found = 0;
     for case in average {
         let store = store_of_vectors(&case.vectors, case.dim);
-        let run = Run::on_vectors(1.0)
-            .set("judge.tasks=[summaries]")
-            .set(format!("judge.summary_similarity_min={}", case.threshold));
+        let run = Run::on_vectors(1.0).set("judge.tasks=[summaries]");
+        let mut settings = run.configuration().settings.judge;
+        settings.summary_similarity_min = Similarity::new(case.threshold).unwrap();
         let mut listener = Listener::default();
-        let _outcome = run.judge(&store, &mut listener);
+        let _outcome = run.judge_by(&store, &mut listener, &settings);
         let text = |row: &u32| format!("Text number {row} says something of its own.");
         let expected = case.clusters().into_iter().filter(|cluster| cluster.len() >= 3);
         let expected: Vec<BTreeSet<String>> =

@@ -153,12 +153,12 @@ fn what_a_save_revives_is_found_at_once() {
         let (text, vector) = said(0, &vectors);
         let desk = Desk::of(
             &[
-                PlainMemory { source: "daemon".to_owned(), ..memory(0, &*text, vector) },
+                PlainMemory { categories: vec!["old".to_owned()], ..memory(0, &*text, vector) },
                 memory(1, "Tea.", &vectors[DIM..2 * DIM]),
             ],
             StoreStyle::Plain,
         );
-        let desk = desk.set(way).set("rules=[{id: old, trigger: weekly, when: {source_prefix_any: [daemon]}, then: {action: archive}}]");
+        let desk = desk.set(way).set("rules=[{id: old, trigger: weekly, when: {categories_any: [old]}, then: {action: archive}}]");
         let _ = desk.good_night();
         let index = IndexDesk::of(desk.path());
         let _ = index.build(TierChoice::Scan);

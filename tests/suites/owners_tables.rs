@@ -54,7 +54,7 @@ fn supersede(desk: &Desk) -> (String, Settled) {
     let guard = Guard::new(&policy.guard).unwrap();
     let rules = SettleRules { policy: &policy, guard: &guard };
     let run = upkeep(desk, "settle");
-    settle(&session(desk), (&key, Settlement::Supersede), rules, &run).unwrap()
+    settle(&session(desk), &key, Settlement::Supersede, rules, &run).unwrap()
 }
 
 #[track_caller]

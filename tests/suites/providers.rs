@@ -4,17 +4,21 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use memfold::embed::{EmbedError, Embedder, HttpError, embedder};
-use memfold_plan::policy::ConfigLoader;
+use memfold_plan::policy::{ConfigLoader, EmbedSettings};
 use memfold_tests::stub_provider::{StubProvider, answer, json_answer};
 use serde_json::{Value, json};
 
 const KEY: &str = "opensesame-4711";
 
 fn provider(sets: &[&str]) -> Result<Box<dyn Embedder>, EmbedError> {
-    let loader = sets.iter().fold(ConfigLoader::new(), |loader, text| loader.set(*text));
-    let settings = loader.load().unwrap().settings.embed;
+    let settings = settings(sets);
     let variables = |name: &str| (name == "PROVIDER_KEY").then(|| format!("{KEY}\n"));
     Ok(embedder(&settings, None, &variables)?.unwrap())
+}
+
+fn settings(sets: &[&str]) -> EmbedSettings {
+    let loader = sets.iter().fold(ConfigLoader::new(), |loader, text| loader.set(*text));
+    loader.load().unwrap().settings.embed
 }
 
 fn at(stub: &StubProvider, kind: &str, further: &[&str]) -> Box<dyn Embedder> {
@@ -146,9 +150,9 @@ fn a_provider_that_is_busy_or_failed_is_asked_again_so_often() {
         assert_eq!(stub.asked().len(), 2);
     }
     let down = StubProvider::start(|_| answer("502 Bad Gateway", &[], b"down"));
-    let error = at(&down, "daemon", &["embed.retries=1"]).embed(&["a"]).unwrap_err();
+    let error = at(&down, "daemon", &[]).embed(&["a"]).unwrap_err();
     assert!(error.to_string().ends_with("answered with status 502: down"), "{error}");
-    assert_eq!(down.asked().len(), 2);
+    assert_eq!(down.asked().len(), 3);
     let resting = StubProvider::start(|_| answer("429 Too Many", &["retry-after: 3600"], b""));
     let error = at(&resting, "daemon", &[]).embed(&["a"]).unwrap_err();
     assert!(
@@ -168,7 +172,7 @@ fn a_connection_that_ends_before_an_answer_is_made_again() {
     assert_eq!(stub.asked().len(), 2);
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("embed.url=http://{gone}");
-    let mut daemon = provider(&["embed.provider=daemon", &url, "embed.retries=1"]).unwrap();
+    let mut daemon = provider(&["embed.provider=daemon", &url]).unwrap();
     let error = daemon.embed(&["a"]).unwrap_err();
     assert!(matches!(error, EmbedError::Http(HttpError::Unreachable { .. })), "{error}");
     assert!(error.to_string().contains(&gone.to_string()), "{error}");
@@ -180,7 +184,11 @@ fn a_slow_provider_is_waited_for_so_long_and_once() {
         std::thread::sleep(Duration::from_secs(2));
         Vec::new()
     });
-    let error = at(&stub, "daemon", &["embed.timeout_ms=150"]).embed(&["a"]).unwrap_err();
+    let url = format!("embed.url={}", stub.url());
+    let mut settings = settings(&["embed.provider=daemon", &url]);
+    settings.timeout = Duration::from_millis(150);
+    let mut slow = embedder(&settings, None, &|_| None).unwrap().unwrap();
+    let error = slow.embed(&["a"]).unwrap_err();
     assert!(
         matches!(error, EmbedError::Http(HttpError::Slow { waited, .. }) if waited.as_millis() == 150),
         "{error}"

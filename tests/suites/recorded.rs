@@ -84,7 +84,7 @@ impl Store {
     }
 
     /// Records a decision about texts as they are.
-    fn decide(&self, kind: &str, (group, action): (Option<&str>, Option<&str>), ids: &[&str]) {
+    fn decide(&self, kind: &str, group: Option<&str>, action: Option<&str>, ids: &[&str]) {
         for id in ids {
             let content: String = self
                 .connection
@@ -199,8 +199,8 @@ fn a_kept_group_stays_apart_until_a_text_changes() {
     let store =
         Store::new(&[("a", TEXT, Some(0.0)), ("b", TEXT, Some(0.0)), ("c", TEXT, Some(0.0))]);
     assert_eq!(store.plan(), ["merge c b a"]);
-    store.decide("keep_both", (Some("g"), None), &["a", "b", "c"]);
-    store.decide("keep_both", (None, None), &["a", "b"]);
+    store.decide("keep_both", Some("g"), None, &["a", "b", "c"]);
+    store.decide("keep_both", None, None, &["a", "b"]);
     let kept = store.load().0.decisions.keep_both;
     assert!(kept.are_apart(&MemoryId::new("a"), &MemoryId::new("c")));
     assert!(store.plan().is_empty());
@@ -219,11 +219,7 @@ fn ten_thousand_kept_copies_plan_nothing() {
     let rows: Vec<Row<'_>> = ids.iter().map(|id| (id.as_str(), TEXT, None)).collect();
     let store = Store::new(&rows);
     store.sql("BEGIN");
-    store.decide(
-        "keep_both",
-        (Some("g"), None),
-        &ids.iter().map(String::as_str).collect::<Vec<_>>(),
-    );
+    store.decide("keep_both", Some("g"), None, &ids.iter().map(String::as_str).collect::<Vec<_>>());
     store.sql("COMMIT");
     assert!(store.plan().is_empty());
     store.sql("UPDATE memfold_decisions SET active = 0 WHERE memory_id = 'm7'");
@@ -235,9 +231,9 @@ fn declined_actions_hold_while_the_text_does() {
     let store = Store::new(&[("a", TEXT, None), ("b", "Other words altogether", None)]);
     store.sql("UPDATE stm SET importance = 2.0, access_count = 9");
     assert_eq!(store.plan(), ["promote b", "promote a"]);
-    store.decide("declined", (None, Some("promote")), &["a"]);
-    store.decide("declined", (None, Some("archive")), &["b"]);
-    store.decide("declined", (None, Some("merge")), &["b"]);
+    store.decide("declined", None, Some("promote"), &["a"]);
+    store.decide("declined", None, Some("archive"), &["b"]);
+    store.decide("declined", None, Some("merge"), &["b"]);
     let declined = store.load().0.decisions.declined;
     let expected = [("a", SingleAction::Promote), ("b", SingleAction::Archive)];
     assert_eq!(declined, expected.map(|(id, action)| (MemoryId::new(id), action)).into());

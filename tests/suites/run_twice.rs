@@ -102,14 +102,10 @@ pub(super) fn text(topic: usize, wording: usize) -> String {
 pub(super) fn rows(draws: &mut Draws, count: usize) -> Vec<PlainMemory> {
     let topics = 1 + draws.below(4) as usize;
     let first = draws.below(TOPICS.len() as u64) as usize;
-    (0..count).map(|number| row(draws, number, (first, topics))).collect()
+    (0..count).map(|number| row(draws, number, first, topics)).collect()
 }
 
-pub(super) fn row(
-    draws: &mut Draws,
-    number: usize,
-    (first, topics): (usize, usize),
-) -> PlainMemory {
+pub(super) fn row(draws: &mut Draws, number: usize, first: usize, topics: usize) -> PlainMemory {
     let topic = (first + draws.below(topics as u64) as usize) % TOPICS.len();
     let wording = draws.below(if TOPICS[topic].is_empty() { 12 } else { 5 }) as usize;
     let dim = if draws.below(8) == 0 { 2 * DIM } else { DIM };
@@ -151,27 +147,21 @@ pub(super) fn row(
 
 /// Settings, each left as it is more often than not.
 pub(super) fn settings(draws: &mut Draws) -> Vec<String> {
-    const CHOICES: [&[&str]; 17] = [
+    const CHOICES: [&[&str]; 13] = [
         &["threshold=0.8", "threshold=0.85", "threshold=0.9", "threshold=0.97", "threshold=0.999"],
         &["cluster.linkage=complete", "cluster.linkage=average", "cluster.linkage=single"],
-        &["cluster.max_cluster_size=2", "cluster.max_cluster_size=3", "cluster.max_cluster_size=5"],
         &["cluster.separate_by=[]", "cluster.separate_by=[general]"],
         &["guard.enabled=false"],
-        &["protection.enabled=false", "protection.profile=strict"],
+        &["protection.enabled=false", "profile=strict"],
         &["detect.exact_text=false"],
-        &["detect.shared_vector_texts_max=2", "detect.shared_vector_texts_max=3"],
         &["merge.absorbed=move", "merge.absorbed=archive"],
-        &["merge.canonical=most_informative"],
-        &["merge.categories=survivor"],
+        &["rules.R2-near-duplicate-merge.then.params.canonical=most_informative"],
         &["flags.write_to=stm"],
         &["flags.max_per_run=0", "flags.max_per_run=1", "flags.max_per_run=3"],
-        &["flags.max_per_memory=1", "flags.max_per_memory=2"],
-        &["scope.newest=5", "scope.newest=12", "scope.categories=[general]"],
+        &["scope.categories=[general]"],
         &[
             "rules.R2-near-duplicate-merge.when.min_cluster_size=3",
-            "rules.R2-near-duplicate-merge.when.max_cluster_size=3",
             "rules.R2-near-duplicate-merge.when.max_access_count=3",
-            "rules.R3-promote-high-value-procedural.then.params.validated=true",
         ],
         &[
             "rules.R3-promote-high-value-procedural.when.min_importance=1",

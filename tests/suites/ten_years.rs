@@ -25,7 +25,7 @@ const EVERY: i64 = 20;
 fn tiers(desk: &Desk, nights: i64, retention: &RetentionPolicy) -> Tiers {
     let now = Instant(desk.now().0 + nights * DAY);
     let load = LoadRequest { time_zone: &TimeZone::UTC, now, progress: &NoProgress };
-    Tiers::of(&desk.store(), &load, (&Policy::builtin(), retention)).unwrap()
+    Tiers::of(&desk.store(), &load, &Policy::builtin(), retention).unwrap()
 }
 
 fn session(desk: &Desk) -> Session {

@@ -106,7 +106,7 @@ impl<'a> GuardBench<'a> {
             schema_version: 1,
             pairs: self.microseconds.len() as u64,
             contradiction_threshold,
-            labels: self.labels.into_iter().map(figures).collect(),
+            labels: self.labels.into_iter().map(|(label, counts)| figures(label, counts)).collect(),
             contradiction: contradiction(self.curve, contradiction_threshold),
             microseconds_per_pair: per_pair(self.microseconds),
             peak_rss_bytes: None,
@@ -121,7 +121,7 @@ impl fmt::Debug for GuardBench<'_> {
     }
 }
 
-fn figures((label, counts): (Label, Counts)) -> LabelFigures {
+fn figures(label: Label, counts: Counts) -> LabelFigures {
     LabelFigures {
         label: label.to_string(),
         pairs: counts.pairs,

@@ -142,7 +142,7 @@ impl<'a> Filler<'a> {
             match self.worker.ask(texts, self.progress) {
                 Ok((vectors, model)) => {
                     let place = self.worker.place();
-                    self.filled.model = self.common.check(place, (model.as_deref(), &vectors))?;
+                    self.filled.model = self.common.check(place, model.as_deref(), &vectors)?;
                     self.filled.dim = self.common.dim();
                     self.refusals_in_a_row = 0;
                     placed.extend(part.zip(vectors));
@@ -242,14 +242,15 @@ impl NewVectors {
     pub fn make(
         provider: Box<dyn Embedder>,
         texts: &[&str],
-        (batch_size, progress): (usize, &dyn Progress),
+        batch_size: usize,
+        progress: &dyn Progress,
     ) -> Result<Self, EmbedError> {
         let (worker, mut common) = (Worker::start(provider)?, Common::new(None));
         let mut made = Self::default();
         for batch in texts.chunks(batch_size.max(1)) {
             let owned: Vec<String> = batch.iter().map(ToString::to_string).collect();
             let (vectors, model) = worker.ask(owned.clone(), progress)?;
-            made.model = common.check(worker.place(), (model.as_deref(), &vectors))?;
+            made.model = common.check(worker.place(), model.as_deref(), &vectors)?;
             made.by_text.extend(owned.into_iter().zip(vectors));
         }
         Ok(made)
@@ -266,14 +267,17 @@ impl NewVectors {
     /// When there is no vector of its text, it does not fit the store's, or the store cannot be written.
     pub(crate) fn insert(
         &self,
-        (writes, layout): (&Writes<'_>, &Layout),
-        (memory_id, content, at): (&str, &str, &str),
+        writes: &Writes<'_>,
+        layout: &Layout,
+        memory_id: &str,
+        content: &str,
+        at: &str,
     ) -> Result<(), SessionError> {
         let refused = |reason| SessionError::Refused { what: "insert an embedding", reason };
         let vector = self.by_text.get(content).ok_or_else(|| {
             refused("there is no vector of the new text: configure embed.provider".to_owned())
         })?;
-        let model = model_of((writes, layout), self.model.as_deref(), vector)?.map_err(refused)?;
+        let model = model_of(writes, layout, self.model.as_deref(), vector)?.map_err(refused)?;
         let model = model.as_deref();
         let new = NewEmbedding { memory_id, content, vector, model, at };
         writes.insert_embedding(layout, &new)
@@ -282,7 +286,8 @@ impl NewVectors {
 
 /// Returns the model's name that is written with a vector of a new memory, or why the vector does not fit the store's.
 pub(crate) fn model_of(
-    (writes, layout): (&Writes<'_>, &Layout),
+    writes: &Writes<'_>,
+    layout: &Layout,
     model: Option<&str>,
     vector: &[f32],
 ) -> Result<Result<Option<String>, String>, SessionError> {
@@ -445,7 +450,8 @@ impl Common {
     fn check(
         &mut self,
         place: &str,
-        (model, vectors): (Option<&str>, &[Vec<f32>]),
+        model: Option<&str>,
+        vectors: &[Vec<f32>],
     ) -> Result<Option<String>, EmbedError> {
         check_space(self.space.as_ref(), model)?;
         let expected = self.space.as_ref().map(|space| space.dim as usize).or(self.dim);

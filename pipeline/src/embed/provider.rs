@@ -206,7 +206,7 @@ const fn http_hint(error: &HttpError) -> &'static str {
             "is the provider running? `embed.url` says where it is looked for"
         }
         HttpError::Slow { .. } => {
-            "wait longer (--set embed.timeout_ms=60000) or ask for less at once (--set embed.batch_size=8)"
+            "is it busy with something else? A faster machine, or a smaller model, answers in time"
         }
         HttpError::BrokenOff { .. } => "try again; if it stays, the provider's log may tell why",
         HttpError::Status { status: 401 | 403, .. } => {

@@ -101,7 +101,7 @@ fn carry_out(
     let (executed, outcomes) = (run.executed, run.outcomes);
     let notes = run.kept.iter().map(|(reason, count)| kept_note(*count, reason)).collect();
     let finished = session.write(|writes| {
-        writes.finish_run(&run_id, (state, &at), executed)?;
+        writes.finish_run(&run_id, state, &at, executed)?;
         writes.close_outdated_flags()
     });
     match (ended, finished) {
@@ -286,7 +286,7 @@ impl Run<'_> {
         let until = clock() + self.pace.seconds_max();
         let mut batch = self.empty_batch();
         for unit in units.iter().take(self.pace.units_max()) {
-            match writes.nested(|| self.transact((writes, &layout), unit, &mut batch)) {
+            match writes.nested(|| self.transact(writes, &layout, unit, &mut batch)) {
                 Ok(Ok(Applied { importance_before, kept })) => {
                     batch.kept.extend(kept);
                     batch.add(unit, UnitResult::Applied, importance_before);
@@ -310,7 +310,8 @@ impl Run<'_> {
     /// The unit, or a note that it is stale.
     fn transact(
         &self,
-        (writes, layout): (&Writes<'_>, &Layout),
+        writes: &Writes<'_>,
+        layout: &Layout,
         unit: &ExecutionUnit<'_>,
         batch: &mut Batch,
     ) -> Result<Result<Applied, String>, SessionError> {
@@ -321,11 +322,8 @@ impl Run<'_> {
                 for action in &unit.actions {
                     let note = approval(action).map(|word| format!("{word}; {reason}"));
                     let note = note.as_deref().unwrap_or(&reason);
-                    self.mark_action(
-                        writes,
-                        action.position,
-                        (ActionState::Stale, None, Some(note)),
-                    )?;
+                    let position = action.position;
+                    self.mark_action(writes, position, ActionState::Stale, None, Some(note))?;
                 }
                 return Ok(Err(reason));
             }
@@ -344,13 +342,12 @@ impl Run<'_> {
         let mut ids: Vec<&MemoryId> = rows.iter().map(|row| &row.id).collect();
         for action in unit.actions.iter().map(|action| action.effective()) {
             if let (Some(id), Some(text)) = (&action.canonical_id, &action.new_content) {
-                let new = (id.as_str(), text.as_str(), self.at);
                 // In a store without vectors a rule's own text needs none.
                 let needs_none = action.rationale.evidence.decided_by.is_none()
                     && !self.request.vectors.has(text)
                     && !rows.iter().any(|row| row.has_embedding);
                 if !needs_none {
-                    self.request.vectors.insert((writes, layout), new)?;
+                    self.request.vectors.insert(writes, layout, id.as_str(), text, self.at)?;
                 }
                 ids.push(id);
             }
@@ -368,8 +365,8 @@ impl Run<'_> {
         };
         writes.insert_unit(&record, self.at)?;
         for action in &unit.actions {
-            let change = (ActionState::Applied, Some(number), approval(action));
-            self.mark_action(writes, action.position, change)?;
+            let (position, note) = (action.position, approval(action));
+            self.mark_action(writes, position, ActionState::Applied, Some(number), note)?;
         }
         batch.digests.extend(digests);
         let importance = rows.first().and_then(|row| row.image.get("importance"));
@@ -384,8 +381,7 @@ impl Run<'_> {
         reason: &str,
     ) -> Result<(), SessionError> {
         for action in &unit.actions {
-            let change = (action.state, None, Some(reason));
-            self.mark_action(writes, action.position, change)?;
+            self.mark_action(writes, action.position, action.state, None, Some(reason))?;
         }
         Ok(())
     }
@@ -394,7 +390,9 @@ impl Run<'_> {
         &self,
         writes: &Writes<'_>,
         position: usize,
-        (state, unit, note): (ActionState, Option<i64>, Option<&str>),
+        state: ActionState,
+        unit: Option<i64>,
+        note: Option<&str>,
     ) -> Result<(), SessionError> {
         let update = ActionUpdate { state, run_id: Some(self.run_id), unit, note };
         writes.set_action_state(self.plan_id, position, &update)

@@ -135,15 +135,22 @@ impl<'a> Editing<'a> {
         {
             let Rationale { score, evidence, .. } = &action.rationale;
             let record = (kind_of(evidence), *score, evidence);
-            self.draft.then(flag.record(record, "superseded", StoredValue::Null));
+            self.draft.then(flag.record(
+                record.0,
+                record.1,
+                record.2,
+                "superseded",
+                StoredValue::Null,
+            ));
         }
-        self.absorb((action, action.absorbed_ids()), survivor, wanted)
+        self.absorb(action, action.absorbed_ids(), survivor, wanted)
     }
 
     /// Memories leave for a survivor.
     fn absorb(
         &mut self,
-        (action, absorbed): (&Action, &[MemoryId]),
+        action: &Action,
+        absorbed: &[MemoryId],
         survivor: &MemoryId,
         wanted: Absorbed,
     ) -> Result<(), SessionError> {
@@ -166,7 +173,7 @@ impl<'a> Editing<'a> {
         let Some(new) = self.put_in(action, &action.target_ids) else { return Ok(()) };
         let wanted = self.context.policy.absorbed_by(&action.rationale.rule_id);
         self.consolidates(action, &new)?;
-        self.absorb((action, &action.target_ids), &new, wanted)
+        self.absorb(action, &action.target_ids, &new, wanted)
     }
 
     /// A new memory summarises its sources, and takes the place of earlier summaries of them.
@@ -177,7 +184,7 @@ impl<'a> Editing<'a> {
         self.draft.then(Change::Record(record));
         self.consolidates(action, &new)?;
         let wanted = self.context.policy.absorbed_by(&action.rationale.rule_id);
-        self.absorb((action, &summary.replaces), &new, wanted)
+        self.absorb(action, &summary.replaces, &new, wanted)
     }
 
     /// Puts in the memory that a model wrote, with what it takes over from `absorbed`.
@@ -189,7 +196,7 @@ impl<'a> Editing<'a> {
             ActionType::Summarize => SUMMARY_SOURCE.to_owned(),
             _ => action.target_ids.first().map_or("agent", |id| self.root_source(id)).to_owned(),
         };
-        let source = self.merged_source((Vec::new(), 0), &rows, &root);
+        let source = self.merged_source(Vec::new(), 0, &rows, &root);
         let (at, categories) = (self.context.at, action.new_categories.clone().unwrap_or_default());
         let mut cells: Vec<(&str, StoredValue)> = vec![
             ("id", id.as_str().into()),
@@ -235,7 +242,7 @@ impl<'a> Editing<'a> {
     fn consolidates(&mut self, action: &Action, new: &MemoryId) -> Result<(), SessionError> {
         let reason = action.rationale.reasons.join("; ");
         for source in &action.target_ids {
-            let record = StoredEdge::record((new, source), "consolidates", (1.0, &reason, None));
+            let record = StoredEdge::record(new, source, "consolidates", 1.0, &reason, None);
             self.draft.then(Change::Record(record));
         }
         Ok(())
@@ -245,12 +252,15 @@ impl<'a> Editing<'a> {
     fn supersede(&mut self, action: &Action) -> Result<(), SessionError> {
         let [newer, older] = &action.target_ids[..] else { return Ok(()) };
         let writes = self.store.0;
-        if !writes.has_edge((newer, older), SUPERSEDES)? {
+        if !writes.has_edge(newer, older, SUPERSEDES)? {
             let reason = action.rationale.reasons.join("; ");
             let record = StoredEdge::record(
-                (newer, older),
+                newer,
+                older,
                 SUPERSEDES,
-                (1.0, &reason, Some(Confidence::High.name())),
+                1.0,
+                &reason,
+                Some(Confidence::High.name()),
             );
             self.draft.then(Change::Record(record));
         }
@@ -259,7 +269,7 @@ impl<'a> Editing<'a> {
         let group = format!("{}/{}", self.context.run_id, flag.key);
         for id in [newer, older] {
             let with = ("group_id", group.as_str().into());
-            let apart = decision(writes, self.store.1, ("keep_both", id), with)?;
+            let apart = decision(writes, self.store.1, "keep_both", id, with)?;
             apart.into_iter().for_each(|change| self.draft.then(change));
         }
         let Rationale { score, evidence, .. } = &action.rationale;
@@ -267,7 +277,13 @@ impl<'a> Editing<'a> {
             Some(waiting) => self.draft.then(settled(waiting.id, "superseded")),
             None => {
                 let record = (kind_of(evidence), *score, evidence);
-                self.draft.then(flag.record(record, "superseded", StoredValue::Null));
+                self.draft.then(flag.record(
+                    record.0,
+                    record.1,
+                    record.2,
+                    "superseded",
+                    StoredValue::Null,
+                ));
             }
         }
         Ok(())
@@ -397,7 +413,8 @@ impl<'a> Editing<'a> {
     }
 
     fn survivor_source(&self, survivor: &MemoryId, absorbed: &[&UnitRow]) -> String {
-        self.merged_source(self.merged_into(survivor), absorbed, self.root_source(survivor))
+        let (from, count) = self.merged_into(survivor);
+        self.merged_source(from, count, absorbed, self.root_source(survivor))
     }
 
     /// What was merged into a memory before.
@@ -408,7 +425,8 @@ impl<'a> Editing<'a> {
 
     fn merged_source(
         &self,
-        (mut from, mut count): (Vec<MemoryId>, u64),
+        mut from: Vec<MemoryId>,
+        mut count: u64,
         absorbed: &[&UnitRow],
         root: &str,
     ) -> String {
@@ -432,7 +450,7 @@ impl<'a> Editing<'a> {
         let source = units::of_absorbed(survivor, self.context.run_id, root);
         let old = self.facts.get(id).map(|facts| &*facts.categories).unwrap_or_default();
         let categories = archived_categories(old.iter().map(|category| &**category));
-        self.mark_archived(id, &categories, (source, words));
+        self.mark_archived(id, &categories, source, words);
     }
 
     /// Marks a row as archived and makes it unsearchable, as far as its words are known.
@@ -440,7 +458,8 @@ impl<'a> Editing<'a> {
         &mut self,
         id: &MemoryId,
         categories: &[String],
-        (source, words): (String, Words),
+        source: String,
+        words: Words,
     ) {
         self.draft.keep_image(id);
         self.draft.set(id, "categories", categories_to_json(categories).into());
@@ -486,7 +505,7 @@ impl<'a> Editing<'a> {
                 let (rule, run_id) = (&action.rationale.rule_id, self.context.run_id);
                 let source = units::of_archived(rule, run_id, self.root_source(id));
                 let categories = action.new_categories.clone().unwrap_or_default();
-                self.mark_archived(id, &categories, (source, words));
+                self.mark_archived(id, &categories, source, words);
             }
         }
         Ok(())
@@ -503,7 +522,7 @@ impl<'a> Editing<'a> {
         let memory_id = match self.context.policy.flags.write_to {
             FlagTarget::Table => StoredValue::Null,
             FlagTarget::Stm => {
-                let row = flag.row(action, (self.context.run_id, self.context.at));
+                let row = flag.row(action, self.context.run_id, self.context.at);
                 let id =
                     row.get("id").and_then(StoredValue::as_text).unwrap_or_default().to_owned();
                 self.draft.then(Change::PutIn { id: id.clone(), image: Some(row) });
@@ -511,7 +530,7 @@ impl<'a> Editing<'a> {
             }
         };
         let Rationale { score, evidence, .. } = &action.rationale;
-        self.draft.then(flag.record((kind_of(evidence), *score, evidence), "open", memory_id));
+        self.draft.then(flag.record(kind_of(evidence), *score, evidence, "open", memory_id));
     }
 }
 

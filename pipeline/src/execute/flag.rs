@@ -10,7 +10,7 @@ use memfold_store::reading::categories_to_json;
 /// Returns the flag of two that are alike and were not folded.
 pub(crate) fn near_flag(rows: [&UnitRow; 2], evidence: &Evidence) -> Option<Change> {
     let flag = Flag::between(rows)?;
-    Some(flag.record((FlagKind::Near, None, evidence), "open", StoredValue::Null))
+    Some(flag.record(FlagKind::Near, None, evidence, "open", StoredValue::Null))
 }
 
 pub(super) fn kind_of(evidence: &Evidence) -> FlagKind {
@@ -35,7 +35,9 @@ impl<'a> Flag<'a> {
 
     pub(super) fn record(
         &self,
-        (kind, score, evidence): (FlagKind, Option<f64>, &Evidence),
+        kind: FlagKind,
+        score: Option<f64>,
+        evidence: &Evidence,
         state: &'static str,
         memory_id: StoredValue,
     ) -> Change {
@@ -61,7 +63,7 @@ impl<'a> Flag<'a> {
     }
 
     /// The row of `stm` that the owner's own consolidator would write.
-    pub(super) fn row(&self, action: &Action, (run_id, at): (&str, &str)) -> RowImage {
+    pub(super) fn row(&self, action: &Action, run_id: &str, at: &str) -> RowImage {
         let evidence = &action.rationale.evidence;
         let content = serde_json::json!({
             "type": "contradiction",
@@ -107,7 +109,8 @@ pub(crate) fn settled(flag: i64, state: &'static str) -> Change {
 pub(crate) fn decision(
     writes: &Writes<'_>,
     layout: &Layout,
-    (kind, id): (&str, &MemoryId),
+    kind: &str,
+    id: &MemoryId,
     with: (&'static str, StoredValue),
 ) -> Result<Option<Change>, SessionError> {
     let row = writes.memory(layout, id)?;

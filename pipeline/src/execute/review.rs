@@ -50,7 +50,7 @@ pub fn keep_both(session: &Session, request: &KeepBothRequest<'_>) -> Result<Str
         Ok(()) => (RunState::Done, Executed { applied: 1, ..Executed::default() }),
         Err(_) => (RunState::Failed, Executed { failed: 1, ..Executed::default() }),
     };
-    let finished = session.finish_run(&run_id, (state, at), executed);
+    let finished = session.finish_run(&run_id, state, at, executed);
     kept.and(finished).map(|()| run_id)
 }
 
@@ -98,7 +98,7 @@ fn apart(writes: &Writes<'_>, ids: &[MemoryId], group: &str) -> Result<Vec<Chang
     let mut changes = Vec::with_capacity(ids.len());
     for id in ids {
         let group = ("group_id", group.into());
-        changes.extend(decision(writes, &layout, ("keep_both", id), group)?);
+        changes.extend(decision(writes, &layout, "keep_both", id, group)?);
     }
     if changes.len() < 2 {
         let reason = "fewer than two of its memories are there".to_owned();

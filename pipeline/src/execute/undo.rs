@@ -32,9 +32,10 @@ pub fn preview_undo(
     store.look_on(|reads| {
         let layout = reads.layout()?;
         let units = find(reads, target)?;
-        let going: BTreeSet<(&str, i64)> = units.iter().map(key).collect();
+        let going: BTreeSet<(&str, i64)> =
+            units.iter().map(|unit| (&*unit.run_id, unit.unit)).collect();
         let examined = units.iter().map(|unit| {
-            let found = examine(reads, &layout, unit, (options, &going))?;
+            let found = examine(reads, &layout, unit, options, &going)?;
             Ok(outcome(unit, found.map(drop)))
         });
         examined.collect()
@@ -74,7 +75,7 @@ pub fn undo(session: &Session, request: &UndoRequest<'_>) -> Result<Undo, Execut
         Ok(true) => RunState::Done,
     };
     let (executed, outcomes) = (run.executed, run.outcomes);
-    let finished = session.finish_run(&run_id, (state, &at), executed);
+    let finished = session.finish_run(&run_id, state, &at, executed);
     match (ended, finished) {
         (Err(error), _) | (Ok(_), Err(error)) => {
             Err(ExecuteError::UndoStopped { run_id, executed, error: Box::new(error) })
@@ -190,7 +191,8 @@ impl Run<'_> {
 
     /// One transaction; returns how many units were dealt with.
     fn take_some_back(&mut self, units: &[UnitRecord]) -> Result<usize, SessionError> {
-        let moved = self.session.read(|reads| reads.moved_memories(key(&units[0])))?;
+        let moved =
+            self.session.read(|reads| reads.moved_memories(&units[0].run_id, units[0].unit))?;
         let work = |writes: &Writes<'_>| self.batch(writes, units, moved);
         // Rows come back as they were: what they refer to may be gone.
         let done = if moved { self.session.write_back(work) } else { self.session.write(work) };
@@ -230,11 +232,13 @@ impl Run<'_> {
         let until = clock() + self.pace.seconds_max();
         let mut batch = self.empty_batch();
         for unit in units.iter().take(self.pace.units_max()) {
-            if !batch.outcomes.is_empty() && writes.moved_memories(key(unit))? != moved {
+            if !batch.outcomes.is_empty()
+                && writes.moved_memories(&unit.run_id, unit.unit)? != moved
+            {
                 break;
             }
             let number = (batch.executed.applied + 1) as i64;
-            match writes.nested(|| self.transact((writes, &layout), unit, number)) {
+            match writes.nested(|| self.transact(writes, &layout, unit, number)) {
                 Ok(found) => batch.add(unit, found),
                 Err(error) if error.stops_the_run() || writes.has_ended() => return Err(error),
                 Err(error) => batch.fail(unit, &error),
@@ -252,12 +256,13 @@ impl Run<'_> {
     /// The unit goes back whole, or nothing is written.
     fn transact(
         &self,
-        (writes, layout): (&Writes<'_>, &Layout),
+        writes: &Writes<'_>,
+        layout: &Layout,
         unit: &UnitRecord,
         number: i64,
     ) -> Result<TakenBack, SessionError> {
         let alone = BTreeSet::new();
-        let changes = match examine(writes, layout, unit, (self.request.options, &alone))? {
+        let changes = match examine(writes, layout, unit, self.request.options, &alone)? {
             Ok(changes) => changes,
             Err(conflicts) => return Ok(Err(conflicts)),
         };
@@ -292,7 +297,7 @@ impl Run<'_> {
         let mut by = Some(self.run_id.to_owned());
         let mut at = unit.clone();
         loop {
-            writes.mark_unit(key(&at), by.as_deref())?;
+            writes.mark_unit(&at.run_id, at.unit, by.as_deref())?;
             let Some((run, number)) = at.reverts.clone() else { break };
             let reverted = writes.unit((&run, number))?;
             let Some(reverted) = reverted else { break };
@@ -319,11 +324,6 @@ impl Run<'_> {
         }
         Ok(at)
     }
-}
-
-/// A unit's run and number.
-fn key(unit: &UnitRecord) -> (&str, i64) {
-    (&unit.run_id, unit.unit)
 }
 
 /// The units to take back, last first.
@@ -380,14 +380,15 @@ fn examine(
     reads: &Writes<'_>,
     layout: &Layout,
     unit: &UnitRecord,
-    (options, going): (RevertOptions, &BTreeSet<(&str, i64)>),
+    options: RevertOptions,
+    going: &BTreeSet<(&str, i64)>,
 ) -> Result<Examined, SessionError> {
-    let later = reads.later_units(key(unit))?;
+    let later = reads.later_units(&unit.run_id, unit.unit)?;
     let blocking = later.iter().find(|(run, number)| !going.contains(&(run.as_str(), *number)));
     if let Some((run, _)) = blocking {
         return Ok(Err(vec![(format!("a later run built on it: undo {run} first"), None)]));
     }
-    let entries = reads.journal(key(unit))?;
+    let entries = reads.journal(&unit.run_id, unit.unit)?;
     if entries.is_empty() {
         return Ok(Err(vec![("its journal was pruned".to_owned(), None)]));
     }
@@ -432,14 +433,14 @@ fn decisions(
     ];
     let touched = unit.deeds.iter().filter(|deed| rules.contains(&deed.action));
     for id in touched.flat_map(|deed| &deed.ids).collect::<BTreeSet<_>>() {
-        changes.extend(decision(writes, layout, ("taken_back", id), ("group_id", group.into()))?);
+        changes.extend(decision(writes, layout, "taken_back", id, ("group_id", group.into()))?);
     }
     for deed in &unit.deeds {
         match deed.action {
             ActionType::Merge | ActionType::ProposeMerge | ActionType::Rewrite => {
                 for id in &deed.ids {
                     let group = ("group_id", group.into());
-                    changes.extend(decision(writes, layout, ("keep_both", id), group)?);
+                    changes.extend(decision(writes, layout, "keep_both", id, group)?);
                 }
             }
             ActionType::Promote
@@ -448,12 +449,16 @@ fn decisions(
             | ActionType::Supersede => {
                 let action = ("action", deed.action.name().into());
                 for id in &deed.ids {
-                    changes.extend(decision(writes, layout, ("declined", id), action.clone())?);
+                    changes.extend(decision(writes, layout, "declined", id, action.clone())?);
                 }
             }
             ActionType::FlagContradiction => {
-                let unit = (unit.run_id.as_str(), unit.unit);
-                changes.extend(writes.closed_flags_of(unit)?.into_iter().map(Change::Record));
+                changes.extend(
+                    writes
+                        .closed_flags_of(unit.run_id.as_str(), unit.unit)?
+                        .into_iter()
+                        .map(Change::Record),
+                );
             }
             ActionType::Noop => {}
         }

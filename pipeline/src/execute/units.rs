@@ -195,14 +195,14 @@ fn delta(before: &StoredValue, after: &StoredValue) -> i64 {
     count(after).saturating_sub(count(before))
 }
 
-/// What a unit did, for lists of runs.
-pub(crate) type DeedOf = (&'static str, ActionType, Vec<MemoryId>);
-
 /// An action on memories, of a rule.
 pub(crate) fn action_of(
     action: ActionType,
     target_ids: Vec<MemoryId>,
-    (rule_id, reasons, score, evidence): (&str, Vec<String>, Option<f64>, Evidence),
+    rule_id: &str,
+    reasons: Vec<String>,
+    score: Option<f64>,
+    evidence: Evidence,
 ) -> Action {
     Action {
         action,
@@ -223,34 +223,38 @@ pub(crate) fn merge_of_two(
     survivor: &Memory,
     absorbed: &Memory,
     policy: &MergePolicy,
-    (rule_id, reason, evidence): (&str, &str, Evidence),
+    rule_id: &str,
+    reason: &str,
+    evidence: Evidence,
 ) -> Action {
     let values = Values::merged(survivor, [absorbed], policy);
     let ids = vec![survivor.id.clone(), absorbed.id.clone()];
-    let why = (rule_id, vec![reason.to_owned()], None, evidence);
     Action {
         canonical_id: Some(survivor.id.clone()),
         new_categories: values.new_categories(survivor),
         new_importance: values.new_importance(survivor),
         risk: memfold_plan::plan::risk(&survivor.content, &absorbed.content, true),
-        ..action_of(ActionType::Merge, ids, why)
+        ..action_of(ActionType::Merge, ids, rule_id, vec![reason.to_owned()], None, evidence)
     }
 }
 
 /// Carries out an action and further changes as one unit of a run. Returns why a memory was not moved away, though
 /// that was wanted.
 pub(crate) fn carry_out_alone(
-    (writes, layout): (&Writes<'_>, &Layout),
-    (context, unit): (EditContext<'_>, i64),
-    (label, action): (&'static str, Action),
+    writes: &Writes<'_>,
+    layout: &Layout,
+    context: EditContext<'_>,
+    unit: i64,
+    label: &'static str,
+    action: Action,
     rows: &[UnitRow],
     further: Vec<Change>,
 ) -> Result<Option<String>, SessionError> {
-    let deed = (label, action.action, action.target_ids.clone());
+    let (kind, ids) = (action.action, action.target_ids.clone());
     let Edited { mut changes, kept } = changes_of(action, rows, (writes, layout), context)?;
     changes.extend(further);
     let mark = Mark { run_id: context.run_id, unit, at: context.at };
-    write_unit((writes, layout), &mark, deed, &changes, rows)?;
+    write_unit(writes, layout, &mark, label, kind, ids, &changes, rows)?;
     Ok(kept.first().map(|(_, reason)| kept_note(kept.len() as u64, reason)))
 }
 
@@ -276,9 +280,12 @@ pub(crate) fn changes_of(
 
 /// Carries out changes as one unit of a run and writes them down.
 pub(crate) fn write_unit(
-    (writes, layout): (&Writes<'_>, &Layout),
+    writes: &Writes<'_>,
+    layout: &Layout,
     mark: &Mark<'_>,
-    (label, action, ids): DeedOf,
+    label: &str,
+    action: ActionType,
+    ids: Vec<MemoryId>,
     changes: &[Change],
     rows: &[UnitRow],
 ) -> Result<(), SessionError> {

@@ -65,14 +65,15 @@ struct Changed {
 /// As [`consolidate`](crate::consolidate::consolidate). A missing or useless index or file of marks is no error:
 /// [`ChangedRun::Whole`] says why.
 pub fn consolidate_changed(
-    (store, folder): (&BrainDb, &Path),
+    store: &BrainDb,
+    folder: &Path,
     policy: &Policy,
     guard: &Guard,
     context: &RunContext<'_>,
     judging: Option<&mut Judging<'_>>,
 ) -> Result<ChangedRun, MemfoldError> {
     let mut laps = Laps::new(context.clock);
-    let found = match look_for_changes((store, folder), policy, guard, context) {
+    let found = match look_for_changes(store, folder, policy, guard, context) {
         Ok(found) => found,
         Err(Halt::Whole(reason)) => return Ok(ChangedRun::Whole(reason)),
         Err(Halt::Failed(error)) => return Err(error),
@@ -95,19 +96,17 @@ pub fn consolidate_changed(
     let mut policy = policy.clone();
     // They look at the time that passed, not at what changed.
     policy.rules.retain(|rule| rule.then != RuleAction::Archive);
-    let outcome = plan_loaded(loaded, (&policy, guard), context, laps, judging)?;
+    let outcome = plan_loaded(loaded, &policy, guard, context, laps, judging)?;
     Ok(ChangedRun::Done(Box::new(outcome), found.marks))
 }
 
 fn look_for_changes(
-    (store, folder): (&BrainDb, &Path),
+    store: &BrainDb,
+    folder: &Path,
     policy: &Policy,
     guard: &Guard,
     context: &RunContext<'_>,
 ) -> Result<Changed, Halt> {
-    if policy.scope.newest.is_some() {
-        return Err(Halt::Whole("the scope is the newest of all memories".to_owned()));
-    }
     let index = StoreIndex::open(folder)?;
     let index =
         index.ok_or_else(|| Halt::Whole("there is no index (memfold index build)".to_owned()))?;
@@ -118,7 +117,7 @@ fn look_for_changes(
     let span = info_span!("consolidation.load", changed = Empty, memories = Empty);
     let found = span.in_scope(|| {
         store.look_up(&request, |reader| {
-            changes_in(reader, (&index, &searched), (policy, guard), context)
+            changes_in(reader, &index, &searched, policy, guard, context)
         })
     })?;
     span.record("changed", found.changed.len() as i64)
@@ -128,8 +127,10 @@ fn look_for_changes(
 
 fn changes_in(
     reader: &StoreReader<'_>,
-    (index, searched): (&StoreIndex, &Searched),
-    (policy, guard): (&Policy, &Guard),
+    index: &StoreIndex,
+    searched: &Searched,
+    policy: &Policy,
+    guard: &Guard,
     context: &RunContext<'_>,
 ) -> Result<Changed, Halt> {
     let reaches = reader.reaches(index.marks())?;
@@ -157,10 +158,10 @@ fn changes_in(
         cancelled: &|| context.progress.cancelled(),
     };
     let edited = searched.edited_since(generation);
-    let found = neighborhood(surroundings, (&changed, &edited), row_count)?;
+    let found = neighborhood(surroundings, &changed, &edited, row_count)?;
     marks.edited(found.edited, generation);
     let mut sink = ColumnSink::new(context.scratch_dir);
-    let snapshot = reader.load_some((&found.ids, row_count), &index.origin().shapes, &mut sink)?;
+    let snapshot = reader.load_some(&found.ids, row_count, &index.origin().shapes, &mut sink)?;
     let is_changed = |at: &usize| found.changed.contains(&snapshot.memories[*at].id);
     // Memories are numbered with 32 bits.
     let changed = (0..snapshot.memories.len()).filter(is_changed).map(|at| MemoryIndex(at as u32));

@@ -9,7 +9,7 @@ use memfold_index::{Pool, VectorError, VectorMatrix};
 use memfold_model::memory::{Memory, MemoryId, VectorSpace};
 use memfold_model::text::strict_key;
 use memfold_simd::{Kernels, Similarity};
-use memfold_store::brain_db::{Fate, Reaches, StoreReader};
+use memfold_store::brain_db::{Fate, Reaches, SpaceShapes, StoreReader};
 use memfold_store::reading::ModelShapes;
 
 use super::Halt;
@@ -63,11 +63,12 @@ pub(super) struct Neighborhood {
 /// the prefix codes of the index, 24 of them together.
 pub(super) fn neighborhood(
     surroundings: Surroundings<'_>,
-    (changed, edited): (&BTreeSet<String>, &BTreeSet<String>),
+    changed: &BTreeSet<String>,
+    edited: &BTreeSet<String>,
     row_count: u64,
 ) -> Result<Neighborhood, Halt> {
     let space = surroundings.index.origin().space();
-    let (fresh, edited) = FreshRows::read(&surroundings, (&space, edited.union(changed)))?;
+    let (fresh, edited) = FreshRows::read(&surroundings, &space, edited.union(changed))?;
     let mut walk = Walk {
         surroundings,
         space: &space,
@@ -114,7 +115,8 @@ impl FreshRows {
     /// Reads what came since the index, and what of `edited` it does not hold; these are named.
     fn read<'e>(
         surroundings: &Surroundings<'_>,
-        (space, edited): (&VectorSpace, impl Iterator<Item = &'e String>),
+        space: &VectorSpace,
+        edited: impl Iterator<Item = &'e String>,
     ) -> Result<(Self, BTreeSet<String>), Halt> {
         let (reader, reaches) = (surroundings.reader, surroundings.reaches);
         let shapes = &surroundings.index.origin().shapes;
@@ -128,7 +130,7 @@ impl FreshRows {
         if !is_complete {
             return Err(too_many());
         }
-        reader.since(reaches, (space, shapes), |id, vector| {
+        reader.since(reaches, SpaceShapes { space, shapes }, |id, vector| {
             fresh.ids.push(id.to_owned());
             fresh.vectors.extend_from_slice(vector);
             if fresh.ids.len() > FRESH_ROWS_MAX { Err(too_many()) } else { Ok(()) }
@@ -137,8 +139,8 @@ impl FreshRows {
         for id in edited {
             // One that comes back has changed again.
             let Fate::Live(memory) = reader.fate(id)? else { continue };
-            let vector = reader.vector(id, (space, shapes))?;
-            if surroundings.index.holds(id, (&memory.content, vector.as_deref()))? {
+            let vector = reader.vector(id, SpaceShapes { space, shapes })?;
+            if surroundings.index.holds(id, &memory.content, vector.as_deref())? {
                 continue;
             }
             still_edited.insert(id.clone());
@@ -163,7 +165,8 @@ impl FreshRows {
     fn add_near(
         &self,
         surroundings: &Surroundings<'_>,
-        (queries, least): (&VectorMatrix<'_>, Similarity),
+        queries: &VectorMatrix<'_>,
+        least: Similarity,
         near: &mut [Vec<String>],
     ) -> Result<(), SearchError> {
         let Some(flat) = &self.flat else { return Ok(()) };
@@ -246,14 +249,14 @@ impl Walk<'_> {
     fn unit(&mut self, id: &str) -> Result<Option<Unit>, Halt> {
         let reader = self.surroundings.reader;
         let Fate::Live(memory) = reader.fate(id)? else { return Ok(None) };
-        let space = (self.space, self.shapes);
+        let space = SpaceShapes { space: self.space, shapes: self.shapes };
         let mut unit = Unit {
             id: id.to_owned(),
             texts: vec![memory.content.clone()],
             vectors: reader.vector(id, space)?.into_iter().collect(),
             near: BTreeSet::new(),
         };
-        if unit.vectors.is_empty() && reader.live(id, (None, self.shapes))?.is_some() {
+        if unit.vectors.is_empty() && reader.live(id, None, self.shapes)?.is_some() {
             return Err(Halt::Whole(format!(
                 "memory {id:?} has a vector of another model than the index"
             )));
@@ -312,8 +315,8 @@ impl Walk<'_> {
         }
         let queries = VectorMatrix::from_slice(&vectors, self.space.dim as usize)?;
         let Surroundings { index, pool, kernels, .. } = self.surroundings;
-        let mut near = near_ids(index, (&queries, least), (pool, kernels))?;
-        self.fresh.add_near(&self.surroundings, (&queries, least), &mut near)?;
+        let mut near = near_ids(index, &queries, least, pool, kernels)?;
+        self.fresh.add_near(&self.surroundings, &queries, least, &mut near)?;
         let mut near = near.into_iter();
         for unit in units {
             for ids in near.by_ref().take(unit.vectors.len()) {

@@ -106,7 +106,8 @@ impl RowMarks {
         mut self,
         folder: &Path,
         mode: FileMode,
-        (mut run, pending): (SearchedBy, &BTreeSet<MemoryId>),
+        mut run: SearchedBy,
+        pending: &BTreeSet<MemoryId>,
     ) -> Result<(), KeepMarksError> {
         run.generation =
             Generations::at(folder).current().ok().flatten().map_or(0, |live| live.number());

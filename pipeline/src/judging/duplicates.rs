@@ -22,7 +22,7 @@ impl Stage<'_, '_, '_> {
         let groups: Vec<Group> = questions.into_iter().map(|rows| self.group(rows)).collect();
         let settings = self.judging.settings;
         let task = Task::Duplicates { rewrite: settings.rewrite };
-        let votes = self.ask(&groups, (JudgeTask::Duplicates, task, settings.votes))?;
+        let votes = self.ask(&groups, JudgeTask::Duplicates, task, settings.votes)?;
         let merges = plan.actions.iter().filter(|action| action.action == ActionType::Merge);
         let given = merges.filter_map(|action| {
             let given = (action.new_categories.clone(), action.new_importance);
@@ -35,7 +35,7 @@ impl Stage<'_, '_, '_> {
             if self.question(&action).is_none() {
                 actions.push(action);
             } else if let Some((group, votes)) = asked.next() {
-                actions.extend(self.decide(action, (group, votes), &given));
+                actions.extend(self.decide(action, group, votes, &given));
             }
         }
         plan.actions = actions;
@@ -53,7 +53,8 @@ impl Stage<'_, '_, '_> {
     fn decide(
         &mut self,
         mut proposal: Action,
-        (group, votes): (&Group, &[Vote]),
+        group: &Group,
+        votes: &[Vote],
         given: &Given,
     ) -> Vec<Action> {
         self.judged.proposals += 1;
@@ -66,7 +67,7 @@ impl Stage<'_, '_, '_> {
         let outcome = self.outcome(group, votes, Task::Duplicates { rewrite });
         let mut actions = Vec::new();
         for accepted in &outcome.accepted {
-            actions.extend(self.merge(accepted, (group, votes), given));
+            actions.extend(self.merge(accepted, group, votes, given));
         }
         for refused in &outcome.refused {
             let reason = self.refuse(group, refused, &first.judge);
@@ -83,7 +84,7 @@ impl Stage<'_, '_, '_> {
         };
         if let Some(kept) = outcome.accepted.iter().find(all) {
             self.judged.kept_separate += 1;
-            self.rule("keep_separate", &proposal.target_ids, (&first.judge, &kept.reason));
+            self.rule("keep_separate", &proposal.target_ids, &first.judge, &kept.reason);
             return vec![kept_separate(proposal, &first.judge, &kept.reason)];
         }
         self.judged.left += 1;
@@ -96,7 +97,8 @@ impl Stage<'_, '_, '_> {
     fn merge(
         &mut self,
         accepted: &Accepted,
-        (group, votes): (&Group, &[Vote]),
+        group: &Group,
+        votes: &[Vote],
         given: &Given,
     ) -> Option<Action> {
         let survivor = group.find(accepted.survivor.as_ref()?)?.id.clone();
@@ -104,12 +106,19 @@ impl Stage<'_, '_, '_> {
         target_ids.extend(ids(group, &accepted.others));
         let judge = votes.first().map_or("", |vote| &vote.judge);
         if let Some(text) = &accepted.text {
-            let deed = (ActionType::Rewrite, RULE, "rewrites");
-            self.rule("rewrite", &target_ids, (judge, &accepted.reason));
-            return self.written(deed, &target_ids, text, (votes, &accepted.reason));
+            self.rule("rewrite", &target_ids, judge, &accepted.reason);
+            return self.written(
+                ActionType::Rewrite,
+                RULE,
+                "rewrites",
+                &target_ids,
+                text,
+                votes,
+                &accepted.reason,
+            );
         }
         let deed = if accepted.action == OpinionKind::Replace { "replaces" } else { "merges" };
-        self.rule("merge", &target_ids, (judge, &accepted.reason));
+        self.rule("merge", &target_ids, judge, &accepted.reason);
         let memories: Option<Vec<Memory>> =
             target_ids.iter().map(|id| Some(as_given(self.memory_of(id)?, given))).collect();
         let memories = memories?;
@@ -118,7 +127,7 @@ impl Stage<'_, '_, '_> {
         let similarity =
             absorbed.iter().filter_map(|other| self.similarity(&kept.id, &other.id)).min();
         let mut action =
-            decided(ActionType::Merge, target_ids, (RULE, deed), (votes, &accepted.reason));
+            decided(ActionType::Merge, target_ids, RULE, deed, votes, &accepted.reason);
         action.canonical_id = Some(kept.id.clone());
         action.new_categories = values.new_categories(kept);
         action.new_importance = values.new_importance(kept);

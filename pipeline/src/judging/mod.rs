@@ -282,7 +282,9 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
     fn ask(
         &mut self,
         groups: &[Group],
-        (task, asked, votes): (JudgeTask, Task, usize),
+        task: JudgeTask,
+        asked: Task,
+        votes: usize,
     ) -> Result<Vec<Vec<Vote>>, MemfoldError> {
         let batch_size = self.judging.settings.batch_size;
         (self.judging.announce)(&Announcement {
@@ -352,7 +354,7 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
     }
 
     /// Writes down what became of memories that a model was asked about.
-    fn rule(&mut self, action: &str, ids: &[MemoryId], (judge, reason): (&str, &str)) {
+    fn rule(&mut self, action: &str, ids: &[MemoryId], judge: &str, reason: &str) {
         self.judged.rulings.push(Ruling {
             action: action.to_owned(),
             ids: ids.iter().map(ToString::to_string).collect(),
@@ -365,7 +367,7 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
     fn refuse(&mut self, group: &Group, refused: &Refused, judge: &str) -> String {
         let ids = ids(group, &refused.opinion.ids);
         let reason = refused.reason.to_string();
-        self.rule("refused", &ids, (judge, &reason));
+        self.rule("refused", &ids, judge, &reason);
         let kind = serde_json::to_value(&refused.reason).ok();
         let kind = kind.and_then(|kind| kind["kind"].as_str().map(str::to_owned));
         *self.judged.refusals.entry(kind.unwrap_or_default()).or_default() += 1;
@@ -376,11 +378,11 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
     fn leave(&mut self, group: &Group, votes: &[Vote]) {
         let ids: Vec<MemoryId> = group.memories.iter().map(|member| member.id.clone()).collect();
         let Some(vote) = votes.first() else {
-            return self.rule("unanswered", &ids, ("", "nobody answered"));
+            return self.rule("unanswered", &ids, "", "nobody answered");
         };
         let reason = vote.opinions.first().map_or("", |opinion| &opinion.reason);
         let (judge, reason) = (vote.judge.clone(), reason.to_owned());
-        self.rule("skip", &ids, (&judge, &reason));
+        self.rule("skip", &ids, &judge, &reason);
     }
 }
 
@@ -413,8 +415,10 @@ const REASON_CHARS: usize = 300;
 fn decided(
     action: ActionType,
     target_ids: Vec<MemoryId>,
-    (rule_id, deed): (&str, &str),
-    (votes, reason): (&[Vote], &str),
+    rule_id: &str,
+    deed: &str,
+    votes: &[Vote],
+    reason: &str,
 ) -> Action {
     let judge = votes.first().map_or("", |vote| &vote.judge);
     Action {

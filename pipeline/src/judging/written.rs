@@ -60,8 +60,7 @@ impl Stage<'_, '_, '_> {
         let mut found = topics(self.ground.input, &free, rules, self.ground.options)?.groups;
         found.retain(|rows| !self.are_apart(rows));
         let groups: Vec<Group> = found.into_iter().map(|rows| self.group(rows)).collect();
-        let asked = (JudgeTask::Golden, Task::Golden, settings.votes);
-        let votes = self.ask(&groups, asked)?;
+        let votes = self.ask(&groups, JudgeTask::Golden, Task::Golden, settings.votes)?;
         for (group, votes) in groups.iter().zip(&votes) {
             let actions = self.golden_records(group, votes);
             plan.actions.extend(actions);
@@ -82,9 +81,16 @@ impl Stage<'_, '_, '_> {
             };
             let mut sources = ids(group, std::slice::from_ref(survivor));
             sources.extend(ids(group, &accepted.others));
-            self.rule("rewrite", &sources, (&first.judge, &accepted.reason));
-            let deed = (ActionType::Rewrite, GOLDEN, "writes a golden record");
-            actions.extend(self.written(deed, &sources, text, (votes, &accepted.reason)));
+            self.rule("rewrite", &sources, &first.judge, &accepted.reason);
+            actions.extend(self.written(
+                ActionType::Rewrite,
+                GOLDEN,
+                "writes a golden record",
+                &sources,
+                text,
+                votes,
+                &accepted.reason,
+            ));
         }
         for refused in &outcome.refused {
             self.refuse(group, refused, &first.judge);
@@ -122,7 +128,7 @@ impl Stage<'_, '_, '_> {
             }
         }
         // Nothing leaves by a summary: one answer is enough.
-        let votes = self.ask(&groups, (JudgeTask::Summaries, Task::Summaries, 1))?;
+        let votes = self.ask(&groups, JudgeTask::Summaries, Task::Summaries, 1)?;
         for (group, votes) in groups.iter().zip(&votes) {
             let action = self.summary(group, votes);
             plan.actions.extend(action);
@@ -147,9 +153,16 @@ impl Stage<'_, '_, '_> {
         self.judged.statements_dropped += accepted.dropped as u64;
         let sources = ids(group, &accepted.ids);
         let judge = first.map_or("", |vote| &vote.judge);
-        self.rule("summarize", &sources, (judge, &accepted.reason));
-        let deed = (ActionType::Summarize, SUMMARY, "summarises");
-        let mut action = self.written(deed, &sources, &accepted.text, (votes, &accepted.reason))?;
+        self.rule("summarize", &sources, judge, &accepted.reason);
+        let mut action = self.written(
+            ActionType::Summarize,
+            SUMMARY,
+            "summarises",
+            &sources,
+            &accepted.text,
+            votes,
+            &accepted.reason,
+        )?;
         let summary = self.details(group, &accepted, &sources);
         action.new_categories = Some(vec![SUMMARY_CATEGORY.to_owned(), summary.topic.clone()]);
         action.new_importance =
@@ -216,8 +229,7 @@ impl Stage<'_, '_, '_> {
         let pairs = self.pairs(plan);
         let groups: Vec<Group> = pairs.iter().map(|(pair, _)| self.group_in_order(pair)).collect();
         let votes = self.judging.settings.votes;
-        let asked = (JudgeTask::Supersession, Task::Supersession, votes);
-        let votes = self.ask(&groups, asked)?;
+        let votes = self.ask(&groups, JudgeTask::Supersession, Task::Supersession, votes)?;
         let rules = self.rules(Task::Supersession);
         let mut replaced: BTreeMap<usize, Action> = BTreeMap::new();
         for (((_, at), group), votes) in pairs.iter().zip(&groups).zip(&votes) {
@@ -236,11 +248,11 @@ impl Stage<'_, '_, '_> {
                 };
             let pair: Vec<MemoryId> =
                 group.memories.iter().map(|member| member.id.clone()).collect();
-            self.rule("supersede", &pair, (&judge, &reason));
+            self.rule("supersede", &pair, &judge, &reason);
             let similarity = self.similarity(&pair[0], &pair[1]);
             let deed = format!("says that it holds in the other's place ({})", said.kind.name());
             let mut action =
-                decided(ActionType::Supersede, pair, (SUPERSESSION, &deed), (votes, &reason));
+                decided(ActionType::Supersede, pair, SUPERSESSION, &deed, votes, &reason);
             action.rationale.evidence.similarity = similarity.map(Similarity::get);
             match at {
                 Some(at) => {
@@ -347,10 +359,13 @@ impl Stage<'_, '_, '_> {
     /// A new memory with a model's text.
     pub(super) fn written(
         &self,
-        (kind, rule, deed): (ActionType, &str, &str),
+        kind: ActionType,
+        rule: &str,
+        deed: &str,
         sources: &[MemoryId],
         text: &str,
-        (votes, reason): (&[Vote], &str),
+        votes: &[Vote],
+        reason: &str,
     ) -> Option<Action> {
         let mut memories: Vec<&Memory> =
             sources.iter().map(|id| self.memory_of(id)).collect::<Option<_>>()?;
@@ -360,7 +375,7 @@ impl Stage<'_, '_, '_> {
         let similarity =
             others.iter().filter_map(|other| self.similarity(&first.id, &other.id)).min();
         let targets: Vec<MemoryId> = memories.iter().map(|memory| memory.id.clone()).collect();
-        let mut action = decided(kind, targets, (rule, deed), (votes, reason));
+        let mut action = decided(kind, targets, rule, deed, votes, reason);
         action.canonical_id = Some(self.free_id(kind, sources, text));
         action.new_content = Some(text.to_owned());
         action.new_categories = Some(values.categories());

@@ -119,9 +119,16 @@ pub fn build_index(store: &BrainDb, request: &BuildIndex<'_>) -> Result<BuiltInd
     write_texts(&writer, &export, (exported.space.dim, identity))?;
     drop(export);
 
-    let tools = (request.pool, request.kernels, request.load.progress);
-    let (graph, file_bytes) =
-        write_tiers(&writer, &columns, (identity, &keys), request.tier, tools)?;
+    let (graph, file_bytes) = write_tiers(
+        &writer,
+        &columns,
+        identity,
+        &keys,
+        request.tier,
+        request.pool,
+        request.kernels,
+        request.load.progress,
+    )?;
     write_origin(&writer, &Origin::new(&exported, name, marks, shapes).to_json())?;
     Ok(BuiltIndex {
         generation: writer.publish()?,
@@ -138,9 +145,12 @@ pub fn build_index(store: &BrainDb, request: &BuildIndex<'_>) -> Result<BuiltInd
 pub(super) fn write_tiers(
     writer: &GenerationWriter,
     columns: &MappedColumns,
-    (identity, text_keys): ([u8; 32], &[u64]),
+    identity: [u8; 32],
+    text_keys: &[u64],
     tier: TierChoice,
-    (pool, kernels, progress): (&Pool, &'static Kernels, &dyn Progress),
+    pool: &Pool,
+    kernels: &'static Kernels,
+    progress: &dyn Progress,
 ) -> Result<(GraphOutcome, [u64; 2]), IndexError> {
     let matrix = columns.vectors();
     let graph = match tier {
@@ -169,7 +179,7 @@ fn write_texts(
         texts.push(memory.id.as_str(), &memory.content);
     }
     let output = BufWriter::new(writer.create(TEXTS_FILE)?);
-    let mut output = texts.write_file(output, of_index)?;
+    let mut output = texts.write_file(output, of_index.0, of_index.1)?;
     let failed = |source| IndexError::Write { path: writer.path().join(TEXTS_FILE), source };
     output.flush().map_err(failed)
 }

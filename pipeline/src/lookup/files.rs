@@ -286,7 +286,8 @@ impl NewTextRows {
     pub(super) fn write_file<W: Write + Seek>(
         &self,
         output: W,
-        (dim, store_identity): (u32, [u8; 32]),
+        dim: u32,
+        store_identity: [u8; 32],
     ) -> Result<W, SectionFileError> {
         // A store has fewer rows than 2^32.
         let rows = self.len() as u32;
@@ -322,7 +323,7 @@ mod tests {
             rows.push(id, text);
         }
         let file = tempfile::NamedTempFile::new().unwrap();
-        rows.write_file(file.reopen().unwrap(), (4, [7; 32])).unwrap();
+        rows.write_file(file.reopen().unwrap(), 4, [7; 32]).unwrap();
         let file = SectionFile::open(file.path(), FileKind::Texts).unwrap();
         let found = TextRows::open(&file).unwrap();
         let ids = |text| found.ids(text_hash(text)).collect::<Vec<_>>();

@@ -23,7 +23,7 @@ use memfold_index::index_file::{IndexView, OpenIndexFileError};
 use memfold_index::{Row, VectorError, VectorMatrix};
 use memfold_model::memory::MemoryId;
 use memfold_simd::Kernels;
-use memfold_store::brain_db::{Marks, StoreReader};
+use memfold_store::brain_db::{Marks, SpaceShapes, StoreReader};
 use memfold_store::{BrainDb, LoadRequest};
 
 use super::files::{IndexFiles, NewTextRows, TEXTS_FILE, TextRows, text_hash};
@@ -127,7 +127,8 @@ impl FreshRows {
     pub(super) fn write(
         &self,
         output: std::fs::File,
-        (index, kernels): (&SectionFile, &Kernels),
+        index: &SectionFile,
+        kernels: &Kernels,
     ) -> Result<(), IndexError> {
         let head = index.head();
         let damaged = |error: &dyn std::error::Error| IndexError::Damaged(error.to_string());
@@ -302,7 +303,8 @@ impl StoreIndex {
     pub(crate) fn holds(
         &self,
         id: &str,
-        (text, vector): (&str, Option<&[f32]>),
+        text: &str,
+        vector: Option<&[f32]>,
     ) -> Result<bool, SearchError> {
         let columns = self.files.columns();
         // Rows stand in the order of their ids.
@@ -416,7 +418,7 @@ pub fn seal_fresh(store: &BrainDb, request: &SealFresh<'_>) -> Result<Sealed, In
     if rows.texts.len().max(rows.ids.len()) < request.rows_min.max(1) {
         return Ok(Sealed::TooFew { rows: rows.ids.len() });
     }
-    rows.write(writer.create()?, (index.files().tiers(), request.kernels))?;
+    rows.write(writer.create()?, index.files().tiers(), request.kernels)?;
     Ok(Sealed::Segment { number: writer.publish()?, rows: rows.ids.len() })
 }
 
@@ -432,14 +434,18 @@ fn fresh_rows(reader: &StoreReader<'_>, index: &StoreIndex) -> Result<FreshRows,
     if !reader.all_texts_since(reaches, ROWS_MAX, |id, text| texts.push(id, text))? {
         return Err(IndexError::TooMany);
     }
-    reader.since(reaches, (&space, &origin.shapes), |id, vector| {
-        let live = reader.live(id, (Some(&space), &origin.shapes))?;
-        if live.is_some_and(|live| live.vector == vector) {
-            rows.ids.push(id.into());
-            rows.vectors.extend_from_slice(vector);
-        }
-        if rows.ids.len() > ROWS_MAX { Err(IndexError::TooMany) } else { Ok(()) }
-    })?;
+    reader.since(
+        reaches,
+        SpaceShapes { space: &space, shapes: &origin.shapes },
+        |id, vector| {
+            let live = reader.live(id, Some(&space), &origin.shapes)?;
+            if live.is_some_and(|live| live.vector == vector) {
+                rows.ids.push(id.into());
+                rows.vectors.extend_from_slice(vector);
+            }
+            if rows.ids.len() > ROWS_MAX { Err(IndexError::TooMany) } else { Ok(()) }
+        },
+    )?;
     Ok(rows)
 }
 

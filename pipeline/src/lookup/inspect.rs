@@ -13,6 +13,7 @@ use super::{SearchError, StoreIndex};
 use crate::columns::ColumnSink;
 use crate::lookup::IndexError;
 use memfold_model::memory::Standing;
+use memfold_store::brain_db::SpaceShapes;
 use memfold_store::{BrainDb, LoadRequest, MemoryStore as _};
 
 /// How a store stands to its index.
@@ -67,10 +68,14 @@ pub fn freshness(
             return Ok(Freshness::Foreign);
         }
         let mut fresh_rows = 0;
-        reader.since(reaches, (&origin.space(), &origin.shapes), |_, _| {
-            fresh_rows += 1;
-            Ok::<_, SearchError>(())
-        })?;
+        reader.since(
+            reaches,
+            SpaceShapes { space: &origin.space(), shapes: &origin.shapes },
+            |_, _| {
+                fresh_rows += 1;
+                Ok::<_, SearchError>(())
+            },
+        )?;
         Ok(Freshness::Since { fresh_rows })
     })
 }
@@ -98,10 +103,10 @@ pub fn verify(
 ) -> Result<VerifiedIndex, IndexError> {
     let Thoroughness { store, pool, kernels } = *thoroughness;
     let lookups = if store.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
-    let tools = (pool, kernels, load.progress);
     index.texts().verify(load.progress)?;
-    let verified = verify_files(index.files(), HasTexts(true), lookups, tools)?;
-    let compare = |(store, scratch)| difference(index, (store, load), scratch);
+    let verified =
+        verify_files(index.files(), HasTexts(true), lookups, pool, kernels, load.progress)?;
+    let compare = |(store, scratch)| difference(index, store, load, scratch);
     Ok(VerifiedIndex { difference: store.map(compare).transpose()?, ..verified })
 }
 
@@ -113,7 +118,9 @@ pub(super) fn verify_files(
     files: &IndexFiles,
     HasTexts(has_texts): HasTexts,
     lookups: usize,
-    (pool, kernels, progress): (&Pool, &'static Kernels, &dyn Progress),
+    pool: &Pool,
+    kernels: &'static Kernels,
+    progress: &dyn Progress,
 ) -> Result<VerifiedIndex, IndexError> {
     let (generation, file, columns) = (files.generation(), files.tiers(), files.columns());
     file.verify(progress)?;
@@ -144,7 +151,8 @@ pub(super) fn verify_files(
 /// Compares every row with the store.
 fn difference(
     index: &StoreIndex,
-    (store, load): (&BrainDb, &LoadRequest<'_>),
+    store: &BrainDb,
+    load: &LoadRequest<'_>,
     scratch_dir: &std::path::Path,
 ) -> Result<IndexDifference, IndexError> {
     let mut sink = ColumnSink::new(scratch_dir);

@@ -51,8 +51,10 @@ impl NearRows {
 /// When the queries have another dimension or one has no direction, or the index is damaged.
 pub(crate) fn near_ids(
     index: &StoreIndex,
-    (queries, least): (&VectorMatrix<'_>, Similarity),
-    (pool, kernels): (&Pool, &'static Kernels),
+    queries: &VectorMatrix<'_>,
+    least: Similarity,
+    pool: &Pool,
+    kernels: &'static Kernels,
 ) -> Result<Vec<Vec<String>>, SearchError> {
     let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
     let file = index.files().tiers();
@@ -84,7 +86,8 @@ pub(crate) fn near_ids(
 /// When the query has another dimension or no direction, or the index is damaged.
 pub(crate) fn near_rows(
     index: &StoreIndex,
-    (query, least): (&[f32], Similarity),
+    query: &[f32],
+    least: Similarity,
     most: usize,
     kernels: &'static Kernels,
 ) -> Result<NearRows, SearchError> {

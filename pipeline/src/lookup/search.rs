@@ -12,7 +12,7 @@ use memfold_index::{DamagedFlatIndex, Nearest, Neighbor, Row, VectorError, Vecto
 use memfold_model::memory::{Memory, VectorSpace};
 use memfold_model::text::strict_key;
 use memfold_simd::{Kernels, Similarity};
-use memfold_store::brain_db::{LiveMemory, Reaches, StoreReader};
+use memfold_store::brain_db::{LiveMemory, Reaches, SpaceShapes, StoreReader};
 use memfold_store::reading::ModelShapes;
 use memfold_store::{BrainDb, LoadRequest};
 use tracing::info_span;
@@ -93,7 +93,8 @@ pub struct Matches {
 pub fn search(
     store: &BrainDb,
     index: Option<&StoreIndex>,
-    (query, wanted): (Query<'_>, Wanted),
+    query: Query<'_>,
+    wanted: Wanted,
     load: &LoadRequest<'_>,
     kernels: &'static Kernels,
 ) -> Result<Matches, SearchError> {
@@ -115,7 +116,8 @@ pub fn search(
 
 /// Finds live memories near a vector, in a read transaction of the caller.
 pub(crate) fn near_vector(
-    (reader, index): (&StoreReader<'_>, Option<&StoreIndex>),
+    reader: &StoreReader<'_>,
+    index: Option<&StoreIndex>,
     vector: &[f32],
     wanted: Wanted,
     kernels: &'static Kernels,
@@ -132,7 +134,8 @@ pub fn search_all(
     index: Option<&StoreIndex>,
     queries: &VectorMatrix<'_>,
     wanted: Wanted,
-    (load, kernels): (&LoadRequest<'_>, &'static Kernels),
+    load: &LoadRequest<'_>,
+    kernels: &'static Kernels,
 ) -> Result<Vec<Matches>, SearchError> {
     let place = store.path().display();
     let _span = info_span!("search", store = %place, queries = queries.len() as i64).entered();
@@ -189,7 +192,7 @@ impl<'a> Compared<'a> {
 
     /// Reads a memory as it is now; `None` unless it is live and has a vector to compare.
     pub(super) fn live(&self, id: &str) -> Result<Option<LiveMemory>, SearchError> {
-        Ok(self.reader.live(id, (self.space.as_ref(), &self.shapes))?)
+        Ok(self.reader.live(id, self.space.as_ref(), &self.shapes)?)
     }
 
     fn answer(&self, query: &[f32], wanted: Wanted) -> Result<Matches, SearchError> {
@@ -198,7 +201,12 @@ impl<'a> Compared<'a> {
             model: self.shapes.model(None).into(),
             dim: query.len() as u32,
         });
-        let search = Search::new(self.reader, query, (&space, &self.shapes), self.kernels)?;
+        let search = Search::new(
+            self.reader,
+            query,
+            SpaceShapes { space: &space, shapes: &self.shapes },
+            self.kernels,
+        )?;
         if let Some((index, reaches)) = self.index {
             return search.with_index(index, wanted, reaches);
         }
@@ -221,7 +229,7 @@ struct Search<'a> {
     reader: &'a StoreReader<'a>,
     query: &'a [f32],
     squared_norm: f64,
-    space: (&'a VectorSpace, &'a ModelShapes),
+    space: SpaceShapes<'a>,
     kernels: &'static Kernels,
 }
 
@@ -229,10 +237,10 @@ impl<'a> Search<'a> {
     fn new(
         reader: &'a StoreReader<'a>,
         query: &'a [f32],
-        space: (&'a VectorSpace, &'a ModelShapes),
+        space: SpaceShapes<'a>,
         kernels: &'static Kernels,
     ) -> Result<Self, SearchError> {
-        let squared_norm = query_norm(query, space.0.dim as usize, 0, kernels)?;
+        let squared_norm = query_norm(query, space.space.dim as usize, 0, kernels)?;
         Ok(Self { reader, query, squared_norm, space, kernels })
     }
 
@@ -254,12 +262,12 @@ impl<'a> Search<'a> {
             let flat = segment.flat(transform).map_err(|error| damaged(&error))?;
             let tier = Tier::Scan(FlatScan::new(flat, &vectors, self.kernels)?);
             let id = |row: Row| Ok(segment.id(row.index()));
-            gone_rows += self.in_part((tier, &vectors, &id), wanted, &mut best)?;
+            gone_rows += self.in_part(tier, &vectors, &id, wanted, &mut best)?;
         }
         let vectors = index.files().columns().vectors();
         let tier = Tier::new::<SearchError>(&tiers, &vectors, self.kernels)?;
         let id = |row: Row| Ok(index.files().columns().id_at(row)?);
-        gone_rows += self.in_part((tier, &vectors, &id), wanted, &mut best)?;
+        gone_rows += self.in_part(tier, &vectors, &id, wanted, &mut best)?;
         let searched = Searched::Index { fresh_rows, gone_rows };
         Ok(Matches { matches: best.into_matches(), searched, without_vector: None })
     }
@@ -267,7 +275,9 @@ impl<'a> Search<'a> {
     /// Searches one set of rows, and farther where some are gone; returns how many of those it came to.
     fn in_part<'i>(
         &self,
-        (mut tier, vectors, id): (Tier<'_>, &VectorMatrix<'_>, IdOf<'i, '_>),
+        mut tier: Tier<'_>,
+        vectors: &VectorMatrix<'_>,
+        id: IdOf<'i, '_>,
         wanted: Wanted,
         best: &mut Best,
     ) -> Result<u64, SearchError> {
@@ -275,8 +285,8 @@ impl<'a> Search<'a> {
         loop {
             let found = find(&mut tier, self.query, wanted, count)?;
             for &neighbor in found.get(seen..).unwrap_or_default() {
-                let row = (id(neighbor.row)?, vectors.vector(neighbor.row));
-                gone_rows += u64::from(!self.take(row, best)?);
+                gone_rows +=
+                    u64::from(!self.take(id(neighbor.row)?, vectors.vector(neighbor.row), best)?);
             }
             // Rows that are gone make room for others, which are farther away.
             let all = count.is_none_or(|count| found.len() < count);
@@ -289,7 +299,7 @@ impl<'a> Search<'a> {
     }
 
     /// Reads a row again from the store; returns whether it is still what it was.
-    fn take(&self, (id, vector): (&str, &[f32]), best: &mut Best) -> Result<bool, SearchError> {
+    fn take(&self, id: &str, vector: &[f32], best: &mut Best) -> Result<bool, SearchError> {
         let Some(live) = self.live(id)? else { return Ok(false) };
         let is_same = live.vector == vector;
         if let Some(similarity) = self.similarity(&live.vector)
@@ -321,7 +331,7 @@ impl<'a> Search<'a> {
     }
 
     fn live(&self, id: &str) -> Result<Option<LiveMemory>, SearchError> {
-        Ok(self.reader.live(id, (Some(self.space.0), self.space.1))?)
+        Ok(self.reader.live(id, Some(self.space.space), self.space.shapes)?)
     }
 
     fn similarity(&self, vector: &[f32]) -> Option<Similarity> {

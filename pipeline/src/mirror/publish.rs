@@ -138,7 +138,7 @@ impl Mirror<'_> {
         let contents = self.origin.read()?;
         let by_id: BTreeMap<&str, &OriginRecord> =
             contents.records.iter().map(|record| (record.id.as_str(), record)).collect();
-        self.settle(&publishing, (&published, &by_id))?;
+        self.settle(&publishing, &published, &by_id)?;
         let Published { units: written, conflicts } = published;
         if !conflicts.is_empty() {
             self.give_up(&publishing, &conflicts)?;
@@ -156,7 +156,8 @@ impl Mirror<'_> {
     fn settle(
         &self,
         publishing: &Publishing,
-        (published, by_id): (&Published, &BTreeMap<&str, &OriginRecord>),
+        published: &Published,
+        by_id: &BTreeMap<&str, &OriginRecord>,
     ) -> Result<(), MirrorError> {
         let at = self.at();
         let changes = published.units.iter().filter_map(|at| publishing.units.get(*at));
@@ -172,7 +173,7 @@ impl Mirror<'_> {
                     (_, Some(state), Some(record)) => {
                         let known = records.remove(id);
                         let known = known.unwrap_or_else(|| created(record, &state));
-                        let settled = settled(change, (known, state), record);
+                        let settled = settled(change, known, state, record);
                         writes.put_mirrored(&settled, &at)?;
                     }
                 }
@@ -218,7 +219,8 @@ fn created(record: &OriginRecord, state: &MemoryState) -> MirroredRecord {
 /// What is known of a record after a change was written.
 fn settled(
     change: &OriginChange,
-    (known, state): (MirroredRecord, MemoryState),
+    known: MirroredRecord,
+    state: MemoryState,
     record: &OriginRecord,
 ) -> MirroredRecord {
     let is_as_told = match change {

@@ -526,7 +526,7 @@ const TEXTS: [&str; 6] = [
     "Birds nest under the northern roof.",
 ];
 
-fn happen(desk: &Desk, event: &Event, (added, runs): (&mut usize, &mut Vec<String>)) {
+fn happen(desk: &Desk, event: &Event, added: &mut usize, runs: &mut Vec<String>) {
     match *event {
         Event::Add(text) => {
             *added += 1;
@@ -576,7 +576,7 @@ proptest! {
         desk.pull();
         let (mut added, mut runs) = (0, Vec::new());
         for event in &events {
-            happen(&desk, event, (&mut added, &mut runs));
+            happen(&desk, event, &mut added, &mut runs);
         }
         desk.sync();
         prop_assert!(desk.sync().units.is_empty());

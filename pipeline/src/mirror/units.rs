@@ -45,7 +45,7 @@ pub(super) fn differences<E>(
             }
             let nothing =
                 MemoryState { categories: Vec::new(), merged: Vec::new(), ..memory.state.clone() };
-            let record = Box::new(desired(&blank(id, memory), (memory, &nothing), &attributes));
+            let record = Box::new(desired(&blank(id, memory), memory, &nothing, &attributes));
             let change = OriginChange::Create { record, made_of: made_of.clone() };
             found.insert(id.clone(), Difference { change, along: made_of });
         }
@@ -107,10 +107,10 @@ fn changed(
         }
         OriginStanding::Live if *was != OriginStanding::Live => OriginChange::Restore {
             before: digest(known),
-            record: Box::new(desired(&known.record, (memory, &known.pulled), attributes)),
+            record: Box::new(desired(&known.record, memory, &known.pulled, attributes)),
         },
         OriginStanding::Live => {
-            let record = Box::new(desired(&known.record, (memory, &known.pulled), attributes));
+            let record = Box::new(desired(&known.record, memory, &known.pulled, attributes));
             OriginChange::Update { before, record, merged: added }
         }
         OriginStanding::Merged { .. } | OriginStanding::Archived => {
@@ -146,7 +146,8 @@ fn blank(id: &str, memory: &MirrorMemory) -> OriginRecord {
 /// while the memory has it, also where a merge brought another one.
 fn desired(
     record: &OriginRecord,
-    (memory, pulled): (&MirrorMemory, &MemoryState),
+    memory: &MirrorMemory,
+    pulled: &MemoryState,
     attribute_names: &BTreeSet<&str>,
 ) -> OriginRecord {
     let MemoryState { categories, importance, access_count, merged, .. } = &memory.state;

@@ -8,7 +8,7 @@ use memfold_model::text::strict_key;
 use memfold_model::time::Instant;
 use memfold_plan::detect::newest_first;
 use memfold_plan::plan::protected_by;
-use memfold_store::brain_db::{FlagKind, Ghost, StoreReader};
+use memfold_store::brain_db::{FlagKind, Ghost, SpaceShapes, StoreReader};
 
 use super::Incoming;
 use super::answer::Decision;
@@ -66,7 +66,8 @@ impl Choice {
 
 /// Decides; `unfit` says why a match cannot be replaced.
 pub(super) fn decide(
-    (weighed, incoming): (&Weighed, &Incoming),
+    weighed: &Weighed,
+    incoming: &Incoming,
     mut unfit: impl FnMut(&Match) -> Result<Option<String>, SearchError>,
 ) -> Result<Decided, SearchError> {
     if let Some(equal) = weighed.equal.first() {
@@ -170,7 +171,8 @@ impl Fitness<'_> {
         if let Some(lacking) = lacks(guard, reading, &found.memory) {
             return Ok(Some(format!("like {id}, but {lacking}")));
         }
-        let space = self.gathered.space.as_ref().map(|(space, shapes)| (space, shapes));
+        let space =
+            self.gathered.space.as_ref().map(|(space, shapes)| SpaceShapes { space, shapes });
         let Some(ghosts) = self.reader.ghosts(&found.memory, space, GHOSTS_MAX)? else {
             return Ok(Some(format!("like {id}, into which more than {GHOSTS_MAX} were merged")));
         };

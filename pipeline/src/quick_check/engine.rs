@@ -246,7 +246,7 @@ impl QuickCheck {
         let (weighed, decided) = judged.unwrap_or_default();
         let ended = clock();
         let times = Times { started, guard: ended - gathered.found_at.unwrap_or(ended), ended };
-        let check = answer(&gathered, (&weighed, &decided), incoming, (in_time, times));
+        let check = answer(&gathered, &weighed, &decided, incoming, in_time, times);
         check.record_on(&span);
         Ok(check)
     }
@@ -266,7 +266,7 @@ impl Shared {
         let vector = incoming.vector.as_deref();
         let reading = weighed.reading.as_ref();
         let fitness = Fitness { reader, gathered, rules, vector, reading, now };
-        let decided = decide((&weighed, incoming), |found| fitness.unfit(found))?;
+        let decided = decide(&weighed, incoming, |found| fitness.unfit(found))?;
         Ok((weighed, decided))
     }
 }
@@ -286,10 +286,13 @@ fn us(seconds: f64) -> u64 {
 /// Puts together what a check says. `in_time`: whether it ended by itself.
 pub(super) fn answer(
     gathered: &Gathered,
-    (weighed, decided): (&Weighed, &Decided),
+    weighed: &Weighed,
+    decided: &Decided,
     incoming: &Incoming,
-    (in_time, Times { started, guard, ended }): (bool, Times),
+    in_time: bool,
+    times: Times,
 ) -> Check {
+    let Times { started, guard, ended } = times;
     let has_texts = gathered.texts.is_some() || incoming.text.is_none();
     let has_near = gathered.near.is_some() && incoming.vector.is_some();
     let wants_near = incoming.vector.is_some();
@@ -487,7 +490,7 @@ impl QuickCheck {
             let saved = work()?;
             let told = AnsweredRequest { digest: request.digest.to_owned(), answer: json(&saved) };
             let since = Instant(now.0 - REQUESTS_KEPT_US).to_naive_local(zone);
-            writes.remember_answer(request.key, (&told, &saved.named()), (&at, &since))?;
+            writes.remember_answer(request.key, &told, &saved.named(), &at, &since)?;
             answer = SavedOnce::Saved(Box::new(saved));
             Ok(())
         })?;
@@ -530,10 +533,10 @@ impl QuickCheck {
                 let judged = self.judge_again(writes, &mut gathered, incoming, now)?;
                 let guard = clock() - begun;
                 let writing = Writing::new(&self.shared, writes, incoming, now)?;
-                let wrote = writing.write(&judged, &mut next_run)?;
-                let times = Times { started, guard, ended: clock() };
                 let (weighed, decided) = &judged;
-                let check = answer(&gathered, (weighed, decided), incoming, (in_time, times));
+                let wrote = writing.write(weighed, decided, &mut next_run)?;
+                let times = Times { started, guard, ended: clock() };
+                let check = answer(&gathered, weighed, decided, incoming, in_time, times);
                 check.record_on(&span);
                 Ok(self.saved(check, wrote, &gathered))
             })

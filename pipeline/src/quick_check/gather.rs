@@ -10,7 +10,7 @@ use super::answer::IndexUsed;
 use crate::lookup::{NearRows, SearchError, StoreIndex, near_rows};
 use memfold_model::memory::VectorSpace;
 use memfold_model::text::{TextKey, strict_key};
-use memfold_store::brain_db::{Fate, Marks, Reaches, StoreReader};
+use memfold_store::brain_db::{Fate, Marks, Reaches, SpaceShapes, StoreReader};
 use memfold_store::reading::ModelShapes;
 
 /// Without an index, a store of so many rows is read.
@@ -98,7 +98,7 @@ pub(super) fn gather(
         Some((_, reaches)) => (reaches, FRESH_ROWS_MAX),
         None => (Reaches::START, SCANNED_ROWS_MAX),
     };
-    let (rows, is_complete) = texts_since(reader, (from, most), wanted.incoming, &mut texts)?;
+    let (rows, is_complete) = texts_since(reader, from, most, wanted.incoming, &mut texts)?;
     let lends = is_complete && wanted.lends && wanted.incoming.vector.is_none();
     let lent = if lends { lent(reader, fitting, &texts, wanted.incoming)? } else { None };
     put(&mut |found| {
@@ -116,7 +116,9 @@ pub(super) fn gather(
     let is_bare = rows > 0 && fitting.is_none() && !reader.has_any_embedding()?;
     let looked = match misfit(wanted.incoming, vector, &space) {
         Some(note) => Err(note),
-        None => near(reader, fitting, (vector, (&space, &shapes)), wanted)?,
+        None => {
+            near(reader, fitting, vector, SpaceShapes { space: &space, shapes: &shapes }, wanted)?
+        }
     };
     put(&mut |found| {
         match &looked {
@@ -184,14 +186,14 @@ fn lent(
         let space = match fitting {
             Some((index, _)) => index.origin().space(),
             None => {
-                let Some(live) = reader.live(live, (None, shapes))? else { continue };
+                let Some(live) = reader.live(live, None, shapes)? else { continue };
                 let dim = live.vector.len() as u32;
                 VectorSpace { model: shapes.model(None).into(), dim }
             }
         };
         let vector = match folded_into {
-            None => reader.vector(id, (&space, shapes))?,
-            Some(_) => reader.vector_of_ghost(id, (&space, shapes))?,
+            None => reader.vector(id, SpaceShapes { space: &space, shapes })?,
+            Some(_) => reader.vector_of_ghost(id, SpaceShapes { space: &space, shapes })?,
         };
         if vector.is_some() {
             return Ok(vector);
@@ -213,7 +215,7 @@ pub(super) fn catch_up(
     }
     if let Some(texts) = &mut gathered.texts {
         let (_, is_complete) =
-            texts_since(reader, (reaches, FRESH_ROWS_MAX), wanted.incoming, texts)?;
+            texts_since(reader, reaches, FRESH_ROWS_MAX, wanted.incoming, texts)?;
         if !is_complete {
             return Ok(false);
         }
@@ -222,7 +224,7 @@ pub(super) fn catch_up(
     if let (Some(near), Some((space, shapes)), Some(vector)) =
         (&mut gathered.near, &gathered.space, query)
     {
-        near_since(reader, reaches, (vector, (space, shapes)), wanted, near)?;
+        near_since(reader, reaches, vector, SpaceShapes { space, shapes }, wanted, near)?;
         near.settle();
     }
     Ok(true)
@@ -241,7 +243,8 @@ fn used(index: Option<&StoreIndex>, rows: u64) -> IndexUsed {
 /// Adds the rows since a place whose text may be alike; returns how many there are, and whether those were all.
 fn texts_since(
     reader: &StoreReader<'_>,
-    (reaches, most): (Reaches, usize),
+    reaches: Reaches,
+    most: usize,
     incoming: &Incoming,
     texts: &mut Vec<String>,
 ) -> Result<(u64, bool), SearchError> {
@@ -267,26 +270,23 @@ fn misfit(incoming: &Incoming, vector: &[f32], space: &VectorSpace) -> Option<St
     })
 }
 
-/// A vector, and those it is compared with.
-type Compared<'a> = (&'a [f32], (&'a VectorSpace, &'a ModelShapes));
-
 /// Finds what is near, or says why that cannot be found.
 fn near(
     reader: &StoreReader<'_>,
     fitting: Option<(&StoreIndex, Reaches)>,
-    compared: Compared<'_>,
+    query: &[f32],
+    space: SpaceShapes<'_>,
     wanted: &Wanted<'_>,
 ) -> Result<Result<NearRows, String>, SearchError> {
     let Wanted { least, kernels, .. } = *wanted;
     let mut near = match fitting {
-        Some((index, _)) => near_rows(index, (compared.0, least), NEAR_ROWS_MAX, kernels)?,
+        Some((index, _)) => near_rows(index, query, least, NEAR_ROWS_MAX, kernels)?,
         None => NearRows::default(),
     };
     let from = fitting.map_or(Reaches::START, |(_, reaches)| reaches);
-    let rows = near_since(reader, from, compared, wanted, &mut near)?;
+    let rows = near_since(reader, from, query, space, wanted, &mut near)?;
     if fitting.is_none() && rows == 0 && reader.has_any_embedding()? {
-        let (vector, (VectorSpace { model, .. }, _)) = compared;
-        let components = vector.len();
+        let (model, components) = (&space.space.model, query.len());
         return Ok(Err(format!("no vector of model {model:?} has {components} components")));
     }
     near.settle();
@@ -297,7 +297,8 @@ fn near(
 fn near_since(
     reader: &StoreReader<'_>,
     reaches: Reaches,
-    (query, space): Compared<'_>,
+    query: &[f32],
+    space: SpaceShapes<'_>,
     wanted: &Wanted<'_>,
     near: &mut NearRows,
 ) -> Result<u64, SearchError> {

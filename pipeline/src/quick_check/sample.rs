@@ -61,7 +61,7 @@ fn rows(
 ) -> Result<Vec<(String, Vec<f32>)>, SearchError> {
     let mut rows: Vec<(String, Vec<f32>)> = Vec::with_capacity(ids.len());
     for id in ids {
-        if let Some(live) = reader.live(id, space)?
+        if let Some(live) = reader.live(id, space.0, space.1)?
             && rows.first().is_none_or(|(_, first)| first.len() == live.vector.len())
         {
             rows.push((live.memory.content.into(), live.vector));

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use memfold_guard::{Guard, Judgement, LexiconError, Reading};
-use memfold_model::memory::{CategoryList, Memory, MemoryId};
+use memfold_model::memory::{Memory, MemoryId};
 use memfold_model::text::{TextKey, dated_key};
 use memfold_plan::detect::{newest_first, separating};
 use memfold_plan::plan::differences;
-use memfold_plan::policy::{CheckScope, GuardPolicy, Policy, QuickCheckPolicy};
+use memfold_plan::policy::defaults::SHARED_VECTOR_TEXTS_MAX;
+use memfold_plan::policy::{GuardPolicy, Policy, QuickCheckPolicy};
 use memfold_simd::{Kernels, Similarity};
-use memfold_store::brain_db::{Fate, OpenFlag, StoreReader};
+use memfold_store::brain_db::{Fate, OpenFlag, SpaceShapes, StoreReader};
 
 use super::Incoming;
 use super::gather::Gathered;
@@ -250,7 +251,7 @@ impl Weighing<'_> {
         let query = self.query();
         let vector = match (query, &self.gathered.space) {
             (Some(_), Some((space, shapes))) => {
-                self.reader.vector(memory.id.as_str(), (space, shapes))?
+                self.reader.vector(memory.id.as_str(), SpaceShapes { space, shapes })?
             }
             _ => None,
         };
@@ -269,8 +270,7 @@ impl Weighing<'_> {
     fn finish(mut self) -> Result<Weighed, SearchError> {
         let shared = |found: &&Match| found.vector.as_ref() == self.incoming.vector.as_ref();
         let shared = self.weighed.matches.iter().filter(|m| m.vector.is_some()).filter(shared);
-        let most = self.rules.policy.detect.shared_vector_texts_max;
-        self.weighed.is_shared_vector = shared.count() >= most;
+        self.weighed.is_shared_vector = shared.count() >= SHARED_VECTOR_TEXTS_MAX;
         self.weighed.matches.sort_by(|a, b| {
             let order = b.similarity.cmp(&a.similarity);
             order.then_with(|| newest_first(&a.memory, &b.memory))
@@ -298,22 +298,10 @@ impl Weighing<'_> {
         self.own_key.as_deref() == Some(key)
     }
 
-    /// Tells whether a memory may be the same as the new one: it is nobody else's, and of the same category or source
-    /// where that is asked for.
+    /// Tells whether a memory may be the same as the new one: it is nobody else's.
     fn is_in_scope(&self, memory: &Memory) -> bool {
         let separate_by = &self.rules.policy.cluster.separate_by;
-        if separating(&memory.categories, separate_by) != self.separating {
-            return false;
-        }
-        match self.rules.check.scope {
-            CheckScope::All => true,
-            CheckScope::Source => *memory.root_source == *self.incoming.source(),
-            CheckScope::Category => {
-                let own: CategoryList = self.incoming.categories.iter().collect();
-                self.incoming.categories.is_empty() && memory.categories.is_empty()
-                    || memory.categories.iter().any(|known| own.has(known))
-            }
-        }
+        separating(&memory.categories, separate_by) == self.separating
     }
 }
 

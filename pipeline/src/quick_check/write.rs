@@ -15,6 +15,7 @@ use memfold_model::runs::RunKind;
 use memfold_model::text::strict_key;
 use memfold_model::time::Instant;
 use memfold_plan::plan::{Action, ActionType, Evidence, proof_steps, protected_by, signal_kinds};
+use memfold_plan::policy::defaults::FLAGS_PER_MEMORY_MAX;
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{
     Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, RunStart, SessionError, UnitRow,
@@ -74,7 +75,8 @@ impl<'a> Writing<'a> {
 
     pub(super) fn write(
         &self,
-        (weighed, decided): &(Weighed, Decided),
+        weighed: &Weighed,
+        decided: &Decided,
         run: &mut Option<SaveRun>,
     ) -> Result<Wrote, SaveError> {
         if let Some(id) = &self.incoming.id
@@ -95,7 +97,7 @@ impl<'a> Writing<'a> {
             Choice::Replace { at } => self.replace(&weighed.matches[*at], run),
             Choice::Flag { at, kind } => {
                 let is_said_again = !weighed.equal.is_empty();
-                self.flag((&weighed.matches[*at], *kind, is_said_again), run)
+                self.flag(&weighed.matches[*at], *kind, is_said_again, run)
             }
         }
     }
@@ -141,7 +143,8 @@ impl<'a> Writing<'a> {
             }
             let run = self.next_unit(run)?;
             let mark = Mark { run_id: &run.run_id, unit: run.units, at: &self.at };
-            revive(self.writes, &memory.id, self.times(), &mark).map_err(revived)?;
+            revive(self.writes, &memory.id, &self.shared.options.time_zone, self.now, &mark)
+                .map_err(revived)?;
         }
         let id = equal.memory().id.clone();
         let Fate::Live(memory) = self.fate(id.as_str())? else {
@@ -164,7 +167,7 @@ impl<'a> Writing<'a> {
         let is_kept = self.is_kept(&memory)?;
         let touched = Wrote::touched(id.clone());
         if changes(false).is_empty() && is_kept || !self.can_record()? {
-            self.writes.count_access(&self.layout, id.as_str(), (count, &self.at))?;
+            self.writes.count_access(&self.layout, id.as_str(), count, &self.at)?;
             let run_id = run.as_ref().map(|run| run.run_id.clone());
             let run_id = run_id.filter(|_| matches!(equal, Equal::Archived { .. }));
             return Ok(Wrote { run_id, ..touched });
@@ -176,7 +179,7 @@ impl<'a> Writing<'a> {
             self.fold_away(&variant, &id, run)?;
             changes.push(lineage(&variant, &id));
         }
-        let run = self.record(run, ("touch", ActionType::Noop, vec![id]), &changes, &[row])?;
+        let run = self.record(run, "touch", ActionType::Noop, vec![id], &changes, &[row])?;
         Ok(Wrote { run_id: Some(run), ..touched })
     }
 
@@ -238,10 +241,16 @@ impl<'a> Writing<'a> {
             .judge(&guard.read_memory(old), &guard.read(self.text).on_day(Some(self.now.day())));
         let differences = proof_steps(&judgement, &old.content, self.text);
         let evidence = Evidence { differences, ..evidence(found, FlagKind::Near) };
-        let why = (RULE, "saved as a newer wording", evidence);
-        let action = merge_of_two(&new, old, &self.shared.options.policy.merge, why);
+        let action = merge_of_two(
+            &new,
+            old,
+            &self.shared.options.policy.merge,
+            RULE,
+            "saved as a newer wording",
+            evidence,
+        );
         let rows = [row, old_row];
-        let (run_id, note) = self.carry_out(run, ("replace", action), &rows)?;
+        let (run_id, note) = self.carry_out(run, "replace", action, &rows)?;
         let (replaced, note) = (vec![old.id.clone()], wrote.note.or(note));
         Ok(Wrote { written: Written::Replaced, replaced, run_id: Some(run_id), note, id: wrote.id })
     }
@@ -249,7 +258,9 @@ impl<'a> Writing<'a> {
     /// The new memory stands beside another one, and the pair waits for a look.
     fn flag(
         &self,
-        (found, kind, is_said_again): (&Match, FlagKind, bool),
+        found: &Match,
+        kind: FlagKind,
+        is_said_again: bool,
         run: &mut Option<SaveRun>,
     ) -> Result<Wrote, SaveError> {
         let wrote = self.insert()?;
@@ -260,9 +271,8 @@ impl<'a> Writing<'a> {
         ) else {
             return Ok(wrote);
         };
-        let most = self.shared.options.policy.flags.max_per_memory;
         let open = self.open_flags(other)?;
-        if open >= most {
+        if open >= FLAGS_PER_MEMORY_MAX {
             let note = format!("not flagged: {other} has {open} open flags already");
             return Ok(Wrote { note: Some(wrote.note.unwrap_or(note)), ..wrote });
         }
@@ -273,8 +283,7 @@ impl<'a> Writing<'a> {
                 let rows = [row, other_row];
                 let flag = near_flag([&rows[0], &rows[1]], &evidence);
                 let changes: Vec<Change> = flag.into_iter().collect();
-                let deed = ("flag", ActionType::FlagContradiction, ids);
-                self.record(run, deed, &changes, &rows)?
+                self.record(run, "flag", ActionType::FlagContradiction, ids, &changes, &rows)?
             }
             FlagKind::Contradiction | FlagKind::Update => {
                 let SaveRun { run_id, units, .. } = self.next_unit(run)?;
@@ -284,8 +293,8 @@ impl<'a> Writing<'a> {
                     changes.iter_mut().for_each(|change| assert_in(change, &wrote.id, &self.at));
                 }
                 let mark = Mark { run_id, unit: *units, at: &self.at };
-                let deed = ("flag", ActionType::FlagContradiction, ids);
-                write_unit((self.writes, &self.layout), &mark, deed, &changes, &rows)?;
+                let kind = ActionType::FlagContradiction;
+                write_unit(self.writes, &self.layout, &mark, "flag", kind, ids, &changes, &rows)?;
                 run_id.clone()
             }
         };
@@ -301,8 +310,14 @@ impl<'a> Writing<'a> {
         run_id: &str,
     ) -> Result<Vec<Change>, SaveError> {
         let score = found.judgement.as_ref().map(|j| j.contradiction_score);
-        let why = (RULE, Vec::new(), score, evidence(found, FlagKind::Contradiction));
-        let action = action_of(ActionType::FlagContradiction, ids.to_vec(), why);
+        let action = action_of(
+            ActionType::FlagContradiction,
+            ids.to_vec(),
+            RULE,
+            Vec::new(),
+            score,
+            evidence(found, FlagKind::Contradiction),
+        );
         let store = (self.writes, &self.layout);
         Ok(changes_of(action, rows, store, self.context(run_id))?.changes)
     }
@@ -330,9 +345,10 @@ impl<'a> Writing<'a> {
         let ids = vec![other.clone(), own.clone()];
         let rows = [row, other_row];
         let is_open = weighed.flags.iter().any(|flag| flag.other == *other);
-        let most = self.shared.options.policy.flags.max_per_memory;
-        if !is_open && self.open_flags(other)?.max(self.open_flags(own)?) >= most {
-            let note = format!("not flagged: {own} or {other} has {most} open flags already");
+        if !is_open && self.open_flags(other)?.max(self.open_flags(own)?) >= FLAGS_PER_MEMORY_MAX {
+            let note = format!(
+                "not flagged: {own} or {other} has {FLAGS_PER_MEMORY_MAX} open flags already"
+            );
             return noted(wrote, note);
         }
         let SaveRun { run_id, units, .. } = self.next_unit(run)?;
@@ -344,8 +360,8 @@ impl<'a> Writing<'a> {
         // Whatever else it is flagged with was said before it, too.
         changes.extend(weighed.flags.iter().filter_map(|flag| turned_round(flag, own, &self.at)));
         let mark = Mark { run_id, unit: *units, at: &self.at };
-        let deed = ("flag", ActionType::FlagContradiction, ids);
-        write_unit((self.writes, &self.layout), &mark, deed, &changes, &rows)?;
+        let kind = ActionType::FlagContradiction;
+        write_unit(self.writes, &self.layout, &mark, "flag", kind, ids, &changes, &rows)?;
         Ok(Wrote { run_id: Some(run_id.clone()), ..wrote })
     }
 
@@ -363,12 +379,14 @@ impl<'a> Writing<'a> {
     fn carry_out(
         &self,
         run: &mut Option<SaveRun>,
-        action: (&'static str, Action),
+        label: &'static str,
+        action: Action,
         rows: &[UnitRow],
     ) -> Result<(String, Option<String>), SaveError> {
         let SaveRun { run_id, units, .. } = self.next_unit(run)?;
-        let (place, context) = ((self.writes, &self.layout), self.context(run_id));
-        let note = carry_out_alone(place, (context, *units), action, rows, Vec::new())?;
+        let (writes, layout, context) = (self.writes, &self.layout, self.context(run_id));
+        let note =
+            carry_out_alone(writes, layout, context, *units, label, action, rows, Vec::new())?;
         Ok((run_id.clone(), note))
     }
 
@@ -376,13 +394,15 @@ impl<'a> Writing<'a> {
     fn record(
         &self,
         run: &mut Option<SaveRun>,
-        deed: (&'static str, ActionType, Vec<MemoryId>),
+        label: &str,
+        action: ActionType,
+        ids: Vec<MemoryId>,
         changes: &[Change],
         rows: &[UnitRow],
     ) -> Result<String, SaveError> {
         let SaveRun { run_id, units, .. } = self.next_unit(run)?;
         let mark = Mark { run_id, unit: *units, at: &self.at };
-        write_unit((self.writes, &self.layout), &mark, deed, changes, rows)?;
+        write_unit(self.writes, &self.layout, &mark, label, action, ids, changes, rows)?;
         Ok(run_id.clone())
     }
 
@@ -448,11 +468,11 @@ impl<'a> Writing<'a> {
         {
             return Ok(Some("the vector was not saved: it is zero or not finite".to_owned()));
         }
-        let place = (self.writes, &self.layout);
-        let model = match model_of(place, self.incoming.model.as_deref(), vector)? {
-            Ok(model) => model,
-            Err(reason) => return Ok(Some(format!("the vector was not saved: {reason}"))),
-        };
+        let model =
+            match model_of(self.writes, &self.layout, self.incoming.model.as_deref(), vector)? {
+                Ok(model) => model,
+                Err(reason) => return Ok(Some(format!("the vector was not saved: {reason}"))),
+            };
         let (model, at) = (model.as_deref(), self.at.as_str());
         let row = NewEmbedding { memory_id: id, content: self.text, vector, model, at };
         match self.writes.insert_embedding(&self.layout, &row) {
@@ -502,13 +522,12 @@ impl<'a> Writing<'a> {
         &self,
         read: impl FnOnce(&memfold_store::brain_db::StoreReader<'_>) -> Result<T, SaveError>,
     ) -> Result<T, SaveError> {
-        let (time_zone, now) = self.times();
-        let load = LoadRequest { time_zone, now, progress: &memfold_index::NoProgress };
+        let load = LoadRequest {
+            time_zone: &self.shared.options.time_zone,
+            now: self.now,
+            progress: &memfold_index::NoProgress,
+        };
         self.writes.look_up(&load, read)
-    }
-
-    const fn times(&self) -> (&jiff::tz::TimeZone, Instant) {
-        (&self.shared.options.time_zone, self.now)
     }
 }
 

@@ -11,8 +11,7 @@ const YAML: &str = "\
 # memfold.yaml, beside the store
 consolidation:
   threshold: 0.96
-  time_zone: +02:00
-  protection: { profile: strict }
+  profile: strict
 guard: &guard
   enabled: yes
 cluster: { separate_by: [private, 'work'] }
@@ -22,9 +21,9 @@ rules:
   - id: R9-own
     when: { min_similarity: 0.99, older_than: 30d }
     then: { action: merge }
-reports_dir: |
+time_zone: |
   some
-  folder
+  zone
 ";
 
 const WORDS: &[&str] = &[

@@ -26,7 +26,7 @@ struct Intact {
 }
 
 impl Intact {
-    fn new((rows, dim): (u32, usize)) -> Self {
+    fn new(rows: u32, dim: usize) -> Self {
         let vectors = generated_rows(rows, dim, u64::from(rows));
         let matrix = VectorMatrix::from_slice(&vectors, dim).expect("whole rows");
         let pool = Pool::new(None).expect("threads can be started");
@@ -47,7 +47,7 @@ impl Intact {
 pub(super) fn scanned(bytes: &[u8]) {
     static INTACT: OnceLock<Intact> = OnceLock::new();
     let mut changes = Changes::new(bytes);
-    let intact = INTACT.get_or_init(|| Intact::new(SCANNED));
+    let intact = INTACT.get_or_init(|| Intact::new(SCANNED.0, SCANNED.1));
     if changes.below(16) == 0 {
         use_file(changes.rest(), intact);
     } else if let Some(file) = intact.parts.changed(&mut changes) {
@@ -58,7 +58,7 @@ pub(super) fn scanned(bytes: &[u8]) {
 /// Takes an index whose graph is walked.
 pub(super) fn walked(bytes: &[u8]) {
     static INTACT: OnceLock<Intact> = OnceLock::new();
-    let intact = INTACT.get_or_init(|| Intact::new(WALKED));
+    let intact = INTACT.get_or_init(|| Intact::new(WALKED.0, WALKED.1));
     if let Some(file) = intact.parts.changed(&mut Changes::new(bytes)) {
         use_file(&file, intact);
     }

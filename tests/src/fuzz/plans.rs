@@ -126,7 +126,7 @@ impl Office {
         }
     }
 
-    fn set(&self, (table, column): (&str, &str), value: &dyn rusqlite::ToSql) {
+    fn set(&self, table: &str, column: &str, value: &dyn rusqlite::ToSql) {
         let sql = format!("UPDATE {table} SET {column} = ?1");
         // A column may refuse a value.
         let _ = self.owner.prepare_cached(&sql).and_then(|mut update| update.execute([value]));
@@ -180,11 +180,11 @@ pub(super) fn saved(bytes: &[u8]) {
             Ok(text) => &text.clone(),
             Err(error) => &error.into_bytes(),
         };
-        office.set((table, column), value);
+        office.set(table, column, value);
         let _ = office.store.plans();
         if let Ok(saved) = office.store.plan("latest") {
             office.look_at(&saved);
         }
-        office.set((table, column), intact);
+        office.set(table, column, intact);
     });
 }

@@ -92,14 +92,14 @@ impl Parts {
             let part = (*kind, bytes.as_slice());
             writer = match element {
                 ElementType::U8 => writer.section(*kind, bytes)?,
-                ElementType::I8 => write(writer, part, i8::from_le_bytes)?,
-                ElementType::U16 => write(writer, part, u16::from_le_bytes)?,
-                ElementType::U32 => write(writer, part, u32::from_le_bytes)?,
-                ElementType::I32 => write(writer, part, i32::from_le_bytes)?,
-                ElementType::U64 => write(writer, part, u64::from_le_bytes)?,
-                ElementType::I64 => write(writer, part, i64::from_le_bytes)?,
-                ElementType::F32 => write(writer, part, f32::from_le_bytes)?,
-                ElementType::F64 => write(writer, part, f64::from_le_bytes)?,
+                ElementType::I8 => write(writer, part.0, part.1, i8::from_le_bytes)?,
+                ElementType::U16 => write(writer, part.0, part.1, u16::from_le_bytes)?,
+                ElementType::U32 => write(writer, part.0, part.1, u32::from_le_bytes)?,
+                ElementType::I32 => write(writer, part.0, part.1, i32::from_le_bytes)?,
+                ElementType::U64 => write(writer, part.0, part.1, u64::from_le_bytes)?,
+                ElementType::I64 => write(writer, part.0, part.1, i64::from_le_bytes)?,
+                ElementType::F32 => write(writer, part.0, part.1, f32::from_le_bytes)?,
+                ElementType::F64 => write(writer, part.0, part.1, f64::from_le_bytes)?,
             };
         }
         Ok(writer.finish()?.into_inner())
@@ -108,7 +108,8 @@ impl Parts {
 
 fn write<const N: usize, T: Element>(
     writer: Writer,
-    (kind, bytes): (SectionId, &[u8]),
+    kind: SectionId,
+    bytes: &[u8],
     value: fn([u8; N]) -> T,
 ) -> Written {
     let values: Vec<T> = bytes.as_chunks::<N>().0.iter().map(|chunk| value(*chunk)).collect();

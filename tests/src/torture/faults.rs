@@ -71,7 +71,7 @@ pub fn run(arena: &Arena<'_>, shim: &Shim, sweep: Sweep) -> Result<FaultReport, 
             if is_sticky && sweep.kind == FaultKind::Kill {
                 continue;
             }
-            trial(arena, shim, (sweep.phase, fault), &mut draws, &mut report)
+            trial(arena, shim, sweep.phase, fault, &mut draws, &mut report)
                 .map_err(|error| format!("{fault:?} of {:?}: {error}", arena.options))?;
         }
         at += stride;
@@ -106,7 +106,8 @@ fn arguments(arena: &Arena<'_>, sweep: Sweep, store: &Path) -> Vec<String> {
 fn trial(
     arena: &Arena<'_>,
     shim: &Shim,
-    (phase, fault): (Phase, Fault),
+    phase: Phase,
+    fault: Fault,
     draws: &mut Draws,
     report: &mut FaultReport,
 ) -> Result<(), String> {

@@ -103,13 +103,13 @@ fn trial(
     let recovery = phase.draw(draws);
     let moment = moment(arena, phase, draws);
     let trial = phase.trial(arena);
-    let (ended, was_writing) = disturb(arena, phase, &trial.path, (signal, moment));
+    let (ended, was_writing) = disturb(arena, phase, &trial.path, signal, moment);
     let context = |error| {
         let code = ended.summary();
         let place = trial.path.display();
         format!("{signal:?} {moment:?} during {phase:?} ({code}) of {place}: {error}")
     };
-    let stopped = check_end(arena, phase, &trial.path, &ended, (signal, was_writing));
+    let stopped = check_end(arena, phase, &trial.path, &ended, signal, was_writing);
     let stopped = stopped.map_err(context)?;
     recovery.recover(phase, arena, &trial.path).map_err(context)?;
     report.trials += 1;
@@ -145,7 +145,8 @@ fn disturb(
     arena: &Arena<'_>,
     phase: Phase,
     store: &Path,
-    (signal, moment): (Signal, Moment),
+    signal: Signal,
+    moment: Moment,
 ) -> (Ended, bool) {
     let clock = Clock::start();
     let mut child = arena.memfold.spawn(&phase.command(arena, store));
@@ -171,7 +172,8 @@ fn check_end(
     phase: Phase,
     store: &Path,
     ended: &Ended,
-    (signal, was_writing): (Signal, bool),
+    signal: Signal,
+    was_writing: bool,
 ) -> Result<bool, String> {
     match (ended.code, signal) {
         (Some(0), _) => phase.check_done(arena, store).map(|()| false),

@@ -312,7 +312,7 @@ fn a_changed_record_of_runs_is_noticed() {
         };
         session(&path).begin_run(&start).unwrap();
         let executed = memfold_plan::report::Executed::default();
-        session(&path).finish_run(run_id, (RunState::Done, "t"), executed).unwrap();
+        session(&path).finish_run(run_id, RunState::Done, "t", executed).unwrap();
     }
     assert_eq!(finding(&path, "audit_chain_whole").severity, Severity::Ok);
     change(&path, "UPDATE memfold_runs SET applied = 9 WHERE run_id = 'r1'");

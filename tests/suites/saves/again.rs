@@ -51,7 +51,7 @@ fn settle_as(desk: &Desk, key: &str, settlement: Settlement) -> (String, Settled
     let rules = SettleRules { policy: &policy, guard: &guard };
     let (time_zone, now) = (&TimeZone::UTC, desk.now());
     let run = UpkeepRun { run_id: "settled", now, time_zone, holder: "desk 1" };
-    settle(&session, (key, settlement), rules, &run).unwrap()
+    settle(&session, key, settlement, rules, &run).unwrap()
 }
 
 #[test]

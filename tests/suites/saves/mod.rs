@@ -10,7 +10,6 @@ use memfold::lookup::TierChoice;
 use memfold::quick_check::{
     Coverage, Decision, Incoming, QuickCheck, QuickCheckOptions, SaveError, Saved, Written,
 };
-use memfold_plan::policy::{CheckScope, QuickCheckPolicy};
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::PlainMemory;
 use memfold_tests::{Desk, IndexDesk, integrity, memory};
@@ -240,34 +239,6 @@ fn what_is_protected_or_somebody_elses_is_left_alone() {
         assert_eq!(saved.check.decision, Decision::Insert, "{:?}", saved.check);
     }
     assert_eq!(save(&desk.quick_check(), &desk, &of("user:ann")).id.as_str(), "m000000");
-}
-
-#[test]
-fn scopes_limit_what_is_compared() {
-    let scoped = |desk: &Desk, scope| {
-        desk.quick_check_with(|options| QuickCheckOptions {
-            check: QuickCheckPolicy { scope, ..options.check },
-            ..options
-        })
-    };
-    let of = |categories: &[&str], source: &str| Incoming {
-        categories: categories.iter().map(ToString::to_string).collect(),
-        source: Some(source.to_owned()),
-        ..Incoming::text(OLD)
-    };
-    let desk = desk();
-    desk.sql("UPDATE stm SET categories = '[\"a\", \"b\"]', source = 'mail' WHERE id = 'm000000'");
-    for (scope, incoming, expected) in [
-        (CheckScope::All, of(&["c"], "chat"), Decision::Touch),
-        (CheckScope::Category, of(&["c"], "mail"), Decision::Insert),
-        (CheckScope::Category, of(&[], "mail"), Decision::Insert),
-        (CheckScope::Category, of(&["c", "b"], "chat"), Decision::Touch),
-        (CheckScope::Source, of(&["a"], "chat"), Decision::Insert),
-        (CheckScope::Source, of(&["c"], "mail"), Decision::Touch),
-    ] {
-        let check = scoped(&desk, scope).check(&incoming, desk.now()).unwrap();
-        assert_eq!(check.decision, expected, "{scope:?} {incoming:?}: {}", check.reason);
-    }
 }
 
 #[test]

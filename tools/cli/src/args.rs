@@ -7,10 +7,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use memfold::lookup::TierChoice;
 use memfold::lookup::corpus::CorpusColumns;
 use memfold_model::time::Instant;
-use memfold_plan::policy::GraphIndex;
 use memfold_simd::Similarity;
 
-use crate::failure::Failure;
 use crate::mirrored::{Mirrored, Named};
 
 /// Options of every command.
@@ -256,33 +254,6 @@ impl From<&StorePlaceArgs> for IndexPlaceArgs {
     fn from(args: &StorePlaceArgs) -> Self {
         Self { db: args.db.clone(), index_dir: args.index_dir.clone() }
     }
-}
-
-/// The index that near pairs are searched by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum IndexArg {
-    /// The graph of memfold
-    Memfold,
-    /// The crate hnsw_rs, to compare with
-    HnswRs,
-}
-
-impl From<IndexArg> for GraphIndex {
-    fn from(index: IndexArg) -> Self {
-        match index {
-            IndexArg::Memfold => Self::Memfold,
-            IndexArg::HnswRs => Self::HnswRs,
-        }
-    }
-}
-
-/// Refuses an index that nothing would ask.
-pub(crate) fn unused_index() -> Failure {
-    Failure::usage(
-        "--index is for --method graph alone",
-        "add --method graph, or leave --index out",
-    )
 }
 
 pub(crate) fn similarity(text: &str) -> Result<Similarity, String> {

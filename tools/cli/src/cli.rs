@@ -151,6 +151,8 @@ const REMOVED: &[(&str, &str, &str)] = &[
     ("index", "remove", "delete its folder, STORE.memfold (memfold index info STORE names it)"),
     ("hook", "install", "use memfold hook print"),
     ("hook", "replace", "use memfold hook session-start, whose JSON holds the block"),
+    ("consolidate", "--index", "use --method hnsw_rs"),
+    ("dedup", "--index", "use --method hnsw_rs"),
     ("config", "path", "use memfold config show, which lists the files"),
 ];
 
@@ -294,7 +296,7 @@ mod tests {
             "memfold review brain.db 0123 --newer --execute",
             "memfold check brain.db --text a --vector [1] --model m -c x -c y --json",
             "memfold save brain.db --text a --importance 2 --id b --source c --index-dir d",
-            "memfold save brain.db --jsonl - --set quick_check.scope=source",
+            "memfold save brain.db --jsonl - --set quick_check.flag_threshold=0.8",
             "memfold --json search brain.db --id stm_1",
             "memfold consolidate brain.db --execute --threshold 0.9 --json",
             "memfold undo brain.db latest --action a1",

@@ -396,8 +396,7 @@ pub(crate) fn new_vectors<'t>(
     if configured.provider != Some(memfold::embed::Provider::Local) {
         printer.note(&format!("note: {} new texts are sent to {}", texts.len(), provider.place()));
     }
-    NewVectors::make(provider, &texts, (configured.batch_size, bars))
-        .map_err(|error| failed(&error))
+    NewVectors::make(provider, &texts, configured.batch_size, bars).map_err(|error| failed(&error))
 }
 
 /// Tells whether somebody listens at an address of this machine. Nothing is sent.

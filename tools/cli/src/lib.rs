@@ -20,7 +20,7 @@ mod stages;
 mod failure;
 mod mirrored;
 
-pub use args::{GlobalArgs, IndexArg, LogFormat, StorePlaceArgs, above_zero, threads, whole};
+pub use args::{GlobalArgs, LogFormat, StorePlaceArgs, above_zero, threads, whole};
 pub use cli::{finish, run};
 pub use commands::apply::{ApplyArgs, apply_saved};
 pub use commands::check::{index_folder, open as open_quick_check};

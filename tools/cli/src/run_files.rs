@@ -14,7 +14,6 @@ use memfold_plan::report::{
 use crate::failure::{Exit, Failure};
 use crate::outputs::{Existing, Outputs};
 use crate::printer::Printer;
-use crate::settings::Settings;
 use crate::writing;
 
 /// A plan or a page of metrics is known by so many bytes of its beginning.
@@ -64,7 +63,6 @@ impl RunFiles<'_> {
         &self,
         report: &dyn Reported,
         store: &Path,
-        settings: &Settings,
         has_run: bool,
         printer: Printer,
         written: &mut Written,
@@ -74,13 +72,13 @@ impl RunFiles<'_> {
             (None, Some(folder)) => {
                 write_report_in(folder, report).map_err(|error| unreported(&error))
             }
-            (None, None) if has_run => writing::report_dir(store, settings).and_then(|folder| {
+            (None, None) if has_run => writing::report_dir(store).and_then(|folder| {
                 write_report_in(&folder, report).map_err(|error| unreported(&error))
             }),
             (None, None) => return,
         };
         let paths = paths.map_err(|failure| {
-            let elsewhere = has_run.then(|| elsewhere(report, store, settings)).flatten();
+            let elsewhere = has_run.then(|| elsewhere(report, store)).flatten();
             let hint = match &elsewhere {
                 Some(paths) => format!("the report is {} instead", paths.json.display()),
                 None if has_run => {
@@ -146,12 +144,9 @@ fn unreported(error: &ReportFileError) -> Failure {
 }
 
 /// Writes the report of a run that stands wherever that is possible.
-fn elsewhere(report: &dyn Reported, store: &Path, settings: &Settings) -> Option<ReportPaths> {
-    let folders = [
-        writing::report_dir(store, settings).ok(),
-        state_report_dir(store),
-        Some(std::env::temp_dir()),
-    ];
+fn elsewhere(report: &dyn Reported, store: &Path) -> Option<ReportPaths> {
+    let folders =
+        [writing::report_dir(store).ok(), state_report_dir(store), Some(std::env::temp_dir())];
     folders.into_iter().flatten().find_map(|folder| write_report_in(&folder, report).ok())
 }
 

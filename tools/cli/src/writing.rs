@@ -94,16 +94,13 @@ pub(crate) fn undo_failure(error: &ExecuteError) -> Failure {
     }
 }
 
-/// Finds a folder for the reports of runs that write: the configured one, `reports/consolidation` beside the
-/// store, or one in the user's state folder.
-pub(crate) fn report_dir(store: &Path, settings: &Settings) -> Result<PathBuf, Failure> {
+/// Finds a folder for the reports of runs that write: `reports/consolidation` beside the store, or one in
+/// the user's state folder.
+pub(crate) fn report_dir(store: &Path) -> Result<PathBuf, Failure> {
     let failed = |error: ReportFileError| {
         let hint = error.hint();
         Failure::new("find a place for the report; nothing was executed", &error, hint)
     };
-    if let Some(folder) = &settings.configuration.settings.reports_dir {
-        return ensure_report_dir(folder).map(|()| folder.clone()).map_err(failed);
-    }
     let store = store.canonicalize().unwrap_or_else(|_| store.to_owned());
     let home = store.parent().unwrap_or(Path::new("."));
     let beside = home.join("reports").join("consolidation");

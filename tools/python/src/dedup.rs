@@ -67,7 +67,7 @@ impl Deduplication {
     ) -> PyResult<Self> {
         let threshold = similarity("threshold", threshold)?;
         let (pool, watch) = (pool(threads)?, Arc::default());
-        let vectors = take(py, source, (&watch, shown))?;
+        let vectors = take(py, source, &watch, shown)?;
         let pairs = vectors.with(py, |matrix| {
             if matrix.is_empty() {
                 return Err(input("there are no vectors", "pass at least one vector"));
@@ -79,7 +79,7 @@ impl Deduplication {
             })?;
             joined.map_err(unjoined)
         })?;
-        Self::of(py, (Arc::new(vectors), pairs), (threshold, threads), shown)
+        Self::of(py, Arc::new(vectors), pairs, threshold, threads, shown)
     }
 
     /// Clusters the same pairs at a higher threshold.
@@ -182,8 +182,10 @@ impl Deduplication {
     /// Clusters the pairs of vectors that were joined.
     pub(crate) fn of(
         py: Python<'_>,
-        (vectors, pairs): (Arc<Kept>, PairStream),
-        (threshold, threads): (Similarity, Option<usize>),
+        vectors: Arc<Kept>,
+        pairs: PairStream,
+        threshold: Similarity,
+        threads: Option<usize>,
         shown: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let joined = Joined { vectors, pairs, threshold, threads };
@@ -259,11 +261,12 @@ impl Deduplication {
 pub(crate) fn take(
     py: Python<'_>,
     source: Source<'_>,
-    (watch, shown): (&Arc<Watch>, Option<&Bound<'_, PyAny>>),
+    watch: &Arc<Watch>,
+    shown: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Kept> {
     match Kept::of(source) {
         Ok(kept) => Ok(kept),
-        Err(files) => run(py, watch, shown, |watch| Kept::read(files, watch))?,
+        Err(files) => run(py, watch, shown, |watch| Kept::read(files.0, files.1, watch))?,
     }
 }
 
@@ -321,7 +324,7 @@ impl Index {
         if let Some(path) = path.as_deref().filter(|_| !overwrite) {
             refuse_existing(&[path.to_owned(), vectors_of(path)])?;
         }
-        let vectors = take(py, source, (&watch, shown))?;
+        let vectors = take(py, source, &watch, shown)?;
         if vectors.skipped() > 0 {
             return Err(input(
                 format!("{} rows of the files have no usable vector", vectors.skipped()),
@@ -332,7 +335,7 @@ impl Index {
             if matrix.is_empty() {
                 return Err(input("there are no vectors", "pass at least one vector"));
             }
-            run(py, &watch, shown, |watch| build(matrix, (&pool, watch), path.as_deref()))?
+            run(py, &watch, shown, |watch| build(matrix, &pool, watch, path.as_deref()))?
         })?;
         match path {
             Some(path) => Self::open(path, threads),
@@ -416,7 +419,7 @@ impl Index {
         answer: &Answer<'_>,
     ) -> PyResult<Vec<Vec<Neighbor>>> {
         let watch = Arc::default();
-        let queries = take(py, queries, (&watch, None))?;
+        let queries = take(py, queries, &watch, None)?;
         let flat = self.codes.view()?;
         self.vectors.with(py, |matrix| {
             queries.with(py, |queries| {
@@ -425,7 +428,7 @@ impl Index {
                 let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
                 let pool = pool(Some(self.threads.unwrap_or_else(cores).min(most)))?;
                 let found = run(py, &watch, None, |watch| {
-                    search((matrix, &flat), queries, answer, (&pool, watch))
+                    search(matrix, &flat, queries, answer, &pool, watch)
                 })?;
                 found.map_err(unusable)?.ok_or_else(interrupted)
             })
@@ -435,10 +438,12 @@ impl Index {
 
 /// Returns what was found for each query; `None` where the caller asked to stop.
 fn search(
-    (matrix, flat): (&VectorMatrix<'_>, &FlatView<'_>),
+    matrix: &VectorMatrix<'_>,
+    flat: &FlatView<'_>,
     queries: &VectorMatrix<'_>,
     answer: &Answer<'_>,
-    (pool, watch): (&Pool, &Watch),
+    pool: &Pool,
+    watch: &Watch,
 ) -> Result<Option<Vec<Vec<Neighbor>>>, VectorError> {
     let blocks = pool.map(queries.len().div_ceil(QUERIES_TOGETHER), |block| {
         if watch.cancelled() {
@@ -481,7 +486,8 @@ impl Codes {
 /// Builds a flat index, and writes it and the vectors where there is a path.
 fn build(
     matrix: &VectorMatrix<'_>,
-    (pool, watch): (&Pool, &Watch),
+    pool: &Pool,
+    watch: &Watch,
     path: Option<&Path>,
 ) -> PyResult<IndexBuild> {
     let kernels = Kernels::active();

@@ -118,7 +118,7 @@ impl Memory {
             let (time_zone, now) = (&self.time_zone, machine::clock());
             let load = LoadRequest { time_zone, now, progress: &NoProgress };
             let kernels = Kernels::active();
-            let found = search(&self.db, index.as_deref(), (query, wanted), &load, kernels)
+            let found = search(&self.db, index.as_deref(), query, wanted, &load, kernels)
                 .map_err(unsearched)?;
             json_of(&Value::Array(
                 found

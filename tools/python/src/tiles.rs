@@ -40,7 +40,7 @@ impl TilePlan {
             return Err(input("tile_rows_max is 0", "use 1 or more; 16384 is usual"));
         }
         let (pool, watch) = (pool(threads)?, Arc::default());
-        let vectors = take(py, source, (&watch, shown))?;
+        let vectors = take(py, source, &watch, shown)?;
         let (lock, plan) = vectors.with(py, |matrix| {
             if matrix.is_empty() {
                 return Err(input("there are no vectors", "pass at least one vector"));
@@ -128,7 +128,7 @@ impl TilePlan {
         let counters = pairs.counters();
         let counted = (counters.pairs_total, counters.pairs_tested.max(counters.pairs_judged));
         let at = (self.plan.threshold(), self.threads);
-        Ok((Deduplication::of(py, (Arc::clone(vectors), pairs), at, shown)?, counted))
+        Ok((Deduplication::of(py, Arc::clone(vectors), pairs, at.0, at.1, shown)?, counted))
     }
 
     /// What the plan holds: tiles, their bytes, tasks, tasks without bounds, pairs of rows in tasks, pairs of rows.

@@ -55,7 +55,8 @@ impl Kept {
 
     /// Reads files.
     pub(crate) fn read(
-        (paths, vector_column): (Vec<PathBuf>, Option<String>),
+        paths: Vec<PathBuf>,
+        vector_column: Option<String>,
         progress: &dyn Progress,
     ) -> PyResult<Self> {
         let options =

@@ -9,13 +9,12 @@ use std::ops::Range;
 
 use memfold_index::{Pool, Row};
 use memfold_model::Snapshot;
-use memfold_model::memory::{
-    CreatedAt, Exclusion, Memory, MemoryId, MemoryIndex, SpaceIndex, Standing,
-};
+use memfold_model::memory::{CreatedAt, Memory, MemoryId, MemoryIndex, SpaceIndex, Standing};
 use memfold_model::time::Instant;
 use memfold_simd::Similarity;
 
 use super::Unit;
+use crate::policy::defaults::SHARED_VECTOR_TEXTS_MAX;
 use crate::policy::{Policy, Scope};
 
 /// The mark of a node without a vector or without a text key.
@@ -270,7 +269,7 @@ fn drop_shared(
     by_vector.dedup();
     let shared: Vec<u32> = by_vector
         .chunk_by(|a, b| a.0 == b.0)
-        .filter(|texts| texts.len() >= policy.detect.shared_vector_texts_max)
+        .filter(|texts| texts.len() >= SHARED_VECTOR_TEXTS_MAX)
         .map(|texts| texts[0].0)
         .collect();
     let mut rows = Vec::new();
@@ -410,24 +409,12 @@ fn all(memories: &[Memory]) -> impl Iterator<Item = MemoryIndex> {
     (0..memories.len() as u32).map(MemoryIndex)
 }
 
-/// The live rows in scope, newest first. Archived rows keep their place among the newest: else each run would let in
-/// as many older ones as it folds.
+/// The live rows in scope, newest first.
 fn live_in_scope(memories: &[Memory], scope: &Scope) -> (Vec<MemoryIndex>, u64) {
     let is_live = |i: &MemoryIndex| memories[i.index()].standing == Standing::Live;
-    let takes_place = |i: &MemoryIndex| match memories[i.index()].standing {
-        Standing::Live => true,
-        Standing::Ghost { .. } | Standing::Excluded(Exclusion::Archived) => scope.newest.is_some(),
-        Standing::Excluded(_) => false,
-    };
-    let mut kept: Vec<MemoryIndex> = all(memories)
-        .filter(takes_place)
-        .filter(|i| in_scope(&memories[i.index()], scope))
-        .collect();
+    let mut kept: Vec<MemoryIndex> =
+        all(memories).filter(is_live).filter(|i| in_scope(&memories[i.index()], scope)).collect();
     kept.sort_by(|&a, &b| newest_first(&memories[a.index()], &memories[b.index()]));
-    if let Some(newest) = scope.newest {
-        kept.truncate(newest.get());
-        kept.retain(is_live);
-    }
     let total = all(memories).filter(is_live).count();
     let out_of_scope = (total - kept.len()) as u64;
     (kept, out_of_scope)

@@ -19,6 +19,7 @@ use super::series::{NEIGHBORS_MAX, SpaceJoin};
 use super::vertices::Vertices;
 use super::{Cluster, DetectError, Detection, Unit, agglomerative};
 use crate::cluster::greedy_complete;
+use crate::policy::defaults::{RECALL_TARGET, SHARED_VECTOR_TEXTS_MAX};
 use crate::policy::{Linkage, Policy};
 use crate::report::Recall;
 
@@ -115,7 +116,7 @@ struct NearPairs {
 
 /// Returns the near pairs within the budget: without proposals where there are too many, then without series.
 fn near_pairs(policy: &Policy, joins: &Joins, nodes: &Nodes, rows: usize) -> NearPairs {
-    let budget = pair_budget(policy, rows);
+    let budget = pair_budget(rows);
     let needed = rule_threshold(policy).unwrap_or(Similarity::ONE);
     let within = policy.guard.enabled;
     let proposing = policy.propose_threshold();
@@ -123,18 +124,18 @@ fn near_pairs(policy: &Policy, joins: &Joins, nodes: &Nodes, rows: usize) -> Nea
     let dense = joins.series_nodes(nodes);
     let near = |pairs, proposing, series| NearPairs { pairs, proposing, series };
     let none = vec![false; nodes.nodes.len()];
-    if let Some(pairs) = joins.node_pairs(nodes, within, from, (budget, &none)) {
+    if let Some(pairs) = joins.node_pairs(nodes, within, from, budget, &none) {
         return near(pairs, proposing, dense);
     }
     if from < needed
-        && let Some(pairs) = joins.node_pairs(nodes, within, needed, (budget, &none))
+        && let Some(pairs) = joins.node_pairs(nodes, within, needed, budget, &none)
     {
         return near(pairs, None, dense);
     }
     let degrees = joins.node_degrees(nodes, within, needed);
     for most in NEIGHBORS_MAX.into_iter().chain([0]) {
         let is_dense: Vec<bool> = degrees.iter().map(|degree| *degree > most).collect();
-        let pairs = joins.node_pairs(nodes, within, needed, (budget, &is_dense));
+        let pairs = joins.node_pairs(nodes, within, needed, budget, &is_dense);
         let Some(pairs) = pairs else { continue };
         let mut series = dense;
         series.extend((0_u32..).zip(&is_dense).filter(|(_, dense)| **dense).map(|(node, _)| node));
@@ -160,9 +161,9 @@ const PAIR_BUDGET_PER_ROW: u64 = 64;
 const PAIR_BUDGET_MIN: u64 = 1_000_000;
 
 /// How many pairs of texts are looked at, at most.
-pub(super) fn pair_budget(policy: &Policy, rows: usize) -> u64 {
-    let budget = policy.detect.pair_budget.unwrap_or(PAIR_BUDGET_PER_ROW * rows as u64);
-    budget.max(PAIR_BUDGET_MIN)
+pub(super) const fn pair_budget(rows: usize) -> u64 {
+    let budget = PAIR_BUDGET_PER_ROW * rows as u64;
+    if budget > PAIR_BUDGET_MIN { budget } else { PAIR_BUDGET_MIN }
 }
 
 /// Returns the similarity from which pairs are needed: the lowest threshold in use, that of proposals, and a little below
@@ -242,8 +243,6 @@ impl Clustering<'_> {
                 agglomerative::groups(&distances)?
             }
         };
-        let size_max = policy.cluster.max_cluster_size.map_or(usize::MAX, Into::into);
-        let groups = split(groups, size_max, |unit| 1 + self.units[unit as usize].ghosts.len());
         let clusters = pool.map(groups.len(), |i| self.describe(&groups[i]));
         progress.end();
         if progress.cancelled() { Err(DetectError::Cancelled) } else { Ok(clusters) }
@@ -318,31 +317,6 @@ fn expand(clusters: Vec<Vec<u32>>, vertices: &Vertices) -> Vec<Vec<u32>> {
     groups
 }
 
-/// Cuts groups into runs of at most `size_max` rows, newest first; leftovers of one unit are no group. What was merged
-/// into a unit counts: else the next run would merge together what this one keeps in two.
-fn split(groups: Vec<Vec<u32>>, size_max: usize, rows: impl Fn(u32) -> usize) -> Vec<Vec<u32>> {
-    if size_max == usize::MAX {
-        return groups;
-    }
-    let mut runs: Vec<Vec<u32>> = Vec::new();
-    for group in groups {
-        let mut run: Vec<u32> = Vec::new();
-        let mut size = 0;
-        for unit in group {
-            if size + rows(unit) > size_max && !run.is_empty() {
-                runs.push(std::mem::take(&mut run));
-                size = 0;
-            }
-            size += rows(unit);
-            run.push(unit);
-        }
-        runs.push(run);
-    }
-    runs.retain(|run| run.len() > 1);
-    runs.sort_unstable_by_key(|run| run[0]);
-    runs
-}
-
 fn sensitivity(
     nodes: &Nodes,
     pairs: &[NodePair],
@@ -384,9 +358,8 @@ fn notes(
     }
     let shared = nodes.shared_vector_rows.len();
     if shared > 0 {
-        let texts = input.policy.detect.shared_vector_texts_max;
         notes.push(format!(
-            "{shared} memories stand under a vector that {texts} or more different texts share: \
+            "{shared} memories stand under a vector that {SHARED_VECTOR_TEXTS_MAX} or more different texts share: \
              an embedder's fault, their vectors took no part"
         ));
     }
@@ -423,7 +396,7 @@ fn missing_pairs(policy: &Policy, joins: &Joins) -> Option<String> {
     let thresholds = policy.merge_threshold().into_iter().chain(policy.join_threshold());
     let remark = |threshold| {
         let recall = Recall::from(joins.measured_recall(threshold));
-        recall.remark(threshold, policy.detect.recall_target)
+        recall.remark(threshold, RECALL_TARGET)
     };
     thresholds.map(remark).find_map(|remark| remark)
 }
@@ -505,7 +478,8 @@ impl Joins {
         nodes: &Nodes,
         within: bool,
         from: Similarity,
-        (budget, left_out): (u64, &[bool]),
+        budget: u64,
+        left_out: &[bool],
     ) -> Option<Vec<NodePair>> {
         let mut pairs = Vec::new();
         self.each_node_pair(nodes, within, from, |a, b, similarity| {

@@ -131,7 +131,7 @@ fn try_run(
         &snapshot.spaces,
         &matrices,
         join_threshold(policy),
-        policy.detect.graph_join().as_ref(),
+        policy.detect.method.graph_join().as_ref(),
         &options,
     )?;
     let guard = Guard::new(&policy.guard).unwrap();
@@ -424,16 +424,6 @@ fn a_cycle_of_survivors_is_a_remark() {
     let found = run(&snapshot, &vectors, &policy(true, true, 0.95), 1);
     assert_eq!(found.units.len(), 1);
     assert!(found.notes.iter().any(|note| note.starts_with("2 archived memories")));
-}
-
-#[test]
-fn large_clusters_are_split_in_order() {
-    let (snapshot, vectors) = plain(7, |_| "same".to_owned());
-    let mut policy = policy(true, true, 0.95);
-    policy.cluster.max_cluster_size = std::num::NonZeroUsize::new(3);
-    let found = run(&snapshot, &vectors, &policy, 1);
-    let sizes: Vec<usize> = found.clusters.iter().map(|c| c.members.len()).collect();
-    assert_eq!(sizes, [3, 3], "the last one is alone");
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub fn topics(
     let groups = if rules.is_complete {
         greedy_complete(&LinkGraph::new(vec![[NO_CLIQUE; 2]; rows.len()], &edges))
     } else {
-        average(input, (&rows, &edges), rules.similarity_min, &mut topics.left_out)?
+        average(input, &rows, &edges, rules.similarity_min, &mut topics.left_out)?
     };
     let (least, most) = rules.members;
     let parts = groups.into_iter().flat_map(|group| evenly(group, most));
@@ -94,7 +94,7 @@ fn edges(
             at_vector.entry(number).or_default().push(at);
         }
     }
-    let budget = super::pipeline::pair_budget(input.policy, rows.len());
+    let budget = super::pipeline::pair_budget(rows.len());
     let mut edges = Vec::new();
     let mut add = |a: u32, b: u32| {
         if a != b && classes[a as usize] == classes[b as usize] {
@@ -132,7 +132,8 @@ fn class(input: &DetectInput<'_>, row: MemoryIndex) -> Vec<String> {
 /// Average linkage within each connected component, cut at the threshold: whatever it joins has one pair that is near.
 fn average(
     input: &DetectInput<'_>,
-    (rows, edges): (&[MemoryIndex], &[(u32, u32)]),
+    rows: &[MemoryIndex],
+    edges: &[(u32, u32)],
     similarity_min: Similarity,
     left_out: &mut u64,
 ) -> Result<Vec<Vec<u32>>, DetectError> {

@@ -1,9 +1,8 @@
 //! The conditions of a rule.
 //!
-//! Of a merge, `min_similarity`, `max_similarity` and the cluster sizes speak of the rows that would
-//! really be merged; categories, types and sources of each of them; age, access count and importance
-//! of each absorbed row; `tag_overlap_min` and `content_similarity_min` compare each absorbed row with
-//! its survivor. Of a promotion or archival, all speak of the memory as the merges of the plan leave
+//! Of a merge, `min_similarity` and `min_cluster_size` speak of the rows that would really be merged;
+//! categories of each of them; age, access count and importance of each absorbed row; `tag_overlap_min`
+//! compares each absorbed row with its survivor. Of a promotion or archival, all speak of the memory as the merges of the plan leave
 //! it, with the cluster it is the survivor of. Of a flag, of both sides.
 
 use std::cell::RefCell;
@@ -17,73 +16,41 @@ use memfold_model::time::Instant;
 use memfold_simd::Similarity;
 
 use super::SHOWN_WORD_CHARS;
-use crate::policy::{Conditions, Policy, RuleAction};
+use crate::policy::{Conditions, Policy};
 
 /// What conditions on a single memory look at.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) age_days: Option<f64>,
     pub(super) idle_days: Option<f64>,
-    pub(super) content: &'a str,
     pub(super) access_count: i64,
     pub(super) importance: f64,
     pub(super) categories: &'a [Box<str>],
-    pub(super) root_source: &'a str,
 }
 
 /// Returns the first condition on age, access count or importance that does not hold.
 pub(super) fn unmet_measure(when: &Conditions, subject: &Subject<'_>) -> Option<String> {
     let old_enough = |minimum: f64| subject.age_days.is_some_and(|days| days >= minimum);
     let idle_enough = |minimum: f64| subject.idle_days.is_some_and(|days| days >= minimum);
-    let is_long = |minimum: usize| subject.content.chars().count() >= minimum;
-    let young_enough = |maximum: f64| subject.age_days.is_some_and(|days| days <= maximum);
     None.or_else(|| unmet("age_days >=", when.min_age_days, old_enough))
-        .or_else(|| unmet("age_days <=", when.max_age_days, young_enough))
         .or_else(|| unmet("access_count >=", when.min_access_count, |n| subject.access_count >= n))
         .or_else(|| unmet("access_count <=", when.max_access_count, |n| subject.access_count <= n))
         .or_else(|| unmet("importance >=", when.min_importance, |x| subject.importance >= x))
         .or_else(|| unmet("importance <=", when.max_importance, |x| subject.importance <= x))
         .or_else(|| unmet("idle_days >=", when.min_idle_days, idle_enough))
-        .or_else(|| unmet("content_chars >=", when.content_chars_min, is_long))
 }
 
-/// Returns the first condition on categories, types or source that does not hold.
+/// Returns the first condition on categories that does not hold.
 pub(super) fn unmet_kind(when: &Conditions, subject: &Subject<'_>) -> Option<String> {
     let has = |wanted: &String| has_category(subject.categories, wanted);
-    let is_type = |wanted: &String| has(wanted) || has(&format!("type:{wanted}"));
-    let list = |name: &str, wanted: &[String]| format!("{name} {}", wanted.join(", "));
+    let list = |name: &str, wanted: &[String]| Some(format!("{name} {}", wanted.join(", ")));
     let (any, none, all) = (&when.categories_any, &when.categories_none, &when.categories_all);
-    let from = |prefix: &String| subject.root_source.starts_with(prefix.as_str());
     if !any.is_empty() && !any.iter().any(has) {
-        Some(list("categories_any", any))
+        list("categories_any", any)
     } else if none.iter().any(has) {
-        Some(list("categories_none", none))
+        list("categories_none", none)
     } else if !all.iter().all(has) {
-        Some(list("categories_all", all))
-    } else if !when.types_any.is_empty() && !when.types_any.iter().any(is_type) {
-        Some(list("types_any", &when.types_any))
-    } else if !when.source_prefix_any.is_empty() && !when.source_prefix_any.iter().any(from) {
-        Some(list("source_prefix_any", &when.source_prefix_any))
-    } else {
-        unmet_attribute(when, subject)
-    }
-}
-
-/// Returns the first condition on attributes and tags that does not hold.
-fn unmet_attribute(when: &Conditions, subject: &Subject<'_>) -> Option<String> {
-    let is = |name: &str, value: &str| {
-        attribute(subject.categories, name).is_some_and(|own| own.eq_ignore_ascii_case(value))
-    };
-    let made_by =
-        |name: &String| is("created_by", name) || subject.root_source.eq_ignore_ascii_case(name);
-    let tagged =
-        |tag: &String| attribute_of(tag).is_none() && has_category(subject.categories, tag);
-    if when.priority_none.iter().any(|priority| is("priority", priority)) {
-        Some(format!("priority_none {}", when.priority_none.join(", ")))
-    } else if when.tags_none.iter().any(tagged) {
-        Some(format!("tags_none {}", when.tags_none.join(", ")))
-    } else if when.created_by_none.iter().any(made_by) {
-        Some(format!("created_by_none {}", when.created_by_none.join(", ")))
+        list("categories_all", all)
     } else {
         None
     }
@@ -92,22 +59,21 @@ fn unmet_attribute(when: &Conditions, subject: &Subject<'_>) -> Option<String> {
 /// Returns the first attribute that is to be the same and is not.
 pub(super) fn unmet_sameness(
     when: &Conditions,
-    (left, right): (&[Box<str>], &[Box<str>]),
+    left: &[Box<str>],
+    right: &[Box<str>],
 ) -> Option<String> {
     let differs = |name: &&String| attribute(left, name) != attribute(right, name);
     when.same.iter().find(differs).map(|name| format!("same {name}"))
 }
 
-/// Returns the first condition on likeness to the survivor that does not hold.
+/// Returns the condition on the tags that are shared with the survivor, where it does not hold.
 pub(super) fn unmet_likeness(
     when: &Conditions,
-    categories: (&[Box<str>], &[Box<str>]),
-    contents: (&str, &str),
+    left: &[Box<str>],
+    right: &[Box<str>],
 ) -> Option<String> {
-    let overlap = |minimum: f64| category_overlap(categories.0, categories.1) >= minimum;
-    let alike = |minimum: f64| text::jaccard(contents.0, contents.1) >= minimum;
+    let overlap = |minimum: f64| category_overlap(left, right) >= minimum;
     unmet("tag_overlap >=", when.tag_overlap_min, overlap)
-        .or_else(|| unmet("content_similarity >=", when.content_similarity_min, alike))
 }
 
 /// Returns the first condition on size or smallest similarity that does not hold.
@@ -117,11 +83,8 @@ pub(super) fn unmet_shape(
     similarity: Option<Similarity>,
 ) -> Option<String> {
     let above = |minimum| similarity.is_some_and(|value| value >= minimum);
-    let below = |maximum| similarity.is_some_and(|value| value <= maximum);
     unmet("similarity >=", when.min_similarity, above)
-        .or_else(|| unmet("similarity <=", when.max_similarity, below))
         .or_else(|| unmet("cluster_size >=", when.min_cluster_size, |minimum| size >= minimum))
-        .or_else(|| unmet("cluster_size <=", when.max_cluster_size, |maximum| size <= maximum))
 }
 
 /// Returns the conditions of a rule that held, in words.
@@ -131,29 +94,19 @@ pub(super) fn met(when: &Conditions) -> Vec<String> {
         ("categories_any", &when.categories_any),
         ("categories_none", &when.categories_none),
         ("categories_all", &when.categories_all),
-        ("types_any", &when.types_any),
-        ("source_prefix_any", &when.source_prefix_any),
         ("same", &when.same),
-        ("priority_none", &when.priority_none),
-        ("tags_none", &when.tags_none),
-        ("created_by_none", &when.created_by_none),
     ];
     [
         shown("similarity >=", when.min_similarity.map(|x| x.to_string())),
         when.proven_same.then(|| "proven to say the same".to_owned()),
-        shown("similarity <=", when.max_similarity.map(|x| x.to_string())),
         shown("cluster_size >=", when.min_cluster_size.map(|x| x.to_string())),
-        shown("cluster_size <=", when.max_cluster_size.map(|x| x.to_string())),
         shown("age_days >=", when.min_age_days.map(|x| x.to_string())),
-        shown("age_days <=", when.max_age_days.map(|x| x.to_string())),
         shown("access_count >=", when.min_access_count.map(|x| x.to_string())),
         shown("access_count <=", when.max_access_count.map(|x| x.to_string())),
         shown("importance >=", when.min_importance.map(|x| x.to_string())),
         shown("importance <=", when.max_importance.map(|x| x.to_string())),
         shown("tag_overlap >=", when.tag_overlap_min.map(|x| x.to_string())),
-        shown("content_similarity >=", when.content_similarity_min.map(|x| x.to_string())),
         shown("idle_days >=", when.min_idle_days.map(|x| x.to_string())),
-        shown("content_chars >=", when.content_chars_min.map(|x| x.to_string())),
     ]
     .into_iter()
     .flatten()
@@ -261,7 +214,7 @@ pub fn protected_by(
         let root = memory.root_source.to_lowercase();
         protection.sources.iter().find(|prefix| root.starts_with(&prefix.to_lowercase())).cloned()
     };
-    let raised_by_us = promoted && memory.importance <= promotion_cap(policy);
+    let raised_by_us = promoted && memory.importance <= policy.merge.importance_cap;
     let important = memory.importance >= protection.importance_min && !raised_by_us;
     let fresh = age_days(memory, now).is_some_and(|days| days * 24.0 < protection.min_age_hours);
     let read = protection.access_count_min.filter(|&minimum| memory.access_count >= minimum);
@@ -295,15 +248,6 @@ const MICROSECONDS_PER_DAY: f64 = 86_400e6;
 /// Tells whether a category is the protecting one or one below it (`decisions/architecture`), both in lower case.
 fn is_or_is_below(category: &str, protecting: &str) -> bool {
     category.strip_prefix(protecting).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// The highest importance that a promotion of this policy reaches.
-fn promotion_cap(policy: &Policy) -> f64 {
-    let caps = policy.rules.iter().filter_map(|rule| match rule.then {
-        RuleAction::Promote { cap, .. } => Some(cap),
-        _ => None,
-    });
-    caps.fold(policy.merge.importance_cap, f64::max)
 }
 
 /// Canonical similarity of two memories; `None` unless both have vectors of one space.

@@ -14,7 +14,7 @@ use memfold_simd::Similarity;
 use super::conditions::{age_days, protected_by};
 use super::{FactGuard, ProtectedBy, SimilarityOf, conditions};
 use crate::detect::{Contradiction, Detection};
-use crate::policy::{CategoryMerge, MergePolicy, Policy, Rule, RuleAction};
+use crate::policy::{MergePolicy, Policy, Rule, RuleAction};
 
 /// Everything that a plan is a function of.
 pub struct PlanInput<'a> {
@@ -289,8 +289,12 @@ impl<'a> Context<'a> {
     }
 
     fn equal_text(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Similarity> {
-        let rule_allows = || self.merge_rules().any(|rule| rule.when.or_equal_text);
-        (survivor.key == row.key && rule_allows()).then_some(Similarity::ONE)
+        (survivor.key == row.key && self.links_equal_text()).then_some(Similarity::ONE)
+    }
+
+    /// Tells whether equal texts merge whatever their vectors are.
+    pub(super) const fn links_equal_text(&self) -> bool {
+        self.input.policy.detect.exact_text
     }
 
     /// The survivor's text does not say what the row, or anything folded into it, says. Of equal texts
@@ -444,12 +448,10 @@ impl Values {
         let own = survivor.categories.iter().filter_map(|category| attribute_of(category));
         let mut attributes: BTreeSet<&str> = own.map(|(name, _)| name).collect();
         for row in absorbed {
-            if policy.categories == CategoryMerge::Union {
-                for category in &row.categories {
-                    // An attribute has one value: the survivor's, else the first that comes along.
-                    if attribute_of(category).is_none_or(|(name, _)| attributes.insert(name)) {
-                        categories.add(category);
-                    }
+            for category in &row.categories {
+                // An attribute has one value: the survivor's, else the first that comes along.
+                if attribute_of(category).is_none_or(|(name, _)| attributes.insert(name)) {
+                    categories.add(category);
                 }
             }
             values.importance = values.importance.max(row.importance.min(policy.importance_cap));

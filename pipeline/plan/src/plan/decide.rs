@@ -270,10 +270,10 @@ fn single_action(context: &Context<'_>, fate: &Fate<'_>) -> Action {
             (ActionType::Archive, Some(new_categories.clone()), None)
         }
         Change::Shorten(written) => {
-            return written_action(context, fate, (ActionType::Rewrite, written));
+            return written_action(context, fate, ActionType::Rewrite, written);
         }
         Change::Copy { copy, .. } => {
-            return written_action(context, fate, (ActionType::Promote, copy));
+            return written_action(context, fate, ActionType::Promote, copy);
         }
         Change::LeaveAlone => (ActionType::Noop, None, None),
     };
@@ -288,7 +288,8 @@ fn single_action(context: &Context<'_>, fate: &Fate<'_>) -> Action {
 fn written_action(
     context: &Context<'_>,
     fate: &Fate<'_>,
-    (action, written): (ActionType, &Written),
+    action: ActionType,
+    written: &Written,
 ) -> Action {
     let reworded = action == ActionType::Rewrite;
     Action {

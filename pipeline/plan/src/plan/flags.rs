@@ -14,6 +14,7 @@ use super::conditions::{
 use super::context::Merge;
 use super::context::{Context, Member, Obstacle, Values};
 use crate::detect::Contradiction;
+use crate::policy::defaults::FLAGS_PER_MEMORY_MAX;
 use crate::policy::{Rule, RuleAction};
 
 /// A flag that will be planned.
@@ -63,7 +64,10 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
     let mut room = Room::new(context, live);
     let mut spoken_for: BTreeSet<_> = all
         .iter()
-        .filter(|contradiction| known.has(context, contradiction, pair_of(contradiction)))
+        .filter(|contradiction| {
+            let pair = pair_of(contradiction);
+            known.has(context, contradiction, pair.0, pair.1)
+        })
         .filter_map(|contradiction| series.around(contradiction))
         .collect();
     let mut seen = BTreeSet::new();
@@ -73,16 +77,16 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
         if pair.0 == pair.1 || !is_of_today(context, contradiction) {
             continue;
         }
-        let Some(rule) = matching_rule(context, contradiction, (pair, &survivors)) else {
+        let Some(rule) = matching_rule(context, contradiction, pair, &survivors) else {
             continue;
         };
         if !seen.insert((pair.0.min(pair.1), pair.0.max(pair.1)))
-            || known.has(context, contradiction, pair)
+            || known.has(context, contradiction, pair.0, pair.1)
         {
             continue;
         }
         let member_of = series.around(contradiction);
-        if !room.is_for(pair)
+        if !room.is_for(pair.0, pair.1)
             || context
                 .is_settled(context.live(contradiction.older), context.live(contradiction.newer))
             || member_of.is_some_and(|series| spoken_for.contains(&series))
@@ -90,7 +94,7 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
             flags.defer(contradiction, member_of.is_some());
             continue;
         }
-        room.take(pair);
+        room.take(pair.0, pair.1);
         spoken_for.extend(member_of);
         if !(context.input.looks_at(pair.0) || context.input.looks_at(pair.1)) {
             continue;
@@ -140,7 +144,8 @@ impl Known {
         &self,
         context: &Context<'_>,
         contradiction: &Contradiction,
-        (a, b): (MemoryIndex, MemoryIndex),
+        a: MemoryIndex,
+        b: MemoryIndex,
     ) -> bool {
         if self.texts.is_empty() {
             return false;
@@ -159,7 +164,6 @@ fn ordered(a: String, b: String) -> (String, String) {
 /// How much room the caps leave.
 struct Room {
     max: usize,
-    max_per_memory: usize,
     taken: usize,
     per_memory: BTreeMap<MemoryIndex, usize>,
 }
@@ -167,12 +171,7 @@ struct Room {
 impl Room {
     fn new(context: &Context<'_>, live: impl Fn(MemoryIndex) -> MemoryIndex) -> Self {
         let caps = &context.input.policy.flags;
-        let mut room = Self {
-            max: caps.max_per_run,
-            max_per_memory: caps.max_per_memory,
-            taken: 0,
-            per_memory: BTreeMap::new(),
-        };
+        let mut room = Self { max: caps.max_per_run, taken: 0, per_memory: BTreeMap::new() };
         let waiting = &context.input.snapshot.decisions.counted_flags;
         let units = context.input.detection.units.iter().map(|unit| unit.live);
         let rows: BTreeMap<&MemoryId, MemoryIndex> = if waiting.is_empty() {
@@ -189,12 +188,12 @@ impl Room {
         room
     }
 
-    fn is_for(&self, (a, b): (MemoryIndex, MemoryIndex)) -> bool {
-        let is_free = |row| self.per_memory.get(&row).copied().unwrap_or(0) < self.max_per_memory;
+    fn is_for(&self, a: MemoryIndex, b: MemoryIndex) -> bool {
+        let is_free = |row| self.per_memory.get(&row).copied().unwrap_or(0) < FLAGS_PER_MEMORY_MAX;
         self.taken < self.max && is_free(a) && is_free(b)
     }
 
-    fn take(&mut self, (a, b): (MemoryIndex, MemoryIndex)) {
+    fn take(&mut self, a: MemoryIndex, b: MemoryIndex) {
         self.taken += 1;
         for row in [a, b] {
             *self.per_memory.entry(row).or_default() += 1;
@@ -230,7 +229,8 @@ fn ranked(
 fn matching_rule<'a>(
     context: &Context<'a>,
     contradiction: &Contradiction,
-    (pair, survivors): ((MemoryIndex, MemoryIndex), &BTreeMap<MemoryIndex, &Merge<'_>>),
+    pair: (MemoryIndex, MemoryIndex),
+    survivors: &BTreeMap<MemoryIndex, &Merge<'_>>,
 ) -> Option<&'a Rule> {
     let Contradiction { older, newer, similarity, ref judgement } = *contradiction;
     let apart = &context.input.snapshot.decisions.keep_both;
@@ -249,11 +249,9 @@ fn matching_rule<'a>(
         let subject = Subject {
             age_days: context.age_days(row),
             idle_days: super::conditions::idle_days(memory, context.input.now),
-            content: &memory.content,
             access_count: values.access_count,
             importance: values.importance,
             categories: &values.categories,
-            root_source: &memory.root_source,
         };
         unmet_kind(&rule.when, &subject).is_none() && unmet_measure(&rule.when, &subject).is_none()
     };
@@ -261,7 +259,7 @@ fn matching_rule<'a>(
         let categories = |row| &*context.memory(row).categories;
         rule.then == RuleAction::FlagContradiction
             && unmet_shape(&rule.when, 2, Some(similarity)).is_none()
-            && unmet_sameness(&rule.when, (categories(pair.0), categories(pair.1))).is_none()
+            && unmet_sameness(&rule.when, categories(pair.0), categories(pair.1)).is_none()
             && holds(rule, pair.0)
             && holds(rule, pair.1)
     })

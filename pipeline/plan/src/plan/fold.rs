@@ -179,7 +179,7 @@ impl<'a> Folding<'_, 'a> {
                 RuleAction::Merge { canonical, .. } => canonical,
                 _ => None,
             })
-            .unwrap_or(self.context.input.policy.merge.canonical)
+            .unwrap_or(Canonical::Newest)
     }
 
     /// Folds what can be folded into a survivor; returns what is left.
@@ -280,7 +280,8 @@ impl<'a> Folding<'_, 'a> {
         let mut all = vec![survivor];
         all.extend(&matching);
         let similarity = self.smallest(&all, |a, b| self.context.effective(a, b));
-        match shape_holds(rule, all.len(), similarity, self.all_equal(&all)) {
+        let equal = self.context.links_equal_text() && self.all_equal(&all);
+        match shape_holds(rule, all.len(), similarity, equal) {
             None => matching,
             Some(reason) => {
                 for row in matching {
@@ -295,7 +296,7 @@ impl<'a> Folding<'_, 'a> {
     fn unmet_by(&self, rule: &Rule, survivor: usize, row: usize) -> Option<String> {
         let (host, member) = (&self.members[survivor], &self.members[row]);
         let when = &rule.when;
-        let equal = when.or_equal_text && host.key == member.key;
+        let equal = self.context.links_equal_text() && host.key == member.key;
         let near = |minimum| {
             equal || self.context.effective(host, member).is_some_and(|value| value >= minimum)
         };
@@ -309,14 +310,8 @@ impl<'a> Folding<'_, 'a> {
         unmet_kind(when, &self.subject(survivor))
             .or_else(|| unmet_kind(when, &subject))
             .or_else(|| unmet_measure(when, &subject))
-            .or_else(|| {
-                let categories = (&*host.memory.categories, &*member.memory.categories);
-                unmet_sameness(when, categories)
-            })
-            .or_else(|| {
-                let categories = (&*host.memory.categories, &*member.memory.categories);
-                unmet_likeness(when, categories, (&host.memory.content, &member.memory.content))
-            })
+            .or_else(|| unmet_sameness(when, &host.memory.categories, &member.memory.categories))
+            .or_else(|| unmet_likeness(when, &host.memory.categories, &member.memory.categories))
     }
 
     fn subject(&self, position: usize) -> Subject<'a> {
@@ -324,11 +319,9 @@ impl<'a> Folding<'_, 'a> {
         Subject {
             age_days: self.context.age_days(index),
             idle_days: idle_days(memory, self.context.input.now),
-            content: &memory.content,
             access_count: memory.access_count,
             importance: memory.importance,
             categories: &memory.categories,
-            root_source: &memory.root_source,
         }
     }
 
@@ -412,7 +405,6 @@ fn shape_holds(
     similarity: Option<Similarity>,
     equal_text: bool,
 ) -> Option<String> {
-    let similarity =
-        if rule.when.or_equal_text && equal_text { Some(Similarity::ONE) } else { similarity };
+    let similarity = if equal_text { Some(Similarity::ONE) } else { similarity };
     unmet_shape(&rule.when, size, similarity)
 }

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::conditions::{
-    Subject, has_category, idle_days, met, unmet_kind, unmet_measure, unmet_shape,
-};
+use super::conditions::{Subject, idle_days, met, unmet_kind, unmet_measure, unmet_shape};
 use super::context::Merge;
 use super::context::{Context, Values, largest_own_count};
 use super::flags::Flag;
 use super::{ProtectedBy, extract};
-use crate::policy::{Rule, RuleAction, WiderScope};
+use crate::policy::defaults::PROMOTE_INCREASE;
+use crate::policy::{Rule, RuleAction};
 use memfold_model::decisions::SingleAction;
 use memfold_model::memory::{Memory, MemoryId, MemoryIndex, Standing, attribute, attribute_of};
 
@@ -66,21 +65,21 @@ pub(super) fn single_fates<'a>(
     if rules.is_empty() {
         return (Vec::new(), notes);
     }
-    let holds = Holds::new(context, (merges, &absorbed), flags);
+    let holds = Holds::new(context, merges, &absorbed, flags);
     let units = &context.input.detection.units;
     let fates = units
         .iter()
         .map(|unit| unit.live)
         .filter(|row| context.input.looks_at(*row))
         .filter(|row| !absorbed.contains(row) && !is_closed(context, &rules, *row))
-        .filter_map(|row| fate(context, (&rules, &holds), row, survivors.get(&row).copied()))
+        .filter_map(|row| fate(context, &rules, &holds, row, survivors.get(&row).copied()))
         .collect();
     (fates, notes)
 }
 
 /// Tells whether no rule may change a memory: a copy in a wider scope leaves what is protected for being read often.
 fn is_closed(context: &Context<'_>, rules: &[&Rule], row: MemoryIndex) -> bool {
-    let copies = || rules.iter().any(|rule| matches!(rule.then, RuleAction::PromoteScope { .. }));
+    let copies = || rules.iter().any(|rule| matches!(rule.then, RuleAction::PromoteScope));
     match context.protected.get(&row) {
         Some(ProtectedBy::AccessCount(_)) => !copies(),
         Some(_) => true,
@@ -101,7 +100,8 @@ struct Holds {
 impl Holds {
     fn new(
         context: &Context<'_>,
-        (merges, absorbed): (&[Merge<'_>], &BTreeSet<MemoryIndex>),
+        merges: &[Merge<'_>],
+        absorbed: &BTreeSet<MemoryIndex>,
         flags: &[Flag<'_>],
     ) -> Self {
         let clusters = context.input.detection.clusters.iter();
@@ -161,10 +161,10 @@ fn usable_rules<'a>(context: &Context<'a>) -> (Vec<&'a Rule>, Vec<String>) {
                     rule.id
                 ));
             }
-            RuleAction::Promote { .. }
+            RuleAction::Promote
             | RuleAction::Archive
             | RuleAction::Summarize
-            | RuleAction::PromoteScope { .. }
+            | RuleAction::PromoteScope
             | RuleAction::Noop => rules.push(rule),
             RuleAction::Merge { .. } | RuleAction::FlagContradiction => {}
         }
@@ -197,7 +197,8 @@ fn known_and_unread(memories: &[Memory]) -> (usize, usize) {
 /// took back gives way to the rules behind it.
 fn fate<'a>(
     context: &Context<'a>,
-    (rules, holds): (&[&'a Rule], &Holds),
+    rules: &[&'a Rule],
+    holds: &Holds,
     row: MemoryIndex,
     merge: Option<&Merge<'a>>,
 ) -> Option<Fate<'a>> {
@@ -207,25 +208,22 @@ fn fate<'a>(
     let mut declined: Option<Fate<'a>> = None;
     let only_copies = context.protected.contains_key(&row);
     for &rule in rules {
-        if only_copies && !matches!(rule.then, RuleAction::PromoteScope { .. }) {
+        if only_copies && !matches!(rule.then, RuleAction::PromoteScope) {
             continue;
         }
-        if !matches(context, rule, (row, memory), (&values, merge)) {
+        if !matches(context, rule, row, memory, &values, merge) {
             continue;
         }
         let change = match rule.then {
-            RuleAction::Promote { increase, cap, validated } => {
-                let raise = Raise { increase, cap, validated };
-                raise.of(context, rule, (row, memory), (&values, merge))
-            }
+            RuleAction::Promote => promote(context, rule, row, &values, merge),
             RuleAction::Archive => Some(archive(&values)),
             // What merges just changed is written anew when it has settled.
             RuleAction::Summarize if merge.is_none() => shorten(context, memory),
-            RuleAction::PromoteScope { scope } if merge.is_none() => {
+            RuleAction::PromoteScope if merge.is_none() => {
                 let access_count = values.access_count;
-                copy(context, memory, scope).map(|copy| Change::Copy { copy, access_count })
+                copy(context, memory).map(|copy| Change::Copy { copy, access_count })
             }
-            RuleAction::Summarize | RuleAction::PromoteScope { .. } => None,
+            RuleAction::Summarize | RuleAction::PromoteScope => None,
             _ => {
                 stopped_by.get_or_insert(rule);
                 None
@@ -285,21 +283,21 @@ fn left_alone<'a>(row: MemoryIndex, rule: &'a Rule, why: &str) -> Fate<'a> {
 fn matches(
     context: &Context<'_>,
     rule: &Rule,
-    (row, memory): (MemoryIndex, &Memory),
-    (values, merge): (&Values, Option<&Merge<'_>>),
+    row: MemoryIndex,
+    memory: &Memory,
+    values: &Values,
+    merge: Option<&Merge<'_>>,
 ) -> bool {
     let access_count = match rule.then {
-        RuleAction::Promote { .. } => largest_count(context, row, merge),
+        RuleAction::Promote => largest_count(context, row, merge),
         _ => values.access_count,
     };
     let subject = Subject {
         age_days: context.age_days(row),
         idle_days: idle_days(memory, context.input.now),
-        content: &memory.content,
         access_count,
         importance: values.importance,
         categories: &values.categories,
-        root_source: &memory.root_source,
     };
     let (size, similarity) =
         merge.map_or((1, None), |merge| (merge.absorbed.len() + 1, merge.similarity));
@@ -347,49 +345,30 @@ fn promoted_at(context: &Context<'_>, row: MemoryIndex, merge: Option<&Merge<'_>
         .max()
 }
 
-/// The parameters of a promotion.
-struct Raise {
-    increase: f64,
-    cap: f64,
-    validated: bool,
-}
-
-impl Raise {
-    /// What a promotion changes; nothing where it would change nothing, or not enough was read since
-    /// the last one.
-    fn of(
-        &self,
-        context: &Context<'_>,
-        rule: &Rule,
-        (row, memory): (MemoryIndex, &Memory),
-        (values, merge): (&Values, Option<&Merge<'_>>),
-    ) -> Option<Change> {
-        if let Some(before) = promoted_at(context, row, merge) {
-            let since = largest_count(context, row, merge).saturating_sub(before);
-            if rule.when.min_access_count.is_none_or(|minimum| since < minimum.max(1)) {
-                return None;
-            }
+/// What a promotion changes; nothing where it would change nothing, or not enough was read since the
+/// last one.
+fn promote(
+    context: &Context<'_>,
+    rule: &Rule,
+    row: MemoryIndex,
+    values: &Values,
+    merge: Option<&Merge<'_>>,
+) -> Option<Change> {
+    if let Some(before) = promoted_at(context, row, merge) {
+        let since = largest_count(context, row, merge).saturating_sub(before);
+        if rule.when.min_access_count.is_none_or(|minimum| since < minimum.max(1)) {
+            return None;
         }
-        let raised = (values.importance + self.increase).min(self.cap).max(values.importance);
-        let mut after = Values { importance: raised, ..values.clone() };
-        if let Some(category) = self.validated.then(|| self.validation(rule, values)).flatten() {
-            after.categories.push(category);
-        }
-        (after != *values).then(|| Change::Promote {
-            new_importance: after.new_importance(memory),
-            new_categories: after.new_categories(memory),
-            access_count: largest_count(context, row, merge),
-        })
     }
-
-    /// `validated/<category>` of the first category that the rule asks for, unless it is there.
-    fn validation(&self, rule: &Rule, values: &Values) -> Option<Box<str>> {
-        let wanted =
-            rule.when.categories_any.iter().find(|wanted| has_category(&values.categories, wanted));
-        let category = wanted.map_or("memory", String::as_str);
-        let validated = format!("validated/{category}");
-        (!has_category(&values.categories, &validated)).then(|| validated.into())
-    }
+    let cap = context.input.policy.merge.importance_cap;
+    let importance = (values.importance + PROMOTE_INCREASE).min(cap).max(values.importance);
+    let after = Values { importance, ..values.clone() };
+    let memory = context.memory(row);
+    (after != *values).then(|| Change::Promote {
+        new_importance: after.new_importance(memory),
+        new_categories: after.new_categories(memory),
+        access_count: largest_count(context, row, merge),
+    })
 }
 
 /// `archived`, and each category as `archive/<category>`.
@@ -398,6 +377,8 @@ fn archive(values: &Values) -> Change {
     Change::Archive { new_categories: std::iter::once("archived".to_owned()).chain(old).collect() }
 }
 
+/// What is this short stays as it is.
+const SUMMARIZED_ABOVE_CHARS: usize = 5_000;
 /// The tag of what was shortened.
 const SUMMARIZED: &str = "summarized";
 /// The tag of a copy in a wider scope.
@@ -411,15 +392,19 @@ const TEAMS: [(&str, &str); 4] =
 
 /// The memory without what says nothing specific; nothing where that is hardly shorter.
 fn shorten(context: &Context<'_>, memory: &Memory) -> Option<Change> {
+    if memory.content.chars().count() <= SUMMARIZED_ABOVE_CHARS {
+        return None;
+    }
     let content = extract(&memory.content)?;
     let mut categories: Vec<String> = memory.categories.iter().map(ToString::to_string).collect();
     categories.push(SUMMARIZED.to_owned());
-    let id = new_id(context, (SUMMARIZED, memory), &content);
+    let id = new_id(context, SUMMARIZED, memory, &content);
     Some(Change::Shorten(Written { id, content, categories }))
 }
 
-/// A copy of a memory for others; nothing where it has one, or where nobody knows whose team it is.
-fn copy(context: &Context<'_>, memory: &Memory, scope: WiderScope) -> Option<Written> {
+/// A copy of an agent's memory for its team, or of a team's for everybody; nothing where it has one, or where nobody
+/// knows whose team it is.
+fn copy(context: &Context<'_>, memory: &Memory) -> Option<Written> {
     if attribute(&memory.categories, PROMOTED_TO).is_some() {
         return None;
     }
@@ -430,25 +415,24 @@ fn copy(context: &Context<'_>, memory: &Memory, scope: WiderScope) -> Option<Wri
         let known = TEAMS.iter().find(|(first, _)| *first == name);
         known.map(|(_, team)| (*team).to_owned())
     };
-    let scope_id = match scope {
-        WiderScope::Team => Some(team()?),
-        WiderScope::Global => None,
-    };
+    let is_global = attribute(&memory.categories, "scope") == Some("team");
+    let scope = if is_global { "global" } else { "team" };
+    let scope_id = if is_global { None } else { Some(team()?) };
     let is_kept = |category: &&str| {
         !attribute_of(category).is_some_and(|(name, _)| name == "scope" || name == "scope_id")
             && *category != PROMOTED
     };
     let kept = memory.categories.iter().map(|category| &**category).filter(is_kept);
     let kept = kept.map(str::to_owned);
-    let scopes = [format!("scope:{}", scope.name())].into_iter();
+    let scopes = [format!("scope:{scope}")].into_iter();
     let scopes = scopes.chain(scope_id.map(|id| format!("scope_id:{id}")));
     let categories = kept.chain(scopes).chain([PROMOTED.to_owned()]).collect();
-    let id = new_id(context, (scope.name(), memory), &memory.content);
+    let id = new_id(context, scope, memory, &memory.content);
     Some(Written { id, content: memory.content.to_string(), categories })
 }
 
 /// An id that no memory has: the same for the same memory and text.
-fn new_id(context: &Context<'_>, (kind, memory): (&str, &Memory), content: &str) -> MemoryId {
+fn new_id(context: &Context<'_>, kind: &str, memory: &Memory, content: &str) -> MemoryId {
     const ID_DIGITS: usize = 12;
     let mut seed = format!("{kind}\0{}\0{content}", memory.id);
     loop {

@@ -230,7 +230,6 @@ fn proofs(input: &SwapInput<'_>, survivor: &Memory, absorbed: &[&Memory]) -> Vec
 mod tests {
     use super::*;
     use crate::plan::fixture::{Fixture, row};
-    use crate::policy::CategoryMerge;
     use memfold_model::memory::Embedding;
 
     const SHORTER: &str = "The port is 8080";
@@ -295,10 +294,9 @@ mod tests {
     #[test]
     fn values_follow_the_policy() {
         let mut table = table(vec![told("a", 2, "one", 2.9), told("b", 3, "two", 1.0)]);
-        table.fixture.policy.merge.categories = CategoryMerge::Survivor;
         table.fixture.policy.merge.importance_cap = 2.5;
         let swapped = table.swap(&table.action).unwrap();
-        assert_eq!((swapped.new_categories, swapped.new_importance), (None, Some(2.5)));
+        assert_eq!(swapped.new_importance, Some(2.5));
     }
 
     #[test]

@@ -38,7 +38,12 @@ fn the_newest_with_a_vector_survives() {
     let fixture = Fixture::new(memories()).cluster(&["a", "b", "c"]);
     assert_eq!(fixture.fates(), ["merge b<a<c R2"]);
     let mut informative = Fixture::new(vec![row("a", "x", 2), row("b", "x", 3), row("c", "x", 4)]);
-    informative.policy.merge.canonical = Canonical::MostInformative;
+    let canonical = Some(Canonical::MostInformative);
+    for rule in &mut informative.policy.rules {
+        if matches!(rule.then, RuleAction::Merge { .. }) {
+            rule.then = RuleAction::Merge { canonical, absorbed: None };
+        }
+    }
     assert_eq!(informative.cluster(&["a", "b", "c"]).fates(), ["merge a<b<c R1"]);
 }
 

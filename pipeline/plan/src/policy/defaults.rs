@@ -4,24 +4,17 @@ use std::num::NonZeroUsize;
 
 use memfold_model::summary::Confidence;
 
-use super::{
-    Absorbed, Canonical, CategoryMerge, CheckScope, FlagTarget, GraphIndex, JoinMethod, JudgeTask,
-    Linkage, Profile, RuleProfile, Trigger, WiderScope,
-};
+use super::{Absorbed, FlagTarget, JoinMethod, JudgeTask, Linkage, Profile, Trigger};
 use crate::policy::Provider;
 
 /// The proof carries the merge; below it, near texts are rarely about one thing.
 pub(crate) const EXACT_DUPLICATE_SIMILARITY: f64 = 0.85;
-/// The same words are the same memory, with or without a vector.
-pub(crate) const OR_EQUAL_TEXT: bool = true;
 /// Who says more may say something else: below it, additions change too often what is meant.
 pub(crate) const NEAR_DUPLICATE_SIMILARITY: f64 = 0.95;
 /// A merge needs two.
 pub(crate) const MERGE_CLUSTER_SIZE_MIN: usize = 2;
 /// Exact as far as it is fastest, because it is also complete.
 pub const METHOD: JoinMethod = JoinMethod::Auto;
-/// It is built on all threads, comes out the same everywhere and finds more.
-pub(crate) const GRAPH_INDEX: GraphIndex = GraphIndex::Memfold;
 /// A user who asks for most pairs should hear when one in a hundred may be missing.
 pub const RECALL_TARGET: f64 = 0.99;
 /// Equal texts say the same whatever their vectors are.
@@ -29,7 +22,7 @@ pub(crate) const EXACT_TEXT: bool = true;
 /// Contradictions are about one topic, and topics begin here.
 pub(crate) const CONTRADICTION_SIMILARITY: f64 = 0.85;
 /// A sound embedder never gives one vector to so many different texts.
-pub(crate) const SHARED_VECTOR_TEXTS_MAX: NonZeroUsize = non_zero(20);
+pub const SHARED_VECTOR_TEXTS_MAX: usize = 20;
 /// Every absorbed row is at or above the threshold to its survivor, so chains cannot drift.
 pub(crate) const LINKAGE: Linkage = Linkage::GreedyComplete;
 /// What is somebody's own, or secret, is never merged into what is not.
@@ -50,18 +43,14 @@ pub(crate) const PROTECTED_SOURCES: [&str; 3] = ["manual", "user", "memfold-summ
 pub(crate) const PROTECTED_IMPORTANCE_MIN: f64 = 3.0;
 /// Work of the last day is still going on.
 pub(crate) const PROTECTED_AGE_HOURS: f64 = 24.0;
-/// What was said last is what holds now.
-pub(crate) const CANONICAL: Canonical = Canonical::Newest;
 /// Readers of a brain.db filter no archived rows: left in the table, they would go on being found.
 pub(crate) const ABSORBED: Absorbed = Absorbed::Move;
-/// A fact stays findable under every category that it had.
-pub(crate) const CATEGORY_MERGE: CategoryMerge = CategoryMerge::Union;
 /// The top of the owner's scale.
 pub(crate) const IMPORTANCE_CAP: f64 = 3.0;
 /// What a person can look through in one sitting.
 pub(crate) const FLAGS_PER_RUN_MAX: usize = 100;
 /// One noisy memory must not use up the flags of a run.
-pub(crate) const FLAGS_PER_MEMORY_MAX: usize = 3;
+pub const FLAGS_PER_MEMORY_MAX: usize = 3;
 /// Below it, most pairs of one subject say different things.
 pub(crate) const PROPOSE_SIMILARITY_MIN: f64 = 0.80;
 /// More questions than that nobody answers in a day.
@@ -76,8 +65,6 @@ pub(crate) const PROMOTE_IMPORTANCE_MIN: f64 = 2.0;
 pub(crate) const PROMOTE_CATEGORIES: [&str; 4] = ["sop", "procedure", "coding", "trading"];
 /// Half a step of the owner's scale.
 pub(crate) const PROMOTE_INCREASE: f64 = 0.5;
-/// One step beyond an agent.
-pub(crate) const PROMOTED_SCOPE: WiderScope = WiderScope::Team;
 /// A tool that finds duplicates must not surprise with archiving what has none.
 pub(crate) const ARCHIVE_ENABLED: bool = false;
 /// A month without a reader.
@@ -90,36 +77,22 @@ pub(crate) const ARCHIVE_IMPORTANCE_MAX: f64 = 1.5;
 pub(crate) const ENABLED: bool = true;
 /// Dry run is the default already: `--execute` is what writes.
 pub(crate) const READ_ONLY: bool = false;
-/// The built-in rules are those of `brain.db`.
-pub(crate) const RULE_PROFILE: Option<RuleProfile> = None;
 /// A run by hand looks at everything.
 pub const TRIGGER: Option<Trigger> = None;
-/// 64 × distinct rows: it grows with the store.
-pub(crate) const PAIR_BUDGET: Option<u64> = None;
-/// Copies of one text are one memory, however many they are.
-pub(crate) const MAX_CLUSTER_SIZE: Option<NonZeroUsize> = None;
 /// The built-in lexicon knows the common words.
 pub(crate) const LEXICON: Option<&str> = None;
 /// It keeps what a person marked without stopping the run on everything else.
 pub(crate) const PROFILE: Profile = Profile::Default;
-/// Ids are the store's own; only you know which are special.
-pub(crate) const PROTECTED_IDS: [&str; 0] = [];
-/// What is read often is what is worth folding.
-pub(crate) const PROTECTED_ACCESS_COUNT_MIN: Option<i64> = None;
 /// The whole store, so that no duplicate hides outside.
 pub(crate) const SCOPE_CATEGORIES: [&str; 0] = [];
 /// From the first memory on.
 pub(crate) const SCOPE_SINCE: Option<&str> = None;
 /// Up to the last memory.
 pub(crate) const SCOPE_UNTIL: Option<&str> = None;
-/// Old and new copies must meet.
-pub(crate) const SCOPE_NEWEST: Option<NonZeroUsize> = None;
 /// As for merges: what a nightly run would merge may be merged at once.
 pub(crate) const AUTO_DEDUP_THRESHOLD: f64 = 0.95;
 /// Topics begin here; what is nearer is worth a second look.
 pub(crate) const FLAG_THRESHOLD: f64 = 0.85;
-/// A fact saved under two categories is still one fact.
-pub(crate) const CHECK_SCOPE: CheckScope = CheckScope::All;
 /// An agent notices a tenth of a second; a check takes a few milliseconds.
 pub(crate) const CHECK_TIME_LIMIT_MS: u32 = 50;
 /// Memories are private: whom their texts are shown to is yours to say.
@@ -132,16 +105,14 @@ pub(crate) const EMBED_MODEL: Option<&str> = None;
 pub(crate) const EMBED_REQUEST_MODEL: Option<&str> = None;
 /// Providers on one's own machine want no key.
 pub(crate) const EMBED_API_KEY_ENV: Option<&str> = None;
-/// A batch takes a processor about a second; ten mean that something is wrong.
-pub(crate) const EMBED_TIMEOUT_MS: u32 = 10_000;
+/// A batch takes a processor a second or a few; thirty mean that something is wrong.
+pub(crate) const EMBED_TIMEOUT_MS: u32 = 30_000;
 /// A provider that restarts is back soon, and one that stays away should be heard of.
 pub(crate) const EMBED_RETRIES: u32 = 2;
 /// More at once is hardly faster, and what is lost by an interruption stays small.
-pub(crate) const EMBED_BATCH_SIZE: u32 = 32;
+pub(crate) const EMBED_BATCH_SIZE: usize = 32;
 /// An agent waits for it. A provider on this machine answers within a tenth of that.
 pub(crate) const EMBED_INLINE_TIMEOUT_MS: u32 = 2_000;
-/// No model comes with memfold.
-pub(crate) const EMBED_DIR: Option<&str> = None;
 /// A question has 2 to 10 memories; small models lose the thread of longer prompts.
 pub(crate) const JUDGE_BATCH_SIZE: u32 = 10;
 /// Local models on a processor take tens of seconds.
@@ -174,8 +145,6 @@ pub(crate) const JUDGE_TOKENS_PER_RUN: u32 = 500_000;
 pub(crate) const JUDGE_COST_PER_DAY: f64 = 10.0;
 /// What the owner of a `brain.db` waits itself.
 pub const BUSY_TIMEOUT_MS: u32 = 5_000;
-/// Reports belong to the store they are about: `reports/consolidation` beside it.
-pub(crate) const REPORTS_DIR: Option<&str> = None;
 /// Naive times were written on this machine, by its clock.
 pub const TIME_ZONE: Option<&str> = None;
 /// The rules hold the figures: 0.95 for near duplicates, 0.98 for exact ones.

@@ -16,10 +16,10 @@ pub use hash::config_hash;
 pub use memfold_guard::GuardPolicy;
 pub(crate) use rule::EXACT_DUPLICATE;
 pub(crate) use rule::NEAR_DUPLICATE;
-pub use rule::{ARCHIVE, CONTRADICTION, Conditions, Rule, RuleAction, Trigger, WiderScope};
+pub use rule::{ARCHIVE, CONTRADICTION, Conditions, Rule, RuleAction, Trigger};
 pub use sections::{
-    Absorbed, Canonical, CategoryMerge, CheckScope, ClusterPolicy, DetectPolicy, EmbedSettings,
-    FlagPolicy, FlagTarget, GraphIndex, JoinMethod, JudgeModel, JudgeSettings, JudgeTask,
-    KeyFromElsewhere, LifecycleSettings, Linkage, MergePolicy, Policy, Profile, ProposePolicy,
-    ProtectionPolicy, Provider, QuickCheckPolicy, RuleProfile, Scope,
+    Absorbed, Canonical, ClusterPolicy, DetectPolicy, EmbedSettings, FlagPolicy, FlagTarget,
+    JoinMethod, JudgeModel, JudgeSettings, JudgeTask, KeyFromElsewhere, LifecycleSettings, Linkage,
+    MergePolicy, Policy, Profile, ProposePolicy, ProtectionPolicy, Provider, QuickCheckPolicy,
+    Scope,
 };

@@ -59,22 +59,12 @@ pub struct Conditions {
     /// Smallest pairwise similarity of the cluster, at least.
     #[serde(serialize_with = "optional_similarity")]
     pub min_similarity: Option<Similarity>,
-    /// `min_similarity` holds as well, whatever the vectors say, where all members share one
-    /// strict key.
-    pub or_equal_text: bool,
     /// Only texts that the guard proves to say the same; where one says more the rule does not hold.
     pub proven_same: bool,
-    /// Smallest pairwise similarity of the cluster, at most.
-    #[serde(serialize_with = "optional_similarity")]
-    pub max_similarity: Option<Similarity>,
     /// Members, at least.
     pub min_cluster_size: Option<usize>,
-    /// Members, at most.
-    pub max_cluster_size: Option<usize>,
     /// Age in days, at least.
     pub min_age_days: Option<f64>,
-    /// Age in days, at most.
-    pub max_age_days: Option<f64>,
     /// Access count, at least.
     pub min_access_count: Option<i64>,
     /// Access count, at most.
@@ -89,33 +79,15 @@ pub struct Conditions {
     pub categories_none: Vec<String>,
     /// Has all of these categories.
     pub categories_all: Vec<String>,
-    /// Has any of these types (category `type:<t>` or `<t>`).
-    pub types_any: Vec<String>,
     /// Jaccard of categories to the survivor, attributes left out, at least.
     pub tag_overlap_min: Option<f64>,
-    /// Jaccard of tokens to the survivor, at least.
-    pub content_similarity_min: Option<f64>,
-    /// Root source starts with any of these.
-    pub source_prefix_any: Vec<String>,
     // What follows is left out of the configuration's hash where it is not set, as it was before it existed.
     /// Not read for so many days, at least; what was never read counts from its creation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_idle_days: Option<f64>,
-    /// Characters of the text, at least.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub content_chars_min: Option<usize>,
     /// All members have the same value of each of these attributes, or none has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub same: Vec<String>,
-    /// Has none of these priorities.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub priority_none: Vec<String>,
-    /// Has none of these tags.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tags_none: Vec<String>,
-    /// Was made by none of these.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub created_by_none: Vec<String>,
 }
 
 /// What a rule does.
@@ -130,48 +102,17 @@ pub enum RuleAction {
         absorbed: Option<Absorbed>,
     },
     /// Raise importance.
-    Promote {
-        /// By how much.
-        increase: f64,
-        /// Never above.
-        cap: f64,
-        /// Whether to add `validated/<category>`.
-        validated: bool,
-    },
+    Promote,
     /// Archive a memory.
     Archive,
     /// Put a shorter text made of its own sentences in the place of a long one.
     Summarize,
     /// Copy a memory to a wider scope, once.
-    PromoteScope {
-        /// The scope.
-        scope: WiderScope,
-    },
+    PromoteScope,
     /// Flag a contradictory pair.
     FlagContradiction,
     /// Leave alone, with this rule as the reason.
     Noop,
-}
-
-/// A scope that others share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WiderScope {
-    /// The agent's team.
-    Team,
-    /// Everybody.
-    Global,
-}
-
-impl WiderScope {
-    /// Returns the name as written.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Team => "team",
-            Self::Global => "global",
-        }
-    }
 }
 
 impl Trigger {

@@ -1,7 +1,6 @@
 //! [`Policy`] and its sections: what holds for detection, clusters, merges, protection, scope, flags,
 //! the check on save and embeddings.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -118,22 +117,11 @@ impl Policy {
 pub struct DetectPolicy {
     /// `auto`, `exact` or `graph`.
     pub method: JoinMethod,
-    /// The index of `graph`. Left out of the configuration's hash where it is the default, as it was before there was a
-    /// choice.
-    #[serde(skip_serializing_if = "GraphIndex::is_default")]
-    pub index: GraphIndex,
-    /// The share of pairs that `graph` should find, from 0 to 1. Changes no plan, only what is said.
-    #[serde(skip)]
-    pub recall_target: f64,
     /// Whether equal strict keys link rows without looking at vectors.
     pub exact_text: bool,
     /// Contradictions are looked for at or above this similarity.
     #[serde(serialize_with = "similarity")]
     pub contradiction_similarity: Similarity,
-    /// Distinct pairs that may be found; `None`: 64 × distinct rows.
-    pub pair_budget: Option<u64>,
-    /// One vector under this many different texts, or more, is an embedder's fault.
-    pub shared_vector_texts_max: usize,
 }
 
 /// How near pairs are searched.
@@ -144,51 +132,22 @@ pub enum JoinMethod {
     Auto,
     /// The exact join.
     Exact,
-    /// The graph, with measured recall.
+    /// The graph of memfold, with measured recall.
     Graph,
-}
-
-/// The index that near pairs are searched by.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum GraphIndex {
-    /// The graph of memfold.
-    #[default]
-    Memfold,
     /// The crate `hnsw_rs`, to compare with; built on one thread.
     HnswRs,
 }
 
-impl GraphIndex {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Returns the configuration's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Memfold => "memfold",
-            Self::HnswRs => "hnsw_rs",
-        }
-    }
-
-    /// Returns how vectors are joined by it.
-    #[must_use]
-    pub fn join(self) -> GraphJoin {
-        let by = GraphJoin::default();
-        match self {
-            Self::Memfold => by,
-            Self::HnswRs => GraphJoin { index: JoinIndex::HnswRs, ..by },
-        }
-    }
-}
-
-impl DetectPolicy {
+impl JoinMethod {
     /// Returns how vectors are joined by a graph; `None`: exactly.
     #[must_use]
-    pub fn graph_join(&self) -> Option<GraphJoin> {
-        (self.method == JoinMethod::Graph).then(|| self.index.join())
+    pub fn graph_join(self) -> Option<GraphJoin> {
+        let by = GraphJoin::default();
+        match self {
+            Self::Auto | Self::Exact => None,
+            Self::Graph => Some(by),
+            Self::HnswRs => Some(GraphJoin { index: JoinIndex::HnswRs, ..by }),
+        }
     }
 }
 
@@ -197,8 +156,6 @@ impl DetectPolicy {
 pub struct ClusterPolicy {
     /// The linkage.
     pub linkage: Linkage,
-    /// The largest cluster.
-    pub max_cluster_size: Option<NonZeroUsize>,
     /// Category patterns (`private`, `user:*`): rows that differ in these are never merged.
     pub separate_by: Vec<String>,
     /// The largest connected component for the hierarchical linkages.
@@ -222,12 +179,8 @@ pub enum Linkage {
 /// How merges are made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MergePolicy {
-    /// Who survives.
-    pub canonical: Canonical,
     /// What happens to the others.
     pub absorbed: Absorbed,
-    /// What becomes of the categories.
-    pub categories: CategoryMerge,
     /// Importance never rises above this by a merge or promotion.
     pub importance_cap: f64,
 }
@@ -253,16 +206,6 @@ pub enum Absorbed {
     Move,
 }
 
-/// What becomes of categories in a merge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CategoryMerge {
-    /// The survivor's, then new ones in cluster order.
-    Union,
-    /// The survivor's only.
-    Survivor,
-}
-
 /// What is never changed or absorbed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProtectionPolicy {
@@ -282,34 +225,18 @@ pub struct ProtectionPolicy {
     pub access_count_min: Option<i64>,
 }
 
-/// How much is protected.
+/// What is protected, and whose rules hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// What a person marked, wrote or decided, what is critical, and the last day's work.
+    /// Protected is what a person marked, wrote or decided, what is critical, and the last day's work.
     Default,
-    /// That, the last 7 days, what is read often, and whatever other memory systems mark as core,
-    /// critical or a decision.
+    /// That, the last 7 days, what is read at least 10 times, reserved ids, and whatever other memory systems mark as
+    /// core, critical or a decision.
     Strict,
-}
-
-/// Whose rules hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RuleProfile {
-    /// Those of memory folders in JSON files: merging within one type, subtype, scope and creator, summaries of long
-    /// episodes, copies in wider scopes, archiving what nobody reads; protection `strict`.
+    /// Protection as `strict`, and the rules of memory folders in JSON files: merging within one type, subtype, scope and
+    /// creator, summaries of long episodes, copies in wider scopes, archiving what nobody reads.
     Hivemind,
-}
-
-impl RuleProfile {
-    /// Returns the configuration's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Hivemind => "hivemind",
-        }
-    }
 }
 
 /// Which live memories take part.
@@ -325,8 +252,6 @@ pub struct Scope {
     pub until: Option<Instant>,
     /// Root sources starting with any of these; empty: all.
     pub sources: Vec<String>,
-    /// Only the newest so many, archived ones counted.
-    pub newest: Option<NonZeroUsize>,
 }
 
 /// Caps on contradiction flags.
@@ -334,8 +259,6 @@ pub struct Scope {
 pub struct FlagPolicy {
     /// Flags that wait for a person at once.
     pub max_per_run: usize,
-    /// Flags that wait per memory.
-    pub max_per_memory: usize,
     /// Where flags are written.
     pub write_to: FlagTarget,
 }
@@ -367,22 +290,8 @@ pub struct QuickCheckPolicy {
     pub auto_dedup_threshold: Similarity,
     /// A match at or above this similarity is flagged.
     pub flag_threshold: Similarity,
-    /// Among which memories a match is looked for.
-    pub scope: CheckScope,
     /// How long a check may take.
     pub time_limit: Duration,
-}
-
-/// Among which memories a match is looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckScope {
-    /// All.
-    All,
-    /// Those with one of the new memory's categories, or without any where it has none.
-    Category,
-    /// Those of the same root source.
-    Source,
 }
 
 impl EmbedSettings {

@@ -164,7 +164,6 @@ fn scope(run: &Run<'_>) -> ScopeView {
         since: scope.since.map(rfc3339),
         until: scope.until.map(rfc3339),
         sources: scope.sources.clone(),
-        limit: scope.newest.map(std::num::NonZeroUsize::get),
         unknown_categories: unknown_categories(&scope.categories, run.snapshot),
     }
 }

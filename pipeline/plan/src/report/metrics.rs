@@ -95,7 +95,7 @@ pub fn metrics(report: &Report, figures: Option<&StoreFigures>) -> String {
     let mut page = Page::default();
     store(&mut page, report.loaded.memories, figures);
     let is_whole = report.executed.stale == 0 && report.executed.failed == 0;
-    last_run(&mut page, (&report.run_id, report.mode, &report.isa), is_whole);
+    last_run(&mut page, &report.run_id, report.mode, &report.isa, is_whole);
     let seconds = &report.seconds;
     let stages = [
         ("load", seconds.load),
@@ -131,7 +131,7 @@ pub fn applied_metrics(
     if let Some(figures) = figures {
         store(&mut page, figures.memories, Some(figures));
     }
-    last_run(&mut page, (&report.run_id, report.mode, isa), report.is_whole());
+    last_run(&mut page, &report.run_id, report.mode, isa, report.is_whole());
     let stages = [("execute", report.seconds_execute)];
     page.by("memfold_run_seconds", RUN_SECONDS, "stage", &stages);
     planned_and_done(&mut page, &report.planned, &report.absorbed, &report.executed);
@@ -151,7 +151,7 @@ fn store(page: &mut Page, memories: u64, figures: Option<&StoreFigures>) {
     page.one("memfold_embedded_share", help, embedded);
 }
 
-fn last_run(page: &mut Page, (run_id, mode, isa): (&str, Mode, &str), is_whole: bool) {
+fn last_run(page: &mut Page, run_id: &str, mode: Mode, isa: &str, is_whole: bool) {
     let labels = [("mode", mode.name()), ("isa", isa)];
     let info = [(labels.as_slice(), 1.0)];
     page.family("memfold_last_run_info", "How the last run ran; always 1.", &info);

@@ -175,8 +175,6 @@ pub struct ScopeView {
     pub until: Option<String>,
     /// Root sources starting with any of these.
     pub sources: Vec<String>,
-    /// Only the newest so many.
-    pub limit: Option<usize>,
     /// Those of the categories that no live memory has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_categories: Vec<UnknownCategory>,

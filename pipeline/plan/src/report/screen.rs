@@ -121,14 +121,14 @@ pub(super) fn searched(part: &Incremental) -> String {
 fn protected(report: &Report) -> Vec<String> {
     let line = |(kind, count): (&String, &u64)| {
         let (why, key) = match kind.as_str() {
-            "category" => ("by their category", "categories"),
-            "id" => ("by their id", "ids"),
-            "source" => ("by their source", "sources"),
-            "importance" => ("by their importance", "importance_min"),
-            "age" => ("because they are young", "min_age_hours"),
-            _ => ("because they are read often", "access_count_min"),
+            "category" => ("by their category", "protection.categories"),
+            "id" => ("by their id", "profile"),
+            "source" => ("by their source", "protection.sources"),
+            "importance" => ("by their importance", "protection.importance_min"),
+            "age" => ("because they are young", "protection.min_age_hours"),
+            _ => ("because they are read often", "profile"),
         };
-        format!("  {} protected {why}: protection.{key}", grouped(*count))
+        format!("  {} protected {why}: {key}", grouped(*count))
     };
     report.protected.by_kind.iter().map(line).collect()
 }

@@ -19,9 +19,9 @@ pub(super) fn open(
     store_model: Option<&str>,
 ) -> Result<Box<dyn Embedder>, EmbedError> {
     let folder = settings.dir.as_deref().ok_or_else(|| EmbedError::Setting {
-        key: "embed.dir",
+        key: "embed.url",
         problem: "is not set: there is no model to run".to_owned(),
-        advice: "name the folder with config.json, tokenizer.json and model.safetensors: --set embed.dir=FOLDER"
+        advice: "name the folder with config.json, tokenizer.json and model.safetensors: --set embed.url=FOLDER"
             .to_owned(),
     })?;
     let name = settings.model.as_deref().or(store_model);
@@ -43,7 +43,7 @@ mod without {
 
     #[test]
     fn without_the_feature_the_error_says_how_to_build() {
-        let loader = ConfigLoader::new().set("embed.provider=local").set("embed.dir=model");
+        let loader = ConfigLoader::new().set("embed.provider=local").set("embed.url=model");
         let settings = loader.load().unwrap().settings.embed;
         let error = crate::embed::embedder(&settings, None, &|_| None).err().unwrap();
         assert!(error.hint().unwrap().contains("--features local-models"), "{error}");

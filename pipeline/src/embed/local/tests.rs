@@ -34,7 +34,7 @@ fn report(line: &str) {
 
 fn model(folder: &std::path::Path) -> Box<dyn Embedder> {
     let loader = ConfigLoader::new().set("embed.provider=local");
-    let settings = loader.set(format!("embed.dir={}", folder.display())).load().unwrap();
+    let settings = loader.set(format!("embed.url={}", folder.display())).load().unwrap();
     embedder(&settings.settings.embed, Some("all-MiniLM-L6-v2"), &|_| None).unwrap().unwrap()
 }
 
@@ -90,7 +90,7 @@ fn a_folder_that_holds_no_model_is_named() {
         "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12, "pad_token_id": 0}"#;
     let opened = || {
         let loader = ConfigLoader::new().set("embed.provider=local");
-        let settings = loader.set(format!("embed.dir={}", folder.path().display())).load().unwrap();
+        let settings = loader.set(format!("embed.url={}", folder.path().display())).load().unwrap();
         embedder(&settings.settings.embed, None, &|_| None).err().unwrap()
     };
     assert!(opened().to_string().contains("config.json is missing"), "{}", opened());

@@ -92,8 +92,16 @@ pub fn build_corpus_index(
         return Err(IndexError::Corpus(changed));
     }
     let identity = identity_of(&columns, &vec![0; columns.len()])?;
-    let tools = (request.pool, request.kernels, request.progress);
-    let (graph, file_bytes) = write_tiers(&writer, &columns, (identity, &[]), request.tier, tools)?;
+    let (graph, file_bytes) = write_tiers(
+        &writer,
+        &columns,
+        identity,
+        &[],
+        request.tier,
+        request.pool,
+        request.kernels,
+        request.progress,
+    )?;
     let origin = CorpusOrigin::new(stamp, request.columns.clone(), read);
     write_origin(&writer, &origin.to_json())?;
     let (generation, rows) = (writer.publish()?, columns.len() as u64);

@@ -314,7 +314,8 @@ pub fn verify_corpus_index(
     tools: (&Pool, &'static Kernels, &dyn Progress),
 ) -> Result<VerifiedIndex, IndexError> {
     let lookups = if corpus.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
-    let verified = verify_files(index.files(), HasTexts(false), lookups, tools)?;
+    let verified =
+        verify_files(index.files(), HasTexts(false), lookups, tools.0, tools.1, tools.2)?;
     let difference = corpus.map(|corpus| difference(index, corpus)).transpose()?;
     Ok(VerifiedIndex { difference, ..verified })
 }

@@ -45,11 +45,13 @@ pub struct RowMatch {
 /// or the index is damaged.
 pub fn search_rows(
     rows: SearchedRows<'_>,
-    (query, wanted): (RowQuery<'_>, Wanted),
-    (pool, kernels): (&Pool, &'static Kernels),
+    query: RowQuery<'_>,
+    wanted: Wanted,
+    pool: &Pool,
+    kernels: &'static Kernels,
 ) -> Result<Vec<RowMatch>, SearchError> {
     let matrix = rows.matrix();
-    let compared = Compared::with(rows, &matrix, (pool, kernels))?;
+    let compared = Compared::with(rows, &matrix, pool, kernels)?;
     let (vector, except) = match query {
         RowQuery::Vector(vector) => (vector, None),
         RowQuery::Row(ordinal) => {
@@ -61,7 +63,7 @@ pub fn search_rows(
             (matrix.vector(row), Some(row))
         }
     };
-    compared.answer(&mut *compared.nearest()?, vector, (wanted, except))
+    compared.answer(&mut *compared.nearest()?, vector, wanted, except)
 }
 
 /// Answers several queries, in their order, on all threads.
@@ -72,11 +74,12 @@ pub fn search_rows_all(
     rows: SearchedRows<'_>,
     queries: &VectorMatrix<'_>,
     wanted: Wanted,
-    (pool, kernels): (&Pool, &'static Kernels),
+    pool: &Pool,
+    kernels: &'static Kernels,
     progress: &dyn Progress,
 ) -> Result<Vec<Vec<RowMatch>>, SearchError> {
     let matrix = rows.matrix();
-    let compared = Compared::with(rows, &matrix, (pool, kernels))?;
+    let compared = Compared::with(rows, &matrix, pool, kernels)?;
     progress.begin("search", Some(queries.len() as u64));
     let blocks = pool.map(queries.len().div_ceil(QUERIES_TOGETHER), |block| {
         let mut nearest = compared.nearest()?;
@@ -85,7 +88,7 @@ pub fn search_rows_all(
             if progress.cancelled() {
                 return Err(SearchError::Cancelled);
             }
-            let found = compared.answer(&mut *nearest, queries.vector(at), (wanted, None));
+            let found = compared.answer(&mut *nearest, queries.vector(at), wanted, None);
             progress.advance(1);
             found.map_err(|error| match error {
                 SearchError::Query(error) => SearchError::Query(error.at(at.0)),
@@ -116,7 +119,8 @@ impl<'a> Compared<'a> {
     fn with(
         rows: SearchedRows<'a>,
         matrix: &'a VectorMatrix<'a>,
-        (pool, kernels): (&Pool, &'static Kernels),
+        pool: &Pool,
+        kernels: &'static Kernels,
     ) -> Result<Self, SearchError> {
         if matrix.is_empty() {
             return Err(SearchError::NoRowVectors { rows: rows.count() });
@@ -144,7 +148,8 @@ impl<'a> Compared<'a> {
         &self,
         nearest: &mut dyn Nearest,
         query: &[f32],
-        (wanted, except): (Wanted, Option<Row>),
+        wanted: Wanted,
+        except: Option<Row>,
     ) -> Result<Vec<RowMatch>, SearchError> {
         let found = match wanted.neighbors {
             Some(count) => {

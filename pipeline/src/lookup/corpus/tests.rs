@@ -107,7 +107,7 @@ fn search(
     query: RowQuery<'_>,
     wanted: Wanted,
 ) -> Result<Vec<RowMatch>, SearchError> {
-    search_rows(rows, (query, wanted), (&Pool::new(None).unwrap(), Kernels::active()))
+    search_rows(rows, query, wanted, &Pool::new(None).unwrap(), Kernels::active())
 }
 
 /// Every row compared, one after the other.
@@ -222,7 +222,8 @@ fn many_queries_are_answered_like_one() {
     let (pool, wanted) = (Pool::new(std::num::NonZero::new(3)).unwrap(), wanted()[0]);
     for source in [SearchedRows::Index(&index), SearchedRows::Corpus(&corpus)] {
         let tools = (&pool, Kernels::active());
-        let found = search_rows_all(source, &queries, wanted, tools, &NoProgress).unwrap();
+        let found =
+            search_rows_all(source, &queries, wanted, tools.0, tools.1, &NoProgress).unwrap();
         assert_eq!(found.len(), 195);
         for (row, found) in queries.rows().zip(found) {
             let query = RowQuery::Vector(queries.vector(row));
@@ -231,7 +232,7 @@ fn many_queries_are_answered_like_one() {
         let mut wrong = flat.clone();
         wrong[70 * DIM..71 * DIM].fill(0.0);
         let wrong = VectorMatrix::from_slice(&wrong, DIM).unwrap();
-        let found = search_rows_all(source, &wrong, wanted, tools, &NoProgress);
+        let found = search_rows_all(source, &wrong, wanted, tools.0, tools.1, &NoProgress);
         let expected = VectorError::InvalidQuery { query: 70 };
         assert!(matches!(found, Err(SearchError::Query(error)) if error == expected));
     }

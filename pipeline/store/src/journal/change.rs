@@ -464,8 +464,11 @@ impl JournalEntry {
     pub fn read(
         op: Op,
         row: RowKey,
-        (before, after, deltas): (Option<&Value>, Option<&Value>, Option<&Value>),
-        (rowid, survivor): (Option<i64>, Option<String>),
+        before: Option<&Value>,
+        after: Option<&Value>,
+        deltas: Option<&Value>,
+        rowid: Option<i64>,
+        survivor: Option<String>,
     ) -> Option<Self> {
         let before = RowImage { rowid, cells: before.map_or(Some(Vec::new()), cells_from_json)? };
         let after = after.map_or(Some(Vec::new()), cells_from_json)?;
@@ -575,12 +578,11 @@ mod change_tests {
             let read = JournalEntry::read(
                 entry.op,
                 entry.row.clone(),
-                (
-                    entry.before_json().as_ref(),
-                    entry.after_json().as_ref(),
-                    entry.deltas_json().as_ref(),
-                ),
-                (image.as_ref().and_then(|image| image.rowid), None),
+                entry.before_json().as_ref(),
+                entry.after_json().as_ref(),
+                entry.deltas_json().as_ref(),
+                image.as_ref().and_then(|image| image.rowid),
+                None,
             );
             assert_eq!(read, Some(entry));
         }

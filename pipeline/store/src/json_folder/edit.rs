@@ -143,7 +143,7 @@ fn rebuilt(text: &str, container: &Node, pieces: &[Piece]) -> String {
             [open, close].concat()
         };
     }
-    let Separators { head, between, tail } = separators(text, container, (&spans, pieces));
+    let Separators { head, between, tail } = separators(text, container, &spans, pieces);
     let mut new = [open, &head].concat();
     for (at, piece) in pieces.iter().enumerate() {
         if at > 0 {
@@ -173,7 +173,8 @@ struct Separators {
 fn separators(
     text: &str,
     container: &Node,
-    (spans, pieces): (&[&Range<usize>], &[Piece]),
+    spans: &[&Range<usize>],
+    pieces: &[Piece],
 ) -> Separators {
     let style = Style::of(text);
     if let (Some(first), Some(last)) = (spans.first(), spans.last()) {

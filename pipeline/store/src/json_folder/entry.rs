@@ -243,14 +243,14 @@ const LINEAGE: &str = "lineage";
 
 /// Returns an entry that keeps what only the content of another one, which merges into it, has: fields that it lacks or
 /// has with another value, and the lineage of the other one. What it keeps of that id already stays as it is.
-pub(super) fn with_lineage(raw: &str, (id, other): (&str, &str)) -> String {
+pub(super) fn with_lineage(raw: &str, id: &str, other: &str) -> String {
     let (Ok(entry), Ok(older)) = (parse(raw), parse(other)) else { return raw.to_owned() };
     let kept = entry.get(LINEAGE);
     if kept.is_some_and(|kept| !kept.is_list()) {
         return raw.to_owned();
     }
     let known = lineage_ids(&entry);
-    let fields = fields_apart((raw, &entry), (other, &older)).join(", ");
+    let fields = fields_apart(raw, &entry, other, &older).join(", ");
     let own = format!("{{\"id\": {}, \"content\": {{{fields}}}}}", quoted(id));
     let own = Some(own).filter(|_| !fields.is_empty() && !known.contains(&id));
     let earlier = older.get(LINEAGE).map(Node::items).unwrap_or_default().iter();
@@ -274,7 +274,7 @@ fn lineage_ids(entry: &Node) -> Vec<&str> {
 }
 
 /// Returns the fields of an older content that a newer one lacks or has with another value, as written.
-fn fields_apart<'o>((raw, newer): (&str, &Node), (other, older): (&'o str, &Node)) -> Vec<&'o str> {
+fn fields_apart<'o>(raw: &str, newer: &Node, other: &'o str, older: &Node) -> Vec<&'o str> {
     let contents = (newer.get("content"), older.get("content"));
     let (Some(newer), Some(older)) = contents else { return Vec::new() };
     if !newer.is_object() {
@@ -417,17 +417,17 @@ mod tests {
     fn what_only_the_older_content_has_stays_in_the_lineage() {
         let newer = r#"{"id": "n", "content": {"fact": "F", "owner": "QA", "list": [1, 2]}}"#;
         let older = r#"{"id": "o", "content": {"fact": "F", "owner": "DEV", "since": 1.50, "list": [ 1,2 ]}}"#;
-        let merged = with_lineage(newer, ("o", older));
+        let merged = with_lineage(newer, "o", older);
         assert_eq!(
             merged,
             r#"{"id": "n", "content": {"fact": "F", "owner": "QA", "list": [1, 2]}, "lineage": [{"id": "o", "content": {"owner": "DEV", "since": 1.50}}]}"#
         );
         assert_eq!(read(&merged).text, read(newer).text, "it is no part of the text");
-        assert_eq!(with_lineage(&merged, ("o", older)), merged, "once");
+        assert_eq!(with_lineage(&merged, "o", older), merged, "once");
         // A lineage goes on with the entry that it is of.
         let newest = r#"{"id": "x", "content": {"fact": "F", "owner": "QA", "list": [1, 2]}}"#;
         assert_eq!(
-            with_lineage(newest, ("n", &merged)),
+            with_lineage(newest, "n", &merged),
             newest.replace(
                 "2]}}",
                 r#"2]}, "lineage": [{"id": "o", "content": {"owner": "DEV", "since": 1.50}}]}"#
@@ -439,7 +439,7 @@ mod tests {
             (r#"{"id": "n", "content": "F"}"#, older),
             (r#"{"id": "n", "content": {"a": 1}, "lineage": "of others"}"#, older),
         ] {
-            assert_eq!(with_lineage(newer, ("o", older)), newer);
+            assert_eq!(with_lineage(newer, "o", older), newer);
         }
     }
 }

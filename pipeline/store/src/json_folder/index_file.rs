@@ -179,7 +179,7 @@ impl Index<'_> {
                 }
                 (Some(_), None) if removing => drop(gone.insert(memory.id.clone())),
                 (None, Some((record, place))) => {
-                    let item = self.item(memory, &record, (&text, list, &place.path));
+                    let item = self.item(memory, &record, &text, list, &place.path);
                     added.push((place, memory.id.clone(), item));
                 }
                 _ => {}
@@ -203,7 +203,9 @@ impl Index<'_> {
         &self,
         memory: &Listed,
         record: &OriginRecord,
-        (text, list, path): (&str, &Node, &str),
+        text: &str,
+        list: &Node,
+        path: &str,
     ) -> String {
         if list.items().first().is_some_and(|item| item.text().is_some()) {
             return quoted(&memory.id);

@@ -77,7 +77,7 @@ impl Writer<'_> {
         match change {
             OriginChange::Create { record, made_of } => self.create(unit, record, made_of),
             OriginChange::Update { before, record, merged } => {
-                self.update(unit, before, (record, merged))
+                self.update(unit, before, record, merged)
             }
             OriginChange::Retire { before, id, into, .. } => {
                 self.retire(before, id, into.as_deref())
@@ -108,14 +108,15 @@ impl Writer<'_> {
         &mut self,
         unit: &OriginUnit,
         before: &str,
-        (record, merged): (&OriginRecord, &[String]),
+        record: &OriginRecord,
+        merged: &[String],
     ) -> Outcome {
         let Some(place) = self.folder.live.get(&record.id).cloned() else {
             let is_archived = self.folder.archived.contains_key(&record.id);
             return if is_archived { Outcome::Overtaken } else { gone() };
         };
         let raw = self.folder.raw(&place).to_owned();
-        let new = match self.updated(&raw, (record, merged), &unit.at) {
+        let new = match self.updated(&raw, record, merged, &unit.at) {
             Ok(new) => new,
             Err(reason) => return Outcome::Conflict(reason),
         };
@@ -134,13 +135,14 @@ impl Writer<'_> {
     fn updated(
         &self,
         raw: &str,
-        (record, merged): (&OriginRecord, &[String]),
+        record: &OriginRecord,
+        merged: &[String],
         at: &str,
     ) -> Result<String, String> {
         let new = entry::updated(raw, record, merged, at)?;
         let older = merged.iter().filter_map(|id| Some((&**id, self.folder.place(id)?)));
         Ok(older
-            .fold(new, |new, (id, place)| entry::with_lineage(&new, (id, self.folder.raw(place)))))
+            .fold(new, |new, (id, place)| entry::with_lineage(&new, id, self.folder.raw(place))))
     }
 
     /// Tells whether an entry is what the last update of this call makes of it.
@@ -156,7 +158,7 @@ impl Writer<'_> {
             _ => None,
         });
         last.is_some_and(|(unit, record, merged)| {
-            self.updated(raw, (record, merged), &unit.at).is_ok_and(|new| new == raw)
+            self.updated(raw, record, merged, &unit.at).is_ok_and(|new| new == raw)
         })
     }
 
@@ -296,7 +298,7 @@ impl Writer<'_> {
         let beside = source.filter(|_| is_beside);
         let step = match beside {
             Some(place) => self.beside(place, &record.id, &raw),
-            None => match scope_folder(scope(&record)) {
+            None => match scope_folder(own.0, own.1) {
                 Ok(folder) => self.in_folder(&folder, &raw),
                 Err(reason) => return Outcome::Conflict(reason),
             },
@@ -448,7 +450,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Returns the folder of a scope.
-fn scope_folder((scope, scope_id): (Option<String>, Option<String>)) -> Result<String, String> {
+fn scope_folder(scope: Option<String>, scope_id: Option<String>) -> Result<String, String> {
     let above = match scope.as_deref() {
         Some("team") => "teams",
         Some("agent") => "agents",

@@ -214,7 +214,7 @@ impl<'a> Writer<'a> {
             let found = self.root.read(path)?;
             let old = found.clone().unwrap_or_else(index_file::empty);
             let new = update(&self.folder, old.clone());
-            if self.put_index(path, (found.as_deref(), &old), new)? {
+            if self.put_index(path, found.as_deref(), &old, new)? {
                 return Ok(());
             }
         }
@@ -224,7 +224,8 @@ impl<'a> Writer<'a> {
     fn put_index(
         &mut self,
         path: &str,
-        (found, old): (Option<&str>, &str),
+        found: Option<&str>,
+        old: &str,
         new: String,
     ) -> Result<bool, OriginError> {
         let place = self.root.join(path)?;

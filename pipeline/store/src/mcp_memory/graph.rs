@@ -250,7 +250,7 @@ impl Graph {
             OriginChange::Create { record, made_of } => self.create(record, made_of, unit),
             OriginChange::Update { record, .. } => self.update(record, unit),
             OriginChange::Retire { id, into, reason, .. } => {
-                self.retire(id, (into.as_deref(), reason), unit);
+                self.retire(id, into.as_deref(), reason, unit);
             }
             OriginChange::Restore { record, .. } => self.restore(record),
             OriginChange::Remove { id, .. } => self.remove(id),
@@ -269,7 +269,7 @@ impl Graph {
         let after = self.positions[line].last().map_or(0, |last| last + 1);
         let position = (after..).find(|position| !retired.contains(position)).unwrap_or(after);
         self.put(line, position, &record.id, quoted(&record.text));
-        self.note(record, (entity, made_of.to_vec()), unit);
+        self.note(record, entity, made_of.to_vec(), unit);
     }
 
     /// The file has nothing of a memory but its text: other changes need no write.
@@ -279,15 +279,16 @@ impl Graph {
         };
         let (line, at, entity) = (live.line, live.at, live.entity.name.clone());
         let raw = quoted(&record.text);
-        self.spell((line, at), raw);
-        self.note(record, (entity, Vec::new()), unit);
+        self.spell(line, at, raw);
+        self.note(record, entity, Vec::new(), unit);
     }
 
     /// Keeps the id of an observation whose text is not that of others.
     fn note(
         &mut self,
         record: &OriginRecord,
-        (entity, made_of): (String, Vec<String>),
+        entity: String,
+        made_of: Vec<String>,
         unit: &OriginUnit,
     ) {
         self.archive.written.retain(|written| written.id != record.id);
@@ -301,7 +302,7 @@ impl Graph {
         });
     }
 
-    fn retire(&mut self, id: &str, (into, reason): (Option<&str>, &str), unit: &OriginUnit) {
+    fn retire(&mut self, id: &str, into: Option<&str>, reason: &str, unit: &OriginUnit) {
         if let Some(retired) = self.archive.retired.get_mut(id) {
             retired.merged_into = into.map(str::to_owned);
             return;
@@ -322,7 +323,7 @@ impl Graph {
             at: unit.at.clone(),
         };
         self.archive.retired.push(retired);
-        self.take((line, at));
+        self.take(line, at);
     }
 
     fn restore(&mut self, record: &OriginRecord) {
@@ -340,8 +341,7 @@ impl Graph {
         let spelling = serde_json::from_str(&record.raw);
         let Ok::<(String, Option<String>, String), _>((entity, _, raw)) = spelling else { return };
         let Some(live) = self.find(&record.id).filter(|live| live.raw() != raw) else { return };
-        let place = (live.line, live.at);
-        self.spell(place, raw);
+        self.spell(live.line, live.at, raw);
         // An id that follows from the text needs no note.
         let follows = record.id.starts_with(&hashed(&entity, &record.text));
         self.archive.written.retain(|written| written.id != record.id || !follows);
@@ -353,7 +353,7 @@ impl Graph {
     fn remove(&mut self, id: &str) {
         if let Some(live) = self.find(id) {
             let (line, at) = (live.line, live.at);
-            self.take((line, at));
+            self.take(line, at);
             self.compact(line);
             // Nothing keeps its position.
             let retired = self.retired_positions(line);
@@ -449,7 +449,7 @@ impl Graph {
     }
 
     /// Takes an observation out; it stands in its line until that is [compact](Self::compact).
-    fn take(&mut self, (line, at): (usize, usize)) {
+    fn take(&mut self, line: usize, at: usize) {
         if let Some(id) = self.ids[line][at].take() {
             self.place_by_id.remove(&id);
         }
@@ -458,7 +458,7 @@ impl Graph {
     }
 
     /// Gives an observation another spelling.
-    fn spell(&mut self, (line, at): (usize, usize), raw: String) {
+    fn spell(&mut self, line: usize, at: usize, raw: String) {
         let Line::Entity(entity) = &mut self.lines[line].1 else { return };
         let text = observation_text(&raw);
         entity.observations[at] = (raw, text);

@@ -77,11 +77,13 @@ pub struct Forgotten {
 /// when the store cannot be read.
 pub fn preview_forget(
     store: &BrainDb,
-    (id, with_absorbed): (&MemoryId, bool),
-    (time_zone, now): (&TimeZone, Instant),
+    id: &MemoryId,
+    with_absorbed: bool,
+    time_zone: &TimeZone,
+    now: Instant,
 ) -> Result<Erasure, UpkeepError> {
     store.look_on(|reads| {
-        let ids = all_ids(reads, (id, with_absorbed), (time_zone, now))?;
+        let ids = all_ids(reads, id, with_absorbed, time_zone, now)?;
         Ok(Plan::of(reads, ids)?.erasure)
     })
 }
@@ -92,15 +94,16 @@ pub fn preview_forget(
 /// As [`preview_forget`], and when the store cannot be written; then nothing was erased.
 pub fn forget(
     session: &Session,
-    (id, with_absorbed): (&MemoryId, bool),
+    id: &MemoryId,
+    with_absorbed: bool,
     run: &UpkeepRun<'_>,
 ) -> Result<Forgotten, UpkeepError> {
-    let times = (run.time_zone, run.now);
-    session.read(|reads| all_ids(reads, (id, with_absorbed), times).map(drop))?;
+    let UpkeepRun { time_zone, now, .. } = *run;
+    session.read(|reads| all_ids(reads, id, with_absorbed, time_zone, now).map(drop))?;
     session.overwrite_deleted()?;
-    let (run_id, erasure) = run.carry_out(session, (RunKind::Forget, None), |_| {
+    let (run_id, erasure) = run.carry_out(session, RunKind::Forget, None, |_| {
         session.write(|writes| {
-            let ids = all_ids(writes, (id, with_absorbed), times)?;
+            let ids = all_ids(writes, id, with_absorbed, time_zone, now)?;
             let plan = Plan::of(writes, ids)?;
             plan.carry_out(writes)?;
             let count = plan.erasure.ids.len() as u64;
@@ -114,8 +117,10 @@ pub fn forget(
 /// The memory, what was merged into it, and flags about any of them in the owner's table.
 fn all_ids(
     reads: &Writes<'_>,
-    (id, with_absorbed): (&MemoryId, bool),
-    (time_zone, now): (&TimeZone, Instant),
+    id: &MemoryId,
+    with_absorbed: bool,
+    time_zone: &TimeZone,
+    now: Instant,
 ) -> Result<BTreeSet<MemoryId>, UpkeepError> {
     let shown = |id: &MemoryId| excerpt(id.as_str(), ID_CHARS);
     let (whereabouts, ghosts) = reads.query("look for the memory", |connection| {
@@ -214,15 +219,15 @@ impl Plan {
         }
         plan.count_rows(reads)?;
         reads.query("look where it is named", |connection| {
-            plan.rename(connection, &ids, (SOURCES, scrub_source))?;
+            plan.rename(connection, &ids, SOURCES, scrub_source)?;
             if !has_tables {
                 return Ok(());
             }
-            plan.rename(connection, &ids, (JOURNAL, scrub_cells))?;
-            plan.rename(connection, &ids, (ARCHIVE, scrub_cells))?;
+            plan.rename(connection, &ids, JOURNAL, scrub_cells)?;
+            plan.rename(connection, &ids, ARCHIVE, scrub_cells)?;
             plan.archived = cells_to_rename(connection, &ids)?;
             plan.erasure.renamed += plan.archived.len() as u64;
-            plan.rename(connection, &ids, (UNITS, scrub_document))?;
+            plan.rename(connection, &ids, UNITS, scrub_document)?;
             let names = |text: &str| names_any(text, &ids).then(String::new);
             plan.actions = ACTIONS.find(connection, &ids, names)?;
             Ok(())
@@ -239,7 +244,7 @@ impl Plan {
             self.erasure.reactions.clone_from(&layout.reactions);
         }
         for (run_id, unit) in &self.units {
-            let keys = reads.query("read the journal", |c| journal_keys(c, (run_id, *unit)))?;
+            let keys = reads.query("read the journal", |c| journal_keys(c, run_id, *unit))?;
             self.journal.extend(keys);
             self.erasure.units.push(format!("{run_id} {unit}"));
         }
@@ -284,7 +289,8 @@ impl Plan {
         &mut self,
         connection: &rusqlite::Connection,
         ids: &BTreeSet<MemoryId>,
-        (naming, rename): (Naming, Rename),
+        naming: Naming,
+        rename: Rename,
     ) -> rusqlite::Result<()> {
         let mut found = naming.find(connection, ids, |text| rename(text, ids))?;
         if naming.table == JOURNAL.table {
@@ -317,7 +323,7 @@ impl Plan {
             writes.query("void an action", |c| void_action(c, &action.key))?;
         }
         for (run_id, unit) in &self.units {
-            writes.query("erase the journal", |c| drop_journal(c, (run_id, *unit)))?;
+            writes.query("erase the journal", |c| drop_journal(c, run_id, *unit))?;
         }
         for id in &self.erasure.ids {
             let id = id.as_str();
@@ -645,7 +651,8 @@ pub(crate) fn units_into(
 /// Removes the whole journal of a unit, so that nobody takes back half of it. Returns the entries.
 pub(crate) fn drop_journal(
     connection: &Connection,
-    (run_id, unit): (&str, i64),
+    run_id: &str,
+    unit: i64,
 ) -> rusqlite::Result<usize> {
     let sql = "DELETE FROM memfold_journal WHERE run_id = ?1 AND unit = ?2";
     connection.prepare_cached(sql)?.execute(params![run_id, unit])
@@ -654,7 +661,8 @@ pub(crate) fn drop_journal(
 /// Returns the keys of the journal's entries of a unit.
 pub(crate) fn journal_keys(
     connection: &Connection,
-    (run_id, unit): (&str, i64),
+    run_id: &str,
+    unit: i64,
 ) -> rusqlite::Result<Vec<i64>> {
     let sql = "SELECT seq FROM memfold_journal WHERE run_id = ?1 AND unit = ?2";
     let mut statement = connection.prepare_cached(sql)?;

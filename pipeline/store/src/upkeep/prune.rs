@@ -65,7 +65,7 @@ pub fn prune(
     before: Instant,
     run: &UpkeepRun<'_>,
 ) -> Result<(String, Pruned), SessionError> {
-    run.carry_out(session, (RunKind::Prune, None), |_| {
+    run.carry_out(session, RunKind::Prune, None, |_| {
         let pruned = session.read(|reads| old(reads, before, run.time_zone))?;
         let mut units = 0;
         for run in &pruned.runs {
@@ -179,7 +179,7 @@ pub(crate) fn drop_units(
         .query_map(params![run_id, limit], |row| row.get(0))?
         .collect::<rusqlite::Result<Vec<i64>>>()?;
     for unit in &units {
-        crate::upkeep::forget::drop_journal(connection, (run_id, *unit))?;
+        crate::upkeep::forget::drop_journal(connection, run_id, *unit)?;
         connection
             .prepare_cached("DELETE FROM memfold_units WHERE run_id = ?1 AND unit = ?2")?
             .execute(params![run_id, unit])?;

@@ -112,9 +112,10 @@ fn candidate(
 pub fn preview_restore(
     store: &BrainDb,
     id: &MemoryId,
-    (time_zone, now): (&TimeZone, Instant),
+    time_zone: &TimeZone,
+    now: Instant,
 ) -> Result<Restoration, UpkeepError> {
-    store.look_on(|reads| Ok(examine(reads, id, (time_zone, now))?.restoration))
+    store.look_on(|reads| Ok(examine(reads, id, time_zone, now)?.restoration))
 }
 
 /// Brings an archived memory back to life and keeps it apart from what it was merged into. Returns the run
@@ -127,15 +128,15 @@ pub fn restore(
     id: &MemoryId,
     run: &UpkeepRun<'_>,
 ) -> Result<(String, Restoration), UpkeepError> {
-    let times = (run.time_zone, run.now);
-    session.read(|reads| examine(reads, id, times).map(drop))?;
+    let UpkeepRun { time_zone, now, .. } = *run;
+    session.read(|reads| examine(reads, id, time_zone, now).map(drop))?;
     let at = run.at();
-    run.carry_out(session, (RunKind::Restore, Some(id.as_str())), |run_id| {
+    run.carry_out(session, RunKind::Restore, Some(id.as_str()), |run_id| {
         session.write(|writes| {
-            let examined = examine(writes, id, times)?;
+            let examined = examine(writes, id, time_zone, now)?;
             let mark = Mark { run_id, unit: 1, at: &at };
             let layout = writes.layout()?;
-            bring_back(writes, &layout, (&mark, &examined))?;
+            bring_back(writes, &layout, &mark, &examined)?;
             Ok((examined.restoration, 1))
         })
     })
@@ -148,11 +149,12 @@ pub fn restore(
 pub fn revive(
     writes: &Writes<'_>,
     id: &MemoryId,
-    (time_zone, now): (&TimeZone, Instant),
+    time_zone: &TimeZone,
+    now: Instant,
     mark: &Mark<'_>,
 ) -> Result<(), UpkeepError> {
-    let examined = examine(writes, id, (time_zone, now))?;
-    Ok(bring_back(writes, &writes.layout()?, (mark, &examined))?)
+    let examined = examine(writes, id, time_zone, now)?;
+    Ok(bring_back(writes, &writes.layout()?, mark, &examined)?)
 }
 
 /// A memory to restore, as it is now.
@@ -184,7 +186,8 @@ impl Archived {
 fn examine(
     reads: &Writes<'_>,
     id: &MemoryId,
-    (time_zone, now): (&TimeZone, Instant),
+    time_zone: &TimeZone,
+    now: Instant,
 ) -> Result<Examined, UpkeepError> {
     let layout = reads.layout()?;
     let resolved = reads.query("look for the memory", |connection| {
@@ -212,7 +215,7 @@ fn examine(
         apart_from: apart_from(reads, &layout, &resolved)?,
         text: text.map(|text| excerpt(text, TEXT_CHARS)),
     };
-    let facts = marks(row.image(), (time_zone, now));
+    let facts = marks(row.image(), time_zone, now);
     let lineage_keys = reads
         .query("read memfold_lineage", |connection| active_folds_of(connection, id.as_str()))?;
     Ok(Examined { restoration, row, resolved, facts, lineage_keys, is_unsearchable })
@@ -236,10 +239,7 @@ fn apart_from(
 }
 
 /// Categories and source without the marks of the archive; `None` where there are no marks.
-fn marks(
-    image: &RowImage,
-    (time_zone, now): (&TimeZone, Instant),
-) -> Option<(Vec<String>, String)> {
+fn marks(image: &RowImage, time_zone: &TimeZone, now: Instant) -> Option<(Vec<String>, String)> {
     let facts = row_facts(&RawMemory::from(image), time_zone, now).ok()?;
     let is_marked =
         matches!(facts.standing, Standing::Ghost { .. } | Standing::Excluded(Exclusion::Archived));
@@ -256,7 +256,8 @@ fn marks(
 fn bring_back(
     writes: &Writes<'_>,
     layout: &Layout,
-    (mark, examined): (&Mark<'_>, &Examined),
+    mark: &Mark<'_>,
+    examined: &Examined,
 ) -> Result<(), SessionError> {
     let id = &examined.restoration.id;
     let mut changes = Vec::new();
@@ -264,7 +265,7 @@ fn bring_back(
         changes.push(Change::PutIn { id: id.to_string(), image: None });
     }
     if let Some((categories, source)) = &examined.facts {
-        changes.extend(unmarked(examined, (categories, source), mark.at));
+        changes.extend(unmarked(examined, categories, source, mark.at));
     }
     if examined.is_unsearchable {
         changes.push(Change::Index { id: id.to_string(), words: None });
@@ -287,11 +288,7 @@ fn bring_back(
     writes.insert_unit(&unit, mark.at)
 }
 
-fn unmarked(
-    examined: &Examined,
-    (categories, source): (&[String], &str),
-    at: &str,
-) -> Option<Change> {
+fn unmarked(examined: &Examined, categories: &[String], source: &str, at: &str) -> Option<Change> {
     let image = examined.row.image();
     let wanted: [(&str, StoredValue); 4] = [
         ("categories", categories_to_json(categories).into()),

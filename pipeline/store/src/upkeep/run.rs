@@ -32,7 +32,8 @@ impl UpkeepRun<'_> {
     pub fn carry_out<T, E: From<SessionError>>(
         &self,
         session: &Session,
-        (kind, target): (RunKind, Option<&str>),
+        kind: RunKind,
+        target: Option<&str>,
         work: impl FnOnce(&str) -> Result<(T, u64), E>,
     ) -> Result<(String, T), E> {
         let at = self.at();
@@ -46,7 +47,7 @@ impl UpkeepRun<'_> {
             Err(_) => (RunState::Failed, 0),
         };
         let executed = Executed { applied, ..Executed::default() };
-        let finished = session.finish_run(&run_id, (state, &at), executed);
+        let finished = session.finish_run(&run_id, state, &at, executed);
         let (done, _) = worked?;
         finished?;
         Ok((run_id, done))

@@ -189,7 +189,7 @@ fn run_of(
     let execution = apply(args, settings, saved, selection, stopwatch, bars, printer)?;
     let report = execution.report(saved, stopwatch.seconds());
     let (mut written, files) = (Written::default(), files(args));
-    files.write_report(&report, &args.db, settings, true, printer, &mut written);
+    files.write_report(&report, &args.db, true, printer, &mut written);
     let figures = || open_store(&args.db, settings).ok()?.figures().ok();
     let isa = Kernels::active().level().name();
     let page = || applied_metrics(&report, figures().as_ref(), isa);
@@ -315,7 +315,7 @@ fn apply(
     let run_id = run_id(&saved.plan.store_id, now, &config_hash);
     log_started(&run_id, Mode::Execute, &config_hash, printer);
     if args.report.is_none() && args.report_dir.is_none() {
-        writing::report_dir(&args.db, settings)?;
+        writing::report_dir(&args.db)?;
     }
     let actions = selection.chosen(&saved.actions);
     let vectors = new_vectors(actions, settings, bars, printer)?;

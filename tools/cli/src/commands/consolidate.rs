@@ -21,7 +21,7 @@ use memfold_guard::Guard;
 use memfold_model::runs::RunState;
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
-use memfold_plan::policy::{Absorbed, JoinMethod};
+use memfold_plan::policy::Absorbed;
 use memfold_plan::report::{
     Commands, Mode, StoreFigures, UnknownCategory, metrics, run_id, screen, write_plan,
 };
@@ -32,7 +32,7 @@ use tracing::field::Empty;
 use tracing::info_span;
 
 use self::args::{commands, files, flags, overrides, to_go_on};
-use crate::args::{GlobalArgs, IndexPlaceArgs, unused_index};
+use crate::args::{GlobalArgs, IndexPlaceArgs};
 use crate::commands::index::store::{Rebuild, rebuild, seal};
 use crate::context::{self, open_store};
 use crate::failure::{Exit, Failure};
@@ -202,10 +202,6 @@ impl Work<'_> {
     }
 
     fn plan(&mut self) -> Result<Outcome, Failure> {
-        let policy = &self.settings.configuration.policy;
-        if self.args.index.is_some() && policy.detect.method != JoinMethod::Graph {
-            return Err(unused_index());
-        }
         let guard = self.settings.guard()?;
         let store = open_store(&self.args.db, self.settings)?;
         let time_zone = self.settings.time_zone()?;
@@ -246,7 +242,14 @@ impl Work<'_> {
         let mut reason = None;
         if self.args.incremental {
             let place = (store, &*self.index_folder().unwrap_or_default());
-            match consolidate_changed(place, policy, guard, context, judging.as_deref_mut())? {
+            match consolidate_changed(
+                place.0,
+                place.1,
+                policy,
+                guard,
+                context,
+                judging.as_deref_mut(),
+            )? {
                 ChangedRun::Done(outcome, marks) => {
                     self.marks = Some(marks);
                     return Ok(*outcome);
@@ -297,7 +300,7 @@ impl Work<'_> {
         let pending = if is_whole { BTreeSet::new() } else { targets(&outcome.plan) };
         let run = SearchedBy::run(&outcome.report.run_id, &outcome.plan.config_hash);
         let mode = context::mode_like(&self.args.db);
-        if let Err(error) = marks.keep(&folder, mode, (run, &pending)) {
+        if let Err(error) = marks.keep(&folder, mode, run, &pending) {
             self.printer.note(&format!("note: the next run searches everything: {error}"));
         }
     }
@@ -394,7 +397,7 @@ impl Work<'_> {
 
     fn execute(&mut self, outcome: &mut Outcome) -> Result<Execution, Failure> {
         if self.args.report.is_none() && self.args.report_dir.is_none() {
-            writing::report_dir(&self.args.db, self.settings)?;
+            writing::report_dir(&self.args.db)?;
         }
         let (stopwatch, guard) = (Stopwatch::start(), self.settings.guard()?);
         let actions = outcome.plan.actions.iter();
@@ -456,7 +459,7 @@ impl Work<'_> {
         let span = info_span!("consolidation.tier", changed = Empty).entered();
         let configuration = &self.settings.configuration;
         let policies = (&configuration.policy, &configuration.settings.lifecycle.retention);
-        let tiers = Tiers::of(&store, &load, policies).map_err(unread)?;
+        let tiers = Tiers::of(&store, &load, policies.0, policies.1).map_err(unread)?;
         drop(store);
         let kept = writing::open_own_tables(&self.args.db, self.settings).and_then(|session| {
             tiers
@@ -510,8 +513,7 @@ impl Work<'_> {
             }));
         }
         let (report, store) = (&outcome.report, &*self.args.db);
-        let (settings, printer) = (self.settings, self.printer);
-        self.files.write_report(report, store, settings, has_run, printer, &mut written);
+        self.files.write_report(report, store, has_run, self.printer, &mut written);
         let page = || metrics(&outcome.report, self.figures().as_ref());
         self.files.write_metrics(page, &mut written);
         written

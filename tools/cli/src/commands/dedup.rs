@@ -18,7 +18,7 @@ use memfold_plan::report::Recall;
 use memfold_simd::Similarity;
 
 use self::join::{JoinArg, KeepArg, Work};
-use crate::args::{GlobalArgs, unused_index};
+use crate::args::GlobalArgs;
 use crate::context::unreadable;
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, documents};
@@ -35,9 +35,6 @@ pub(crate) fn run(
     args: &DedupArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    if args.index.is_some() && args.method != JoinArg::Graph {
-        return Err(unused_index());
-    }
     if args.tiles.is_some() && args.method == JoinArg::Graph {
         return Err(Failure::usage(
             "--tiles cuts the exact join, --method graph is another",

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{self, Args};
 use memfold_index::NoProgress;
 use memfold_model::text::excerpt;
+use memfold_plan::policy::defaults::SHARED_VECTOR_TEXTS_MAX;
 use memfold_store::brain_db::{
     Checkup, Finding, Health, HealthStatus, Mend, OpenOptions, Rival, Severity, findings, health,
 };
@@ -93,7 +94,7 @@ fn examine(args: &DoctorArgs, settings: &Settings, printer: Printer) -> Result<C
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.now.as_deref(), &time_zone)?;
     let request = LoadRequest { time_zone: &time_zone, now, progress: &Bars::new(printer) };
-    let shared_texts = settings.configuration.policy.detect.shared_vector_texts_max;
+    let shared_texts = SHARED_VECTOR_TEXTS_MAX;
     store.checkup(&request, shared_texts).map_err(|error| unreadable(args, &error))
 }
 

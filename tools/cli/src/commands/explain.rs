@@ -184,7 +184,7 @@ fn explain_memory(
         Whereabouts::Live => {
             let retention = &settings.configuration.settings.lifecycle.retention;
             let policies = (&settings.configuration.policy, retention);
-            Some(Tiers::of(&store, &load, policies).map_err(|error| unread(&error))?)
+            Some(Tiers::of(&store, &load, policies.0, policies.1).map_err(|error| unread(&error))?)
         }
         _ => None,
     };

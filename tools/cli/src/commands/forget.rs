@@ -95,9 +95,9 @@ fn preview(
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
     let id = MemoryId::new(args.id.as_str());
-    let erasure = preview_forget(&store, (&id, args.with_absorbed), (&time_zone, now))
+    let erasure = preview_forget(&store, &id, args.with_absorbed, &time_zone, now)
         .map_err(|error| failed(&error))?;
-    let files = files(args, settings, &erasure)?;
+    let files = files(args, &erasure)?;
     let indexes = indexes(args, &erasure)?;
     if global.json {
         return printer.document(&ForgetDocument {
@@ -184,12 +184,12 @@ fn erase(
     };
     let id = MemoryId::new(args.id.as_str());
     let forgotten =
-        forget(&session, (&id, args.with_absorbed), &run).map_err(|error| failed(&error))?;
+        forget(&session, &id, args.with_absorbed, &run).map_err(|error| failed(&error))?;
     let indexes = indexes(args, &forgotten.erasure)?;
     remove_indexes(&indexes)?;
     let place = IndexPlaceArgs { db: args.db.clone(), index_dir: args.index_dir.clone() };
     context::remove_marks(&place)?;
-    let files = files(args, settings, &forgotten.erasure)?;
+    let files = files(args, &forgotten.erasure)?;
     if args.everywhere {
         remove_files(&files)?;
     }
@@ -219,11 +219,10 @@ fn erase(
 }
 
 /// The files that still name what goes.
-fn files(args: &ForgetArgs, settings: &Settings, erasure: &Erasure) -> Result<Mentions, Failure> {
+fn files(args: &ForgetArgs, erasure: &Erasure) -> Result<Mentions, Failure> {
     let store = args.db.canonicalize().unwrap_or_else(|_| args.db.clone());
     let beside = store.parent().unwrap_or(Path::new(".")).join("reports").join("consolidation");
     let mut folders = vec![beside];
-    folders.extend(settings.configuration.settings.reports_dir.clone());
     folders.extend(state_report_dir(&store));
     folders.dedup();
     mentions(&store, &folders, &erasure.ids).map_err(|error| {

@@ -111,7 +111,7 @@ impl Work<'_> {
         };
         let by = |query| {
             let asked = (query, self.wanted());
-            search(self.store, self.index, asked, &self.load, Kernels::active())
+            search(self.store, self.index, asked.0, asked.1, &self.load, Kernels::active())
         };
         let found = match (by(query), query) {
             (Err(SearchError::NoText), Query::Text(text)) => {
@@ -172,7 +172,8 @@ fn search_batch(
     let queries = open_vectors(queries, &bars)?;
     let load = LoadRequest { progress: &bars, ..work.load };
     let tools = (&load, Kernels::active());
-    let found = search_all(work.store, work.index, &queries.matrix(), work.wanted(), tools);
+    let found =
+        search_all(work.store, work.index, &queries.matrix(), work.wanted(), tools.0, tools.1);
     let found = found.map_err(|error| work.failed(&error))?;
     let rows = (0..).zip(&found).flat_map(|(at, answer)| {
         let query = queries.ordinal(Row(at));

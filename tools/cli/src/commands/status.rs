@@ -239,7 +239,8 @@ pub fn status(
     let lifecycle = &configuration.settings.lifecycle;
     let policies = (&load, &configuration.policy, &lifecycle.retention);
     let vitals = store.vitals(&load).map_err(|error| unread(&error))?;
-    let tiers = Tiers::of_vitals(&store, &vitals, policies).map_err(|error| unread(&error))?;
+    let tiers = Tiers::of_vitals(&store, &vitals, policies.0, policies.1, policies.2)
+        .map_err(|error| unread(&error))?;
     let runs =
         store.runs().map_err(|error| Failure::new("read the runs", &error, error.hint()))?.runs;
     let flags =
@@ -251,7 +252,7 @@ pub fn status(
         .filter(|plan| waiting(plan) > (0, 0));
     let index = IndexState::of(db, &store, &load, printer)?;
     let unindexed = index.map_or(0, |index| index.unindexed(vitals.len() as u64));
-    let since = due_state(&vitals, &runs, (unindexed, &time_zone));
+    let since = due_state(&vitals, &runs, unindexed, &time_zone);
     let instants = vitals.iter().filter_map(|vitals| vitals.memory.created_at.instant());
     let mut created: Vec<Instant> = instants.collect();
     created.sort_unstable();

@@ -289,7 +289,7 @@ impl Schedules {
         let now = store.now();
         let session = open_own_tables(&store.path, &store.settings)?;
         let slot = written(timestamp(now));
-        session.set_schedule(WORK, (&json, &slot), &now.to_naive_local(&store.time_zone))?;
+        session.set_schedule(WORK, &json, &slot, &now.to_naive_local(&store.time_zone))?;
         self.view(store)
     }
 }

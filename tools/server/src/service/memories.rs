@@ -271,7 +271,7 @@ impl ServedStore {
         let index = self.quick_check.index().live().unwrap_or_default();
         let load = self.load(self.now());
         let by =
-            |query| search(&self.db, index.as_deref(), (query, wanted), &load, Kernels::active());
+            |query| search(&self.db, index.as_deref(), query, wanted, &load, Kernels::active());
         let found = match (&request.id, &request.text, &request.vector) {
             (Some(id), None, None) => by(Query::Memory(id)),
             (None, None, Some(vector)) => by(Query::Vector(vector)),

@@ -276,7 +276,7 @@ impl ServedStore {
         let run = run_id(&session.store_id()?, now, &format!("flags {key}"));
         let holder = machine::holder();
         let run = UpkeepRun { run_id: &run, now, time_zone: &self.time_zone, holder: &holder };
-        Ok(settle(&session, (key, settled.into()), rules, &run)?)
+        Ok(settle(&session, key, settled.into(), rules, &run)?)
     }
 
     /// Returns the merges of the latest plan of which nothing is proven.

@@ -250,9 +250,7 @@ impl ConfigError {
             Self::IncompleteRule { .. } => {
                 "a new rule needs `id`, `trigger` and `then: { action: … }`; a merge also `when: { min_similarity: … }`"
             }
-            Self::ForeignParam { .. } => {
-                "merge has canonical and absorbed; promote has increase and validated"
-            }
+            Self::ForeignParam { .. } => "merge alone has canonical and absorbed",
             Self::ForeignTrigger { .. } => {
                 "flag_contradiction goes with on_contradiction, where noop may stand too; every other action goes with any other trigger"
             }
@@ -267,7 +265,7 @@ impl ConfigError {
             Self::NotOwn { .. } => {
                 "whoever can write it decides what runs here do: make it yours alone (chown, chmod go-w), or move it away and name it with --config"
             }
-            Self::SetWithoutValue { .. } => "for example: --set detect.recall_target=0.95",
+            Self::SetWithoutValue { .. } => "for example: --set threshold=0.95",
         };
         Some(text.to_owned())
     }

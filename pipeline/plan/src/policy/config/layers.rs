@@ -1,15 +1,12 @@
 //! Lays one layer over another.
 
-use std::path::{Component, Path};
-
 use serde_json::Number;
 
 use super::document::{FileLayer, Node, NodeValue, Notice, Source};
 use super::error::ConfigError;
 use super::hivemind;
-use super::keys::ProtectionConfig;
 use super::schema::joined;
-use crate::policy::{EXACT_DUPLICATE, NEAR_DUPLICATE, Profile};
+use crate::policy::{EXACT_DUPLICATE, NEAR_DUPLICATE};
 
 /// Lays a checked layer over those below: mappings key by key, rules by id, lists and plain values
 /// whole.
@@ -20,7 +17,6 @@ use crate::policy::{EXACT_DUPLICATE, NEAR_DUPLICATE, Profile};
 pub(super) fn lay_over(base: &mut Node, layer: Admitted) -> Result<(), ConfigError> {
     let mut layer = layer.into_node();
     hivemind::expand(&mut layer);
-    expand_profile(&mut layer);
     expand_threshold(&mut layer, base)?;
     merge(base, layer);
     Ok(())
@@ -63,26 +59,6 @@ fn merge_rules(base: &mut Node, layer: Node) {
         }
     }
     rules.splice(0..0, new);
-}
-
-/// Spells out what a profile sets, beneath the layer's own keys.
-fn expand_profile(layer: &mut Node) {
-    let Some(set) = layer.get(&["protection", "profile"]) else { return };
-    let NodeValue::Text(name) = &set.value else { return };
-    let profile = if name == "strict" { Profile::Strict } else { Profile::Default };
-    let mut keys = serde_json::to_value(ProtectionConfig::of(profile))
-        .expect("a profile has text keys and finite numbers");
-    // Whether anything is protected is no part of a profile.
-    keys.as_object_mut().map(|keys| keys.shift_remove("enabled"));
-    let mut spelled = Node::from_json(keys, &set.source);
-    if let NodeValue::Map(entries) = &mut layer.value
-        && let Some((_, protection)) = entries.iter_mut().find(|(key, _)| key == "protection")
-    {
-        let own = std::mem::replace(&mut protection.value, NodeValue::Null);
-        let source = protection.source.clone();
-        merge(&mut spelled, Node { value: own, source });
-        *protection = spelled;
-    }
 }
 
 /// Spells out `threshold`: the near-duplicate rule's similarity, and the exact-duplicate rule's too
@@ -147,15 +123,6 @@ impl Admitted {
                     notices.push(not_used(section, node.source));
                 }
             }
-            let leaves_folder = |node: &Node| match &node.value {
-                NodeValue::Text(dir) | NodeValue::Words(dir) => leads_out(Path::new(dir)),
-                _ => false,
-            };
-            if layer.get(&["reports_dir"]).is_some_and(leaves_folder)
-                && let Some(node) = take(&mut layer, "reports_dir")
-            {
-                notices.push(not_used("reports_dir", node.source));
-            }
         }
         Self(layer)
     }
@@ -171,11 +138,6 @@ impl Admitted {
     ) -> Result<Self, E> {
         change(self.0).map(Self)
     }
-}
-
-/// Tells whether a path leads out of the folder that it counts from.
-fn leads_out(path: &Path) -> bool {
-    path.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
 fn not_used(section: &str, source: Source) -> Notice {
@@ -194,7 +156,7 @@ pub(super) const ALIASES: &[(&str, &str)] =
     &[("similarity_threshold", "threshold"), ("deep_consolidation.dry_run", "read_only")];
 
 /// Keys of earlier versions and of other memory systems, and what takes their place.
-const REMOVED: &[(&str, &str)] = &[
+pub(super) const REMOVED: &[(&str, &str)] = &[
     ("schedule", "the schedule is not configured here: use cron, or memfold-server --schedule"),
     ("model", "models that decide are named in `judge.chain`"),
     ("deep_consolidation", "rules hold the thresholds, `judge` what models decide"),
@@ -205,10 +167,7 @@ const REMOVED: &[(&str, &str)] = &[
     ),
     ("detect.contradiction_similarity", "there is no successor: it is 0.85"),
     ("merge.importance_cap", "there is no successor: it is 3.0"),
-    (
-        "scope.sources",
-        "there is no successor: use `scope.categories`, or a rule's `source_prefix_any`",
-    ),
+    ("scope.sources", "there is no successor: use `scope.categories`"),
     ("embed.inline_timeout_ms", "there is no successor: it is 2000"),
     ("judge.batch_size", "there is no successor: it is 10"),
     ("judge.replace_similarity_min", "there is no successor: it is 0.9"),
@@ -222,14 +181,66 @@ const REMOVED: &[(&str, &str)] = &[
     ("lifecycle.due.unindexed_max", "there is no successor: it is 100"),
     ("lifecycle.due.idle_minutes", "there is no successor: it is 30"),
     ("rules.then.params.cap", "there is no successor: it is 3.0"),
+    ("rules.then.params.increase", "there is no successor: it is 0.5"),
+    ("rules.then.params.validated", "there is no successor: promotions raise importance alone"),
+    ("rules.then.params.scope", "leave it out: an agent's goes to its team, a team's to everybody"),
+    ("rules.when.or_equal_text", "it holds for all rules: set `detect.exact_text`"),
+    (
+        "rules.when.max_similarity",
+        "there is no successor: order rules, the first that matches wins",
+    ),
+    (
+        "rules.when.max_cluster_size",
+        "there is no successor: order rules, the first that matches wins",
+    ),
+    (
+        "rules.when.max_age_days",
+        "there is no successor: use `scope.since`, or `protection.min_age_hours`",
+    ),
+    ("rules.when.content_similarity_min", "there is no successor: use `min_similarity`"),
+    ("rules.when.types_any", "use `categories_any: [\"type:NAME\"]`"),
+    (
+        "rules.when.content_chars_min",
+        "there is no successor: `summarize` takes more than 5,000 characters",
+    ),
+    ("rules.when.source_prefix_any", "there is no successor: use `categories_any`"),
+    ("rules.when.priority_none", "use `categories_none: [\"priority:NAME\"]`"),
+    ("rules.when.tags_none", "use `categories_none`"),
+    ("rules.when.created_by_none", "use `categories_none: [\"created_by:NAME\"]`"),
+    ("reports_dir", "use --report-dir"),
+    ("detect.index", "write `detect.method: hnsw_rs`"),
+    ("detect.recall_target", "there is no successor: it is 0.99"),
+    ("detect.pair_budget", "there is no successor: it is 64 for each row, at least 1,000,000"),
+    ("detect.shared_vector_texts_max", "there is no successor: it is 20"),
+    ("cluster.max_cluster_size", "there is no successor: clusters have any size"),
+    ("protection.profile", "write `profile` at the top"),
+    ("protection.ids", "give these memories the category `pinned`"),
+    ("protection.access_count_min", "there is no successor: `profile: strict` protects from 10 on"),
+    ("merge.canonical", "set `then.params.canonical` of the rule"),
+    ("merge.categories", "there is no successor: all categories are kept"),
+    ("flags.max_per_memory", "there is no successor: it is 3"),
+    ("scope.newest", "there is no successor: use `scope.since`"),
+    ("quick_check.scope", "there is no successor: `cluster.separate_by` keeps apart"),
+    ("embed.timeout_ms", "there is no successor: it is 30000"),
+    ("embed.retries", "there is no successor: it is 2"),
+    ("embed.batch_size", "there is no successor: it is 32"),
+    ("embed.dir", "name the folder in `embed.url`"),
+    ("judge.golden_similarity_min", "there is no successor: it is 0.75"),
+    ("judge.summary_similarity_min", "there is no successor: it is 0.85"),
+    ("judge.supersession_confidence_min", "there is no successor: it is high"),
+    ("judge.chain.price_in", "write both prices as `price: [IN, OUT]`"),
+    ("judge.chain.price_out", "write both prices as `price: [IN, OUT]`"),
+    ("lifecycle.hot_min", "there is no successor: it is 0.6"),
+    ("lifecycle.warm_min", "there is no successor: it is 0.3"),
 ];
 
-/// Says what takes the place of a key of an earlier version. Ids of rules do not count.
+/// Says what takes the place of a key of an earlier version. Ids of rules and places in a chain do not count.
 pub(super) fn successor(path: &str) -> Option<&'static str> {
-    let path = match path.strip_prefix("rules.").and_then(|rest| rest.split_once('.')) {
-        Some((_, key)) => format!("rules.{key}"),
-        None => path.to_owned(),
-    };
+    let in_list = ["rules", "judge.chain"].into_iter().find_map(|list| {
+        let (_, key) = path.strip_prefix(list)?.strip_prefix('.')?.split_once('.')?;
+        Some(format!("{list}.{key}"))
+    });
+    let path = in_list.unwrap_or_else(|| path.to_owned());
     let is_it = |key: &str| {
         path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };

@@ -1,7 +1,7 @@
 //! The section `lifecycle`: how retention and tiers are computed, and when a run is due.
 
 use memfold_lifecycle::{
-    ARCHIVE_BELOW, DuePolicy, HALF_LIFE_DAYS, HOT_MIN, NEW_MEMORIES_MIN, RetentionPolicy, WARM_MIN,
+    ARCHIVE_BELOW, DuePolicy, HALF_LIFE_DAYS, NEW_MEMORIES_MIN, RetentionPolicy, WARM_MIN,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,12 +18,6 @@ pub struct LifecycleConfig {
     /// Days in which recency halves, at most 100,000.
     #[schemars(range(max = 100_000.0), extend("exclusiveMinimum" = 0.0))]
     pub half_life_days: f64,
-    /// Retention from which on a memory is HOT, from 0 to 1.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub hot_min: f64,
-    /// Retention from which on a memory is WARM, from 0 to 1.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub warm_min: f64,
     /// Retention below which a memory is ARCHIVED, from 0 to 1; 0: none is.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub archive_below: f64,
@@ -45,8 +39,6 @@ impl Default for LifecycleConfig {
     fn default() -> Self {
         Self {
             half_life_days: HALF_LIFE_DAYS,
-            hot_min: HOT_MIN,
-            warm_min: WARM_MIN,
             archive_below: ARCHIVE_BELOW,
             due: DueConfig::default(),
         }
@@ -64,17 +56,16 @@ pub(super) fn lifecycle(
     merged: &Node,
     config: &LifecycleConfig,
 ) -> Result<LifecycleSettings, ConfigError> {
-    let (archive_below, warm_min, hot_min) =
-        (config.archive_below, config.warm_min, config.hot_min);
-    let (archived, warm, hot) =
-        ("lifecycle.archive_below", "lifecycle.warm_min", "lifecycle.hot_min");
-    not_above(merged, archived, Some(archive_below), warm, Some(warm_min))?;
-    not_above(merged, warm, Some(warm_min), hot, Some(hot_min))?;
+    not_above(
+        merged,
+        "lifecycle.archive_below",
+        Some(config.archive_below),
+        "the retention of WARM",
+        Some(WARM_MIN),
+    )?;
     let retention = RetentionPolicy {
         half_life_days: config.half_life_days,
-        hot_min,
-        warm_min,
-        archive_below,
+        archive_below: config.archive_below,
         ..RetentionPolicy::default()
     };
     let retention = retention.validated().expect("the schema and the bounds were checked");

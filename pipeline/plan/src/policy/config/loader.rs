@@ -14,7 +14,7 @@ use super::schema::conform;
 use super::validate::{Settings, complete_rules, lost_protection, place, time_zone, validate};
 use super::words::{environment_layers, fill_embed_url, set_layer};
 use super::{files, schema};
-use crate::policy::{Policy, RuleProfile, defaults};
+use crate::policy::{Policy, defaults};
 
 /// A validated configuration, and where each value came from.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,7 +84,6 @@ pub struct ConfigLoader {
     kind_defaults: Vec<(String, Value)>,
     /// What the store's kind adds to `cluster.separate_by`, whatever is configured.
     separate_by: Vec<String>,
-    profile: Option<RuleProfile>,
     system_folder: Option<PathBuf>,
     user_folder: Option<PathBuf>,
     store: Option<PathBuf>,
@@ -92,9 +91,17 @@ pub struct ConfigLoader {
     environment: Vec<(String, String)>,
     time_zone: Option<Result<String, String>>,
     planned_sets: Vec<String>,
-    planned_flags: Vec<(String, String, Value)>,
+    planned_flags: Vec<FlagValue>,
     sets: Vec<String>,
-    flags: Vec<(String, String, Value)>,
+    flags: Vec<FlagValue>,
+}
+
+/// The value of a flag, and the key that it sets.
+#[derive(Debug, Clone)]
+struct FlagValue {
+    name: String,
+    key: String,
+    value: Value,
 }
 
 impl Policy {
@@ -122,11 +129,6 @@ impl ConfigLoader {
     pub fn machine_files(self) -> Self {
         let user_folder = files::user_folder();
         Self { user_folder, ..self.system_folder(files::system_folder()) }
-    }
-
-    /// Starts from the rules of another system; every layer beats them.
-    pub fn profile(self, profile: RuleProfile) -> Self {
-        Self { profile: Some(profile), ..self }
     }
 
     /// Looks for the system's `config.yaml` in this folder.
@@ -190,7 +192,8 @@ impl ConfigLoader {
         key: impl Into<String>,
         value: impl Into<Value>,
     ) -> Self {
-        self.flags.push((name.into(), key.into(), value.into()));
+        let flag = FlagValue { name: name.into(), key: key.into(), value: value.into() };
+        self.flags.push(flag);
         self
     }
 
@@ -202,7 +205,8 @@ impl ConfigLoader {
 
     /// Adds the value of a flag that a plan in the store keeps.
     pub fn planned_flag(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.planned_flags.push(("the plan".to_owned(), key.into(), value.into()));
+        let name = "the plan".to_owned();
+        self.planned_flags.push(FlagValue { name, key: key.into(), value: value.into() });
         self
     }
 
@@ -246,19 +250,16 @@ impl ConfigLoader {
         let config = Config::deserialize(&merged)
             .expect("every layer was checked against the schema, and every rule is complete");
         let (policy, settings) = validate(&merged, &config)?;
-        notices.extend(lost_protection(&merged, &config.protection));
+        notices.extend(lost_protection(&merged, &config));
         Ok(Configuration { policy, settings, notices, merged })
     }
 
     /// Returns all layers above the built-in one, weakest first.
     fn layers(&self, notices: &mut Vec<Notice>) -> Result<Vec<(Node, Origin)>, ConfigError> {
-        let profile = self.profile.map(|profile| {
-            let name = NodeValue::Text(profile.name().to_owned());
-            (Node::nested(&["profile"], name, &Source::BuiltIn), Origin::Own)
-        });
-        let mut layers = Vec::from_iter(profile);
         let kind = self.kind_defaults.iter();
-        layers.extend(kind.map(|default| (nested_layer(default, &Source::BuiltIn), Origin::Own)));
+        let kind =
+            kind.map(|(key, value)| (nested_layer(key, value, &Source::BuiltIn), Origin::Own));
+        let mut layers: Vec<(Node, Origin)> = kind.collect();
         for (file, path) in self.files()? {
             let text = match file {
                 FileLayer::Store => files::read_own_text(&path)?,
@@ -312,11 +313,11 @@ impl ConfigLoader {
 }
 
 /// Returns the layer of a flag.
-fn flag_layer((name, key, value): &(String, String, Value)) -> Node {
-    nested_layer(&(key.clone(), value.clone()), &Source::Flag { name: name.as_str().into() })
+fn flag_layer(flag: &FlagValue) -> Node {
+    nested_layer(&flag.key, &flag.value, &Source::Flag { name: flag.name.as_str().into() })
 }
 
-fn nested_layer((key, value): &(String, Value), source: &Source) -> Node {
+fn nested_layer(key: &str, value: &Value, source: &Source) -> Node {
     let path: Vec<&str> = key.split('.').collect();
     let leaf = Node::from_json(value.clone(), source).value;
     Node::nested(&path, leaf, source)

@@ -9,7 +9,7 @@ use super::keys::{Config, ProtectionConfig};
 use super::layers::ALIASES;
 use super::schema::{Kind, Shape, config_schema, joined, resolved};
 use super::words::{environment_names, provider_variables};
-use crate::policy::Profile;
+use crate::policy::{Profile, defaults};
 
 const INTRODUCTION: &str = "\
 # Configuration
@@ -22,7 +22,7 @@ effective configuration and the source of each value, `memfold config schema` th
 ```yaml
 # memfold.yaml, beside the store
 threshold: 0.96
-protection: { profile: strict }
+profile: strict
 rules:
   - id: R4-archive-low-utility
     enabled: true
@@ -38,8 +38,7 @@ Later layers win: built-in defaults; `/etc/memfold/config.yaml`; `$XDG_CONFIG_HO
 replaced. Relative paths in a file count from its folder, elsewhere from the working directory.
 
 A store can come from somebody else, and so can the file beside it. It must belong to you or root and be writable by nobody
-else. Its sections `embed` and `judge`, and a `reports_dir` outside the store's folder, are ignored with a note: use your own
-file or `--config`.
+else. Its sections `embed` and `judge` are ignored with a note: use your own file or `--config`.
 
 An environment variable is the key in capitals after `MEMFOLD_`, with `_` for `.`: `guard.enabled` is
 `MEMFOLD_GUARD_ENABLED`. An empty one counts as unset; booleans are `1`, `true`, `yes`, `on`, `enabled` and their opposites;
@@ -47,8 +46,8 @@ commas separate lists. `--set` also takes YAML lists (`--set cluster.separate_by
 rules.R4-archive-low-utility.enabled=yes`). camelCase equals snake_case; the wrappers `brain:` and `consolidation:` are
 accepted.
 
-Every key but `enabled`, `read_only`, `quick_check`, `embed`, `judge`, `lifecycle`, `busy_timeout_ms`, `reports_dir` and
-`detect.recall_target` can change a plan and is part of its `config_hash`.
+Every key but `enabled`, `read_only`, `quick_check`, `embed`, `judge`, `lifecycle` and `busy_timeout_ms` can change a
+plan and is part of its `config_hash`.
 
 ## Keys
 ";
@@ -98,10 +97,14 @@ fn write_strict(text: &mut String) {
         .expect("a profile is plain JSON");
     text.push_str("\n`profile: strict` sets:\n\n");
     for (key, value) in strict.as_object().into_iter().flatten() {
-        if default[key] != *value && key != "profile" {
+        if default[key] != *value {
             let _ = writeln!(text, "* `{key}`: {}", code(value));
         }
     }
+    let ids = code(&defaults::STRICT_IDS.to_vec().into());
+    let reads = defaults::STRICT_ACCESS_COUNT_MIN;
+    let _ =
+        writeln!(text, "\nIt also protects the ids {ids} and what was read {reads} times or more.");
 }
 
 /// Writes the keys of rules and the built-in ones.
@@ -119,7 +122,7 @@ fn write_rules(text: &mut String, properties: &'static Map<String, Value>, built
         write_rule(text, rule);
     }
     text.push_str(
-        "```\n\n`profile: hivemind` turns `R1`, `R2` and `R3` off, sets `protection.profile: strict` and adds:\n\n\
+        "```\n\n`profile: hivemind` protects as `strict` does, turns `R1`, `R2` and `R3` off and adds:\n\n\
          ```yaml\nrules:\n",
     );
     for rule in hivemind::rules() {

@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use super::document::{Node, Source};
 use super::error::ConfigError;
-use super::keys::{EmbedConfig, JudgeConfig};
+use super::keys::{EmbedConfig, JudgeConfig, JudgeModelConfig};
 use super::validate::{path, place, similarity};
-use crate::policy::{EmbedSettings, JudgeModel, JudgeSettings, KeyFromElsewhere, defaults};
+use crate::policy::{
+    EmbedSettings, JudgeModel, JudgeSettings, KeyFromElsewhere, Provider, defaults,
+};
 
 /// Makes the settings of the section.
 pub(super) fn embed(merged: &Node, config: &EmbedConfig) -> Result<EmbedSettings, ConfigError> {
-    if let Some(url) = &config.url
+    let is_local = config.provider == Some(Provider::Local);
+    if let Some(url) = config.url.as_ref().filter(|_| !is_local)
         && let Err(found) = check_url(url)
     {
         let expected = "an address such as http://localhost:8030, without user name or password";
@@ -29,10 +32,10 @@ pub(super) fn embed(merged: &Node, config: &EmbedConfig) -> Result<EmbedSettings
         model: config.model.clone(),
         request_model: config.request_model.clone(),
         api_key_env: config.api_key_env.clone(),
-        timeout: Duration::from_millis(config.timeout_ms.into()),
-        retries: config.retries,
-        batch_size: config.batch_size as usize,
-        dir: config.dir.as_deref().map(|dir| path(merged, "embed.dir", dir)),
+        timeout: Duration::from_millis(defaults::EMBED_TIMEOUT_MS.into()),
+        retries: defaults::EMBED_RETRIES,
+        batch_size: defaults::EMBED_BATCH_SIZE,
+        dir: config.url.as_deref().filter(|_| is_local).map(|dir| path(merged, "embed.url", dir)),
         inline_timeout: Duration::from_millis(defaults::EMBED_INLINE_TIMEOUT_MS.into()),
         time_limit: None,
         key_from_elsewhere: key_from_elsewhere(merged, config),
@@ -56,7 +59,7 @@ pub(super) fn judge(merged: &Node, config: &JudgeConfig) -> Result<JudgeSettings
             url: model.url.clone(),
             model: model.model.clone(),
             key_env: model.key_env.clone(),
-            price: model.price_in.zip(model.price_out),
+            price: price(merged, model)?,
         })
     });
     Ok(JudgeSettings {
@@ -64,9 +67,9 @@ pub(super) fn judge(merged: &Node, config: &JudgeConfig) -> Result<JudgeSettings
         tasks: config.tasks.clone(),
         rewrite: config.rewrite,
         content_words_lost_max: defaults::JUDGE_CONTENT_WORDS_LOST_MAX,
-        golden_similarity_min: similarity(config.golden_similarity_min),
-        summary_similarity_min: similarity(config.summary_similarity_min),
-        supersession_confidence_min: config.supersession_confidence_min,
+        golden_similarity_min: similarity(defaults::JUDGE_GOLDEN_SIMILARITY_MIN),
+        summary_similarity_min: similarity(defaults::JUDGE_SUMMARY_SIMILARITY_MIN),
+        supersession_confidence_min: defaults::JUDGE_SUPERSESSION_CONFIDENCE_MIN,
         batch_size: defaults::JUDGE_BATCH_SIZE as usize,
         timeout: Duration::from_millis(config.timeout_ms.into()),
         votes: config.votes as usize,
@@ -79,6 +82,19 @@ pub(super) fn judge(merged: &Node, config: &JudgeConfig) -> Result<JudgeSettings
     })
 }
 
+fn price(merged: &Node, model: &JudgeModelConfig) -> Result<Option<(f64, f64)>, ConfigError> {
+    match model.price.as_deref() {
+        None => Ok(None),
+        Some(&[sent, answered]) => Ok(Some((sent, answered))),
+        Some(_) => {
+            let expected =
+                "price: two numbers, for a million tokens that are sent and that are answered";
+            Err(refused(merged, "judge.chain", expected, "another number of them", PRICE_ADVICE))
+        }
+    }
+}
+
+const PRICE_ADVICE: &str = "write both: { url: …, model: gpt-4o-mini, price: [0.15, 0.60] }";
 const JUDGE_KEY_ADVICE: &str = "put a key into an environment variable, and that variable's name into `key_env`: \
                                 { url: https://api.openai.com/v1, model: gpt-4o-mini, key_env: OPENAI_API_KEY }";
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::texts;
 use crate::policy::rule::{ARCHIVE, CONTRADICTION, EXACT_DUPLICATE, NEAR_DUPLICATE, PROMOTE};
-use crate::policy::{Absorbed, Canonical, Trigger, WiderScope, defaults};
+use crate::policy::{Absorbed, Canonical, Trigger, defaults};
 
 /// A rule: when it fires and what it does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,36 +29,22 @@ pub struct RuleConfig {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WhenConfig {
-    /// The cluster's smallest pairwise similarity is at least this, from -1 to 1.
+    /// The cluster's smallest pairwise similarity is at least this, from -1 to 1; with `detect.exact_text`, or all members
+    /// have the same text.
     #[schemars(range(min = -1.0, max = 1.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_similarity: Option<f64>,
-    /// `min_similarity` holds as well where all members have the same text, whatever their vectors are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub or_equal_text: Option<bool>,
     /// Only texts that the guard proves to say the same; where one says more, the rule does not hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proven_same: Option<bool>,
-    /// The cluster's smallest pairwise similarity is at most this, from -1 to 1.
-    #[schemars(range(min = -1.0, max = 1.0))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_similarity: Option<f64>,
     /// The cluster has at least so many members.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_cluster_size: Option<usize>,
-    /// The cluster has at most so many members.
-    #[schemars(range(min = 1))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_cluster_size: Option<usize>,
     /// At least so old, in days. A time that cannot be read fires no age rule.
     #[schemars(range(min = 0.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_age_days: Option<f64>,
-    /// At most so old, in days.
-    #[schemars(range(min = 0.0))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_age_days: Option<f64>,
     /// Read at least so often.
     #[schemars(range(min = 0))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,42 +68,19 @@ pub struct WhenConfig {
     /// Has all of these categories.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub categories_all: Vec<String>,
-    /// Has any of these types: the category `type:<t>` or `<t>`; empty: no condition.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub types_any: Vec<String>,
     /// Jaccard index of the categories to the survivor's is at least this, from 0 to 1. Attributes (`type:…`, `scope:…`)
     /// are left out.
     #[schemars(range(min = 0.0, max = 1.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag_overlap_min: Option<f64>,
-    /// Jaccard index of the tokens to the survivor's is at least this, from 0 to 1.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub content_similarity_min: Option<f64>,
-    /// The root source starts with any of these; empty: no condition.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub source_prefix_any: Vec<String>,
     /// Not read for so many days, at least; what was never read counts from its creation.
     #[schemars(range(min = 0.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_idle_days: Option<f64>,
-    /// The text has at least so many characters.
-    #[schemars(range(min = 1))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub content_chars_min: Option<usize>,
     /// All members have the same value of each of these attributes, or none has one: `[type, subtype, scope]` compares
     /// the categories `type:…`, `subtype:…` and `scope:…`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub same: Vec<String>,
-    /// Has none of these priorities: the category `priority:<p>`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub priority_none: Vec<String>,
-    /// Has none of these tags: categories that are no attributes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tags_none: Vec<String>,
-    /// Was made by none of these: the category `created_by:<name>`, or the root source.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub created_by_none: Vec<String>,
 }
 
 /// What a rule does.
@@ -137,13 +100,13 @@ pub struct ThenConfig {
 pub enum Action {
     /// Folds a cluster.
     Merge,
-    /// Raises importance.
+    /// Raises importance by 0.5, to 3.0 at most.
     Promote,
     /// Archives a memory.
     Archive,
-    /// Puts a shorter text made of its own sentences in the place of a long one; the long one is archived.
+    /// Puts a shorter text made of its own sentences in the place of one of more than 5,000 characters, which is archived.
     Summarize,
-    /// Copies a memory to a wider scope, once.
+    /// Copies an agent's memory to its team, and a team's to everybody, once.
     PromoteScope,
     /// Flags a contradictory pair.
     FlagContradiction,
@@ -155,22 +118,12 @@ pub enum Action {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ParamsConfig {
-    /// `merge`: who survives; null: as `merge.canonical`.
+    /// `merge`: who survives; null: the newest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canonical: Option<Canonical>,
     /// `merge`: what happens to the others; null: as `merge.absorbed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub absorbed: Option<Absorbed>,
-    /// `promote`: by how much importance rises; null: 0.5.
-    #[schemars(range(min = 0.0))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub increase: Option<f64>,
-    /// `promote`: whether `validated/<category>` is added; null: false.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub validated: Option<bool>,
-    /// `promote_scope`: where the copy goes; null: `team`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scope: Option<WiderScope>,
 }
 
 impl Action {
@@ -204,7 +157,6 @@ pub(super) fn builtin_rules() -> Vec<RuleConfig> {
         ..WhenConfig::default()
     };
     let exact = WhenConfig {
-        or_equal_text: Some(defaults::OR_EQUAL_TEXT),
         proven_same: Some(defaults::PROVEN_SAME),
         ..merging(defaults::EXACT_DUPLICATE_SIMILARITY)
     };
@@ -223,8 +175,7 @@ pub(super) fn builtin_rules() -> Vec<RuleConfig> {
     };
     let mut archive = rule(ARCHIVE, Trigger::Weekly, archiving, Action::Archive);
     archive.enabled = defaults::ARCHIVE_ENABLED;
-    let mut promote = rule(PROMOTE, Trigger::Weekly, promoting, Action::Promote);
-    promote.then.params.increase = Some(defaults::PROMOTE_INCREASE);
+    let promote = rule(PROMOTE, Trigger::Weekly, promoting, Action::Promote);
     vec![
         rule(EXACT_DUPLICATE, Trigger::OnSimilarity, exact, Action::Merge),
         rule(NEAR_DUPLICATE, Trigger::OnSimilarity, near, Action::Merge),

@@ -13,15 +13,15 @@ use memfold_simd::Similarity;
 use super::document::{Node, Notice, Source};
 use super::error::ConfigError;
 use super::files;
-use super::keys::{Config, ProtectionConfig};
+use super::keys::{Config, ProtectionConfig, texts};
 use super::lifecycle::lifecycle;
 use super::providers::{embed, judge};
 use super::rules::{Action, RuleConfig, WhenConfig, builtin_rules};
 use super::schema::nearest;
 use crate::policy::{
     ClusterPolicy, Conditions, DetectPolicy, EmbedSettings, FlagPolicy, GuardPolicy, JudgeSettings,
-    LifecycleSettings, MergePolicy, Policy, ProposePolicy, ProtectionPolicy, QuickCheckPolicy,
-    Rule, RuleAction, Scope, Trigger, defaults,
+    LifecycleSettings, MergePolicy, Policy, Profile, ProposePolicy, ProtectionPolicy,
+    QuickCheckPolicy, Rule, RuleAction, Scope, Trigger, defaults,
 };
 
 /// Settings that do not change a plan.
@@ -34,8 +34,6 @@ pub struct Settings {
     pub read_only: bool,
     /// How long to wait for a store that others hold, in milliseconds.
     pub busy_timeout_ms: u32,
-    /// Where reports go; `None`: `reports/consolidation` beside the store.
-    pub reports_dir: Option<PathBuf>,
     /// How a memory is judged when it is saved.
     pub quick_check: crate::policy::QuickCheckPolicy,
     /// How vectors of texts are made.
@@ -79,14 +77,11 @@ pub(super) fn validate(merged: &Node, config: &Config) -> Result<(Policy, Settin
         guard: guard(merged, config)?,
         protection: protection(config),
         merge: MergePolicy {
-            canonical: config.merge.canonical,
             absorbed: config.merge.absorbed,
-            categories: config.merge.categories,
             importance_cap: defaults::IMPORTANCE_CAP,
         },
         flags: FlagPolicy {
             max_per_run: config.flags.max_per_run,
-            max_per_memory: config.flags.max_per_memory,
             write_to: config.flags.write_to,
         },
         propose: ProposePolicy {
@@ -113,11 +108,9 @@ fn settings(merged: &Node, config: &Config) -> Result<Settings, ConfigError> {
         enabled: config.enabled,
         read_only: config.read_only,
         busy_timeout_ms: config.busy_timeout_ms,
-        reports_dir: config.reports_dir.as_deref().map(|dir| path(merged, "reports_dir", dir)),
         quick_check: QuickCheckPolicy {
             auto_dedup_threshold: similarity(check.auto_dedup_threshold),
             flag_threshold: similarity(check.flag_threshold),
-            scope: check.scope,
             time_limit: Duration::from_millis(check.time_limit_ms.into()),
         },
         embed: embed(merged, &config.embed)?,
@@ -130,12 +123,8 @@ fn detect(config: &Config) -> DetectPolicy {
     let detect = &config.detect;
     DetectPolicy {
         method: detect.method,
-        index: detect.index,
-        recall_target: detect.recall_target,
         exact_text: detect.exact_text,
         contradiction_similarity: similarity(defaults::CONTRADICTION_SIMILARITY),
-        pair_budget: detect.pair_budget,
-        shared_vector_texts_max: detect.shared_vector_texts_max.get(),
     }
 }
 
@@ -143,7 +132,6 @@ fn cluster(config: &Config) -> ClusterPolicy {
     let cluster = &config.cluster;
     ClusterPolicy {
         linkage: cluster.linkage,
-        max_cluster_size: cluster.max_cluster_size,
         separate_by: cluster.separate_by.clone(),
         max_component_rows: defaults::MAX_COMPONENT_ROWS.get(),
     }
@@ -161,14 +149,15 @@ fn guard(merged: &Node, config: &Config) -> Result<GuardPolicy, ConfigError> {
 
 fn protection(config: &Config) -> ProtectionPolicy {
     let protection = &config.protection;
+    let is_strict = config.profile != Profile::Default;
     ProtectionPolicy {
         enabled: protection.enabled,
         categories: protection.categories.clone(),
-        ids: protection.ids.clone(),
+        ids: if is_strict { texts(&defaults::STRICT_IDS) } else { Vec::new() },
         sources: protection.sources.clone(),
         importance_min: protection.importance_min,
         min_age_hours: protection.min_age_hours,
-        access_count_min: protection.access_count_min,
+        access_count_min: is_strict.then_some(defaults::STRICT_ACCESS_COUNT_MIN),
     }
 }
 
@@ -198,13 +187,7 @@ fn scope(merged: &Node, config: &Config, zone: &TimeZone) -> Result<Scope, Confi
             place: place(merged, "scope.since"),
         });
     }
-    Ok(Scope {
-        categories: scope.categories.clone(),
-        since,
-        until,
-        sources: Vec::new(),
-        newest: scope.newest,
-    })
+    Ok(Scope { categories: scope.categories.clone(), since, until, sources: Vec::new() })
 }
 
 fn resolve_zone(merged: &Node, config: &Config) -> Result<(TimeZone, String), ConfigError> {
@@ -250,9 +233,6 @@ fn check_params(merged: &Node, rule: &RuleConfig) -> Result<(), ConfigError> {
     let given = [
         ("canonical", params.canonical.is_some(), Action::Merge),
         ("absorbed", params.absorbed.is_some(), Action::Merge),
-        ("increase", params.increase.is_some(), Action::Promote),
-        ("validated", params.validated.is_some(), Action::Promote),
-        ("scope", params.scope.is_some(), Action::PromoteScope),
     ];
     let foreign = given.into_iter().find(|(_, set, owner)| *set && *owner != rule.then.action);
     let Some((param, ..)) = foreign else { return Ok(()) };
@@ -267,12 +247,8 @@ fn check_params(merged: &Node, rule: &RuleConfig) -> Result<(), ConfigError> {
 fn check_ranges(merged: &Node, rule: &RuleConfig) -> Result<(), ConfigError> {
     let when = &rule.when;
     // Counts below 2^53 are exact as f64, and larger ones only compare as equal.
-    let count = |count: Option<usize>| count.map(|count| count as f64);
     let reads = |count: Option<i64>| count.map(|count| count as f64);
     let ranges = [
-        ("similarity", when.min_similarity, when.max_similarity),
-        ("cluster_size", count(when.min_cluster_size), count(when.max_cluster_size)),
-        ("age_days", when.min_age_days, when.max_age_days),
         ("access_count", reads(when.min_access_count), reads(when.max_access_count)),
         ("importance", when.min_importance, when.max_importance),
     ];
@@ -306,13 +282,9 @@ pub(super) fn not_above(
 fn conditions(when: &WhenConfig) -> Conditions {
     Conditions {
         min_similarity: when.min_similarity.map(similarity),
-        or_equal_text: when.or_equal_text.unwrap_or_default(),
         proven_same: when.proven_same.unwrap_or_default(),
-        max_similarity: when.max_similarity.map(similarity),
         min_cluster_size: when.min_cluster_size,
-        max_cluster_size: when.max_cluster_size,
         min_age_days: when.min_age_days,
-        max_age_days: when.max_age_days,
         min_access_count: when.min_access_count,
         max_access_count: when.max_access_count,
         min_importance: when.min_importance,
@@ -320,16 +292,9 @@ fn conditions(when: &WhenConfig) -> Conditions {
         categories_any: when.categories_any.clone(),
         categories_none: when.categories_none.clone(),
         categories_all: when.categories_all.clone(),
-        types_any: when.types_any.clone(),
         tag_overlap_min: when.tag_overlap_min,
-        content_similarity_min: when.content_similarity_min,
-        source_prefix_any: when.source_prefix_any.clone(),
         min_idle_days: when.min_idle_days,
-        content_chars_min: when.content_chars_min,
         same: when.same.clone(),
-        priority_none: when.priority_none.clone(),
-        tags_none: when.tags_none.clone(),
-        created_by_none: when.created_by_none.clone(),
     }
 }
 
@@ -339,28 +304,21 @@ fn action(rule: &RuleConfig) -> RuleAction {
         Action::Merge => {
             RuleAction::Merge { canonical: params.canonical, absorbed: params.absorbed }
         }
-        Action::Promote => RuleAction::Promote {
-            increase: params.increase.unwrap_or(defaults::PROMOTE_INCREASE),
-            cap: defaults::IMPORTANCE_CAP,
-            validated: params.validated.unwrap_or_default(),
-        },
+        Action::Promote => RuleAction::Promote,
         Action::Archive => RuleAction::Archive,
         Action::Summarize => RuleAction::Summarize,
-        Action::PromoteScope => {
-            RuleAction::PromoteScope { scope: params.scope.unwrap_or(defaults::PROMOTED_SCOPE) }
-        }
+        Action::PromoteScope => RuleAction::PromoteScope,
         Action::FlagContradiction => RuleAction::FlagContradiction,
         Action::Noop => RuleAction::Noop,
     }
 }
 
 /// Tells which of the profile's lists a layer replaced by one that protects less.
-pub(super) fn lost_protection(merged: &Node, protection: &ProtectionConfig) -> Vec<Notice> {
-    let profile = ProtectionConfig::of(protection.profile);
+pub(super) fn lost_protection(merged: &Node, config: &Config) -> Vec<Notice> {
+    let (profile, protection) = (ProtectionConfig::of(config.profile), &config.protection);
     let lists = [
         ("categories", &profile.categories, &protection.categories),
         ("sources", &profile.sources, &protection.sources),
-        ("ids", &profile.ids, &protection.ids),
     ];
     let notice = |(name, before, now): (&str, &Vec<String>, &Vec<String>)| {
         let lost: Vec<&str> =

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::document::{Node, NodeValue, Notice, Source};
 use super::error::ConfigError;
 use super::keys::builtin_json;
-use super::layers::nested_words;
+use super::layers::{REMOVED, nested_words};
 use super::schema::{edit_distance, joined, nearest};
 use crate::policy::Provider;
 
@@ -13,8 +13,6 @@ use crate::policy::Provider;
 const FOREIGN_VARIABLES: &[(&str, &str)] = &[
     ("MEMORY_CONSOLIDATION_ENABLED", "enabled"),
     ("MEMORY_RETENTION_HALF_LIFE_DAYS", "lifecycle.half_life_days"),
-    ("MEMORY_TIER_HOT_MIN", "lifecycle.hot_min"),
-    ("MEMORY_TIER_WARM_MIN", "lifecycle.warm_min"),
     ("MEMORY_ARCHIVE_THRESHOLD", "lifecycle.archive_below"),
     ("MEMORY_TIER_ARCHIVE_BELOW", "lifecycle.archive_below"),
     ("HOOK_CONSOLIDATION_MEMORY_THRESHOLD", "lifecycle.due.new_memories_min"),
@@ -25,21 +23,26 @@ const PROVIDER_VARIABLES: &[(&str, Provider)] =
     &[("EMBEDDINGS_URL", Provider::Daemon), ("OLLAMA_URL", Provider::Ollama)];
 
 /// Variables of other programs that look like a key of ours and mean something else.
-const UNUSED_VARIABLES: &[(&str, &str)] = &[(
-    "MEMORY_CONSOLIDATION_THRESHOLD",
-    "it is the threshold of topic summaries, not of merges; set MEMFOLD_THRESHOLD for these",
-)];
+const UNUSED_VARIABLES: &[(&str, &str)] = &[
+    (
+        "MEMORY_CONSOLIDATION_THRESHOLD",
+        "it is the threshold of topic summaries, not of merges; set MEMFOLD_THRESHOLD for these",
+    ),
+    ("MEMORY_TIER_HOT_MIN", "the threshold is 0.6"),
+    ("MEMORY_TIER_WARM_MIN", "the threshold is 0.3"),
+];
 
 /// Returns every environment variable that is read, and its key: the foreign ones first, because
 /// later ones win.
 #[must_use]
 pub fn environment_names() -> Vec<(String, String)> {
     let foreign = FOREIGN_VARIABLES.iter().map(|(name, key)| ((*name).into(), (*key).into()));
-    let own = plain_keys().into_iter().map(|key| {
-        let name = format!("MEMFOLD_{}", key.replace('.', "_").to_uppercase());
-        (name, key)
-    });
+    let own = plain_keys().into_iter().map(|key| (own_variable(&key), key));
     foreign.chain(own).collect()
+}
+
+fn own_variable(key: &str) -> String {
+    format!("MEMFOLD_{}", key.replace('.', "_").to_uppercase())
 }
 
 /// Returns the keys that [`leaves`](super::schema::leaves) returns, without making the schema: this runs at every start.
@@ -55,8 +58,8 @@ fn plain_keys() -> Vec<String> {
             _ => keys.push(path.to_owned()),
         }
     }
-    // They stand for other keys, and have no values of their own.
-    let mut keys = vec!["threshold".to_owned(), "profile".to_owned()];
+    // It stands for another key, and has no value of its own.
+    let mut keys = vec!["threshold".to_owned()];
     collect(&builtin_json(), "", &mut keys);
     keys
 }
@@ -104,6 +107,9 @@ fn slip(name: &str, names: &[(String, String)]) -> Option<String> {
     if name.starts_with("MEMFOLD_") {
         if OTHER_VARIABLES.contains(&name) || name.starts_with(TEST_VARIABLES) {
             return None;
+        }
+        if let Some((_, successor)) = REMOVED.iter().find(|(key, _)| own_variable(key) == name) {
+            return Some(format!("not used: {successor}"));
         }
         return Some(match nearest(name, known().chain(OTHER_VARIABLES.iter().copied())) {
             Some(meant) => format!("not used; did you mean {meant}?"),

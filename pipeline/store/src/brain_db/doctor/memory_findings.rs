@@ -22,12 +22,14 @@ pub(crate) fn judge_rows(memories: &MemoryFacts, store: &str) -> Vec<Finding> {
         visible_archived(memories),
         to_restore(
             &memories.survivor_gone,
-            ("survivor_gone", "merged into a memory that is gone"),
+            "survivor_gone",
+            "merged into a memory that is gone",
             store,
         ),
         to_restore(
             &memories.archived_edited,
-            ("archived_edited", "changed since memfold archived it"),
+            "archived_edited",
+            "changed since memfold archived it",
             store,
         ),
     ];
@@ -88,7 +90,7 @@ fn visible_archived(memories: &MemoryFacts) -> Option<Finding> {
     Some(Finding::new(Severity::Info, "archived_visible", what).count(count).advice(advice))
 }
 
-fn to_restore(found: &Found, (code, what): (&'static str, &str), store: &str) -> Option<Finding> {
+fn to_restore(found: &Found, code: &'static str, what: &str, store: &str) -> Option<Finding> {
     if found.is_empty() {
         return None;
     }

@@ -210,10 +210,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn closed_flags_of(
-        &self,
-        (run_id, unit): (&str, i64),
-    ) -> Result<Vec<Record>, SessionError> {
+    pub fn closed_flags_of(&self, run_id: &str, unit: i64) -> Result<Vec<Record>, SessionError> {
         let columns = COPIED.join(", ");
         let sql = format!("SELECT {columns} FROM memfold_flags WHERE run_id = ?1 AND unit = ?2");
         self.query("read memfold_flags", |connection| {

@@ -252,8 +252,8 @@ impl Writes<'_> {
         let is_live = record.standing == OriginStanding::Live;
         let image = RowImage { rowid: None, cells: cells(record) };
         match &found {
-            None => put_in(self, layout, &image, (is_live, None))?,
-            Some(before) => self.overwrite(layout, before, (&image, is_live))?,
+            None => put_in(self, layout, &image, is_live, None)?,
+            Some(before) => self.overwrite(layout, before, &image, is_live)?,
         }
         let is_same_text = found.as_ref().is_some_and(|before| {
             before.get("content").and_then(StoredValue::as_text) == Some(&*record.text)
@@ -302,7 +302,7 @@ impl Writes<'_> {
     fn standing_row(&self, layout: &Layout, id: &str) -> Result<Option<RowImage>, SessionError> {
         let read = || {
             self.query("read a memory", |connection| {
-                row(connection, (&layout.memories, layout.has_rowid), ("id", id))
+                row(connection, &layout.memories, layout.has_rowid, "id", id)
             })
         };
         if let Some(found) = read()? {
@@ -321,14 +321,15 @@ impl Writes<'_> {
         &self,
         layout: &Layout,
         before: &RowImage,
-        (after, is_live): (&RowImage, bool),
+        after: &RowImage,
+        is_live: bool,
     ) -> Result<(), SessionError> {
         let cells = after.cells.iter().filter(|(name, _)| layout.memories.has(name));
         let cells: Vec<&(String, StoredValue)> = cells.collect();
         let set = (2..).zip(&cells).map(|(at, (name, _)): (u32, _)| format!("\"{name}\" = ?{at}"));
         let set = set.collect::<Vec<_>>().join(", ");
         if let Some(rowid) = before.rowid {
-            drop_entry(self, layout, (rowid, before))?;
+            drop_entry(self, layout, rowid, before)?;
         }
         let id = before.get("id").cloned().unwrap_or(StoredValue::Null);
         let mut values: Vec<&dyn rusqlite::ToSql> = vec![&id];
@@ -336,7 +337,7 @@ impl Writes<'_> {
         let sql = format!("UPDATE stm SET {set} WHERE id = ?1");
         self.execute("change a memory", &sql, &*values)?;
         match before.rowid {
-            Some(rowid) if is_live => add_entry(self, layout, (rowid, after)),
+            Some(rowid) if is_live => add_entry(self, layout, rowid, after),
             _ => Ok(()),
         }
     }

@@ -72,8 +72,7 @@ impl Session {
             let positions = start..plan.actions.len().min(start + ACTIONS_AT_ONCE);
             self.write(|writes| {
                 writes.query("save the plan", |connection| {
-                    let plan = (plan, plan_id.as_str());
-                    save_actions(connection, plan, positions, access_counts)
+                    save_actions(connection, plan, plan_id.as_str(), positions, access_counts)
                 })
             })?;
             std::thread::sleep(PAUSE);
@@ -439,7 +438,8 @@ pub(crate) fn save_header(
 /// change touches are not kept.
 pub(crate) fn save_actions(
     connection: &Connection,
-    (plan, plan_id): (&Plan, &str),
+    plan: &Plan,
+    plan_id: &str,
     positions: Range<usize>,
     access_counts: &BTreeMap<MemoryId, i64>,
 ) -> rusqlite::Result<()> {

@@ -68,10 +68,11 @@ impl Session {
     pub fn finish_run(
         &self,
         run_id: &str,
-        (state, at): (RunState, &str),
+        state: RunState,
+        at: &str,
         executed: Executed,
     ) -> Result<(), SessionError> {
-        self.write(|writes| writes.finish_run(run_id, (state, at), executed))
+        self.write(|writes| writes.finish_run(run_id, state, at, executed))
     }
 
     /// Tells whether no run executed anything on this store so far.
@@ -117,7 +118,8 @@ impl Writes<'_> {
     pub fn finish_run(
         &self,
         run_id: &str,
-        (state, at): (RunState, &str),
+        state: RunState,
+        at: &str,
         executed: Executed,
     ) -> Result<(), SessionError> {
         self.query("finish the run", |connection| finish(connection, run_id, state, at, executed))

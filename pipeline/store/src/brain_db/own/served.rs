@@ -40,8 +40,10 @@ impl Writes<'_> {
     pub fn remember_answer(
         &self,
         key: &str,
-        (request, memories): (&AnsweredRequest, &str),
-        (at, forgotten_before): (&str, &str),
+        request: &AnsweredRequest,
+        memories: &str,
+        at: &str,
+        forgotten_before: &str,
     ) -> Result<(), SessionError> {
         let drop = "DELETE FROM memfold_requests WHERE at < ?1";
         self.execute("drop old answers", drop, [forgotten_before])?;
@@ -105,7 +107,8 @@ impl Session {
     pub fn set_schedule(
         &self,
         name: &str,
-        (settings, slot): (&str, &str),
+        settings: &str,
+        slot: &str,
         at: &str,
     ) -> Result<(), SessionError> {
         self.write(|writes| {
@@ -235,8 +238,8 @@ mod tests {
     fn settings_are_kept_and_nothing_before_them_is_made_up_for() {
         let folder = tempfile::tempdir().unwrap();
         let session = session(folder.path());
-        session.set_schedule("work", ("{}", "2026-07-01T00:00:00Z"), AT).unwrap();
-        session.set_schedule("work", ("{\"a\":1}", "2026-08-01T00:00:00Z"), AT).unwrap();
+        session.set_schedule("work", "{}", "2026-07-01T00:00:00Z", AT).unwrap();
+        session.set_schedule("work", "{\"a\":1}", "2026-08-01T00:00:00Z", AT).unwrap();
         let store = BrainDb::open(session.path(), OpenOptions::default()).unwrap();
         let row = store.schedule("work").unwrap();
         assert_eq!(row.settings.as_deref(), Some("{\"a\":1}"));

@@ -79,9 +79,12 @@ impl StoredEdge {
     /// Returns the record that a unit writes.
     #[must_use]
     pub fn record(
-        (source, target): (&MemoryId, &MemoryId),
+        source: &MemoryId,
+        target: &MemoryId,
         kind: &'static str,
-        (weight, reason, confidence): (f64, &str, Option<&'static str>),
+        weight: f64,
+        reason: &str,
+        confidence: Option<&'static str>,
     ) -> Record {
         Record {
             table: Table::Edges,
@@ -221,7 +224,8 @@ impl Writes<'_> {
     /// When the store cannot be read.
     pub fn has_edge(
         &self,
-        (source, target): (&MemoryId, &MemoryId),
+        source: &MemoryId,
+        target: &MemoryId,
         kind: &str,
     ) -> Result<bool, SessionError> {
         self.query("look for an edge", |connection| {

@@ -70,7 +70,8 @@ impl Writes<'_> {
     /// When the store cannot be written.
     pub fn mark_unit(
         &self,
-        (run_id, unit): (&str, i64),
+        run_id: &str,
+        unit: i64,
         undone_by: Option<&str>,
     ) -> Result<(), SessionError> {
         let state = if undone_by.is_some() { "undone" } else { "applied" };
@@ -84,7 +85,7 @@ impl Writes<'_> {
     /// # Errors
     /// When the store cannot be read.
     pub fn unit(&self, key: (&str, i64)) -> Result<Option<UnitRecord>, SessionError> {
-        self.query("read memfold_units", |connection| unit(connection, key))
+        self.query("read memfold_units", |connection| unit(connection, key.0, key.1))
     }
 
     /// Reads the units of a run, in order.
@@ -127,7 +128,7 @@ impl Writes<'_> {
             let mut statement = connection.prepare_cached(sql)?;
             let key = statement.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
             let key: Option<(String, i64)> = key.optional()?;
-            key.map_or(Ok(None), |(run_id, number)| unit(connection, (&run_id, number)))
+            key.map_or(Ok(None), |(run_id, number)| unit(connection, &run_id, number))
         })
     }
 
@@ -163,10 +164,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn later_units(
-        &self,
-        (run_id, unit): (&str, i64),
-    ) -> Result<Vec<(String, i64)>, SessionError> {
+    pub fn later_units(&self, run_id: &str, unit: i64) -> Result<Vec<(String, i64)>, SessionError> {
         let sql = "SELECT DISTINCT later.run_id, later.unit FROM memfold_journal AS own
              JOIN memfold_journal AS later
                ON later.row_key = own.row_key AND later.table_name = 'stm' AND later.seq > own.seq
@@ -186,7 +184,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn moved_memories(&self, (run_id, unit): (&str, i64)) -> Result<bool, SessionError> {
+    pub fn moved_memories(&self, run_id: &str, unit: i64) -> Result<bool, SessionError> {
         let sql = "SELECT 1 FROM memfold_journal WHERE run_id = ?1 AND unit = ?2 AND op = ?3";
         self.query("read memfold_journal", |connection| {
             connection.prepare_cached(sql)?.exists(params![run_id, unit, Op::TakeOut.name()])
@@ -197,7 +195,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read, or an entry cannot be understood.
-    pub fn journal(&self, (run_id, unit): (&str, i64)) -> Result<Vec<JournalEntry>, SessionError> {
+    pub fn journal(&self, run_id: &str, unit: i64) -> Result<Vec<JournalEntry>, SessionError> {
         let sql = "SELECT seq, op, table_name, row_key, row_rowid, before, after, deltas, survivor
                    FROM memfold_journal WHERE run_id = ?1 AND unit = ?2 ORDER BY seq";
         let entries: Result<Vec<JournalEntry>, i64> =
@@ -240,10 +238,7 @@ fn insert_unit(connection: &Connection, unit: &UnitRecord, at: &str) -> rusqlite
         .map(drop)
 }
 
-fn unit(
-    connection: &Connection,
-    (run_id, unit): (&str, i64),
-) -> rusqlite::Result<Option<UnitRecord>> {
+fn unit(connection: &Connection, run_id: &str, unit: i64) -> rusqlite::Result<Option<UnitRecord>> {
     let sql = format!("SELECT {COLUMNS} FROM memfold_units WHERE run_id = ?1 AND unit = ?2");
     connection.prepare_cached(&sql)?.query_row(params![run_id, unit], read_unit).optional()
 }
@@ -261,8 +256,16 @@ fn entry(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<JournalEntry>> {
         return Ok(None);
     };
     let key = RowKey { table, key: row.get(3)? };
-    let rest = (row.get(4)?, row.get(8)?);
-    Ok(JournalEntry::read(op, key, (before.as_ref(), after.as_ref(), deltas.as_ref()), rest))
+
+    Ok(JournalEntry::read(
+        op,
+        key,
+        before.as_ref(),
+        after.as_ref(),
+        deltas.as_ref(),
+        row.get(4)?,
+        row.get(8)?,
+    ))
 }
 
 fn read_unit(row: &rusqlite::Row<'_>) -> rusqlite::Result<UnitRecord> {

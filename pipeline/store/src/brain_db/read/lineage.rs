@@ -431,7 +431,8 @@ pub(crate) fn added(
 /// Reads the active decisions of a kind about a memory, the latest first.
 fn decisions<T>(
     connection: &Connection,
-    (kind, id): (&str, &MemoryId),
+    kind: &str,
+    id: &MemoryId,
     read: impl FnMut(&SqlRow<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<Few<T>> {
     let mut statement = connection.prepare_cached(
@@ -442,7 +443,7 @@ fn decisions<T>(
 }
 
 fn promotions(connection: &Connection, id: &MemoryId) -> rusqlite::Result<Few<Promotion>> {
-    decisions(connection, ("promoted", id), |row| {
+    decisions(connection, "promoted", id, |row| {
         Ok(Promotion { access_count: row.get(5)?, run_id: row.get(0)?, at: row.get(1)? })
     })
 }
@@ -452,7 +453,7 @@ fn declined(
     id: &MemoryId,
     content_hash: Option<&str>,
 ) -> rusqlite::Result<Few<Declined>> {
-    decisions(connection, ("declined", id), |row| {
+    decisions(connection, "declined", id, |row| {
         Ok(Declined {
             action: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
             holds: holds(row, content_hash)?,
@@ -471,7 +472,7 @@ fn kept_apart(
         "SELECT memory_id FROM memfold_decisions
          WHERE kind = 'keep_both' AND group_id = ?1 AND memory_id <> ?2 AND active = 1 ORDER BY id",
     )?;
-    decisions(connection, ("keep_both", id), |row| {
+    decisions(connection, "keep_both", id, |row| {
         let group: Option<String> = row.get(3)?;
         let from = others
             .query_map((group, id.as_str()), |row| row.get(0).map(|id: String| MemoryId::new(id)))?

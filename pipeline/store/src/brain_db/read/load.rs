@@ -166,7 +166,7 @@ impl<'a> Pass<'a> {
         let listed = columns.expressions(&MEMORY_COLUMNS);
         let sql = format!("SELECT {position}, {listed} FROM stm {order}");
         let mut memories = MemoryReader::new(*self.request);
-        self.each_row("stm", "read memories", (&sql, total), |row| {
+        self.each_row("stm", "read memories", &sql, total, |row| {
             let at = row.get::<_, Option<i64>>(0).map_err(failed)?.unwrap_or(0);
             memories.take(&raw_memory(row).map_err(failed)?, at);
             Ok(())
@@ -222,7 +222,7 @@ impl<'a> Pass<'a> {
         let total = self.count("embeddings")?;
         let mut survey = ShapeSurvey::default();
         let mut count = 0;
-        self.each_row("embeddings", "look over embeddings", (&sql, total), |row| {
+        self.each_row("embeddings", "look over embeddings", &sql, total, |row| {
             let named = cell(row, 0).map_err(failed)?.text().ok().flatten();
             let length = row.get::<_, Option<i64>>(1).map_err(failed)?;
             survey.add(named.as_deref(), length.and_then(|length| usize::try_from(length).ok()));
@@ -263,7 +263,7 @@ impl<'a> Pass<'a> {
         let (position, order) = if has_rowid { ("rowid", "ORDER BY rowid") } else { ("0", "") };
         let listed = columns.expressions(&["source_id", "content", "embedding", "model"]);
         let sql = format!("SELECT {position}, {listed} {OF_MEMORIES} {order}");
-        self.each_row("embeddings", "read embeddings", (&sql, count), |row| {
+        self.each_row("embeddings", "read embeddings", &sql, count, |row| {
             let raw = raw_embedding(row).map_err(failed)?;
             let at: i64 = row.get(0).map_err(failed)?;
             let id = if last.is_empty() { None } else { raw.source_id.text().ok().flatten() };
@@ -288,7 +288,7 @@ impl<'a> Pass<'a> {
              GROUP BY 1 HAVING count(*) > 1"
         );
         let mut last = HashMap::new();
-        self.each_row("embeddings", "find repeated embeddings", (&sql, 0), |row| {
+        self.each_row("embeddings", "find repeated embeddings", &sql, 0, |row| {
             if let Some(id) = cell(row, 0).map_err(failed)?.text().ok().flatten() {
                 last.insert(id.into_owned(), row.get(1).map_err(failed)?);
             }
@@ -322,7 +322,8 @@ impl<'a> Pass<'a> {
         &self,
         table: &'static str,
         stage: &'static str,
-        (sql, total): (&str, u64),
+        sql: &str,
+        total: u64,
         mut take: impl FnMut(&SqlRow<'_>) -> Result<(), LoadStoreError>,
     ) -> Result<(), LoadStoreError> {
         let failed = |error| self.failed(table, error);

@@ -330,7 +330,7 @@ impl Pass<'_> {
             archive.listed()
         );
         let mut broken = 0;
-        self.each_row(TABLE, "read the archive", (&sql, 0), |row| {
+        self.each_row(TABLE, "read the archive", &sql, 0, |row| {
             let image = archive.image(row, 1).map_err(failed)?;
             let survivor = cell(row, 0).map_err(failed)?.text().ok().flatten();
             match image {

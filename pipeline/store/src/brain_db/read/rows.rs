@@ -58,7 +58,13 @@ pub struct Ghost {
 }
 
 /// Vectors that are compared, and how the store's models write them.
-pub(crate) type Space<'a> = (&'a VectorSpace, &'a ModelShapes);
+#[derive(Debug, Clone, Copy)]
+pub struct SpaceShapes<'a> {
+    /// The space.
+    pub space: &'a VectorSpace,
+    /// How models write vectors.
+    pub shapes: &'a ModelShapes,
+}
 
 impl StoreReader<'_> {
     /// Reads a memory as it is now; `None` unless it is live and has a valid vector (of the
@@ -66,7 +72,8 @@ impl StoreReader<'_> {
     pub fn live(
         &self,
         id: &str,
-        (space, shapes): (Option<&VectorSpace>, &ModelShapes),
+        space: Option<&VectorSpace>,
+        shapes: &ModelShapes,
     ) -> Result<Option<LiveMemory>, LoadStoreError> {
         let Some(read) = self.read_memory(id)? else { return Ok(None) };
         if !is_live(&read) {
@@ -138,16 +145,16 @@ impl StoreReader<'_> {
     pub fn vector(
         &self,
         id: &str,
-        (space, shapes): Space<'_>,
+        space: SpaceShapes<'_>,
     ) -> Result<Option<Vec<f32>>, LoadStoreError> {
-        Ok(self.live(id, (Some(space), shapes))?.map(|live| live.vector))
+        Ok(self.live(id, Some(space.space), space.shapes)?.map(|live| live.vector))
     }
 
     /// Returns all that was merged into a memory, directly or along with others; `None` where that is more than `most`.
     pub fn ghosts(
         &self,
         live: &Memory,
-        space: Option<Space<'_>>,
+        space: Option<SpaceShapes<'_>>,
         most: usize,
     ) -> Result<Option<Vec<Ghost>>, LoadStoreError> {
         let mut ghosts: Vec<Ghost> = Vec::new();
@@ -207,8 +214,9 @@ impl StoreReader<'_> {
     pub fn vector_of_ghost(
         &self,
         id: &str,
-        (space, shapes): Space<'_>,
+        space: SpaceShapes<'_>,
     ) -> Result<Option<Vec<f32>>, LoadStoreError> {
+        let SpaceShapes { space, shapes } = space;
         let mut vector = Vec::new();
         let found =
             self.last_embedding(id, |raw| decode_vector(raw, shapes, space, &mut vector))?;
@@ -416,7 +424,7 @@ impl StoreReader<'_> {
     pub fn since<E: From<LoadStoreError>>(
         &self,
         reaches: Reaches,
-        space: (&VectorSpace, &ModelShapes),
+        space: SpaceShapes<'_>,
         mut take: impl FnMut(&str, &[f32]) -> Result<(), E>,
     ) -> Result<(), E> {
         self.vectors_since(reaches.embeddings, space, &mut take)?;
@@ -472,9 +480,10 @@ impl StoreReader<'_> {
     fn vectors_since<E: From<LoadStoreError>>(
         &self,
         reach: Reach,
-        (space, shapes): (&VectorSpace, &ModelShapes),
+        space: SpaceShapes<'_>,
         take: &mut impl FnMut(&str, &[f32]) -> Result<(), E>,
     ) -> Result<(), E> {
+        let SpaceShapes { space, shapes } = space;
         let failed = |error| self.failed(error);
         if !self.has_embeddings() {
             return Ok(());

@@ -80,7 +80,7 @@ impl StoreReader<'_> {
         let listed = pass.memory_columns.expressions(&MEMORY_COLUMNS);
         let sql = format!("SELECT 0, {listed} FROM stm NOT INDEXED");
         let young = Young::since(young_since);
-        pass.each_row("stm", "look for changes", (&sql, 0), |row| {
+        pass.each_row("stm", "look for changes", &sql, 0, |row| {
             row_count += 1;
             let raw = raw_memory(row).map_err(failed)?;
             let Some(id) = raw.id.text().ok().flatten() else { return Ok(()) };
@@ -119,7 +119,7 @@ impl StoreReader<'_> {
         let failed = |error| pass.failed("embeddings", error);
         // Both columns stand in the index on the key, which is a fraction of the table.
         let sql = "SELECT source_id, rowid FROM embeddings WHERE source_type = 'stm'";
-        pass.each_row("embeddings", "look for changes", (sql, 0), |row| {
+        pass.each_row("embeddings", "look for changes", sql, 0, |row| {
             if let Some(id) = cell(row, 0).map_err(failed)?.text().ok().flatten() {
                 let rowid: i64 = row.get(1).map_err(failed)?;
                 places.push((half_hash(id.as_bytes()), half_hash(&rowid.to_le_bytes())));
@@ -138,7 +138,8 @@ impl StoreReader<'_> {
     /// When the store cannot be read, or the sink cannot keep a vector.
     pub fn load_some(
         &self,
-        (ids, row_count): (&BTreeSet<MemoryId>, u64),
+        ids: &BTreeSet<MemoryId>,
+        row_count: u64,
         shapes: &ModelShapes,
         sink: &mut dyn VectorSink,
     ) -> Result<Snapshot, LoadStoreError> {

@@ -46,7 +46,7 @@ impl Pass<'_> {
         // Only a table without a primary key repeats ids; the first row counts, as in a load.
         let mut seen = HashSet::new();
         let total = self.count("stm")?;
-        self.each_row("stm", "read memories", (&sql, total), |row| {
+        self.each_row("stm", "read memories", &sql, total, |row| {
             let rowid = row.get::<_, Option<i64>>(0).map_err(failed)?.unwrap_or(0);
             let raw = raw_memory(row).map_err(failed)?;
             let Some(memory) = without_text(&raw, rowid, *self.request) else { return Ok(()) };

@@ -73,21 +73,21 @@ fn carry_out(
             if stands(writes, id)? {
                 return Err(refused(format!("a memory with id {id} is there already")));
             }
-            put_in(writes, layout, image, (true, None))?;
+            put_in(writes, layout, image, true, None)?;
             revived(writes, mark.at, id)?;
         }
         Change::TakeOut { id, survivor, said } => {
             let (survivor, said) = (survivor.as_deref(), said.as_deref());
-            take_out(writes, layout, mark, (id, survivor, said))?;
+            take_out(writes, layout, mark, id, survivor, said)?;
         }
         Change::Index { id, words } => {
             if let Some((rowid, image)) = placed(writes, layout, id)? {
-                add_entry(writes, layout, (rowid, words.as_ref().unwrap_or(&image)))?;
+                add_entry(writes, layout, rowid, words.as_ref().unwrap_or(&image))?;
             }
         }
         Change::Unindex { id, words } => {
             if let Some((rowid, image)) = placed(writes, layout, id)? {
-                unindex(writes, layout, (id, rowid, &image), words.as_ref())?;
+                unindex(writes, layout, id, rowid, &image, words.as_ref())?;
             }
         }
         Change::Record(record) => return insert_record(writes, mark, record).map(Some),
@@ -99,15 +99,17 @@ fn carry_out(
 fn unindex(
     writes: &Writes<'_>,
     layout: &Layout,
-    (id, rowid, image): (&str, i64, &RowImage),
+    id: &str,
+    rowid: i64,
+    image: &RowImage,
     known: Option<&RowImage>,
 ) -> Result<(), SessionError> {
     if let Some(words) = known {
-        return drop_entry(writes, layout, (rowid, words));
+        return drop_entry(writes, layout, rowid, words);
     }
-    match indexed_words(writes, layout, (id, image), None)? {
-        Words::Now => drop_entry(writes, layout, (rowid, image)),
-        Words::Earlier(words) => drop_entry(writes, layout, (rowid, &words)),
+    match indexed_words(writes, layout, id, image, None)? {
+        Words::Now => drop_entry(writes, layout, rowid, image),
+        Words::Earlier(words) => drop_entry(writes, layout, rowid, &words),
         Words::None | Words::Unknown => Ok(()),
     }
 }
@@ -141,7 +143,7 @@ fn placed(
     id: &str,
 ) -> Result<Option<(i64, RowImage)>, SessionError> {
     let found = writes.query("read a memory", |connection| {
-        row(connection, (&layout.memories, layout.has_rowid), ("id", id))
+        row(connection, &layout.memories, layout.has_rowid, "id", id)
     })?;
     Ok(found.and_then(|image| Some((image.rowid?, image))))
 }
@@ -230,15 +232,17 @@ pub(crate) fn take_out(
     writes: &Writes<'_>,
     layout: &Layout,
     mark: &Mark<'_>,
-    (id, survivor, said): (&str, Option<&str>, Option<&str>),
+    id: &str,
+    survivor: Option<&str>,
+    said: Option<&str>,
 ) -> Result<(), SessionError> {
     if let Some(reason) = layout.move_refusal() {
         return Err(move_refused(reason.to_owned()));
     }
     let memory = writes
-        .query("read a memory", |c| row(c, (&layout.memories, layout.has_rowid), ("id", id)))?
+        .query("read a memory", |c| row(c, &layout.memories, layout.has_rowid, "id", id))?
         .ok_or_else(|| move_refused(format!("memory {id} is gone")))?;
-    let (indexed, words) = remove_entry(writes, layout, (id, &memory), said)?;
+    let (indexed, words) = remove_entry(writes, layout, id, &memory, said)?;
     let row = |table: &str, image, indexed| ArchivedRow { table: table.to_owned(), image, indexed };
     let mut rows = vec![row("stm", memory, indexed)];
     let embeddings = embeddings(writes, layout, id)?;
@@ -261,18 +265,19 @@ pub(crate) fn take_out(
 fn remove_entry(
     writes: &Writes<'_>,
     layout: &Layout,
-    (id, memory): (&str, &RowImage),
+    id: &str,
+    memory: &RowImage,
     said: Option<&str>,
 ) -> Result<(bool, Option<RowImage>), SessionError> {
     let Some(rowid) = memory.rowid else { return Ok((false, None)) };
-    match indexed_words(writes, layout, (id, memory), said)? {
+    match indexed_words(writes, layout, id, memory, said)? {
         Words::None => Ok((false, None)),
         Words::Now => {
-            drop_entry(writes, layout, (rowid, memory))?;
+            drop_entry(writes, layout, rowid, memory)?;
             Ok((true, None))
         }
         Words::Earlier(words) => {
-            drop_entry(writes, layout, (rowid, &words))?;
+            drop_entry(writes, layout, rowid, &words)?;
             Ok((true, Some(words)))
         }
         // The next row of this rowid would be found by them.
@@ -314,7 +319,7 @@ pub(crate) fn put_back(writes: &Writes<'_>, layout: &Layout, id: &str) -> Result
     }
     for ArchivedRow { table, image, indexed } in rows {
         match table.as_str() {
-            "stm" => put_in(writes, layout, &image, (indexed, words.as_ref()))?,
+            "stm" => put_in(writes, layout, &image, indexed, words.as_ref())?,
             _ if layout.embeddings.is_empty() => {}
             _ => {
                 insert_row(writes, &layout.embeddings, layout.embeddings_have_rowid, &image)?;
@@ -347,7 +352,8 @@ fn without_column(layout: &Layout, rows: &[ArchivedRow]) -> Vec<String> {
 pub(crate) fn lost_columns(
     reads: &Writes<'_>,
     layout: &Layout,
-    (id, image): (&str, Option<&RowImage>),
+    id: &str,
+    image: Option<&RowImage>,
 ) -> Result<Vec<String>, SessionError> {
     let rows = match image {
         Some(image) => {
@@ -363,7 +369,8 @@ pub(crate) fn put_in(
     writes: &Writes<'_>,
     layout: &Layout,
     image: &RowImage,
-    (indexed, words): (bool, Option<&RowImage>),
+    indexed: bool,
+    words: Option<&RowImage>,
 ) -> Result<(), SessionError> {
     let rowid = match layout.search {
         Search::ByHand { .. } => free_rowid(writes, image.rowid)?,
@@ -372,7 +379,7 @@ pub(crate) fn put_in(
     let placed = RowImage { rowid, cells: image.cells.clone() };
     let rowid = insert_row(writes, &layout.memories, layout.has_rowid, &placed)?;
     if indexed && layout.has_rowid {
-        add_entry(writes, layout, (rowid, words.unwrap_or(image)))?;
+        add_entry(writes, layout, rowid, words.unwrap_or(image))?;
     }
     Ok(())
 }
@@ -454,10 +461,10 @@ impl CurrentRows for NowRows<'_> {
     fn row(&self, key: &RowKey) -> Result<Option<RowImage>, SessionError> {
         self.writes.query("read a row", |connection| match key.table {
             Table::Memories => {
-                row(connection, (&self.layout.memories, self.layout.has_rowid), ("id", &key.key))
+                row(connection, &self.layout.memories, self.layout.has_rowid, "id", &key.key)
             }
             Table::Atoms if self.layout.atoms.is_empty() => Ok(None),
-            Table::Atoms => row(connection, (&self.layout.atoms, true), ("id", &key.key)),
+            Table::Atoms => row(connection, &self.layout.atoms, true, "id", &key.key),
             own => {
                 let columns = Columns::of(connection, own.name())?;
                 let number = key.key.parse::<i64>().unwrap_or(-1);
@@ -480,7 +487,7 @@ impl CurrentRows for NowRows<'_> {
         id: &str,
         image: Option<&RowImage>,
     ) -> Result<Vec<String>, SessionError> {
-        lost_columns(self.writes, self.layout, (id, image))
+        lost_columns(self.writes, self.layout, id, image)
     }
 
     fn move_refusal(&self) -> Option<&str> {

@@ -56,7 +56,7 @@ impl Writes<'_> {
             ("contradiction_count", StoredValue::Integer(0)),
         ];
         let cells = cells.into_iter().map(|(name, value)| (name.to_owned(), value));
-        put_in(self, layout, &RowImage { rowid: None, cells: cells.collect() }, (indexed, None))
+        put_in(self, layout, &RowImage { rowid: None, cells: cells.collect() }, indexed, None)
     }
 
     /// Returns model and bytes of the vector that came last, if any did.
@@ -110,7 +110,8 @@ impl Writes<'_> {
         &self,
         layout: &Layout,
         id: &str,
-        (count, at): (i64, &str),
+        count: i64,
+        at: &str,
     ) -> Result<(), SessionError> {
         let accessed =
             if layout.memories.has("last_accessed") { ", last_accessed = ?3" } else { "" };
@@ -199,7 +200,7 @@ impl Writes<'_> {
             ("confidence", Some(StoredValue::Real(CONFIDENCE))),
         ];
         let given = cells.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        put_in(self, layout, &RowImage { rowid: None, cells: given.collect() }, (true, None))
+        put_in(self, layout, &RowImage { rowid: None, cells: given.collect() }, true, None)
     }
 }
 
@@ -320,7 +321,7 @@ impl Writes<'_> {
     /// Counts what there is of a memory in the owner's tables.
     pub(crate) fn traces(&self, layout: &Layout, id: &str) -> Result<Traces, SessionError> {
         let found = self.query("read a memory", |connection| {
-            row(connection, (&layout.memories, layout.has_rowid), ("id", id))
+            row(connection, &layout.memories, layout.has_rowid, "id", id)
         })?;
         let embeddings = if layout.embeddings.is_empty() {
             0
@@ -349,13 +350,13 @@ impl Writes<'_> {
     /// Removes a memory, its vectors and its search entry from the owner's tables.
     pub(crate) fn erase(&self, layout: &Layout, id: &str) -> Result<(), SessionError> {
         let found = self.query("read a memory", |connection| {
-            row(connection, (&layout.memories, layout.has_rowid), ("id", id))
+            row(connection, &layout.memories, layout.has_rowid, "id", id)
         })?;
         if let Some((rowid, image)) = found.and_then(|image| Some((image.rowid?, image))) {
-            match indexed_words(self, layout, (id, &image), None)? {
-                Words::Earlier(words) => drop_entry(self, layout, (rowid, &words))?,
+            match indexed_words(self, layout, id, &image, None)? {
+                Words::Earlier(words) => drop_entry(self, layout, rowid, &words)?,
                 Words::None | Words::Now | Words::Unknown => {
-                    drop_entry(self, layout, (rowid, &image))?;
+                    drop_entry(self, layout, rowid, &image)?;
                 }
             }
         }

@@ -74,7 +74,7 @@ impl Writes<'_> {
 
     /// Finds out which words of a row are searchable.
     pub fn words(&self, layout: &Layout, row: &UnitRow) -> Result<Words, SessionError> {
-        indexed_words(self, layout, (row.id.as_str(), &row.image), None)
+        indexed_words(self, layout, row.id.as_str(), &row.image, None)
     }
 
     /// Finds the owner's atoms that name one of the memories as what they were learned from.
@@ -114,7 +114,7 @@ fn read_memory(
     layout: &Layout,
     id: &MemoryId,
 ) -> rusqlite::Result<Option<UnitRow>> {
-    let Some(image) = row(connection, (&layout.memories, layout.has_rowid), ("id", id.as_str()))?
+    let Some(image) = row(connection, &layout.memories, layout.has_rowid, "id", id.as_str())?
     else {
         return Ok(None);
     };
@@ -132,8 +132,10 @@ fn read_memory(
 /// Reads one row by a text key.
 pub(crate) fn row(
     connection: &Connection,
-    (columns, has_rowid): (&Columns, bool),
-    (key, value): (&str, &str),
+    columns: &Columns,
+    has_rowid: bool,
+    key: &str,
+    value: &str,
 ) -> rusqlite::Result<Option<RowImage>> {
     let sql = select(columns, has_rowid, &format!("WHERE {} = ?1", columns.expression(key)));
     let mut statement = connection.prepare_cached(&sql)?;
@@ -205,7 +207,8 @@ pub enum Words {
 pub(crate) fn add_entry(
     writes: &Writes<'_>,
     layout: &Layout,
-    (rowid, image): (i64, &RowImage),
+    rowid: i64,
+    image: &RowImage,
 ) -> Result<(), SessionError> {
     let Search::ByHand { columns, .. } = &layout.search else { return Ok(()) };
     if has_entry(writes, rowid)? {
@@ -224,7 +227,8 @@ pub(crate) fn add_entry(
 pub(crate) fn drop_entry(
     writes: &Writes<'_>,
     layout: &Layout,
-    (rowid, image): (i64, &RowImage),
+    rowid: i64,
+    image: &RowImage,
 ) -> Result<(), SessionError> {
     let Search::ByHand { columns, removal } = &layout.search else { return Ok(()) };
     if !has_entry(writes, rowid)? {
@@ -251,7 +255,8 @@ pub(crate) fn drop_entry(
 pub(crate) fn indexed_words(
     writes: &Writes<'_>,
     layout: &Layout,
-    (id, image): (&str, &RowImage),
+    id: &str,
+    image: &RowImage,
     said: Option<&str>,
 ) -> Result<Words, SessionError> {
     let (Search::ByHand { columns, removal }, Some(rowid)) = (&layout.search, image.rowid) else {
@@ -261,7 +266,7 @@ pub(crate) fn indexed_words(
         return Ok(Words::None);
     }
     if *removal == Removal::PlainWithTexts {
-        return kept_words(writes, (columns, rowid), image);
+        return kept_words(writes, columns, rowid, image);
     }
     let now = of_columns(columns, image);
     let mut candidates = vec![now.clone()];
@@ -288,7 +293,8 @@ pub(crate) fn indexed_words(
 /// What an index that keeps the texts holds of a row.
 fn kept_words(
     writes: &Writes<'_>,
-    (columns, rowid): (&[String], i64),
+    columns: &[String],
+    rowid: i64,
     image: &RowImage,
 ) -> Result<Words, SessionError> {
     let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");

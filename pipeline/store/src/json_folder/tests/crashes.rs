@@ -52,14 +52,14 @@ impl FileLayer for Dying {
 
 fn folder() -> Files {
     let list = |numbers: std::ops::Range<usize>, scope: &str| {
-        let entries: Vec<_> = numbers.map(|n| entry(n, scope, (n % 3, n % 5, n))).collect();
+        let entries: Vec<_> = numbers.map(|n| entry(n, scope, n % 3, n % 5, n)).collect();
         styled(&json!({ "entries": entries }), 0)
     };
     let index = r#"{"entry_count": 0, "entries": [], "tag_index": {}, "type_index": {}, "last_updated": ""}"#;
     [
         ("global/a.json", list(0..4, "global")),
         ("agents/DEV-001/b.json", list(4..7, "agents/DEV-001")),
-        ("long-term/one.json", styled(&entry(7, "long-term", (2, 3, 1)), 4)),
+        ("long-term/one.json", styled(&entry(7, "long-term", 2, 3, 1), 4)),
         ("global/_index.json", index.to_owned()),
         ("agents/DEV-001/_index.json", index.to_owned()),
         ("_index.json", index.to_owned()),

@@ -35,12 +35,12 @@ pub(super) fn any_folder() -> impl Strategy<Value = (Files, usize)> {
         for (at, (scope, layout, kinds)) in files.into_iter().enumerate() {
             let entries: Vec<Value> = kinds
                 .into_iter()
-                .map(|kind| {
+                .map(|(shape, content, seed)| {
                     number += 1;
-                    entry(number, SCOPES[scope], kind)
+                    entry(number, SCOPES[scope], shape, content, seed)
                 })
                 .collect();
-            add_file(&mut folder, (SCOPES[scope], at), layout, &entries);
+            add_file(&mut folder, SCOPES[scope], at, layout, &entries);
         }
         if with_indexes {
             for scope in ["global", "agents/DEV-001", "teams/development"] {
@@ -56,7 +56,7 @@ const SCOPES: [&str; 4] = ["global", "agents/DEV-001", "teams/development", "lon
 const EMPTY_INDEX: &str = "{\n  \"version\": \"1.0.0\",\n  \"last_updated\": \"\",\n  \"entry_count\": 0,\n  \
     \"entries\": [],\n  \"tag_index\": {},\n  \"type_index\": {},\n  \"own\": [1.0]\n}\n";
 
-fn add_file(folder: &mut Files, (scope, at): (&str, usize), layout: Layout, entries: &[Value]) {
+fn add_file(folder: &mut Files, scope: &str, at: usize, layout: Layout, entries: &[Value]) {
     if layout.container == 4 {
         for (n, entry) in entries.iter().enumerate() {
             folder.insert(format!("{scope}/f{at}-{n}x.json"), styled(entry, layout.style));
@@ -90,7 +90,9 @@ pub(super) fn styled(value: &Value, style: usize) -> String {
 pub(super) fn entry(
     number: usize,
     scope: &str,
-    (shape, content, seed): (usize, usize, usize),
+    shape: usize,
+    content: usize,
+    seed: usize,
 ) -> Value {
     let text = format!("Fact {number} of module {seed}: the limit is {} s.", number * 7);
     let content = match content {
@@ -124,7 +126,7 @@ pub(super) fn entry(
             "created_at": "2025-11-01T10:00:00+02:00", "source": "chat",
         }),
     };
-    if seed % 3 == 0 {
+    if seed.is_multiple_of(3) {
         members
             .as_object_mut()
             .map(|members: &mut Map<String, Value>| members.shift_remove("tags"));

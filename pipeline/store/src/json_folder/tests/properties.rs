@@ -116,7 +116,7 @@ proptest! {
 #[test]
 fn the_last_memory_of_a_list_comes_back_in_every_style() {
     for style in 0..6 {
-        let list = serde_json::json!([entry(1, "global", (0, 0, 1))]);
+        let list = serde_json::json!([entry(1, "global", 0, 0, 1)]);
         for value in [serde_json::json!({ "entries": list }), list] {
             let text = super::factory::styled(&value, style);
             let files: Files = [("global/a.json".to_owned(), text)].into();
@@ -134,7 +134,7 @@ fn the_last_memory_of_a_list_comes_back_in_every_style() {
 #[test]
 fn a_whole_list_comes_back_in_every_style() {
     for style in 0..6 {
-        let list: Vec<Value> = (0..3).map(|n| entry(n, "global", (0, 0, 1))).collect();
+        let list: Vec<Value> = (0..3).map(|n| entry(n, "global", 0, 0, 1)).collect();
         for value in [serde_json::json!({ "entries": list }), Value::from(list)] {
             let text = super::factory::styled(&value, style);
             let files: Files = [("global/a.json".to_owned(), text)].into();
@@ -152,7 +152,7 @@ fn a_whole_list_comes_back_in_every_style() {
 fn the_log_keeps_its_key_and_counts() {
     let mut files: Files = [(
         "global/a.json".to_owned(),
-        Value::from(vec![entry(1, "global", (0, 0, 1)), entry(2, "global", (0, 3, 2))]).to_string(),
+        Value::from(vec![entry(1, "global", 0, 0, 1), entry(2, "global", 0, 3, 2)]).to_string(),
     )]
     .into();
     files.insert("ops/consolidation-log.json".into(), "{\"log\":[]}".into());
@@ -176,7 +176,7 @@ fn ten_thousand_files_are_read_in_time() {
     let mut files = Files::new();
     for number in 0..10_000 {
         let scope = ["global", "agents/DEV-001", "teams/qa"][number % 3];
-        let value = entry(number, scope, (number % 3, number % 5, number % 8));
+        let value = entry(number, scope, number % 3, number % 5, number % 8);
         files.insert(format!("{scope}/m{number}.json"), format!("{value:#}\n"));
     }
     let above = tempfile::tempdir().unwrap();

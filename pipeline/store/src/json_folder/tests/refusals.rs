@@ -13,7 +13,7 @@ use super::factory::{
 use crate::origin::{Origin as _, OriginChange};
 
 fn three() -> Files {
-    let entries: Vec<_> = (0..3).map(|n| entry(n, "global", (0, 3, 1))).collect();
+    let entries: Vec<_> = (0..3).map(|n| entry(n, "global", 0, 3, 1)).collect();
     [("global/a.json".to_owned(), styled(&json!({ "entries": entries }), 0))].into()
 }
 

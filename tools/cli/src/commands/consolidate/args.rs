@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{self, Args, ValueEnum};
-use memfold_plan::policy::GraphIndex;
 use memfold_plan::report::{Commands, Mode, Report};
 use serde_json::{Map, Value};
 
 use super::judge::JudgeArg;
-use crate::args::{GlobalArgs, IndexArg, share, whole};
+use crate::args::{GlobalArgs, share, whole};
 use crate::run_files::RunFiles;
 use crate::settings::FlagValue;
 use crate::writing;
@@ -24,9 +23,6 @@ pub struct ConsolidateArgs {
     /// How to search for near pairs [default: auto]
     #[arg(long, value_enum, value_name = "M")]
     pub method: Option<MethodArg>,
-    /// The index that --method graph searches by [default: memfold]
-    #[arg(long, value_enum, value_name = "I")]
-    pub index: Option<IndexArg>,
     /// Only memories of this category (can be repeated)
     #[arg(long, value_name = "C")]
     pub category: Vec<String>,
@@ -93,7 +89,6 @@ impl ConsolidateArgs {
             db,
             threshold: None,
             method: None,
-            index: None,
             category: Vec::new(),
             since: None,
             until: None,
@@ -119,6 +114,7 @@ impl ConsolidateArgs {
 
 /// How near pairs are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub enum MethodArg {
     /// Exact as far as that is fastest
     Auto,
@@ -126,6 +122,8 @@ pub enum MethodArg {
     Exact,
     /// A graph index; how many pairs it found is measured
     Graph,
+    /// The crate hnsw_rs, to compare with
+    HnswRs,
 }
 
 impl MethodArg {
@@ -135,6 +133,7 @@ impl MethodArg {
             Self::Auto => "auto",
             Self::Exact => "exact",
             Self::Graph => "graph",
+            Self::HnswRs => "hnsw_rs",
         }
     }
 }
@@ -152,8 +151,6 @@ pub(super) fn flags(args: &ConsolidateArgs) -> Vec<FlagValue> {
     };
     flag("--threshold", "threshold", args.threshold.map(Value::from));
     flag("--method", "detect.method", args.method.map(|method| method.name().into()));
-    let index = args.index.map(|index| GraphIndex::from(index).name().into());
-    flag("--index", "detect.index", index);
     let categories = (!args.category.is_empty()).then(|| args.category.clone().into());
     flag("--category", "scope.categories", categories);
     flag("--since", "scope.since", args.since.clone().map(Value::from));
@@ -190,7 +187,6 @@ pub(super) fn repeated(args: &ConsolidateArgs) -> Vec<String> {
     };
     repeat("--threshold", args.threshold.map(|threshold| threshold.to_string()));
     repeat("--method", args.method.map(|method| method.name().to_owned()));
-    repeat("--index", args.index.map(|index| GraphIndex::from(index).name().to_owned()));
     for category in &args.category {
         repeat("--category", Some(category.clone()));
     }

@@ -15,10 +15,10 @@ use memfold_index::{
     JoinError, JoinOptions, PairStream, Pool, Progress, Row, TileError, TileSummary, VectorMatrix,
     default_pair_budget, join_pairs, join_pairs_by_graph, join_pairs_by_tiles,
 };
-use memfold_plan::policy::GraphIndex;
+use memfold_plan::policy::JoinMethod;
 use memfold_simd::{Kernels, Similarity};
 
-use crate::args::{IndexArg, similarity, whole};
+use crate::args::{similarity, whole};
 use crate::failure::{Exit, Failure};
 use crate::printer::table;
 use crate::progress::Bars;
@@ -43,9 +43,6 @@ pub(crate) struct DedupArgs {
     /// How to search for near pairs
     #[arg(long, value_enum, value_name = "M", default_value = "exact")]
     pub(crate) method: JoinArg,
-    /// The index that --method graph searches by [default: memfold]
-    #[arg(long, value_enum, value_name = "I")]
-    pub(crate) index: Option<IndexArg>,
     /// Join the rows by tiles in this folder: for inputs larger than memory; a run that was ended goes on
     /// where it was
     #[arg(long, value_name = "DIR")]
@@ -104,21 +101,46 @@ impl DedupArgs {
         thresholds.dedup();
         thresholds
     }
-
-    /// Returns the index that pairs are searched by; `None`: they are compared exactly.
-    pub(crate) fn graph_index(&self) -> Option<GraphIndex> {
-        let index = self.index.map_or_else(GraphIndex::default, GraphIndex::from);
-        (self.method == JoinArg::Graph).then_some(index)
-    }
 }
 
 /// How near pairs are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub(crate) enum JoinArg {
     /// All of them, proven
     Exact,
     /// Most of them, by a graph index; how many is measured
     Graph,
+    /// As graph, by the crate hnsw_rs, to compare with
+    HnswRs,
+}
+
+impl JoinArg {
+    const fn join(self) -> JoinMethod {
+        match self {
+            Self::Exact => JoinMethod::Exact,
+            Self::Graph => JoinMethod::Graph,
+            Self::HnswRs => JoinMethod::HnswRs,
+        }
+    }
+
+    /// Returns the index that pairs are searched by.
+    const fn index(self) -> Option<&'static str> {
+        match self {
+            Self::Exact => None,
+            Self::Graph => Some("memfold"),
+            Self::HnswRs => Some("hnsw_rs"),
+        }
+    }
+
+    /// Returns the name as typed.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Graph => "graph",
+            Self::HnswRs => "hnsw_rs",
+        }
+    }
 }
 
 /// Which row of a cluster stays.
@@ -206,9 +228,9 @@ impl Work<'_> {
         // At least one threshold is typed or the default.
         let lowest = self.args.thresholds().first().copied().unwrap_or(Similarity::ONE);
         let options = self.options(&scratch_dir, &stages);
-        let joined = match (self.args.graph_index(), &self.args.tiles) {
-            (Some(index), _) => {
-                let pairs = join_pairs_by_graph(self.matrix, lowest, &options, &index.join());
+        let joined = match (self.args.method.join().graph_join(), &self.args.tiles) {
+            (Some(by), _) => {
+                let pairs = join_pairs_by_graph(self.matrix, lowest, &options, &by);
                 pairs.map(|pairs| (pairs, None)).map_err(|error| unjoined(&error))
             }
             (None, None) => {
@@ -281,15 +303,14 @@ impl Work<'_> {
         let mut results: Vec<DedupFigures> = clusterings.iter().map(DedupFigures::of).collect();
         let is_one = results.len() == 1;
         let skipped = self.corpus.skipped().counts();
-        let index = self.args.graph_index();
         DedupReport {
             schema_version: 1,
             rows: self.corpus.rows(),
             dim: self.corpus.dim() as u64,
             distinct_rows: pairs.distinct_rows(),
             skipped: skipped.map(|(reason, count)| (reason.name().to_owned(), count)).collect(),
-            method: if index.is_some() { "graph" } else { "exact" },
-            index: index.map(GraphIndex::name),
+            method: if self.args.method == JoinArg::Exact { "exact" } else { "graph" },
+            index: self.args.method.index(),
             figures: if is_one { results.pop() } else { None },
             results: (!is_one).then_some(results),
             counters: pairs.counters().into(),

@@ -17,7 +17,7 @@ use memfold_model::text::excerpt;
 use memfold_plan::report::{Commands, Recall, grouped, shell_words};
 
 use super::join::{Work, unclustered};
-use crate::commands::dedup::join::PairsFormArg;
+use crate::commands::dedup::join::{JoinArg, PairsFormArg};
 use crate::context::unreadable;
 use crate::failure::{Exit, Failure};
 use crate::printer::{self, table};
@@ -246,9 +246,8 @@ fn next(work: &Work<'_>, clusterings: &[Clustering]) -> Vec<String> {
     let mut words = vec!["memfold".to_owned(), "dedup".to_owned()];
     words.extend(args.inputs.iter().map(|input| input.display().to_string()));
     words.extend(["--threshold".to_owned(), clustering.threshold.to_string()]);
-    if let Some(index) = args.graph_index() {
-        words.extend(["--method", "graph"].map(str::to_owned));
-        words.extend(args.index.iter().flat_map(|_| ["--index", index.name()]).map(str::to_owned));
+    if args.method != JoinArg::Exact {
+        words.extend(["--method", args.method.name()].map(str::to_owned));
     }
     words.extend(["--annotate", "annotated.parquet"].map(str::to_owned));
     let lines =

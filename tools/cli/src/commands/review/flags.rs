@@ -160,12 +160,12 @@ pub(super) fn settle_pair(
         let (run_id, holder) = (run_id.as_str(), &*machine::holder());
         let run = UpkeepRun { run_id, now, time_zone: &time_zone, holder };
         let (run, settled) =
-            settle(&session, (key, settlement), rules, &run).map_err(|error| failed(&error))?;
+            settle(&session, key, settlement, rules, &run).map_err(|error| failed(&error))?;
         (Some(run), settled)
     } else {
         let load = LoadRequest { time_zone: &time_zone, now, progress: &NoProgress };
         let store = open_store(&args.db, settings)?;
-        let settled = preview_settlement(&store, (key, settlement), rules, &load);
+        let settled = preview_settlement(&store, key, settlement, rules, &load);
         (None, settled.map_err(|error| failed(&error))?)
     };
     if global.json {

@@ -75,7 +75,8 @@ impl Work<'_> {
             }
         };
         let tools = (&self.pool, Kernels::active());
-        search_rows(self.rows, (query, self.wanted()), tools).map_err(|error| self.failed(&error))
+        search_rows(self.rows, query, self.wanted(), tools.0, tools.1)
+            .map_err(|error| self.failed(&error))
     }
 
     /// Writes the neighbours of all queries; returns the queries and how many neighbours there are.
@@ -87,8 +88,9 @@ impl Work<'_> {
     ) -> Result<(Corpus, u64), Failure> {
         let queries = open_vectors(queries, bars)?;
         let tools = (&self.pool, Kernels::active());
-        let found = search_rows_all(self.rows, &queries.matrix(), self.wanted(), tools, bars)
-            .map_err(|error| self.failed(&error))?;
+        let found =
+            search_rows_all(self.rows, &queries.matrix(), self.wanted(), tools.0, tools.1, bars)
+                .map_err(|error| self.failed(&error))?;
         let rows = (0..).zip(&found).flat_map(|(at, answer)| {
             let query = queries.ordinal(Row(at));
             (0..).zip(answer).map(move |(rank, near)| NeighborRow {

@@ -124,8 +124,7 @@ pub(super) fn preview(
     let store = open_store(&args.db, settings)?;
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.now.as_deref(), &time_zone)?;
-    let previewed =
-        preview_restore(&store, id, (&time_zone, now)).map_err(|error| failed(&error))?;
+    let previewed = preview_restore(&store, id, &time_zone, now).map_err(|error| failed(&error))?;
     if global.json {
         return printer.document(&RestoreDocument {
             schema_version: 1,

@@ -93,9 +93,9 @@ fn keys_that_do_not_exist() {
         "did you mean `guard.enabled`?",
     );
     assert_error(
-        "recall_target: 0.9\n",
-        "FILE, line 1: unknown key `recall_target`",
-        "did you mean `detect.recall_target`?",
+        "max_live_share_per_run: 0.9\n",
+        "FILE, line 1: unknown key `max_live_share_per_run`",
+        "did you mean `judge.loss.max_live_share_per_run`?",
     );
     assert_error(
         "colour: red\n",
@@ -142,6 +142,13 @@ fn removed_keys_name_their_successors() {
             "rules.R3-promote-high-value-procedural.then.params.cap",
             "it is 3.0",
         ),
+        ("lifecycle: { hot_min: 0.7 }", "lifecycle.hot_min", "it is 0.6"),
+        ("judge: { chain: [{ price_in: 1 }] }", "judge.chain.0.price_in", "`price: [IN, OUT]`"),
+        (
+            "rules: [{ id: R4-archive-low-utility, when: { typesAny: [episodic] } }]",
+            "rules.R4-archive-low-utility.when.types_any",
+            "`categories_any: [\"type:NAME\"]`",
+        ),
     ] {
         let error = load(text).unwrap_err();
         assert!(error.to_string().contains(&format!("unknown key `{key}`")), "{error}");
@@ -168,9 +175,9 @@ fn values_of_another_type_or_outside_their_range() {
         &meaning("propose.max_per_run"),
     );
     assert_error(
-        "detect: { recall_target: 2 }",
-        "FILE, line 1: `detect.recall_target` expects a number from 0 to 1, found 2",
-        &meaning("detect.recall_target"),
+        "judge: { loss: { max_live_share_per_run: 2 } }",
+        "FILE, line 1: `judge.loss.max_live_share_per_run` expects a number from 0 to 1, found 2",
+        &meaning("judge.loss.max_live_share_per_run"),
     );
     assert_error(
         "cluster: { linkage: average_ }",
@@ -178,9 +185,9 @@ fn values_of_another_type_or_outside_their_range() {
         "did you mean average?",
     );
     assert_error(
-        "cluster: { max_cluster_size: 2.5 }",
-        "FILE, line 1: `cluster.max_cluster_size` expects a whole number of at least 2, or null, found 2.5",
-        &meaning("cluster.max_cluster_size"),
+        "judge: { votes: 2.5 }",
+        "FILE, line 1: `judge.votes` expects a whole number from 1 to 5, found 2.5",
+        &meaning("judge.votes"),
     );
     assert_error(
         "flags: { max_per_run: 18446744073709551615 }",
@@ -249,9 +256,9 @@ fn rules_that_are_none() {
         new,
     );
     assert_error(
-        "rules:\n- id: mine\n  trigger: daily\n  then:\n    action: archive\n    params:\n      increase: 2\n",
-        "FILE, line 7: rule mine sets `increase`, which is no setting of the action archive",
-        "merge has canonical and absorbed; promote has increase and validated",
+        "rules:\n- id: mine\n  trigger: daily\n  then:\n    action: archive\n    params:\n      absorbed: move\n",
+        "FILE, line 7: rule mine sets `absorbed`, which is no setting of the action archive",
+        "merge alone has canonical and absorbed",
     );
     assert_error(
         "rules:\n- id: R5-flag-contradiction\n  trigger: daily\n",
@@ -264,8 +271,8 @@ fn rules_that_are_none() {
 fn bounds_that_cross() {
     let hint = "nothing can lie between them; raise one or lower the other";
     assert_error(
-        "rules:\n- id: R4-archive-low-utility\n  enabled: true\n  when: { max_age_days: 3 }\n",
-        "built-in: `rules.R4-archive-low-utility.when.min_age_days` is 30, above `rules.R4-archive-low-utility.when.max_age_days`, which is 3",
+        "rules:\n- id: R4-archive-low-utility\n  enabled: true\n  when: { min_access_count: 3 }\n",
+        "FILE, line 4: `rules.R4-archive-low-utility.when.min_access_count` is 3, above `rules.R4-archive-low-utility.when.max_access_count`, which is 0",
         hint,
     );
     assert_error(
@@ -327,15 +334,15 @@ fn words_that_have_no_meaning() {
     for text in ["guard.enabled", "=1", ""] {
         let (message, hint) = said(set(text).unwrap_err());
         assert_eq!(message, format!("--set {text}: expected KEY=VALUE"));
-        assert_eq!(hint, "for example: --set detect.recall_target=0.95");
+        assert_eq!(hint, "for example: --set threshold=0.95");
     }
     let (message, hint) = said(set("guard.enabled=maybe").unwrap_err());
     let expected = "--set guard.enabled=maybe: `guard.enabled` expects true or false, found the text \"maybe\"";
     assert_eq!(message, expected);
     assert_eq!(hint, "docs/configuration.md tells what `guard.enabled` means");
-    let (message, hint) = said(set("detect.recall_targe=1").unwrap_err());
-    assert_eq!(message, "--set detect.recall_targe=1: unknown key `detect.recall_targe`");
-    assert_eq!(hint, "did you mean `detect.recall_target`?");
+    let (message, hint) = said(set("detect.exact_tex=1").unwrap_err());
+    assert_eq!(message, "--set detect.exact_tex=1: unknown key `detect.exact_tex`");
+    assert_eq!(hint, "did you mean `detect.exact_text`?");
     for text in ["NaN", "inf", "2", "x"] {
         let (message, _) = said(variable("MEMFOLD_THRESHOLD", text).unwrap_err());
         assert!(

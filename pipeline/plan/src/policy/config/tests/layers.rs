@@ -40,11 +40,10 @@ fn without_layers_the_built_in_configuration_holds() {
     );
     let [exact, near, promote, archive, flag] = &rules[..] else { panic!() };
     assert_eq!(exact.when.min_similarity.map(|s| s.get()), Some(0.85));
-    assert!(exact.when.or_equal_text && !near.when.or_equal_text);
     assert!(exact.when.proven_same && !near.when.proven_same);
     assert_eq!(near.when.min_similarity.map(|s| s.get()), Some(0.95));
     assert_eq!((near.trigger, near.when.min_cluster_size), (Trigger::OnSimilarity, Some(2)));
-    assert_eq!(promote.then, RuleAction::Promote { increase: 0.5, cap: 3.0, validated: false });
+    assert_eq!(promote.then, RuleAction::Promote);
     assert_eq!((promote.when.min_access_count, promote.when.min_importance), (Some(5), Some(2.0)));
     assert_eq!(promote.when.categories_any, ["sop", "procedure", "coding", "trading"]);
     assert_eq!((archive.when.min_age_days, archive.when.max_access_count), (Some(30.0), Some(0)));
@@ -57,10 +56,10 @@ fn without_layers_the_built_in_configuration_holds() {
 
 #[test]
 fn later_layers_win_and_every_value_knows_its_layer() {
-    let system = written_as("config.yaml", "threshold: 0.90\nflags: { max_per_memory: 1 }\n");
+    let system = written_as("config.yaml", "threshold: 0.90\nflags: { max_per_run: 1 }\n");
     let user = written_as(
         "config.json",
-        "{\n\t\"threshold\": 0.91,\n\t\"detect\": { \"recall_target\": 0.5 } }",
+        "{\n\t\"threshold\": 0.91,\n\t\"detect\": { \"exact_text\": false } }",
     );
     let beside = written("threshold: 0.92\ncluster:\n  linkage: average\n");
     let given = written("threshold: 0.93\n");
@@ -90,8 +89,8 @@ fn later_layers_win_and_every_value_knows_its_layer() {
     let file =
         |file, written: &Written, line| Source::File { file, path: written.path.clone(), line };
     assert_eq!(source("rules.R2-near-duplicate-merge.id"), Source::BuiltIn);
-    assert_eq!(source("flags.max_per_memory"), file(FileLayer::System, &system, 2));
-    assert_eq!(source("detect.recall_target"), file(FileLayer::User, &user, 3));
+    assert_eq!(source("flags.max_per_run"), file(FileLayer::System, &system, 2));
+    assert_eq!(source("detect.exact_text"), file(FileLayer::User, &user, 3));
     assert_eq!(source("cluster.linkage"), file(FileLayer::Store, &beside, 3));
     assert_eq!(source("cluster.separate_by"), Source::BuiltIn);
     assert_eq!(source("time_zone"), Source::Machine);
@@ -100,11 +99,11 @@ fn later_layers_win_and_every_value_knows_its_layer() {
     assert_eq!(files, [FileLayer::System, FileLayer::User, FileLayer::Store, FileLayer::Given]);
 
     let entries = configuration.entries();
-    let shown = entries.iter().find(|entry| entry.key == "flags.max_per_memory").unwrap();
+    let shown = entries.iter().find(|entry| entry.key == "flags.max_per_run").unwrap();
     assert_eq!(
         serde_json::to_value(shown).unwrap(),
         json!({
-            "key": "flags.max_per_memory", "value": 1,
+            "key": "flags.max_per_run", "value": 1,
             "source": { "layer": "file", "file": "system", "path": system.path, "line": 2 },
         })
     );
@@ -136,9 +135,9 @@ fn rules_merge_by_id_and_new_ones_come_first() {
     let above = written(
         "rules:
 - { id: R4-archive-low-utility, enabled: false }
-- { id: above, trigger: on_similarity, when: { minSimilarity: 0.9, sourcePrefixAny: [x] }, then: { action: merge, params: { canonical: most_informative, absorbed: move } } }
-- { id: R1-exact-duplicate-merge, when: { max_cluster_size: 5 } }
-- { id: R3-promote-high-value-procedural, when: { min_importance: null, categories_any: [howto] }, then: { params: { increase: 0.25 } } }
+- { id: above, trigger: on_similarity, when: { minSimilarity: 0.9, categoriesAny: [x] }, then: { action: merge, params: { canonical: most_informative, absorbed: move } } }
+- { id: R1-exact-duplicate-merge, when: { min_cluster_size: 5 } }
+- { id: R3-promote-high-value-procedural, when: { min_importance: null, categories_any: [howto] } }
 ",
     );
     let configuration = loader.file(&above.path).load().unwrap();
@@ -152,15 +151,14 @@ fn rules_merge_by_id_and_new_ones_come_first() {
             absorbed: Some(Absorbed::Move)
         }
     );
-    assert_eq!(above.when.source_prefix_any, ["x"]);
+    assert_eq!(above.when.categories_any, ["x"]);
     let policy = &configuration.policy;
     assert_eq!(policy.absorbed_by("above"), Absorbed::Move);
     assert_eq!(policy.absorbed_by("R1-exact-duplicate-merge"), policy.merge.absorbed);
-    assert_eq!(exact.when.max_cluster_size, Some(5));
+    assert_eq!(exact.when.min_cluster_size, Some(5));
     assert_eq!(exact.when.min_similarity.map(|s| s.get()), Some(0.85));
     assert_eq!((promote.when.min_importance, promote.when.min_access_count), (None, Some(5)));
     assert_eq!(promote.when.categories_any, ["howto"]);
-    assert_eq!(promote.then, RuleAction::Promote { increase: 0.25, cap: 3.0, validated: false });
     assert_eq!(configuration.policy.merge_threshold().map(|t| t.get()), Some(0.85));
 }
 
@@ -212,22 +210,21 @@ fn thresholds_follow_the_rules_that_run() {
 
 #[test]
 fn a_profile_sets_all_of_protection_beneath_the_keys_of_its_layer() {
-    let strict = load("protection:\n  min_age_hours: 1\n  profile: strict\n").unwrap();
+    let strict = load("protection:\n  min_age_hours: 1\nprofile: strict\n").unwrap();
     let protection = &strict.policy.protection;
     assert!((protection.min_age_hours - 1.0).abs() < 1e-12);
     assert_eq!(protection.access_count_min, Some(10));
     assert!(protection.categories.iter().any(|category| category == "core"));
     assert!(protection.categories.iter().any(|category| category == "permanent"));
     assert_eq!(protection.ids.len(), 4);
-    assert_eq!(strict.merged()["protection"]["profile"], json!("strict"));
+    assert_eq!(strict.merged()["profile"], json!("strict"));
     // A profile of a later layer beats what stands below it; whether to protect is no part of it.
     let below = written_as("config.yaml", "protection: { min_age_hours: 1, enabled: false }");
-    let both =
-        ConfigLoader::new().system_folder(below.folder.path()).set("protection.profile=strict");
+    let both = ConfigLoader::new().system_folder(below.folder.path()).set("profile=strict");
     let protection = both.load().unwrap().policy.protection;
     assert!((protection.min_age_hours - defaults::STRICT_AGE_HOURS).abs() < 1e-12);
     assert!(!protection.enabled);
-    let back = both.flag("--profile", "protection.profile", "default").load().unwrap();
+    let back = both.flag("--profile", "profile", "default").load().unwrap();
     assert_eq!(back.policy.protection.access_count_min, None);
     assert_eq!(serde_json::to_value(Profile::Strict).unwrap(), json!("strict"));
 }
@@ -286,10 +283,7 @@ fn variables_are_read_by_a_table() {
     assert!(variable("MEMORY_CONSOLIDATION_ENABLED", "").unwrap().settings.enabled);
     let scope = variable("MEMFOLD_SCOPE_CATEGORIES", "a, b,,c").unwrap().policy.scope;
     assert_eq!(scope.categories, ["a", "b", "c"]);
-    assert_eq!(
-        variable("MEMFOLD_DETECT_PAIR_BUDGET", "none").unwrap().policy.detect.pair_budget,
-        None
-    );
+    assert_eq!(variable("MEMFOLD_TRIGGER", "none").unwrap().policy.trigger, None);
     let own = [("MEMFOLD_ENABLED", "yes"), ("MEMORY_CONSOLIDATION_ENABLED", "no")];
     let own = own.map(|(name, text)| (name.to_owned(), text.to_owned()));
     assert!(ConfigLoader::new().environment(own).load().unwrap().settings.enabled);
@@ -307,6 +301,8 @@ fn variables_that_are_not_read_are_noticed() {
     let slip = variable("MEMFOLD_THRESOLD", "0.9").unwrap();
     let text = "variable MEMFOLD_THRESOLD: not used; did you mean MEMFOLD_THRESHOLD?";
     assert_eq!(slip.notices[0].to_string(), text);
+    let removed = variable("MEMFOLD_DETECT_PAIR_BUDGET", "9").unwrap();
+    assert!(removed.notices[0].text.starts_with("not used: there is no successor"), "{removed:?}");
     let unknown = variable("MEMFOLD_SOMETHING_ELSE_ALTOGETHER", "1").unwrap();
     assert!(unknown.notices[0].text.starts_with("not used: there is no such key"), "{unknown:?}");
     for name in ["MEMFOLD_ISA", "MEMFOLD_TEST_RACES", "MEMORY_LINKING_ENABLED"] {
@@ -323,10 +319,7 @@ fn words_of_set_take_the_type_of_their_key() {
         ["private", "user:*"]
     );
     assert_eq!(policy("cluster.separateBy=").cluster.separate_by, Vec::<String>::new());
-    assert_eq!(
-        policy("cluster.max_cluster_size=9").cluster.max_cluster_size.map(usize::from),
-        Some(9)
-    );
+    assert_eq!(policy("flags.max_per_run=9").flags.max_per_run, 9);
     assert_eq!(policy("time_zone=europe/berlin").time_zone, "Europe/Berlin");
     assert_eq!(policy("time_zone=+02").time_zone, "+02:00");
     assert_eq!(load("time_zone: +02:00").unwrap().policy.time_zone, "+02:00");
@@ -338,13 +331,14 @@ fn words_of_set_take_the_type_of_their_key() {
 
 #[test]
 fn paths_count_from_the_file_that_names_them() {
-    let file = written("guard: { lexicon: words.txt }\nreports_dir: out\n");
+    let file = written("guard: { lexicon: words.txt }\nembed: { provider: local, url: model }\n");
     fs::write(file.folder.path().join("words.txt"), "cat | feline\n").unwrap();
     let configuration = ConfigLoader::new().file(&file.path).load().unwrap();
     assert_eq!(configuration.policy.guard.lexicon.as_deref(), Some("cat | feline\n"));
-    assert_eq!(configuration.settings.reports_dir, Some(file.folder.path().join("out")));
-    let set = set("reports_dir=out").unwrap();
-    assert_eq!(set.settings.reports_dir, Some(PathBuf::from("out")));
+    assert_eq!(configuration.settings.embed.dir, Some(file.folder.path().join("model")));
+    let set =
+        ConfigLoader::new().set("embed.provider=local").set("embed.url=model").load().unwrap();
+    assert_eq!(set.settings.embed.dir, Some(PathBuf::from("model")));
 }
 
 #[test]
@@ -364,10 +358,10 @@ fn scope_times_are_in_the_zone_of_the_configuration() {
 fn the_hash_is_that_of_the_meaning_alone() {
     let hash = |configuration: &Configuration| config_hash(&configuration.policy, b"lexicon");
     let builtin = hash(&ConfigLoader::new().load().unwrap());
-    assert_eq!(builtin, "sha256:e924382d41cbd9553cc5ceea5bf927050ec998bd67b3ff5796af3000fbf5c667");
+    assert_eq!(builtin, "sha256:951b96887381ecb46d95d15ad2e06375e4dd64aa11f66059c892cf2cfa8b7771");
     let same = [
-        "reports_dir: /elsewhere\nbusy_timeout_ms: 1\nenabled: false\nread_only: true\nquick_check: { flag_threshold: 0.5 }",
-        "merge: { canonical: newest }\ntime_zone: utc\nprotection: { profile: default }",
+        "busy_timeout_ms: 1\nenabled: false\nread_only: true\nquick_check: { flag_threshold: 0.5 }",
+        "merge: { absorbed: move }\ntime_zone: utc\nprofile: default",
         "rules: [{ id: mine, enabled: false, trigger: daily, then: { action: noop } }]",
     ];
     for text in same {
@@ -376,17 +370,18 @@ fn the_hash_is_that_of_the_meaning_alone() {
     let changed = [
         "threshold: 0.96",
         "guard: { enabled: false }",
-        "merge: { categories: survivor }",
-        "detect: { shared_vector_texts_max: 21 }",
+        "merge: { absorbed: archive }",
+        "detect: { method: hnsw_rs }",
         "time_zone: Europe/Berlin",
         "trigger: weekly",
         "scope: { since: 2026-01-01 }",
         "scope: { categories: [a] }",
         "protection: { min_age_hours: 23 }",
         "cluster: { separate_by: [] }",
-        "detect: { pair_budget: 7 }",
+        "profile: strict",
+        "profile: hivemind",
         "rules: [{ id: mine, trigger: daily, then: { action: noop } }]",
-        "rules: [{ id: R1-exact-duplicate-merge, when: { or_equal_text: false } }]",
+        "detect: { exact_text: false }",
         "rules: [{ id: R1-exact-duplicate-merge, when: { proven_same: false } }]",
     ];
     let mut hashes: Vec<String> = changed.iter().map(|text| hash(&load(text).unwrap())).collect();
@@ -403,10 +398,11 @@ proptest! {
     #[test]
     fn key_order_does_not_matter(order in Just(vec![
         "threshold: 0.9",
-        "detect: { pair_budget: 9, exact_text: false }",
-        "detect: { exact_text: false, pair_budget: 9 }",
+        "detect: { method: graph, exact_text: false }",
+        "detect: { exact_text: false, method: graph }",
         "flags: { max_per_run: 1 }",
-        "protection: { profile: strict, min_age_hours: 2 }",
+        "profile: strict",
+        "protection: { min_age_hours: 2 }",
         "time_zone: Asia/Tokyo",
     ]).prop_shuffle()) {
         let mut given = false;
@@ -414,7 +410,7 @@ proptest! {
             !line.starts_with("detect") || !std::mem::replace(&mut given, true)
         });
         let configuration = load(lines.collect::<Vec<_>>().join("\n")).unwrap();
-        let ordered = load("threshold: 0.9\ndetect: { exact_text: false, pair_budget: 9 }\nflags: { max_per_run: 1 }\nprotection: { min_age_hours: 2, profile: strict }\ntime_zone: Asia/Tokyo").unwrap();
+        let ordered = load("threshold: 0.9\ndetect: { exact_text: false, method: graph }\nflags: { max_per_run: 1 }\nprotection: { min_age_hours: 2 }\nprofile: strict\ntime_zone: Asia/Tokyo").unwrap();
         prop_assert_eq!(config_hash(&configuration.policy, b""), config_hash(&ordered.policy, b""));
         prop_assert_eq!(configuration.merged(), ordered.merged());
     }

@@ -66,7 +66,7 @@ fn keep(connection: &Connection, plan: &Plan, saved_at: &str) -> String {
     let name = plan_id(plan);
     let counts = BTreeMap::from([(MemoryId::new("a"), 7)]);
     let all = 0..plan.actions.len();
-    save_actions(connection, (plan, &name), all, &counts).unwrap();
+    save_actions(connection, plan, &name, all, &counts).unwrap();
     assert!(plan_exists(connection, &name).unwrap() || find_plan(connection, &name).is_err());
     save_header(connection, plan, &name, saved_at).unwrap();
     name

@@ -37,13 +37,13 @@ fn chain(has_tables: bool) -> Connection {
     ];
     let connection = store(&rows, has_tables);
     if has_tables {
-        record(&connection, ("c", "b"), 1);
-        record(&connection, ("b", "a"), 1);
+        record(&connection, "c", "b", 1);
+        record(&connection, "b", "a", 1);
     }
     connection
 }
 
-fn record(connection: &Connection, (absorbed, survivor): (&str, &str), active: i64) {
+fn record(connection: &Connection, absorbed: &str, survivor: &str, active: i64) {
     connection
         .execute(
             "INSERT INTO memfold_lineage(absorbed_id, survivor_id, similarity, rule_id, reasons,
@@ -137,10 +137,10 @@ fn what_somebody_brought_back_is_live() {
 fn withdrawn_lineage_counts_no_more() {
     let connection =
         store(&[("a", "A.", "[]", "agent"), ("z", "Z.", r#"["archived"]"#, "x")], true);
-    record(&connection, ("z", "a"), 0);
+    record(&connection, "z", "a", 0);
     assert_eq!(resolved(&connection, "z").end, Whereabouts::Archived);
     assert!(explained(&connection, "a").absorbed.shown.is_empty());
-    record(&connection, ("z", "a"), 1);
+    record(&connection, "z", "a", 1);
     assert_eq!(live(&connection, "z").as_deref(), Some("a"));
 }
 
@@ -155,7 +155,7 @@ fn moved_memories_are_followed_and_quoted() {
                       ('n', 'stm', '{"id":"n","content":"N."}', 1, NULL, 'r1', 't');"#,
         )
         .unwrap();
-    record(&connection, ("m", "a"), 1);
+    record(&connection, "m", "a", 1);
     assert_eq!(live(&connection, "m").as_deref(), Some("a"));
     assert_eq!(resolved(&connection, "n").end, Whereabouts::Moved);
     let absorbed = explained(&connection, "a").absorbed;
