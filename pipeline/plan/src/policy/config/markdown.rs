@@ -46,8 +46,8 @@ plain values are replaced. Relative paths in a file count from its folder, elsew
 Only regular files and links to them are read.
 
 A store can come from somebody else, and so can the file beside it. It is read only where it is yours or root's and
-nobody else can write it. Its section `embed`, and a `reports_dir` outside of the store's folder, are ignored with
-a note: put these into your own file, or name a file with `--config`.
+nobody else can write it. Its sections `embed` and `judge`, `guard.lexicon`, and a `reports_dir` outside of the store's
+folder are ignored with a note: put these into your own file, or name a file with `--config`.
 
 An environment variable is the key in capitals after `MEMFOLD_`, with `_` for `.`: `guard.enabled` is
 `MEMFOLD_GUARD_ENABLED`. An empty one counts as unset; booleans are `1`, `true`, `yes`, `on`, `enabled` and their
