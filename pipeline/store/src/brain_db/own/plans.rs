@@ -290,7 +290,7 @@ pub(crate) fn find_plan(connection: &Connection, wanted: &str) -> Result<SavedPl
 fn newest_names(connection: &Connection, prefix: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare(
         "SELECT plan_id FROM memfold_plans WHERE substr(plan_id, 1, length(?1)) = ?1
-         ORDER BY saved_at DESC, rowid DESC LIMIT ?2",
+         ORDER BY rowid DESC LIMIT ?2",
     )?;
     statement.query_map(params![prefix, CANDIDATES_SHOWN], |row| row.get(0))?.collect()
 }
@@ -302,7 +302,7 @@ pub(crate) fn list_plans(connection: &Connection) -> Result<Vec<PlanSummary>, Se
     }
     let mut statement = connection.prepare(
         "SELECT plan_id, saved_at, now, plan_digest FROM memfold_plans
-         ORDER BY saved_at DESC, rowid DESC",
+         ORDER BY rowid DESC",
     )?;
     let summaries = statement.query_map([], |row| {
         Ok(PlanSummary {
