@@ -483,12 +483,10 @@ pub(crate) fn set_action_state(
     update: &ActionUpdate<'_>,
 ) -> rusqlite::Result<()> {
     let ActionUpdate { state, run_id, unit, note } = update;
-    let changed = connection.execute(
-        "UPDATE memfold_actions SET state = ?3, run_id = ?4, unit = ?5, note = ?6
-         WHERE plan_id = ?1 AND position = ?2",
-        params![plan_id, position as i64, state.name(), run_id, unit, note],
-    )?;
-    one(changed)
+    let sql = "UPDATE memfold_actions SET state = ?3, run_id = ?4, unit = ?5, note = ?6
+               WHERE plan_id = ?1 AND position = ?2";
+    let params = params![plan_id, position as i64, state.name(), run_id, unit, note];
+    one(connection.prepare_cached(sql)?.execute(params)?)
 }
 
 /// Returns the name of an action's state; `None` where there is no such action.
