@@ -325,6 +325,24 @@ fn two_processes_at_once_do_it_once() {
     assert!(!again.err.contains("published"), "{again:?}");
 }
 
+/// A kill while the mirror was made left a store under a temporary name, which nothing removed.
+#[test]
+fn what_a_kill_left_of_a_mirror_is_removed() {
+    let place = place();
+    std::fs::create_dir(place.path(".memfold")).unwrap();
+    for left in ["abc123-memory.jsonl.mirror.db", "abc123-memory.jsonl.mirror.db-journal"] {
+        place.write(&format!(".memfold/.memfold-{left}"), "half");
+    }
+    let other = ".memfold-abc123-my-memory.jsonl.mirror.db";
+    place.write(&format!(".memfold/{other}"), "of another store");
+    place.succeed(&["doctor", "memory.jsonl"]);
+    let names = std::fs::read_dir(place.path(".memfold")).unwrap();
+    let mut names: Vec<_> = names.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| name.starts_with(".memfold-") || name == ".gitignore");
+    names.sort();
+    assert_eq!(names, [".gitignore", other]);
+}
+
 /// What a kill must not change: the file, and what the archive says of whom.
 fn outcome(place: &Place) -> (String, BTreeSet<(String, String)>) {
     let archive = std::fs::read_to_string(place.path("memory.memfold-archive.jsonl"));

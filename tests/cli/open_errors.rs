@@ -35,6 +35,31 @@ fn a_folder_is_no_store() {
     );
 }
 
+/// All of these were "no SQLite file", and a JSON file had to be "decrypted first".
+#[test]
+fn json_and_repositories_are_named_as_what_they_are() {
+    let place = Place::new();
+    for folder in ["brain.db", "brain.db/.git"] {
+        std::fs::create_dir(place.path(folder)).unwrap();
+    }
+    let is = |what: &str| {
+        format!("failed to open the store: brain.db is {what}, expected a SQLite file")
+    };
+    place
+        .run(&consolidate(&[]))
+        .fails_with(1, &[&is("a git repository without notes of memories")]);
+    std::fs::remove_dir(place.path("brain.db/.git")).unwrap();
+    place.write("brain.db/a.json", "{}");
+    let hint = "--store-kind json_folder";
+    place.run(&consolidate(&[])).fails_with(1, &[&is("a folder of JSON files"), hint]);
+    std::fs::remove_dir_all(place.path("brain.db")).unwrap();
+    for text in ["{\"text\": \"User likes tea\"}\n", "\n  [1]"] {
+        place.write("brain.db", text);
+        let hint = "memfold import brain.db --into brain.db makes a store of it";
+        place.run(&consolidate(&[])).fails_with(1, &[&is("a JSON file"), hint]);
+    }
+}
+
 #[test]
 fn an_empty_file_is_no_store() {
     let place = Place::new();

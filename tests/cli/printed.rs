@@ -57,6 +57,9 @@ fn printed_commands_work() {
     assert!(rest.out.contains("1 unit applied by run"), "{rest:?}");
     let undone = shell(&place, printed(&rest.out, "undo: "));
     assert!(undone.out.contains("1 unit taken back by run"), "{undone:?}");
+    // The next plan was empty, and nothing said why.
+    assert!(undone.out.contains("kept apart from now on"), "{undone:?}");
+    assert!(undone.out.contains("undo with --remerge-ok"), "{undone:?}");
     // The dry run knew no id: the line it printed takes back the last run that can be.
     let undone = shell(&place, printed(&dry.out, "undo: "));
     assert!(undone.out.contains("2 units taken back by run"), "{undone:?}");

@@ -133,6 +133,8 @@ fn an_agent_checks_plans_applies_and_undoes() {
     let applied = agent.call("memory_consolidate", &right);
     assert_eq!(applied["executed"]["applied"], 1, "{applied}");
     assert_eq!(place.count("SELECT count(*) FROM stm"), 3);
+    // What was applied is no duplicate any more.
+    assert_eq!(agent.call("memory_duplicates", &json!({}))["duplicates"], json!([]));
 
     let explain = json!({ "action": "explain", "memory_id": "m000001" });
     assert_eq!(agent.call("memory_consolidate", &explain)["id"], "m000001");

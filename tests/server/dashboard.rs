@@ -193,12 +193,14 @@ fn a_person_approves_applies_and_undoes_without_a_script() {
     assert!(run.contains("1 applied") && run.contains("0 of 1 taken back"), "{run}");
     let survivor = visitor.page(&link(&run, "/ui/memory?id="));
     assert!(survivor.contains("What was merged into it"), "{survivor}");
-    visitor.work(&run, "Undo this run");
+    let job = visitor.work(&run, "Undo this run");
+    assert!(job.contains("<dt>Units</dt><dd>taken back 1</dd>"), "{job}");
     assert_eq!(place.count(LIVE), 4);
     let runs = visitor.page("/ui/runs");
     assert!(runs.contains("The audit chain holds") && runs.contains("1 of 1"), "{runs}");
     // What was undone is not done again, and the plan says so.
-    assert!(visitor.page(&here).contains("class=\"undone\""));
+    let plan = visitor.page(&here);
+    assert!(plan.contains("class=\"undone\"") && !plan.contains("class=\"note\""), "{plan}");
 }
 
 #[test]

@@ -46,6 +46,22 @@ fn folded(column: &str, values: [&str; 3]) -> Value {
     desk.cell("m000002", column)
 }
 
+/// The newest copy survived though it had no capitals, or had short forms.
+#[test]
+fn of_two_that_say_the_same_the_better_written_survives() {
+    for (first, second, survivor) in [
+        ("Tom lives in Berlin", "tom lives in berlin", "m000000"),
+        ("tom lives in berlin", "Tom lives in Berlin", "m000001"),
+        ("The repository is on the server", "The repo is on the server", "m000000"),
+        ("The repo is on the server", "The repository is on the server", "m000001"),
+        ("Tom lives in Berlin", "Tom lives in Berlin.", "m000001"),
+    ] {
+        let desk = Desk::of(&[said(0, first, 0), said(1, second, 0)], StoreStyle::Plain);
+        let absorbed = if survivor == "m000000" { "m000001" } else { "m000000" };
+        assert_eq!(merges(&desk.plan().plan), [[survivor, absorbed]], "{first} / {second}");
+    }
+}
+
 const LATE: &str = "'2027-03-01T00:00:00'";
 const LATER: &str = "'2027-04-01 00:00:00Z'";
 

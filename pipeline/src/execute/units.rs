@@ -317,7 +317,7 @@ pub(super) fn heartbeat(now: Instant, clock: &dyn Fn() -> f64, started: f64) -> 
 /// Units in one transaction, at most; a clock may stand still.
 const UNITS_AT_ONCE: usize = 256;
 /// How long a transaction goes on to the next unit while nobody else is seen to write.
-const HELD_ALONE: f64 = 0.02;
+const HELD_ALONE: f64 = 0.05;
 /// The same beside other writers.
 const HELD_BESIDE: f64 = 0.005;
 /// Between two transactions. SQLite shows no waiters, so the gap is always left.

@@ -85,6 +85,8 @@ impl<'a> Mirror<'a> {
         let lock = lock(&options)?;
         let is_new = !options.path.exists();
         if is_new {
+            NewStore::remove_leftovers(options.path)
+                .map_err(|source| MirrorError::File { path: options.path.to_owned(), source })?;
             NewStore::create(options.path, mode(options.place))?.publish()?;
         }
         let session = Session::open_beside_runs(options.path, &options.session)?;
@@ -185,12 +187,14 @@ fn make_folder(mirror: &Path) -> Result<(), MirrorError> {
         return Ok(());
     };
     let failed = |source| MirrorError::File { path: folder.to_owned(), source };
-    if folder.is_dir() {
+    let is_ours = folder.file_name().is_some_and(|name| name == FOLDER);
+    if mirror.exists() || folder.is_dir() && !is_ours {
         return Ok(());
     }
     fs::create_dir_all(folder).map_err(failed)?;
-    if folder.file_name().is_some_and(|name| name == FOLDER) {
-        fs::write(folder.join(".gitignore"), IGNORE_ALL).map_err(failed)?;
+    let ignore = folder.join(".gitignore");
+    if is_ours && !ignore.exists() {
+        fs::write(ignore, IGNORE_ALL).map_err(failed)?;
     }
     Ok(())
 }

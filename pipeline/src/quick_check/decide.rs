@@ -7,7 +7,7 @@ use memfold_model::memory::Memory;
 use memfold_model::text::strict_key;
 use memfold_model::time::Instant;
 use memfold_plan::detect::newest_first;
-use memfold_plan::plan::protected_by;
+use memfold_plan::plan::{is_written_better, protected_by};
 use memfold_store::brain_db::{FlagKind, Ghost, SpaceShapes, StoreReader};
 
 use super::Incoming;
@@ -28,6 +28,8 @@ pub(super) enum Choice {
     Insert,
     /// This among those that say the same is it.
     Touch { at: usize },
+    /// This match says the same and is written better.
+    TouchMatch { at: usize },
     /// The first of those that say the same is it, and stands against this match, which is newer.
     TouchAndFlag { against: usize },
     /// The new memory takes the place of this match.
@@ -56,7 +58,7 @@ impl Choice {
     pub(super) const fn decision(&self) -> Decision {
         match self {
             Self::Insert => Decision::Insert,
-            Self::Touch { .. } => Decision::Touch,
+            Self::Touch { .. } | Self::TouchMatch { .. } => Decision::Touch,
             Self::TouchAndFlag { .. } => Decision::TouchAndFlag,
             Self::Replace { .. } => Decision::Replace,
             Self::Flag { .. } => Decision::InsertAndFlag,
@@ -97,6 +99,11 @@ pub(super) fn decide(
         let candidates = matches.iter().enumerate().filter(|(_, found)| alike(found));
         for (at, found) in candidates.take(TRIED_MAX) {
             let Some(obstacle) = unfit(found)? else {
+                if is_better_kept(found, incoming) {
+                    let reason =
+                        format!("says the same as {}, which is written better", found.memory.id);
+                    return Ok(Decided { choice: Choice::TouchMatch { at }, reason });
+                }
                 let similarity = found.similarity.map_or(0.0, memfold_simd::Similarity::get);
                 let reason = format!("says all that {} says ({similarity:.4})", found.memory.id);
                 return Ok(Decided { choice: Choice::Replace { at }, reason });
@@ -117,6 +124,13 @@ pub(super) fn decide(
     }
     let reason = reason.unwrap_or_else(|| format!("like {}", matches[at].memory.id));
     Ok(Decided { choice: Choice::Flag { at, kind: FlagKind::Near }, reason })
+}
+
+/// Tells whether a match says the same as a new text and is written better.
+fn is_better_kept(found: &Match, incoming: &Incoming) -> bool {
+    let judgement = found.judgement.as_ref().filter(|it| it.verdict == Verdict::Same);
+    let both = judgement.zip(incoming.text.as_deref());
+    both.is_some_and(|(judgement, text)| is_written_better(judgement, &found.memory.content, text))
 }
 
 pub(super) fn same(equal: &Equal) -> String {

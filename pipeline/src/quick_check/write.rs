@@ -87,6 +87,10 @@ impl<'a> Writing<'a> {
         match &decided.choice {
             Choice::Insert => self.insert(),
             Choice::Touch { at } => self.touch(&weighed.equal[*at], run),
+            Choice::TouchMatch { at } => {
+                let memory = weighed.matches[*at].memory.clone();
+                self.touch(&Equal::Live(Box::new(memory)), run)
+            }
             Choice::TouchAndFlag { against } => self.touch_and_flag(weighed, *against, run),
             choice if !self.can_record()? => {
                 let wrote = self.insert()?;

@@ -218,6 +218,19 @@ fn damage_is_a_finding_and_no_error() {
     assert_eq!(folder_state(folder.path()), before);
 }
 
+/// The advice was `.recover`, which writes 0 bytes for such a store in SQLite 3.40.
+#[test]
+fn a_damaged_full_text_index_is_filled_anew() {
+    let (_folder, path) =
+        store_with("UPDATE stm_fts_data SET block = x'deadbeef0102' WHERE id > 10");
+    let found = finding(&path, "full_text_damaged");
+    assert_eq!((found.severity, commands(&found).len()), (Severity::Critical, 0));
+    assert_eq!(health(&path, OpenOptions::default(), &request()).status, HealthStatus::Critical);
+    mend(&path, &["full_text_damaged"]);
+    let codes = codes(&path);
+    assert!(!codes.contains(&"full_text_damaged") && !codes.contains(&"damaged"), "{codes:?}");
+}
+
 #[test]
 fn one_vector_under_many_texts_is_the_embedders_fault() {
     let same =

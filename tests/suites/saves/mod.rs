@@ -126,6 +126,22 @@ fn the_same_text_is_touched_and_its_spelling_kept() {
     assert!(integrity(desk.path()).is_empty());
 }
 
+/// A copy in lower case took the place of the memory.
+#[test]
+fn a_copy_that_is_written_worse_replaces_nothing() {
+    let desk = Desk::of(&[memory(0, "Tom lives in Berlin", &near(1.0, 1))], StoreStyle::Plain);
+    let copy = |text: &str| Incoming::text(text).with_vector(near(1.0, 1));
+    let saved = save(&desk.quick_check(), &desk, &copy("tom lives in berlin"));
+    assert_eq!((saved.check.decision, saved.id.as_str()), (Decision::Touch, "m000000"));
+    assert!(saved.check.reason.contains("written better"), "{saved:?}");
+    assert_eq!(desk.cell("m000000", "content"), "Tom lives in Berlin".to_owned().into());
+    // Its spelling is kept all the same.
+    let kept = "SELECT count(*) FROM memfold_lineage WHERE survivor_id = 'm000000' AND active = 1";
+    assert_eq!(desk.ask::<i64>(kept), [1]);
+    let _ = desk.undo_all(saved.run_id.as_deref().unwrap());
+    assert_eq!((live(&desk), integrity(desk.path())), (1, vec![]));
+}
+
 /// Undoing a touch made a live row of the other spelling, without a search entry and kept apart for ever, and left the
 /// access counted.
 #[test]

@@ -362,6 +362,23 @@ pub fn proof_steps(judgement: &Judgement, left: &str, right: &str) -> Vec<String
     })
 }
 
+/// Tells whether the left one of two texts that say the same is written better: with capitals where the other has none
+/// (or nothing else), or with full words where the other has short forms.
+#[must_use]
+pub fn is_written_better(judgement: &Judgement, left: &str, right: &str) -> bool {
+    let is_mixed =
+        |text: &str| text.contains(char::is_lowercase) && text.contains(char::is_uppercase);
+    if is_mixed(left) != is_mixed(right) {
+        return is_mixed(left);
+    }
+    // The lexer reads many short forms as the word.
+    let is_word = |step: &&Step| matches!(step.kind, StepKind::Equal | StepKind::Abbreviation);
+    let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count() as i64;
+    let surplus =
+        |step: &Step| letters(&left[step.left.clone()]) - letters(&right[step.right.clone()]);
+    judgement.steps.iter().filter(is_word).map(surplus).sum::<i64>() > 0
+}
+
 /// Stands first among the kinds of signs where the newer text holds another value in the same place.
 pub const UPDATE: &str = "update";
 

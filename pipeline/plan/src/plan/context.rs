@@ -11,7 +11,7 @@ use memfold_model::memory::{Embedding, Memory, MemoryIndex, attribute_of};
 use memfold_model::time::Instant;
 use memfold_simd::Similarity;
 
-use super::conditions::{age_days, protected_by};
+use super::conditions::{age_days, is_written_better, protected_by};
 use super::{FactGuard, ProtectedBy, SimilarityOf, conditions};
 use crate::detect::{Contradiction, Detection};
 use crate::policy::{MergePolicy, Policy, Rule, RuleAction};
@@ -337,6 +337,15 @@ impl<'a> Context<'a> {
         one.key != other.key && self.input.policy.guard.enabled && {
             let judgement = self.input.guard.judge(one.index, other.index);
             judgement.verdict == Verdict::Extends && judgement.says_all(Side::Left)
+        }
+    }
+
+    /// Tells whether one text is proven to say what another says, and is written better.
+    pub(super) fn is_written_better(&self, one: &Member<'_>, other: &Member<'_>) -> bool {
+        one.key != other.key && self.input.policy.guard.enabled && {
+            let judgement = self.input.guard.judge(one.index, other.index);
+            judgement.verdict == Verdict::Same
+                && is_written_better(&judgement, &one.memory.content, &other.memory.content)
         }
     }
 

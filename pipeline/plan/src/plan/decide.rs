@@ -314,6 +314,7 @@ fn flag_action(context: &Context<'_>, flag: &Flag<'_>) -> Action {
         &flag.rule.id,
         flag.reasons.clone(),
     );
+    action.risk = Risk::Reworded;
     action.rationale.score = Some(judgement.contradiction_score);
     action.rationale.evidence = Evidence {
         similarity: Some(contradiction.similarity.get()),

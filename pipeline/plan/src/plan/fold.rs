@@ -142,9 +142,8 @@ impl<'a> Folding<'_, 'a> {
         }
     }
 
-    /// The newest readable open member with a vector, or an older one where that is proven to say more; or the most
-    /// informative one; never a row of
-    /// unreadable time while a readable one is there.
+    /// The newest readable open member with a vector, or an older one that is proven to say more, or the same in a better
+    /// form; or the most informative one; never a row of unreadable time while a readable one is there.
     fn pick_survivor(&self) -> usize {
         let readable = |&&p: &&usize| self.members[p].memory.created_at.instant().is_some();
         let mut candidates: Vec<usize> = self.open.iter().filter(readable).copied().collect();
@@ -158,7 +157,10 @@ impl<'a> Folding<'_, 'a> {
         match self.canonical() {
             Canonical::Newest => candidates[1..].iter().fold(first, |best, &candidate| {
                 let (newer, older) = (&self.members[best], &self.members[candidate]);
-                if self.context.says_more(older, newer) { candidate } else { best }
+                let context = self.context;
+                let is_better =
+                    context.says_more(older, newer) || context.is_written_better(older, newer);
+                if is_better { candidate } else { best }
             }),
             Canonical::MostInformative => candidates[1..].iter().fold(first, |best, &candidate| {
                 let says =

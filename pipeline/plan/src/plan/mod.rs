@@ -29,7 +29,7 @@ mod tests;
 pub(crate) use action::PLAN_SCHEMA_VERSION;
 pub use action::{Action, ActionType, Evidence, Plan, Rationale, Risk, action_label};
 pub use conditions::{FactGuard, GuardedTexts, SimilarityOf};
-pub use conditions::{UPDATE, differences, lacks, proof_steps, signal_kinds};
+pub use conditions::{UPDATE, differences, is_written_better, lacks, proof_steps, signal_kinds};
 pub use context::PlanInput;
 pub use decide::{Decided, decide};
 pub use saved::{canonical_json, plan_digest, plan_id};

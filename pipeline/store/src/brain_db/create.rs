@@ -160,8 +160,8 @@ impl NewStore {
     pub fn create(place: &Path, mode: FileMode) -> Result<Self, CreateStoreError> {
         let failed = |source| CreateStoreError::File { path: place.to_owned(), source };
         let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".memfold-").suffix(".db");
+        let (mut builder, suffix) = (tempfile::Builder::new(), temporary_suffix(place));
+        builder.prefix(TEMPORARY_PREFIX).suffix(&suffix);
         let folder = folder.unwrap_or(Path::new("."));
         let file = builder.make_in(folder, |path| open_new(path, mode)).map_err(failed)?;
         let store = Self { file: file.into_temp_path(), place: place.to_owned() };
@@ -171,6 +171,27 @@ impl NewStore {
         });
         made.map_err(|error| store.refused(&error))?;
         Ok(store)
+    }
+
+    /// Removes what killed processes left of a store that they were making here. Call it where nobody is making one.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub fn remove_leftovers(place: &Path) -> std::io::Result<()> {
+        let suffix = temporary_suffix(place);
+        let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
+        // A folder that cannot be read holds nothing that could be removed.
+        let items = fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+        for item in items {
+            let name = item.file_name();
+            let random = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY_PREFIX));
+            let rest = random.and_then(|rest| Some(&rest[rest.find('-')?..]));
+            let ending = rest.and_then(|rest| rest.strip_prefix(&*suffix));
+            if ending.is_some_and(|ending| ["", "-journal", "-wal", "-shm"].contains(&ending)) {
+                fs::remove_file(item.path())?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the file as it is called meanwhile.
@@ -200,6 +221,14 @@ impl NewStore {
     fn refused(&self, error: &rusqlite::Error) -> CreateStoreError {
         CreateStoreError::Sqlite { path: self.place.clone(), row: 0, reason: error.to_string() }
     }
+}
+
+const TEMPORARY_PREFIX: &str = ".memfold-";
+
+/// Ends the name that a store has while it is made.
+fn temporary_suffix(place: &Path) -> String {
+    let name = place.file_name().unwrap_or_default();
+    format!("-{}", name.to_string_lossy())
 }
 
 /// The cells of one memory in the spelling that is written.

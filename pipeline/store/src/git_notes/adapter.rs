@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::git_notes::ids::Domain;
 use crate::git_notes::library::Library;
-use crate::git_notes::repository::NotesRepository;
+use crate::git_notes::repository::{NotesRepository, is_unsupported};
 use crate::git_notes::write;
 use crate::origin::{Origin, OriginContents, OriginError, OriginUnit, Published};
 
@@ -39,10 +39,13 @@ pub struct GitNotes {
 /// Tells whether a path is a git repository with memories in its notes.
 #[must_use]
 pub fn is_one(path: &Path) -> bool {
-    let repository = NotesRepository::open(path);
-    let namespaces =
-        repository.and_then(|repository| repository.below(PREFIX_DEFAULT)).map(|(names, _)| names);
-    namespaces.is_ok_and(|namespaces| !namespaces.is_empty())
+    match NotesRepository::open(path) {
+        Ok(repository) => {
+            repository.below(PREFIX_DEFAULT).is_ok_and(|(namespaces, _)| !namespaces.is_empty())
+        }
+        // Opening it again says what about it is not supported.
+        Err(_) => is_unsupported(path),
+    }
 }
 
 /// Returns the top of a repository that is named by a folder in it or by its `.git`.

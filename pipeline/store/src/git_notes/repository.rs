@@ -69,23 +69,19 @@ impl NotesRepository {
     pub(super) fn open(path: &Path) -> Result<Self, OriginError> {
         let refused =
             |reason: String| OriginError::Format { path: path.to_path_buf(), kind: KIND, reason };
+        if let Some(reason) = unsupported(path) {
+            return Err(OriginError::Format {
+                path: path.to_path_buf(),
+                kind: "git repository that memfold reads",
+                reason: reason.to_owned(),
+            });
+        }
         let opened = gix::open_opts(path, gix::open::Options::isolated()).or_else(|error| {
             let found = gix::discover::upwards(path).ok().filter(|_| path.is_dir());
             let (git_dir, _) = found.ok_or(error)?.0.into_repository_and_work_tree_directories();
             gix::open_opts(git_dir, gix::open::Options::isolated())
         });
-        let git = opened.map_err(|error| {
-            if names_sha256(path) {
-                refused("its objects are named by SHA-256, and only SHA-1 is supported".to_owned())
-            } else {
-                refused(error.to_string())
-            }
-        })?;
-        let storage = git.config_snapshot().string("extensions.refStorage");
-        if storage.is_some_and(|storage| storage != "files") {
-            let advice = "only refs in files are supported: git refs migrate --ref-format=files";
-            return Err(refused(advice.to_owned()));
-        }
+        let git = opened.map_err(|error| refused(error.to_string()))?;
         Ok(Self { path: path.to_path_buf(), git })
     }
 
@@ -359,12 +355,29 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
-/// Tells whether a repository's configuration says that its objects are named by SHA-256.
-fn names_sha256(path: &Path) -> bool {
-    let configurations = [path.join(".git/config"), path.join("config")];
-    configurations.iter().filter_map(|file| std::fs::read_to_string(file).ok()).any(|text| {
-        let text: String = text.to_ascii_lowercase().split_whitespace().collect();
-        text.contains("objectformat=sha256")
+/// Tells whether a path is in a repository whose objects or refs are in a form that is not read.
+pub(super) fn is_unsupported(path: &Path) -> bool {
+    unsupported(path).is_some()
+}
+
+/// Returns what of the repository that a path is in is not supported, as its configuration says.
+fn unsupported(path: &Path) -> Option<&'static str> {
+    let path = path.canonicalize().ok().filter(|path| path.is_dir())?;
+    let git_dir = path.ancestors().find_map(|folder| {
+        let inner = folder.join(".git");
+        let is_bare = folder.join("HEAD").is_file() && folder.join("objects").is_dir();
+        inner.is_dir().then_some(inner).or_else(|| is_bare.then(|| folder.to_owned()))
+    })?;
+    let config = std::fs::read_to_string(git_dir.join("config")).ok()?.to_ascii_lowercase();
+    let value = |key: &str| {
+        let pairs = config.lines().filter_map(|line| line.split_once('='));
+        pairs.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim()).next_back()
+    };
+    if value("objectformat") == Some("sha256") {
+        return Some("its objects are named by SHA-256, and only SHA-1 is supported");
+    }
+    value("refstorage").filter(|form| *form != "files").map(|_| {
+        "its refs are in a reftable, and only files are supported: git refs migrate --ref-format=files"
     })
 }
 

@@ -141,7 +141,7 @@ pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Res
         if global.json {
             printer.document(&UndoDocument::of_run(&target, &undone))?;
         } else {
-            printer.data(&undone_text(&args.db, &undone))?;
+            printer.data(&undone_text(&args.db, &undone, args.remerge_ok))?;
         }
         return Ok(exit_of(undone.state));
     }
@@ -279,7 +279,11 @@ impl<'a> UndoneDocument<'a> {
     }
 }
 
-fn undone_text(store: &Path, undone: &Undo) -> String {
+/// Why a later plan lacks what was undone.
+const KEPT_APART: &str = "what was undone is kept apart from now on; to allow it again, take the undo back and \
+                          undo with --remerge-ok\n";
+
+fn undone_text(store: &Path, undone: &Undo, remerge_ok: bool) -> String {
     let left = undone.executed.stale + undone.executed.failed;
     let mut text = format!(
         "{} taken back by run {}, {left} left as {}\n",
@@ -294,6 +298,9 @@ fn undone_text(store: &Path, undone: &Undo) -> String {
             many => (format!("{many} units"), "were"),
         };
         text.push_str(&format!("{count} {were} not tried; run undo again\n"));
+    }
+    if undone.executed.applied > 0 && !remerge_ok {
+        text.push_str(KEPT_APART);
     }
     if undone.executed.applied > 0 {
         let after = [&*undone.run_id, "--execute"];
@@ -318,6 +325,9 @@ fn preview_text(global: &GlobalArgs, args: &UndoArgs, outcomes: &[UndoOutcome]) 
         text.push_str(&format!("  and {} more\n", count - SHOWN));
     }
     text.push_str(&conflicts(outcomes));
+    if count > 0 && !args.remerge_ok {
+        text.push_str("later runs keep these apart; --remerge-ok lets them merge these again\n");
+    }
     if count > 0 {
         text.push_str(&format!("next: {}\n", command(global, args)));
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use jiff::tz::TimeZone;
 use memfold_model::lineage::{Branch, Explanation, Few};
 use memfold_model::memory::MemoryId;
 use memfold_store::brain_db::{Fate, OpenPair, StoredEdge, StoredTier};
@@ -66,19 +67,19 @@ pub(super) async fn conflicts(
         Ok(ConflictsPage {
             shell: Shell::of(&of, store, "Conflicts"),
             more: pairs.len().saturating_sub(PAIRS_SHOWN),
-            pairs: pairs.iter().take(PAIRS_SHOWN).map(PairView::of).collect(),
+            pairs: pairs
+                .iter()
+                .take(PAIRS_SHOWN)
+                .map(|pair| PairView::of(pair, &store.time_zone))
+                .collect(),
         })
     };
     Ok(shown(&app.service.on(query.store.as_deref(), work).await?))
 }
 
 impl PairView {
-    fn of(pair: &OpenPair) -> Self {
-        let newer = match (&pair.asserted, &pair.created_at) {
-            (Some((id, _)), _) => Some(usize::from(*id == pair.ids[1])),
-            (None, [Some(left), Some(right)]) if left != right => Some(usize::from(right > left)),
-            _ => None,
-        };
+    fn of(pair: &OpenPair, time_zone: &TimeZone) -> Self {
+        let newer = pair.newer(time_zone);
         let side = |side: usize| SideView {
             id: pair.ids[side].clone(),
             created_at: pair.created_at[side].clone().unwrap_or_default(),

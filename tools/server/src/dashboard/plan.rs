@@ -353,7 +353,12 @@ impl ActionView {
             reasons: action.rationale.reasons.iter().map(|reason| text(reason, 400)).collect(),
             differences: evidence.differences.iter().map(|what| text(what, 200)).collect(),
             decided_by: evidence.decided_by.as_deref().map(|name| text(name, 80)),
-            note: saved.note.as_deref().map(|note| text(note, 300)),
+            // What was undone keeps the note, for a person who allows it again.
+            note: saved
+                .note
+                .as_deref()
+                .filter(|_| saved.state != ActionState::Undone)
+                .map(|note| text(note, 300)),
             others: others.collect(),
             more: ids.len().saturating_sub(OTHERS_SHOWN),
             is_open: matches!(

@@ -119,7 +119,10 @@ pub(super) async fn job(
     };
     // What was done; where nothing was, what could be.
     let done = counts("executed").filter(|done| !done.is_empty());
-    let counts = done.or_else(|| counts("planned")).unwrap_or_default();
+    let mut counts = done.or_else(|| counts("planned")).unwrap_or_default();
+    if document.kind == "undo" {
+        counts = counts.replace("applied", "taken back").replace("stale", "left as they are");
+    }
     let tokens_saved = number("/stats/tokens_saved");
     let mut shell = Shell::of(&app, &store, "Runs");
     shell.refresh = if is_over { 0 } else { REFRESH_SECONDS };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memfold_model::memory::MemoryId;
-use memfold_plan::plan::{ActionType, SavedAction, SavedPlan};
+use memfold_plan::plan::{ActionState, ActionType, SavedAction, SavedPlan};
 use rmcp::handler::server::tool::schema_for_type;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
@@ -143,8 +143,8 @@ pub(super) fn list() -> Vec<Tool> {
         .with_annotations(read()),
         Tool::new(
             DUPLICATES,
-            "Lists the groups of memories that say the same, from the latest plan: merges that are \
-             proven and proposals that are not.",
+            "Lists the groups of memories that say the same and wait, from the latest plan: merges \
+             that are proven and proposals that are not.",
             schema_for_type::<ListParameters>(),
         )
         .with_annotations(read()),
@@ -253,6 +253,10 @@ async fn duplicates(service: &Service, asked: ListParameters) -> Result<Value, P
     };
     let is_listed = |action: &&SavedAction| {
         matches!(action.effective().action, ActionType::Merge | ActionType::ProposeMerge)
+            && matches!(
+                action.state,
+                ActionState::Proposed | ActionState::Approved | ActionState::Stale
+            )
     };
     let actions = plan.actions.iter().filter(is_listed);
     Ok(with_list(plan_head(&plan), "duplicates", behind(actions, asked.after.as_deref())))

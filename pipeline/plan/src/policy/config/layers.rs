@@ -89,8 +89,10 @@ fn is_below(value: &NodeValue, number: &Number) -> bool {
     }
 }
 
-/// Sections that say where texts and keys go.
-const PERSONAL: &[&str] = &["embed", "judge"];
+/// Keys that count only in a person's own layers, and what they would decide.
+const PERSONAL: &[(&str, &str)] =
+    &[("embed", SENDS), ("judge", SENDS), ("guard.lexicon", "which words mean the same")];
+const SENDS: &str = "where texts or keys go";
 
 /// Whose word a layer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,9 +120,9 @@ impl Admitted {
     /// Takes a layer in one spelling; what its place may not say is left out, and told.
     pub(super) fn of(mut layer: Node, origin: Origin, notices: &mut Vec<Notice>) -> Self {
         if origin == Origin::Store {
-            for section in PERSONAL {
-                if let Some(node) = take(&mut layer, section) {
-                    notices.push(not_used(section, node.source));
+            for &(key, decides) in PERSONAL {
+                if let Some(node) = take(&mut layer, key) {
+                    notices.push(not_used(key, decides, node.source));
                 }
             }
         }
@@ -140,9 +142,9 @@ impl Admitted {
     }
 }
 
-fn not_used(section: &str, source: Source) -> Notice {
+fn not_used(key: &str, decides: &str, source: Source) -> Notice {
     let text = format!(
-        "`{section}` is not used: what comes with a store does not say where texts or keys go; move it to \
+        "`{key}` is not used: what comes with a store does not say {decides}; move it to \
          ~/.config/memfold/config.yaml, or name the file with --config"
     );
     Notice { source, text }

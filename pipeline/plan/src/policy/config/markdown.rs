@@ -38,7 +38,7 @@ Later layers win: built-in defaults; `/etc/memfold/config.yaml`; `$XDG_CONFIG_HO
 replaced. Relative paths in a file count from its folder, elsewhere from the working directory.
 
 A store can come from somebody else, and so can the file beside it. It must belong to you or root and be writable by nobody
-else. Its sections `embed` and `judge` are ignored with a note: use your own file or `--config`.
+else. Its sections `embed` and `judge`, and `guard.lexicon`, are ignored with a note: use your own file or `--config`.
 
 An environment variable is the key in capitals after `MEMFOLD_`, with `_` for `.`: `guard.enabled` is
 `MEMFOLD_GUARD_ENABLED`. An empty one counts as unset; booleans are `1`, `true`, `yes`, `on`, `enabled` and their opposites;

@@ -104,11 +104,17 @@ impl Gatherer<'_> {
     pub(crate) fn few(&self, check: Check) -> rusqlite::Result<Facts> {
         let connection = self.connection;
         let unopened = unless_damaged(&mut Vec::new(), unopened_tables(connection))?;
-        let damage = match unopened.is_empty() {
+        let mut damage = match unopened.is_empty() {
             true => check.run(connection)?,
             false => check_tables(connection)?,
         };
-        let mut facts = Facts { damage, unopened, ..Facts::default() };
+        let full_text_damage: Vec<String> =
+            damage.iter().filter(|line| is_of_full_text(line)).cloned().collect();
+        if !full_text_damage.is_empty() {
+            // The check stopped there.
+            damage = check_tables(connection)?;
+        }
+        let mut facts = Facts { damage, full_text_damage, unopened, ..Facts::default() };
         let damage = &mut facts.damage;
         facts.own = unless_damaged(damage, examine_own_tables(connection, self.request))?;
         let unfinished = facts.own.iter_mut().flat_map(|own| &mut own.unfinished);
@@ -119,6 +125,11 @@ impl Gatherer<'_> {
         facts.files = unless_damaged(damage, files)?;
         Ok(facts)
     }
+}
+
+/// Tells whether a complaint is about the content of an FTS5 index.
+fn is_of_full_text(line: &str) -> bool {
+    line.starts_with("fts5: ") || line.contains("for FTS5 table")
 }
 
 /// Takes damage for a fact.

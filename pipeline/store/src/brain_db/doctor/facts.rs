@@ -51,6 +51,8 @@ impl Found {
 pub struct Facts {
     /// What SQLite's integrity check complains about, at most ten lines.
     pub damage: Vec<String>,
+    /// What it complains about in full-text indexes, which can be filled anew.
+    pub full_text_damage: Vec<String>,
     /// Virtual tables that cannot be opened here.
     pub unopened: Vec<UnopenedTable>,
     /// Rows that refer to a row that is not there, as `table → parent`, by how many there are.

@@ -1,6 +1,8 @@
 //! From facts to findings. Each file judges one part; none of them reads anything but the facts.
 
-use crate::brain_db::doctor::memory_findings::{judge_full_text, judge_rows, judge_vectors};
+use crate::brain_db::doctor::memory_findings::{
+    judge_damaged_index, judge_full_text, judge_rows, judge_vectors,
+};
 use serde::Serialize;
 
 use crate::SkipReason;
@@ -16,6 +18,7 @@ use memfold_plan::report::shell_word;
 pub fn findings(facts: &Facts, store: &str) -> Vec<Finding> {
     let mut found = vec![damage(facts, store), references(facts)];
     found.extend(facts.unopened.iter().map(unopened));
+    found.extend(judge_damaged_index(facts));
     found.extend(judge_full_text(&facts.full_text, facts.memories.as_ref()));
     if let Some(memories) = &facts.memories {
         found.extend(judge_rows(memories, store));
@@ -55,7 +58,11 @@ fn rival(rival: &Rival) -> Finding {
 
 fn damage(facts: &Facts, store: &str) -> Finding {
     let Some(first) = facts.damage.first() else {
-        return Finding::new(Severity::Ok, "sound", "SQLite's integrity check says ok");
+        let what = match facts.full_text_damage.is_empty() {
+            true => "SQLite's integrity check says ok",
+            false => "SQLite's integrity check says ok of all ordinary tables",
+        };
+        return Finding::new(Severity::Ok, "sound", what);
     };
     let (from, to) = (memfold_plan::report::shell_word(store), format!("{store}.recovered"));
     let mut finding = Finding::new(

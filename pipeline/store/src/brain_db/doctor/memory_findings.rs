@@ -1,7 +1,7 @@
 //! The memories: what cannot be read, what readers still see, what lost its survivor.
 
 use crate::SkipReason;
-use crate::brain_db::doctor::facts::{Found, FullText, FullTextKind, MemoryFacts};
+use crate::brain_db::doctor::facts::{Facts, Found, FullText, FullTextKind, MemoryFacts};
 use crate::brain_db::doctor::findings::{Finding, Severity, counted, parts, sql_list, sql_text};
 use memfold_model::text::excerpt;
 
@@ -115,6 +115,24 @@ const RENEW: &str = "BEGIN IMMEDIATE; INSERT INTO stm_fts(stm_fts) VALUES ('dele
 const REBUILD: &str = "INSERT INTO stm_fts(stm_fts) VALUES ('rebuild');";
 
 const DROP_ORPHANS: &str = "DELETE FROM stm_fts WHERE rowid NOT IN (SELECT rowid FROM stm);";
+
+/// Full-text indexes that SQLite finds damaged: their words are those of the texts, so `.recover` is not needed.
+pub(crate) fn judge_damaged_index(facts: &Facts) -> Option<Finding> {
+    let first = facts.full_text_damage.first()?;
+    let what = format!(
+        "a full-text index is damaged, so memories cannot be saved or merged: {}",
+        excerpt(first, 120)
+    );
+    let mut finding = Finding::new(Severity::Critical, "full_text_damaged", what);
+    finding.examples.clone_from(&facts.full_text_damage);
+    if !facts.full_text_damage.iter().any(|line| line.contains("stm_fts")) {
+        return Some(finding.advice("let the store's owner fill that index anew"));
+    }
+    Some(match facts.full_text.kind {
+        FullTextKind::Contentless => finding.sql(RENEW),
+        _ => finding.sql(REBUILD),
+    })
+}
 
 pub(crate) fn judge_full_text(index: &FullText, memories: Option<&MemoryFacts>) -> Vec<Finding> {
     match index.kind {

@@ -1,6 +1,7 @@
 //! `memfold_flags`: contradictory pairs for people to look at.
 
 use crate::brain_db::read::recorded::FlagKind;
+use jiff::tz::TimeZone;
 use rusqlite::{Connection, params};
 
 use crate::brain_db::own::tables::own_tables_exist;
@@ -11,6 +12,7 @@ use crate::journal::{Record, Table};
 use crate::memory_store::LoadStoreError;
 use memfold_model::decisions::content_hash;
 use memfold_model::memory::MemoryId;
+use memfold_model::time::Instant;
 
 /// An open flag: its row, its two memories and the hashes of the texts it is about.
 pub(crate) type OpenFlag = (i64, [(String, String); 2]);
@@ -37,6 +39,22 @@ pub struct OpenPair {
     /// The memory that was saved again after the other one was, and when: it is the newer statement, though its row may
     /// be older. `None` where the rows' own times tell which one is newer.
     pub asserted: Option<(String, String)>,
+}
+
+impl OpenPair {
+    /// Returns the side that settling takes for the newer one: what was said again, else by the instants of the rows.
+    #[must_use]
+    pub fn newer(&self, time_zone: &TimeZone) -> Option<usize> {
+        if let Some((asserted, _)) = &self.asserted {
+            return self.ids.iter().position(|id| id == asserted);
+        }
+        let at = |side: usize| {
+            let date = self.created_at[side].as_deref()?;
+            Some((Instant::parse(date, time_zone), self.ids[side].as_bytes()))
+        };
+        let (left, right) = (at(0)?, at(1)?);
+        Some(usize::from(right > left))
+    }
 }
 
 impl BrainDb {

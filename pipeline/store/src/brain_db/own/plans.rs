@@ -289,7 +289,7 @@ pub(crate) fn find_plan(connection: &Connection, wanted: &str) -> Result<SavedPl
 fn newest_names(connection: &Connection, prefix: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare(
         "SELECT plan_id FROM memfold_plans WHERE substr(plan_id, 1, length(?1)) = ?1
-         ORDER BY saved_at DESC, rowid DESC LIMIT ?2",
+         ORDER BY rowid DESC LIMIT ?2",
     )?;
     statement.query_map(params![prefix, CANDIDATES_SHOWN], |row| row.get(0))?.collect()
 }
@@ -301,7 +301,7 @@ pub(crate) fn list_plans(connection: &Connection) -> Result<Vec<PlanSummary>, Se
     }
     let mut statement = connection.prepare(
         "SELECT plan_id, saved_at, now, plan_digest FROM memfold_plans
-         ORDER BY saved_at DESC, rowid DESC",
+         ORDER BY rowid DESC",
     )?;
     let summaries = statement.query_map([], |row| {
         Ok(PlanSummary {
@@ -483,12 +483,10 @@ pub(crate) fn set_action_state(
     update: &ActionUpdate<'_>,
 ) -> rusqlite::Result<()> {
     let ActionUpdate { state, run_id, unit, note } = update;
-    let changed = connection.execute(
-        "UPDATE memfold_actions SET state = ?3, run_id = ?4, unit = ?5, note = ?6
-         WHERE plan_id = ?1 AND position = ?2",
-        params![plan_id, position as i64, state.name(), run_id, unit, note],
-    )?;
-    one(changed)
+    let sql = "UPDATE memfold_actions SET state = ?3, run_id = ?4, unit = ?5, note = ?6
+               WHERE plan_id = ?1 AND position = ?2";
+    let params = params![plan_id, position as i64, state.name(), run_id, unit, note];
+    one(connection.prepare_cached(sql)?.execute(params)?)
 }
 
 /// Returns the name of an action's state; `None` where there is no such action.

@@ -205,7 +205,10 @@ impl BrainDb {
         };
         let metadata = fs::metadata(&self.path).map_err(refused)?;
         if !metadata.is_file() {
-            let found = if metadata.is_dir() { "a folder" } else { "no regular file" };
+            let found = match metadata.is_dir() {
+                true => folder_of_what(&self.path),
+                false => "no regular file",
+            };
             return Err(OpenStoreError::NotAFile { path: path(), found });
         }
         if metadata.len() == 0 {
@@ -214,6 +217,9 @@ impl BrainDb {
         let stamp = Stamp::take(&self.path).map_err(refused)?;
         if !stamp.is_sqlite() {
             let head = &stamp.header()[..stamp.header().len().min(16)];
+            if matches!(head.trim_ascii_start().first(), Some(b'{' | b'[')) {
+                return Err(OpenStoreError::NotAFile { path: path(), found: JSON_FILE });
+            }
             let found = format!("\"{}\"", head.escape_ascii());
             return Err(OpenStoreError::NotADatabase { path: path(), found });
         }
@@ -284,6 +290,19 @@ impl BrainDb {
             read(connection).map_err(|error| self.failed(&reader.stamp, table, &error))
         })
     }
+}
+
+/// What is named in place of a store, and has a hint of its own.
+const JSON_FILE: &str = "a JSON file";
+const JSON_FOLDER: &str = "a folder of JSON files";
+
+fn folder_of_what(folder: &Path) -> &'static str {
+    if folder.join(".git").exists() {
+        return "a git repository without notes of memories";
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_json = |entry: fs::DirEntry| entry.path().extension().is_some_and(|end| end == "json");
+    if entries.take(100).any(is_json) { JSON_FOLDER } else { "a folder" }
 }
 
 /// Why a `brain.db` cannot be opened for reading.
@@ -406,6 +425,14 @@ impl OpenStoreError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Missing { .. } => "check the path; memfold reads stores, it creates none".into(),
+            Self::NotAFile { found: JSON_FILE, path } => {
+                format!("memfold import {} --into brain.db makes a store of it", path.display())
+            }
+            Self::NotAFile { found: JSON_FOLDER, path } => format!(
+                "where its entries are memories: --store-kind json_folder; else import one of its files, or name \
+                 a file, for example {}",
+                path.join("brain.db").display()
+            ),
             Self::NotAFile { path, .. } => {
                 format!("name the file itself, for example {}", path.join("brain.db").display())
             }

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Transaction, TransactionBehavior};
 
 use crate::LoadRequest;
@@ -253,6 +254,8 @@ pub(crate) fn for_writing(path: &Path, busy_timeout: Duration) -> Result<Connect
     connection.pragma_update(None, "secure_delete", "FAST").map_err(explain)?;
     // What we keep beside the store while we write needs no file.
     connection.pragma_update(None, "temp_store", "MEMORY").map_err(explain)?;
+    // Else FTS5 parses its own statement anew for each word that it looks up.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(explain)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
     if connection.is_readonly("main").map_err(explain)? {
         let reason = "the file is read-only".to_owned();

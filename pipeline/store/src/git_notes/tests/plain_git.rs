@@ -6,6 +6,7 @@ use tempfile::TempDir;
 
 use super::fixture::{git, has_git, id, merge, note, notes_of, restore, summarize};
 use crate::git_notes::GitNotes;
+use crate::git_notes::is_one;
 use crate::origin::{Origin as _, OriginRecord, OriginStanding};
 
 /// A repository with three commits, each with a decision.
@@ -270,8 +271,12 @@ fn what_is_not_supported_is_said() {
     run(folder.path(), &["init", "--quiet", "--object-format=sha256", "sha256"]);
     let error = GitNotes::new(&sha256).read().unwrap_err().to_string();
     assert!(error.contains("SHA-256"), "{error}");
+    assert!(is_one(&sha256), "a folder, expected a SQLite file");
     let reftable = folder.path().join("reftable");
     run(folder.path(), &["init", "--quiet", "--ref-format=reftable", "reftable"]);
     let error = GitNotes::new(&reftable).read().unwrap_err().to_string();
     assert!(error.contains("--ref-format=files"), "{error}");
+    assert!(is_one(&reftable));
+    run(folder.path(), &["init", "--quiet", "plain"]);
+    assert!(!is_one(&folder.path().join("plain")));
 }

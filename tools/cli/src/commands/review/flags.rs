@@ -7,7 +7,6 @@ use memfold::settle::{SettleRules, Settled, Settlement, preview_settlement, sett
 use memfold_guard::Verdict;
 use memfold_index::NoProgress;
 use memfold_model::text::excerpt;
-use memfold_model::time::Instant;
 use memfold_plan::report::{Mode, run_id};
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{FlagKind, OpenPair};
@@ -101,7 +100,7 @@ impl SettledDocument {
 impl<'a> FlagDocument<'a> {
     fn of(pair: &'a OpenPair, time_zone: &TimeZone) -> Self {
         let OpenPair { key, kind, ids, texts, created_at, similarity, score, at, asserted } = pair;
-        let newer = newer(pair, time_zone).map(|side| &*ids[side]);
+        let newer = pair.newer(time_zone).map(|side| &*ids[side]);
         let (kind, similarity, score) = (kind.name(), *similarity, *score);
         let asserted = asserted.as_ref();
         Self {
@@ -256,7 +255,7 @@ fn text(
             FlagKind::Near => "alike",
         };
         text.push_str(&format!("{}  {kind}{score}{near}\n", pair.key));
-        let newer = newer(pair, time_zone);
+        let newer = pair.newer(time_zone);
         for side in 0..2 {
             text.push_str(&side_text(pair, side, newer));
         }
@@ -289,17 +288,4 @@ fn side_text(pair: &OpenPair, side: usize, newer: Option<usize>) -> String {
     let lines = if printer::is_terminal() { wrap(&said, TEXT_COLUMNS) } else { vec![said] };
     let lines = lines.iter().map(|line| format!("    {line}\n"));
     format!("  {about}\n{}", lines.collect::<String>())
-}
-
-/// The side that settling takes for the newer one: what was said again, else by the times of the rows.
-fn newer(pair: &OpenPair, time_zone: &TimeZone) -> Option<usize> {
-    if let Some((asserted, _)) = &pair.asserted {
-        return pair.ids.iter().position(|id| id == asserted);
-    }
-    let at = |side: usize| {
-        let date = pair.created_at[side].as_deref()?;
-        Some((Instant::parse(date, time_zone), pair.ids[side].as_bytes()))
-    };
-    let (left, right) = (at(0)?, at(1)?);
-    Some(usize::from(right > left))
 }

@@ -315,12 +315,14 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The order of questions: proposals come last, before them what changes most comes first.
+/// The order of questions: proposals come last, before them what changes most comes first; a flag changes no text.
 fn kind(action: &Action) -> (bool, Reverse<Risk>, ActionType, bool) {
     let signal = action.rationale.evidence.contradiction_signals.first();
     let is_update = signal.is_some_and(|signal| signal == UPDATE);
     let is_proposal = action.action == ActionType::ProposeMerge;
-    (is_proposal, Reverse(action.risk), action.action, is_update)
+    let is_flag = action.action == ActionType::FlagContradiction;
+    let risk = if is_flag { Risk::Identical } else { action.risk };
+    (is_proposal, Reverse(risk), action.action, is_update)
 }
 
 fn unknown(answer: &str) -> String {

@@ -341,6 +341,26 @@ fn paths_count_from_the_file_that_names_them() {
     assert_eq!(set.settings.embed.dir, Some(PathBuf::from("model")));
 }
 
+/// A cloned folder could bring `[synonyms]` by which facts of its reader were merged.
+#[test]
+fn what_comes_with_a_store_names_no_lexicon() {
+    let beside = written("guard: { enabled: true, lexicon: words.txt }\nthreshold: 0.97\n");
+    fs::write(beside.folder.path().join("words.txt"), "[synonyms]\ncat, dog\n").unwrap();
+    let loader = ConfigLoader::new().store(beside.folder.path().join("brain.db"));
+    let set = format!("guard.lexicon={}", beside.folder.path().join("words.txt").display());
+    for (loader, place) in
+        [(loader.clone(), "line 1"), (ConfigLoader::new().planned_set(&set), "--set")]
+    {
+        let configuration = loader.load().unwrap();
+        assert_eq!(configuration.policy.guard.lexicon, None);
+        let [notice] = &configuration.notices[..] else { panic!("{:?}", configuration.notices) };
+        let notice = notice.to_string();
+        assert!(notice.contains("`guard.lexicon` is not used"), "{notice}");
+        assert!(notice.contains(place) && notice.contains("which words mean the same"), "{notice}");
+    }
+    assert!(loader.set(set).load().unwrap().policy.guard.lexicon.is_some());
+}
+
 #[test]
 fn scope_times_are_in_the_zone_of_the_configuration() {
     let loader = ConfigLoader::new().time_zone("Europe/Berlin").set("scope.since=2026-01-01");

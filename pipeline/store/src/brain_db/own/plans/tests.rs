@@ -138,8 +138,9 @@ fn an_action_that_is_not_there_cannot_be_changed() {
 #[test]
 fn plans_are_found_by_name_beginning_and_age() {
     let connection = store();
-    let older = keep(&connection, &sample(), "2026-01-01");
-    let newer = keep(&connection, &plan_of(Vec::new()), "2026-01-02");
+    // The clock was set back between them.
+    let older = keep(&connection, &sample(), "2026-10-25T02:50:00");
+    let newer = keep(&connection, &plan_of(Vec::new()), "2026-10-25T02:10:00");
     let found = |wanted: &str| find_plan(&connection, wanted).map(|plan| plan.plan_id);
     assert_eq!(found(&older).unwrap(), older);
     assert_eq!(found(&older[..4]).unwrap(), older);
