@@ -5,7 +5,7 @@
 //! with numpy, [`vector_file`] reads vectors from files of any format, [`corpus`] reads many files as
 //! one matrix. [`results`] writes what their comparison found, [`annotate`] sets it beside their rows,
 //! [`convert`] writes a file in another format, and
-//! [`sample`] holds the memories this project wrote for its demo and its tests.
+//! [`texts`] reads somebody's own memories in any form and writes them back. [`sample`] holds the memories this project wrote for its demo and its tests.
 
 pub mod schema;
 mod error;
@@ -18,6 +18,7 @@ pub mod npy;
 pub mod parquet;
 mod read;
 mod write;
+pub mod texts;
 pub mod sample;
 
 pub use columns::{ColumnRecord, ColumnsWriter, MappedColumns};

@@ -10,6 +10,8 @@ pub mod results;
 pub mod annotate;
 pub mod convert;
 
+pub(crate) use json_lines::JsonColumn;
+
 /// Tells whether two paths lead to one file; a file that does not exist yet is not an input.
 fn is_same_file(path: &Path, other: &Path) -> bool {
     let resolved = path.canonicalize().and_then(|path| Ok((path, other.canonicalize()?)));
