@@ -28,4 +28,4 @@ pub use parquet::{ParquetText, ParquetWriter};
 pub use read::corpus::{self, Corpus, CorpusOptions};
 pub use read::vector_file::{self, VectorFile};
 pub use schema::{Column, ColumnSet, ColumnsMeta};
-pub use write::{annotate, convert, results};
+pub use write::{TextRowsWriter, annotate, convert, results};

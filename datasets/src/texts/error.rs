@@ -11,9 +11,9 @@ pub enum TextError {
     /// The file cannot be read, or is a damaged table.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// The output cannot be written.
+    /// The input cannot be read, or the output cannot be written.
     #[error("{source}")]
-    Write {
+    Io {
         /// What the system says.
         #[from]
         source: std::io::Error,
@@ -134,7 +134,7 @@ impl TextError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Data(error) => return error.hint(),
-            Self::Write { .. } => return None,
+            Self::Io { .. } => return None,
             Self::Folder { path } => {
                 format!("name a file in it, such as {}/FILE.jsonl", path.display())
             }

@@ -16,7 +16,7 @@ use super::shapes::{Roles, Shape, TextFields, TextRole, check_given};
 use super::tables::Table;
 use crate::input::InputBytes;
 use crate::read::format::VectorFormat;
-use crate::{DataError, columns, parquet};
+use crate::{columns, parquet};
 
 /// What some programs write before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -26,6 +26,12 @@ const START_BYTES: usize = 64 << 10;
 const MARKDOWN: [&str; 2] = ["md", "markdown"];
 /// Extensions of JSON Lines.
 const JSON_LINES: [&str; 2] = ["jsonl", "ndjson"];
+
+/// Begins the reason of a record that is not JSON.
+pub(super) const NOT_JSON: &str = "not JSON";
+/// Reasons, and places of one, that are named.
+const REASONS_MAX: usize = 10;
+const PLACES_SHOWN: usize = 20;
 
 /// The form of a file of texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,7 +193,7 @@ impl Rows {
         let has_text = |name: &String| roles.of(name).is_some_and(|it| it.role == TextRole::Text);
         if !names.iter().any(has_text) && !is_text {
             let found = names.into_iter().collect();
-            let expected = given.shape.and_then(|shape| shape.field(TextRole::Text));
+            let expected = given.shape.and_then(|shape| shape.fields(TextRole::Text).next());
             let expected = expected.map(str::to_owned);
             return Err(TextError::NoField { role: "text", expected, found });
         }
@@ -263,8 +269,7 @@ impl TextFile {
     /// # Errors
     /// When the file cannot be read, is no text, or has no texts.
     pub fn read(path: &Path, fields: &TextFields) -> Result<Self, TextError> {
-        let failed = |source| DataError::Io { path: path.into(), source };
-        let found = std::fs::metadata(path).map_err(failed)?;
+        let found = std::fs::metadata(path)?;
         if found.is_dir() {
             return Err(TextError::Folder { path: path.into() });
         }
@@ -275,7 +280,7 @@ impl TextFile {
                 return Table::open(bytes)?.read_file(fields);
             }
         }
-        Self::read_bytes(path, std::fs::read(path).map_err(failed)?, fields)
+        Self::read_bytes(path, std::fs::read(path)?, fields)
     }
 
     /// Reads the bytes of a file; errors and the extension call it `name`.
@@ -332,6 +337,57 @@ impl TextFile {
                 Ok(())
             }
         }
+    }
+
+    /// Returns the line of a record in JSON Lines as it is, without its end; of other forms its object on one line.
+    #[must_use]
+    pub fn line(&self, index: usize) -> String {
+        if let (TextForm::JsonLines, Content::Bytes { bytes, lists, .. }) =
+            (self.form, &self.content)
+        {
+            let line = &bytes[lists[0].spans[self.records[index].row].clone()];
+            return String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned();
+        }
+        self.raw(index).to_string()
+    }
+
+    /// Says which records were skipped and why, a sentence for each reason.
+    ///
+    /// # Examples
+    /// ```
+    /// use memfold_datasets::texts::{TextFields, TextFile};
+    ///
+    /// let bytes = b"{\"text\":\"a\"}\noops\n{\"text\":\"b\"}\n{\"t".to_vec();
+    /// let file = TextFile::read_bytes("notes.jsonl".as_ref(), bytes, &TextFields::default())?;
+    /// assert_eq!(file.skipped_notes(), ["2 of 4 lines are not JSON: 2, 4"]);
+    /// # Ok::<(), memfold_datasets::texts::TextError>(())
+    /// ```
+    #[must_use]
+    pub fn skipped_notes(&self) -> Vec<String> {
+        let total = self.records.len() + self.skipped.len() + self.deleted.len();
+        let mut reasons: Vec<(&str, Vec<u64>)> = Vec::new();
+        for SkippedRecord { place, reason } in &self.skipped {
+            let reason = if reason.starts_with(NOT_JSON) { NOT_JSON } else { reason };
+            match reasons.iter().position(|(known, _)| *known == reason) {
+                Some(at) => reasons[at].1.push(*place),
+                None if reasons.len() < REASONS_MAX => reasons.push((reason, vec![*place])),
+                None => {}
+            }
+        }
+        let place_name = self.form.place_name();
+        let note = |(reason, places): (&str, Vec<u64>)| {
+            let shown: Vec<String> = places.iter().take(PLACES_SHOWN).map(u64::to_string).collect();
+            let more = if places.len() > PLACES_SHOWN { ", …" } else { "" };
+            let count = places.len();
+            let said = match (reason == NOT_JSON, count) {
+                (true, 1) => "is not JSON".to_owned(),
+                (true, _) => "are not JSON".to_owned(),
+                (false, 1) => format!("is left out, {reason}"),
+                (false, _) => format!("are left out, {reason}"),
+            };
+            format!("{count} of {total} {place_name}s {said}: {}{more}", shown.join(", "))
+        };
+        reasons.into_iter().map(note).collect()
     }
 
     /// Returns a record as the file has it: an object, or a text; of a table its id and text.

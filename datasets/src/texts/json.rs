@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Deserializer as _, Error as _, IgnoredAny, MapA
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::file::{Content, List, Rows};
+use super::file::{Content, List, NOT_JSON, Rows};
 use super::record::{FoundFields, checked_vector, pass_over};
 use super::shapes::{Roles, Shape, TextFields, TextRole};
 use super::{TextError, TextFile, TextForm};
@@ -318,7 +318,7 @@ impl Rows {
             Err(error) if error.is_data() => self.skip(place, plain_message(&error)),
             Err(error) => {
                 let found = plain_message(&error);
-                self.skip(place, format!("not JSON: {found}, column {}", error.column()));
+                self.skip(place, format!("{NOT_JSON}: {found}, column {}", error.column()));
             }
         }
     }

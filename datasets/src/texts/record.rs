@@ -10,8 +10,6 @@ use super::shapes::{Ranked, Roles, TextRole};
 
 /// The top of the scale of importance of a store; shares of one become parts of it.
 const IMPORTANCE_TOP: f64 = 3.0;
-/// Numbers from here on are milliseconds: no memory was made after the year 5000.
-const MILLISECONDS_FROM: f64 = 1e11;
 /// Fields passed over that are named.
 const PASSED_OVER_MAX: usize = 20;
 /// Bytes of a component in base64.
@@ -32,7 +30,7 @@ pub struct TextRecord {
     pub importance: Option<f64>,
     /// How often it was read.
     pub access_count: Option<i64>,
-    /// When it was made: a time as it was written, or seconds since 1970.
+    /// When it was made: as it was written, also a number since 1970.
     pub created_at: Option<String>,
     /// When it was changed.
     pub updated_at: Option<String>,
@@ -265,12 +263,9 @@ fn number(value: &Value) -> Option<f64> {
     number.filter(|number: &f64| number.is_finite())
 }
 
-/// Returns a time as it was written; numbers of milliseconds become seconds.
+/// Returns a time as it was written.
 fn time(value: &Value) -> Option<String> {
-    match number(value) {
-        Some(number) if number.abs() >= MILLISECONDS_FROM => Some((number / 1000.0).to_string()),
-        _ => scalar(value).map(|text| text.trim().to_owned()),
-    }
+    scalar(value).map(|text| text.trim().to_owned())
 }
 
 /// Returns the value of an attribute; a namespace may be a list of names.

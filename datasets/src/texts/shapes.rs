@@ -108,11 +108,13 @@ pub static SHAPES: [Shape; 8] = [
         lists: &["results", "memories"],
         marks: &[&["memory"], &["hash", "user_id", "agent_id", "run_id", "created_at"]],
         fields: &[
+            (Id, &["id"]),
             (Text, &["memory"]),
             (Tags, &["categories"]),
             (Attribute("user"), &["user_id"]),
             (Attribute("agent"), &["agent_id"]),
             (Attribute("app"), &["app_id"]),
+            (CreatedAt, &["created_at"]),
             (ExpiresAt, &["expiration_date"]),
         ],
         ..PLAIN
@@ -122,10 +124,12 @@ pub static SHAPES: [Shape; 8] = [
         lists: &["passages"],
         marks: &[&["text"], &["archive_id", "embedding_config", "is_deleted"]],
         fields: &[
+            (Id, &["id"]),
             (Text, &["text"]),
             (Tags, &["tags"]),
             (Attribute("agent"), &["agent_id"]),
             (Attribute("archive"), &["archive_id"]),
+            (CreatedAt, &["created_at"]),
             (Vector, &["embedding"]),
             (Model, &["embedding_config.embedding_model"]),
             (Deleted, &["is_deleted"]),
@@ -136,6 +140,7 @@ pub static SHAPES: [Shape; 8] = [
         name: "agentic-memories",
         marks: &[&["document"], &["metadata.layer", "metadata.persona_tags"]],
         fields: &[
+            (Id, &["id"]),
             (Text, &["document"]),
             (Tags, &["metadata.tags"]),
             (Tags, &["metadata.persona_tags"]),
@@ -157,6 +162,7 @@ pub static SHAPES: [Shape; 8] = [
         name: "chroma",
         marks: &[&["document"], &["embedding", "metadata", "uri"]],
         fields: &[
+            (Id, &["id"]),
             (Text, &["document"]),
             (Tags, &["metadata.tags"]),
             (Attribute("user"), &["metadata.user_id"]),
@@ -171,10 +177,14 @@ pub static SHAPES: [Shape; 8] = [
         name: "secureyeoman",
         marks: &[&["content"], &["personality_id"]],
         fields: &[
+            (Id, &["id"]),
             (Text, &["content"]),
             (Tags, &["tags"]),
             (Attribute("type"), &["type"]),
             (Attribute("agent"), &["personality_id"]),
+            (Importance, &["importance"]),
+            (AccessCount, &["access_count"]),
+            (CreatedAt, &["created_at"]),
             (Vector, &["embedding"]),
         ],
         importance_is_share: true,
@@ -186,6 +196,23 @@ pub static SHAPES: [Shape; 8] = [
         lists: &["result.points", "points", "result"],
         marks: &[&["payload"]],
         holders: &["payload", "payload.metadata"],
+        fields: &[
+            (Id, &["id"]),
+            (
+                Text,
+                &[
+                    "payload.data",
+                    "payload.document",
+                    "payload.text",
+                    "payload.content",
+                    "payload.page_content",
+                    "payload.memory",
+                    "payload.body",
+                ],
+            ),
+            (Tags, &["payload.tags"]),
+            (CreatedAt, &["payload.created_at"]),
+        ],
         metadata: Some("payload"),
         ..PLAIN
     },
@@ -193,8 +220,23 @@ pub static SHAPES: [Shape; 8] = [
         name: "langgraph",
         lists: &["items"],
         marks: &[&["namespace"], &["key"], &["value"]],
-        holders: &["value", "value.content", "value.metadata"],
-        fields: &[(Id, &["key"])],
+        holders: &["value", "value.metadata"],
+        fields: &[
+            (Id, &["key"]),
+            (
+                Text,
+                &[
+                    "value.text",
+                    "value.content",
+                    "value.memory",
+                    "value.data",
+                    "value.fact",
+                    "value.content.content",
+                ],
+            ),
+            (Tags, &["value.tags"]),
+            (CreatedAt, &["created_at"]),
+        ],
         metadata: Some("value"),
         ..PLAIN
     },
@@ -202,7 +244,13 @@ pub static SHAPES: [Shape; 8] = [
         name: "langchain",
         lists: &["documents"],
         marks: &[&["page_content", "kwargs.page_content"]],
-        holders: &["metadata", "kwargs", "kwargs.metadata"],
+        holders: &["metadata", "kwargs.metadata"],
+        fields: &[
+            (Text, &["page_content", "kwargs.page_content"]),
+            (Id, &["id", "kwargs.id"]),
+            (Tags, &["metadata.tags"]),
+            (CreatedAt, &["metadata.created_at"]),
+        ],
         ..PLAIN
     },
 ];
@@ -272,10 +320,10 @@ impl Shape {
         (!self.name.is_empty()).then_some(self.name)
     }
 
-    /// Returns the field that a role is written to.
-    #[must_use]
-    pub fn field(&self, role: TextRole) -> Option<&'static str> {
-        self.fields_of(role).next()
+    /// Returns the dotted names of the fields of a role that differ from the usual ones, the best first.
+    pub fn fields(&self, role: TextRole) -> impl Iterator<Item = &'static str> {
+        let own = self.fields.iter().filter(move |(own, _)| *own == role);
+        own.flat_map(|(_, names)| names.iter().copied())
     }
 
     /// Returns the names of the attributes that the shape itself knows.
@@ -284,13 +332,6 @@ impl Shape {
             Attribute(name) => Some(*name),
             _ => None,
         })
-    }
-
-    fn fields_of(&self, role: TextRole) -> impl Iterator<Item = &'static str> {
-        let own = self.fields.iter().filter(move |(own, _)| *own == role);
-        let usual = USUAL_FIELDS.iter().chain(&USUAL_OUTER_FIELDS);
-        own.chain(usual.filter(move |(usual, _)| *usual == role))
-            .flat_map(|(_, names)| names.iter().copied())
     }
 }
 
@@ -443,8 +484,7 @@ mod tests {
         ] {
             assert_eq!(Shape::recognise(&names(fields)).name, expected);
         }
-        assert_eq!(Shape::named("mem0").unwrap().field(Text), Some("memory"));
-        assert_eq!(Shape::named("letta").unwrap().field(CreatedAt), Some("created_at"));
+        assert!(Shape::named("mem0").unwrap().fields(Text).eq(["memory"]));
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn fields_of_a_record_are_found() {
         categories: ["food", "user:u", "session:9"].map(str::to_owned).into(),
         importance: Some(2.0),
         access_count: Some(3),
-        created_at: Some("1767225600".into()),
+        created_at: Some("1767225600000".into()),
         updated_at: Some("2026-02-01".into()),
         source: Some("chat".into()),
         model: Some("m".into()),
