@@ -16,6 +16,7 @@ mod components;
 pub mod columns;
 pub mod npy;
 pub mod parquet;
+pub mod embedding;
 mod read;
 mod write;
 pub mod texts;
