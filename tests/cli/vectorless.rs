@@ -46,7 +46,8 @@ fn a_run_says_how_many_memories_have_no_vector() {
     Connection::open(bare.path("brain.db")).unwrap().execute("DELETE FROM embeddings", []).unwrap();
     let screen = bare.succeed(&["consolidate", "brain.db"]);
     assert!(
-        screen.contains("compared by words, built in; a model finds more rewordings: memfold embed"),
+        screen
+            .contains("compared by words, built in; a model finds more rewordings: memfold embed"),
         "{screen}"
     );
     let words = ["check", "brain.db", "--text", "New.", "--vector", "[1,0]", "--json"];

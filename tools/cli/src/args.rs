@@ -61,26 +61,35 @@ pub struct GlobalArgs {
 }
 
 /// Names of fields of a file of texts.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct TextFieldArgs {
+#[derive(Debug, Clone, Args)]
+pub struct TextFieldArgs {
     /// The field of the text, such as payload.body [default: text, content, memory, …]
     #[arg(long, value_name = "NAME")]
-    pub(crate) text_field: Option<String>,
+    pub text_field: Option<String>,
     /// The field of the id [default: id]
     #[arg(long, value_name = "NAME")]
-    pub(crate) id_field: Option<String>,
+    pub id_field: Option<String>,
     /// The field of the time at which a memory was made [default: created_at, timestamp, …]
     #[arg(long, value_name = "NAME")]
-    pub(crate) time_field: Option<String>,
+    pub time_field: Option<String>,
     /// The field of the user [default: user_id, user, owner]
     #[arg(long, value_name = "NAME")]
-    pub(crate) user_field: Option<String>,
+    pub user_field: Option<String>,
     /// Refuse a file with a bad line, instead of leaving the line out
     #[arg(long)]
-    pub(crate) strict: bool,
+    pub strict: bool,
 }
 
 impl TextFieldArgs {
+    /// No field is named.
+    pub const NONE: Self = Self {
+        text_field: None,
+        id_field: None,
+        time_field: None,
+        user_field: None,
+        strict: false,
+    };
+
     /// Returns the names, for a file of this system where one is named.
     pub(crate) fn fields(&self, shape: Option<&'static Shape>) -> TextFields {
         TextFields {
