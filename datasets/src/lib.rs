@@ -5,7 +5,7 @@
 //! with numpy, [`vector_file`] reads vectors from files of any format, [`corpus`] reads many files as
 //! one matrix. [`results`] writes what their comparison found, [`annotate`] sets it beside their rows,
 //! [`convert`] writes a file in another format, and
-//! [`sample`] holds the memories this project wrote for its demo and its tests.
+//! [`texts`] reads somebody's own memories in any form and writes them back. [`sample`] holds the memories this project wrote for its demo and its tests.
 
 pub mod schema;
 mod error;
@@ -16,8 +16,10 @@ mod components;
 pub mod columns;
 pub mod npy;
 pub mod parquet;
+pub mod embedding;
 mod read;
 mod write;
+pub mod texts;
 pub mod sample;
 
 pub use columns::{ColumnRecord, ColumnsWriter, MappedColumns};
@@ -27,4 +29,4 @@ pub use parquet::{ParquetText, ParquetWriter};
 pub use read::corpus::{self, Corpus, CorpusOptions};
 pub use read::vector_file::{self, VectorFile};
 pub use schema::{Column, ColumnSet, ColumnsMeta};
-pub use write::{annotate, convert, results};
+pub use write::{TextRowsWriter, annotate, convert, results};

@@ -26,6 +26,12 @@ pub struct ColumnsError {
 }
 
 impl ColumnsError {
+    /// A write to a folder of columns failed.
+    pub(crate) fn write(folder: &Path, source: io::Error) -> Self {
+        let error = DataError::Io { path: folder.to_owned(), source };
+        Self { folder: folder.to_owned(), error }
+    }
+
     /// Returns what the user can do.
     #[must_use]
     pub fn hint(&self) -> Option<String> {

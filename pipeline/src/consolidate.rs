@@ -4,22 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use jiff::tz::TimeZone;
-use memfold_index::{JoinOptions, Pool, Progress, VectorMatrix};
-use memfold_simd::{Kernels, Similarity};
+use memfold_datasets::embedding;
+use memfold_index::{JoinOptions, Pool, Progress, Row, VectorMatrix};
+use memfold_simd::Kernels;
 use tracing::field::Empty;
 use tracing::info_span;
 
-use crate::columns::ColumnSink;
+use crate::columns::{ColumnSink, ColumnsError, VectorColumns};
 use crate::error::MemfoldError;
 use crate::judging::{Ground, Judging, judge_plan};
 use memfold_guard::Guard;
-use memfold_model::memory::{MemoryId, MemoryIndex};
+use memfold_model::memory::{Memory, MemoryId, MemoryIndex, SpaceIndex, Standing, VectorSpace};
 use memfold_model::time::Instant;
-use memfold_plan::detect::{DetectInput, Detection, Joins, detect, join_spaces, join_threshold};
+use memfold_plan::detect::{
+    BuiltIn, DetectInput, Detection, Joins, detect, join_spaces, join_threshold,
+};
 use memfold_plan::plan::{Decided, GuardedTexts, Plan, PlanInput, decide};
 use memfold_plan::policy::Policy;
 use memfold_plan::report::{Executed, Incremental, Mode, Report, Run, Seconds};
-use memfold_store::{LoadRequest, MemoryStore, Snapshot};
+use memfold_store::{LoadRequest, MemoryStore, Snapshot, VectorSink};
 
 /// What a run works with; only `now` and `time_zone` reach the plan.
 #[derive(Clone, Copy)]
@@ -124,12 +127,22 @@ pub(crate) fn plan_loaded(
         progress: context.progress,
     };
     let (threshold, by) = (join_threshold(policy), policy.detect.method.graph_join());
+    let built_in = threshold.map(|_| BuiltInVectors::of(snapshot, context)).transpose()?.flatten();
+    let (mut spaces, mut matrices) = (snapshot.spaces.clone(), matrices.to_vec());
+    if let Some(built_in) = &built_in {
+        spaces.push(BuiltInVectors::space());
+        matrices.extend(built_in.columns.matrices());
+    }
     let joins = info_span!("consolidation.scan", memories = snapshot.memories.len() as i64)
-        .in_scope(|| join_spaces(&snapshot.spaces, matrices, threshold, by.as_ref(), &options))?;
+        .in_scope(|| join_spaces(&spaces, &matrices, threshold, by.as_ref(), &options))?;
     let join = laps.lap();
     let input = DetectInput {
         snapshot,
-        matrices,
+        matrices: &matrices,
+        built_in: built_in.as_ref().map(|built_in| BuiltIn {
+            space: SpaceIndex(snapshot.spaces.len() as u32),
+            rows: &built_in.rows,
+        }),
         policy,
         guard,
         pool: context.pool,
@@ -142,7 +155,7 @@ pub(crate) fn plan_loaded(
     let only = changed.map(|changed| detection.narrow(changed));
     let cluster = laps.lap();
 
-    let similarity = |a, b| similarity(snapshot, matrices, context.kernels, a, b);
+    let similarity = |a, b| input.similarity(a, b);
     let mut decided = decided(&PlanInput {
         snapshot,
         detection: &detection,
@@ -208,22 +221,52 @@ fn decided(input: &PlanInput<'_>) -> Decided {
     decided
 }
 
-/// The canonical similarity of two memories with vectors of one space.
-fn similarity(
-    snapshot: &Snapshot,
-    matrices: &[VectorMatrix<'_>],
-    kernels: &Kernels,
-    a: MemoryIndex,
-    b: MemoryIndex,
-) -> Option<Similarity> {
-    let place = |memory: MemoryIndex| snapshot.memories[memory.index()].embedding.vector();
-    let ((space, row), (other_space, other_row)) = (place(a)?, place(b)?);
-    if space != other_space {
-        return None;
+/// Vectors of the built-in embedding, for a run over memories some of which have no vector of their own.
+struct BuiltInVectors {
+    columns: VectorColumns,
+    /// Of each memory of the snapshot.
+    rows: Vec<Option<Row>>,
+}
+
+impl BuiltInVectors {
+    /// Texts that are embedded before their vectors are written.
+    const BATCH: usize = 1 << 16;
+
+    fn space() -> VectorSpace {
+        VectorSpace { model: embedding::MODEL.into(), dim: embedding::DIM as u32 }
     }
-    let matrix = &matrices[space.0 as usize];
-    let (x, y) = (matrix.vector(row), matrix.vector(other_row));
-    kernels.similarity(x, y, (kernels.dot(x, x), kernels.dot(y, y)))
+
+    /// Embeds every memory that is live or was merged; `None` where all live ones have a vector of their own.
+    fn of(snapshot: &Snapshot, context: &RunContext<'_>) -> Result<Option<Self>, MemfoldError> {
+        let lacks = |memory: &Memory| {
+            memory.standing == Standing::Live && memory.embedding.vector().is_none()
+        };
+        if !snapshot.memories.iter().any(lacks) {
+            return Ok(None);
+        }
+        let mut sink = ColumnSink::new(context.scratch_dir);
+        let kept = |source| ColumnsError::write(context.scratch_dir, source);
+        let space = sink.open_space(&Self::space()).map_err(kept)?;
+        let mut rows = Vec::with_capacity(snapshot.memories.len());
+        context.progress.begin("embed texts", Some(snapshot.memories.len() as u64));
+        for batch in snapshot.memories.chunks(Self::BATCH) {
+            if context.progress.cancelled() {
+                return Err(MemfoldError::Cancelled);
+            }
+            let counts = |memory: &Memory| !matches!(memory.standing, Standing::Excluded(_));
+            let texts: Vec<&str> = batch
+                .iter()
+                .map(|memory| if counts(memory) { &*memory.content } else { "" })
+                .collect();
+            for vector in embedding::embed_all(&texts, context.pool) {
+                let row = vector.map(|vector| sink.push(space, &vector)).transpose();
+                rows.push(row.map_err(kept)?);
+            }
+            context.progress.advance(batch.len() as u64);
+        }
+        context.progress.end();
+        Ok(Some(Self { columns: sink.finish()?, rows }))
+    }
 }
 
 /// Takes the time of one stage after the other.

@@ -1,4 +1,4 @@
-//! Export: the live memories of a store with their vectors, as one column file.
+//! Export: the live memories of a store with their vectors, as one column file, or as JSON Lines or CSV.
 //!
 //! [`export`] writes them as they are read, in the order of the store; [`Export`] holds the store to write them by id.
 
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use memfold_datasets::DataError;
 use memfold_datasets::{
-    Column, ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, ParquetWriter,
+    Column, ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, ParquetWriter, TextRowsWriter,
 };
 use memfold_index::{Progress, Row};
 use memfold_model::memory::{Memory, MemoryIndex, SpaceIndex, Standing, VectorSpace};
@@ -349,6 +349,69 @@ pub fn export(
             _ => ExportError::Load(error),
         }),
     }
+}
+
+/// What was written by [`export_texts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExportedTexts {
+    /// Memories written.
+    pub rows: u64,
+    /// How many of them with a vector.
+    pub with_vector: u64,
+}
+
+/// Writes all live memories with their texts, in the order of the store; the caller finishes the file.
+///
+/// Each has its vector with its model where `writes_vectors`, and where the model is the wanted one.
+///
+/// # Errors
+/// When the store cannot be read, writing fails, or when cancelled.
+pub fn export_texts(
+    store: &dyn MemoryStore,
+    request: &LoadRequest<'_>,
+    options: &ExportOptions<'_>,
+    writes_vectors: bool,
+    writer: &mut TextRowsWriter,
+) -> Result<ExportedTexts, ExportError> {
+    let mut sink = ColumnSink::new(options.scratch_dir);
+    let snapshot = store.load(request, &mut sink)?;
+    let columns = sink.finish()?;
+    let matrices = columns.matrices();
+    let progress = request.progress;
+    progress.begin("write", Some(snapshot.live_count()));
+    let mut exported = ExportedTexts { rows: 0, with_vector: 0 };
+    let live = snapshot.memories.iter().filter(|memory| memory.standing == Standing::Live);
+    for memory in live {
+        if exported.rows.is_multiple_of(BATCH as u64) && progress.cancelled() {
+            return Err(ExportError::Cancelled);
+        }
+        let row = LiveRow::from(memory);
+        let wanted = memory.embedding.vector().filter(|(space, _)| {
+            let model = &*snapshot.spaces[space.0 as usize].model;
+            writes_vectors && options.model.is_none_or(|wanted| wanted == model)
+        });
+        let (model, vector) = wanted.map_or(("", &[][..]), |(space, row)| {
+            let model = &*snapshot.spaces[space.0 as usize].model;
+            (model, matrices[space.0 as usize].vector(row))
+        });
+        writer.push(&ColumnRecord {
+            id: row.id,
+            created_at: row.created_at.map(|at| at.0),
+            categories: row.categories,
+            importance: row.importance,
+            access_count: row.access_count,
+            source: row.source,
+            model,
+            text: Some(row.content),
+            vector,
+            ..ColumnRecord::default()
+        })?;
+        exported.rows += 1;
+        exported.with_vector += u64::from(!vector.is_empty());
+        progress.advance(1);
+    }
+    progress.end();
+    Ok(exported)
 }
 
 /// The rows of each space, in a file of their own.

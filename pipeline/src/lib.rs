@@ -18,6 +18,8 @@
 //! [`lifecycle`] says how alive the memories of a store are, how they hang together and whether a run is due.
 //! [`recall`] finds memories for a question, by vector and words, as far as their tiers allow; [`session_start`] makes what a session starts with.
 //!
+//! [`texts`] plans over a file of texts as it is.
+//!
 //! [`mirror`] makes stores of other systems a `brain.db` and publishes back what was applied there.
 //!
 //! Two stand apart: [`embed`] gives memories the vectors that they lack; with [`dedup`] the pairs of any corpus become
@@ -52,6 +54,7 @@ pub mod settle;
 pub mod lifecycle;
 pub mod export;
 pub mod import;
+pub mod texts;
 pub mod mirror;
 pub mod embed;
 pub mod lookup;

@@ -507,9 +507,9 @@ impl Candidate {
     }
 }
 
-/// The words of a question, without repeats. What the full-text index splits further is looked for
+/// The words of a text, without repeats. What the full-text index splits further is looked for
 /// as a phrase.
-fn words(text: &str) -> Vec<String> {
+pub(crate) fn words(text: &str) -> Vec<String> {
     let is_between = |c: char| c.is_whitespace() || c.is_control();
     let mut words: Vec<String> = Vec::new();
     for word in text.split(is_between) {

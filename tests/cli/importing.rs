@@ -1,4 +1,4 @@
-//! `memfold import`: a brain.db of memories on lines of JSON.
+//! `memfold import`: a brain.db of a file of texts.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -104,9 +104,9 @@ fn a_memory_that_was_moved_is_known() {
     assert_eq!((&document["imported"], &document["known"]), (&0.into(), &2.into()));
 }
 
-/// All bad lines are named at once, and nothing is written.
+/// All bad lines are named at once; a strict import writes nothing.
 #[test]
-fn bad_lines_are_named_and_nothing_is_imported() {
+fn bad_lines_are_named_and_left_out() {
     let place = Place::new();
     let lines = [
         r#"{"text":"good"}"#,
@@ -123,24 +123,35 @@ fn bad_lines_are_named_and_nothing_is_imported() {
         r#"{"text":"x""#,
     ];
     place.write("memories.jsonl", lines.join("\n"));
-    let answer = place.run(&["import", "memories.jsonl", "--into", "brain.db"]);
-    answer.fails_with(
+    let strict = ["import", "memories.jsonl", "--into", "brain.db", "--strict"];
+    place.run(&strict).fails_with(
         1,
         &[
-            "failed to import memories.jsonl: 10 bad lines: line 2: there is no text",
-            "line 3: invalid type: sequence, expected an object",
-            "line 4: field \"importance\": invalid type: string \"high\"",
+            "failed to import memories.jsonl: 9 bad lines: line 2: the text is blank",
+            "line 3: invalid type: sequence, expected an object or a text",
+            "line 4: field \"importance\": \"high\" cannot be used",
             "line 5: field \"created_at\": \"tomorrow\" is no time",
             "line 6: field \"source\": \"archived:\" marks what is no live memory",
             "line 7: a vector of zeros",
             "line 8: a vector of 3 components without a model; name it on the line or with --model",
-            "line 9: field \"content\": it, or another name of it, occurs twice",
             "line 11: field \"id\": \"i\" stands on an earlier line with another text",
-            "line 12: EOF while parsing an object, column 11",
+            "line 12: not JSON: EOF while parsing an object, column 11",
             "hint: nothing was imported",
         ],
     );
     assert_eq!(place.files().len(), 1, "no store, and nothing beside it");
+    let answer = place.succeed(&strict[..4]);
+    let expected = "3 memories added to a new store brain.db
+  3 without a vector
+  3 without a time of their own: now
+1 of 12 lines is left out, the text is blank: 2
+1 of 12 lines is left out, invalid type: sequence, expected an object or a text: 3
+1 of 12 lines is not JSON: 12
+left out: line 4: field \"importance\": \"high\" cannot be used
+";
+    assert!(answer.starts_with(expected), "{answer}");
+    assert_eq!(one::<i64>(&place, "SELECT count(*) FROM stm"), 3);
+    std::fs::remove_file(place.path("brain.db")).unwrap();
     place.write("memories.jsonl", "{\"text\":\"x\",\"vector\":[1,2,3]}\n");
     place.succeed(&["import", "memories.jsonl", "--into", "brain.db", "--model", "tiny"]);
 }
@@ -160,6 +171,7 @@ fn lines_are_read_from_stdin() {
     let expected = "3 memories added to a new store brain.db
   2 with a vector of tiny (3 dimensions)
   1 without a vector
+  2 without a time of their own: now
 fields passed over: mood
 next: memfold embed brain.db --execute
 next: memfold consolidate brain.db
@@ -191,6 +203,26 @@ fn an_exported_store_can_be_imported() {
     let (before, after) = (rows("rows.jsonl"), rows("copy.jsonl"));
     assert_eq!(before.len() as u64, document["imported"].as_u64().unwrap());
     assert_eq!(before, after);
+}
+
+/// Texts alone could not leave a store without a column file of vectors.
+#[test]
+fn exported_texts_are_imported_again() {
+    let place = Place::with_sample();
+    let live = place.json(&["doctor", "brain.db", "--json"])["live"].clone();
+    for (name, with) in [("a.jsonl", "vector"), ("b.jsonl", "text"), ("a.csv", "vector")] {
+        let export = ["export", "brain.db", "--output", name, "--with", with, "--json"];
+        let exported = place.json(&export);
+        assert_eq!(exported["rows"], live, "{name}");
+        let store = format!("{name}.db");
+        let document = place.json(&["import", name, "--into", &store, "--json"]);
+        assert_eq!((&document["imported"], &document["left_out"]), (&live, &0.into()), "{name}");
+        let vectors =
+            document["imported"].as_u64().unwrap() - document["without_vector"].as_u64().unwrap();
+        assert_eq!((vectors > 0, &exported["with_vector"]), (with == "vector", &vectors.into()));
+    }
+    let refused = ["export", "brain.db", "--output", "c.csv", "--with", "lineage"];
+    place.run(&refused).fails_with(2, &["CSV has no column lineage", "hint: "]);
 }
 
 #[test]
@@ -249,7 +281,49 @@ fn lines_of_another_system_go_back_as_they_came() {
     place.succeed(&["undo", "brain.db", "latest", "--execute"]);
     place.succeed(&back);
     assert_eq!(std::fs::read_to_string(place.path("back.jsonl")).unwrap(), MEM0);
-    place
-        .run(&["import", "mem0.jsonl", "--into", "x.db", "--preset", "mem1"])
-        .fails_with(2, &["expected one of mem0, letta, chroma, secureyeoman, agentic-memories"]);
+    place.run(&["import", "mem0.jsonl", "--into", "x.db", "--preset", "mem1"]).fails_with(
+        2,
+        &["expected one of mem0, letta, agentic-memories, chroma, secureyeoman, qdrant"],
+    );
+}
+
+/// The same memories came in one form only, and an empty file made an empty store.
+#[test]
+fn every_form_becomes_the_same_store() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/texts");
+    let memories = "SELECT group_concat(content || categories, '|') FROM
+                    (SELECT content, categories FROM stm ORDER BY content, categories)";
+    let mut first: Option<String> = None;
+    for name in [
+        "memories.jsonl",
+        "memories.json",
+        "memories.csv",
+        "memories.tsv",
+        "memories.parquet",
+        "memories.arrow",
+        "chroma.json",
+        "mem0.json",
+        "qdrant.json",
+    ] {
+        let place = Place::new();
+        let file = folder.join(name);
+        let document =
+            place.json(&["import", file.to_str().unwrap(), "--into", "brain.db", "--json"]);
+        assert_eq!((&document["imported"], &document["without_time"]), (&300.into(), &0.into()));
+        let found: String = one(&place, memories);
+        assert_eq!(first.get_or_insert(found.clone()), &found, "{name}");
+    }
+    let place = Place::new();
+    for (name, content, said) in [
+        ("empty.jsonl", "", "the file is empty"),
+        ("header.csv", "id,text\n", "a header and no rows"),
+        ("odd.csv", "id,wert\n1,x\n", "no field for the text, found \"id\", \"wert\""),
+    ] {
+        place.write(name, content);
+        place.run(&["import", name, "--into", "brain.db"]).fails_with(1, &[said, "hint: "]);
+        assert!(!place.path("brain.db").exists(), "{name}");
+    }
+    let fields = ["--text-field", "wert", "--user-field", "id"];
+    place.succeed(&[&["import", "odd.csv", "--into", "brain.db"], &fields[..]].concat());
+    assert_eq!(one::<String>(&place, "SELECT content || categories FROM stm"), r#"x["user:1"]"#);
 }

@@ -16,6 +16,7 @@ mod outputs;
 mod embedding;
 mod trust;
 mod vectorless;
+mod texts;
 mod deduping;
 mod tiling;
 mod dedup_refusals;

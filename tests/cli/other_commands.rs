@@ -103,8 +103,8 @@ fn an_export_without_a_format_says_what_to_give() {
     Place::with_sample().run(&["export", "brain.db", "-o", "x.dat"]).fails(
         2,
         "x.dat does not tell the format",
-        "end the name in .arrow or .parquet, or give --format; memfold convert makes npy and \
-         other formats of these",
+        "end the name in .arrow, .parquet, .jsonl or .csv, or give --format; memfold convert \
+         makes npy and other formats of these",
     );
 }
 

@@ -39,14 +39,15 @@ fn provider(stub: &StubProvider) -> [String; 2] {
 #[test]
 fn a_run_says_how_many_memories_have_no_vector() {
     let screen = lacking(3).succeed(&["consolidate", "brain.db"]);
-    let line = "3 memories have no usable vector and match by text alone: memfold embed\n";
+    let line = "3 memories without a vector compared by words, built in: memfold embed\n";
     assert!(screen.contains(line), "{screen}");
     assert!(!lacking(0).succeed(&["consolidate", "brain.db"]).contains("memfold embed"));
     let bare = lacking(1);
     Connection::open(bare.path("brain.db")).unwrap().execute("DELETE FROM embeddings", []).unwrap();
     let screen = bare.succeed(&["consolidate", "brain.db"]);
     assert!(
-        screen.contains("no memory has a usable vector, so all match by text alone: memfold embed"),
+        screen
+            .contains("compared by words, built in; a model finds more rewordings: memfold embed"),
         "{screen}"
     );
     let words = ["check", "brain.db", "--text", "New.", "--vector", "[1,0]", "--json"];

@@ -10,6 +10,9 @@ use parquet::arrow::arrow_reader::{
     ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
 };
 
+use parquet::basic::Compression;
+use parquet::file::metadata::ColumnChunkMetaData;
+
 use super::file::ParquetFile;
 use crate::DataError;
 use crate::error::ColumnRole;
@@ -26,6 +29,13 @@ pub(crate) struct ParquetTable {
 impl ParquetTable {
     pub(crate) fn open(bytes: InputBytes) -> Result<Self, DataError> {
         Ok(Self { file: Arc::new(ParquetFile::open(bytes)?) })
+    }
+
+    /// Returns how the first column is compressed.
+    pub(crate) fn compression(&self) -> Compression {
+        let groups = self.file.metadata().metadata().row_groups().first();
+        let first = groups.and_then(|group| group.columns().first());
+        first.map_or(Compression::UNCOMPRESSED, ColumnChunkMetaData::compression)
     }
 }
 

@@ -58,7 +58,7 @@ struct Placed {
 
 impl ArrowFile {
     /// Checks where the messages lie; reads no rows.
-    pub(super) fn open(bytes: InputBytes) -> Result<Self, DataError> {
+    pub(crate) fn open(bytes: InputBytes) -> Result<Self, DataError> {
         let start = bytes.read(0, STREAM_START.len().min(bytes.len() as usize))?;
         let messages = match start.as_slice() == STREAM_START {
             true => Messages::of_stream(&bytes)?,

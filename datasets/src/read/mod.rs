@@ -21,6 +21,7 @@ mod vectors;
 pub mod vector_file;
 pub mod corpus;
 
+pub(crate) use arrow::ArrowFile;
 pub(crate) use cells::{CellKind, Cells, Texts};
 pub(crate) use matrix::Layout;
 pub(crate) use source::{Batches, DECODE_ROWS, Source, SourceOptions, open};

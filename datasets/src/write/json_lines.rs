@@ -41,7 +41,7 @@ impl JsonLinesFile {
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), DataError> {
-        let columns: Vec<Column> = batch.columns().iter().map(Column::of).collect();
+        let columns: Vec<JsonColumn> = batch.columns().iter().map(JsonColumn::of).collect();
         for row in 0..batch.num_rows() {
             self.line.clear();
             for (key, column) in self.keys.iter().zip(&columns) {
@@ -83,7 +83,7 @@ pub(super) fn is_held(data_type: &DataType) -> bool {
 }
 
 /// A column's values as JSON.
-struct Column {
+pub(crate) struct JsonColumn {
     array: ArrayRef,
     values: Values,
 }
@@ -98,13 +98,18 @@ enum Values {
         printer: DateTimePrinter,
         zone: &'static str,
     },
-    Lists(Box<Column>),
-    Fields(Vec<(String, Column)>),
+    Lists(Box<JsonColumn>),
+    Fields(Vec<(String, JsonColumn)>),
 }
 
-impl Column {
+impl JsonColumn {
+    /// Tells whether values of `data_type` can be written.
+    pub(crate) fn is_held(data_type: &DataType) -> bool {
+        is_held(data_type)
+    }
+
     /// Takes an array whose type [`is_held`].
-    fn of(array: &ArrayRef) -> Self {
+    pub(crate) fn of(array: &ArrayRef) -> Self {
         // Dictionaries become texts.
         let array = stored_column(array, TableFormat::Arrow);
         let values = match array.data_type() {
@@ -134,7 +139,8 @@ impl Column {
         Self { array, values }
     }
 
-    fn write(&self, i: usize, out: &mut Vec<u8>) {
+    /// Appends the value at `i`.
+    pub(crate) fn write(&self, i: usize, out: &mut Vec<u8>) {
         if self.array.is_null(i) {
             return push(out, "null");
         }

@@ -1,15 +1,14 @@
-//! Import: memories on lines of JSON become rows of a `brain.db`, a new one or one that is there.
+//! Import: the memories of a file of texts become rows of a `brain.db`, a new one or one that is there.
 //!
-//! A file is read twice: first every line is checked, so that a bad one stops the import before anything is written;
-//! then all rows are inserted in one transaction, each with its search entry and its embedding.
+//! Every record is checked before anything is written; then all are inserted in one transaction, each with its search
+//! entry and its embedding. A bad record is left out and named, or refuses the file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _};
 use std::path::Path;
 
 use jiff::tz::TimeZone;
+use memfold_datasets::texts::{Shape, TextFile};
 use memfold_index::Progress;
 use memfold_index::file::FileMode;
 use memfold_model::memory::VectorSpace;
@@ -19,17 +18,17 @@ use memfold_store::brain_db::{
     SessionOptions, Writes,
 };
 
-use self::line::{Context, Line};
+use self::line::{Context, Line, NamedVector};
 
 mod line;
 mod preset;
 
-pub use preset::{ExportedLines, PRESETS, Preset, export_lines};
+pub use preset::{ExportedLines, export_lines};
 
-/// Bad lines that are named.
+/// Bad records that are named.
 const BAD_LINES_MAX: usize = 20;
 /// Rows between two looks at the progress.
-const BATCH: u64 = 1_000;
+const BATCH: usize = 1_000;
 
 /// What to import, and where to.
 pub struct ImportOptions<'a> {
@@ -45,8 +44,10 @@ pub struct ImportOptions<'a> {
     pub now: Instant,
     /// How to open a store that is there.
     pub session: SessionOptions,
-    /// How lines of another system are spelled.
-    pub preset: Option<Preset>,
+    /// The system that the lines go back to: they are kept as they came in.
+    pub preset: Option<&'static Shape>,
+    /// Whether a bad record refuses the file.
+    pub is_strict: bool,
     /// Hears of the progress.
     pub progress: &'a dyn Progress,
 }
@@ -56,7 +57,7 @@ pub struct ImportOptions<'a> {
 pub struct Imported {
     /// Whether the store was created.
     pub is_new: bool,
-    /// Lines with a memory.
+    /// Records with a memory.
     pub lines: u64,
     /// Memories that were inserted.
     pub imported: u64,
@@ -66,10 +67,12 @@ pub struct Imported {
     pub known_otherwise: u64,
     /// Vectors inserted, by model and dimension.
     pub vectors: BTreeMap<VectorSpace, u64>,
-    /// Lines that their system marks as deleted, which were left out.
-    pub deleted: Vec<u64>,
-    /// Fields that are no field of a memory and were passed over.
-    pub unknown_fields: BTreeSet<String>,
+    /// Memories inserted of which the file does not say when they were made; they have the time of the import.
+    pub without_time: u64,
+    /// Records with values that cannot be used, which were left out; the first 20.
+    pub bad: Vec<BadLine>,
+    /// Records that were left out: those without a memory, and those with such values.
+    pub left_out: u64,
 }
 
 impl Imported {
@@ -80,116 +83,99 @@ impl Imported {
     }
 }
 
-/// Imports the memories of a file, which is read from its start: all of them or none.
+/// Imports the memories of a file.
 ///
 /// Importing a file again inserts nothing: what has an id is known by it, and the id of what has none follows from its
 /// text, time and source.
 ///
 /// # Errors
-/// When a line is no memory, the store cannot be created or written, or when cancelled. Nothing is written then.
-pub fn import(file: &mut File, options: &ImportOptions<'_>) -> Result<Imported, ImportError> {
-    let checked = check(file, options)?;
+/// When no record is a memory, or one is bad and that refuses the file, when the store cannot be created or written, or
+/// when cancelled. Nothing is written then.
+pub fn import(file: TextFile, options: &ImportOptions<'_>) -> Result<Imported, ImportError> {
+    let Checked { lines, bad, left_out } = check(file, options)?;
     let is_new = options.into.symlink_metadata().is_err();
     let imported = if is_new {
         let store = NewStore::create(options.into, options.mode)?;
         let session = Session::open_beside_runs(store.path(), &options.session)?;
-        let imported = insert_all(&session, file, options)?;
+        let imported = insert_all(&session, &lines, options)?;
         drop(session);
         store.publish()?;
         imported
     } else {
-        insert_all(&Session::open(options.into, &options.session)?, file, options)?
+        insert_all(&Session::open(options.into, &options.session)?, &lines, options)?
     };
-    Ok(Imported { is_new, unknown_fields: checked, ..imported })
+    Ok(Imported { is_new, bad, left_out, ..imported })
 }
 
-/// Reads every line; returns the fields that are passed over.
-fn check(file: &mut File, options: &ImportOptions<'_>) -> Result<BTreeSet<String>, ImportError> {
-    options.progress.begin("check lines", None);
-    let mut lines = Lines::open(file)?;
+/// The records of a file, checked.
+struct Checked {
+    lines: Vec<Line>,
+    /// The first of those with values that cannot be used.
+    bad: Vec<BadLine>,
+    left_out: u64,
+}
+
+fn check(mut file: TextFile, options: &ImportOptions<'_>) -> Result<Checked, ImportError> {
+    options.progress.begin("check records", Some(file.records.len() as u64));
     let mut context = Context::new(options);
-    let (mut bad, mut bad_count) = (Vec::new(), 0_u64);
-    while let Some((number, bytes)) = lines.next()? {
-        if number.is_multiple_of(BATCH) {
+    let kept = options.preset.map_or(0, |_| file.records.len());
+    let raws: Vec<String> = (0..kept).map(|at| file.line(at)).collect();
+    let mut raws = raws.into_iter();
+    let (mut lines, mut bad) = (Vec::new(), Vec::new());
+    for (at, record) in std::mem::take(&mut file.records).into_iter().enumerate() {
+        if at.is_multiple_of(BATCH) {
             if options.progress.cancelled() {
                 return Err(ImportError::Cancelled);
             }
-            options.progress.advance(BATCH);
+            options.progress.advance(BATCH as u64);
         }
-        let checked = bytes.and_then(|bytes| read_line(bytes, options, &mut context));
-        let checked = checked.map(drop);
-        if let Err(reason) = checked {
-            bad_count += 1;
-            if bad.len() < BAD_LINES_MAX {
-                bad.push(BadLine { number, reason });
-            }
+        let (number, raw) = (record.place, raws.next());
+        match Line::of(record, &mut context) {
+            Ok(line) => lines.push(Line { raw, ..line }),
+            Err(reason) => bad.push(BadLine { number, reason }),
         }
     }
     options.progress.end();
-    match bad_count {
-        0 => Ok(context.into_unknown_fields()),
-        count => Err(ImportError::Lines { count, bad }),
+    let left_out = (bad.len() + file.skipped.len()) as u64;
+    if left_out > 0 && (options.is_strict || lines.is_empty()) {
+        let skipped = file.skipped.into_iter();
+        bad.extend(skipped.map(|it| BadLine { number: it.place, reason: it.reason }));
+        bad.sort_by_key(|line| line.number);
+        bad.truncate(BAD_LINES_MAX);
+        return Err(ImportError::Lines { count: left_out, bad });
     }
+    bad.truncate(BAD_LINES_MAX);
+    Ok(Checked { lines, bad, left_out })
 }
 
 fn insert_all(
     session: &Session,
-    file: &mut File,
+    lines: &[Line],
     options: &ImportOptions<'_>,
 ) -> Result<Imported, ImportError> {
     session.write(|writes| {
         let mut inserting = Inserting::begin(writes)?;
-        options.progress.begin("import", None);
-        let mut lines = Lines::open(file)?;
-        let mut context = Context::new(options);
-        let mut kept = BTreeMap::new();
-        while let Some((number, bytes)) = lines.next()? {
-            if number.is_multiple_of(BATCH) {
-                if options.progress.cancelled() {
-                    return Err(ImportError::Cancelled);
+        options.progress.begin("import", Some(lines.len() as u64));
+        let mut inserted = Vec::new();
+        for batch in lines.chunks(BATCH) {
+            if options.progress.cancelled() {
+                return Err(ImportError::Cancelled);
+            }
+            for line in batch {
+                if inserting.insert(line)? {
+                    inserted.push(line);
                 }
-                options.progress.advance(BATCH);
             }
-            let raw = options.preset.and(bytes.as_ref().ok()).map(|bytes| as_written(bytes));
-            let line = bytes.and_then(|bytes| read_line(bytes, options, &mut context));
-            // The file was whole a moment ago: somebody changes it.
-            let line = line.map_err(|reason| {
-                let bad = vec![BadLine { number, reason }];
-                ImportError::Lines { count: 1, bad }
-            })?;
-            let Some(line) = line else {
-                inserting.imported.deleted.push(number);
-                continue;
-            };
-            if inserting.insert(&line)? {
-                kept.extend(raw.map(|raw| (line.memory.id, (number, raw))));
-            }
+            options.progress.advance(batch.len() as u64);
         }
-        if let Some(preset) = &options.preset {
+        if let Some(preset) = options.preset {
             let at = options.now.to_naive_local(options.time_zone);
             writes.prepare(&at)?;
-            preset::keep_lines(writes, preset, &kept, &at)?;
+            preset::keep_lines(writes, preset, &inserted, &at)?;
         }
         options.progress.end();
         Ok(inserting.imported)
     })
-}
-
-fn read_line(
-    bytes: &[u8],
-    options: &ImportOptions<'_>,
-    context: &mut Context<'_>,
-) -> Result<Option<Line>, String> {
-    let line = match options.preset {
-        Some(preset) => preset.to_line(bytes)?.map(|line| Line::read(&line, context)),
-        None => Some(Line::read(bytes, context)),
-    };
-    line.transpose()
-}
-
-/// A line without its end.
-fn as_written(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(bytes)).into_owned()
 }
 
 /// Rows on their way into a store.
@@ -208,7 +194,7 @@ impl<'a> Inserting<'a> {
 
     /// Inserts a memory, its search entry and its embedding, unless its id is there; tells whether it did.
     fn insert(&mut self, line: &Line) -> Result<bool, SessionError> {
-        let Line { memory, vector } = line;
+        let Line { memory, vector, .. } = line;
         self.imported.lines += 1;
         match self.writes.text_of(&memory.id, self.has_archive)? {
             Some(text) if text == memory.content.as_bytes() => self.imported.known += 1,
@@ -216,8 +202,9 @@ impl<'a> Inserting<'a> {
             None => {
                 self.writes.insert_imported(&self.layout, memory)?;
                 self.imported.imported += 1;
-                if let Some((model, vector)) = vector {
-                    self.insert_vector(memory, model.as_deref(), vector)?;
+                self.imported.without_time += u64::from(!line.has_time);
+                if let Some(vector) = vector {
+                    self.insert_vector(memory, vector)?;
                 }
                 return Ok(true);
             }
@@ -228,9 +215,9 @@ impl<'a> Inserting<'a> {
     fn insert_vector(
         &mut self,
         memory: &ImportedMemory,
-        model: Option<&str>,
-        vector: &[f32],
+        vector: &NamedVector,
     ) -> Result<(), SessionError> {
+        let (model, vector) = (vector.model.as_deref(), &*vector.components);
         self.writes.insert_embedding(
             &self.layout,
             &NewEmbedding {
@@ -248,10 +235,10 @@ impl<'a> Inserting<'a> {
     }
 }
 
-/// A line that is no memory.
+/// A record that is no memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadLine {
-    /// Its number, from 1.
+    /// Its line or row, from 1.
     pub number: u64,
     /// What is wrong with it.
     pub reason: String,
@@ -267,14 +254,7 @@ impl fmt::Display for BadLine {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The file cannot be read.
-    #[error("{source}")]
-    Read {
-        /// What the system says.
-        #[from]
-        source: io::Error,
-    },
-    /// Lines are no memories.
+    /// Records are no memories.
     #[error("{}", listed(*count, bad))]
     Lines {
         /// How many.
@@ -303,7 +283,7 @@ impl ImportError {
             ),
             Self::Create(error) => error.hint(),
             Self::Session(error) => error.hint(),
-            Self::Read { .. } | Self::Cancelled => None,
+            Self::Cancelled => None,
         }
     }
 }
@@ -315,53 +295,4 @@ fn listed(count: u64, bad: &[BadLine]) -> String {
         0 => format!("{count} bad lines: {}", shown.join("; ")),
         more => format!("{count} bad lines: {}; and {more} more", shown.join("; ")),
     }
-}
-
-/// Longer lines are refused: no memory is this long.
-const LINE_BYTES_MAX: u64 = 64 << 20;
-const BUFFER_BYTES: usize = 1 << 20;
-
-/// A line with its number, or what is wrong with it.
-type NumberedLine<'a> = (u64, Result<&'a [u8], String>);
-
-/// Lines of a file with their numbers; blank ones are passed over.
-struct Lines<'a> {
-    input: BufReader<&'a mut File>,
-    buffer: Vec<u8>,
-    number: u64,
-}
-
-impl<'a> Lines<'a> {
-    /// Begins at the start of the file.
-    fn open(file: &'a mut File) -> io::Result<Self> {
-        file.rewind()?;
-        let input = BufReader::with_capacity(BUFFER_BYTES, file);
-        Ok(Self { input, buffer: Vec::new(), number: 0 })
-    }
-
-    /// Returns the next line and its number, or what is wrong with it; `None` at the end.
-    fn next(&mut self) -> io::Result<Option<NumberedLine<'_>>> {
-        loop {
-            self.buffer.clear();
-            let mut limited = self.input.by_ref().take(LINE_BYTES_MAX);
-            if limited.read_until(b'\n', &mut self.buffer)? == 0 {
-                return Ok(None);
-            }
-            self.number += 1;
-            if self.buffer.len() as u64 == LINE_BYTES_MAX && self.buffer.last() != Some(&b'\n') {
-                self.input.skip_until(b'\n')?;
-                let reason = format!("longer than {} MiB", LINE_BYTES_MAX >> 20);
-                return Ok(Some((self.number, Err(reason))));
-            }
-            let is_first = self.number == 1;
-            if !without_mark(&self.buffer, is_first).trim_ascii().is_empty() {
-                return Ok(Some((self.number, Ok(without_mark(&self.buffer, is_first)))));
-            }
-        }
-    }
-}
-
-/// Takes the byte order mark off the first line, which some editors put there.
-fn without_mark(line: &[u8], is_first: bool) -> &[u8] {
-    if is_first { line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line) } else { line }
 }

@@ -137,6 +137,12 @@ fn changes_in(
     if reaches.is_lost() {
         return Err(Halt::Whole("the index no longer fits the store".to_owned()));
     }
+    let lacking = reader.count_without_vector()?;
+    if lacking > 0 {
+        return Err(Halt::Whole(format!(
+            "{lacking} memories have no vector and are compared with all others (memfold embed)"
+        )));
+    }
     let mut marks = RowMarks::default();
     let mut changed = BTreeSet::new();
     let mut rows = searched.rows();

@@ -12,7 +12,7 @@ use memfold_store::brain_db::{FlagKind, Ghost, SpaceShapes, StoreReader};
 
 use super::Incoming;
 use super::answer::Decision;
-use super::gather::Gathered;
+use super::gather::{Gathered, StoreVectors};
 use super::weigh::{Equal, Match, Rules, Weighed};
 use crate::lookup::SearchError;
 
@@ -170,6 +170,9 @@ impl Fitness<'_> {
         let Some(reading) = self.reading else {
             return Ok(Some(format!("like {id}; without a text nothing is merged")));
         };
+        if self.vector.is_none() && self.gathered.by_words == Some(StoreVectors::Some) {
+            return Ok(Some(format!("like {id}, which a text without a vector does not replace")));
+        }
         let threshold = self.rules.check.auto_dedup_threshold;
         let Some(similarity) = found.similarity else {
             return Ok(Some(format!("nearly the words of {id}, and no vectors to compare")));

@@ -1,5 +1,6 @@
 //! Looking through index and store: which memories may be alike?
 
+use std::collections::HashSet;
 use std::sync::Mutex;
 
 use memfold_index::scan::query_norm;
@@ -8,6 +9,7 @@ use memfold_simd::{Kernels, Similarity};
 use super::Incoming;
 use super::answer::IndexUsed;
 use crate::lookup::{NearRows, SearchError, StoreIndex, near_rows};
+use crate::recall::words;
 use memfold_model::memory::VectorSpace;
 use memfold_model::text::{TextKey, strict_key};
 use memfold_store::brain_db::{Fate, Marks, Reaches, SpaceShapes, StoreReader};
@@ -21,6 +23,8 @@ const FRESH_ROWS_MAX: usize = 16_384;
 const NO_VECTORS: &str = "no memory of the store has a vector, so that only texts are compared; `memfold embed` makes them";
 /// So many memories of the new one's text are asked for a vector.
 const LENDERS_MAX: usize = 64;
+/// So many memories that share words with a text without a vector are compared with it.
+const WORD_ROWS_MAX: usize = 64;
 /// So many rows of each part are named, the nearest.
 const NEAR_ROWS_MAX: usize = 256;
 
@@ -33,6 +37,8 @@ pub(super) struct Gathered {
     pub(super) near: Option<NearRows>,
     /// The vector of a memory that says the very same, where the new one came without one.
     pub(super) lent: Option<Vec<f32>>,
+    /// Whether texts are compared by the built-in embedding, in a store whose memories have no vectors, or have some.
+    pub(super) by_words: Option<StoreVectors>,
     /// Which vectors are compared.
     pub(super) space: Option<(VectorSpace, ModelShapes)>,
     /// Where the store ended.
@@ -44,6 +50,13 @@ pub(super) struct Gathered {
     /// Seconds of the clock when the store was open, and when all was found.
     pub(super) opened_at: Option<f64>,
     pub(super) found_at: Option<f64>,
+}
+
+/// Whether memories of a store have vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StoreVectors {
+    Some,
+    None,
 }
 
 impl Default for IndexUsed {
@@ -101,9 +114,14 @@ pub(super) fn gather(
     let (rows, is_complete) = texts_since(reader, from, most, wanted.incoming, &mut texts)?;
     let lends = is_complete && wanted.lends && wanted.incoming.vector.is_none();
     let lent = if lends { lent(reader, fitting, &texts, wanted.incoming)? } else { None };
+    let by_words = match (&wanted.incoming.text, &wanted.incoming.vector) {
+        (Some(text), None) if lent.is_none() => by_words(reader, text, &mut texts)?,
+        _ => None,
+    };
     put(&mut |found| {
         found.unsealed_rows = rows;
         found.used = used(fitting.map(|(index, _)| index), rows);
+        found.by_words = by_words;
         if is_complete {
             found.texts = Some(std::mem::take(&mut texts));
         } else {
@@ -133,6 +151,21 @@ pub(super) fn gather(
         found.space = Some((space.clone(), shapes.clone()));
     });
     Ok(())
+}
+
+/// Adds the memories that share most words with a text, the rarest first; `None` where no full-text index can be asked.
+fn by_words(
+    reader: &StoreReader<'_>,
+    text: &str,
+    texts: &mut Vec<String>,
+) -> Result<Option<StoreVectors>, SearchError> {
+    let Some(found) = reader.ids_of_words(&words(text), WORD_ROWS_MAX)? else { return Ok(None) };
+    let known: HashSet<String> = texts.iter().cloned().collect();
+    texts.extend(found.into_iter().filter(|id| !known.contains(id)));
+    Ok(Some(match reader.has_any_embedding()? {
+        true => StoreVectors::Some,
+        false => StoreVectors::None,
+    }))
 }
 
 /// Says that not all texts were looked through.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
+use memfold_datasets::embedding;
 use memfold_guard::{Guard, Judgement, LexiconError, Reading};
 use memfold_model::memory::{Memory, MemoryId};
 use memfold_model::text::{TextKey, dated_key};
@@ -97,6 +98,7 @@ pub(super) fn weigh(
         rules,
         key: incoming.text.as_deref().map(TextKey::of),
         own_key: incoming.text.as_deref().map(|text| dated_key(text, Some(rules.today), "")),
+        built_in: incoming.text.as_deref().and_then(embedding::embed),
         separating: separating(&incoming.boxed_categories(), &rules.policy.cluster.separate_by),
         seen: BTreeSet::new(),
         added: 0,
@@ -116,6 +118,8 @@ struct Weighing<'a> {
     key: Option<TextKey>,
     /// Under which an equal text is known.
     own_key: Option<String>,
+    /// The vector of its text in the built-in embedding.
+    built_in: Option<[f32; embedding::DIM]>,
     separating: Vec<String>,
     seen: BTreeSet<MemoryId>,
     /// Matches that need not be near.
@@ -257,6 +261,7 @@ impl Weighing<'_> {
         };
         let both = vector.as_deref().zip(query);
         let similarity = both.and_then(|(vector, query)| self.rules.similarity(query, vector));
+        let similarity = similarity.or_else(|| self.similarity_by_words(&memory));
         let is_near = similarity.is_some_and(|found| found >= self.rules.check.flag_threshold);
         let is_alike = || self.key.as_ref().is_some_and(|key| key.proposes(&memory.content));
         if anyway || is_near || is_alike() {
@@ -265,6 +270,12 @@ impl Weighing<'_> {
             self.weighed.matches.push(found);
         }
         Ok(())
+    }
+
+    /// The similarity of the built-in embedding, where the new text came without a vector.
+    fn similarity_by_words(&self, memory: &Memory) -> Option<Similarity> {
+        let own = self.built_in.as_ref().filter(|_| self.gathered.by_words.is_some())?;
+        self.rules.similarity(own, &embedding::embed(&memory.content)?)
     }
 
     fn finish(mut self) -> Result<Weighed, SearchError> {

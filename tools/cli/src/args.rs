@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use memfold::lookup::TierChoice;
 use memfold::lookup::corpus::CorpusColumns;
+use memfold_datasets::texts::{Shape, TextFields};
 use memfold_model::time::Instant;
 use memfold_simd::Similarity;
 
@@ -55,6 +56,48 @@ pub struct GlobalArgs {
     /// The store that was named, where the command works on its mirror
     #[arg(skip)]
     pub mirrored: Option<Mirrored>,
+}
+
+/// Names of fields of a file of texts.
+#[derive(Debug, Clone, Args)]
+pub struct TextFieldArgs {
+    /// The field of the text, such as payload.body [default: text, content, memory, …]
+    #[arg(long, value_name = "NAME")]
+    pub text_field: Option<String>,
+    /// The field of the id [default: id]
+    #[arg(long, value_name = "NAME")]
+    pub id_field: Option<String>,
+    /// The field of the time at which a memory was made [default: created_at, timestamp, …]
+    #[arg(long, value_name = "NAME")]
+    pub time_field: Option<String>,
+    /// The field of the user [default: user_id, user, owner]
+    #[arg(long, value_name = "NAME")]
+    pub user_field: Option<String>,
+    /// Refuse a file with a bad line, instead of leaving the line out
+    #[arg(long)]
+    pub strict: bool,
+}
+
+impl TextFieldArgs {
+    /// No field is named.
+    pub const NONE: Self = Self {
+        text_field: None,
+        id_field: None,
+        time_field: None,
+        user_field: None,
+        strict: false,
+    };
+
+    /// Returns the names, for a file of this system where one is named.
+    pub(crate) fn fields(&self, shape: Option<&'static Shape>) -> TextFields {
+        TextFields {
+            shape,
+            text: self.text_field.clone(),
+            id: self.id_field.clone(),
+            time: self.time_field.clone(),
+            user: self.user_field.clone(),
+        }
+    }
 }
 
 /// How lines on stderr look.

@@ -111,9 +111,9 @@ commands! {
     Doctor(doctor::DoctorArgs) "doctor", doctor::run, |args| Named::read(&mut args.db);
     /// Embed the memories that have no embedding (dry run unless --execute)
     Embed(embed::EmbedArgs) "embed", embed::run, |args| Named::read(&mut args.db);
-    /// Import memories from a JSONL file into a new or existing brain.db
+    /// Import a file of texts into a new or existing brain.db
     Import(import::ImportArgs) "import", import::run, |_| None;
-    /// Write a store's vectors and columns to an Arrow or Parquet file
+    /// Write a store's memories to Arrow, Parquet, JSON Lines or CSV
     Export(export::ExportArgs) "export", export::run, |args| Named::read(&mut args.db);
     /// Find all near-duplicate rows in files of vectors
     Dedup(dedup::DedupArgs) "dedup", dedup::run, |_| None;

@@ -41,7 +41,7 @@ const PROVIDER_FAILURES_MAX: u32 = 3;
 const LISTENING_WAIT: Duration = Duration::from_millis(100);
 
 /// Said of a text without a vector, where nobody makes one.
-pub(crate) const NO_PROVIDER: &str = "no vector: only equal texts are found; give --vector, or configure who makes vectors \
+pub(crate) const NO_PROVIDER: &str = "no vector: texts are compared by their words; give --vector, or configure who makes vectors \
                                       (embed.provider; docs/embedding.md)";
 
 /// Opens the store that a command names.

@@ -9,12 +9,14 @@
 //! | `vectors` | numpy arrays, Arrow data and files as a matrix; [`Table`], what results are |
 //! | `dedup` | [`Deduplication`] and [`Index`] |
 //! | `tiles` | [`TilePlan`]: the join cut into tasks, for `memfold.ray` |
+//! | `texts` | `consolidate_texts`: texts without a store |
 //! | `memory` | [`Memory`], [`Plan`] and `compare` |
 
 mod work;
 mod vectors;
 mod dedup;
 mod tiles;
+mod texts;
 mod memory;
 
 pub use dedup::{Deduplication, Index};
@@ -29,6 +31,8 @@ mod _memfold {
     use super::dedup::{Deduplication, Index};
     #[pymodule_export]
     use super::memory::{Memory, Plan, compare};
+    #[pymodule_export]
+    use super::texts::consolidate_texts;
     #[pymodule_export]
     use super::tiles::TilePlan;
     #[pymodule_export]

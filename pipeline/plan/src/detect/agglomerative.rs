@@ -9,7 +9,7 @@ use memfold_simd::Similarity;
 
 use super::judge::NodeLinks;
 use super::nodes::{Item, NONE, Nodes, newest_first};
-use super::{DetectError, DetectInput, Joins};
+use super::{DetectError, DetectInput};
 use crate::cluster::{agglomerate, components, condensed_len};
 use crate::policy::Linkage;
 use memfold_model::decisions::share;
@@ -22,7 +22,6 @@ const APART: f64 = 2.5;
 pub(super) struct Distances<'a> {
     pub(super) input: &'a DetectInput<'a>,
     pub(super) nodes: &'a Nodes,
-    pub(super) joins: &'a Joins,
     pub(super) links: &'a NodeLinks,
     pub(super) threshold: Similarity,
 }
@@ -132,22 +131,16 @@ impl Distances<'_> {
         if a.class != b.class {
             return APART;
         }
-        match self.similarity(a.vector, b.vector) {
+        match self.similarity(n, m) {
             Some(near) if near >= self.threshold && !self.links.linked(self.nodes, n, m) => APART,
             Some(similarity) => 1.0 - similarity.get(),
             None => APART,
         }
     }
 
-    fn similarity(&self, x: u32, y: u32) -> Option<Similarity> {
-        let place = |number: u32| self.joins.distinct.places.get(number as usize).copied();
-        let ((space, row), (other_space, other_row)) = (place(x)?, place(y)?);
-        if space != other_space {
-            return None;
-        }
-        let matrix = &self.input.matrices[space.0 as usize];
-        let (a, b) = (matrix.vector(row), matrix.vector(other_row));
-        let kernels = self.input.kernels;
-        kernels.similarity(a, b, (kernels.dot(a, a), kernels.dot(b, b)))
+    fn similarity(&self, n: u32, m: u32) -> Option<Similarity> {
+        let counts = |node: &u32| self.nodes.nodes[*node as usize].vector != NONE;
+        let memory = |node: u32| self.nodes.items(node)[0].memory;
+        [n, m].iter().all(counts).then(|| self.input.similarity(memory(n), memory(m))).flatten()
     }
 }

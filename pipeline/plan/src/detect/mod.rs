@@ -27,7 +27,7 @@ use memfold_index::{JoinError, MeasuredRecall};
 use memfold_simd::Similarity;
 
 pub use nodes::{newest_first, separating};
-pub use pipeline::{DetectInput, Joins, detect, join_spaces, join_threshold};
+pub use pipeline::{BuiltIn, DetectInput, Joins, detect, join_spaces, join_threshold};
 pub use topics::{TopicRules, Topics, topics};
 
 use memfold_guard::Judgement;

@@ -14,6 +14,7 @@ use memfold_model::time::Instant;
 use memfold_simd::Similarity;
 
 use super::Unit;
+use super::pipeline::BuiltIn;
 use crate::policy::defaults::SHARED_VECTOR_TEXTS_MAX;
 use crate::policy::{Policy, Scope};
 
@@ -39,8 +40,10 @@ pub(super) struct NodePair {
 /// Rows that share vector, strict key and class.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    /// Dense number of the distinct vector, or [`NONE`].
+    /// Dense number of the distinct vector, of the built-in embedding where the rows have none of their own; or [`NONE`].
     pub(super) vector: u32,
+    /// Dense number of the vector of the built-in embedding, or [`NONE`].
+    built_in: u32,
     /// Dense number of (strict key, class), or [`NONE`] where equal text does not link.
     pub(super) key: u32,
     /// Dense number of the class.
@@ -50,12 +53,52 @@ pub(super) struct Node {
     pub(super) live_count: u64,
 }
 
+impl Node {
+    fn has_own_vector(&self) -> bool {
+        self.vector != NONE && self.vector != self.built_in
+    }
+}
+
 /// Where each row's distinct vector is, for every space.
 pub(super) struct DistinctVectors {
     /// `numbers[space][row]`: dense over all spaces; rows of one group share a number.
     pub(super) numbers: Vec<Vec<u32>>,
     /// Space and smallest row of each number.
     pub(super) places: Vec<(SpaceIndex, Row)>,
+}
+
+/// Numbers of the vectors of memories.
+#[derive(Clone, Copy)]
+pub(super) struct VectorNumbers<'a> {
+    pub(super) distinct: &'a DistinctVectors,
+    pub(super) built_in: Option<BuiltIn<'a>>,
+}
+
+impl VectorNumbers<'_> {
+    fn at(&self, place: Option<(SpaceIndex, Row)>) -> u32 {
+        place.map_or(NONE, |(space, row)| self.distinct.numbers[space.0 as usize][row.index()])
+    }
+
+    fn built_in(&self, memory: MemoryIndex) -> u32 {
+        self.at(self.built_in.as_ref().and_then(|built_in| built_in.place(memory)))
+    }
+
+    /// The number of a memory's own vector, else of that of the built-in embedding, else [`NONE`].
+    pub(super) fn number(&self, memories: &[Memory], memory: MemoryIndex) -> u32 {
+        match memories[memory.index()].embedding.vector() {
+            Some(place) => self.at(Some(place)),
+            None => self.built_in(memory),
+        }
+    }
+}
+
+/// Live rows under a distinct vector.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct VectorRows {
+    /// Rows that are compared by it.
+    pub(super) compared: u64,
+    /// Rows with a vector of their own, which are compared by this one with others only.
+    pub(super) beside: u64,
 }
 
 /// Items and nodes of all units.
@@ -85,6 +128,27 @@ impl Nodes {
         self.items(node).iter().copied().find(|item| item.live)
     }
 
+    /// Lists each node under the vector that its newest row has of the built-in embedding, unless it has no vector that
+    /// counts.
+    fn add_built_in(&mut self, vectors: VectorNumbers<'_>) {
+        if vectors.built_in.is_none() {
+            return;
+        }
+        for at in 0..self.nodes.len() {
+            if self.nodes[at].vector != NONE {
+                let newest = self.items(at as u32)[0].memory;
+                self.nodes[at].built_in = vectors.built_in(newest);
+            }
+        }
+        let own = self.nodes.iter().map(|node| node.vector);
+        let built_in = self.nodes.iter().map(|node| node.built_in);
+        let mut listed: Vec<(u32, u32)> =
+            own.zip(0..).chain(built_in.zip(0..)).filter(|(number, _)| *number != NONE).collect();
+        listed.sort_unstable();
+        listed.dedup();
+        self.by_vector = listed;
+    }
+
     /// Returns the nodes of a distinct vector, ascending.
     pub(super) fn of_vector(&self, vector: u32) -> impl Iterator<Item = u32> + Clone {
         under(&self.by_vector, vector)
@@ -109,12 +173,24 @@ impl Nodes {
     }
 
     /// Counts the live rows under each of `count` distinct vectors.
-    pub(super) fn live_rows_by_vector(&self, count: usize) -> Vec<u64> {
-        let mut rows = vec![0; count];
-        for node in self.nodes.iter().filter(|node| node.vector != NONE) {
-            rows[node.vector as usize] += node.live_count;
+    pub(super) fn live_rows_by_vector(&self, count: usize) -> Vec<VectorRows> {
+        let mut rows = vec![VectorRows::default(); count];
+        for node in &self.nodes {
+            if node.vector != NONE {
+                rows[node.vector as usize].compared += node.live_count;
+            }
+            if node.has_own_vector() && node.built_in != NONE {
+                rows[node.built_in as usize].beside += node.live_count;
+            }
         }
         rows
+    }
+
+    /// Tells whether a vector compares two of its nodes, or of its neighbours': that of the built-in embedding does not
+    /// where both have one of their own.
+    pub(super) fn meet_under(&self, vector: u32, a: u32, b: u32) -> bool {
+        let [a, b] = [a, b].map(|node| &self.nodes[node as usize]);
+        vector == a.vector || !(a.has_own_vector() && b.has_own_vector())
     }
 
     /// Returns the distinct vectors under which there are nodes, ascending.
@@ -149,7 +225,7 @@ struct Signature {
 pub(super) fn build(
     memories: &[Memory],
     units: &[Unit],
-    vectors: &DistinctVectors,
+    vectors: VectorNumbers<'_>,
     policy: &Policy,
     pool: &Pool,
 ) -> Nodes {
@@ -157,7 +233,7 @@ pub(super) fn build(
     let texts = intern_texts(memories, &items, pool);
     let classes = intern_classes(memories, &items, &policy.cluster.separate_by);
     let mut numbers: Vec<u32> =
-        items.iter().map(|item| vector_number(&memories[item.memory.index()], vectors)).collect();
+        items.iter().map(|item| vectors.number(memories, item.memory)).collect();
     let shared_vector_rows = drop_shared(&items, &mut numbers, &texts, policy);
 
     let keyed = policy.detect.exact_text || policy.guard.enabled;
@@ -169,7 +245,10 @@ pub(super) fn build(
             alone: if numbers[i] == NONE && !policy.detect.exact_text { i as u32 } else { NONE },
         })
         .collect();
-    assemble(&items, &signatures, units.len(), policy.detect.exact_text, shared_vector_rows)
+    let mut nodes =
+        assemble(&items, &signatures, units.len(), policy.detect.exact_text, shared_vector_rows);
+    nodes.add_built_in(vectors);
+    nodes
 }
 
 /// The rows of all units, newest first, whatever was merged into what: so nodes keep their order when rows fold.
@@ -243,13 +322,6 @@ fn matches_pattern(category: &str, pattern: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => category.starts_with(prefix),
         None => category == pattern,
-    }
-}
-
-fn vector_number(memory: &Memory, vectors: &DistinctVectors) -> u32 {
-    match memory.embedding.vector() {
-        Some((space, row)) => vectors.numbers[space.0 as usize][row.index()],
-        None => NONE,
     }
 }
 
@@ -332,7 +404,7 @@ fn number_nodes(signatures: &[Signature], exact_text: bool) -> (Vec<Node>, Vec<u
             let next_key = keys.len() as u32;
             let key =
                 if exact_text { *keys.entry((text, class)).or_insert(next_key) } else { NONE };
-            nodes.push(Node { vector, key, class, items: 0..0, live_count: 0 });
+            nodes.push(Node { vector, built_in: NONE, key, class, items: 0..0, live_count: 0 });
         }
         node_of.push(node);
     }

@@ -14,7 +14,7 @@ use memfold_simd::{Kernels, Similarity};
 use super::judge::{
     ApartUnits, CONTRADICTIONS_MAX, Contradictions, Judge, NodeLinks, Opinion, count_verdicts,
 };
-use super::nodes::{self, DistinctVectors, NodePair, Nodes, pairs_of};
+use super::nodes::{self, DistinctVectors, NodePair, Nodes, VectorNumbers, VectorRows, pairs_of};
 use super::series::{NEIGHBORS_MAX, SpaceJoin};
 use super::vertices::Vertices;
 use super::{Cluster, DetectError, Detection, Unit, agglomerative};
@@ -28,8 +28,10 @@ use crate::report::Recall;
 pub struct DetectInput<'a> {
     /// The store.
     pub snapshot: &'a Snapshot,
-    /// The vectors of each space of the snapshot.
+    /// The vectors of each space of the snapshot, then those of the built-in embedding where it takes part.
     pub matrices: &'a [VectorMatrix<'a>],
+    /// Which memory has which vector of the built-in embedding, where it takes part.
+    pub built_in: Option<BuiltIn<'a>>,
     /// The policy.
     pub policy: &'a Policy,
     /// The fact guard.
@@ -40,6 +42,43 @@ pub struct DetectInput<'a> {
     pub kernels: &'static Kernels,
     /// Where progress goes.
     pub progress: &'a dyn Progress,
+}
+
+/// The space of the built-in embedding: memories without a vector of their own are compared in it with all others.
+#[derive(Debug, Clone, Copy)]
+pub struct BuiltIn<'a> {
+    /// The space.
+    pub space: SpaceIndex,
+    /// The vector of each memory of the snapshot; `None` where its text has none.
+    pub rows: &'a [Option<Row>],
+}
+
+impl BuiltIn<'_> {
+    /// Returns the place of a memory's vector.
+    #[must_use]
+    pub fn place(&self, memory: MemoryIndex) -> Option<(SpaceIndex, Row)> {
+        Some((self.space, self.rows[memory.index()]?))
+    }
+}
+
+impl DetectInput<'_> {
+    /// Returns the canonical similarity of two memories: of their own vectors where both have one, else of those of the
+    /// built-in embedding. `None` where the vectors of two models would have to be compared, or there are none.
+    #[must_use]
+    pub fn similarity(&self, a: MemoryIndex, b: MemoryIndex) -> Option<Similarity> {
+        let own = |memory: MemoryIndex| self.snapshot.memories[memory.index()].embedding.vector();
+        let built_in = |memory| self.built_in.as_ref()?.place(memory);
+        let ((space, row), (other, other_row)) = match (own(a), own(b)) {
+            (Some(a), Some(b)) => (a, b),
+            _ => (built_in(a)?, built_in(b)?),
+        };
+        if space != other {
+            return None;
+        }
+        let (kernels, matrix) = (self.kernels, &self.matrices[space.0 as usize]);
+        let (x, y) = (matrix.vector(row), matrix.vector(other_row));
+        kernels.similarity(x, y, (kernels.dot(x, x), kernels.dot(y, y)))
+    }
 }
 
 /// Finds clusters and contradictions among the live memories in scope.
@@ -53,7 +92,8 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
     let DetectInput { snapshot, policy, pool, .. } = *input;
     let memories = &snapshot.memories;
     let gathered = nodes::gather(snapshot, &policy.scope);
-    let nodes = nodes::build(memories, &gathered.units, &joins.distinct, policy, pool);
+    let numbers = VectorNumbers { distinct: &joins.distinct, built_in: input.built_in };
+    let nodes = nodes::build(memories, &gathered.units, numbers, policy, pool);
     let merging = policy.merge_threshold();
     let threshold = merging.unwrap_or(Similarity::ONE);
 
@@ -236,7 +276,6 @@ impl Clustering<'_> {
                 let distances = agglomerative::Distances {
                     input: self.input,
                     nodes: self.nodes,
-                    joins: self.joins,
                     links,
                     threshold,
                 };
@@ -274,32 +313,23 @@ impl Clustering<'_> {
 
     /// The smallest canonical similarity among the members' distinct vectors.
     fn min_similarity(&self, members: &[MemoryIndex]) -> Option<Similarity> {
-        let DetectInput { snapshot, matrices, kernels, .. } = *self.input;
-        let vectors =
-            members.iter().filter_map(|m| snapshot.memories[m.index()].embedding.vector());
-        let numbers = &self.joins.distinct.numbers;
-        let mut distinct: Vec<u32> =
-            vectors.clone().map(|(space, row)| numbers[space.0 as usize][row.index()]).collect();
-        distinct.sort_unstable();
-        distinct.dedup();
-        let places = distinct.iter().map(|&number| self.joins.distinct.places[number as usize]);
-        let rows: Vec<_> = places
-            .map(|(space, row)| {
-                let vector = matrices[space.0 as usize].vector(row);
-                (space, vector, kernels.dot(vector, vector))
-            })
+        let numbers =
+            VectorNumbers { distinct: &self.joins.distinct, built_in: self.input.built_in };
+        let memories = &self.input.snapshot.memories;
+        let mut by_vector: Vec<(u32, MemoryIndex)> = members
+            .iter()
+            .map(|&member| (numbers.number(memories, member), member))
+            .filter(|(number, _)| *number != nodes::NONE)
             .collect();
+        let count = by_vector.len();
+        by_vector.sort_unstable();
+        by_vector.dedup_by_key(|(number, _)| *number);
         // Members that share a vector are exactly alike.
-        let mut least = (vectors.count() > rows.len()).then_some(Similarity::ONE);
-        for (i, &(space, x, norm_x)) in rows.iter().enumerate() {
-            for &(other, y, norm_y) in &rows[i + 1..] {
-                if space == other {
-                    let similarity = kernels.similarity(x, y, (norm_x, norm_y));
-                    least = least.into_iter().chain(similarity).min();
-                }
-            }
-        }
-        least
+        let alike = (count > by_vector.len()).then_some(Similarity::ONE);
+        let pairs = by_vector.iter().enumerate().flat_map(|(i, (_, a))| {
+            by_vector[i + 1..].iter().filter_map(|(_, b)| self.input.similarity(*a, *b))
+        });
+        alike.into_iter().chain(pairs).min()
     }
 }
 
@@ -514,7 +544,7 @@ impl Joins {
     ) -> bool {
         for (x, y, similarity) in self.pairs().filter(|pair| pair.2 >= from) {
             for a in nodes.of_vector(x) {
-                for b in nodes.of_vector(y) {
+                for b in nodes.of_vector(y).filter(|&b| nodes.meet_under(x, a, b)) {
                     if !visit(a, b, similarity) {
                         return false;
                     }
@@ -524,7 +554,7 @@ impl Joins {
         for vector in nodes.vectors().filter(|_| within) {
             let mut same = nodes.of_vector(vector);
             while let Some(a) = same.next() {
-                for b in same.clone() {
+                for b in same.clone().filter(|&b| nodes.meet_under(vector, a, b)) {
                     if !visit(a, b, Similarity::ONE) {
                         return false;
                     }
@@ -556,14 +586,18 @@ impl Joins {
     }
 
     /// Counts the pairs of live rows whose vectors are at least `threshold` similar, arithmetically.
-    pub(super) fn live_pairs(&self, live_rows: &[u64], threshold: Similarity) -> u64 {
-        let count = |vector: u32| live_rows[vector as usize];
-        let within: u64 = live_rows.iter().map(|&n| pairs_of(n)).sum();
-        let between: u64 = self
-            .pairs()
-            .filter(|&(_, _, similarity)| similarity >= threshold)
-            .map(|(x, y, _)| count(x) * count(y))
+    pub(super) fn live_pairs(&self, live_rows: &[VectorRows], threshold: Similarity) -> u64 {
+        let rows = |vector: u32| live_rows[vector as usize];
+        let within: u64 = live_rows
+            .iter()
+            .map(|rows| pairs_of(rows.compared) + rows.compared * rows.beside)
             .sum();
+        let between = |(x, y, _)| {
+            let (x, y) = (rows(x), rows(y));
+            x.compared * (y.compared + y.beside) + x.beside * y.compared
+        };
+        let near = self.pairs().filter(|&(_, _, similarity)| similarity >= threshold);
+        let between: u64 = near.map(between).sum();
         within + between
     }
 }

@@ -138,6 +138,7 @@ fn try_run(
     let input = DetectInput {
         snapshot,
         matrices: &matrices,
+        built_in: None,
         policy,
         guard: &guard,
         pool: &pool,

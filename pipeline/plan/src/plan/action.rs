@@ -107,6 +107,9 @@ pub struct Evidence {
     /// The smallest similarity among the targets.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub similarity: Option<f64>,
+    /// The built-in embedding, with the version of its table, where it compared targets without vectors of their own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub built_in: Option<String>,
     /// The cluster, `cluster_0001` in plan order.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cluster_id: Option<String>,

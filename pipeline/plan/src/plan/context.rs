@@ -4,6 +4,7 @@ use memfold_guard::Side;
 use memfold_guard::Verdict;
 use std::collections::{BTreeMap, BTreeSet};
 
+use memfold_datasets::embedding;
 use memfold_model::Snapshot;
 use memfold_model::decisions::{FlaggedPairs, share};
 use memfold_model::memory::CategoryList;
@@ -206,6 +207,17 @@ impl<'a> Context<'a> {
     pub(super) fn similarity(&self, left: MemoryIndex, right: MemoryIndex) -> Option<Similarity> {
         let speaks = |index| !self.shared_vectors.contains(&index);
         (speaks(left) && speaks(right)).then(|| (self.input.similarity)(left, right)).flatten()
+    }
+
+    /// Returns the built-in embedding where a similarity of memories rests on it: one of them has no vector of its own.
+    pub(super) fn built_in(
+        &self,
+        similarity: Option<Similarity>,
+        memories: impl IntoIterator<Item = MemoryIndex>,
+    ) -> Option<String> {
+        let mut memories = memories.into_iter();
+        let rests_on_it = similarity.is_some() && memories.any(|m| !has_vector(self.memory(m)));
+        rests_on_it.then(|| embedding::MODEL.to_owned())
     }
 
     /// The similarity that rules see: equal strict keys count as 1 where the exact tier is on.

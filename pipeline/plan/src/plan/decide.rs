@@ -186,6 +186,7 @@ fn cluster_id(number: usize) -> Option<String> {
 fn merge_action(context: &Context<'_>, merge: &Merge<'_>) -> Action {
     let survivor = context.memory(merge.survivor);
     let values = Values::after(context, merge);
+    let rows = std::iter::once(merge.survivor).chain(merge.absorbed.iter().copied());
     let mut target_ids = vec![survivor.id.clone()];
     target_ids.extend(merge.absorbed.iter().map(|&row| context.memory(row).id.clone()));
     let mut reasons = merge_reasons(merge);
@@ -208,6 +209,7 @@ fn merge_action(context: &Context<'_>, merge: &Merge<'_>) -> Action {
             reasons,
             evidence: Evidence {
                 similarity: merge.similarity.map(Similarity::get),
+                built_in: context.built_in(merge.similarity, rows),
                 cluster_id: cluster_id(merge.cluster),
                 differences: proofs(context, merge),
                 ..Evidence::default()
@@ -318,7 +320,7 @@ fn flag_action(context: &Context<'_>, flag: &Flag<'_>) -> Action {
     action.rationale.score = Some(judgement.contradiction_score);
     action.rationale.evidence = Evidence {
         similarity: Some(contradiction.similarity.get()),
-        cluster_id: None,
+        built_in: context.built_in(Some(contradiction.similarity), targets),
         contradiction_signals: conditions::signal_kinds(judgement),
         differences: conditions::differences(judgement, &older.content, &newer.content),
         ..Evidence::default()

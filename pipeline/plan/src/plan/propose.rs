@@ -101,6 +101,8 @@ fn proposal(context: &Context<'_>, rows: &[MemoryIndex]) -> Option<Action> {
     let survivor = members.remove(survivor);
     let absorbed = members.iter().map(|member| member.memory);
     let values = Values::merged(survivor.memory, absorbed, &context.input.policy.merge);
+    let rows = std::iter::once(&survivor).chain(&members).map(|member| member.index);
+    let built_in = context.built_in(Some(similarity), rows);
     let ids = std::iter::once(&survivor).chain(&members).map(|member| member.memory.id.clone());
     let minimum = context.input.policy.propose.min_similarity;
     Some(Action {
@@ -119,6 +121,7 @@ fn proposal(context: &Context<'_>, rows: &[MemoryIndex]) -> Option<Action> {
             reasons: vec![format!("similarity >= {minimum}"), "not proven".to_owned()],
             evidence: Evidence {
                 similarity: Some(similarity.get()),
+                built_in,
                 differences: members
                     .iter()
                     .filter_map(|row| said(context, &survivor, row))

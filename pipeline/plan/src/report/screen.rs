@@ -1,7 +1,8 @@
 //! The few lines a run ends with.
 
-use super::{Incremental, Mode, Report};
 use memfold_model::text::{characters, is_deceptive};
+
+use super::{Incremental, Mode, Report};
 
 /// The commands that a screen names, as arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -155,7 +156,7 @@ fn judged(report: &Report) -> Option<Vec<String>> {
     Some(parts)
 }
 
-/// Says that some memories take part by their texts alone, and what helps.
+/// Says which memories were compared by the built-in embedding, and what helps.
 fn without_embedding(report: &Report) -> Option<String> {
     // Of what was not compared nobody knows.
     if report.incremental.is_some() {
@@ -163,13 +164,13 @@ fn without_embedding(report: &Report) -> Option<String> {
     }
     let loaded = &report.loaded;
     let lacking = loaded.live.saturating_sub(loaded.with_embedding);
-    let who = match (lacking, loaded.with_embedding) {
+    let how = "compared by words, built in";
+    Some(match (lacking, loaded.with_embedding) {
         (0, _) => return None,
-        (_, 0) => "no memory has a usable vector, so all match".to_owned(),
-        (1, _) => "1 memory has no usable vector and matches".to_owned(),
-        _ => format!("{} memories have no usable vector and match", grouped(lacking)),
-    };
-    Some(format!("{who} by text alone: memfold embed"))
+        (_, 0) => format!("{how}; a model finds more rewordings: memfold embed"),
+        (1, _) => format!("1 memory without a vector {how}: memfold embed"),
+        _ => format!("{} memories without a vector {how}: memfold embed", grouped(lacking)),
+    })
 }
 
 /// `1,783 live → 1,331`, and what makes the difference.

@@ -3,6 +3,7 @@
 mod args;
 mod document;
 pub(crate) mod judge;
+mod texts;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -57,6 +58,15 @@ pub(crate) fn run(
     args: &ConsolidateArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
+    if texts::is_one(&args.db) {
+        return texts::run(global, args, printer);
+    }
+    if let Some(output) = &args.output {
+        return Err(Failure::usage(
+            format!("--output {}: {} is no file of texts", output.display(), args.db.display()),
+            "a store is changed in place: leave --output out",
+        ));
+    }
     log_failed(consolidate_store(global, args, printer), printer)
 }
 

@@ -1,15 +1,16 @@
-//! `memfold export`: the live memories of a store with their vectors, as one column file.
+//! `memfold export`: the live memories of a store with their vectors, as one file.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{self, Args, ValueEnum};
-use memfold::export::{self, ExportError, ExportOptions, Exported, RecordWriter};
-use memfold::import::{ExportedLines, Preset, export_lines};
+use memfold::export::{self, ExportError, ExportOptions, Exported, ExportedTexts, RecordWriter};
+use memfold::import::{ExportedLines, export_lines};
 use memfold::machine::{self, Stopwatch};
 use memfold_datasets::DataError;
 use memfold_datasets::atomic_file::NewFile;
-use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetWriter};
+use memfold_datasets::texts::Shape;
+use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetWriter, TextRowsWriter};
 use memfold_index::file::FileMode;
 use memfold_model::text::excerpt;
 use memfold_store::LoadRequest;
@@ -26,6 +27,7 @@ use crate::writing::noun;
 
 impl Document for ExportDocument {}
 impl Document for ExportLinesDocument {}
+impl Document for ExportTextsDocument {}
 
 /// `memfold export`
 #[derive(Debug, Args)]
@@ -49,7 +51,7 @@ pub struct ExportArgs {
     pub force: bool,
     /// Write JSON Lines for the system that `memfold import --preset` read them of
     #[arg(long, value_name = "NAME", value_parser = preset, conflicts_with_all = ["format", "with", "model"])]
-    pub preset: Option<Preset>,
+    pub preset: Option<&'static Shape>,
 }
 
 /// What `memfold export --preset` prints with `--json`.
@@ -70,20 +72,38 @@ struct ExportLinesDocument {
     output: String,
 }
 
-/// File formats of vectors with columns.
+/// What `memfold export` prints with `--json` of JSON Lines and CSV.
+#[derive(Debug, serde::Serialize)]
+struct ExportTextsDocument {
+    schema_version: u32,
+    /// Memories written.
+    rows: u64,
+    /// How many of them with a vector.
+    with_vector: u64,
+    /// The file.
+    output: String,
+}
+
+/// File formats of memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
     /// Arrow IPC, to be mapped
     Arrow,
     /// Parquet, to be exchanged
     Parquet,
+    /// JSON Lines with texts, as import reads them
+    Jsonl,
+    /// CSV with texts
+    Csv,
 }
 
 /// Columns that an export leaves out unless asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExtraColumn {
-    /// The memories' texts
+    /// The memories' texts; JSON Lines and CSV always have them
     Text,
+    /// The vectors, each with its model; Arrow and Parquet always have them
+    Vector,
     /// The memory that each memory was merged into
     Lineage,
 }
@@ -115,13 +135,16 @@ pub(crate) fn run(
     args: &ExportArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    if let Some(preset) = &args.preset {
+    if let Some(preset) = args.preset {
         return run_preset(global, args, preset, printer);
     }
     let format = format(args)?;
     outputs::check_export("--output", &args.output, &args.db, args.force)?;
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
+    if matches!(format, ExportFormat::Jsonl | ExportFormat::Csv) {
+        return run_texts(global, args, format, &settings, printer);
+    }
     let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
     let exported = export(args, format, &settings, &Bars::new(printer))?;
     let seconds = stopwatch.seconds();
@@ -156,11 +179,68 @@ pub(crate) fn run(
     Ok(Exit::Done)
 }
 
+/// Writes JSON Lines or CSV.
+fn run_texts(
+    global: &GlobalArgs,
+    args: &ExportArgs,
+    format: ExportFormat,
+    settings: &Settings,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    if args.with.contains(&ExtraColumn::Lineage) {
+        let name = if format == ExportFormat::Csv { "CSV" } else { "JSON Lines" };
+        let message = format!("{name} has no column lineage");
+        return Err(Failure::usage(message, "leave it out, or write Parquet"));
+    }
+    let bars = Bars::new(printer);
+    let store = open_store(&args.db, settings)?;
+    let time_zone = settings.time_zone()?;
+    let request = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &bars };
+    let scratch_dir = settings::scratch_dir();
+    let options = ExportOptions {
+        model: args.model.as_deref(),
+        text: true,
+        lineage: false,
+        scratch_dir: &scratch_dir,
+    };
+    let has_vectors = args.with.contains(&ExtraColumn::Vector);
+    let write = || -> Result<ExportedTexts, ExportError> {
+        let file = NewFile::create_with(&args.output, mode_like(&args.db));
+        let failed = |source| DataError::Io { path: args.output.clone(), source };
+        let file = file.map_err(failed)?;
+        let is_csv = format == ExportFormat::Csv;
+        let mut writer = TextRowsWriter::create_in(file, is_csv, has_vectors)?;
+        let exported = export::export_texts(&store, &request, &options, has_vectors, &mut writer)?;
+        writer.finish()?;
+        Ok(exported)
+    };
+    let ExportedTexts { rows, with_vector } = write().map_err(|error| failure(args, &error))?;
+    drop(bars);
+    let output = args.output.display().to_string();
+    if global.json {
+        let document = ExportTextsDocument { schema_version: 1, rows, with_vector, output };
+        printer.document(&document)?;
+    } else {
+        let with =
+            if has_vectors { format!(", {with_vector} with a vector") } else { String::new() };
+        let memories = noun(rows, "memory", "memories");
+        printer.note(&format!("wrote {rows} {memories} to {output}{with}"));
+    }
+    Ok(Exit::Done)
+}
+
+fn failure(args: &ExportArgs, error: &ExportError) -> Failure {
+    match error.is_cancelled() {
+        true => Failure::interrupted(),
+        false => Failure::new(&format!("export {}", args.db.display()), error, error.hint()),
+    }
+}
+
 /// Writes JSON Lines as another system spells them.
 fn run_preset(
     global: &GlobalArgs,
     args: &ExportArgs,
-    preset: &Preset,
+    preset: &'static Shape,
     printer: Printer,
 ) -> Result<Exit, Failure> {
     outputs::check_export("--output", &args.output, &args.db, args.force)?;
@@ -214,10 +294,12 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
         (Some(format), _) => Ok(format),
         (None, Some("arrow" | "ipc")) => Ok(ExportFormat::Arrow),
         (None, Some("parquet")) => Ok(ExportFormat::Parquet),
+        (None, Some("jsonl" | "ndjson")) => Ok(ExportFormat::Jsonl),
+        (None, Some("csv")) => Ok(ExportFormat::Csv),
         (None, _) => Err(Failure::usage(
             format!("{} does not tell the format", args.output.display()),
-            "end the name in .arrow or .parquet, or give --format; memfold convert makes npy and \
-             other formats of these",
+            "end the name in .arrow, .parquet, .jsonl or .csv, or give --format; memfold convert \
+             makes npy and other formats of these",
         )),
     }
 }
@@ -246,15 +328,9 @@ pub fn export(
             .map_err(|source| DataError::Io { path: path.into(), source })?;
         Ok(match format {
             ExportFormat::Arrow => Box::new(ColumnsWriter::create_in(file, meta)?),
-            ExportFormat::Parquet => Box::new(ParquetWriter::create_in(file, meta)?),
+            _ => Box::new(ParquetWriter::create_in(file, meta)?),
         })
     };
     let exported = export::export(&store, &request, &options, &create);
-    exported.map_err(|error: ExportError| {
-        if error.is_cancelled() {
-            return Failure::interrupted();
-        }
-        let hint = error.hint();
-        Failure::new(&format!("export {}", args.db.display()), &error, hint)
-    })
+    exported.map_err(|error| failure(args, &error))
 }

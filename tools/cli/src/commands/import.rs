@@ -1,20 +1,20 @@
-//! `memfold import`: a brain.db of memories on lines of JSON.
+//! `memfold import`: a brain.db of a file of texts.
 
-use std::fs::File;
-use std::io;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::{self, Args};
-use memfold::import::{ImportError, ImportOptions, Imported, PRESETS, Preset, import};
+use memfold::import::{ImportError, ImportOptions, Imported, import};
 use memfold::machine;
+use memfold_datasets::texts::{SHAPES, Shape, TextError, TextFields, TextFile};
 use memfold_index::file::FileMode;
 use memfold_model::text::excerpt;
 
-use crate::args::GlobalArgs;
+use crate::args::{GlobalArgs, TextFieldArgs};
 use crate::failure::{Exit, Failure};
 use crate::printer::{Document, Printer};
 use crate::progress::Bars;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 use crate::writing::{command_line, session_options};
 
 /// Permissions of a store that is made of stdin: the process's mask decides.
@@ -27,7 +27,7 @@ impl Document for ImportDocument {}
 #[derive(Debug, Args)]
 #[command(after_help = FIELDS)]
 pub(crate) struct ImportArgs {
-    /// A file with a memory on each line, as JSON; `-` reads stdin
+    /// A file of texts: JSON Lines, JSON, CSV, plain text, Parquet or Arrow; `-` reads stdin
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// The brain.db to add them to; it is created where it is missing
@@ -36,25 +36,29 @@ pub(crate) struct ImportArgs {
     /// The model of vectors on lines that name none
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// The system that wrote the file: mem0, letta, chroma, secureyeoman or agentic-memories
+    /// The system that wrote the file and gets it back with `memfold export --preset`: mem0, letta,
+    /// agentic-memories, chroma, secureyeoman, qdrant, langgraph or langchain [default: recognised]
     #[arg(long, value_name = "NAME", value_parser = preset)]
-    pub(crate) preset: Option<Preset>,
+    pub(crate) preset: Option<&'static Shape>,
+    #[command(flatten)]
+    pub(crate) fields: TextFieldArgs,
 }
 
 /// Finds a preset by its name.
-pub(crate) fn preset(typed: &str) -> Result<Preset, String> {
-    Preset::named(typed).ok_or_else(|| {
-        let known: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+pub(crate) fn preset(typed: &str) -> Result<&'static Shape, String> {
+    Shape::named(typed).ok_or_else(|| {
+        let known: Vec<&str> = SHAPES.iter().map(|shape| shape.name).collect();
         format!("expected one of {}", known.join(", "))
     })
 }
 
 /// Said at the end of the help of `memfold import`.
 const FIELDS: &str = "\
-Fields of a line: text or content; id, categories, importance, access_count,
-created_at, updated_at, expires_at, source, vector or embedding, and model may
-be left out. All lines are imported, or none where one is bad. A memory whose id
-is in the store stays as it is there, so importing a file again adds nothing.";
+Fields of a record: text or content; id, categories or tags, importance,
+access_count, created_at, updated_at, expires_at, source, vector or embedding,
+model, and scopes (user_id, agent_id, app_id, namespace, run_id, session_id) may
+be left out. A bad line is left out and named. A memory whose id is in the store
+stays as it is there, so importing a file again adds nothing.";
 
 /// `memfold import --json`
 #[derive(Debug, serde::Serialize)]
@@ -73,6 +77,10 @@ struct ImportDocument {
     known_otherwise: u64,
     /// Memories that were added without a vector.
     without_vector: u64,
+    /// Memories that were added without a time of their own, with that of the import.
+    without_time: u64,
+    /// Lines that were left out because they hold no memory, or a value that cannot be used.
+    left_out: u64,
     /// Vectors that were added.
     vectors: Vec<ImportedVectors>,
     /// Fields that say nothing of a memory and were passed over, at most 20.
@@ -101,7 +109,8 @@ pub(crate) fn run(
             "unset it for this command",
         ));
     }
-    let (mut file, mode) = open(&args.file)?;
+    let (file, mode) = read(&args.file, &args.fields.fields(args.preset))?;
+    let notes = Notes::of(&file);
     let time_zone = settings.time_zone()?;
     let bars = Bars::new(printer);
     let options = ImportOptions {
@@ -112,59 +121,64 @@ pub(crate) fn run(
         now: machine::clock(),
         session: session_options(&settings),
         preset: args.preset,
+        is_strict: args.fields.strict,
         progress: &bars,
     };
-    let imported = import(&mut file, &options).map_err(|error| failure(args, &error))?;
+    let imported = import(file, &options).map_err(|error| failure(args, &error))?;
     drop(bars);
     if global.json {
-        printer.document(&document(args, &imported))?;
+        printer.document(&document(args, &imported, notes))?;
     } else {
-        printer.data(&screen(args, &imported))?;
+        printer.data(&screen(args, &imported, &notes))?;
     }
     Ok(Exit::Done)
 }
 
-/// Opens a file that can be read twice: what comes through a pipe is kept in a file without a name first.
-fn open(path: &Path) -> Result<(File, FileMode), Failure> {
-    let failed = |error: io::Error| {
-        let hint = (error.kind() == io::ErrorKind::IsADirectory)
-            .then(|| "name a file with a memory on each line".to_owned());
-        Failure::new(&format!("read {}", path.display()), &error, hint)
-    };
-    if path == Path::new("-") {
-        let file = kept(&mut io::stdin().lock()).map_err(failed)?;
-        return Ok((file, FileMode::from_bits(MODE_OF_STDIN)));
-    }
-    let mut file = File::open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if metadata.is_dir() {
-        return Err(failed(io::ErrorKind::IsADirectory.into()));
-    }
-    if metadata.is_file() {
-        return Ok((file, FileMode::like(&metadata)));
-    }
-    let kept = kept(&mut file).map_err(failed)?;
-    Ok((kept, FileMode::PRIVATE))
+/// What is said of a file beside its memories.
+struct Notes {
+    skipped: Vec<String>,
+    deleted: Vec<u64>,
+    passed_over: Vec<String>,
 }
 
-fn kept(input: &mut impl io::Read) -> io::Result<File> {
-    let mut file = tempfile::tempfile_in(settings::scratch_dir())?;
-    io::copy(input, &mut file)?;
-    Ok(file)
+impl Notes {
+    fn of(file: &TextFile) -> Self {
+        Self {
+            skipped: file.skipped_notes(),
+            deleted: file.deleted.clone(),
+            passed_over: file.passed_over.iter().cloned().collect(),
+        }
+    }
+}
+
+/// Reads a file of texts, and the permissions of a store that is made of it.
+fn read(path: &Path, fields: &TextFields) -> Result<(TextFile, FileMode), Failure> {
+    let failed =
+        |error: TextError| Failure::new(&format!("read {}", path.display()), &error, error.hint());
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map_err(|error| failed(error.into()))?;
+        let file = TextFile::read_bytes(path, bytes, fields).map_err(failed)?;
+        return Ok((file, FileMode::from_bits(MODE_OF_STDIN)));
+    }
+    let file = TextFile::read(path, fields).map_err(failed)?;
+    let metadata = std::fs::metadata(path).map_err(|error| failed(error.into()))?;
+    let mode = if metadata.is_file() { FileMode::like(&metadata) } else { FileMode::PRIVATE };
+    Ok((file, mode))
 }
 
 fn failure(args: &ImportArgs, error: &ImportError) -> Failure {
     let hint = error.hint();
     match error {
         ImportError::Cancelled => Failure::interrupted(),
-        ImportError::Read { .. } | ImportError::Lines { .. } => {
+        ImportError::Lines { .. } => {
             Failure::new(&format!("import {}", args.file.display()), error, hint)
         }
         error => Failure::new(&format!("import into {}", args.into.display()), error, hint),
     }
 }
 
-fn document(args: &ImportArgs, imported: &Imported) -> ImportDocument {
+fn document(args: &ImportArgs, imported: &Imported, notes: Notes) -> ImportDocument {
     let vectors = imported.vectors.iter().map(|(space, &rows)| ImportedVectors {
         model: space.model.to_string(),
         dim: space.dim,
@@ -179,16 +193,19 @@ fn document(args: &ImportArgs, imported: &Imported) -> ImportDocument {
         known: imported.known,
         known_otherwise: imported.known_otherwise,
         without_vector: imported.without_vector(),
+        without_time: imported.without_time,
+        left_out: imported.left_out,
         vectors: vectors.collect(),
-        unknown_fields: imported.unknown_fields.iter().cloned().collect(),
+        unknown_fields: notes.passed_over,
     }
 }
 
+const LINE_CHARS: usize = 200;
 /// Lines that are named.
 const LINES_SHOWN: usize = 20;
 
-fn screen(args: &ImportArgs, imported: &Imported) -> String {
-    let Imported { imported: added, known, known_otherwise, unknown_fields, .. } = imported;
+fn screen(args: &ImportArgs, imported: &Imported, notes: &Notes) -> String {
+    let Imported { imported: added, known, known_otherwise, .. } = imported;
     let place = args.into.display();
     let of_store = if imported.is_new { "a new store" } else { "the store" };
     let mut text = format!("{} added to {of_store} {place}\n", memories(*added));
@@ -200,6 +217,10 @@ fn screen(args: &ImportArgs, imported: &Imported) -> String {
     if without > 0 {
         text.push_str(&format!("  {without} without a vector\n"));
     }
+    if imported.without_time > 0 {
+        let without = imported.without_time;
+        text.push_str(&format!("  {without} without a time of their own: now\n"));
+    }
     if *known > 0 {
         text.push_str(&format!("{} known already by id and text\n", memories(*known)));
     }
@@ -207,18 +228,24 @@ fn screen(args: &ImportArgs, imported: &Imported) -> String {
         let known = memories(*known_otherwise);
         text.push_str(&format!("{known} known already by id with another text, which stays\n"));
     }
-    if !imported.deleted.is_empty() {
+    for note in &notes.skipped {
+        text.push_str(&format!("{note}\n"));
+    }
+    for bad in &imported.bad {
+        text.push_str(&format!("left out: {}\n", excerpt(&bad.to_string(), LINE_CHARS)));
+    }
+    if !notes.deleted.is_empty() {
         let shown: Vec<String> =
-            imported.deleted.iter().take(LINES_SHOWN).map(u64::to_string).collect();
+            notes.deleted.iter().take(LINES_SHOWN).map(u64::to_string).collect();
         text.push_str(&format!(
             "{} left out as deleted there: lines {}\n",
-            memories(imported.deleted.len() as u64),
+            memories(notes.deleted.len() as u64),
             shown.join(", ")
         ));
     }
-    if !unknown_fields.is_empty() {
+    if !notes.passed_over.is_empty() {
         let names: Vec<String> =
-            unknown_fields.iter().map(|name| excerpt(name, NAME_CHARS)).collect();
+            notes.passed_over.iter().map(|name| excerpt(name, NAME_CHARS)).collect();
         text.push_str(&format!("fields passed over: {}\n", names.join(", ")));
     }
     let place = place.to_string();

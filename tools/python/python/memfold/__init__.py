@@ -1,5 +1,6 @@
 """Finds vectors and memories that say the same thing, and merges memories without losing a fact.
 
+* :func:`consolidate` finds texts that say the same, from texts alone.
 * :func:`deduplicate` finds near-duplicates among vectors: numpy, Arrow, polars, torch, or files.
 * :class:`Index` finds the nearest vectors.
 * :class:`Memory` is a store of memories (``brain.db``): check, save, search, recall, plan, undo.
@@ -15,14 +16,17 @@ from typing import TYPE_CHECKING
 from ._errors import Error, InputError, RefusedError, StoreError
 from ._memfold import Table
 from ._memory import Check, Comparison, Found, Match, Memory, Pair, Plan, Run, Saved, compare
+from ._texts import Consolidation, Group, consolidate
 from ._vectors import Deduplication, Index, deduplicate
 
 __all__ = [
     "Check",
     "Comparison",
+    "Consolidation",
     "Deduplication",
     "Error",
     "Found",
+    "Group",
     "Index",
     "InputError",
     "Match",
@@ -35,6 +39,7 @@ __all__ = [
     "StoreError",
     "Table",
     "compare",
+    "consolidate",
     "deduplicate",
 ]
 

@@ -8,6 +8,9 @@ import numpy as np
 
 Shown = Callable[[str, int, int | None], Any] | None
 
+def consolidate_texts(lines: bytes, shown: Shown) -> str:
+    """Returns the JSON of what lines of JSON say twice; the id of each is its position."""
+
 class Table:
     """Columns of results, which other libraries take through the Arrow PyCapsule interface:
     ``pyarrow.table(table)``, ``polars.DataFrame(table)``."""

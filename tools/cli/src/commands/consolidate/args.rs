@@ -7,7 +7,7 @@ use memfold_plan::report::{Commands, Mode, Report};
 use serde_json::{Map, Value};
 
 use super::judge::JudgeArg;
-use crate::args::{GlobalArgs, share, whole};
+use crate::args::{GlobalArgs, TextFieldArgs, share, whole};
 use crate::run_files::RunFiles;
 use crate::settings::FlagValue;
 use crate::writing;
@@ -15,8 +15,16 @@ use crate::writing;
 /// `memfold consolidate`
 #[derive(Debug, Args)]
 pub struct ConsolidateArgs {
-    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
+    /// The store: a brain.db, one of another kind (memory.jsonl, …), or a file of texts (JSON, CSV,
+    /// text lines, Parquet; `-` reads text lines or JSON from stdin)
+    #[arg(value_name = "STORE")]
     pub db: PathBuf,
+    /// Write the file of texts here without what was merged; with --execute
+    #[arg(long, short, value_name = "FILE", requires = "execute")]
+    pub output: Option<PathBuf>,
+    /// The fields of a file of texts.
+    #[command(flatten)]
+    pub fields: TextFieldArgs,
     /// Merge at or above this cosine similarity [default: 0.95]
     #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = threshold)]
     pub threshold: Option<f64>,
@@ -87,6 +95,8 @@ impl ConsolidateArgs {
     pub const fn of(db: PathBuf) -> Self {
         Self {
             db,
+            output: None,
+            fields: TextFieldArgs::NONE,
             threshold: None,
             method: None,
             category: Vec::new(),

@@ -1,0 +1,497 @@
+//! [`TextFile`]: a file of texts, its form, its records, and the file without some of them.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::ops::Range;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::TextError;
+use super::csv_rows::CsvDialect;
+use super::error::kind_of_bytes;
+use super::json::{JsonText, has_json_lines, lines_of};
+use super::record::{FoundFields, Row, TextRecord};
+use super::shapes::{Roles, Shape, TextFields, TextRole, check_given};
+use super::tables::Table;
+use crate::input::InputBytes;
+use crate::read::format::VectorFormat;
+use crate::{columns, parquet};
+
+/// What some programs write before a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+/// Bytes that tell whether a file holds texts.
+const START_BYTES: usize = 64 << 10;
+/// Extensions of Markdown, which is a store of its own.
+const MARKDOWN: [&str; 2] = ["md", "markdown"];
+/// Extensions of JSON Lines.
+const JSON_LINES: [&str; 2] = ["jsonl", "ndjson"];
+
+/// Begins the reason of a record that is not JSON.
+pub(super) const NOT_JSON: &str = "not JSON";
+/// Reasons, and places of one, that are named.
+const REASONS_MAX: usize = 10;
+const PLACES_SHOWN: usize = 20;
+
+/// The form of a file of texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TextForm {
+    /// An object, or a text, in JSON on each line.
+    JsonLines,
+    /// A list of objects or texts in JSON.
+    JsonArray,
+    /// An object in JSON that holds a list of records, or columns of them.
+    Json,
+    /// CSV, or TSV, with a header.
+    Csv {
+        /// What stands between cells: `,`, `;`, a tab or `|`.
+        delimiter: u8,
+    },
+    /// A memory on each line.
+    Lines,
+    /// Parquet.
+    Parquet,
+    /// Arrow IPC: a file or a stream.
+    Arrow,
+}
+
+impl TextForm {
+    /// Returns the form's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::JsonLines => "JSON Lines",
+            Self::JsonArray => "JSON array",
+            Self::Json => "JSON",
+            Self::Csv { delimiter: b'\t' } => "TSV",
+            Self::Csv { .. } => "CSV",
+            Self::Lines => "plain text",
+            Self::Parquet => "Parquet",
+            Self::Arrow => "Arrow",
+        }
+    }
+
+    /// Returns the usual extension of such a file.
+    #[must_use]
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::JsonLines => "jsonl",
+            Self::JsonArray | Self::Json => "json",
+            Self::Csv { delimiter: b'\t' } => "tsv",
+            Self::Csv { .. } => "csv",
+            Self::Lines => "txt",
+            Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
+        }
+    }
+
+    /// Names a record in messages: a line or a row.
+    #[must_use]
+    pub const fn place_name(self) -> &'static str {
+        match self {
+            Self::JsonLines | Self::Lines | Self::Csv { .. } => "line",
+            Self::JsonArray | Self::Json | Self::Parquet | Self::Arrow => "record",
+        }
+    }
+}
+
+/// A record without a memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedRecord {
+    /// Its line or row, from 1.
+    pub place: u64,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// A file of texts, read.
+///
+/// # Examples
+/// ```
+/// use memfold_datasets::texts::{TextFields, TextFile};
+///
+/// let bytes = b"id,text\n1,Prefers tea.\n2,Prefers tea.\n".to_vec();
+/// let file = TextFile::read_bytes("notes.csv".as_ref(), bytes, &TextFields::default())?;
+/// let mut out = Vec::new();
+/// file.write(&|index| index != 1, &mut out)?;
+/// assert_eq!(out, b"id,text\n1,Prefers tea.\n");
+/// # Ok::<(), memfold_datasets::texts::TextError>(())
+/// ```
+#[derive(Debug)]
+pub struct TextFile {
+    /// Its form.
+    pub form: TextForm,
+    /// The system whose export it is, where one was recognised.
+    pub shape: Option<&'static str>,
+    /// Its memories, in their order.
+    pub records: Vec<TextRecord>,
+    /// Records without a memory, which stay in the file as they are.
+    pub skipped: Vec<SkippedRecord>,
+    /// Places of records that their system marks as deleted, which stay as they are.
+    pub deleted: Vec<u64>,
+    /// Outer fields that are not used, at most 20.
+    pub passed_over: BTreeSet<String>,
+    content: Content,
+}
+
+/// What a file is written from.
+#[derive(Debug)]
+pub(super) enum Content {
+    Bytes {
+        /// The file; empty until [`TextFile::read_bytes`] hands it over.
+        bytes: Vec<u8>,
+        /// Lists of the same length, in their order in the file; each row has a span in each.
+        lists: Vec<List>,
+        /// Whether a separator stands between two spans, which goes with the row after it.
+        is_joined: bool,
+    },
+    Table(Table),
+}
+
+/// Where the rows of a file lie.
+#[derive(Debug)]
+pub(super) struct List {
+    /// The field that the list holds, where there are several.
+    pub(super) name: String,
+    pub(super) spans: Vec<Range<usize>>,
+}
+
+impl Content {
+    /// Rows with separators between them.
+    pub(super) fn joined(lists: Vec<List>) -> Self {
+        Self::Bytes { bytes: Vec::new(), lists, is_joined: true }
+    }
+
+    /// Rows with their ends.
+    pub(super) fn apart(list: List) -> Self {
+        Self::Bytes { bytes: Vec::new(), lists: vec![list], is_joined: false }
+    }
+}
+
+/// The rows of a file that were read so far.
+#[derive(Debug)]
+pub(super) struct Rows {
+    pub(super) roles: Roles,
+    pub(super) passed_over: BTreeSet<String>,
+    shape: &'static Shape,
+    records: Vec<TextRecord>,
+    skipped: Vec<SkippedRecord>,
+    deleted: Vec<u64>,
+}
+
+impl Rows {
+    /// Begins to read records with fields of these dotted names, or such that are texts themselves.
+    pub(super) fn new(
+        names: BTreeSet<String>,
+        given: &TextFields,
+        is_text: bool,
+    ) -> Result<Self, TextError> {
+        let shape = given.shape.unwrap_or_else(|| Shape::recognise(&names));
+        let roles = Roles::new(shape, given);
+        check_given(given, &names)?;
+        let has_text = |name: &String| roles.of(name).is_some_and(|it| it.role == TextRole::Text);
+        if !names.iter().any(has_text) && !is_text {
+            let found = names.into_iter().collect();
+            let expected = given.shape.and_then(|shape| shape.fields(TextRole::Text).next());
+            let expected = expected.map(str::to_owned);
+            return Err(TextError::NoField { role: "text", expected, found });
+        }
+        Ok(Self {
+            roles,
+            passed_over: BTreeSet::new(),
+            shape,
+            records: Vec::new(),
+            skipped: Vec::new(),
+            deleted: Vec::new(),
+        })
+    }
+
+    pub(super) fn push(&mut self, found: FoundFields, place: u64, row: usize) {
+        match found.finish(place, row) {
+            Row::Record(record) => self.records.push(*record),
+            Row::Deleted => self.deleted.push(place),
+            Row::Skipped(reason) => self.skip(place, reason),
+        }
+    }
+
+    pub(super) fn skip(&mut self, place: u64, reason: String) {
+        self.skipped.push(SkippedRecord { place, reason });
+    }
+
+    pub(super) fn into_file(self, form: TextForm, content: Content) -> Result<TextFile, TextError> {
+        if self.records.is_empty()
+            && let Some(first) = self.skipped.first()
+        {
+            let count = (self.skipped.len() + self.deleted.len()) as u64;
+            let reason = first.reason.clone();
+            return Err(TextError::NoTexts { count, first: first.place, reason });
+        }
+        Ok(TextFile {
+            form,
+            shape: self.shape.recognised_name(),
+            records: self.records,
+            skipped: self.skipped,
+            deleted: self.deleted,
+            passed_over: self.passed_over,
+            content,
+        })
+    }
+}
+
+impl TextFile {
+    /// Tells whether the file at `path` is one of texts, by its first bytes and its extension.
+    ///
+    /// Also files of which [`TextFile::read`] says what they are instead, such as a PDF. Not folders, databases, bare
+    /// vectors, Markdown and the graphs of the MCP memory server.
+    #[must_use]
+    pub fn is_texts(path: &Path) -> bool {
+        let extension = extension_of(path);
+        let Ok(bytes) = InputBytes::open(path) else { return false };
+        let length = START_BYTES.min(bytes.len() as usize);
+        let Ok(start) = bytes.read(0, length) else { return false };
+        if MARKDOWN.contains(&&*extension) || start.starts_with(b"SQLite format 3\0") {
+            return false;
+        }
+        match VectorFormat::of_file(path) {
+            Some(VectorFormat::Columns | VectorFormat::Parquet) => {
+                Table::open(bytes).is_ok_and(|table| table.has_text())
+            }
+            Some(VectorFormat::Jsonl) | None => !is_graph(&start),
+            // Office documents are zip files too.
+            Some(VectorFormat::Npz) => extension != "npz",
+            Some(_) => false,
+        }
+    }
+
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no text, or has no texts.
+    pub fn read(path: &Path, fields: &TextFields) -> Result<Self, TextError> {
+        let found = std::fs::metadata(path)?;
+        if found.is_dir() {
+            return Err(TextError::Folder { path: path.into() });
+        }
+        if found.is_file() {
+            let bytes = InputBytes::open(path)?;
+            let start = bytes.read(0, columns::MAGIC.len().min(bytes.len() as usize))?;
+            if is_table(&start) {
+                return Table::open(bytes)?.read_file(fields);
+            }
+        }
+        Self::read_bytes(path, std::fs::read(path)?, fields)
+    }
+
+    /// Reads the bytes of a file; errors and the extension call it `name`.
+    ///
+    /// # Errors
+    /// When the bytes are no text, or have no texts.
+    pub fn read_bytes(name: &Path, bytes: Vec<u8>, fields: &TextFields) -> Result<Self, TextError> {
+        if is_table(&bytes) {
+            return Table::of_bytes(name, &bytes)?.read_file(fields);
+        }
+        let start = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        let head = &bytes[start..bytes.len().min(start + START_BYTES)];
+        if let Some(error) = kind_of_bytes(head, name) {
+            return Err(error);
+        }
+        let text = std::str::from_utf8(&bytes[start..]).map_err(|error| {
+            let before = &bytes[start..start + error.valid_up_to()];
+            let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
+            TextError::NotUtf8 { path: name.into(), line }
+        })?;
+        if text.trim().is_empty() {
+            return Err(TextError::Empty);
+        }
+        let mut file = read_text(JsonText { text, start }, &extension_of(name), fields)?;
+        if let Content::Bytes { bytes: empty, .. } = &mut file.content {
+            *empty = bytes;
+        }
+        Ok(file)
+    }
+
+    /// Writes the file without the records for which `keeps` is false: in the same form and order, all other bytes as
+    /// they are. A table has the same schema.
+    ///
+    /// # Errors
+    /// When the output cannot be written, or a table cannot be read any more.
+    pub fn write(
+        &self,
+        keeps: &dyn Fn(usize) -> bool,
+        out: &mut (dyn Write + Send),
+    ) -> Result<(), TextError> {
+        let left_out = (0..self.records.len()).filter(|index| !keeps(*index));
+        let left_out: Vec<usize> = left_out.map(|index| self.records[index].row).collect();
+        match &self.content {
+            Content::Table(table) => table.write(&left_out, out),
+            Content::Bytes { bytes, lists, is_joined } => {
+                let mut from = 0;
+                for list in lists {
+                    match is_joined {
+                        true => write_joined(bytes, &mut from, &list.spans, &left_out, out)?,
+                        false => write_apart(bytes, &mut from, &list.spans, &left_out, out)?,
+                    }
+                }
+                out.write_all(&bytes[from..])?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns the line of a record in JSON Lines as it is, without its end; of other forms its object on one line.
+    #[must_use]
+    pub fn line(&self, index: usize) -> String {
+        if let (TextForm::JsonLines, Content::Bytes { bytes, lists, .. }) =
+            (self.form, &self.content)
+        {
+            let line = &bytes[lists[0].spans[self.records[index].row].clone()];
+            return String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned();
+        }
+        self.raw(index).to_string()
+    }
+
+    /// Says which records were skipped and why, a sentence for each reason.
+    ///
+    /// # Examples
+    /// ```
+    /// use memfold_datasets::texts::{TextFields, TextFile};
+    ///
+    /// let bytes = b"{\"text\":\"a\"}\noops\n{\"text\":\"b\"}\n{\"t".to_vec();
+    /// let file = TextFile::read_bytes("notes.jsonl".as_ref(), bytes, &TextFields::default())?;
+    /// assert_eq!(file.skipped_notes(), ["2 of 4 lines are not JSON: 2, 4"]);
+    /// # Ok::<(), memfold_datasets::texts::TextError>(())
+    /// ```
+    #[must_use]
+    pub fn skipped_notes(&self) -> Vec<String> {
+        let total = self.records.len() + self.skipped.len() + self.deleted.len();
+        let mut reasons: Vec<(&str, Vec<u64>)> = Vec::new();
+        for SkippedRecord { place, reason } in &self.skipped {
+            let reason = if reason.starts_with(NOT_JSON) { NOT_JSON } else { reason };
+            match reasons.iter().position(|(known, _)| *known == reason) {
+                Some(at) => reasons[at].1.push(*place),
+                None if reasons.len() < REASONS_MAX => reasons.push((reason, vec![*place])),
+                None => {}
+            }
+        }
+        let place_name = self.form.place_name();
+        let note = |(reason, places): (&str, Vec<u64>)| {
+            let shown: Vec<String> = places.iter().take(PLACES_SHOWN).map(u64::to_string).collect();
+            let more = if places.len() > PLACES_SHOWN { ", …" } else { "" };
+            let count = places.len();
+            let said = match (reason == NOT_JSON, count) {
+                (true, 1) => "is not JSON".to_owned(),
+                (true, _) => "are not JSON".to_owned(),
+                (false, 1) => format!("is left out, {reason}"),
+                (false, _) => format!("are left out, {reason}"),
+            };
+            format!("{count} of {total} {place_name}s {said}: {}{more}", shown.join(", "))
+        };
+        reasons.into_iter().map(note).collect()
+    }
+
+    /// Returns a record as the file has it: an object, or a text; of a table its id and text.
+    #[must_use]
+    pub fn raw(&self, index: usize) -> Value {
+        let record = &self.records[index];
+        let Content::Bytes { bytes, lists, .. } = &self.content else {
+            return serde_json::json!({ "id": record.id, "text": record.text });
+        };
+        let text_of = |list: &List| String::from_utf8_lossy(&bytes[list.spans[record.row].clone()]);
+        let json_of = |list: &List| serde_json::from_str(&text_of(list)).unwrap_or_default();
+        match (self.form, &**lists) {
+            (TextForm::Lines, _) => record.text.clone().into(),
+            (TextForm::Csv { delimiter }, [list]) => {
+                let header = &bytes[..list.spans.first().map_or(0, |span| span.start)];
+                CsvDialect { delimiter }.object(header, &text_of(list))
+            }
+            (_, [list]) => json_of(list),
+            (_, lists) => lists.iter().map(|list| (list.name.clone(), json_of(list))).collect(),
+        }
+    }
+}
+
+/// Writes rows with their ends up to the last one that is left out.
+fn write_apart(
+    bytes: &[u8],
+    from: &mut usize,
+    spans: &[Range<usize>],
+    left_out: &[usize],
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    for row in left_out {
+        out.write_all(&bytes[*from..spans[*row].start])?;
+        *from = spans[*row].end;
+    }
+    Ok(())
+}
+
+/// Writes a list up to the end of its last element; the separator before an element goes with it.
+fn write_joined(
+    bytes: &[u8],
+    from: &mut usize,
+    spans: &[Range<usize>],
+    left_out: &[usize],
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return Ok(()) };
+    out.write_all(&bytes[*from..first.start])?;
+    let (mut is_first, mut left_out) = (true, left_out.iter().peekable());
+    for (row, span) in spans.iter().enumerate() {
+        if left_out.next_if_eq(&&row).is_some() {
+            continue;
+        }
+        let start = if is_first { span.start } else { spans[row - 1].end };
+        out.write_all(&bytes[start..span.end])?;
+        is_first = false;
+    }
+    *from = last.end;
+    Ok(())
+}
+
+/// Reads a text, whose content tells its form.
+fn read_text(
+    text: JsonText<'_>,
+    extension: &str,
+    fields: &TextFields,
+) -> Result<TextFile, TextError> {
+    let is_lines = JSON_LINES.contains(&extension);
+    if !is_lines && let Some(file) = text.read_whole(fields, extension == "json")? {
+        return Ok(file);
+    }
+    if is_lines || has_json_lines(text.text) {
+        return text.read_lines(fields);
+    }
+    if let Some(dialect) = CsvDialect::detect(text.text, extension, fields) {
+        return dialect.read(text, fields);
+    }
+    let mut rows = Rows::new(BTreeSet::new(), fields, true)?;
+    let mut spans = Vec::new();
+    for (row, line) in lines_of(text.text).enumerate() {
+        let mut found = FoundFields::default();
+        found.take_whole(line.text.to_owned());
+        rows.push(found, line.number, row);
+        spans.push(text.start + line.start..text.start + line.end);
+    }
+    rows.into_file(TextForm::Lines, Content::apart(List { name: String::new(), spans }))
+}
+
+fn extension_of(path: &Path) -> String {
+    path.extension().and_then(|it| it.to_str()).unwrap_or_default().to_ascii_lowercase()
+}
+
+fn is_table(start: &[u8]) -> bool {
+    [columns::MAGIC, parquet::MAGIC, columns::STREAM_START].iter().any(|it| start.starts_with(it))
+}
+
+/// Tells whether lines are entities and relations, as the MCP memory server keeps them.
+fn is_graph(start: &[u8]) -> bool {
+    let first = String::from_utf8_lossy(start);
+    let first = first.trim_start_matches('\u{feff}').lines().find(|line| !line.trim().is_empty());
+    let Some(Ok(line)) = first.map(serde_json::from_str::<Value>) else { return false };
+    match line["type"].as_str() {
+        Some("entity") => line.get("observations").is_some(),
+        Some("relation") => line.get("from").is_some() && line.get("to").is_some(),
+        _ => false,
+    }
+}

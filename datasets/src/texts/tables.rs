@@ -1,0 +1,249 @@
+//! [`Table`]: Parquet and Arrow with a column of texts.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow_ipc::writer::{FileWriter, StreamWriter};
+use arrow_schema::{ArrowError, DataType, Field, Fields};
+use arrow_select::filter::filter_record_batch;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+use serde_json::Value;
+
+use super::file::{Content, Rows};
+use super::record::{FoundFields, checked_vector, pass_over};
+use super::shapes::{TextFields, TextRole};
+use super::{TextError, TextFile, TextForm};
+use crate::guarded::guarded;
+use crate::input::InputBytes;
+use crate::parquet::{ParquetTable, key_values};
+use crate::read::{ArrowFile, DECODE_ROWS, Source, Texts, VectorCells, shape_of};
+use crate::write::JsonColumn;
+use crate::{DataError, columns};
+
+/// An open table.
+#[derive(Debug)]
+pub(super) struct Table {
+    source: Arc<dyn Source>,
+    kind: TableKind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum TableKind {
+    Parquet { compression: Compression },
+    ArrowFile,
+    ArrowStream,
+}
+
+impl Table {
+    pub(super) fn open(bytes: InputBytes) -> Result<Self, DataError> {
+        let start = bytes.read(0, columns::MAGIC.len().min(bytes.len() as usize))?;
+        if start.starts_with(columns::MAGIC) || start.starts_with(columns::STREAM_START) {
+            let is_file = start.starts_with(columns::MAGIC);
+            let kind = if is_file { TableKind::ArrowFile } else { TableKind::ArrowStream };
+            return Ok(Self { source: Arc::new(ArrowFile::open(bytes)?), kind });
+        }
+        let table = ParquetTable::open(bytes)?;
+        let compression = table.compression();
+        Ok(Self { source: Arc::new(table), kind: TableKind::Parquet { compression } })
+    }
+
+    /// Takes the bytes of a file that has no place, into a file without a name.
+    pub(super) fn of_bytes(name: &Path, bytes: &[u8]) -> Result<Self, DataError> {
+        let failed = |source| DataError::Io { path: name.into(), source };
+        let mut file = tempfile::tempfile().map_err(failed)?;
+        file.write_all(bytes).map_err(failed)?;
+        Self::open(InputBytes::of_scratch(file, name)?)
+    }
+
+    /// Tells whether a column holds texts.
+    pub(super) fn has_text(&self) -> bool {
+        self.source.schema().fields().iter().any(|field| Texts::accept(field.data_type()))
+    }
+
+    pub(super) fn read_file(self, fields: &TextFields) -> Result<TextFile, TextError> {
+        let form = match self.kind {
+            TableKind::Parquet { .. } => TextForm::Parquet,
+            TableKind::ArrowFile | TableKind::ArrowStream => TextForm::Arrow,
+        };
+        let schema = Arc::clone(self.source.schema());
+        let mut names = BTreeSet::new();
+        add_names(schema.fields(), "", &mut names);
+        if self.source.row_count() == 0 {
+            return Err(TextError::HeaderOnly);
+        }
+        let mut rows = Rows::new(names, fields, false)?;
+        let is_used = |field: &Field| {
+            let name = field.name();
+            (rows.roles.of(name).is_some() || rows.roles.is_holder(name))
+                && (JsonColumn::is_held(field.data_type()) || shape_of(field.data_type()).is_some())
+        };
+        let (used, unused): (Vec<usize>, Vec<usize>) =
+            (0..schema.fields().len()).partition(|at| is_used(schema.field(*at)));
+        unused.iter().for_each(|at| pass_over(&mut rows.passed_over, schema.field(*at).name()));
+        let mut row = 0;
+        for batch in self.source.batches(&used, DECODE_ROWS)? {
+            let batch = batch?;
+            let columns: Vec<Column> = batch
+                .columns()
+                .iter()
+                .zip(&used)
+                .map(|(array, at)| Column::of(schema.field(*at).name(), array, &rows))
+                .collect();
+            for at in 0..batch.num_rows() {
+                let mut found = FoundFields::default();
+                columns.iter().for_each(|column| column.take(at, &mut found, &mut rows));
+                rows.push(found, row as u64 + 1, row);
+                row += 1;
+            }
+        }
+        rows.into_file(form, Content::Table(self))
+    }
+
+    /// Writes all rows but those left out, which are ascending.
+    pub(super) fn write(
+        &self,
+        left_out: &[usize],
+        out: &mut (dyn Write + Send),
+    ) -> Result<(), TextError> {
+        let schema = self.source.schema();
+        let mut output = match self.kind {
+            TableKind::Parquet { compression } => {
+                let properties = WriterProperties::builder()
+                    .set_compression(compression)
+                    .set_key_value_metadata(Some(key_values(schema.metadata())))
+                    .build();
+                let writer = ArrowWriter::try_new(out, Arc::clone(schema), Some(properties));
+                let writer = writer.map_err(|error| DataError::of_parquet(Path::new(""), error))?;
+                Output::Parquet(Box::new(writer))
+            }
+            TableKind::ArrowFile => {
+                Output::File(Box::new(FileWriter::try_new(out, schema).map_err(failed)?))
+            }
+            TableKind::ArrowStream => {
+                Output::Stream(Box::new(StreamWriter::try_new(out, schema).map_err(failed)?))
+            }
+        };
+        let all: Vec<usize> = (0..schema.fields().len()).collect();
+        let (mut first, mut left_out) = (0, left_out);
+        for batch in self.source.batches(&all, DECODE_ROWS)? {
+            let batch = batch?;
+            let end = first + batch.num_rows();
+            let (here, later) = left_out.split_at(left_out.partition_point(|row| *row < end));
+            let mut keeps = vec![true; batch.num_rows()];
+            here.iter().for_each(|row| keeps[row - first] = false);
+            let kept = filter_record_batch(&batch, &BooleanArray::from(keeps)).map_err(failed)?;
+            guarded(|| output.write(&kept)).map_err(|found| encode_failed(&found))??;
+            (first, left_out) = (end, later);
+        }
+        output.finish()
+    }
+}
+
+fn failed(error: ArrowError) -> TextError {
+    DataError::of_arrow(Path::new(""), error).into()
+}
+
+fn encode_failed(found: &str) -> TextError {
+    DataError::encode(Path::new(""), found).into()
+}
+
+/// A table on its way out.
+enum Output<'a> {
+    Parquet(Box<ArrowWriter<&'a mut (dyn Write + Send)>>),
+    File(Box<FileWriter<&'a mut (dyn Write + Send)>>),
+    Stream(Box<StreamWriter<&'a mut (dyn Write + Send)>>),
+}
+
+impl Output<'_> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), TextError> {
+        match self {
+            Self::Parquet(writer) => {
+                let written = writer.write(batch);
+                written.map_err(|error| DataError::of_parquet(Path::new(""), error).into())
+            }
+            Self::File(writer) => writer.write(batch).map_err(failed),
+            Self::Stream(writer) => writer.write(batch).map_err(failed),
+        }
+    }
+
+    fn finish(self) -> Result<(), TextError> {
+        match self {
+            Self::Parquet(writer) => {
+                let closed = writer.close().map(drop);
+                closed.map_err(|error| DataError::of_parquet(Path::new(""), error).into())
+            }
+            Self::File(mut writer) => writer.finish().map_err(failed),
+            Self::Stream(mut writer) => writer.finish().map_err(failed),
+        }
+    }
+}
+
+/// Collects the dotted names of columns and of the fields in them.
+fn add_names(fields: &Fields, holder: &str, names: &mut BTreeSet<String>) {
+    for field in fields {
+        let name = format!("{holder}{}", field.name());
+        if let DataType::Struct(inner) = field.data_type() {
+            add_names(inner, &format!("{name}."), names);
+        }
+        names.insert(name);
+    }
+}
+
+/// A column of a batch.
+struct Column {
+    name: String,
+    values: Values,
+}
+
+enum Values {
+    Texts(Texts),
+    Vectors(VectorCells),
+    Json(JsonColumn),
+}
+
+impl Column {
+    fn of(name: &str, array: &ArrayRef, rows: &Rows) -> Self {
+        let is_vector = rows.roles.of(name).is_some_and(|known| known.role == TextRole::Vector);
+        let vectors = is_vector.then(|| VectorCells::of(array)).flatten();
+        let values = match (vectors, Texts::of(array)) {
+            (Some(vectors), _) => Values::Vectors(vectors),
+            (None, Some(texts)) => Values::Texts(texts),
+            (None, None) => Values::Json(JsonColumn::of(array)),
+        };
+        Self { name: name.to_owned(), values }
+    }
+
+    /// Takes the value of a row.
+    fn take(&self, at: usize, found: &mut FoundFields, rows: &mut Rows) {
+        let value = match &self.values {
+            Values::Vectors(vectors) => return take_vector(vectors, at, &self.name, found),
+            Values::Texts(texts) => texts.get(at).map_or(Value::Null, Value::from),
+            Values::Json(column) => {
+                let mut json = Vec::new();
+                column.write(at, &mut json);
+                serde_json::from_slice(&json).unwrap_or_default()
+            }
+        };
+        if !found.take(&self.name, value, &rows.roles) {
+            pass_over(&mut rows.passed_over, &self.name);
+        }
+    }
+}
+
+fn take_vector(vectors: &VectorCells, at: usize, name: &str, found: &mut FoundFields) {
+    let Some(length) = vectors.length(at) else { return };
+    if let Some(fault) = vectors.fault(at, length, true) {
+        return found.fault(name, &fault.to_string());
+    }
+    let mut vector = Vec::with_capacity(length);
+    vectors.append(at, &mut vector);
+    match checked_vector(vector) {
+        Ok(vector) => found.put_vector(vector),
+        Err(fault) => found.fault(name, &fault),
+    }
+}

@@ -1,0 +1,238 @@
+//! Files of texts: consolidated as they are, without a model, a provider or a network, and given back in their form.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::support::Place;
+
+/// The same 300 memories in every form: 51 exact copies, 20 in other capitals, 12 in other words, 10 conflicts.
+const FORMS: [&str; 11] = [
+    "memories.jsonl",
+    "memories.json",
+    "strings.json",
+    "memories.csv",
+    "memories.tsv",
+    "memories.txt",
+    "memories.parquet",
+    "memories.arrow",
+    "chroma.json",
+    "mem0.json",
+    "qdrant.json",
+];
+/// Forms without users.
+const WITHOUT_USERS: [&str; 2] = ["strings.json", "memories.txt"];
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/texts").join(name)
+}
+
+fn copied(name: &str) -> Place {
+    let place = Place::new();
+    std::fs::copy(fixture(name), place.path(name)).unwrap();
+    place
+}
+
+/// What a run found, as far as it does not depend on the form.
+fn counts(document: &Value) -> Value {
+    let stats = &document["stats"];
+    json!({
+        "live": document["loaded"]["live"],
+        "after": stats["live_after"],
+        "absorbed": stats["absorbed"],
+        "flags": document["planned"]["flag_contradiction"],
+        "proposals": document["planned"]["propose_merge"],
+    })
+}
+
+#[test]
+fn every_form_gives_the_same_answer_and_comes_back_as_it_was() {
+    let mut answers: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in FORMS {
+        let place = copied(name);
+        let before = std::fs::read(place.path(name)).unwrap();
+        let found = counts(&place.json(&["consolidate", name, "--json"]));
+        assert_eq!(found["live"], 300, "{name}");
+        assert_eq!(found["absorbed"]["identical"], 51, "{name}");
+        let kept = found["after"].as_u64().unwrap();
+        answers.entry(found.to_string()).or_default().push(name);
+        let output = format!("clean-{name}");
+        place.succeed(&["consolidate", name, "--execute", "--output", &output]);
+        assert_eq!(std::fs::read(place.path(name)).unwrap(), before, "{name} was changed");
+        let again = place.json(&["consolidate", &output, "--json"]);
+        assert_eq!(counts(&again)["live"], kept, "{name}");
+        assert_eq!(again["planned"]["merge"], 0, "{name}");
+        let removed = std::fs::read_to_string(place.path(&format!("{output}.removed.jsonl")));
+        let removed = removed.unwrap();
+        assert_eq!(removed.lines().count() as u64, 300 - kept, "{name}");
+        for line in removed.lines() {
+            let record: Value = serde_json::from_str(line).unwrap();
+            assert!(
+                record["survivor"].is_string() && !record["record"].is_null(),
+                "{name}: {line}"
+            );
+        }
+    }
+    // Without users two more memories may be near each other, and nothing else differs.
+    let with_users = FORMS.len() - WITHOUT_USERS.len();
+    assert!(answers.values().any(|names| names.len() >= with_users), "{answers:#?}");
+    assert!(answers.len() <= 2, "{answers:#?}");
+}
+
+#[test]
+fn lines_that_stay_keep_their_bytes() {
+    for name in ["memories.jsonl", "memories.csv", "memories.tsv", "memories.txt"] {
+        let place = copied(name);
+        place.succeed(&["consolidate", name, "--execute", "--output", "clean"]);
+        let before = std::fs::read_to_string(place.path(name)).unwrap();
+        let after = std::fs::read_to_string(place.path("clean")).unwrap();
+        let mut rest = before.split_inclusive('\n');
+        for line in after.split_inclusive('\n') {
+            assert!(rest.any(|known| known == line), "{name}: {line:?} is new or out of order");
+        }
+    }
+}
+
+#[test]
+fn the_screen_shows_what_was_found() {
+    let place = Place::new();
+    place.write(
+        "notes.txt",
+        "Deploys happen every Friday at 5 pm\nDeploys happen every Friday at 5 pm.\n\
+         Deploys happen every Friday at 6 pm\nAlice prefers dark mode in the editor\n\
+         Alice likes dark mode in her editor\n",
+    );
+    let screen = place.succeed(&["consolidate", "notes.txt"]);
+    for expected in [
+        "5 live → 4",
+        "compared by words, built in",
+        "next: memfold consolidate notes.txt --execute --output notes.clean.txt",
+        "  = Deploys happen every Friday at 5 pm\n",
+        "  ≠ ",
+        "  ~ Alice",
+    ] {
+        assert!(screen.contains(expected), "{expected:?} is missing:\n{screen}");
+    }
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+}
+
+#[test]
+fn stdin_is_a_file_of_texts() {
+    let place = Place::new();
+    let mut command = place.command(&["consolidate", "-", "--execute", "--output", "out.txt"]);
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let texts = b"Bob owns billing\nBob owns billing.\n\nTea at four\n";
+    child.stdin.take().unwrap().write_all(texts).unwrap();
+    let answer = place.answer(child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let written = std::fs::read_to_string(place.path("out.txt")).unwrap();
+    assert_eq!(written.matches("Bob owns billing").count(), 1, "{written:?}");
+    assert!(written.contains("Tea at four"));
+}
+
+#[test]
+fn a_file_of_texts_is_never_changed() {
+    let place = Place::new();
+    place.write("notes.txt", "Bob owns billing\nBob owns billing.\n");
+    place.write("old.txt", "old");
+    let refused = |words: &[&str], expected: &str| {
+        let answer = place.run(&[&["consolidate", "notes.txt"][..], words].concat());
+        assert_ne!(answer.code, Some(0), "{words:?}");
+        assert!(answer.err.contains(expected), "{words:?}: {answer:?}");
+    };
+    refused(&["--execute"], "--output notes.clean.txt");
+    refused(&["--execute", "--output", "notes.txt"], "is an input");
+    refused(&["--execute", "--output", "old.txt"], "old.txt exists");
+    refused(&["--save-plan"], "memfold import notes.txt --into brain.db");
+    refused(&["--execute", "--output", "new.txt", "--expect", "beef"], "expected beef");
+    let written = std::fs::read_to_string(place.path("notes.txt")).unwrap();
+    assert_eq!(written, "Bob owns billing\nBob owns billing.\n");
+    assert!(!place.path("new.txt").exists());
+    let sample = Place::with_pair();
+    let answer = sample.run(&["consolidate", "brain.db", "--execute", "--output", "x.db"]);
+    assert!(answer.err.contains("leave --output out"), "{answer:?}");
+}
+
+/// Each wrong input is named for what it is, with what helps.
+#[test]
+fn wrong_inputs_are_named() {
+    let zip = b"PK\x03\x04\x14\0\0\0\x08\0word/document.xml";
+    let cases: [(&str, &[u8], &str); 14] = [
+        ("empty.csv", b"", "empty"),
+        ("blank.txt", b" \n\t\n", "empty"),
+        ("header.csv", b"text,user_id\n", "header"),
+        ("paper.pdf", b"%PDF-1.7\n1 0 obj", "PDF"),
+        ("photo.png", b"\x89PNG\r\n\x1a\n\0\0", "image"),
+        ("letter.docx", zip, "zip"),
+        ("notes.gz", b"\x1f\x8b\x08\0\0\0\0\0", "gzip"),
+        ("latin.txt", b"Caf\xe9 closes at five\n", "UTF-8"),
+        ("cut.json", b"[{\"text\":\"a\"},{\"tex", "JSON"),
+        ("numbers.json", b"[1, 2, 3]", "text"),
+        ("names.csv", b"name,size\nann,3\nbob,4\n", "--text-field"),
+        ("config.json", b"{\"theme\":\"dark\",\"size\":3}", "--text-field"),
+        ("nul.txt", b"abc\0def\n", ""),
+        ("utf16.txt", b"\xff\xfeh\0i\0", "UTF-16"),
+    ];
+    let place = Place::new();
+    for (name, bytes, expected) in cases {
+        place.write(name, bytes);
+        let answer = place.run(&["consolidate", name]);
+        assert!(!answer.err.contains("panicked"), "{name}: {answer:?}");
+        if expected.is_empty() {
+            continue;
+        }
+        assert_ne!(answer.code, Some(0), "{name}: {answer:?}");
+        assert!(answer.err.contains(expected), "{name}: {answer:?}");
+    }
+}
+
+#[test]
+fn bad_lines_are_left_out_and_named_once() {
+    let place = Place::new();
+    place.write(
+        "notes.jsonl",
+        "{\"text\":\"Bob owns billing\"}\n{oops\n{\"text\":\"Tea at four\"}\n",
+    );
+    let answer = place.run(&["consolidate", "notes.jsonl"]);
+    assert_eq!(answer.code, Some(0));
+    assert!(answer.err.contains("1 of 3 lines is not JSON: 2"), "{answer:?}");
+    let strict = place.run(&["consolidate", "notes.jsonl", "--strict"]);
+    assert_ne!(strict.code, Some(0));
+    assert!(strict.err.contains("1 of 3 lines"), "{strict:?}");
+}
+
+/// Two users' memories were merged; a field of any spelling keeps them apart, a run or a session does not.
+#[test]
+fn users_are_kept_apart() {
+    let place = Place::new();
+    for (field, kept) in
+        [("user_id", 2), ("owner", 2), ("agent_id", 2), ("app_id", 2), ("run_id", 1)]
+    {
+        let line = |value| format!("{{\"text\":\"Prefers green tea\",\"{field}\":\"{value}\"}}\n");
+        place.write("notes.jsonl", line("a") + &line("b"));
+        let found = place.json(&["consolidate", "notes.jsonl", "--json"]);
+        assert_eq!(found["stats"]["live_after"], kept, "{field}");
+    }
+}
+
+/// Memories without a time were as young as their import, and so protected.
+#[test]
+fn unknown_age_is_not_young() {
+    let place = Place::new();
+    place.write("notes.txt", "Bob owns billing\nBob owns billing\n");
+    let found = place.json(&["consolidate", "notes.txt", "--json"]);
+    assert_eq!(found["stats"]["live_after"], 1);
+    place.write(
+        "young.jsonl",
+        "{\"text\":\"a b c\",\"created_at\":\"2026-01-01T00:00:00Z\",\"id\":1}\n\
+         {\"text\":\"a b c\",\"created_at\":\"2026-01-01T00:00:01Z\",\"id\":2}\n",
+    );
+    let words = ["consolidate", "young.jsonl", "--json", "--now", "2026-01-01T01:00:00Z"];
+    let found = place.json(&words);
+    assert_eq!(found["protected"], Value::Null);
+    assert_eq!(found["stats"]["noops_by_cause"]["protection"], 2, "{found:#}");
+}

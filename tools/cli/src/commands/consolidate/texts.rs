@@ -1,0 +1,322 @@
+//! `memfold consolidate FILE`: a file of texts, which is never changed.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write};
+use std::path::{Path, PathBuf};
+
+use memfold::consolidate::{Outcome, RunContext, consolidate};
+use memfold::machine::Stopwatch;
+use memfold::texts::{RemovedRecord, TextStore};
+use memfold_datasets::atomic_file::NewFile;
+use memfold_datasets::texts::{TextError, TextFile};
+use memfold_model::text::excerpt;
+use memfold_plan::plan::Risk;
+use memfold_plan::report::{Commands, Mode, Report, grouped, screen, write_plan};
+use memfold_simd::Kernels;
+
+use super::args::{files, flags, repeated};
+use super::{ConsolidateArgs, ConsolidateDocument, overrides, planning_failure};
+use crate::args::GlobalArgs;
+use crate::failure::{Exit, Failure};
+use crate::outputs::{Existing, Outputs};
+use crate::printer::{self, Printer};
+use crate::progress::{Bars, MemoryWatch};
+use crate::run_files::Written;
+use crate::settings::{self, Settings};
+use crate::writing::{self, counted};
+
+/// What is listed of each kind.
+const LISTED: usize = 5;
+/// Characters of a text in a list, which is indented.
+const TEXT_CHARS: usize = 72;
+
+/// Tells whether a path names a file of texts, or stdin.
+pub(super) fn is_one(path: &Path) -> bool {
+    is_stdin(path) || TextFile::is_texts(path)
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+pub(super) fn run(
+    global: &GlobalArgs,
+    args: &ConsolidateArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    refuse(args)?;
+    let flags = flags(args);
+    let settings = Settings::load(global, Some(&args.db), &flags)?;
+    settings.show_notices(printer);
+    let removed_path = args.output.as_deref().map(removed_path);
+    let mut outputs = Outputs::beside([&*args.db].into_iter().chain(global.config.as_deref()));
+    for (flag, path) in
+        [("--output", args.output.as_deref()), ("the list of --output", removed_path.as_deref())]
+    {
+        if let Some(path) = path {
+            outputs.take(flag, path, Existing::Never)?;
+        }
+    }
+    files(args).check(outputs)?;
+    let file = read(args)?;
+    tell(&file, args, printer)?;
+    let store = TextStore::new(&file);
+    let watch = MemoryWatch::start();
+    let mut outcome = plan(global, args, &settings, &store, printer)?;
+    outcome.plan.overrides = overrides(&flags, &global.set);
+    let report = &mut outcome.report;
+    let (peak_rss, peak_anon) = watch.finish();
+    (report.peak_rss_bytes, report.peak_anon_bytes) =
+        (peak_rss.unwrap_or(0), peak_anon.unwrap_or(0));
+    let removed = store.removed(&outcome.plan);
+    if let Some(output) = &args.output {
+        if let Some(expected) = &args.expect
+            && *expected != report.plan_digest
+        {
+            return Err(Failure::refused(
+                format!("the plan is {}, expected {expected}", report.plan_digest),
+                "look at the plan again: the file or the configuration changed",
+            ));
+        }
+        report.mode = Mode::Execute;
+        report.executed.applied = removed.len() as u64;
+        write(&file, &args.db, output, &removed)?;
+    }
+    finish(global, args, (&settings, &outcome), printer)?;
+    let pending = args.exit_code && args.output.is_none() && outcome.plan.changes() > 0;
+    Ok(if pending { Exit::ChangesPending } else { Exit::Done })
+}
+
+/// Refuses what only a store can do.
+fn refuse(args: &ConsolidateArgs) -> Result<(), Failure> {
+    let of_stores = [
+        ("--save-plan", args.save_plan),
+        ("--incremental", args.incremental),
+        ("--judge", args.judge.is_some()),
+        ("--limit", args.limit.is_some()),
+        ("--metrics", args.metrics.is_some()),
+    ];
+    if let Some((flag, _)) = of_stores.iter().find(|(_, is_given)| *is_given) {
+        return Err(Failure::usage(
+            format!("{flag}: {} is a file of texts, not a store", args.db.display()),
+            format!(
+                "make a store of it: {}",
+                writing::command_line(&[
+                    "memfold",
+                    "import",
+                    &args.db.to_string_lossy(),
+                    "--into",
+                    "brain.db"
+                ])
+            ),
+        ));
+    }
+    if args.execute && !args.dry_run && args.output.is_none() {
+        return Err(Failure::usage(
+            "--execute: a file of texts is never changed",
+            format!("name the file to write: --output {}", output_word(&args.db)),
+        ));
+    }
+    Ok(())
+}
+
+fn read(args: &ConsolidateArgs) -> Result<TextFile, Failure> {
+    let fields = args.fields.fields(None);
+    let found = if is_stdin(&args.db) {
+        let mut bytes = Vec::new();
+        io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .map_err(|error| Failure::new("read stdin", &error, Some("name a file".to_owned())))?;
+        TextFile::read_bytes(Path::new("stdin"), bytes, &fields)
+    } else {
+        TextFile::read(&args.db, &fields)
+    };
+    found.map_err(|error| text_failure(&format!("read {}", args.db.display()), &error))
+}
+
+fn text_failure(what: &str, error: &TextError) -> Failure {
+    Failure::new(what, error, error.hint())
+}
+
+/// Says how the file was understood, and what of it was left out.
+fn tell(file: &TextFile, args: &ConsolidateArgs, printer: Printer) -> Result<(), Failure> {
+    let shape = file.shape.map_or_else(String::new, |shape| format!(" (as {shape} exports them)"));
+    let count = counted(file.records.len() as u64, "text", "texts");
+    printer.detail(&format!("{count} in {}{shape}", file.form.name()));
+    for note in file.skipped_notes() {
+        if args.fields.strict {
+            return Err(Failure::refused(note, "mend these lines, or leave --strict out"));
+        }
+        printer.note(&format!("note: {note}"));
+    }
+    if !file.deleted.is_empty() {
+        let count = counted(file.deleted.len() as u64, "record is", "records are");
+        printer.note(&format!("note: {count} marked as deleted and left alone"));
+    }
+    if !file.passed_over.is_empty() {
+        let names: Vec<String> = file.passed_over.iter().map(|name| excerpt(name, 40)).collect();
+        printer.detail(&format!("fields passed over: {}", names.join(", ")));
+    }
+    Ok(())
+}
+
+fn plan(
+    global: &GlobalArgs,
+    args: &ConsolidateArgs,
+    settings: &Settings,
+    store: &TextStore<'_>,
+    printer: Printer,
+) -> Result<Outcome, Failure> {
+    let guard = settings.guard()?;
+    let time_zone = settings.time_zone()?;
+    let stopwatch = Stopwatch::start();
+    let bars = Bars::new(printer);
+    let context = RunContext {
+        now: settings::now(args.now.as_deref(), &time_zone)?,
+        time_zone: &time_zone,
+        config_hash: &settings.config_hash(&guard),
+        pool: &settings::pool(global)?,
+        kernels: Kernels::active(),
+        progress: &bars,
+        clock: &|| stopwatch.seconds(),
+        scratch_dir: &settings::scratch_dir(),
+    };
+    let policy = TextStore::policy(&settings.configuration.policy);
+    consolidate(store, &policy, &guard, &context).map_err(|error| planning_failure(args, &error))
+}
+
+/// Where the list of removed records stands.
+fn removed_path(output: &Path) -> PathBuf {
+    let mut path = output.as_os_str().to_owned();
+    path.push(".removed.jsonl");
+    path.into()
+}
+
+/// `notes.csv` is written as `notes.clean.csv`.
+fn output_word(input: &Path) -> String {
+    if is_stdin(input) {
+        return "clean.txt".to_owned();
+    }
+    let extension = input.extension().map(|extension| extension.to_string_lossy().into_owned());
+    let extension = extension.map_or_else(String::new, |extension| format!(".{extension}"));
+    let clean = input.with_extension(format!("clean{extension}"));
+    writing::path_word(&clean)
+}
+
+/// Writes the file without what was removed, and the list of that before it.
+fn write(
+    file: &TextFile,
+    input: &Path,
+    output: &Path,
+    removed: &BTreeMap<usize, RemovedRecord>,
+) -> Result<(), Failure> {
+    let create = |path: &Path| match is_stdin(input) {
+        true => NewFile::create(path),
+        false => NewFile::create_like(path, input),
+    };
+    let list = removed_path(output);
+    let write_list = || -> io::Result<()> {
+        let mut out = create(&list)?;
+        for record in removed.values() {
+            serde_json::to_writer(&mut out, record)?;
+            out.write_all(b"\n")?;
+        }
+        out.publish().map(drop)
+    };
+    let failed = |path: &Path| format!("write {}", path.display());
+    write_list().map_err(|error| Failure::new(&failed(&list), &error, None))?;
+    let write_texts = || -> Result<(), TextError> {
+        let mut out = create(output)?;
+        file.write(&|index| !removed.contains_key(&index), &mut out)?;
+        Ok(out.publish().map(drop)?)
+    };
+    write_texts().map_err(|error| text_failure(&failed(output), &error))
+}
+
+/// Writes the files of the run and shows what was found.
+fn finish(
+    global: &GlobalArgs,
+    args: &ConsolidateArgs,
+    (settings, outcome): (&Settings, &Outcome),
+    printer: Printer,
+) -> Result<(), Failure> {
+    let (report, files) = (&outcome.report, files(args));
+    let mut written = Written::default();
+    if let Some(path) = files.plan {
+        let file = write_plan(path, &outcome.plan).map(|()| path.to_owned());
+        written.add(file.map_err(|error| {
+            let hint = error.hint();
+            Failure::new("write the plan", &error, hint)
+        }));
+    }
+    files.write_report(report, &args.db, settings, false, printer, &mut written);
+    if let Some(failure) = written.failures.pop() {
+        return Err(failure);
+    }
+    if global.json {
+        return printer.document(&ConsolidateDocument::of(report));
+    }
+    let mut next = Vec::new();
+    if args.output.is_none() {
+        let path = if is_stdin(&args.db) { "-".into() } else { writing::path_word(&args.db) };
+        next.extend(["memfold", "consolidate", &path].map(str::to_owned));
+        next.extend(["--execute", "--output", &output_word(&args.db)].map(str::to_owned));
+        next.extend(repeated(args));
+        next.extend(writing::global_words(global));
+    }
+    let commands = Commands { next, undo: Vec::new(), is_folded: printer::is_terminal() };
+    printer.data(&format!("{}{}", screen(report, &commands), listing(report)))?;
+    written.tell(&args.db, &report.run_id, printer);
+    match &args.output {
+        Some(output) => printer.note(&format!(
+            "wrote {}; {} left out, listed in {}",
+            output.display(),
+            counted(report.executed.applied, "text is", "texts are"),
+            removed_path(output).display()
+        )),
+        None => printer.note("dry run: nothing was written"),
+    }
+    Ok(())
+}
+
+/// The first merges of other words, conflicts and proposals, with their texts.
+fn listing(report: &Report) -> String {
+    let samples = &report.samples;
+    let shown = |text: &str| excerpt(text, TEXT_CHARS);
+    let merges = samples.merges.iter().filter(|merge| merge.risk != Risk::Identical);
+    let merges = merges.map(|merge| {
+        let absorbed = merge.absorbed.iter().map(|absorbed| shown(&absorbed.row.excerpt));
+        (shown(&merge.survivor.excerpt), absorbed.collect())
+    });
+    let proposals = samples.proposals.iter().map(|merge| {
+        let absorbed = merge.absorbed.iter().map(|absorbed| shown(&absorbed.row.excerpt));
+        (shown(&merge.survivor.excerpt), absorbed.collect())
+    });
+    let conflicts = samples
+        .contradictions
+        .iter()
+        .map(|pair| (shown(&pair.older.excerpt), vec![shown(&pair.newer.excerpt)]));
+    let mut text = list("the same in other words, merged:", "=", merges.collect());
+    text.push_str(&list("in conflict, both kept:", "≠", conflicts.collect()));
+    text.push_str(&list("probably the same, both kept:", "~", proposals.collect()));
+    text
+}
+
+fn list(title: &str, sign: &str, groups: Vec<(String, Vec<String>)>) -> String {
+    if groups.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("{title}\n");
+    for (first, others) in groups.iter().take(LISTED) {
+        text.push_str(&format!("    {first}\n"));
+        for other in others.iter().take(LISTED) {
+            text.push_str(&format!("  {sign} {other}\n"));
+        }
+    }
+    let more = groups.len().saturating_sub(LISTED) as u64;
+    if more > 0 {
+        text.push_str(&format!("  … {} more (--report FILE lists them)\n", grouped(more)));
+    }
+    text
+}
