@@ -82,7 +82,7 @@ pub(super) fn run(
         report.executed.applied = removed.len() as u64;
         write(&file, &args.db, output, &removed)?;
     }
-    finish(global, args, (&settings, &outcome), printer)?;
+    finish(global, args, &outcome, printer)?;
     let pending = args.exit_code && args.output.is_none() && outcome.plan.changes() > 0;
     Ok(if pending { Exit::ChangesPending } else { Exit::Done })
 }
@@ -238,7 +238,7 @@ fn write(
 fn finish(
     global: &GlobalArgs,
     args: &ConsolidateArgs,
-    (settings, outcome): (&Settings, &Outcome),
+    outcome: &Outcome,
     printer: Printer,
 ) -> Result<(), Failure> {
     let (report, files) = (&outcome.report, files(args));
@@ -250,7 +250,7 @@ fn finish(
             Failure::new("write the plan", &error, hint)
         }));
     }
-    files.write_report(report, &args.db, settings, false, printer, &mut written);
+    files.write_report(report, &args.db, false, printer, &mut written);
     if let Some(failure) = written.failures.pop() {
         return Err(failure);
     }
