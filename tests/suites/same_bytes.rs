@@ -92,6 +92,6 @@ fn the_plan_of_the_sample_is_pinned() {
     let plan = Run::builtin().plan(&InMemoryStore::new(sample_rows())).plan;
     assert_eq!(
         plan_digest(&plan),
-        "3ec150264bb847a0e57e69b11c99c8c9bade5c12ed8bb8a106b8361be5aa9c5d"
+        "74bbb0d85d5a4286a7af90b3ce910fab38b8e3f9a52082f70d92826ef6438262"
     );
 }

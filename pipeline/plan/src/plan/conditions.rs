@@ -362,6 +362,9 @@ pub fn proof_steps(judgement: &Judgement, left: &str, right: &str) -> Vec<String
     })
 }
 
+/// Letters by which full words are longer than short forms, at least; spellings such as `colour` are no better.
+const LONGER_MIN: i64 = 2;
+
 /// Tells whether the left one of two texts that say the same is written better: with capitals where the other has none
 /// (or nothing else), or with full words where the other has short forms.
 #[must_use]
@@ -371,12 +374,11 @@ pub fn is_written_better(judgement: &Judgement, left: &str, right: &str) -> bool
     if is_mixed(left) != is_mixed(right) {
         return is_mixed(left);
     }
-    // The lexer reads many short forms as the word.
-    let is_word = |step: &&Step| matches!(step.kind, StepKind::Equal | StepKind::Abbreviation);
+    let is_word = |step: &&Step| matches!(step.kind, StepKind::Notation | StepKind::Abbreviation);
     let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count() as i64;
     let surplus =
         |step: &Step| letters(&left[step.left.clone()]) - letters(&right[step.right.clone()]);
-    judgement.steps.iter().filter(is_word).map(surplus).sum::<i64>() > 0
+    judgement.steps.iter().filter(is_word).map(surplus).sum::<i64>() >= LONGER_MIN
 }
 
 /// Stands first among the kinds of signs where the newer text holds another value in the same place.
