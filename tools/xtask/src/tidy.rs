@@ -14,7 +14,7 @@ const PURE: &[&str] = &[
     "pipeline/model/src/",
     "pipeline/guard/src/",
     "pipeline/lifecycle/src/",
-    "pipeline/plan/src/cluster/",
+    "pipeline/plan/src/cluster.rs",
     "pipeline/plan/src/detect/",
     "pipeline/plan/src/plan/",
 ];
@@ -35,6 +35,9 @@ const PRINT_WORDS: &[&str] = &["println!", "print!", "eprintln!", "eprint!"];
 /// Where `unsafe` may stand.
 const UNSAFE: &[&str] = &["simd/src/arch/", "index/src/file/map.rs"];
 
+/// Documents that say where things stand.
+const MAPS: &[&str] = &["ARCHITECTURE.md", "CONTRIBUTING.md"];
+
 /// Words that have no place in a file, split so that this one does not find itself.
 const BANNED: &[(&str, &str)] = &[
     (concat!("/ro", "ot/"), "no machine paths"),
@@ -47,7 +50,7 @@ const BANNED: &[(&str, &str)] = &[
 /// Checks all files and prints each breach; fails where there is one.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let files = files(root)?;
-    let breaches: Vec<String> = files.iter().flat_map(|file| check(root, file)).collect();
+    let breaches: Vec<String> = files.iter().flat_map(|file| check(root, &files, file)).collect();
     breaches.iter().for_each(|breach| say(&format!("tidy: {breach}")));
     if !breaches.is_empty() {
         return Err(format!("tidy: {} breaches in {} files", breaches.len(), files.len()));
@@ -76,7 +79,7 @@ fn files(root: &Path) -> Result<Vec<String>, String> {
     Ok(names.split('\0').filter(|name| root.join(name).is_file()).map(str::to_owned).collect())
 }
 
-fn check(root: &Path, file: &str) -> Vec<String> {
+fn check(root: &Path, files: &[String], file: &str) -> Vec<String> {
     let path = root.join(file);
     let bytes = path.metadata().map_or(0, |meta| meta.len());
     if bytes > FILE_BYTES_MAX {
@@ -92,6 +95,7 @@ fn check(root: &Path, file: &str) -> Vec<String> {
     for (number, line) in text.lines().enumerate() {
         let code = if number < code_lines { line.split("//").next() } else { None };
         let found = banned(line).chain(code.into_iter().flat_map(|code| complaints(file, code)));
+        let found = found.chain(gone(files, file, line));
         breaches.extend(found.map(|advice| format!("{file}:{}: {advice}", number + 1)));
     }
     breaches
@@ -102,6 +106,31 @@ fn banned(line: &str) -> impl Iterator<Item = String> {
     let stands_open = |word| line.match_indices(word).any(|(at, _)| !line[..at].ends_with('"'));
     let found = BANNED.iter().filter(move |(word, _)| stands_open(*word));
     found.map(|(word, advice)| format!("{word}: {advice}"))
+}
+
+/// Returns the files and folders that documentation of modules, or a map of the code, names and that do not exist.
+fn gone<'a>(
+    files: &'a [String],
+    file: &str,
+    line: &'a str,
+) -> impl Iterator<Item = String> + use<'a> {
+    let is_module = file.ends_with(".rs") && line.trim_start().starts_with("//!");
+    let maps = is_module || MAPS.contains(&file);
+    let exists = move |name: &str| {
+        files.iter().any(|file| {
+            let inside = file.strip_prefix(name.trim_end_matches('/'));
+            inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                || name.ends_with(".rs") && file.ends_with(&format!("/{name}"))
+        })
+    };
+    let is_path = move |name: &&str| {
+        let top = name.split_once('/').map(|(top, _)| top);
+        let is_plain = !name.contains(|c: char| c.is_whitespace() || "*{<".contains(c));
+        is_plain && (name.ends_with(".rs") || top.is_some_and(exists))
+    };
+    let quoted = line.split('`').skip(1).step_by(2).filter(move |_| maps);
+    let absent = quoted.filter(is_path).filter(move |name| !exists(name));
+    absent.map(|name| format!("{name} does not exist: name what does"))
 }
 
 /// Returns what is wrong with a line of code outside of tests.
@@ -133,7 +162,22 @@ fn complaints(file: &str, line: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{banned, complaints};
+    use super::{banned, complaints, gone};
+
+    #[test]
+    fn names_of_what_is_gone_are_breaches() {
+        let files = ["a/src/there.rs", "a/b/c.md"].map(str::to_owned);
+        for (file, line, count) in [
+            ("a/src/lib.rs", "//! `there.rs` and `a/b`, `a/src/`", 0),
+            ("a/src/lib.rs", "//! `gone.rs` and `a/gone`", 2),
+            ("a/src/lib.rs", "// `gone.rs`", 0),
+            ("a/src/lib.rs", "//! `x/y`, `m/s` and `a/*`", 0),
+            ("ARCHITECTURE.md", "`a/gone`", 1),
+            ("README.md", "`a/gone`", 0),
+        ] {
+            assert_eq!(gone(&files, file, line).count(), count, "{file}: {line}");
+        }
+    }
 
     #[test]
     fn quoted_words_are_texts() {

@@ -1,4 +1,4 @@
-//! Texts as data: keys that say when two are the same, tokens, overlap, and excerpts fit to be shown.
+//! Texts as data: keys that say when two are the same, tokens, and excerpts fit to be shown.
 //!
 //! The [`strict_key`] decides, the [`loose_key`] only proposes: `C#` and `C` share a loose key.
 
@@ -7,6 +7,6 @@ mod keys;
 
 pub use excerpt::{characters, excerpt, is_deceptive, printable, printable_json};
 pub use keys::{
-    TextKey, Token, dated_key, is_blank, is_relative_to_day, jaccard, keeps_white_space, loose_key,
-    shingle_containment, strict_key, tokens,
+    TextKey, Token, dated_key, is_blank, is_relative_to_day, keeps_white_space, loose_key,
+    strict_key, tokens,
 };
