@@ -176,19 +176,6 @@ fn consolidating_by_a_graph_plans_the_same_for_the_sample() {
     );
 }
 
-#[test]
-fn a_missed_target_stands_in_the_report() {
-    let place = Place::new();
-    place.bench(&["generate", "--brain", "--rows", "12000", "--dim", "24", "-o", "brain.db"]);
-    let strict = ["--json"];
-    let remarks = |method: &'static str| {
-        let report = place.json(&consolidate(&[&["--method", method], &strict[..]].concat()));
-        let notes = report["notes"].as_array().unwrap().clone();
-        notes.iter().filter(|note| note.as_str().unwrap().contains("--method exact")).count()
-    };
-    assert_eq!((remarks("graph"), remarks("exact")), (1, 0));
-}
-
 /// The whole path on real memories: what the graph finds, and what becomes of the plan.
 #[test]
 fn real_memories_are_planned_alike() {
