@@ -233,7 +233,7 @@ mod tests {
     const NOTES: &str = "\
 {\"id\":\"a\",\"text\":\"The API deploys every Friday at 5 pm\",\"user_id\":\"ann\"}
 {\"id\":\"b\",\"text\":\"The API deploys every Friday at 5 pm.\",\"user_id\":\"ann\"}
-{\"id\":\"c\",\"text\":\"The API deploys every Friday at 17:00\",\"user_id\":\"ann\"}
+{\"id\":\"c\",\"text\":\"the API deploys every Friday at 5 pm\",\"user_id\":\"ann\"}
 {\"id\":\"d\",\"text\":\"The API deploys every Friday at 6 pm\",\"user_id\":\"ann\"}
 {\"id\":\"e\",\"text\":\"The API deploys every Friday at 5 pm\",\"user_id\":\"bob\"}
 {\"id\":\"a\",\"text\":\"Bob likes green tea\",\"user_id\":\"bob\"}
