@@ -167,7 +167,7 @@ fn wrong_inputs_are_named() {
         ("header.csv", b"text,user_id\n", "header"),
         ("paper.pdf", b"%PDF-1.7\n1 0 obj", "PDF"),
         ("photo.png", b"\x89PNG\r\n\x1a\n\0\0", "image"),
-        ("letter.docx", zip, "zip"),
+        ("letter.docx", zip, "Word"),
         ("notes.gz", b"\x1f\x8b\x08\0\0\0\0\0", "gzip"),
         ("latin.txt", b"Caf\xe9 closes at five\n", "UTF-8"),
         ("cut.json", b"[{\"text\":\"a\"},{\"tex", "JSON"),

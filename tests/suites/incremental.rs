@@ -9,7 +9,9 @@ use memfold_index::file::FileMode;
 use memfold_model::runs::RunState;
 use memfold_plan::plan::{Action, ActionType, Plan};
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{CONFIG_HASH, Desk, Draws, IndexDesk, PlainMemory, Run, memory, unit_vector};
+use memfold_tests::{
+    CONFIG_HASH, Desk, Draws, IndexDesk, PlainEmbedding, PlainMemory, Run, memory, unit_vector,
+};
 
 use super::run_twice::{row, rows, settings, text};
 
@@ -181,10 +183,19 @@ impl Case {
 }
 
 fn of_one_model(row: &mut PlainMemory) {
-    row.embedding = row.embedding.take().filter(|embedding| embedding.vector.len() == 16);
-    if let Some(embedding) = &mut row.embedding {
-        embedding.model = Some("m".into());
-    }
+    let own = row.embedding.take().filter(|embedding| embedding.vector.len() == 16);
+    // A memory without a vector sends the run over everything, which is another test.
+    let direction = row.id.bytes().map(usize::from).sum::<usize>() % 16;
+    let any = || PlainEmbedding { model: None, vector: unit_vector(16, direction), content: None };
+    let embedding = PlainEmbedding { model: Some("m".into()), ..own.unwrap_or_else(any) };
+    row.embedding = Some(embedding);
+}
+
+#[test]
+fn memories_without_a_vector_are_compared_with_everything() {
+    let (desk, folder) = searched();
+    desk.sql("DELETE FROM embeddings WHERE source_id = 'm000001'");
+    assert!(reason(desk.run(), &desk, &folder).contains("no vector"));
 }
 
 #[test]
@@ -273,7 +284,10 @@ fn a_memory_that_was_too_young_is_looked_at_when_it_no_longer_is() {
     rows.clear();
     desk.sql(&format!(
         "INSERT INTO stm (id, content, categories, importance, created_at, access_count, source)
-         SELECT 'new', content, categories, importance, '{young}', 0, 'agent' FROM stm WHERE id = 'm000001'"
+         SELECT 'new', content, categories, importance, '{young}', 0, 'agent' FROM stm WHERE id = 'm000001';
+         INSERT INTO embeddings (id, source_type, source_id, embedding, model, content, created_at)
+         SELECT 'e-new', source_type, 'new', embedding, model, content, created_at
+         FROM embeddings WHERE source_id = 'm000001'"
     ));
     let folder = IndexDesk::of(desk.path()).folder().to_owned();
     IndexDesk::of(desk.path()).build(TierChoice::Auto);

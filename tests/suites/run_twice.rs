@@ -372,7 +372,7 @@ fn take_through(course: Course) -> BTreeMap<&'static str, usize> {
 fn a_second_run_plans_nothing() {
     let done = take_through(Course::Whole);
     for kind in ["merge", "promote", "archive", "flag_contradiction"] {
-        assert!(done.get(kind).is_some_and(|&count| count > 5), "{kind}: {done:?}");
+        assert!(done.get(kind).is_some_and(|&count| count > 3), "{kind}: {done:?}");
     }
 }
 

@@ -92,6 +92,6 @@ fn the_plan_of_the_sample_is_pinned() {
     let plan = Run::builtin().plan(&InMemoryStore::new(sample_rows())).plan;
     assert_eq!(
         plan_digest(&plan),
-        "74bbb0d85d5a4286a7af90b3ce910fab38b8e3f9a52082f70d92826ef6438262"
+        "f97c58e3829c96f6be3263e57aa5486ea5753ca17532b0720694354e26186d65"
     );
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use memfold_guard::Guard;
-use memfold_model::memory::MemoryIndex;
+use memfold_model::memory::{Memory, MemoryIndex, Standing};
 use memfold_plan::detect::join_threshold;
 use memfold_plan::policy::{Policy, RuleAction};
 use memfold_plan::report::Incremental;
@@ -137,11 +137,9 @@ fn changes_in(
     if reaches.is_lost() {
         return Err(Halt::Whole("the index no longer fits the store".to_owned()));
     }
-    let lacking = reader.count_without_vector()?;
-    if lacking > 0 {
-        return Err(Halt::Whole(format!(
-            "{lacking} memories have no vector and are compared with all others (memfold embed)"
-        )));
+    // Memories without a vector of their own are compared with all others.
+    if index.origin().without_vector.max(reader.count_without_vector()?) > 0 {
+        return Err(lacks_vectors());
     }
     let mut marks = RowMarks::default();
     let mut changed = BTreeSet::new();
@@ -168,11 +166,20 @@ fn changes_in(
     marks.edited(found.edited, generation);
     let mut sink = ColumnSink::new(context.scratch_dir);
     let snapshot = reader.load_some(&found.ids, row_count, &index.origin().shapes, &mut sink)?;
+    let lacks =
+        |memory: &Memory| memory.standing == Standing::Live && memory.embedding.vector().is_none();
+    if snapshot.memories.iter().any(lacks) {
+        return Err(lacks_vectors());
+    }
     let is_changed = |at: &usize| found.changed.contains(&snapshot.memories[*at].id);
     // Memories are numbered with 32 bits.
     let changed = (0..snapshot.memories.len()).filter(is_changed).map(|at| MemoryIndex(at as u32));
     let changed = changed.collect();
     Ok(Changed { changed, snapshot, sink, marks, since_run: searched.run.run_id.clone() })
+}
+
+fn lacks_vectors() -> Halt {
+    Halt::Whole("some memories have no vector of the index's model (memfold embed)".to_owned())
 }
 
 impl From<MemfoldError> for Halt {

@@ -1,6 +1,7 @@
 //! `memfold consolidate FILE`: a file of texts, which is never changed.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
@@ -25,14 +26,19 @@ use crate::run_files::Written;
 use crate::settings::{self, Settings};
 use crate::writing::{self, counted};
 
+const DATABASES: [&str; 4] = ["db", "db3", "sqlite", "sqlite3"];
 /// What is listed of each kind.
 const LISTED: usize = 5;
 /// Characters of a text in a list, which is indented.
 const TEXT_CHARS: usize = 72;
 
 /// Tells whether a path names a file of texts, or stdin.
+///
+/// What is named like a database is a store, whatever is in it.
 pub(super) fn is_one(path: &Path) -> bool {
-    is_stdin(path) || TextFile::is_texts(path)
+    let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    let is_database = DATABASES.contains(&ending.to_ascii_lowercase().as_str());
+    is_stdin(path) || (!is_database && TextFile::is_texts(path))
 }
 
 fn is_stdin(path: &Path) -> bool {
