@@ -126,23 +126,15 @@ pub(crate) fn plan_loaded(
         scratch_dir: Some(context.scratch_dir),
         progress: context.progress,
     };
-    let (threshold, by) = (join_threshold(policy), policy.detect.method.graph_join());
-    let built_in = threshold.map(|_| BuiltInVectors::of(snapshot, context)).transpose()?.flatten();
-    let (mut spaces, mut matrices) = (snapshot.spaces.clone(), matrices.to_vec());
-    if let Some(built_in) = &built_in {
-        spaces.push(BuiltInVectors::space());
-        matrices.extend(built_in.columns.matrices());
-    }
-    let joins = info_span!("consolidation.scan", memories = snapshot.memories.len() as i64)
-        .in_scope(|| join_spaces(&spaces, &matrices, threshold, by.as_ref(), &options))?;
+    let built_in = BuiltInVectors::of(snapshot, policy, context)?;
+    let mut matrices = matrices.to_vec();
+    matrices.extend(built_in.iter().flat_map(|built_in| built_in.columns.matrices()));
+    let joins = joins(snapshot, &matrices, policy, &options)?;
     let join = laps.lap();
     let input = DetectInput {
         snapshot,
         matrices: &matrices,
-        built_in: built_in.as_ref().map(|built_in| BuiltIn {
-            space: SpaceIndex(snapshot.spaces.len() as u32),
-            rows: &built_in.rows,
-        }),
+        built_in: built_in.as_ref().map(|built_in| built_in.beside(snapshot)),
         policy,
         guard,
         pool: context.pool,
@@ -176,8 +168,7 @@ pub(crate) fn plan_loaded(
     };
     let judged =
         judging.map(|judging| judge_plan(&mut decided.plan, ground, judging)).transpose()?;
-    let judge = laps.lap();
-    let total = laps.total();
+    let (judge, total) = (laps.lap(), laps.total());
     let seconds = Seconds { load, export, join, cluster, plan, judge, total, ..Seconds::default() };
     let mut report = Report::from(&Run {
         snapshot,
@@ -197,6 +188,21 @@ pub(crate) fn plan_loaded(
     });
     report.judged = judged;
     Ok(Outcome { plan: decided.plan, access_counts: decided.access_counts, report })
+}
+
+/// Joins the spaces of a snapshot, and that of the built-in embedding where it has a matrix behind theirs.
+fn joins(
+    snapshot: &Snapshot,
+    matrices: &[VectorMatrix<'_>],
+    policy: &Policy,
+    options: &JoinOptions<'_>,
+) -> Result<Joins, MemfoldError> {
+    let (threshold, by) = (join_threshold(policy), policy.detect.method.graph_join());
+    let mut spaces = snapshot.spaces.clone();
+    spaces.push(BuiltInVectors::space());
+    let joins = info_span!("consolidation.scan", memories = snapshot.memories.len() as i64)
+        .in_scope(|| join_spaces(&spaces, matrices, threshold, by.as_ref(), options))?;
+    Ok(joins)
 }
 
 fn clusters(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, MemfoldError> {
@@ -236,12 +242,22 @@ impl BuiltInVectors {
         VectorSpace { model: embedding::MODEL.into(), dim: embedding::DIM as u32 }
     }
 
-    /// Embeds every memory that is live or was merged; `None` where all live ones have a vector of their own.
-    fn of(snapshot: &Snapshot, context: &RunContext<'_>) -> Result<Option<Self>, MemfoldError> {
+    /// Returns them as the space behind those of the snapshot.
+    fn beside(&self, snapshot: &Snapshot) -> BuiltIn<'_> {
+        BuiltIn { space: SpaceIndex(snapshot.spaces.len() as u32), rows: &self.rows }
+    }
+
+    /// Embeds every memory that is live or was merged; `None` where all live ones have a vector of their own, and where no
+    /// pairs are looked for.
+    fn of(
+        snapshot: &Snapshot,
+        policy: &Policy,
+        context: &RunContext<'_>,
+    ) -> Result<Option<Self>, MemfoldError> {
         let lacks = |memory: &Memory| {
             memory.standing == Standing::Live && memory.embedding.vector().is_none()
         };
-        if !snapshot.memories.iter().any(lacks) {
+        if join_threshold(policy).is_none() || !snapshot.memories.iter().any(lacks) {
             return Ok(None);
         }
         let mut sink = ColumnSink::new(context.scratch_dir);
