@@ -8,6 +8,9 @@ use std::process::Command;
 use crate::{runs, say, succeed};
 
 const FILE_BYTES_MAX: u64 = 2 << 20;
+/// The table of the built-in embedding is in the program; it has its own limit.
+const TABLE: &str = "datasets/data/memfold-static-1.bin";
+const TABLE_BYTES_MAX: u64 = 4_300_000;
 
 /// Stages that are functions from plain data to plain data.
 const PURE: &[&str] = &[
@@ -82,8 +85,9 @@ fn files(root: &Path) -> Result<Vec<String>, String> {
 fn check(root: &Path, files: &[String], file: &str) -> Vec<String> {
     let path = root.join(file);
     let bytes = path.metadata().map_or(0, |meta| meta.len());
-    if bytes > FILE_BYTES_MAX {
-        return vec![format!("{file}: {bytes} bytes; keep files under {FILE_BYTES_MAX}")];
+    let most = if file == TABLE { TABLE_BYTES_MAX } else { FILE_BYTES_MAX };
+    if bytes > most {
+        return vec![format!("{file}: {bytes} bytes; keep files under {most}")];
     }
     // Texts to test with may say anything.
     if file.ends_with(".jsonl") || file.contains("/tests_data/") {
