@@ -199,13 +199,11 @@ fn carry_out(
         );
     }
     let evidence = Evidence { similarity: flag.similarity, ..Evidence::default() };
-    let why = match settlement {
-        Settlement::Supersede | Settlement::OlderHolds => {
-            (RULE, "superseded, by a person's word", evidence)
-        }
-        _ => (RULE, "merged, by a person's word", evidence),
+    let reason = match settlement {
+        Settlement::Supersede | Settlement::OlderHolds => "superseded, by a person's word",
+        _ => "merged, by a person's word",
     };
-    let action = merge_of_two(stays, goes, &context.policy.merge, why.0, why.1, why.2);
+    let action = merge_of_two(stays, goes, &context.policy.merge, RULE, reason, evidence);
     let label = if settlement == Settlement::Merge { "merge" } else { "supersede" };
     Ok(carry_out_alone(writes, &layout, context, UNIT, label, action, &rows, vec![closed])?)
 }

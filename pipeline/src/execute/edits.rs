@@ -134,14 +134,9 @@ impl<'a> Editing<'a> {
             && let Some(flag) = self.flag_of(action)
         {
             let Rationale { score, evidence, .. } = &action.rationale;
-            let record = (kind_of(evidence), *score, evidence);
-            self.draft.then(flag.record(
-                record.0,
-                record.1,
-                record.2,
-                "superseded",
-                StoredValue::Null,
-            ));
+            let kind = kind_of(evidence);
+            let record = flag.record(kind, *score, evidence, "superseded", StoredValue::Null);
+            self.draft.then(record);
         }
         self.absorb(action, action.absorbed_ids(), survivor, wanted)
     }
@@ -276,14 +271,9 @@ impl<'a> Editing<'a> {
         match writes.waiting_flag(&flag.key)? {
             Some(waiting) => self.draft.then(settled(waiting.id, "superseded")),
             None => {
-                let record = (kind_of(evidence), *score, evidence);
-                self.draft.then(flag.record(
-                    record.0,
-                    record.1,
-                    record.2,
-                    "superseded",
-                    StoredValue::Null,
-                ));
+                let kind = kind_of(evidence);
+                let record = flag.record(kind, *score, evidence, "superseded", StoredValue::Null);
+                self.draft.then(record);
             }
         }
         Ok(())

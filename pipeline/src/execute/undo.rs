@@ -299,7 +299,7 @@ impl Run<'_> {
         loop {
             writes.mark_unit(&at.run_id, at.unit, by.as_deref())?;
             let Some((run, number)) = at.reverts.clone() else { break };
-            let reverted = writes.unit((&run, number))?;
+            let reverted = writes.unit(&run, number)?;
             let Some(reverted) = reverted else { break };
             by = if by.is_some() { None } else { Some(at.run_id.clone()) };
             at = reverted;

@@ -116,7 +116,7 @@ pub fn build_index(store: &BrainDb, request: &BuildIndex<'_>) -> Result<BuiltInd
     let exported = export.write(&mut columns, request.load.progress)?;
     let columns = columns.finish()?;
     let (identity, keys) = describe(&export, &columns)?;
-    write_texts(&writer, &export, (exported.space.dim, identity))?;
+    write_texts(&writer, &export, exported.space.dim, identity)?;
     drop(export);
 
     let (graph, file_bytes) = write_tiers(
@@ -172,14 +172,15 @@ pub(super) fn write_tiers(
 fn write_texts(
     writer: &GenerationWriter,
     export: &Export,
-    of_index: (u32, [u8; 32]),
+    dim: u32,
+    identity: [u8; 32],
 ) -> Result<(), IndexError> {
     let mut texts = NewTextRows::default();
     for memory in export.others() {
         texts.push(memory.id.as_str(), &memory.content);
     }
     let output = BufWriter::new(writer.create(TEXTS_FILE)?);
-    let mut output = texts.write_file(output, of_index.0, of_index.1)?;
+    let mut output = texts.write_file(output, dim, identity)?;
     let failed = |source| IndexError::Write { path: writer.path().join(TEXTS_FILE), source };
     output.flush().map_err(failed)
 }

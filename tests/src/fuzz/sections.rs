@@ -89,17 +89,16 @@ impl Parts {
     fn written(&self) -> Result<Vec<u8>, SectionFileError> {
         let mut writer = SectionFileWriter::new(Cursor::new(Vec::new()), self.head.clone())?;
         for (kind, element, bytes) in &self.sections {
-            let part = (*kind, bytes.as_slice());
             writer = match element {
                 ElementType::U8 => writer.section(*kind, bytes)?,
-                ElementType::I8 => write(writer, part.0, part.1, i8::from_le_bytes)?,
-                ElementType::U16 => write(writer, part.0, part.1, u16::from_le_bytes)?,
-                ElementType::U32 => write(writer, part.0, part.1, u32::from_le_bytes)?,
-                ElementType::I32 => write(writer, part.0, part.1, i32::from_le_bytes)?,
-                ElementType::U64 => write(writer, part.0, part.1, u64::from_le_bytes)?,
-                ElementType::I64 => write(writer, part.0, part.1, i64::from_le_bytes)?,
-                ElementType::F32 => write(writer, part.0, part.1, f32::from_le_bytes)?,
-                ElementType::F64 => write(writer, part.0, part.1, f64::from_le_bytes)?,
+                ElementType::I8 => write(writer, *kind, bytes, i8::from_le_bytes)?,
+                ElementType::U16 => write(writer, *kind, bytes, u16::from_le_bytes)?,
+                ElementType::U32 => write(writer, *kind, bytes, u32::from_le_bytes)?,
+                ElementType::I32 => write(writer, *kind, bytes, i32::from_le_bytes)?,
+                ElementType::U64 => write(writer, *kind, bytes, u64::from_le_bytes)?,
+                ElementType::I64 => write(writer, *kind, bytes, i64::from_le_bytes)?,
+                ElementType::F32 => write(writer, *kind, bytes, f32::from_le_bytes)?,
+                ElementType::F64 => write(writer, *kind, bytes, f64::from_le_bytes)?,
             };
         }
         Ok(writer.finish()?.into_inner())

@@ -266,7 +266,7 @@ pub(crate) fn take(
 ) -> PyResult<Kept> {
     match Kept::of(source) {
         Ok(kept) => Ok(kept),
-        Err(files) => run(py, watch, shown, |watch| Kept::read(files.0, files.1, watch))?,
+        Err((files, column)) => run(py, watch, shown, |watch| Kept::read(files, column, watch))?,
     }
 }
 

@@ -127,8 +127,8 @@ impl TilePlan {
         let pairs = merged.map_err(|failed| unjoined(&failed))?;
         let counters = pairs.counters();
         let counted = (counters.pairs_total, counters.pairs_tested.max(counters.pairs_judged));
-        let at = (self.plan.threshold(), self.threads);
-        Ok((Deduplication::of(py, Arc::clone(vectors), pairs, at.0, at.1, shown)?, counted))
+        let (vectors, threshold) = (Arc::clone(vectors), self.plan.threshold());
+        Ok((Deduplication::of(py, vectors, pairs, threshold, self.threads, shown)?, counted))
     }
 
     /// What the plan holds: tiles, their bytes, tasks, tasks without bounds, pairs of rows in tasks, pairs of rows.

@@ -65,28 +65,28 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
     let mut spoken_for: BTreeSet<_> = all
         .iter()
         .filter(|contradiction| {
-            let pair = pair_of(contradiction);
-            known.has(context, contradiction, pair.0, pair.1)
+            let (older, newer) = pair_of(contradiction);
+            known.has(context, contradiction, older, newer)
         })
         .filter_map(|contradiction| series.around(contradiction))
         .collect();
     let mut seen = BTreeSet::new();
     let mut flags = Flags::default();
     for contradiction in ranked(all, live) {
-        let pair = pair_of(contradiction);
-        if pair.0 == pair.1 || !is_of_today(context, contradiction) {
+        let pair @ (older, newer) = pair_of(contradiction);
+        if older == newer || !is_of_today(context, contradiction) {
             continue;
         }
         let Some(rule) = matching_rule(context, contradiction, pair, &survivors) else {
             continue;
         };
-        if !seen.insert((pair.0.min(pair.1), pair.0.max(pair.1)))
-            || known.has(context, contradiction, pair.0, pair.1)
+        if !seen.insert((older.min(newer), older.max(newer)))
+            || known.has(context, contradiction, older, newer)
         {
             continue;
         }
         let member_of = series.around(contradiction);
-        if !room.is_for(pair.0, pair.1)
+        if !room.is_for(older, newer)
             || context
                 .is_settled(context.live(contradiction.older), context.live(contradiction.newer))
             || member_of.is_some_and(|series| spoken_for.contains(&series))
@@ -94,9 +94,9 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
             flags.defer(contradiction, member_of.is_some());
             continue;
         }
-        room.take(pair.0, pair.1);
+        room.take(older, newer);
         spoken_for.extend(member_of);
-        if !(context.input.looks_at(pair.0) || context.input.looks_at(pair.1)) {
+        if !(context.input.looks_at(older) || context.input.looks_at(newer)) {
             continue;
         }
         let mut reasons = reasons(context, rule, contradiction, pair);

@@ -311,11 +311,12 @@ impl CorpusIndex {
 pub fn verify_corpus_index(
     index: &CorpusIndex,
     corpus: Option<&Corpus>,
-    tools: (&Pool, &'static Kernels, &dyn Progress),
+    pool: &Pool,
+    kernels: &'static Kernels,
+    progress: &dyn Progress,
 ) -> Result<VerifiedIndex, IndexError> {
     let lookups = if corpus.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
-    let verified =
-        verify_files(index.files(), HasTexts(false), lookups, tools.0, tools.1, tools.2)?;
+    let verified = verify_files(index.files(), HasTexts(false), lookups, pool, kernels, progress)?;
     let difference = corpus.map(|corpus| difference(index, corpus)).transpose()?;
     Ok(VerifiedIndex { difference, ..verified })
 }

@@ -221,9 +221,8 @@ fn many_queries_are_answered_like_one() {
     let queries = VectorMatrix::from_slice(&flat, DIM).unwrap();
     let (pool, wanted) = (Pool::new(std::num::NonZero::new(3)).unwrap(), wanted()[0]);
     for source in [SearchedRows::Index(&index), SearchedRows::Corpus(&corpus)] {
-        let tools = (&pool, Kernels::active());
-        let found =
-            search_rows_all(source, &queries, wanted, tools.0, tools.1, &NoProgress).unwrap();
+        let kernels = Kernels::active();
+        let found = search_rows_all(source, &queries, wanted, &pool, kernels, &NoProgress).unwrap();
         assert_eq!(found.len(), 195);
         for (row, found) in queries.rows().zip(found) {
             let query = RowQuery::Vector(queries.vector(row));
@@ -232,7 +231,7 @@ fn many_queries_are_answered_like_one() {
         let mut wrong = flat.clone();
         wrong[70 * DIM..71 * DIM].fill(0.0);
         let wrong = VectorMatrix::from_slice(&wrong, DIM).unwrap();
-        let found = search_rows_all(source, &wrong, wanted, tools.0, tools.1, &NoProgress);
+        let found = search_rows_all(source, &wrong, wanted, &pool, kernels, &NoProgress);
         let expected = VectorError::InvalidQuery { query: 70 };
         assert!(matches!(found, Err(SearchError::Query(error)) if error == expected));
     }
@@ -303,7 +302,7 @@ fn a_changed_file_no_longer_fits_and_a_renamed_one_does() {
 
 fn verified(index: &CorpusIndex, corpus: Option<&Corpus>) -> Result<VerifiedIndex, IndexError> {
     let pool = Pool::new(None).unwrap();
-    verify_corpus_index(index, corpus, (&pool, Kernels::active(), &NoProgress))
+    verify_corpus_index(index, corpus, &pool, Kernels::active(), &NoProgress)
 }
 
 #[test]

@@ -295,10 +295,11 @@ impl Writer<'_> {
         let is_one = first.is_some() && scopes.all(|scope| scope == first);
         let own = scope(&record);
         let is_beside = first.as_ref() == Some(&own) || is_one && own == (None, None);
+        let (kind, name) = own;
         let beside = source.filter(|_| is_beside);
         let step = match beside {
             Some(place) => self.beside(place, &record.id, &raw),
-            None => match scope_folder(own.0, own.1) {
+            None => match scope_folder(kind, name) {
                 Ok(folder) => self.in_folder(&folder, &raw),
                 Err(reason) => return Outcome::Conflict(reason),
             },

@@ -182,9 +182,10 @@ fn explain_memory(
     let around = map.as_ref().map(|map| (map, tree(&map.edges, &id, depth)));
     let tiers = match explained.resolved.whereabouts {
         Whereabouts::Live => {
-            let retention = &settings.configuration.settings.lifecycle.retention;
-            let policies = (&settings.configuration.policy, retention);
-            Some(Tiers::of(&store, &load, policies.0, policies.1).map_err(|error| unread(&error))?)
+            let configuration = &settings.configuration;
+            let retention = &configuration.settings.lifecycle.retention;
+            let tiers = Tiers::of(&store, &load, &configuration.policy, retention);
+            Some(tiers.map_err(|error| unread(&error))?)
         }
         _ => None,
     };

@@ -110,8 +110,8 @@ impl Work<'_> {
             }
         };
         let by = |query| {
-            let asked = (query, self.wanted());
-            search(self.store, self.index, asked.0, asked.1, &self.load, Kernels::active())
+            let kernels = Kernels::active();
+            search(self.store, self.index, query, self.wanted(), &self.load, kernels)
         };
         let found = match (by(query), query) {
             (Err(SearchError::NoText), Query::Text(text)) => {
@@ -171,9 +171,9 @@ fn search_batch(
     let (bars, stopwatch) = (Bars::new(printer), Stopwatch::start());
     let queries = open_vectors(queries, &bars)?;
     let load = LoadRequest { progress: &bars, ..work.load };
-    let tools = (&load, Kernels::active());
+    let kernels = Kernels::active();
     let found =
-        search_all(work.store, work.index, &queries.matrix(), work.wanted(), tools.0, tools.1);
+        search_all(work.store, work.index, &queries.matrix(), work.wanted(), &load, kernels);
     let found = found.map_err(|error| work.failed(&error))?;
     let rows = (0..).zip(&found).flat_map(|(at, answer)| {
         let query = queries.ordinal(Row(at));

@@ -237,9 +237,9 @@ pub fn status(
     let load = LoadRequest { time_zone: &time_zone, now: at, progress: &NoProgress };
     let configuration = &settings.configuration;
     let lifecycle = &configuration.settings.lifecycle;
-    let policies = (&load, &configuration.policy, &lifecycle.retention);
     let vitals = store.vitals(&load).map_err(|error| unread(&error))?;
-    let tiers = Tiers::of_vitals(&store, &vitals, policies.0, policies.1, policies.2)
+    let (policy, retention) = (&configuration.policy, &lifecycle.retention);
+    let tiers = Tiers::of_vitals(&store, &vitals, &load, policy, retention)
         .map_err(|error| unread(&error))?;
     let runs =
         store.runs().map_err(|error| Failure::new("read the runs", &error, error.hint()))?.runs;

@@ -84,8 +84,8 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn unit(&self, key: (&str, i64)) -> Result<Option<UnitRecord>, SessionError> {
-        self.query("read memfold_units", |connection| unit(connection, key.0, key.1))
+    pub fn unit(&self, run_id: &str, number: i64) -> Result<Option<UnitRecord>, SessionError> {
+        self.query("read memfold_units", |connection| unit(connection, run_id, number))
     }
 
     /// Reads the units of a run, in order.

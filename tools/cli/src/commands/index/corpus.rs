@@ -149,7 +149,6 @@ fn verify(
 ) -> Result<(VerifiedDocument, String), Failure> {
     let (bars, pool) = (Bars::new(printer), settings::pool(global)?);
     let corpus = open_columns(&args.place.db, &index.origin().columns, &bars)?;
-    let tools = (&pool, Kernels::active(), &bars as _);
     let of_a_file = VerifyWords {
         indexed: "ids and vectors",
         compared: |IndexDifference { same, changed, gone, fresh }| {
@@ -159,5 +158,6 @@ fn verify(
             )
         },
     };
-    verified(verify_corpus_index(index, Some(&corpus), tools), &of_a_file)
+    let found = verify_corpus_index(index, Some(&corpus), &pool, Kernels::active(), &bars);
+    verified(found, &of_a_file)
 }

@@ -74,8 +74,7 @@ impl Work<'_> {
                 RowQuery::Vector(&typed)
             }
         };
-        let tools = (&self.pool, Kernels::active());
-        search_rows(self.rows, query, self.wanted(), tools.0, tools.1)
+        search_rows(self.rows, query, self.wanted(), &self.pool, Kernels::active())
             .map_err(|error| self.failed(&error))
     }
 
@@ -87,9 +86,9 @@ impl Work<'_> {
         bars: &Bars,
     ) -> Result<(Corpus, u64), Failure> {
         let queries = open_vectors(queries, bars)?;
-        let tools = (&self.pool, Kernels::active());
+        let (pool, kernels) = (&self.pool, Kernels::active());
         let found =
-            search_rows_all(self.rows, &queries.matrix(), self.wanted(), tools.0, tools.1, bars)
+            search_rows_all(self.rows, &queries.matrix(), self.wanted(), pool, kernels, bars)
                 .map_err(|error| self.failed(&error))?;
         let rows = (0..).zip(&found).flat_map(|(at, answer)| {
             let query = queries.ordinal(Row(at));
