@@ -16,6 +16,7 @@ import os
 import re
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -165,6 +166,19 @@ def consolidate():
     for name, count, path, recipe, runs in stores():
         line = wall(runs, [work.memfold, "consolidate", "--json", "--quiet", "--threads", 2, path])
         keep({**line, "data": name, "rows": count, "recipe": recipe})
+
+
+@measurement("texts", "whole runs of memfold consolidate on files of texts without vectors", "data")
+def texts():
+    files = [("fixture", ROOT / "tests/data/texts/memories.csv", work.runs or 25)]
+    for name, _, path, _, runs in stores("real-36k", "synthetic-100k", "synthetic-1m"):
+        file = path.with_suffix(".texts.jsonl")
+        if not file.exists():
+            said(work.memfold, "export", "--quiet", path, "--output", file)
+        files.append((name, file, runs))
+    for name, file, runs in files:
+        line = wall(runs, [work.memfold, "consolidate", "--json", "--quiet", "--threads", 2, file])
+        keep({**line, "data": name, "rows": line["last_run"]["loaded"]["live"]})
 
 
 def join(data, threshold, *further, threads=os.cpu_count(), level=None):
@@ -370,6 +384,42 @@ def guard():
             "verdicts": found["stats"]["verdicts"], "flags": found["planned"]["flag_contradiction"],
             "flags_deferred": found["detected"]["flags_deferred"]}})
     keep(*lines)
+
+
+def ranks(values):
+    """Ranks from 0; equal values share their mean."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranked, start = [0.0] * len(values), 0
+    while start < len(order):
+        end = start
+        while end < len(order) and values[order[end]] == values[order[start]]:
+            end += 1
+        for at in order[start:end]:
+            ranked[at] = (start + end - 1) / 2
+        start = end
+    return ranked
+
+
+@measurement("built-in", "cosines of the built-in embedding on STS-B and on random pairs of its texts", "data", needs="text")
+def built_in():
+    rows = [json.loads(line) for line in (DATA / "text/stsb_dev.jsonl").read_text().splitlines()]
+
+    def cosines(pairs):
+        words = ["cargo", "run", "--quiet", "--release", "--locked", "-p", "memfold-datasets", "--example", "similarities"]
+        lines = "".join(json.dumps({"a": a, "b": b}) + "\n" for a, b in pairs)
+        found = subprocess.run(words, input=lines, text=True, check=True, stdout=subprocess.PIPE, cwd=ROOT).stdout
+        return [float(line) for line in found.split()]
+
+    found = cosines([(row["a"], row["b"]) for row in rows])
+    same = [cosine for cosine, row in zip(found, rows) if row["label"] >= 4.5]
+    spearman = statistics.correlation(ranks(found), ranks([row["label"] for row in rows]))
+    random = sorted(cosines([(row["a"], rows[(at + step) % len(rows)]["b"])
+                             for step in range(1_000, 7_000, 400) for at, row in enumerate(rows)]))
+    share = lambda least: sum(cosine >= least for cosine in same) / len(same)
+    keep({"data": "stsb_dev", "last_run": {"pairs": len(rows), "spearman": spearman, "same_pairs": len(same),
+                                           "same_from_0.80": share(0.8), "same_from_0.85": share(0.85)}},
+         {"data": "random pairs", "last_run": {"pairs": len(random), "from_0.80": sum(c >= 0.8 for c in random),
+                                               "cosine_p99.9": random[int(len(random) * 0.999)]}})
 
 
 @measurement("judge", "what merges of the labelled pairs if a judge says so", "data", needs="text")
