@@ -83,6 +83,18 @@ fn every_form_gives_the_same_answer_and_comes_back_as_it_was() {
 }
 
 #[test]
+fn the_readme_shows_what_the_first_command_prints() {
+    let place = Place::new();
+    std::fs::copy(fixture("memories.csv"), place.path("notes.csv")).unwrap();
+    let screen = place.succeed(&["consolidate", "notes.csv"]);
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(manifest.join("../../README.md")).unwrap();
+    let shown = readme.split("```\n").nth(3).unwrap();
+    assert!(shown.starts_with("300 live"), "{shown}");
+    assert!(screen.starts_with(shown), "{shown}\n{screen}");
+}
+
+#[test]
 fn lines_that_stay_keep_their_bytes() {
     for name in ["memories.jsonl", "memories.csv", "memories.tsv", "memories.txt"] {
         let place = copied(name);
