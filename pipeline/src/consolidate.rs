@@ -254,10 +254,8 @@ impl BuiltInVectors {
         policy: &Policy,
         context: &RunContext<'_>,
     ) -> Result<Option<Self>, MemfoldError> {
-        let lacks = |memory: &Memory| {
-            memory.standing == Standing::Live && memory.embedding.vector().is_none()
-        };
-        if join_threshold(policy).is_none() || !snapshot.memories.iter().any(lacks) {
+        let is_whole = snapshot.with_vector_count() == snapshot.live_count();
+        if is_whole || join_threshold(policy).is_none() {
             return Ok(None);
         }
         let mut sink = ColumnSink::new(context.scratch_dir);

@@ -186,7 +186,13 @@ fn write_record(
     lineage: bool,
 ) -> Result<(), DataError> {
     let lineage = lineage.then(|| json!({ "root_source": row.root_source }).to_string());
-    writer.push_record(&ColumnRecord {
+    let record = record(row, model, vector);
+    writer.push_record(&ColumnRecord { lineage: lineage.as_deref(), ..record })
+}
+
+/// A memory as columns, without its lineage.
+fn record<'a>(row: &LiveRow<'a>, model: &'a str, vector: &'a [f32]) -> ColumnRecord<'a> {
+    ColumnRecord {
         rowid: row.rowid,
         id: row.id,
         created_at: row.created_at.map(|at| at.0),
@@ -196,9 +202,9 @@ fn write_record(
         source: row.source,
         model,
         text: Some(row.content),
-        lineage: lineage.as_deref(),
+        lineage: None,
         vector,
-    })
+    }
 }
 
 /// A store that was read for an export: its rows and the space that will be written.
@@ -394,18 +400,7 @@ pub fn export_texts(
             let model = &*snapshot.spaces[space.0 as usize].model;
             (model, matrices[space.0 as usize].vector(row))
         });
-        writer.push(&ColumnRecord {
-            id: row.id,
-            created_at: row.created_at.map(|at| at.0),
-            categories: row.categories,
-            importance: row.importance,
-            access_count: row.access_count,
-            source: row.source,
-            model,
-            text: Some(row.content),
-            vector,
-            ..ColumnRecord::default()
-        })?;
+        writer.push(&record(&row, model, vector))?;
         exported.rows += 1;
         exported.with_vector += u64::from(!vector.is_empty());
         progress.advance(1);
@@ -498,7 +493,7 @@ impl LiveVisitor for Files<'_> {
 
     fn visit(&mut self, row: &LiveRow<'_>, vector: Option<(&str, &[f32])>) -> io::Result<()> {
         self.live_rows += 1;
-        vector.map_or(Ok(()), |vector| self.write(row, vector.0, vector.1)).map_err(|failed| {
+        vector.map_or(Ok(()), |(model, vector)| self.write(row, model, vector)).map_err(|failed| {
             self.failed = Some(failed);
             io::ErrorKind::Other.into()
         })

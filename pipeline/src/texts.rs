@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use jiff::tz::TimeZone;
 use memfold_datasets::texts::{TextFile, TextRecord};
+use memfold_guard::Guard;
 use memfold_model::decisions::Decisions;
 use memfold_model::memory::{
     BaseDigest, CategoryList, CreatedAt, Embedding, Exclusion, InvalidEmbedding, Memory, MemoryId,
@@ -17,6 +17,8 @@ use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, VectorSink};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::MemfoldError;
+use crate::consolidate::{Outcome, RunContext, consolidate};
 use crate::quick_check::{importance_fault, vector_fault};
 
 /// What the vectors of a file are called that names no model.
@@ -57,22 +59,34 @@ impl<'a> TextStore<'a> {
     pub fn new(file: &'a TextFile) -> Self {
         let mut known = HashSet::new();
         let ids = file.records.iter().map(|record| {
-            let own = record.id.clone().filter(|id| known.insert(id.clone()));
-            // No id of a file begins like this by chance and stands at that line.
-            MemoryId::new(own.unwrap_or_else(|| format!("line {}", record.place)))
+            if let Some(own) = record.id.as_ref().filter(|id| known.insert((*id).clone())) {
+                return MemoryId::new(own.as_str());
+            }
+            let mut id = format!("{} {}", file.form.place_name(), record.place);
+            while !known.insert(id.clone()) {
+                id.push('\'');
+            }
+            MemoryId::new(id)
         });
         Self { ids: ids.collect(), file }
     }
 
-    /// Returns the policy for files: what is proven merges and conflicts are flagged. Nothing is archived for its age, since
-    /// nothing would be left of it.
-    #[must_use]
-    pub fn policy(policy: &Policy) -> Policy {
+    /// Plans over the file: what is proven merges and conflicts are flagged. Nothing is archived for its age, since nothing
+    /// would be left of it.
+    ///
+    /// # Errors
+    /// As [`consolidate`](crate::consolidate::consolidate).
+    pub fn consolidate(
+        &self,
+        policy: &Policy,
+        guard: &Guard,
+        context: &RunContext<'_>,
+    ) -> Result<Outcome, MemfoldError> {
         let mut policy = policy.clone();
         policy.rules.retain(|rule| {
             matches!(rule.then, RuleAction::Merge { .. } | RuleAction::FlagContradiction)
         });
-        policy
+        consolidate(self, &policy, guard, context)
     }
 
     /// Returns the records that a plan merges into others, in the order of the file.
@@ -109,7 +123,7 @@ impl<'a> TextStore<'a> {
         spaces: &mut Spaces<'_>,
     ) -> Result<Memory, LoadStoreError> {
         let record = &self.file.records[index];
-        let time = |text: &Option<String>| time(text.as_deref()?, request.time_zone);
+        let time = |text: &Option<String>| Instant::parse_any(text.as_deref()?, request.time_zone);
         let expires_at = time(&record.expires_at);
         let is_expired = expires_at.is_some_and(|at| at <= request.now);
         let source = record.source.as_deref().unwrap_or(SOURCE_DEFAULT);
@@ -212,23 +226,16 @@ impl Spaces<'_> {
     }
 }
 
-/// Reads a time as files have it: in any spelling, or a number of seconds.
-fn time(text: &str, time_zone: &TimeZone) -> Option<Instant> {
-    let epoch = || Instant::from_epoch(text.parse().ok()?);
-    Instant::parse(text, time_zone).or_else(epoch)
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
+    use jiff::tz::TimeZone;
     use memfold_datasets::texts::TextFields;
-    use memfold_guard::Guard;
     use memfold_index::{NoProgress, Pool};
     use memfold_simd::Kernels;
 
     use super::*;
-    use crate::consolidate::{Outcome, RunContext, consolidate};
 
     const NOTES: &str = "\
 {\"id\":\"a\",\"text\":\"The API deploys every Friday at 5 pm\",\"user_id\":\"ann\"}
@@ -240,7 +247,7 @@ mod tests {
 ";
 
     fn plan(store: &TextStore<'_>) -> Outcome {
-        let policy = TextStore::policy(&Policy::builtin());
+        let policy = Policy::builtin();
         let context = RunContext {
             now: Instant::parse("2026-01-01T00:00:00Z", &TimeZone::UTC).unwrap(),
             time_zone: &TimeZone::UTC,
@@ -251,7 +258,7 @@ mod tests {
             clock: &|| 0.0,
             scratch_dir: &std::env::temp_dir(),
         };
-        consolidate(store, &policy, &Guard::new(&policy.guard).unwrap(), &context).unwrap()
+        store.consolidate(&policy, &Guard::new(&policy.guard).unwrap(), &context).unwrap()
     }
 
     #[test]
@@ -281,5 +288,15 @@ mod tests {
         let file = TextFile::read_bytes(path, NOTES.into(), &TextFields::default()).unwrap();
         let ids: Vec<String> = TextStore::new(&file).ids.iter().map(ToString::to_string).collect();
         assert_eq!(ids, ["a", "b", "c", "d", "e", "line 6"]);
+    }
+
+    /// A record without an id was mixed up with another one that has the id it is given.
+    #[test]
+    fn no_record_is_given_the_id_of_another() {
+        let lines = "{\"id\":\"line 2\",\"text\":\"a\"}\n{\"text\":\"b\"}\n{\"id\":\"line 2'\",\"text\":\"c\"}\n";
+        let path = Path::new("notes.jsonl");
+        let file = TextFile::read_bytes(path, lines.into(), &TextFields::default()).unwrap();
+        let ids: HashSet<MemoryId> = TextStore::new(&file).ids.into_iter().collect();
+        assert_eq!(ids.len(), 3, "{ids:?}");
     }
 }

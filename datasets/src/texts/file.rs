@@ -72,20 +72,6 @@ impl TextForm {
         }
     }
 
-    /// Returns the usual extension of such a file.
-    #[must_use]
-    pub const fn extension(self) -> &'static str {
-        match self {
-            Self::JsonLines => "jsonl",
-            Self::JsonArray | Self::Json => "json",
-            Self::Csv { delimiter: b'\t' } => "tsv",
-            Self::Csv { .. } => "csv",
-            Self::Lines => "txt",
-            Self::Parquet => "parquet",
-            Self::Arrow => "arrow",
-        }
-    }
-
     /// Names a record in messages: a line or a row.
     #[must_use]
     pub const fn place_name(self) -> &'static str {

@@ -14,7 +14,7 @@ mod tables;
 
 pub use error::TextError;
 pub use file::{SkippedRecord, TextFile, TextForm};
-pub use record::TextRecord;
+pub use record::{IMPORTANCE_TOP, TextRecord};
 pub use shapes::{SCOPES, SHAPES, Shape, TextFields, TextRole};
 
 #[cfg(test)]

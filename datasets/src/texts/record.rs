@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::shapes::{Ranked, Roles, TextRole};
 
 /// The top of the scale of importance of a store; shares of one become parts of it.
-const IMPORTANCE_TOP: f64 = 3.0;
+pub const IMPORTANCE_TOP: f64 = 3.0;
 /// Fields passed over that are named.
 const PASSED_OVER_MAX: usize = 20;
 /// Bytes of a component in base64.

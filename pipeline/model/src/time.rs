@@ -41,6 +41,12 @@ impl Instant {
         from_epoch(value)
     }
 
+    /// Reads a field that holds a time: as [`parse`](Self::parse), or an epoch number of any length.
+    #[must_use]
+    pub fn parse_any(text: &str, time_zone: &TimeZone) -> Option<Self> {
+        Self::parse(text, time_zone).or_else(|| from_epoch(text.parse().ok()?))
+    }
+
     /// Writes it as Python's naive local ISO form, always with six digits of fraction.
     ///
     /// Owners of stores sort these strings as text.

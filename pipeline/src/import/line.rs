@@ -175,8 +175,7 @@ impl Line {
 
 /// Returns a time as the owner writes times, who sorts them as texts.
 fn in_store(time: &str, time_zone: &TimeZone, field: &str) -> Result<String, String> {
-    let seconds = || Instant::from_epoch(time.parse().ok()?);
-    let instant = Instant::parse(time, time_zone).or_else(seconds).ok_or_else(|| {
+    let instant = Instant::parse_any(time, time_zone).ok_or_else(|| {
         format!("field {field:?}: {} is no time, expected 2026-08-03T12:00:00", shown(time))
     })?;
     Ok(instant.to_naive_local(time_zone))

@@ -4,14 +4,12 @@
 //! back byte for byte where the memory is what it was, and else changes the fields that differ.
 
 use super::line::Line;
-use memfold_datasets::texts::{SCOPES, Shape, TextRole};
+use memfold_datasets::texts::{IMPORTANCE_TOP, SCOPES, Shape, TextRole};
 use memfold_store::BrainDb;
 use memfold_store::brain_db::{MemoryState, MirrorMemory, MirroredRecord, SessionError, Writes};
 use memfold_store::origin::{OriginRecord, OriginStanding};
 use serde_json::{Value, json};
 
-/// The top of the scale of importance in a `brain.db`.
-const IMPORTANCE_TOP: f64 = 3.0;
 /// Begins the mark of a record that came by a preset.
 const MARK: &str = "preset:";
 /// Where merged memories are named, beside the metadata.

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use memfold_guard::Guard;
-use memfold_model::memory::{Memory, MemoryIndex, Standing};
+use memfold_model::memory::MemoryIndex;
 use memfold_plan::detect::join_threshold;
 use memfold_plan::policy::{Policy, RuleAction};
 use memfold_plan::report::Incremental;
@@ -166,9 +166,7 @@ fn changes_in(
     marks.edited(found.edited, generation);
     let mut sink = ColumnSink::new(context.scratch_dir);
     let snapshot = reader.load_some(&found.ids, row_count, &index.origin().shapes, &mut sink)?;
-    let lacks =
-        |memory: &Memory| memory.standing == Standing::Live && memory.embedding.vector().is_none();
-    if snapshot.memories.iter().any(lacks) {
+    if snapshot.with_vector_count() < snapshot.live_count() {
         return Err(lacks_vectors());
     }
     let is_changed = |at: &usize| found.changed.contains(&snapshot.memories[*at].id);

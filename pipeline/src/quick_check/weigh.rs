@@ -98,7 +98,7 @@ pub(super) fn weigh(
         rules,
         key: incoming.text.as_deref().map(TextKey::of),
         own_key: incoming.text.as_deref().map(|text| dated_key(text, Some(rules.today), "")),
-        built_in: incoming.text.as_deref().and_then(embedding::embed),
+        built_in: gathered.by_words.and(incoming.text.as_deref()).and_then(embedding::embed),
         separating: separating(&incoming.boxed_categories(), &rules.policy.cluster.separate_by),
         seen: BTreeSet::new(),
         added: 0,
@@ -118,7 +118,7 @@ struct Weighing<'a> {
     key: Option<TextKey>,
     /// Under which an equal text is known.
     own_key: Option<String>,
-    /// The vector of its text in the built-in embedding.
+    /// The vector of its text in the built-in embedding, where texts are compared by that.
     built_in: Option<[f32; embedding::DIM]>,
     separating: Vec<String>,
     seen: BTreeSet<MemoryId>,
@@ -274,8 +274,7 @@ impl Weighing<'_> {
 
     /// The similarity of the built-in embedding, where the new text came without a vector.
     fn similarity_by_words(&self, memory: &Memory) -> Option<Similarity> {
-        let own = self.built_in.as_ref().filter(|_| self.gathered.by_words.is_some())?;
-        self.rules.similarity(own, &embedding::embed(&memory.content)?)
+        self.rules.similarity(self.built_in.as_ref()?, &embedding::embed(&memory.content)?)
     }
 
     fn finish(mut self) -> Result<Weighed, SearchError> {

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use memfold::execute::{RunWatcher, UnitOutcome, UnitResult};
 use memfold_model::runs::RunState;
-use memfold_plan::plan::{Action, ActionType};
+use memfold_plan::plan::{Action, ActionType, Plan};
 use memfold_plan::report::{
     Executed, Mode, Report, ReportFileError, ReportPaths, Reported, ensure_report_dir, log_lines,
-    state_report_dir, write_metrics, write_report, write_report_in,
+    state_report_dir, write_metrics, write_plan, write_report, write_report_in,
 };
 
 use crate::failure::{Exit, Failure};
@@ -100,6 +100,16 @@ impl RunFiles<'_> {
             log_reported(&json, printer);
             written.files.extend([json, markdown]);
         }
+    }
+
+    /// Writes the plan where that was asked for.
+    pub(crate) fn write_plan(&self, plan: &Plan, written: &mut Written) {
+        let Some(path) = self.plan else { return };
+        let failed = |error: memfold_plan::report::WritePlanError| {
+            let hint = error.hint();
+            Failure::new("write the plan", &error, hint)
+        };
+        written.add(write_plan(path, plan).map(|()| path.to_owned()).map_err(failed));
     }
 
     /// Writes the metrics where that was asked for.

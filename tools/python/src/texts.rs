@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use memfold::consolidate::{RunContext, consolidate};
+use memfold::consolidate::RunContext;
 use memfold::machine::{self, Stopwatch};
 use memfold::texts::TextStore;
 use memfold_datasets::texts::{TextFields, TextFile};
@@ -41,7 +41,7 @@ fn consolidated(lines: Vec<u8>, watch: &Watch) -> PyResult<String> {
     };
     let configuration = machine::config_loader().load();
     let configuration = configuration.map_err(|failed| refused(&failed.into()))?;
-    let policy = TextStore::policy(&configuration.policy);
+    let policy = &configuration.policy;
     let guard = Guard::new(&policy.guard).map_err(|failed| refused(&failed.into()))?;
     let time_zone = policy.zone();
     let time_zone =
@@ -50,25 +50,24 @@ fn consolidated(lines: Vec<u8>, watch: &Watch) -> PyResult<String> {
     let context = RunContext {
         now: machine::clock(),
         time_zone: &time_zone,
-        config_hash: &config_hash(&policy, guard.lexicon_text().as_bytes()),
+        config_hash: &config_hash(policy, guard.lexicon_text().as_bytes()),
         pool: &Pool::new(None).map_err(|failed| refused(&failed.into()))?,
         kernels: Kernels::active(),
         progress: watch,
         clock: &|| stopwatch.seconds(),
         scratch_dir: &std::env::temp_dir(),
     };
-    let outcome = consolidate(&TextStore::new(&file), &policy, &guard, &context)
-        .map_err(|failed| refused(&failed))?;
+    let outcome = TextStore::new(&file).consolidate(policy, &guard, &context);
+    let outcome = outcome.map_err(|failed| refused(&failed))?;
     let actions = outcome.plan.actions.iter();
     let of = |wanted| -> Vec<Value> {
         actions.clone().filter(|action| action.action == wanted).map(document).collect()
     };
-    let commands = Commands::default();
     Ok(json!({
         "merged": of(ActionType::Merge),
         "conflicts": of(ActionType::FlagContradiction),
         "proposals": of(ActionType::ProposeMerge),
-        "summary": screen(&outcome.report, &commands),
+        "summary": screen(&outcome.report, &Commands::default()),
     })
     .to_string())
 }

@@ -24,7 +24,7 @@ use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
 use memfold_plan::policy::Absorbed;
 use memfold_plan::report::{
-    Commands, Mode, StoreFigures, UnknownCategory, metrics, run_id, screen, write_plan,
+    Commands, Mode, StoreFigures, UnknownCategory, metrics, run_id, screen,
 };
 use memfold_simd::Kernels;
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
@@ -251,15 +251,9 @@ impl Work<'_> {
         let policy = &self.settings.configuration.policy;
         let mut reason = None;
         if self.args.incremental {
-            let place = (store, &*self.index_folder().unwrap_or_default());
-            match consolidate_changed(
-                place.0,
-                place.1,
-                policy,
-                guard,
-                context,
-                judging.as_deref_mut(),
-            )? {
+            let folder = self.index_folder().unwrap_or_default();
+            let judging = judging.as_deref_mut();
+            match consolidate_changed(store, &folder, policy, guard, context, judging)? {
                 ChangedRun::Done(outcome, marks) => {
                     self.marks = Some(marks);
                     return Ok(*outcome);
@@ -468,8 +462,8 @@ impl Work<'_> {
         let load = LoadRequest { time_zone: &time_zone, now, progress: self.bars };
         let span = info_span!("consolidation.tier", changed = Empty).entered();
         let configuration = &self.settings.configuration;
-        let policies = (&configuration.policy, &configuration.settings.lifecycle.retention);
-        let tiers = Tiers::of(&store, &load, policies.0, policies.1).map_err(unread)?;
+        let retention = &configuration.settings.lifecycle.retention;
+        let tiers = Tiers::of(&store, &load, &configuration.policy, retention).map_err(unread)?;
         drop(store);
         let kept = writing::open_own_tables(&self.args.db, self.settings).and_then(|session| {
             tiers
@@ -515,13 +509,7 @@ impl Work<'_> {
     /// Writes what was asked for, and always the report of a run that wrote.
     fn write_files(&self, outcome: &Outcome, has_run: bool) -> Written {
         let mut written = Written::default();
-        if let Some(path) = self.files.plan {
-            let file = write_plan(path, &outcome.plan).map(|()| path.to_owned());
-            written.add(file.map_err(|error| {
-                let hint = error.hint();
-                Failure::new("write the plan", &error, hint)
-            }));
-        }
+        self.files.write_plan(&outcome.plan, &mut written);
         let (report, store) = (&outcome.report, &*self.args.db);
         self.files.write_report(report, store, has_run, self.printer, &mut written);
         let page = || metrics(&outcome.report, self.figures().as_ref());

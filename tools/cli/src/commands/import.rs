@@ -109,7 +109,8 @@ pub(crate) fn run(
             "unset it for this command",
         ));
     }
-    let (file, mode) = read(&args.file, &args.fields.fields(args.preset))?;
+    let file = read_texts(&args.file, &args.fields.fields(args.preset))?;
+    let mode = mode_of_store(&args.file)?;
     let notes = Notes::of(&file);
     let time_zone = settings.time_zone()?;
     let bars = Bars::new(printer);
@@ -151,20 +152,36 @@ impl Notes {
     }
 }
 
-/// Reads a file of texts, and the permissions of a store that is made of it.
-fn read(path: &Path, fields: &TextFields) -> Result<(TextFile, FileMode), Failure> {
-    let failed =
-        |error: TextError| Failure::new(&format!("read {}", path.display()), &error, error.hint());
-    if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes).map_err(|error| failed(error.into()))?;
-        let file = TextFile::read_bytes(path, bytes, fields).map_err(failed)?;
-        return Ok((file, FileMode::from_bits(MODE_OF_STDIN)));
+/// Tells whether stdin is named in place of a file.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Reads a file of texts, or stdin.
+pub(crate) fn read_texts(path: &Path, fields: &TextFields) -> Result<TextFile, Failure> {
+    let read = || match is_stdin(path) {
+        true => {
+            let mut bytes = Vec::new();
+            std::io::stdin().lock().read_to_end(&mut bytes)?;
+            TextFile::read_bytes(path, bytes, fields)
+        }
+        false => TextFile::read(path, fields),
+    };
+    read().map_err(|error| read_failure(path, &error))
+}
+
+fn read_failure(path: &Path, error: &TextError) -> Failure {
+    Failure::new(&format!("read {}", path.display()), error, error.hint())
+}
+
+/// Returns the permissions of a store that is made of a file.
+fn mode_of_store(path: &Path) -> Result<FileMode, Failure> {
+    if is_stdin(path) {
+        return Ok(FileMode::from_bits(MODE_OF_STDIN));
     }
-    let file = TextFile::read(path, fields).map_err(failed)?;
-    let metadata = std::fs::metadata(path).map_err(|error| failed(error.into()))?;
-    let mode = if metadata.is_file() { FileMode::like(&metadata) } else { FileMode::PRIVATE };
-    Ok((file, mode))
+    let metadata =
+        std::fs::metadata(path).map_err(|error| read_failure(path, &TextError::from(error)))?;
+    Ok(if metadata.is_file() { FileMode::like(&metadata) } else { FileMode::PRIVATE })
 }
 
 fn failure(args: &ImportArgs, error: &ImportError) -> Failure {

@@ -2,22 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::{self, Read as _, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use memfold::consolidate::{Outcome, RunContext, consolidate};
+use memfold::consolidate::{Outcome, RunContext};
 use memfold::machine::Stopwatch;
 use memfold::texts::{RemovedRecord, TextStore};
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::texts::{TextError, TextFile};
 use memfold_model::text::excerpt;
 use memfold_plan::plan::Risk;
-use memfold_plan::report::{Commands, Mode, Report, grouped, screen, write_plan};
+use memfold_plan::report::{Commands, MergeSample, Mode, Report, grouped, screen};
 use memfold_simd::Kernels;
 
 use super::args::{files, flags, repeated};
 use super::{ConsolidateArgs, ConsolidateDocument, overrides, planning_failure};
 use crate::args::GlobalArgs;
+use crate::commands::import::{is_stdin, read_texts};
 use crate::failure::{Exit, Failure};
 use crate::outputs::{Existing, Outputs};
 use crate::printer::{self, Printer};
@@ -41,10 +42,6 @@ pub(super) fn is_one(path: &Path) -> bool {
     is_stdin(path) || (!is_database && TextFile::is_texts(path))
 }
 
-fn is_stdin(path: &Path) -> bool {
-    path == Path::new("-")
-}
-
 pub(super) fn run(
     global: &GlobalArgs,
     args: &ConsolidateArgs,
@@ -64,7 +61,7 @@ pub(super) fn run(
         }
     }
     files(args).check(outputs)?;
-    let file = read(args)?;
+    let file = read_texts(&args.db, &args.fields.fields(None))?;
     tell(&file, args, printer)?;
     let store = TextStore::new(&file);
     let watch = MemoryWatch::start();
@@ -126,25 +123,6 @@ fn refuse(args: &ConsolidateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn read(args: &ConsolidateArgs) -> Result<TextFile, Failure> {
-    let fields = args.fields.fields(None);
-    let found = if is_stdin(&args.db) {
-        let mut bytes = Vec::new();
-        io::stdin()
-            .lock()
-            .read_to_end(&mut bytes)
-            .map_err(|error| Failure::new("read stdin", &error, Some("name a file".to_owned())))?;
-        TextFile::read_bytes(Path::new("stdin"), bytes, &fields)
-    } else {
-        TextFile::read(&args.db, &fields)
-    };
-    found.map_err(|error| text_failure(&format!("read {}", args.db.display()), &error))
-}
-
-fn text_failure(what: &str, error: &TextError) -> Failure {
-    Failure::new(what, error, error.hint())
-}
-
 /// Says how the file was understood, and what of it was left out.
 fn tell(file: &TextFile, args: &ConsolidateArgs, printer: Printer) -> Result<(), Failure> {
     let shape = file.shape.map_or_else(String::new, |shape| format!(" (as {shape} exports them)"));
@@ -188,8 +166,8 @@ fn plan(
         clock: &|| stopwatch.seconds(),
         scratch_dir: &settings::scratch_dir(),
     };
-    let policy = TextStore::policy(&settings.configuration.policy);
-    consolidate(store, &policy, &guard, &context).map_err(|error| planning_failure(args, &error))
+    let planned = store.consolidate(&settings.configuration.policy, &guard, &context);
+    planned.map_err(|error| planning_failure(args, &error))
 }
 
 /// Where the list of removed records stands.
@@ -237,7 +215,7 @@ fn write(
         file.write(&|index| !removed.contains_key(&index), &mut out)?;
         Ok(out.publish().map(drop)?)
     };
-    write_texts().map_err(|error| text_failure(&failed(output), &error))
+    write_texts().map_err(|error| Failure::new(&failed(output), &error, error.hint()))
 }
 
 /// Writes the files of the run and shows what was found.
@@ -249,13 +227,7 @@ fn finish(
 ) -> Result<(), Failure> {
     let (report, files) = (&outcome.report, files(args));
     let mut written = Written::default();
-    if let Some(path) = files.plan {
-        let file = write_plan(path, &outcome.plan).map(|()| path.to_owned());
-        written.add(file.map_err(|error| {
-            let hint = error.hint();
-            Failure::new("write the plan", &error, hint)
-        }));
-    }
+    files.write_plan(&outcome.plan, &mut written);
     files.write_report(report, &args.db, false, printer, &mut written);
     if let Some(failure) = written.failures.pop() {
         return Err(failure);
@@ -290,15 +262,12 @@ fn finish(
 fn listing(report: &Report) -> String {
     let samples = &report.samples;
     let shown = |text: &str| excerpt(text, TEXT_CHARS);
-    let merges = samples.merges.iter().filter(|merge| merge.risk != Risk::Identical);
-    let merges = merges.map(|merge| {
+    let texts = |merge: &MergeSample| {
         let absorbed = merge.absorbed.iter().map(|absorbed| shown(&absorbed.row.excerpt));
         (shown(&merge.survivor.excerpt), absorbed.collect())
-    });
-    let proposals = samples.proposals.iter().map(|merge| {
-        let absorbed = merge.absorbed.iter().map(|absorbed| shown(&absorbed.row.excerpt));
-        (shown(&merge.survivor.excerpt), absorbed.collect())
-    });
+    };
+    let merges = samples.merges.iter().filter(|merge| merge.risk != Risk::Identical).map(texts);
+    let proposals = samples.proposals.iter().map(texts);
     let conflicts = samples
         .contradictions
         .iter()
