@@ -75,7 +75,7 @@ impl<'a> TextStore<'a> {
     /// would be left of it.
     ///
     /// # Errors
-    /// As [`consolidate`](crate::consolidate::consolidate).
+    /// As [`consolidate`](fn@crate::consolidate::consolidate).
     pub fn consolidate(
         &self,
         policy: &Policy,
