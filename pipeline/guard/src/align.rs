@@ -12,6 +12,8 @@ use crate::reading::Reading;
 
 /// Cells of the table between the equal beginning and the equal end; beyond, texts are not aligned.
 const CELLS_MAX: usize = 60_000;
+/// What a difference may cost at first, beside a difference in length.
+const COST_FIRST: u32 = 2 * cost::WORDS;
 /// Equal tokens that are looked at again beside what differs: `300` belongs to `300 s`.
 const MARGIN: usize = 4;
 /// Words and signs that join a second clause, or deny it.
@@ -97,6 +99,38 @@ struct Cell {
 
 const UNREACHED: Cell = Cell { cost: u32::MAX, back_a: 0, back_b: 0, kind: StepKind::Equal };
 
+/// What a place of one text costs, whatever stands in the other.
+struct Alone {
+    at: usize,
+    /// The step where the other text has nothing for it.
+    kind: StepKind,
+    cost: u32,
+    width: usize,
+    /// The word's class; `None` where it is no word.
+    class: Option<WordClass>,
+    /// The lexicon knows what its word excludes or is the same as.
+    related: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WordClass {
+    Function,
+    Name,
+    Other,
+}
+
+impl WordClass {
+    /// Returns what it costs to put one word in the place of another.
+    const fn exchange(self, other: Self) -> u32 {
+        match (self, other) {
+            (Self::Function, Self::Function) => cost::SAME_KIND,
+            (Self::Function, _) | (_, Self::Function) => cost::OTHER_KIND,
+            (Self::Name, Self::Name) => cost::NAMES,
+            _ => cost::WORDS,
+        }
+    }
+}
+
 pub(crate) struct Aligner<'a> {
     a: &'a Reading,
     b: &'a Reading,
@@ -152,78 +186,111 @@ impl<'a> Aligner<'a> {
         if height * width > CELLS_MAX {
             return None;
         }
+        let alone_a: Vec<Alone> = a.clone().map(|at| self.alone(self.a, at)).collect();
+        let alone_b: Vec<Alone> = b.clone().map(|at| self.alone(self.b, at)).collect();
         let mut table = vec![UNREACHED; height * width];
-        table[0].cost = 0;
-        for i in 0..height {
-            for j in 0..width {
-                let here = table[i * width + j].cost;
-                if here == u32::MAX {
-                    continue;
+        // Whatever costs more than the whole is on no cheapest way: far cells are looked at only where texts differ much.
+        let mut most = cost::ADD_WORD * height.abs_diff(width) as u32 + COST_FIRST;
+        loop {
+            table[0].cost = 0;
+            for i in 0..height {
+                for j in 0..width {
+                    let here = table[i * width + j].cost;
+                    if here > most {
+                        continue;
+                    }
+                    let mut offer = |kind: StepKind, cost: u32, of_a: usize, of_b: usize| {
+                        if i + of_a >= height || j + of_b >= width {
+                            return;
+                        }
+                        let cell = &mut table[(i + of_a) * width + j + of_b];
+                        if here + cost < cell.cost {
+                            *cell = Cell {
+                                cost: here + cost,
+                                back_a: of_a as u16,
+                                back_b: of_b as u16,
+                                kind,
+                            };
+                        }
+                    };
+                    let (left, right) = (alone_a.get(i), alone_b.get(j));
+                    if let (Some(left), Some(right)) = (left, right) {
+                        self.offers(left, right, &mut offer);
+                    }
+                    if let Some(left) = left {
+                        offer(left.kind, left.cost, left.width, 0);
+                    }
+                    if let Some(right) = right {
+                        offer(right.kind, right.cost, 0, right.width);
+                    }
                 }
-                let mut offer = |kind: StepKind, cost: u32, of_a: usize, of_b: usize| {
-                    if i + of_a >= height || j + of_b >= width {
-                        return;
-                    }
-                    let cell = &mut table[(i + of_a) * width + j + of_b];
-                    if here + cost < cell.cost {
-                        *cell = Cell {
-                            cost: here + cost,
-                            back_a: of_a as u16,
-                            back_b: of_b as u16,
-                            kind,
-                        };
-                    }
-                };
-                self.offers(a.start + i, b.start + j, (i + 1 < height, j + 1 < width), &mut offer);
             }
+            if table[height * width - 1].cost <= most {
+                break;
+            }
+            most = most.saturating_mul(3);
+            table.fill(UNREACHED);
         }
         let mut reversed = Vec::new();
         let (mut i, mut j) = (height - 1, width - 1);
         while (i, j) != (0, 0) {
             let cell = table[i * width + j];
             let (from_a, from_b) = (i - usize::from(cell.back_a), j - usize::from(cell.back_b));
-            reversed.push((
-                cell.kind,
-                a.start + from_a..a.start + i,
-                b.start + from_b..b.start + j,
-            ));
+            reversed.push(Aligned {
+                kind: cell.kind,
+                a: a.start + from_a..a.start + i,
+                b: b.start + from_b..b.start + j,
+            });
             (i, j) = (from_a, from_b);
         }
-        reversed.into_iter().rev().for_each(|(kind, a, b)| push(steps, kind, a, b));
+        reversed.into_iter().rev().for_each(|step| push(steps, step.kind, step.a, step.b));
         Some(())
     }
 
-    /// Offers every step that starts at a place: kind, cost, tokens of each text.
+    /// Offers every step over both texts that starts at a place: kind, cost, tokens of each.
+    #[inline]
     fn offers(
         &self,
-        i: usize,
-        j: usize,
-        more: (bool, bool),
-        offer: &mut dyn FnMut(StepKind, u32, usize, usize),
+        alone_a: &Alone,
+        alone_b: &Alone,
+        offer: &mut impl FnMut(StepKind, u32, usize, usize),
     ) {
-        if let (true, true) = more {
-            let (left, right) = (&self.a.lexed.tokens[i], &self.b.lexed.tokens[j]);
-            match self.equal(i, j) {
+        let (i, j) = (alone_a.at, alone_b.at);
+        let (left, right) = (&self.a.lexed.tokens[i], &self.b.lexed.tokens[j]);
+        let classes = alone_a.class.zip(alone_b.class);
+        let unlike = left.folded != right.folded && left.stem != right.stem;
+        match classes.filter(|_| unlike && !(alone_a.related && alone_b.related)) {
+            Some((one, other)) => offer(StepKind::Substitution, one.exchange(other), 1, 1),
+            None => match self.equal(i, j) {
                 Some(kind) => offer(kind, u32::from(kind != StepKind::Equal), 1, 1),
                 None => {
-                    if let Some((kind, cost)) = self.exchange(left, right, i, j) {
+                    if let Some((kind, cost)) = self.exchange(i, j) {
                         offer(kind, cost, 1, 1);
                     }
                 }
-            }
-            if left.has(Flags::STARTS) || right.has(Flags::STARTS) {
-                self.spans(i, j, offer);
-            }
+            },
         }
-        for (reading, at, of_a, more) in [(self.a, i, true, more.0), (self.b, j, false, more.1)] {
-            if !more {
-                continue;
-            }
-            let (kind, cost, width) = match self.filler(reading, at) {
-                Some((kind, width)) => (kind, cost::FILLER, width),
-                None => (StepKind::Addition, added(&reading.lexed.tokens[at], self.lexicon), 1),
-            };
-            if of_a { offer(kind, cost, width, 0) } else { offer(kind, cost, 0, width) }
+        if left.has(Flags::STARTS) || right.has(Flags::STARTS) {
+            self.spans(i, j, offer);
+        }
+    }
+
+    fn alone(&self, reading: &Reading, at: usize) -> Alone {
+        let token = &reading.lexed.tokens[at];
+        let (kind, cost, width) = match self.filler(reading, at) {
+            Some((kind, width)) => (kind, cost::FILLER, width),
+            None => (StepKind::Addition, added(token, self.lexicon), 1),
+        };
+        let class = (token.kind == Kind::Word).then(|| self.class(token));
+        let related = token.entry != 0 && self.lexicon.relates(token.entry);
+        Alone { at, kind, cost, width, class, related }
+    }
+
+    fn class(&self, word: &Token) -> WordClass {
+        match () {
+            () if self.lexicon.roles(word.entry).has(Roles::FUNCTION) => WordClass::Function,
+            () if word.is_name() => WordClass::Name,
+            () => WordClass::Other,
         }
     }
 
@@ -295,8 +362,9 @@ impl<'a> Aligner<'a> {
     }
 
     /// Prices two tokens in one place that are not equal.
-    fn exchange(&self, left: &Token, right: &Token, i: usize, j: usize) -> Option<(StepKind, u32)> {
+    fn exchange(&self, i: usize, j: usize) -> Option<(StepKind, u32)> {
         use StepKind::{Abbreviation, Conflict, Inflection, Substitution};
+        let (left, right) = (&self.a.lexed.tokens[i], &self.b.lexed.tokens[j]);
         let substitution = |cost| Some((Substitution, cost));
         match (left.kind, right.kind) {
             (Kind::Word, Kind::Word) => {
@@ -316,15 +384,7 @@ impl<'a> Aligner<'a> {
                         return Some((Conflict, cost::CONFLICT));
                     }
                 }
-                let function = |token: &Token| self.lexicon.roles(token.entry).has(Roles::FUNCTION);
-                match (function(left), function(right)) {
-                    (true, true) => substitution(cost::SAME_KIND),
-                    (false, false) if left.is_name() && right.is_name() => {
-                        substitution(cost::NAMES)
-                    }
-                    (false, false) => substitution(cost::WORDS),
-                    _ => substitution(cost::OTHER_KIND),
-                }
+                substitution(self.class(left).exchange(self.class(right)))
             }
             (Kind::Symbol, Kind::Symbol) => substitution(cost::SYMBOLS),
             (Kind::Script, Kind::Script) => substitution(cost::SAME_KIND - 4),
@@ -336,7 +396,7 @@ impl<'a> Aligner<'a> {
     }
 
     /// Quantities, phrases, compounds and lists.
-    fn spans(&self, i: usize, j: usize, offer: &mut dyn FnMut(StepKind, u32, usize, usize)) {
+    fn spans(&self, i: usize, j: usize, offer: &mut impl FnMut(StepKind, u32, usize, usize)) {
         let (left, right) = (self.a.span(i), self.b.span(j));
         if let (Some(one), Some(other)) = (left.quantity, right.quantity) {
             let (width_a, width_b) = (one.width as usize, other.width as usize);
@@ -380,7 +440,7 @@ impl<'a> Aligner<'a> {
         quoted || !self.is_free(reading, at)
     }
 
-    fn phrases(&self, i: usize, j: usize, offer: &mut dyn FnMut(StepKind, u32, usize, usize)) {
+    fn phrases(&self, i: usize, j: usize, offer: &mut impl FnMut(StepKind, u32, usize, usize)) {
         let entries = |reading: &Reading, at: usize| {
             let (token, span) = (reading.lexed.tokens[at], reading.span(at));
             [(token.entry, 1), (span.phrase, span.phrase_width as usize)]

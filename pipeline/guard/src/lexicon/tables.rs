@@ -97,6 +97,13 @@ impl Lexicon {
         conflict(memberships(left)?, memberships(right)?)
     }
 
+    /// Tells whether an entry excludes others, or is the same as another by the user's own lexicon.
+    pub(crate) fn relates(&self, number: u32) -> bool {
+        let excludes = |index: usize| !self.memberships.at(index).is_empty();
+        (number as usize).checked_sub(1).is_some_and(excludes)
+            || self.meanings_of(number).iter().any(|meaning| *meaning >= self.user_meanings)
+    }
+
     /// Returns the number of a word's entry; 0 where there is none.
     pub(crate) fn word(&self, stem: u64) -> u32 {
         self.words.get(stem).copied().unwrap_or(0)
