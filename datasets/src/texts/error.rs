@@ -142,14 +142,18 @@ impl TextError {
                 "write the memories again; nothing was changed".into()
             }
             Self::NoTexts { .. } => {
-                "write a text for each record: a line, a cell, or a field \"text\"".into()
+                "write a text for each record: a line, a cell, or a field \"text\" (pandas: \
+                 to_json(FILE, orient=\"records\"))"
+                    .into()
             }
             Self::NoField { role, found, .. } if found.is_empty() => {
                 format!("write objects with a field for the {role}")
             }
             Self::NoField { role, .. } => format!("name it with --{role}-field NAME"),
             Self::NoList { .. } => {
-                "write the list alone, as with jq '.NAME' FILE > LIST.json".into()
+                "write the list alone, as with jq '.NAME' FILE > LIST.json, or jq '[.[]]' FILE > \
+                 LIST.json where each field is a memory"
+                    .into()
             }
             Self::NotUtf8 { path, .. } => converted(path, "latin1"),
             Self::Utf16 { path } => converted(path, "utf-16"),

@@ -300,9 +300,92 @@ fn folder_of_what(folder: &Path) -> &'static str {
     if folder.join(".git").exists() {
         return "a git repository without notes of memories";
     }
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_json = |entry: fs::DirEntry| entry.path().extension().is_some_and(|end| end == "json");
-    if entries.take(100).any(is_json) { JSON_FOLDER } else { "a folder" }
+    let names: Vec<String> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(ENTRIES_READ)
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    if let Some(foreign) = Foreign::of(|foreign| foreign.entries, &names) {
+        return foreign.name;
+    }
+    let is_json = names.iter().any(|name| name.ends_with(".json"));
+    if is_json { JSON_FOLDER } else { "a folder" }
+}
+
+/// Entries of a folder by which its kind is told.
+const ENTRIES_READ: usize = 100;
+
+/// A store of another system that memfold does not open in place, and what writes its memories to a file that it reads.
+struct Foreign {
+    name: &'static str,
+    /// What the names of entries in its folder end with, one each; none: it is no folder.
+    entries: &'static [&'static str],
+    /// What the names of its tables end with, one each; none: it is no SQLite file.
+    tables: &'static [&'static str],
+    /// A command; `PATH` is the store.
+    export: &'static str,
+}
+
+const CHROMA: &str = "python3 -c 'import chromadb, json; json.dump(chromadb.PersistentClient(\"PATH\")\
+                      .get_collection(\"NAME\").get(), open(\"notes.json\", \"w\"))'";
+const FOREIGN: [Foreign; 5] = [
+    Foreign {
+        name: "a Chroma store",
+        entries: &["chroma.sqlite3"],
+        tables: &["collection_metadata", "embedding_fulltext_search"],
+        export: CHROMA,
+    },
+    Foreign {
+        name: "a local Qdrant store",
+        entries: &["collection", "meta.json"],
+        tables: &[],
+        export: "python3 -c 'import json, qdrant_client as q; json.dump([p.model_dump() for p in q.QdrantClient(\
+                 path=\"PATH\").scroll(\"NAME\", limit=10**6, with_vectors=True)[0]], open(\"notes.json\", \"w\"))'",
+    },
+    Foreign {
+        name: "a LanceDB store",
+        entries: &[".lance"],
+        tables: &[],
+        export: "python3 -c 'import lancedb; lancedb.connect(\"PATH\").open_table(\"NAME\").to_pandas()\
+                 .to_json(\"notes.json\", orient=\"records\")'",
+    },
+    Foreign {
+        name: "a history of mem0",
+        entries: &[],
+        tables: &["history", "messages"],
+        export: "python3 -c 'import json, mem0; json.dump(mem0.Memory().get_all(filters={\"user_id\": \"NAME\"}), \
+                 open(\"notes.json\", \"w\"))'",
+    },
+    Foreign {
+        name: "a database of sqlite-vec",
+        entries: &[],
+        tables: &["_chunks", "_rowids"],
+        export: "sqlite3 -json -cmd '.load vec0' PATH 'SELECT * FROM NAME' > notes.json",
+    },
+];
+
+impl Foreign {
+    /// Finds the system all of whose marks end one of the names.
+    fn of(marks: fn(&Self) -> &'static [&'static str], names: &[String]) -> Option<&'static Self> {
+        let ends_one = |mark: &&str| names.iter().any(|name| name.ends_with(*mark));
+        FOREIGN.iter().find(|it| !marks(it).is_empty() && marks(it).iter().all(ends_one))
+    }
+
+    fn hint(&self, path: &Path) -> String {
+        // Chroma is opened by its folder.
+        let path = match path.parent() {
+            Some(folder) if path.ends_with("chroma.sqlite3") => folder,
+            _ => path,
+        };
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let export = self.export.replace("PATH", &path.display().to_string());
+        format!(
+            "it is {}; write its memories to a file and read that: {export} && memfold consolidate notes.json",
+            self.name
+        )
+    }
 }
 
 /// Why a `brain.db` cannot be opened for reading.
@@ -433,6 +516,11 @@ impl OpenStoreError {
                  a file, for example {}",
                 path.join("brain.db").display()
             ),
+            Self::NotAFile { found, path }
+                if let Some(foreign) = FOREIGN.iter().find(|it| it.name == *found) =>
+            {
+                foreign.hint(path)
+            }
             Self::NotAFile { path, .. } => {
                 format!("name the file itself, for example {}", path.join("brain.db").display())
             }
@@ -447,6 +535,11 @@ impl OpenStoreError {
             Self::Damaged { .. } => {
                 "run `sqlite3 FILE 'PRAGMA integrity_check'`; restore a backup or try `.recover`"
                     .into()
+            }
+            Self::NoMemoryTable { path, tables }
+                if let Some(foreign) = Foreign::of(|it| it.tables, tables) =>
+            {
+                foreign.hint(path)
             }
             Self::NoMemoryTable { .. } | Self::MissingColumns { .. } => {
                 "a brain.db has a table stm with id, content, categories, importance, created_at, \
