@@ -26,9 +26,9 @@ fn main() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     let Cli { global, command } = match Cli::try_parse_from(&typed) {
         Ok(cli) => cli,
-        Err(error) => return Exit::of_usage(&error, &typed),
+        Err(error) => return Exit::of_usage(&error, &typed).into(),
     };
-    finish(&global, |printer| match command {
+    let exit = finish(&global, |printer| match command {
         Command::Ann(args) => ann::run(&global, &args, printer),
         Command::Check(args) => check::run(&global, &args, printer),
         Command::Guard(args) => guard::run(&global, &args, printer),
@@ -40,5 +40,6 @@ fn main() -> ExitCode {
         Command::Years(args) => years::run(&args, printer),
         Command::Curve(args) => curve::run(&args, printer),
         Command::Plot(args) => plots::run(&args, printer),
-    })
+    });
+    exit.into()
 }

@@ -36,6 +36,8 @@ def pack(library: Path, version: str, folder: Path) -> Path:
     for source in sorted((HERE / "python" / "memfold").iterdir()):
         if source.is_file():
             members[f"memfold/{source.name}"] = source.read_bytes()
+    command = value_of("memfold", project)
+    members[f"{info}/entry_points.txt"] = f"[console_scripts]\nmemfold = {command}\n".encode()
     members[f"{info}/METADATA"] = "\n".join([*metadata, ""]).encode()
     members[f"{info}/WHEEL"] = "\n".join([*wheel, ""]).encode()
     record = "".join(f"{name},sha256={digest(data)},{len(data)}\n" for name, data in members.items())

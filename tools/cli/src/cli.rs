@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::panic::AssertUnwindSafe;
-use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{self, Args, FromArgMatches, Parser, Subcommand};
@@ -200,27 +199,23 @@ impl Cli {
     }
 }
 
-/// Runs `memfold` with the arguments of this process.
+/// Runs `memfold` with the words of a command line, the first of which is the program's name.
 #[must_use]
-pub fn run() -> ExitCode {
-    let typed: Vec<OsString> = std::env::args_os().collect();
-    match Cli::parse_typed(&typed) {
+pub fn run(typed: &[OsString]) -> Exit {
+    match Cli::parse_typed(typed) {
         Ok(cli) => finish(&cli.global, |printer| run_command(&cli.global, cli.command, printer)),
-        Err(error) => match removed(&error, &typed) {
+        Err(error) => match removed(&error, typed) {
             Some(failure) => {
                 Printer::new(false, false, true).failure(&failure);
-                failure.exit.into()
+                failure.exit
             }
-            None => Exit::of_usage(&error, &typed),
+            None => Exit::of_usage(&error, typed),
         },
     }
 }
 
 /// Runs a command with a printer as the options want it, and shows why it failed.
-pub fn finish(
-    global: &GlobalArgs,
-    command: impl FnOnce(Printer) -> Result<Exit, Failure>,
-) -> ExitCode {
+pub fn finish(global: &GlobalArgs, command: impl FnOnce(Printer) -> Result<Exit, Failure>) -> Exit {
     std::panic::set_hook(Box::new(printer::panicked));
     refuse_large_writes();
     let is_json = global.log_format == LogFormat::Json;
@@ -228,13 +223,13 @@ pub fn finish(
     let printer = printer.logging_json(is_json);
     let run = || settings::check_isa().and_then(|()| command(printer));
     match std::panic::catch_unwind(AssertUnwindSafe(run)) {
-        Ok(Ok(exit)) => exit.into(),
+        Ok(Ok(exit)) => exit,
         Ok(Err(failure)) => {
             printer.failure(&failure);
-            failure.exit.into()
+            failure.exit
         }
         // What went wrong is told already.
-        Err(_) => Exit::Failure.into(),
+        Err(_) => Exit::Failure,
     }
 }
 

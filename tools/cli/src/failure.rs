@@ -24,6 +24,12 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+impl From<Exit> for u8 {
+    fn from(exit: Exit) -> Self {
+        exit as Self
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

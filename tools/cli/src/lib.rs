@@ -3,8 +3,8 @@
 //! It is a library so that `memfold-bench` can use the same terminal: options of every command
 //! ([`GlobalArgs`]), configuration ([`Settings`]), progress ([`Bars`]), output ([`Printer`],
 //! [`Document`]), failures and exit codes; and so that `memfold-server` does what commands do
-//! ([`consolidate`], [`apply_saved`], [`undo_named`]) and answers with the same [`documents`](mod@documents).
-//! Nothing else should depend on it; programs use the package `memfold`.
+//! ([`consolidate`], [`apply_saved`], [`undo_named`]) and answers with the same [`documents`](mod@documents);
+//! and so that the wheel brings the command. Programs use the package `memfold`.
 
 mod cli;
 mod commands;

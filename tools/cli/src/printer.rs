@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::panic::PanicHookInfo;
-use std::process::ExitCode;
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, TableStyle, Width};
 use console::{Term, measure_text_width};
@@ -208,9 +207,9 @@ impl Exit {
     /// Prints what clap says of what was typed: help and the version to stdout with 0, mistakes
     /// to stderr with 2.
     #[must_use]
-    pub fn of_usage(error: &clap::Error, typed: &[OsString]) -> ExitCode {
+    pub fn of_usage(error: &clap::Error, typed: &[OsString]) -> Self {
         usage(error, typed);
-        if error.use_stderr() { Self::Usage.into() } else { Self::Done.into() }
+        if error.use_stderr() { Self::Usage } else { Self::Done }
     }
 }
 

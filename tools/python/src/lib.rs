@@ -24,9 +24,17 @@ pub use memory::{Memory, Plan};
 pub use tiles::TilePlan;
 pub use vectors::{ArrowVectors, Table};
 
+/// Runs a command line as the program does, and returns its exit code.
+#[pyo3::pyfunction]
+fn command(py: pyo3::Python<'_>, words: Vec<std::ffi::OsString>) -> u8 {
+    py.detach(|| memfold_cli::run(&words)).into()
+}
+
 /// The module `memfold._memfold`.
 #[pyo3::pymodule(gil_used = true)]
 mod _memfold {
+    #[pymodule_export]
+    use super::command;
     #[pymodule_export]
     use super::dedup::{Deduplication, Index};
     #[pymodule_export]

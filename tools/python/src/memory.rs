@@ -25,7 +25,7 @@ use memfold_plan::plan::{Action, ActionType};
 use memfold_plan::policy::Configuration;
 use memfold_plan::report::{Executed, run_id, screen};
 use memfold_simd::{Kernels, Similarity};
-use memfold_store::brain_db::{OpenOptions, Session, SessionOptions};
+use memfold_store::brain_db::{NewStore, OpenOptions, Session, SessionOptions};
 use memfold_store::journal::RevertOptions;
 use memfold_store::{BrainDb, LoadRequest};
 use pyo3::prelude::*;
@@ -65,6 +65,13 @@ impl Memory {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         py.detach(|| Self::opened(path))
+    }
+
+    /// Makes an empty store.
+    #[staticmethod]
+    fn create(path: PathBuf) -> PyResult<()> {
+        let made = NewStore::create(&path, FileMode::PRIVATE).and_then(NewStore::publish);
+        made.map_err(|failed| error(Kind::Store, &failed, failed.hint()))
     }
 
     #[getter]

@@ -23,13 +23,14 @@ use crate::work::{Kind, Watch, error, input, interrupted, run};
 pub(crate) fn consolidate_texts(
     py: Python<'_>,
     lines: Vec<u8>,
+    threshold: Option<f64>,
     shown: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let watch = Arc::new(Watch::default());
-    run(py, &watch, shown, |watch| consolidated(lines, watch))?
+    run(py, &watch, shown, |watch| consolidated(lines, threshold, watch))?
 }
 
-fn consolidated(lines: Vec<u8>, watch: &Watch) -> PyResult<String> {
+fn consolidated(lines: Vec<u8>, threshold: Option<f64>, watch: &Watch) -> PyResult<String> {
     let file = TextFile::read_bytes(Path::new("texts.jsonl"), lines, &TextFields::default())
         .map_err(|failed| error(Kind::Input, &failed, failed.hint()))?;
     let refused = |failed: &memfold::MemfoldError| {
@@ -39,7 +40,11 @@ fn consolidated(lines: Vec<u8>, watch: &Watch) -> PyResult<String> {
             error(Kind::Input, failed, failed.hint())
         }
     };
-    let configuration = machine::config_loader().load();
+    let mut loader = machine::config_loader();
+    if let Some(threshold) = threshold {
+        loader = loader.flag("threshold", "threshold", threshold);
+    }
+    let configuration = loader.load();
     let configuration = configuration.map_err(|failed| refused(&failed.into()))?;
     let policy = &configuration.policy;
     let guard = Guard::new(&policy.guard).map_err(|failed| refused(&failed.into()))?;

@@ -27,13 +27,14 @@ const RUN_PATIENCE: Duration = Duration::from_secs(20);
 #[must_use]
 pub fn run() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
-    match Cli::try_parse_from(&typed) {
+    let exit = match Cli::try_parse_from(&typed) {
         Ok(cli) => {
             let global = cli.options.global();
             finish(&global, |printer| dispatch(&cli, &global, printer))
         }
         Err(error) => Exit::of_usage(&error, &typed),
-    }
+    };
+    exit.into()
 }
 
 fn dispatch(cli: &Cli, global: &GlobalArgs, printer: Printer) -> Result<Exit, Failure> {

@@ -11,7 +11,7 @@ Everything runs in this process. Long work releases the interpreter's lock and s
 after Ctrl-C.
 """
 
-from typing import TYPE_CHECKING
+from importlib.metadata import version
 
 from ._errors import Error, InputError, RefusedError, StoreError
 from ._memfold import Table
@@ -42,6 +42,9 @@ __all__ = [
     "consolidate",
     "deduplicate",
 ]
+
+
+__version__ = version("memfold")
 
 
 def __getattr__(name: str):

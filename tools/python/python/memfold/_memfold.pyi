@@ -8,7 +8,10 @@ import numpy as np
 
 Shown = Callable[[str, int, int | None], Any] | None
 
-def consolidate_texts(lines: bytes, shown: Shown) -> str:
+def command(words: list[str]) -> int:
+    """Runs a command line, its first word the program's name, and returns its exit code."""
+
+def consolidate_texts(lines: bytes, threshold: float | None, shown: Shown) -> str:
     """Returns the JSON of what lines of JSON say twice; the id of each is its position."""
 
 class Table:
@@ -93,6 +96,8 @@ class TilePlan:
 
 class Memory:
     def __init__(self, path: str | os.PathLike[str]) -> None: ...
+    @staticmethod
+    def create(path: str | os.PathLike[str]) -> None: ...
     @property
     def path(self) -> os.PathLike[str]: ...
     def check(self, memory: dict[str, Any]) -> str: ...

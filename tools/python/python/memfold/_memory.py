@@ -199,6 +199,16 @@ class Memory:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._native = _memfold.Memory(os.fspath(path))
 
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> Memory:
+        """Makes an empty store and opens it.
+
+        Raises:
+            StoreError: When something is there already, or the file cannot be written.
+        """
+        _memfold.Memory.create(os.fspath(path))
+        return cls(path)
+
     @property
     def path(self) -> str:
         """The store's file."""

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from . import _memfold
 from ._errors import InputError
-from ._vectors import _shown
+from ._vectors import _float32, _shown
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,9 @@ class Consolidation:
 def consolidate(
     texts: Iterable[str | Mapping[str, Any]],
     *,
+    vectors: Any = None,
     users: Iterable[str] | None = None,
+    threshold: float | None = None,
     progress: bool = False,
 ) -> Consolidation:
     """Finds texts that say the same, without a store, a model or a network.
@@ -52,7 +56,10 @@ def consolidate(
         texts: Texts, or records with a text and, where they have them, ``user_id``, ``created_at``,
             ``categories``, ``vector`` and ``model``. Records without a vector are compared by the
             built-in embedding.
+        vectors: The vector of each text, of shape ``(texts, dim)``. Rows without a direction (NaN,
+            infinite, all zeros) count as texts without a vector.
         users: The user of each text: memories of two users never merge.
+        threshold: The cosine similarity from which proven duplicates merge; by default 0.85.
         progress: Show progress, where tqdm is installed.
 
     Raises:
@@ -70,12 +77,21 @@ def consolidate(
     records = [dict(text) if isinstance(text, Mapping) else {"text": text} for text in texts]
     if not records:
         raise InputError("no texts", "hand in a list of texts")
+    columns: dict[str, list[Any]] = {}
     if users is not None:
-        owners = list(users)
-        if len(owners) != len(records):
-            raise InputError(f"{len(owners)} users of {len(records)} texts", "name one for each")
-        for record, user in zip(records, owners, strict=True):
-            record["user_id"] = user
+        columns["user_id"] = list(users)
+    if vectors is not None:
+        array = _float32(vectors)[0]
+        if array.ndim != 2:
+            raise InputError(f"vectors of shape {array.shape}", "pass one row for each text")
+        usable = np.isfinite(array).all(axis=1) & array.any(axis=1)
+        columns["vector"] = [row.tolist() if use else None for row, use in zip(array, usable)]
+    for name, column in columns.items():
+        if len(column) != len(records):
+            kind = "users" if name == "user_id" else "vectors"
+            raise InputError(f"{len(column)} {kind} of {len(records)} texts", "give one for each")
+        for record, value in zip(records, column, strict=True):
+            record[name] = value
     lines = []
     for row, record in enumerate(records):
         # Positions are what the result names.
@@ -85,7 +101,8 @@ def consolidate(
         except (TypeError, ValueError) as error:
             raise InputError(f"row {row}: {error}", "hand in texts or records of JSON") from None
     with _shown(progress) as shown:
-        found = json.loads(_memfold.consolidate_texts("\n".join(lines).encode(), shown))
+        native = _memfold.consolidate_texts("\n".join(lines).encode(), threshold, shown)
+    found = json.loads(native)
     groups = {
         kind: tuple(
             Group(tuple(map(int, group["ids"])), group["similarity"], tuple(group["differences"]))

@@ -5,31 +5,43 @@ from __future__ import annotations
 import glob
 import logging
 import os
+from collections.abc import Iterable
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _memfold
 from ._errors import InputError
 
+if TYPE_CHECKING:
+    from ._texts import Consolidation
+
 _log = logging.getLogger("memfold")
 _FLOATS = (np.float16, np.float32, np.float64)
+_ENDINGS = (
+    *(".parquet", ".arrow", ".feather", ".ipc", ".npy", ".npz", ".safetensors"),
+    *(".hdf5", ".h5", ".fbin", ".fvecs", ".bvecs", ".jsonl", ".csv"),
+)
 _EXPECTED = "pass a numpy array, Arrow data, a polars or pandas frame, a torch CPU tensor, or paths"
 
 
 def deduplicate(
     vectors: Any,
-    threshold: float = 0.9,
+    threshold: float | None = None,
     *,
+    texts: Iterable[str] | None = None,
     vector_column: str | None = None,
     threads: int | None = None,
     progress: bool = False,
-) -> Deduplication:
+) -> Deduplication | Consolidation:
     """Finds every pair of vectors at or above a cosine similarity, and clusters of duplicates.
 
     The join is exact: no pair is missed. In a cluster every two rows are at or above the threshold,
     and the row that comes first stays.
+
+    With texts, no row is dropped before they are proven to say the same: this is then
+    :func:`consolidate`, which also takes a list of texts alone.
 
     Args:
         vectors: ``(rows, dim)`` of float16, float32 or float64: a numpy array, anything with the
@@ -37,8 +49,9 @@ def deduplicate(
             ``__array__``; or a path, a pattern such as ``"corpus/*.parquet"``, or a list of these
             (Parquet, Arrow, npy, npz, safetensors, HDF5, fbin, fvecs). A C-contiguous float32 array
             and an Arrow array of fixed-size lists of float32 in one chunk are not copied; do not
-            write to them while the result is in use.
-        threshold: The cosine similarity, from -1 to 1.
+            write to them while the result is in use. Or a list of texts, none of which is a file.
+        threshold: The cosine similarity, from -1 to 1; by default 0.9, and 0.85 of texts.
+        texts: The text of each row.
         vector_column: The column of vectors of a table or file; by default the first of ``vector``,
             ``embedding``, ``embeddings`` and ``emb``.
         threads: Worker threads; by default one for each core.
@@ -57,7 +70,16 @@ def deduplicate(
         (array([0, 1]), array([2, 3]))
         >>> result.duplicate_ratio
         0.5
+        >>> memfold.deduplicate(["Release is on Oct 15th", "Release is on Oct 16th"]).selected
+        [0, 1]
     """
+    if texts is not None or _are_texts(vectors):
+        # Texts are prepared like vectors.
+        from ._texts import consolidate
+
+        words, rows = (vectors, None) if texts is None else (texts, vectors)
+        return consolidate(words, vectors=rows, threshold=threshold, progress=progress)
+    threshold = 0.9 if threshold is None else threshold
     source, notes = _source(vectors, vector_column)
     with _shown(progress) as shown:
         native = _memfold.Deduplication(source, float(threshold), threads, shown)
@@ -120,6 +142,16 @@ class Deduplication:
     def pairs_digest(self) -> str:
         """blake3 of the pairs in hexadecimal digits: equal for equal pairs, on every machine."""
         return self._native.pairs_digest
+
+    @property
+    def selected_with_duplicates(self) -> list[tuple[int, list[tuple[int, float]]]]:
+        """Each row that stays and stands for others: the row, and those with their similarity."""
+        clusters, found = self.clusters, {}
+        rows = zip(clusters["survivor"].tolist(), clusters["row"].tolist(), clusters["similarity"])
+        for survivor, row, similarity in rows:
+            if row != survivor:
+                found.setdefault(survivor, []).append((row, float(similarity)))
+        return list(found.items())
 
     def rethreshold(self, threshold: float) -> Deduplication:
         """Returns what a higher threshold finds, without joining again.
@@ -249,6 +281,16 @@ def _source(vectors: Any, vector_column: str | None) -> tuple[Any, tuple[str, ..
     if 0 in array.shape:
         raise InputError(f"there are no vectors: shape {array.shape}", "pass at least one vector")
     return array, _noted(copied)
+
+
+def _are_texts(vectors: Any) -> bool:
+    """Tells a list of texts from a list of files and patterns."""
+    if not isinstance(vectors, (list, tuple)) or not all(isinstance(one, str) for one in vectors):
+        return False
+    names_file = any(
+        one.endswith(_ENDINGS) or os.path.exists(one) or glob.glob(one) for one in vectors
+    )
+    return bool(vectors) and not names_file
 
 
 def _queries(queries: Any) -> Any:
