@@ -1,9 +1,12 @@
 //! Files of texts as stores: planned over as they are, and written again without what was merged.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
 
-use memfold_datasets::texts::{TextFile, TextRecord};
+use jiff::tz::TimeZone;
+use memfold_datasets::texts::{TextFields, TextFile, TextRecord};
 use memfold_guard::Guard;
+use memfold_index::NoProgress;
 use memfold_model::decisions::Decisions;
 use memfold_model::memory::{
     BaseDigest, CategoryList, CreatedAt, Embedding, Exclusion, InvalidEmbedding, Memory, MemoryId,
@@ -11,14 +14,19 @@ use memfold_model::memory::{
 };
 use memfold_model::time::Instant;
 use memfold_model::{SkipReason, Snapshot};
-use memfold_plan::plan::{ActionType, Plan};
+use memfold_plan::plan::{ActionState, ActionType, Plan, SavedAction};
 use memfold_plan::policy::{Policy, RuleAction};
-use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, VectorSink};
+use memfold_store::brain_db::SessionError;
+use memfold_store::origin::{
+    Origin, OriginContents, OriginError, OriginRecord, OriginUnit, Published, Skipped,
+};
+use memfold_store::{BrainDb, LoadRequest, LoadStoreError, MemoryStore, NoVectors, VectorSink};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::MemfoldError;
 use crate::consolidate::{Outcome, RunContext, consolidate};
+use crate::machine::clock;
 use crate::quick_check::{importance_fault, vector_fault};
 
 /// What the vectors of a file are called that names no model.
@@ -26,12 +34,182 @@ const MODEL_UNKNOWN: &str = "unnamed";
 const SOURCE_DEFAULT: &str = "agent";
 const IMPORTANCE_DEFAULT: f64 = 1.0;
 
+/// What files of texts are called among the kinds of stores.
+pub const KIND: &str = "texts";
+/// The rule of merges that a person approved.
+const RULE_ANSWERED: &str = "review";
+
 /// A file of texts, as a store that is only read.
 #[derive(Debug)]
 pub struct TextStore<'a> {
     file: &'a TextFile,
     /// The id of each record: its own where no record before it has the same.
     ids: Vec<MemoryId>,
+    answers: Answers,
+}
+
+/// What a person answered about the texts of a file, as far as they are the same still.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answers {
+    /// Memories that say the same, the survivor first.
+    same: Vec<Vec<MemoryId>>,
+    /// Memories that stay apart.
+    apart: Vec<Vec<MemoryId>>,
+}
+
+impl Answers {
+    /// Reads the answers that stand in the mirror of a file.
+    ///
+    /// # Errors
+    /// When the mirror cannot be read.
+    pub fn read(mirror: &BrainDb, file: &TextFile) -> Result<Self, MemfoldError> {
+        let answered = answered(mirror)?;
+        if answered.is_empty() {
+            return Ok(Self::default());
+        }
+        let request =
+            LoadRequest { time_zone: &TimeZone::UTC, now: clock(), progress: &NoProgress };
+        let before = mirror.load(&request, &mut NoVectors::default())?.memories;
+        let before: HashMap<&MemoryId, &str> =
+            before.iter().map(|memory| (&memory.id, &*memory.content)).collect();
+        let ids = ids_of(file);
+        let texts: HashMap<&MemoryId, &str> =
+            ids.iter().zip(file.records.iter().map(|record| record.text.as_str())).collect();
+        let mut answers = Self::default();
+        for action in answered {
+            let named = &action.effective().target_ids;
+            if !named.iter().all(|id| texts.contains_key(id) && texts.get(id) == before.get(id)) {
+                continue;
+            }
+            match action.state {
+                ActionState::Approved => answers.same.push(named.clone()),
+                _ => answers.apart.push(named.clone()),
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Tells whether nothing was answered.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.same.is_empty() && self.apart.is_empty()
+    }
+}
+
+/// Returns the actions of the last plan in a mirror that a person answered.
+///
+/// # Errors
+/// When the mirror cannot be read.
+pub fn answered(mirror: &BrainDb) -> Result<Vec<SavedAction>, SessionError> {
+    // The last saved comes first.
+    let Some(last) = mirror.plans()?.into_iter().next() else { return Ok(Vec::new()) };
+    let plan = mirror.plan(&last.plan_id)?;
+    let is_answered = |action: &SavedAction| {
+        matches!(action.state, ActionState::Approved | ActionState::Rejected)
+            && matches!(action.effective().action, ActionType::Merge | ActionType::ProposeMerge)
+    };
+    Ok(plan.actions.into_iter().filter(is_answered).collect())
+}
+
+/// Returns what of a policy holds for a file of texts: merges and flags. Nothing is archived for its age, since nothing would
+/// be left of it.
+#[must_use]
+pub fn policy_of_texts(policy: &Policy) -> Policy {
+    let mut policy = policy.clone();
+    policy.rules.retain(|rule| {
+        matches!(rule.then, RuleAction::Merge { .. } | RuleAction::FlagContradiction)
+    });
+    policy
+}
+
+/// Gives each record an id: its own where no record before it has the same.
+fn ids_of(file: &TextFile) -> Vec<MemoryId> {
+    let mut known = HashSet::new();
+    let ids = file.records.iter().map(|record| {
+        if let Some(own) = record.id.as_ref().filter(|id| known.insert((*id).clone())) {
+            return MemoryId::new(own.as_str());
+        }
+        let mut id = format!("{} {}", file.form.place_name(), record.place);
+        while !known.insert(id.clone()) {
+            id.push('\'');
+        }
+        MemoryId::new(id)
+    });
+    ids.collect()
+}
+
+/// A file of texts, as what a mirror is made of: for answers about it. It is never written.
+#[derive(Debug)]
+pub struct TextOrigin {
+    path: PathBuf,
+}
+
+impl TextOrigin {
+    /// Names a file.
+    #[must_use]
+    pub const fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+}
+
+impl Origin for TextOrigin {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn read(&self) -> Result<OriginContents, OriginError> {
+        let file = TextFile::read(&self.path, &TextFields::default()).map_err(|error| {
+            OriginError::Format {
+                path: self.path.clone(),
+                kind: "file of texts",
+                reason: error.to_string(),
+            }
+        })?;
+        let records = ids_of(&file).into_iter().zip(&file.records).enumerate();
+        Ok(OriginContents {
+            records: records
+                .map(|(index, (id, record))| mirrored(&file, index, &id, record))
+                .collect(),
+            skipped: file
+                .skipped_notes()
+                .into_iter()
+                .map(|reason| Skipped { place: self.path.display().to_string(), reason })
+                .collect(),
+        })
+    }
+
+    fn write(&self, _units: &[OriginUnit]) -> Result<Published, OriginError> {
+        Err(OriginError::Format {
+            path: self.path.clone(),
+            kind: "store",
+            reason: "a file of texts is never changed".to_owned(),
+        })
+    }
+}
+
+fn mirrored(file: &TextFile, index: usize, id: &MemoryId, record: &TextRecord) -> OriginRecord {
+    let time = |text: &Option<String>| {
+        let text = text.as_deref()?;
+        let parsed = Instant::parse_any(text, &TimeZone::UTC);
+        Some(parsed.map_or_else(|| text.to_owned(), |time| time.to_rfc3339()))
+    };
+    let model = record.model.as_deref().unwrap_or(MODEL_UNKNOWN);
+    let vector = record.vector.clone().filter(|vector| vector_fault(vector).is_none());
+    OriginRecord {
+        id: id.to_string(),
+        text: record.text.clone(),
+        tags: record.categories.clone(),
+        importance: record.importance.unwrap_or(IMPORTANCE_DEFAULT),
+        access_count: record.access_count.unwrap_or(0),
+        created_at: time(&record.created_at),
+        updated_at: time(&record.updated_at),
+        expires_at: time(&record.expires_at),
+        source: record.source.clone().unwrap_or_else(|| SOURCE_DEFAULT.to_owned()),
+        vector: vector.map(|vector| (model.to_owned(), vector)),
+        place: format!("{} {}", file.form.place_name(), record.place),
+        raw: file.raw(index).to_string(),
+        ..OriginRecord::default()
+    }
 }
 
 /// A record that the written file lacks, a line of the list beside it.
@@ -57,22 +235,17 @@ impl<'a> TextStore<'a> {
     /// Makes a store of a file.
     #[must_use]
     pub fn new(file: &'a TextFile) -> Self {
-        let mut known = HashSet::new();
-        let ids = file.records.iter().map(|record| {
-            if let Some(own) = record.id.as_ref().filter(|id| known.insert((*id).clone())) {
-                return MemoryId::new(own.as_str());
-            }
-            let mut id = format!("{} {}", file.form.place_name(), record.place);
-            while !known.insert(id.clone()) {
-                id.push('\'');
-            }
-            MemoryId::new(id)
-        });
-        Self { ids: ids.collect(), file }
+        Self { ids: ids_of(file), file, answers: Answers::default() }
     }
 
-    /// Plans over the file: what is proven merges and conflicts are flagged. Nothing is archived for its age, since nothing
-    /// would be left of it.
+    /// Takes what a person answered into account: what is the same is left out, the rest stays apart.
+    #[must_use]
+    pub fn with_answers(mut self, answers: Answers) -> Self {
+        self.answers = answers;
+        self
+    }
+
+    /// Plans over the file, by what of a policy holds for texts ([`policy_of_texts`]).
     ///
     /// # Errors
     /// As [`consolidate`](fn@crate::consolidate::consolidate).
@@ -82,11 +255,7 @@ impl<'a> TextStore<'a> {
         guard: &Guard,
         context: &RunContext<'_>,
     ) -> Result<Outcome, MemfoldError> {
-        let mut policy = policy.clone();
-        policy.rules.retain(|rule| {
-            matches!(rule.then, RuleAction::Merge { .. } | RuleAction::FlagContradiction)
-        });
-        consolidate(self, &policy, guard, context)
+        consolidate(self, &policy_of_texts(policy), guard, context)
     }
 
     /// Returns the records that a plan merges into others, in the order of the file.
@@ -113,7 +282,31 @@ impl<'a> TextStore<'a> {
                 removed.insert(index, record);
             }
         }
+        for group in &self.answers.same {
+            let places: Vec<usize> =
+                group.iter().filter_map(|id| index_of.get(id).copied()).collect();
+            let Some((&survivor, others)) = places.split_first() else { continue };
+            let survivor = standing(survivor, &removed, &index_of);
+            for &other in others {
+                let index = standing(other, &removed, &index_of);
+                if index != survivor {
+                    removed.insert(index, self.answered(index, survivor));
+                }
+            }
+        }
         removed
+    }
+
+    fn answered(&self, index: usize, survivor: usize) -> RemovedRecord {
+        RemovedRecord {
+            place: self.file.records[index].place,
+            id: self.ids[index].clone(),
+            survivor: self.ids[survivor].clone(),
+            survivor_place: self.file.records[survivor].place,
+            rule: RULE_ANSWERED.to_owned(),
+            proof: Vec::new(),
+            record: self.file.raw(index),
+        }
     }
 
     fn memory(
@@ -155,6 +348,15 @@ impl<'a> TextStore<'a> {
         })
     }
 
+    /// Nothing is planned about what was answered.
+    fn decisions(&self) -> Decisions {
+        let mut decisions = Decisions::default();
+        for group in self.answers.same.iter().chain(&self.answers.apart) {
+            decisions.keep_both.insert_undone_group(group.iter().cloned());
+        }
+        decisions
+    }
+
     fn digest(&self, index: usize) -> BaseDigest {
         let mut hasher = blake3::Hasher::new();
         let record = &self.file.records[index];
@@ -192,10 +394,22 @@ impl MemoryStore for TextStore<'_> {
             spaces: spaces.known,
             skipped: expired.into_iter().collect(),
             skip_examples: BTreeMap::new(),
-            decisions: Decisions::default(),
+            decisions: self.decisions(),
             notes: Vec::new(),
         })
     }
+}
+
+/// Returns the record that stands for one after the merges so far.
+fn standing(
+    mut index: usize,
+    removed: &BTreeMap<usize, RemovedRecord>,
+    index_of: &HashMap<&MemoryId, usize>,
+) -> usize {
+    while let Some(record) = removed.get(&index) {
+        index = index_of[&record.survivor];
+    }
+    index
 }
 
 /// The vectors of a file, by model and dimension.

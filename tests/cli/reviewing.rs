@@ -1,7 +1,6 @@
 //! `memfold runs --plans` and `memfold review`, through pipes.
 
 use std::io::Write;
-use std::process::Stdio;
 use std::time::Duration;
 
 use memfold_store::brain_db::{Session, SessionOptions, StoreStyle};
@@ -38,16 +37,7 @@ fn save_plan(place: &Place) -> String {
 
 pub(crate) fn review(place: &Place, further: &[&str], answers: &str) -> Answer {
     let arguments = [&["review", "brain.db", "latest", "--now", NOW], further].concat();
-    let mut child = place
-        .command(&arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Whoever refuses does not read.
-    let _unread = child.stdin.take().unwrap().write_all(answers.as_bytes());
-    place.answer(child.wait_with_output().unwrap())
+    place.run_with(&arguments, answers)
 }
 
 /// The states of the plan's changes, by label.

@@ -1,8 +1,9 @@
 //! The binary in a folder of its own.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::PlainMemory;
@@ -91,6 +92,15 @@ impl Place {
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Answer {
         self.answer(self.command(arguments).output().unwrap())
+    }
+
+    /// As [`Self::run`], with `input` on stdin; whoever refuses does not read it.
+    pub(crate) fn run_with(&self, arguments: &[&str], input: &str) -> Answer {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let _unread = child.stdin.take().unwrap().write_all(input.as_bytes());
+        self.answer(child.wait_with_output().unwrap())
     }
 
     /// Runs what must succeed and returns its stdout.

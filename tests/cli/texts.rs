@@ -1,9 +1,7 @@
 //! Files of texts: consolidated as they are, without a model, a provider or a network, and given back in their form.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -34,6 +32,10 @@ fn copied(name: &str) -> Place {
     let place = Place::new();
     std::fs::copy(fixture(name), place.path(name)).unwrap();
     place
+}
+
+fn read(place: &Place, name: &str) -> String {
+    std::fs::read_to_string(place.path(name)).unwrap()
 }
 
 /// What a run found, as far as it does not depend on the form.
@@ -94,6 +96,75 @@ fn the_readme_shows_what_the_first_command_prints() {
     assert!(screen.starts_with(shown), "{shown}\n{screen}");
 }
 
+const REVIEWED: &str = "\
+Deploys happen every Friday at 5 pm
+Alice prefers dark mode in the editor
+Alice likes dark mode in her editor
+The staging database runs Postgres 16
+Staging runs Postgres 16 as its database
+";
+
+/// What was answered about the proposals of a file: one approved, one rejected.
+fn reviewed() -> Place {
+    let place = Place::new();
+    place.write("notes.txt", REVIEWED);
+    let before = place.json(&["consolidate", "notes.txt", "--json"]);
+    assert_eq!(before["planned"]["propose_merge"], 2);
+    let screen = place.run_with(&["review", "notes.txt"], "y\nn\n").out;
+    assert!(screen.contains("1 approved · 1 rejected"), "{screen}");
+    assert!(screen.contains("next: memfold consolidate notes.txt --execute --output"), "{screen}");
+    place
+}
+
+#[test]
+fn answers_about_a_file_count_and_are_not_asked_again() {
+    let place = reviewed();
+    assert_eq!(read(&place, "notes.txt"), REVIEWED);
+    let planned = place.json(&["consolidate", "notes.txt", "--json"]);
+    assert_eq!(planned["planned"]["propose_merge"], 0);
+    place.succeed(&["consolidate", "notes.txt", "--execute", "--output", "clean.txt"]);
+    assert_eq!(read(&place, "clean.txt").lines().count(), 4);
+    let removed = read(&place, "clean.txt.removed.jsonl");
+    assert!(removed.contains("\"rule\":\"review\""), "{removed}");
+    let again = place.run_with(&["review", "notes.txt"], "").out;
+    assert!(again.contains("0 undecided"), "{again}");
+}
+
+#[test]
+fn answers_about_texts_that_changed_are_forgotten() {
+    let place = reviewed();
+    place.write("notes.txt", &REVIEWED.replace("editor", "terminal").replace("Postgres", "MySQL"));
+    let planned = place.json(&["consolidate", "notes.txt", "--json"]);
+    assert_eq!(planned["planned"]["propose_merge"], 2);
+}
+
+#[test]
+fn a_file_is_checked_against_and_recalled_from_without_a_change() {
+    let place = Place::new();
+    place.write("notes.txt", REVIEWED);
+    let text = "deploys happen every Friday at 5 pm.";
+    let check = place.json(&["check", "notes.txt", "--text", text, "--json"]);
+    assert_eq!(check["decision"], "touch");
+    let found = place.succeed(&["recall", "notes.txt", "dark mode"]);
+    assert!(found.contains("dark mode"), "{found}");
+    assert_eq!(read(&place, "notes.txt"), REVIEWED);
+}
+
+#[test]
+fn stores_of_other_systems_are_named_with_the_command_that_reads_them() {
+    let place = Place::new();
+    for (folder, entry, name) in [
+        ("chroma", "chroma.sqlite3", "a Chroma store"),
+        ("lance", "notes.lance", "a LanceDB store"),
+        ("qdrant", "meta.json", "a local Qdrant store"),
+    ] {
+        std::fs::create_dir_all(place.path(&format!("{folder}/collection"))).unwrap();
+        place.write(&format!("{folder}/{entry}"), "{}");
+        let refused = place.run(&["consolidate", folder]);
+        refused.fails_with(1, &[name, "memfold consolidate notes.json"]);
+    }
+}
+
 #[test]
 fn lines_that_stay_keep_their_bytes() {
     for name in ["memories.jsonl", "memories.csv", "memories.tsv", "memories.txt"] {
@@ -134,12 +205,8 @@ fn the_screen_shows_what_was_found() {
 #[test]
 fn stdin_is_a_file_of_texts() {
     let place = Place::new();
-    let mut command = place.command(&["consolidate", "-", "--execute", "--output", "out.txt"]);
-    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let texts = b"Bob owns billing\nBob owns billing.\n\nTea at four\n";
-    child.stdin.take().unwrap().write_all(texts).unwrap();
-    let answer = place.answer(child.wait_with_output().unwrap());
+    let texts = "Bob owns billing\nBob owns billing.\n\nTea at four\n";
+    let answer = place.run_with(&["consolidate", "-", "--execute", "--output", "out.txt"], texts);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let written = std::fs::read_to_string(place.path("out.txt")).unwrap();
     assert_eq!(written.matches("Bob owns billing").count(), 1, "{written:?}");

@@ -21,6 +21,6 @@ pub mod git_notes;
 pub use brain_db::{BrainDb, OpenOptions, OpenStoreError};
 pub use memfold_model::{SkipReason, Snapshot};
 pub use memory_store::{
-    LiveRow, LiveVisitor, LoadRequest, LoadStoreError, MemoryStore, VecSink, VectorSink,
+    LiveRow, LiveVisitor, LoadRequest, LoadStoreError, MemoryStore, NoVectors, VecSink, VectorSink,
 };
 pub use whole_file::OsLock;

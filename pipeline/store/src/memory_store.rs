@@ -77,6 +77,30 @@ pub trait VectorSink {
     }
 }
 
+/// Takes vectors and keeps none.
+#[derive(Debug, Default)]
+pub struct NoVectors {
+    spaces: u32,
+    rows: u32,
+}
+
+impl VectorSink for NoVectors {
+    fn open_space(&mut self, _space: &VectorSpace) -> io::Result<SpaceIndex> {
+        self.spaces += 1;
+        Ok(SpaceIndex(self.spaces - 1))
+    }
+
+    fn push(&mut self, _space: SpaceIndex, _vector: &[f32]) -> io::Result<Row> {
+        self.rows += 1;
+        Ok(Row(self.rows - 1))
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        *self = Self::default();
+        Ok(())
+    }
+}
+
 /// A live memory while it is read.
 #[derive(Debug, Clone, Copy)]
 pub struct LiveRow<'a> {

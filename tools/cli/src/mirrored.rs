@@ -12,6 +12,7 @@ use jiff::tz::TimeZone;
 use memfold::execute::forbidden_by;
 use memfold::machine;
 use memfold::mirror::{Mirror, MirrorError, MirrorOptions, Publication, Pulled, mirror_path};
+use memfold::texts::{self, TextOrigin};
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
 use memfold_plan::policy::Trigger;
@@ -22,6 +23,7 @@ use memfold_store::origin::{self, BRAIN_DB, Origin, OriginChange, OriginError};
 use crate::args::GlobalArgs;
 use crate::cli::Command;
 use crate::commands::consolidate::ConsolidateArgs;
+use crate::commands::consolidate::texts::is_one as is_texts;
 use crate::context::cached;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
@@ -84,10 +86,19 @@ pub(crate) fn run(
     printer: Printer,
     dispatch: impl FnOnce(&GlobalArgs, Command, Printer) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
+    let takes_texts = matches!(
+        command,
+        Command::Review(_)
+            | Command::Check(_)
+            | Command::Recall(_)
+            | Command::Explain(_)
+            | Command::Status(_)
+            | Command::Runs(_)
+    );
     let Some(Named { path, publishes }) = command.store() else {
         return dispatch(global, command, printer);
     };
-    let Some((mirrored, mut origin)) = find(global, path)? else {
+    let Some((mirrored, mut origin)) = find(global, path, takes_texts)? else {
         return dispatch(global, command, printer);
     };
     path.clone_from(&mirrored.mirror);
@@ -108,7 +119,7 @@ pub(crate) fn run(
         return Ok(Exit::Done);
     }
     let work = Work::new(&global, &mirrored, &*origin, printer)?;
-    let publishes = publishes && work.may_publish();
+    let publishes = publishes && mirrored.kind != texts::KIND && work.may_publish();
     if rebuilds {
         work.rebuild()?;
     }
@@ -164,7 +175,7 @@ fn narrow(
 }
 
 /// Finds out of which kind a store is and where its mirror is; `None` for a `brain.db`.
-fn find(global: &GlobalArgs, path: &Path) -> Result<Option<Found>, Failure> {
+fn find(global: &GlobalArgs, path: &Path, takes_texts: bool) -> Result<Option<Found>, Failure> {
     let (kind, path, mirror) = match named_by_mirror(path) {
         Some((kind, origin)) if global.store_kind.is_none() => {
             (Some(kind), origin, Some(path.to_owned()))
@@ -173,8 +184,10 @@ fn find(global: &GlobalArgs, path: &Path) -> Result<Option<Found>, Failure> {
     };
     let kind = match (&global.store_kind, kind) {
         (Some(kind), _) => Some(known_kind(kind)?),
+        (None, Some(kind)) if kind == texts::KIND => Some(texts::KIND),
         (None, Some(kind)) => Some(known_kind(&kind)?),
-        (None, None) => origin::detect(&path),
+        (None, None) => origin::detect(&path)
+            .or_else(|| (takes_texts && is_texts(&path)).then_some(texts::KIND)),
     };
     let Some(kind) = kind.filter(|kind| *kind != BRAIN_DB) else {
         return match &global.mirror {
@@ -186,7 +199,11 @@ fn find(global: &GlobalArgs, path: &Path) -> Result<Option<Found>, Failure> {
         };
     };
     let path = origin::root(kind, &path);
-    let Some(opened) = origin::open(kind, &path) else { return Ok(None) };
+    let opened = match kind {
+        texts::KIND => Some(Ok(Box::new(TextOrigin::new(path.clone())) as Box<dyn Origin>)),
+        kind => origin::open(kind, &path),
+    };
+    let Some(opened) = opened else { return Ok(None) };
     let origin = opened.map_err(|error| origin_failure("open the store", &error))?;
     let mirror = match global.mirror.clone().or(mirror) {
         Some(mirror) => mirror,

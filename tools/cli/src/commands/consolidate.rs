@@ -3,7 +3,7 @@
 mod args;
 mod document;
 pub(crate) mod judge;
-mod texts;
+pub(crate) mod texts;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -16,6 +16,7 @@ use jiff::tz::TimeZone;
 use memfold::execute::{KeepBothRequest, Selection, UndoRequest, UndoTarget, keep_both, undo};
 use memfold::machine;
 use memfold::settle::Settlement;
+use memfold::texts;
 use memfold_index::NoProgress;
 use memfold_model::memory::{Memory, MemoryId};
 use memfold_model::text::excerpt;
@@ -30,6 +31,7 @@ use serde::Serialize;
 use self::walk::Lines;
 use crate::args::{GlobalArgs, WritingArgs};
 use crate::commands::apply::selection;
+use crate::commands::consolidate::texts::{output_word, plan_for_review};
 use crate::commands::review::card::Material;
 use crate::commands::review::card::named_memories;
 use crate::commands::review::walk::{Dialogue, Keyboard, ReviewStore, Tally, Walk};
@@ -49,17 +51,17 @@ impl Document for ReviewDocument<'_> {}
 #[derive(Debug, Args)]
 #[command(
     group = clap::ArgGroup::new("answer").args(["newer", "older", "both", "merge", "approve", "reject"]),
-    override_usage = "memfold review [OPTIONS] <DB> <PLAN> [--only WHAT]\n       \
+    override_usage = "memfold review [OPTIONS] <DB> [PLAN] [--only WHAT]\n       \
                       memfold review [OPTIONS] <DB> <PLAN> [ACTION]… --approve|--reject\n       \
                       memfold review [OPTIONS] <DB> <KEY>… --newer|--older|--both|--merge\n       \
                       memfold review [OPTIONS] <DB> --flags"
 )]
 pub(crate) struct ReviewArgs {
-    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
+    /// The store: a brain.db, one of another kind (memory.jsonl, …), or a file of texts
     pub(crate) db: PathBuf,
-    /// A plan (its name, the beginning of its name, or latest) and actions of it (a17), or the keys
-    /// of flagged pairs
-    #[arg(value_name = "PLAN|KEY", required_unless_present = "flags", conflicts_with = "flags")]
+    /// A plan (its name, the beginning of its name, or latest, the default) and actions of it (a17),
+    /// or the keys of flagged pairs
+    #[arg(value_name = "PLAN|KEY", conflicts_with = "flags")]
     pub(crate) names: Vec<String>,
     /// List the flagged pairs that wait, with their keys
     #[arg(long, conflicts_with = "answer")]
@@ -147,20 +149,28 @@ pub(crate) fn run(
         return Ok(Exit::Done);
     }
     if let Some(settlement) = args.settlement() {
+        if is_of_texts(global) {
+            return Err(Failure::usage(
+                "pairs in conflict of a file of texts are settled in the file",
+                "change or remove one of the texts, or make a store of the file: memfold import",
+            ));
+        }
         first.show_notices(printer);
         for key in &args.names {
             flags::settle_pair(global, args, key, settlement, &first, printer)?;
         }
         return Ok(Exit::Done);
     }
-    let store = open_store(&args.db, &first)?;
-    let Some((name, labels)) = args.names.split_first() else {
-        return Err(Failure::usage(
-            "no plan and no key is named",
-            "`memfold runs DB --plans` lists plans",
-        ));
+    let (name, labels) = match args.names.split_first() {
+        Some((name, labels)) => (name.clone(), labels),
+        None if is_of_texts(global) => (
+            plan_for_review(global, &args.db, &first, args.writing.now.as_deref(), printer)?,
+            &[][..],
+        ),
+        None => ("latest".to_owned(), &[][..]),
     };
-    let plan = find_plan(&store, name)?;
+    let store = open_store(&args.db, &first)?;
+    let plan = find_plan(&store, &name)?;
     let chosen = selection(&[labels, &args.only].concat(), &[], plan.actions.len())?;
     let settings = Settings::load_for_plan(global, Some(&args.db), &plan.plan.overrides)?;
     settings.show_notices(printer);
@@ -207,6 +217,11 @@ pub(crate) fn run(
     let tally = walk.run(&mut *dialogue(global, printer), &mut writer)?;
     report(global, args, &name, tally, printer)?;
     Ok(if tally.interrupted { Exit::Interrupted } else { Exit::Done })
+}
+
+/// Tells whether the store is the mirror of a file of texts.
+fn is_of_texts(global: &GlobalArgs) -> bool {
+    global.mirrored.as_ref().is_some_and(|mirrored| mirrored.kind == texts::KIND)
 }
 
 /// Answers all open actions that are chosen, or tells which it would.
@@ -311,7 +326,11 @@ fn report(
     let mut lines = vec![format!(
         "{approved} approved · {rejected} rejected · {kept_both} kept apart · {undecided} undecided"
     )];
-    if approved > 0 {
+    if let Some(file) = global.mirrored.as_ref().filter(|_| is_of_texts(global)) {
+        let path = writing::path_word(&file.origin);
+        let output = output_word(&file.origin);
+        lines.push(format!("next: memfold consolidate {path} --execute --output {output}"));
+    } else if approved > 0 {
         let mut commands = Commands::apply(&writing::path_word(&args.db), plan_id);
         commands.next.extend(writing::global_words(global));
         commands.is_folded = printer::is_terminal();

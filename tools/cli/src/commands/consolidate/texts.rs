@@ -5,20 +5,26 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use memfold::consolidate::{Outcome, RunContext};
+use memfold::MemfoldError;
+use memfold::consolidate::{Outcome, RunContext, consolidate};
 use memfold::machine::Stopwatch;
-use memfold::texts::{RemovedRecord, TextStore};
+use memfold::mirror::mirror_path;
+use memfold::texts::{Answers, RemovedRecord, TextStore, answered, policy_of_texts};
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::texts::{TextError, TextFile};
+use memfold_guard::Guard;
 use memfold_model::text::excerpt;
 use memfold_plan::plan::Risk;
+use memfold_plan::policy::Policy;
 use memfold_plan::report::{Commands, MergeSample, Mode, Report, grouped, screen};
 use memfold_simd::Kernels;
+use memfold_store::brain_db::SessionError;
 
 use super::args::{files, flags, repeated};
 use super::{ConsolidateArgs, ConsolidateDocument, overrides, planning_failure};
 use crate::args::GlobalArgs;
 use crate::commands::import::{is_stdin, read_texts};
+use crate::context::open_store;
 use crate::failure::{Exit, Failure};
 use crate::outputs::{Existing, Outputs};
 use crate::printer::{self, Printer};
@@ -36,7 +42,7 @@ const TEXT_CHARS: usize = 72;
 /// Tells whether a path names a file of texts, or stdin.
 ///
 /// What is named like a database is a store, whatever is in it.
-pub(super) fn is_one(path: &Path) -> bool {
+pub(crate) fn is_one(path: &Path) -> bool {
     let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
     let is_database = DATABASES.contains(&ending.to_ascii_lowercase().as_str());
     is_stdin(path) || (!is_database && TextFile::is_texts(path))
@@ -63,9 +69,15 @@ pub(super) fn run(
     files(args).check(outputs)?;
     let file = read_texts(&args.db, &args.fields.fields(None))?;
     tell(&file, args, printer)?;
-    let store = TextStore::new(&file);
+    let answers = answers(global, &args.db, &settings, &file)?;
+    if !answers.is_empty() {
+        printer.note("note: the answers of memfold review count");
+    }
+    let store = TextStore::new(&file).with_answers(answers);
     let watch = MemoryWatch::start();
-    let mut outcome = plan(global, args, &settings, &store, printer)?;
+    let mut outcome = plan(global, args, &settings, printer, |policy, guard, context| {
+        store.consolidate(policy, guard, context)
+    })?;
     outcome.plan.overrides = overrides(&flags, &global.set);
     let report = &mut outcome.report;
     let (peak_rss, peak_anon) = watch.finish();
@@ -145,12 +157,64 @@ fn tell(file: &TextFile, args: &ConsolidateArgs, printer: Printer) -> Result<(),
     Ok(())
 }
 
+/// Reads what a person answered about a file, in its mirror; no answers where there is none.
+fn answers(
+    global: &GlobalArgs,
+    path: &Path,
+    settings: &Settings,
+    file: &TextFile,
+) -> Result<Answers, Failure> {
+    let mirror = global.mirror.clone().unwrap_or_else(|| mirror_path(path));
+    if is_stdin(path) || !mirror.exists() {
+        return Ok(Answers::default());
+    }
+    let store = open_store(&mirror, settings)?;
+    Answers::read(&store, file).map_err(|error| {
+        Failure::new(&format!("read the answers in {}", mirror.display()), &error, error.hint())
+    })
+}
+
+/// Plans over the mirror of a file and saves the plan there; returns its name. What was answered before is answered so again.
+pub(crate) fn plan_for_review(
+    global: &GlobalArgs,
+    mirror: &Path,
+    settings: &Settings,
+    now: Option<&str>,
+    printer: Printer,
+) -> Result<String, Failure> {
+    let store = open_store(mirror, settings)?;
+    let failed = |error: &SessionError| writing::session_failure("save the plan", error);
+    let before = answered(&store).map_err(|error| failed(&error))?;
+    let args =
+        ConsolidateArgs { now: now.map(str::to_owned), ..ConsolidateArgs::of(mirror.to_owned()) };
+    let outcome = plan(global, &args, settings, printer, |policy, guard, context| {
+        consolidate(&store, &policy_of_texts(policy), guard, context)
+    })?;
+    let session = writing::open_own_tables(mirror, settings)?;
+    let (time_zone, counts) = (settings.time_zone()?, &outcome.access_counts);
+    let at = settings::now(now, &time_zone)?.to_naive_local(&time_zone);
+    let save = || -> Result<String, SessionError> {
+        session.prepare(&at)?;
+        let name = session.save_plan(&outcome.plan, counts, &at)?;
+        let actions = outcome.plan.actions.iter().zip(0..);
+        for (action, position) in actions {
+            let answer =
+                before.iter().find(|answer| answer.effective().target_ids == action.target_ids);
+            if let Some(answer) = answer {
+                session.decide(&name, &[position], answer.state)?;
+            }
+        }
+        Ok(name)
+    };
+    save().map_err(|error| failed(&error))
+}
+
 fn plan(
     global: &GlobalArgs,
     args: &ConsolidateArgs,
     settings: &Settings,
-    store: &TextStore<'_>,
     printer: Printer,
+    make: impl FnOnce(&Policy, &Guard, &RunContext<'_>) -> Result<Outcome, MemfoldError>,
 ) -> Result<Outcome, Failure> {
     let guard = settings.guard()?;
     let time_zone = settings.time_zone()?;
@@ -166,7 +230,7 @@ fn plan(
         clock: &|| stopwatch.seconds(),
         scratch_dir: &settings::scratch_dir(),
     };
-    let planned = store.consolidate(&settings.configuration.policy, &guard, &context);
+    let planned = make(&settings.configuration.policy, &guard, &context);
     planned.map_err(|error| planning_failure(args, &error))
 }
 
@@ -178,7 +242,7 @@ fn removed_path(output: &Path) -> PathBuf {
 }
 
 /// `notes.csv` is written as `notes.clean.csv`.
-fn output_word(input: &Path) -> String {
+pub(crate) fn output_word(input: &Path) -> String {
     if is_stdin(input) {
         return "clean.txt".to_owned();
     }

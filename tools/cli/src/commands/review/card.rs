@@ -1,17 +1,15 @@
 //! An action on a screen of 80 × 24, with the memories it names as they are now.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 
 use memfold_guard::Guard;
-use memfold_index::Row;
-use memfold_model::memory::{CreatedAt, Memory, MemoryId, SpaceIndex, Standing, VectorSpace};
+use memfold_model::memory::{CreatedAt, Memory, MemoryId, Standing};
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
 use memfold_plan::plan::{Action, ActionType, SavedAction, SavedPlan};
 use memfold_plan::policy::Policy;
 use memfold_plan::report::{Piece, PieceKind, word_diff};
-use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, VectorSink};
+use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, NoVectors};
 
 use crate::printer::{COLUMNS, cut, line, wrap};
 
@@ -306,7 +304,7 @@ pub fn named_memories(
     plan: &SavedPlan,
     request: &LoadRequest<'_>,
 ) -> Result<BTreeMap<MemoryId, Memory>, LoadStoreError> {
-    let snapshot = store.load(request, &mut Uncounted::default())?;
+    let snapshot = store.load(request, &mut NoVectors::default())?;
     let mut named: BTreeSet<MemoryId> =
         plan.changes().flat_map(|saved| saved.action.target_ids.iter().cloned()).collect();
     let is_new_ghost = |memory: &&Memory, named: &BTreeSet<MemoryId>| match &memory.standing {
@@ -342,29 +340,5 @@ impl Material<'_> {
             }
         };
         action.target_ids.iter().filter_map(look).collect()
-    }
-}
-
-/// Takes vectors and keeps none.
-#[derive(Debug, Default)]
-struct Uncounted {
-    spaces: u32,
-    rows: u32,
-}
-
-impl VectorSink for Uncounted {
-    fn open_space(&mut self, _space: &VectorSpace) -> io::Result<SpaceIndex> {
-        self.spaces += 1;
-        Ok(SpaceIndex(self.spaces - 1))
-    }
-
-    fn push(&mut self, _space: SpaceIndex, _vector: &[f32]) -> io::Result<Row> {
-        self.rows += 1;
-        Ok(Row(self.rows - 1))
-    }
-
-    fn restart(&mut self) -> io::Result<()> {
-        *self = Self::default();
-        Ok(())
     }
 }
