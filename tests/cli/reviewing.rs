@@ -1,6 +1,5 @@
 //! `memfold runs --plans` and `memfold review`, through pipes.
 
-use std::io::Write;
 use std::time::Duration;
 
 use memfold_store::brain_db::{Session, SessionOptions, StoreStyle};

@@ -133,7 +133,7 @@ fn answers_about_a_file_count_and_are_not_asked_again() {
 #[test]
 fn answers_about_texts_that_changed_are_forgotten() {
     let place = reviewed();
-    place.write("notes.txt", &REVIEWED.replace("editor", "terminal").replace("Postgres", "MySQL"));
+    place.write("notes.txt", REVIEWED.replace("editor", "terminal").replace("Postgres", "MySQL"));
     let planned = place.json(&["consolidate", "notes.txt", "--json"]);
     assert_eq!(planned["planned"]["propose_merge"], 2);
 }
@@ -142,7 +142,7 @@ fn answers_about_texts_that_changed_are_forgotten() {
 fn a_file_is_checked_against_and_recalled_from_without_a_change() {
     let place = Place::new();
     place.write("notes.txt", REVIEWED);
-    let text = "deploys happen every Friday at 5 pm.";
+    let text = "Deploys happen every Friday at 5 pm";
     let check = place.json(&["check", "notes.txt", "--text", text, "--json"]);
     assert_eq!(check["decision"], "touch");
     let found = place.succeed(&["recall", "notes.txt", "dark mode"]);

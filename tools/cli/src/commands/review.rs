@@ -149,17 +149,7 @@ pub(crate) fn run(
         return Ok(Exit::Done);
     }
     if let Some(settlement) = args.settlement() {
-        if is_of_texts(global) {
-            return Err(Failure::usage(
-                "pairs in conflict of a file of texts are settled in the file",
-                "change or remove one of the texts, or make a store of the file: memfold import",
-            ));
-        }
-        first.show_notices(printer);
-        for key in &args.names {
-            flags::settle_pair(global, args, key, settlement, &first, printer)?;
-        }
-        return Ok(Exit::Done);
+        return settle(global, args, settlement, &first, printer);
     }
     let (name, labels) = match args.names.split_first() {
         Some((name, labels)) => (name.clone(), labels),
@@ -217,6 +207,26 @@ pub(crate) fn run(
     let tally = walk.run(&mut *dialogue(global, printer), &mut writer)?;
     report(global, args, &name, tally, printer)?;
     Ok(if tally.interrupted { Exit::Interrupted } else { Exit::Done })
+}
+
+fn settle(
+    global: &GlobalArgs,
+    args: &ReviewArgs,
+    settlement: Settlement,
+    settings: &Settings,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    if is_of_texts(global) {
+        return Err(Failure::usage(
+            "pairs in conflict of a file of texts are settled in the file",
+            "change or remove one of the texts, or make a store of the file: memfold import",
+        ));
+    }
+    settings.show_notices(printer);
+    for key in &args.names {
+        flags::settle_pair(global, args, key, settlement, settings, printer)?;
+    }
+    Ok(Exit::Done)
 }
 
 /// Tells whether the store is the mirror of a file of texts.
