@@ -181,8 +181,8 @@ def test_bad_arguments_say_what_is_wrong(tmp_path):
     ]:
         with pytest.raises(memfold.InputError, match=message):
             call()
-    with pytest.raises(TypeError):
-        memfold.deduplicate(vectors, "high" and None)
+    with pytest.raises(ValueError, match="high"):
+        memfold.deduplicate(vectors, "high")
     with pytest.raises(memfold.StoreError, match="no index at .*\n.*build it again"):
         memfold.Index.open(tmp_path / "none.mfi")
 
