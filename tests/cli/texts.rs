@@ -150,6 +150,27 @@ fn a_file_is_checked_against_and_recalled_from_without_a_change() {
     assert_eq!(read(&place, "notes.txt"), REVIEWED);
 }
 
+/// Runs only where `MEMFOLD_EXPORTS_PYTHON` names a Python with the packages of `tests/extras/exports.txt`.
+#[test]
+fn exports_of_the_packages_themselves_are_read_and_applied_back() {
+    const VARIABLE: &str = "MEMFOLD_EXPORTS_PYTHON";
+    let Some(python) = std::env::var_os(VARIABLE) else {
+        return eprintln!("skipped: {VARIABLE} names no Python with tests/extras/exports.txt");
+    };
+    let place = Place::new();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/extras/exports.py");
+    let mut command = std::process::Command::new(python);
+    command.arg(script).arg(env!("CARGO_BIN_EXE_memfold")).arg(place.folder());
+    let answer = place.answer(command.output().unwrap());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let systems: Vec<Value> =
+        answer.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(systems.len(), 5, "{systems:?}");
+    for counts in systems {
+        assert_eq!([&counts["before"], &counts["gone"], &counts["after"]], [9, 3, 6], "{counts}");
+    }
+}
+
 #[test]
 fn stores_of_other_systems_are_named_with_the_command_that_reads_them() {
     let place = Place::new();
