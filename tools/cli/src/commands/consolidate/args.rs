@@ -15,8 +15,8 @@ use crate::writing;
 /// `memfold consolidate`
 #[derive(Debug, Args)]
 pub struct ConsolidateArgs {
-    /// The store: a brain.db, one of another kind (memory.jsonl, …), or a file of texts (JSON, CSV,
-    /// text lines, Parquet; `-` reads text lines or JSON from stdin)
+    /// The store: a brain.db, one of another kind (Markdown, memory.jsonl, …), or a file of texts
+    /// (JSON, CSV, text lines, Parquet; `-` reads text lines or JSON from stdin)
     #[arg(value_name = "STORE")]
     pub db: PathBuf,
     /// Write the file of texts here without what was merged; with --execute
