@@ -193,7 +193,7 @@ fn every_command_works_on_a_file() {
 }
 
 #[test]
-fn proposals_are_reviewed_applied_and_taken_back() {
+fn proposals_are_reviewed_and_listed_until_a_file_fits() {
     let place = Place::new();
     let text = concat!(
         "# Memory\n\n## Notes\n",
@@ -205,6 +205,24 @@ fn proposals_are_reviewed_applied_and_taken_back() {
         "- The garden needs water in July\n",
     );
     place.write("MEMORY.md", text);
+    let budget = |chars: &str| place.run(&["consolidate", "MEMORY.md", "--budget", chars]).err;
+    let all = text.chars().count();
+    let left = all - "- The garden needs water in July\n".len();
+    let fits = budget(&left.to_string());
+    assert!(
+        fits.contains(&format!("{left} characters after the merges, {left} allowed: it fits")),
+        "{fits}"
+    );
+    let one = budget(&(left - 1).to_string());
+    assert!(one.contains("these proposals would save most"), "{one}");
+    assert_eq!(one.matches(" characters: ").count(), 1, "{one}");
+    let none = budget("10");
+    assert!(none.contains("nothing else is near enough to merge"), "{none}");
+    assert_eq!(none.matches(" characters: ").count(), 2, "{none}");
+    assert_eq!(files(&place)["MEMORY.md"], text, "it is never cut");
+    let refused = place.run(&["consolidate", ".", "--budget", "10"]);
+    refused.fails_with(2, &["--budget is for one Markdown file"]);
+
     place.succeed(&["consolidate", "MEMORY.md", "--save-plan"]);
     place.succeed(&["review", "MEMORY.md", "latest", "a2", "--approve"]);
     place.succeed(&["apply", "MEMORY.md", "latest", "--execute"]);

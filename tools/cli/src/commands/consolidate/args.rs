@@ -85,6 +85,9 @@ pub struct ConsolidateArgs {
     /// Write nothing to the store; this is the default and wins over --execute and --save-plan
     #[arg(long)]
     pub dry_run: bool,
+    /// Of a Markdown file: list the proposals that would bring it below N characters
+    #[arg(long, value_name = "CHARS", value_parser = whole::<u64>(1, u64::MAX))]
+    pub budget: Option<u64>,
     /// Exit with 3 if the plan holds changes that were not applied
     #[arg(long)]
     pub exit_code: bool,
@@ -117,6 +120,7 @@ impl ConsolidateArgs {
             allow_unguarded: false,
             metrics: None,
             dry_run: true,
+            budget: None,
             exit_code: false,
         }
     }
