@@ -60,67 +60,93 @@ fn taken_out(before: &str, after: &str) -> Vec<String> {
     gone
 }
 
-/// Each form: how many merges, and the lines that leave each file.
-const FORMS: [(&str, u64, &[(&str, &[&str])]); 7] = [
-    (
-        "topics",
-        1,
-        &[(
-            "topics/MEMORY.md",
-            &[
+/// A store of `tests/data/markdown`, and what a run does to it.
+struct Form {
+    store: &'static str,
+    merges: u64,
+    gone: &'static [Gone],
+}
+
+/// Lines that leave a file.
+struct Gone {
+    file: &'static str,
+    lines: &'static [&'static str],
+}
+
+const FORMS: [Form; 7] = [
+    Form {
+        store: "topics",
+        merges: 1,
+        gone: &[Gone {
+            file: "topics/MEMORY.md",
+            lines: &[
                 "- [Test against a real database](feedback_database.md) — mocks hid a broken migration",
             ],
-        )],
-    ),
-    (
-        "project",
-        2,
-        &[
-            ("project/AGENTS.md", &["- Write commit messages in the imperative"]),
-            (
-                "project/CLAUDE.md",
-                &[
-                    "- Write commit messages in the imperative",
+        }],
+    },
+    Form {
+        store: "project",
+        merges: 2,
+        gone: &[
+            Gone {
+                file: "project/AGENTS.md",
+                lines: &["- Write commit messages in the imperative"],
+            },
+            Gone {
+                file: "project/CLAUDE.md",
+                lines: &[
                     "- Use tabs in Makefiles and spaces elsewhere",
+                    "- Write commit messages in the imperative",
                 ],
-            ),
+            },
         ],
-    ),
-    ("days", 1, &[("days/memory/2026-05-01.md", &["- The invoice of April was paid"])]),
-    (
-        "section_signs",
-        1,
-        &[(
-            "section_signs/MEMORY.md",
-            &["§", "The project is a web service in ~/code/api with Axum"],
-        )],
-    ),
-    (
-        "letta",
-        2,
-        &[
-            ("letta/reference/notes.md", &["The build takes eleven minutes."]),
-            ("letta/system/human.md", &["- Kim leads the platform team"]),
+    },
+    Form {
+        store: "days",
+        merges: 1,
+        gone: &[Gone {
+            file: "days/memory/2026-05-01.md",
+            lines: &["- The invoice of April was paid"],
+        }],
+    },
+    Form {
+        store: "section_signs",
+        merges: 1,
+        gone: &[Gone {
+            file: "section_signs/MEMORY.md",
+            lines: &["The project is a web service in ~/code/api with Axum", "§"],
+        }],
+    },
+    Form {
+        store: "letta",
+        merges: 2,
+        gone: &[
+            Gone { file: "letta/reference/notes.md", lines: &["The build takes eleven minutes."] },
+            Gone { file: "letta/system/human.md", lines: &["- Kim leads the platform team"] },
         ],
-    ),
-    ("dashes.md", 1, &[("dashes.md", &["The cat is called Tom.", "", "---", ""])]),
-    (
-        "windows.md",
-        2,
-        &[(
-            "windows.md",
-            &[
+    },
+    Form {
+        store: "dashes.md",
+        merges: 1,
+        gone: &[Gone { file: "dashes.md", lines: &["", "", "---", "The cat is called Tom."] }],
+    },
+    Form {
+        store: "windows.md",
+        merges: 2,
+        gone: &[Gone {
+            file: "windows.md",
+            lines: &[
+                "\t- since May\r",
                 "-\tThe disk is full at 90 percent\r",
                 "-\tThe server listens on port 8080\r",
-                "\t- since May\r",
             ],
-        )],
-    ),
+        }],
+    },
 ];
 
 #[test]
 fn every_form_is_merged_and_taken_back() {
-    for (name, count, lines) in FORMS {
+    for Form { store: name, merges: count, gone: lines } in FORMS {
         let place = Place::new();
         let store = copied(&place, name);
         let before = files(&place);
@@ -143,10 +169,9 @@ fn every_form_is_merged_and_taken_back() {
                 gone.push((path.clone(), out));
             }
         }
-        let expected = lines.iter().map(|(path, lines)| {
-            let mut lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-            lines.sort_unstable();
-            ((*path).to_owned(), lines)
+        let expected = lines.iter().map(|gone| {
+            let lines = gone.lines.iter().map(|line| (*line).to_owned()).collect();
+            (gone.file.to_owned(), lines)
         });
         assert_eq!(gone, expected.collect::<Vec<_>>(), "{name}");
 
