@@ -77,6 +77,13 @@ impl MemfoldError {
             Self::TimeZone { .. } => {
                 Some("use an IANA name such as Europe/Berlin, or UTC".to_owned())
             }
+            Self::NeedsMirror { path, kind } if *kind == memfold_store::markdown::KIND => {
+                Some(format!(
+                    "mirror it first, with memfold::mirror::Mirror or `memfold status {0}`, and open its mirror, which \
+                 `memfold doctor {0}` names",
+                    path.display()
+                ))
+            }
             Self::NeedsMirror { path, .. } => Some(format!(
                 "mirror it first, with memfold::mirror::Mirror or `memfold status {0}`, and open its mirror, {1}",
                 path.display(),

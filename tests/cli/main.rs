@@ -48,6 +48,7 @@ mod hooks;
 mod saving;
 mod lifecycle;
 mod mirroring;
+mod markdown;
 mod documents;
 
 /// What is tested.

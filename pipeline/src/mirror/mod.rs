@@ -18,7 +18,7 @@
 //!
 //! A unit one of whose records others changed meanwhile is a conflict: the origin is left alone, the mirror takes the unit
 //! back, and the next run plans it anew. The mirror can be deleted at any time: merged and archived records say so in the
-//! origin.
+//! origin, or in the file of removed texts that its adapter keeps.
 
 mod error;
 mod open;

@@ -11,6 +11,7 @@ pub mod upkeep;
 mod whole_file;
 pub mod origin;
 pub mod mcp_memory;
+pub mod markdown;
 pub mod json_folder;
 #[cfg(feature = "git")]
 pub mod git_notes;

@@ -3,7 +3,7 @@
 //! An adapter implements [`Origin`]: it reads records as plain data and writes changes. It knows nothing
 //! of plans, guards or the mirror.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +62,14 @@ pub trait Origin {
     /// When the origin cannot be read or written.
     fn rebuild(&self, _at: &str) -> Result<Vec<String>, OriginError> {
         Ok(Vec::new())
+    }
+
+    /// Says in which file an origin keeps what is taken out of it, where it has no place of its own for that.
+    fn keep_removed_in(&mut self, _file: &Path) {}
+
+    /// Tells whether nothing else than that file has the texts that were taken out, so that it must last.
+    fn keeps_removed(&self) -> bool {
+        false
     }
 
     /// Returns what a person should look at in the origin itself.

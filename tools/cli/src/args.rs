@@ -50,7 +50,8 @@ pub struct GlobalArgs {
     /// The kind of the store [default: recognised by what is in it]
     #[arg(long, global = true, value_name = "KIND")]
     pub store_kind: Option<String>,
-    /// Where a store that is no brain.db is mirrored in one [default: in .memfold beside or in it]
+    /// Where a store that is no brain.db is mirrored in one [default: in .memfold beside or in it, for
+    /// Markdown in $XDG_STATE_HOME/memfold]
     #[arg(long, global = true, value_name = "FILE")]
     pub mirror: Option<PathBuf>,
     /// The store that was named, where the command works on its mirror

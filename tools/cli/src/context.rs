@@ -223,15 +223,24 @@ fn beside(store: &Path) -> PathBuf {
 
 /// `$XDG_CACHE_HOME/memfold/brain.db-0123456789abcdef.memfold`, the digits from the store's path.
 pub(crate) fn cached(store: &Path, ending: &str) -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
-    let cache = cache.map(PathBuf::from).or_else(|| {
+    of_user("XDG_CACHE_HOME", ".cache", store, ending)
+}
+
+/// `$XDG_STATE_HOME/memfold/memory-0123456789abcdef.mirror.db`: for what cannot be made anew.
+pub(crate) fn in_state(store: &Path, ending: &str) -> Option<PathBuf> {
+    of_user("XDG_STATE_HOME", ".local/state", store, ending)
+}
+
+fn of_user(variable: &str, within_home: &str, store: &Path, ending: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os(variable).filter(|folder| !folder.is_empty());
+    let folder = folder.map(PathBuf::from).or_else(|| {
         let home = std::env::var_os("HOME").filter(|folder| !folder.is_empty())?;
-        Some(PathBuf::from(home).join(".cache"))
+        Some(PathBuf::from(home).join(within_home))
     })?;
     let digest = blake3::hash(store.as_os_str().as_encoded_bytes()).to_hex();
     let mut name = OsString::from(store.file_name()?);
     name.push(format!("-{}{ending}", &digest[..16]));
-    Some(cache.join("memfold").join(name))
+    Some(folder.join("memfold").join(name))
 }
 
 /// Reads a vector: a JSON array, the name of a file that holds one or plain f32 (little-endian), or base64 of such.

@@ -24,7 +24,7 @@ use crate::args::GlobalArgs;
 use crate::cli::Command;
 use crate::commands::consolidate::ConsolidateArgs;
 use crate::commands::consolidate::texts::is_one as is_texts;
-use crate::context::cached;
+use crate::context::{cached, in_state};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::settings::Settings;
@@ -103,10 +103,20 @@ pub(crate) fn run(
     };
     path.clone_from(&mirrored.mirror);
     if let Command::Forget(_) = command {
+        let removed = removed_texts(&mirrored.mirror);
+        let advice = match origin.keeps_removed() {
+            true => format!(
+                "remove the memory from its file, and delete the mirror and {}: nothing that was \
+                 taken out before can be undone then",
+                removed.display()
+            ),
+            false => "remove the memory with the tool that wrote it, and delete the mirror: the \
+                      next command makes it anew without the memory"
+                .to_owned(),
+        };
         return Err(Failure::usage(
             format!("memories of a {} store are not forgotten by memfold", mirrored.kind),
-            "remove the memory with the tool that wrote it, and delete the mirror: the next \
-             command makes it anew without the memory",
+            advice,
         ));
     }
     writing::show_as(&mirrored.mirror, &mirrored.origin);
@@ -204,11 +214,13 @@ fn find(global: &GlobalArgs, path: &Path, takes_texts: bool) -> Result<Option<Fo
         kind => origin::open(kind, &path),
     };
     let Some(opened) = opened else { return Ok(None) };
-    let origin = opened.map_err(|error| origin_failure("open the store", &error))?;
+    let mut origin = opened.map_err(|error| origin_failure("open the store", &error))?;
     let mirror = match global.mirror.clone().or(mirror) {
         Some(mirror) => mirror,
+        None if origin.keeps_removed() => lasting_mirror(&path)?,
         None => default_mirror(&path)?,
     };
+    origin.keep_removed_in(&removed_texts(&mirror));
     let (separate_by, rule_profile) = (origin.separate_by(), origin.rule_profile());
     Ok(Some((
         Mirrored { origin: path, mirror, kind, separate_by, rule_profile, unread: None },
@@ -254,6 +266,24 @@ fn default_mirror(origin: &Path) -> Result<PathBuf, Failure> {
         let hint = Some("name a file for the mirror: --mirror FILE".to_owned());
         Failure::new(&format!("write to {}", place.display()), &error, hint)
     })
+}
+
+/// The mirror in the user's state folder: of a store that keeps nothing of what is taken out of it, it must last.
+fn lasting_mirror(origin: &Path) -> Result<PathBuf, Failure> {
+    let store = origin.canonicalize().unwrap_or_else(|_| origin.to_owned());
+    in_state(&store, ".mirror.db").ok_or_else(|| {
+        Failure::usage(
+            format!("no folder is known in which the texts of {} can be kept", store.display()),
+            "set XDG_STATE_HOME, or name a file for the mirror: --mirror FILE",
+        )
+    })
+}
+
+/// The file of removed texts, beside the mirror.
+fn removed_texts(mirror: &Path) -> PathBuf {
+    let mut name = mirror.as_os_str().to_owned();
+    name.push(".removed.json");
+    name.into()
 }
 
 fn origin_failure(what: &str, error: &OriginError) -> Failure {

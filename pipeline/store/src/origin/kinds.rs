@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Origin, OriginError};
 use crate::git_notes;
 use crate::json_folder::{self, JsonFolder, JsonFolderOptions};
+use crate::markdown::{self, MarkdownMemories};
 use crate::mcp_memory::{self, McpMemory};
 
 /// The kind of stores that need no mirror.
@@ -38,6 +39,12 @@ const KINDS: &[Kind] = &[
         is_one: git_notes::is_one,
         open: git_notes::open,
         root: git_notes::root,
+    },
+    Kind {
+        name: markdown::KIND,
+        is_one: markdown::is_one,
+        open: |path| Ok(Box::new(MarkdownMemories::open(path)?)),
+        root: Path::to_path_buf,
     },
 ];
 

@@ -1,6 +1,7 @@
 //! `memfold consolidate`: detect → plan → report → execute. A dry run unless `--execute`.
 
 mod args;
+mod budget;
 mod document;
 pub(crate) mod judge;
 pub(crate) mod texts;
@@ -33,6 +34,7 @@ use tracing::field::Empty;
 use tracing::info_span;
 
 use self::args::{commands, files, flags, overrides, to_go_on};
+use self::budget::Budget;
 use crate::args::{GlobalArgs, IndexPlaceArgs};
 use crate::commands::index::store::{Rebuild, rebuild, seal};
 use crate::context::{self, open_store};
@@ -106,16 +108,20 @@ fn consolidate_store(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let bars = Bars::new(printer);
+    let budget = Budget::of(args.budget, global)?;
     at_work(global, args, &bars, printer, |work, done| {
         let (outcome, execution, mut written) = done;
-        match execution {
+        let lines = budget.as_ref().map(|budget| budget.lines(&outcome));
+        let exit = match execution {
             Some(execution) => {
                 // The run stands, whatever can no longer be written about it.
                 written.failures.extend(work.show(&outcome, Some(&execution)).err());
-                Ok(work.end_run(&execution, &written))
+                work.end_run(&execution, &written)
             }
-            None => work.end_plan(&outcome, written),
-        }
+            None => work.end_plan(&outcome, written)?,
+        };
+        lines.transpose()?.iter().flatten().for_each(|line| printer.note(line));
+        Ok(exit)
     })
 }
 

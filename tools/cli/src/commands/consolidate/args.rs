@@ -15,8 +15,8 @@ use crate::writing;
 /// `memfold consolidate`
 #[derive(Debug, Args)]
 pub struct ConsolidateArgs {
-    /// The store: a brain.db, one of another kind (memory.jsonl, …), or a file of texts (JSON, CSV,
-    /// text lines, Parquet; `-` reads text lines or JSON from stdin)
+    /// The store: a brain.db, one of another kind (Markdown, memory.jsonl, …), or a file of texts
+    /// (JSON, CSV, text lines, Parquet; `-` reads text lines or JSON from stdin)
     #[arg(value_name = "STORE")]
     pub db: PathBuf,
     /// Write the file of texts here without what was merged; with --execute
@@ -85,6 +85,9 @@ pub struct ConsolidateArgs {
     /// Write nothing to the store; this is the default and wins over --execute and --save-plan
     #[arg(long)]
     pub dry_run: bool,
+    /// Of a Markdown file: list the proposals that would bring it below N characters
+    #[arg(long, value_name = "CHARS", value_parser = whole::<u64>(1, u64::MAX))]
+    pub budget: Option<u64>,
     /// Exit with 3 if the plan holds changes that were not applied
     #[arg(long)]
     pub exit_code: bool,
@@ -117,6 +120,7 @@ impl ConsolidateArgs {
             allow_unguarded: false,
             metrics: None,
             dry_run: true,
+            budget: None,
             exit_code: false,
         }
     }

@@ -107,6 +107,7 @@ fn refuse(args: &ConsolidateArgs) -> Result<(), Failure> {
     let of_stores = [
         ("--save-plan", args.save_plan),
         ("--incremental", args.incremental),
+        ("--budget", args.budget.is_some()),
         ("--judge", args.judge.is_some()),
         ("--limit", args.limit.is_some()),
         ("--metrics", args.metrics.is_some()),
