@@ -66,7 +66,7 @@ pub(super) fn run(
     let store = TextStore::new(&file);
     let watch = MemoryWatch::start();
     let mut outcome = plan(global, args, &settings, &store, printer)?;
-    outcome.plan.overrides = overrides(&flags, &global.set);
+    outcome.plan.overrides = overrides(&flags, &global.set, false);
     let report = &mut outcome.report;
     let (peak_rss, peak_anon) = watch.finish();
     (report.peak_rss_bytes, report.peak_anon_bytes) =
