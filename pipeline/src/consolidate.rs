@@ -86,7 +86,10 @@ pub fn consolidate_judged(
     let request =
         LoadRequest { time_zone: context.time_zone, now: context.now, progress: context.progress };
     let span = info_span!("consolidation.load", store_id = Empty, memories = Empty);
-    let snapshot = span.in_scope(|| store.load(&request, &mut sink))?;
+    let mut snapshot = span.in_scope(|| store.load(&request, &mut sink))?;
+    if policy.merge.again {
+        snapshot.decisions.allow_undone_merges();
+    }
     span.record("store_id", &*snapshot.store_id).record("memories", snapshot.memories.len() as i64);
     drop(span);
     let load = laps.lap();

@@ -1,9 +1,12 @@
 //! JSON memory folders and git notes, from the dry run to the undo.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use memfold::machine::Stopwatch;
+use memfold_tests::torture::{Calls, Fault, FaultKind, Shim};
 use serde_json::{Value, json};
 
 use crate::support::Place;
@@ -328,4 +331,181 @@ fn notes_are_merged_beside_those_of_their_owner_and_taken_back() {
     let _ = place.succeed(&["undo", "repo", "latest", "--execute"]);
     assert_eq!(run(&["notes", "--ref=refs/notes/mem-meta/decisions", "list"]), "");
     assert_eq!(refs(), owners);
+}
+
+/// Makes a repository with two namespaces of three pairs each.
+fn repository_with_pairs(place: &Place) {
+    std::fs::create_dir(place.path("repo")).unwrap();
+    let run = |words: &[&str]| git(place, words).unwrap();
+    let _ = run(&["init", "--quiet", "."]);
+    for (at, text) in ["Events go to PostgreSQL", "Builds run on four workers", "Logs are kept"]
+        .iter()
+        .flat_map(|text| [text, text])
+        .enumerate()
+    {
+        let _ = run(&["commit", "--quiet", "--allow-empty", "-m", &at.to_string()]);
+        for namespace in ["decisions", "learnings"] {
+            let note = format!(
+                "---\ntype: {namespace}\ntimestamp: '2026-0{}-01T10:00:00+00:00'\nsummary: {text}\n\
+                 ---\n\nIn {namespace}.\n",
+                at + 1
+            );
+            let name = format!("--ref=refs/notes/mem/{namespace}");
+            let _ = run(&["notes", &name, "add", "-m", &note, "HEAD"]);
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for item in std::fs::read_dir(from).unwrap() {
+        let item = item.unwrap();
+        let to = to.join(item.file_name());
+        match item.file_type().unwrap().is_dir() {
+            true => copy(&item.path(), &to),
+            false => drop(std::fs::copy(item.path(), to).unwrap()),
+        }
+    }
+}
+
+/// Returns the notes that memfold wrote, without the time and the id of their run.
+fn written_notes(place: &Place) -> BTreeMap<String, Vec<String>> {
+    let names = git(place, &["for-each-ref", "--format=%(refname)", "refs/notes"]).unwrap();
+    let ours = names.lines().filter(|name| name.starts_with("refs/notes/mem-"));
+    let notes = ours.map(|name| {
+        let reference = format!("--ref={name}");
+        let list = git(place, &["notes", &reference, "list"]).unwrap();
+        let commits = list.lines().filter_map(|line| line.split_once(' '));
+        (name.to_owned(), commits.map(|(_, commit)| commit.to_owned()).collect())
+    });
+    notes.collect()
+}
+
+/// Returns what a process that ended must not leave in a repository: locks, and objects without a name.
+fn left_in_repository(place: &Place) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![place.path("repo/.git")];
+    while let Some(folder) = open.pop() {
+        for item in std::fs::read_dir(folder).unwrap() {
+            let path = item.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if name.ends_with(".lock") || name.starts_with(".tmp") || name.starts_with("tmp_") {
+                found.push(path);
+            } else if path.is_dir() {
+                open.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// Kills a command: at one of its writes in the repository, or after a part of the time that it takes.
+fn kill_within(mut command: Command, shim: Option<(&Shim, &Path, u64)>, after: Duration) -> bool {
+    if let Some((shim, folder, at)) = shim {
+        shim.inject(&mut command, folder, Fault { kind: FaultKind::Kill, at, is_sticky: true });
+    }
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    if shim.is_none() {
+        std::thread::sleep(after);
+        let _ended_already = child.kill();
+    }
+    !child.wait().unwrap().success()
+}
+
+/// A kill left `.git/refs/notes/mem-meta/decisions.lock`, at which every later run stopped, and nameless objects.
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn kills_leave_nothing_in_a_repository() {
+    if Command::new("git").arg("--version").output().is_err() {
+        eprintln!("skipped: git is not installed");
+        return;
+    }
+    let kills = std::env::var("MEMFOLD_TEST_KILLS").map_or(20, |kills| kills.parse().unwrap());
+    let execute = ["consolidate", "repo", "--execute", "--max-change-share", "1", NOW[0], NOW[1]];
+    let undo = ["undo", "repo", "latest", "--execute"];
+    let (template, place) = (Place::new(), Place::new());
+    repository_with_pairs(&template);
+    let renew = || {
+        let _ = std::fs::remove_dir_all(place.path("repo"));
+        copy(&template.path("repo"), &place.path("repo"));
+    };
+    let shim = Shim::build();
+    let git_folder = place.path("repo/.git");
+    let mut measured = Vec::new();
+    renew();
+    for words in [&execute[..], &undo] {
+        let mut command = place.command(words);
+        let counter = shim.as_ref().map(|s| s.count(&mut command, &git_folder, Calls::Writes));
+        let clock = Stopwatch::start();
+        assert!(command.output().unwrap().status.success());
+        let writes =
+            counter.map_or(0, |file| std::fs::read_to_string(file).unwrap().parse().unwrap());
+        measured.push((Duration::from_secs_f64(clock.seconds()), writes, written_notes(&place)));
+        assert_eq!(left_in_repository(&place), [] as [PathBuf; 0]);
+    }
+    let (mut killed, mut left) = (0, 0);
+    for number in 0..kills {
+        renew();
+        let is_undo = number % 2 == 1;
+        if is_undo {
+            let _ = place.succeed(&execute);
+        }
+        let (words, (time, writes, expected)) =
+            if is_undo { (&undo[..], &measured[1]) } else { (&execute[..], &measured[0]) };
+        // Every third kill is at a time, the others at writes, spread over all of them.
+        let share = f64::from(number) * 0.618_034 % 1.0;
+        let at = (share * *writes as f64) as u64 + 1;
+        let shim = shim.as_ref().filter(|_| number % 3 != 2);
+        let shim = shim.map(|shim| (shim, git_folder.as_path(), at));
+        let is_killed = kill_within(place.command(words), shim, time.mul_f64(share));
+        killed += usize::from(is_killed);
+        left += usize::from(!left_in_repository(&place).is_empty());
+        let _ = git(&place, &["fsck", "--strict"]).unwrap();
+        // A run that was killed before it began is begun, any other one is completed.
+        if is_killed && (!is_undo || written_notes(&place) != *expected) {
+            let _ = place.run(words);
+        }
+        let _ = place.succeed(&execute);
+        assert_eq!(
+            &written_notes(&place),
+            expected,
+            "kill {number} at write {at}, {share} of {time:?}"
+        );
+        assert_eq!(left_in_repository(&place), [] as [PathBuf; 0], "kill {number} at write {at}");
+    }
+    eprintln!("{killed} of {kills} killed, {left} of them left a lock or objects");
+    assert!(killed > 0, "every run ended before it could be killed");
+}
+
+/// A lock that no memfold left stays, and doctor names it.
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn locks_of_others_stay() {
+    if Command::new("git").arg("--version").output().is_err() {
+        eprintln!("skipped: git is not installed");
+        return;
+    }
+    let place = Place::new();
+    repository_with_pairs(&place);
+    let lock = "repo/.git/refs/notes/mem-meta/decisions.lock";
+    std::fs::create_dir_all(place.path("repo/.git/refs/notes/mem-meta")).unwrap();
+    for (mark, content) in [
+        ("", ""),
+        ("refs/notes/mem-meta/learnings 1111\n", "1111\n"),
+        ("refs/notes/mem-meta/decisions 1111\n", "2222\n"),
+        ("refs/notes/mem-meta/../mem-meta/decisions 1111\n", "1111\n"),
+        ("refs/notes/mem-meta/decisions 11", "1111\n"),
+    ] {
+        place.write(lock, content);
+        place.write("repo/.git/memfold-lock", mark);
+        let words = ["consolidate", "repo", "--execute", "--max-change-share", "1", NOW[0], NOW[1]];
+        let answer = place.run(&words);
+        assert!(answer.code == Some(5) && answer.err.contains("decisions.lock"), "{answer:?}");
+        assert_eq!(std::fs::read_to_string(place.path(lock)).unwrap(), content, "{mark}");
+    }
+    let found = place.run(&["doctor", "repo"]);
+    assert!(found.err.contains("decisions.lock locks a ref that memfold writes"), "{found:?}");
+    place.write("repo/.git/memfold-lock", "refs/notes/mem-meta/decisions 1111\n");
+    let found = place.run(&["doctor", "repo"]);
+    assert!(found.err.contains("the next run that writes removes it"), "{found:?}");
 }

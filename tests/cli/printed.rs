@@ -190,3 +190,21 @@ fn the_demo_does_not_wipe_what_was_worked_on() {
         .fails_with(1, &["was executed or reviewed", "hint: rebuild it with --force"]);
     assert!(before == place.files());
 }
+
+/// What was undone stayed apart until the undo was undone.
+#[cfg(unix)]
+#[test]
+fn again_allows_merges_that_were_undone() {
+    let place = Place::with_pair();
+    let all = ["--execute", "--max-change-share", "1"];
+    let _ = place.succeed(&consolidate(&all));
+    let undone = place.succeed(&["undo", "brain.db", "latest", "--execute", "--now", NOW]);
+    assert!(undone.contains("memfold consolidate --again"), "{undone}");
+    let apart = place.succeed(&consolidate(&all));
+    assert!(apart.contains("nothing to do"), "{apart}");
+    let dry = place.run(&consolidate(&["--again"]));
+    let again = shell(&place, printed(&dry.out, "next: "));
+    assert!(again.err.contains("1 unit applied"), "{again:?}");
+    let nothing = place.succeed(&consolidate(&all));
+    assert!(nothing.contains("nothing to do"), "{nothing}");
+}

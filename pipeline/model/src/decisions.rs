@@ -29,6 +29,16 @@ pub struct Decisions {
     pub counted_flags: FlaggedPairs,
 }
 
+impl Decisions {
+    /// Forgets which merges a person undid, so that the same memories may merge again.
+    pub fn allow_undone_merges(&mut self) {
+        for member in self.keep_both.undone_members() {
+            self.taken_back.remove(member);
+        }
+        self.keep_both.remove_undone_groups();
+    }
+}
+
 /// An action on one memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SingleAction {
@@ -99,6 +109,14 @@ impl KeepApart {
     pub fn undone_members(&self) -> impl Iterator<Item = &MemoryId> {
         let is_undone = |groups: &&Vec<u32>| groups.iter().any(|group| self.undone.contains(group));
         self.groups.iter().filter(move |(_, groups)| is_undone(groups)).map(|(member, _)| member)
+    }
+
+    fn remove_undone_groups(&mut self) {
+        let undone = std::mem::take(&mut self.undone);
+        self.groups.retain(|_, groups| {
+            groups.retain(|group| !undone.contains(group));
+            !groups.is_empty()
+        });
     }
 
     /// Returns the groups of a memory that keep clusters apart, ascending.
@@ -178,6 +196,24 @@ mod tests {
 
     fn id(number: usize) -> MemoryId {
         MemoryId::new(format!("m{number:05}"))
+    }
+
+    #[test]
+    fn merges_that_were_undone_can_be_allowed_again() {
+        let mut decisions = Decisions::default();
+        decisions.keep_both.insert_undone_group([id(1), id(2)]);
+        decisions.keep_both.insert_group([id(2), id(3)]);
+        for member in [1, 2, 4] {
+            decisions.taken_back.insert(id(member), Instant(0));
+        }
+        decisions.allow_undone_merges();
+        assert!(!decisions.keep_both.are_apart(&id(1), &id(2)));
+        assert!(
+            decisions.keep_both.are_apart(&id(2), &id(3)),
+            "what a person keeps apart stays apart"
+        );
+        assert_eq!(decisions.taken_back.keys().collect::<Vec<_>>(), [&id(4)]);
+        assert_eq!(decisions.keep_both.undone_members().count(), 0);
     }
 
     #[test]

@@ -165,7 +165,11 @@ fn changes_in(
     let found = neighborhood(surroundings, &changed, &edited, row_count)?;
     marks.edited(found.edited, generation);
     let mut sink = ColumnSink::new(context.scratch_dir);
-    let snapshot = reader.load_some(&found.ids, row_count, &index.origin().shapes, &mut sink)?;
+    let mut snapshot =
+        reader.load_some(&found.ids, row_count, &index.origin().shapes, &mut sink)?;
+    if policy.merge.again {
+        snapshot.decisions.allow_undone_merges();
+    }
     if snapshot.with_vector_count() < snapshot.live_count() {
         return Err(lacks_vectors());
     }

@@ -1,7 +1,7 @@
 //! Files of other systems: replaced and removed as a whole, and locked while that is done.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -129,6 +129,27 @@ impl OsLock {
     /// When the file cannot be opened or locked.
     pub(crate) fn take_on(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
         lock(path, patience, || File::open(path))
+    }
+
+    /// Reads what a holder wrote into the file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds no text.
+    pub(crate) fn content(&self) -> io::Result<String> {
+        let mut content = String::new();
+        (&self.file).seek(io::SeekFrom::Start(0))?;
+        (&self.file).read_to_string(&mut content)?;
+        Ok(content)
+    }
+
+    /// Replaces the content of the file, which stays when the lock goes.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn set_content(&self, content: &str) -> io::Result<()> {
+        self.file.set_len(0)?;
+        (&self.file).seek(io::SeekFrom::Start(0))?;
+        (&self.file).write_all(content.as_bytes())
     }
 
     /// Tells whether the lock keeps others away.

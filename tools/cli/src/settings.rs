@@ -32,6 +32,9 @@ pub struct Settings {
     pub configuration: Configuration,
 }
 
+/// What of a plan's overrides says that undone merges were allowed: a word of the run, and no key of the configuration.
+pub(crate) const AGAIN: &str = "again";
+
 impl Settings {
     /// Loads all layers; the file beside `store` is one of them.
     pub fn load(
@@ -59,7 +62,9 @@ impl Settings {
         let set = overrides.get("set").and_then(Value::as_array).into_iter().flatten();
         let set = set.filter_map(Value::as_str);
         let mut loader = set.fold(loader(global, store), |loader, text| loader.planned_set(text));
-        for (key, value) in overrides.iter().filter(|(key, _)| *key != "set") {
+        for (key, value) in
+            overrides.iter().filter(|(key, _)| !["set", AGAIN].contains(&key.as_str()))
+        {
             loader = loader.planned_flag(key.as_str(), value.clone());
         }
         let configuration = loader.load().map_err(|error| {

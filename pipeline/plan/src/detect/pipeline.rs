@@ -415,8 +415,8 @@ fn undone(snapshot: &Snapshot, units: &[Unit]) -> Option<String> {
     let count = members.filter(|member| live.contains(member)).count();
     (count > 1).then(|| {
         format!(
-            "{count} memories are kept apart because their merge was undone; to allow it again, take the \
-             undo back and undo with --remerge-ok"
+            "{count} memories are kept apart because their merge was undone; to allow it again: \
+             memfold consolidate --again"
         )
     })
 }

@@ -45,6 +45,8 @@ pub(crate) const PROTECTED_IMPORTANCE_MIN: f64 = 3.0;
 pub(crate) const PROTECTED_AGE_HOURS: f64 = 24.0;
 /// Readers of a brain.db filter no archived rows: left in the table, they would go on being found.
 pub(crate) const ABSORBED: Absorbed = Absorbed::Move;
+/// What a person undid stays undone until somebody says otherwise.
+pub(crate) const MERGE_AGAIN: bool = false;
 /// The top of the owner's scale.
 pub(crate) const IMPORTANCE_CAP: f64 = 3.0;
 /// What a person can look through in one sitting.

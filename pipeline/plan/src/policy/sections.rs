@@ -181,6 +181,10 @@ pub enum Linkage {
 pub struct MergePolicy {
     /// What happens to the others.
     pub absorbed: Absorbed,
+    /// Whether memories whose merge was undone may merge again. Set for one run: it is not a key of the configuration,
+    /// and not part of its hash, so that the plan is applied as any other.
+    #[serde(skip)]
+    pub again: bool,
     /// Importance never rises above this by a merge or promotion.
     pub importance_cap: f64,
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::git_notes::ids::Domain;
+use crate::git_notes::ledger::Book;
 use crate::git_notes::library::Library;
 use crate::git_notes::repository::{NotesRepository, is_unsupported};
 use crate::git_notes::write;
@@ -137,6 +138,26 @@ impl Origin for GitNotes {
     fn separate_by(&self) -> &'static [&'static str] {
         // What is the user's own does not go into a repository that is shared.
         &["domain:*"]
+    }
+
+    fn advice(&self, _contents: &OriginContents) -> Vec<String> {
+        let repositories = self.repositories().flat_map(|(_, path)| NotesRepository::open(path));
+        let stale = repositories.flat_map(|repository| {
+            let prefixes = Book::ALL.map(|book| book.prefix(&self.prefix));
+            prefixes.map(|prefix| repository.stale_locks(&prefix)).into_iter().flatten()
+        });
+        let advice = stale.map(|lock| {
+            let path = lock.path.display();
+            match lock.is_ours {
+                true => format!(
+                    "{path} was left by a process that was killed: the next run that writes removes it"
+                ),
+                false => format!(
+                    "{path} locks a ref that memfold writes: remove it if no git command runs here"
+                ),
+            }
+        });
+        advice.collect()
     }
 
     fn read(&self) -> Result<OriginContents, OriginError> {

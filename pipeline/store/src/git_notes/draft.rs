@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::git_notes::ids::{Domain, Place};
@@ -21,6 +22,8 @@ const NAMESPACE_DEFAULT: &str = "learnings";
 pub(super) struct Draft {
     pub(super) library: Library,
     pub(super) published: Published,
+    /// The time of the commits, in seconds since 1970: that of the latest unit.
+    pub(super) seconds: i64,
     /// Positions of the units by their keys.
     positions: BTreeMap<String, usize>,
 }
@@ -49,7 +52,9 @@ impl Draft {
     pub(super) fn of(library: Library, units: &[OriginUnit]) -> Self {
         let keys = units.iter().map(unit_key);
         let positions = keys.enumerate().map(|(position, key)| (key, position)).collect();
-        let mut draft = Self { library, published: Published::default(), positions };
+        let times = units.iter().filter_map(|unit| unit.at.parse::<Timestamp>().ok());
+        let seconds = times.map(Timestamp::as_second).max().unwrap_or(0);
+        let mut draft = Self { library, published: Published::default(), seconds, positions };
         for (position, unit) in units.iter().enumerate() {
             let step = Step { unit, key: unit_key(unit), position };
             let refusal = unit.changes.iter().find_map(|change| draft.refusal(&step, change));

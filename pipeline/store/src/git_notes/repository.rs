@@ -1,9 +1,8 @@
 //! Notes of a git repository: the tip of a ref, the notes of its tree, and one new commit for many of them.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,12 +10,15 @@ use std::time::Duration;
 use gix::ObjectId;
 use gix::actor::SignatureRef;
 use gix::note::plumbing::State;
-use gix::objs::{Find, Kind, Write as _, WriteTo};
+use gix::objs::{Kind, Write as _};
+use gix::odb::loose;
+use gix::odb::memory::Storage;
 use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
 use gix::refs::{FullName, Target, TargetRef};
 
 use crate::git_notes::ids::SHA_DIGITS;
 use crate::origin::OriginError;
+use crate::whole_file::OsLock;
 
 /// Who commits, on every machine: an identity need not be configured.
 const COMMITTER: &str = "memfold";
@@ -24,6 +26,14 @@ const COMMITTER_EMAIL: &str = "memfold@localhost";
 /// How often a ref that another process holds is tried again, and after how long.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
+
+/// The file in a repository whose lock the one process holds that writes refs. It names the ref and the commit that the
+/// ref is being moved to.
+const HELD_FILE: &str = "memfold-lock";
+/// Where objects are written before they get their names, below `objects`. `git prune` removes old folders of such names.
+const STAGING: &str = "tmp_objdir-memfold";
+/// How old an empty lock of a ref is before it counts as left over: its holder writes at once.
+const EMPTY_LOCK_AGE: Duration = Duration::from_secs(2);
 
 /// Objects that are synced one by one; with more, Linux syncs the file system at once.
 #[cfg(target_os = "linux")]
@@ -52,6 +62,20 @@ pub(super) struct RefUpdate<'a> {
     /// Seconds since 1970.
     pub(super) seconds: i64,
     pub(super) message: &'a str,
+}
+
+/// A repository that no other memfold writes.
+pub(super) struct HeldRepository<'a> {
+    repository: &'a NotesRepository,
+    lock: OsLock,
+}
+
+/// A lock of a ref that its process left behind.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct StaleLock {
+    pub(super) path: PathBuf,
+    /// Whether memfold left it, which the next publication therefore removes.
+    pub(super) is_ours: bool,
 }
 
 /// What became of an update.
@@ -172,110 +196,61 @@ impl NotesRepository {
         Ok(())
     }
 
-    /// Writes notes in one commit and moves the ref to it, unless the ref has moved since it was read.
-    pub(super) fn update(&self, update: &RefUpdate<'_>) -> Result<Updated, OriginError> {
-        let failed = |error: &dyn Display| self.unwritable(update.name, error);
-        let before = match update.before {
-            Some(tip) => self.tree(tip)?,
-            None => ObjectId::empty_tree(self.git.object_hash()),
-        };
-        let objects = Recorder { git: &self.git, written: RefCell::default() };
-        let mut state = State::new(before, &objects).map_err(|error| failed(&error))?;
-        for (commit, content) in update.notes {
-            let commit = ObjectId::from_hex(commit.as_bytes()).map_err(|error| failed(&error))?;
-            let write = |content: &Vec<u8>| objects.write_buf(Kind::Blob, content);
-            let blob = content.as_ref().map(write).transpose().map_err(|error| failed(&error))?;
-            state.edit(commit, blob, &objects).map_err(|error| failed(&error))?;
-        }
-        let tree = state.write(&objects).map_err(|error| failed(&error))?;
-        if tree == before {
-            return Ok(Updated::Unchanged);
-        }
-        let time = format!("{} +0000", update.seconds);
-        let committer =
-            SignatureRef { name: COMMITTER.into(), email: COMMITTER_EMAIL.into(), time: &time };
-        let commit = self
-            .git
-            .new_commit_as(committer, committer, update.message, tree, update.before)
-            .map_err(|error| failed(&error))?;
-        let mut written = objects.written.take();
-        written.push(commit.id);
-        self.sync(&written).map_err(|error| failed(&error))?;
-        self.move_ref(update, commit.id, committer)
+    /// Waits until no other memfold writes here, and removes what a killed one left.
+    pub(super) fn hold(&self) -> Result<HeldRepository<'_>, OriginError> {
+        self.hold_by(self.held_file())
     }
 
-    /// Makes objects durable that were written: a ref that outlives a failure of power must not lead to nothing.
-    fn sync(&self, written: &[ObjectId]) -> io::Result<()> {
-        let folder = self.git.common_dir().join("objects");
-        #[cfg(target_os = "linux")]
-        if written.len() > OBJECTS_SYNCED_MAX {
-            return rustix::fs::syncfs(File::open(folder)?).map_err(io::Error::from);
-        }
-        let mut folders = BTreeSet::from([folder.clone()]);
-        for id in written {
-            let name = id.to_string();
-            let path = folder.join(&name[..2]).join(&name[2..]);
-            match File::open(&path) {
-                Ok(file) => file.sync_all()?,
-                // It was there before, in a pack.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            }
-            folders.insert(folder.join(&name[..2]));
-        }
-        folders.iter().try_for_each(|folder| sync_folder(folder))
+    /// As [`Self::hold`], by the lock of another file: what writes then is not kept away by a memfold.
+    pub(super) fn hold_by(&self, path: PathBuf) -> Result<HeldRepository<'_>, OriginError> {
+        let failed = |source| OriginError::Io { action: "lock", path: path.clone(), source };
+        let lock = OsLock::take(&path, self.git.common_dir(), LOCK_PAUSE * LOCK_TRIES);
+        let lock =
+            lock.map_err(failed)?.ok_or_else(|| OriginError::Locked { path: path.clone() })?;
+        let held = HeldRepository { repository: self, lock };
+        held.remove_leftovers().map_err(failed)?;
+        Ok(held)
     }
 
-    /// Makes a ref durable that was moved.
-    fn sync_ref(&self, name: &str) -> io::Result<()> {
-        let path = self.git.common_dir().join(name);
-        File::open(&path)?.sync_all()?;
-        path.parent().map_or(Ok(()), sync_folder)
+    /// Returns the folder that all work trees of the repository share.
+    pub(super) fn common_dir(&self) -> PathBuf {
+        self.git.common_dir().canonicalize().unwrap_or_else(|_| self.git.common_dir().to_owned())
     }
 
-    fn move_ref(
-        &self,
-        update: &RefUpdate<'_>,
-        commit: ObjectId,
-        committer: SignatureRef<'_>,
-    ) -> Result<Updated, OriginError> {
-        if self.is_symbolic(update.name)? {
-            let reason = "it is a symbolic ref, through which memfold never writes";
-            return Err(self.unwritable(update.name, &reason));
-        }
-        let expected = match update.before {
-            Some(tip) => PreviousValue::MustExistAndMatch(Target::Object(tip)),
-            None => PreviousValue::MustNotExist,
-        };
-        let log = LogChange {
-            mode: RefLog::AndReference,
-            force_create_reflog: false,
-            message: format!("notes: {}", update.message).into(),
-        };
-        let name = FullName::try_from(update.name);
-        let edit = RefEdit {
-            change: Change::Update { log, expected, new: Target::Object(commit) },
-            name: name.map_err(|error| self.unwritable(update.name, &error))?,
-            deref: false,
-        };
-        let lock = self.git.common_dir().join(format!("{}.lock", update.name));
-        for _ in 0..LOCK_TRIES {
-            let outcome = self.git.edit_references_as([edit.clone()], Some(committer));
-            let Err(error) = outcome else {
-                let synced = self.sync_ref(update.name);
-                return synced
-                    .map(|()| Updated::Written)
-                    .map_err(|error| self.unwritable(update.name, &error));
-            };
-            if self.tip(update.name)? != update.before {
-                return Ok(Updated::Moved);
+    /// Returns the locks of refs below `prefix` that have been there for some seconds.
+    pub(super) fn stale_locks(&self, prefix: &str) -> Vec<StaleLock> {
+        let mark = fs::read_to_string(self.held_file()).unwrap_or_default();
+        let ours = Mark::of(&mark).map(|mark| self.ref_lock(mark.name));
+        let mut folders = vec![self.git.common_dir().join(prefix)];
+        let mut found = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for item in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = item.path();
+                match item.file_type() {
+                    Ok(kind) if kind.is_dir() => folders.push(path),
+                    Ok(kind) if kind.is_file() && path.extension().is_some_and(|e| e == "lock") => {
+                        found.push(path);
+                    }
+                    _ => {}
+                }
             }
-            if !lock.exists() && !self.git.common_dir().join("packed-refs.lock").exists() {
-                return Err(self.unwritable(update.name, &error));
-            }
-            std::thread::sleep(LOCK_PAUSE);
         }
-        Err(OriginError::Locked { path: lock })
+        found.retain(|path| age(path).is_some_and(|age| age >= EMPTY_LOCK_AGE));
+        found.sort_unstable();
+        let stale = |path| StaleLock { is_ours: ours.as_ref() == Some(&path), path };
+        found.into_iter().map(stale).collect()
+    }
+
+    fn held_file(&self) -> PathBuf {
+        self.git.common_dir().join(HELD_FILE)
+    }
+
+    fn ref_lock(&self, name: &str) -> PathBuf {
+        self.git.common_dir().join(format!("{name}.lock"))
+    }
+
+    fn objects(&self) -> PathBuf {
+        self.git.common_dir().join("objects")
     }
 
     fn unreadable(&self, what: &(impl Display + ?Sized), error: impl Display) -> OriginError {
@@ -289,65 +264,206 @@ impl NotesRepository {
     }
 }
 
-/// The objects of a repository, with the names of those that were written.
-struct Recorder<'a> {
-    git: &'a gix::Repository,
-    written: RefCell<Vec<ObjectId>>,
+impl HeldRepository<'_> {
+    /// Writes notes in one commit and moves the ref to it, unless the ref has moved since it was read.
+    pub(super) fn update(&self, update: &RefUpdate<'_>) -> Result<Updated, OriginError> {
+        let failed = |error: &dyn Display| self.repository.unwritable(update.name, error);
+        let before = match update.before {
+            Some(tip) => self.repository.tree(tip)?,
+            None => ObjectId::empty_tree(self.repository.git.object_hash()),
+        };
+        // Objects stay in memory until all of them are known.
+        let mut git = self.repository.git.clone().with_object_memory();
+        let mut state = State::new(before, &git).map_err(|error| failed(&error))?;
+        for (commit, content) in update.notes {
+            let commit = ObjectId::from_hex(commit.as_bytes()).map_err(|error| failed(&error))?;
+            let write = |content: &Vec<u8>| git.objects.write_buf(Kind::Blob, content);
+            let blob = content.as_ref().map(write).transpose().map_err(|error| failed(&error))?;
+            state.edit(commit, blob, &git).map_err(|error| failed(&error))?;
+        }
+        let tree = state.write(&git).map_err(|error| failed(&error))?;
+        if tree == before {
+            return Ok(Updated::Unchanged);
+        }
+        let time = format!("{} +0000", update.seconds);
+        let committer =
+            SignatureRef { name: COMMITTER.into(), email: COMMITTER_EMAIL.into(), time: &time };
+        let commit = git
+            .new_commit_as(committer, committer, update.message, tree, update.before)
+            .map_err(|error| failed(&error))?
+            .id;
+        let objects = git.objects.take_object_memory().unwrap_or_default();
+        self.store(objects).map_err(|error| failed(&error))?;
+        self.move_ref(update, commit, committer)
+    }
+
+    /// Writes objects, and makes them durable: a ref that outlives a failure of power must not lead to nothing.
+    ///
+    /// They get their names in `objects` when they are whole: what a kill leaves is in a folder of ours.
+    fn store(&self, objects: Storage) -> io::Result<()> {
+        let git = &self.repository.git;
+        let (folder, staging) = (self.repository.objects(), self.staging());
+        fs::create_dir_all(&staging)?;
+        let store = loose::Store::at(&staging, git.object_hash());
+        let mut names = Vec::new();
+        let objects = (*objects).iter().filter(|(id, _)| !git.has_object(id));
+        let objects: BTreeMap<_, _> = objects.collect();
+        for (id, (kind, data)) in objects {
+            let written = store.write_buf_with_known_id(*kind, data, *id);
+            written.map_err(io::Error::other)?;
+            let name = id.to_string();
+            names.push(format!("{}/{}", &name[..2], &name[2..]));
+        }
+        let is_synced_at_once = cfg!(target_os = "linux") && names.len() > OBJECTS_SYNCED_MAX;
+        let mut folders = BTreeSet::from([folder.clone()]);
+        for name in &names {
+            let (from, to) = (staging.join(name), folder.join(name));
+            if !is_synced_at_once {
+                File::open(&from)?.sync_all()?;
+            }
+            let above = folder.join(&name[..2]);
+            if folders.insert(above.clone()) {
+                fs::create_dir_all(above)?;
+            }
+            fs::rename(from, to)?;
+        }
+        fs::remove_dir_all(staging)?;
+        #[cfg(target_os = "linux")]
+        if is_synced_at_once {
+            return rustix::fs::syncfs(File::open(folder)?).map_err(io::Error::from);
+        }
+        folders.iter().try_for_each(|folder| sync_folder(folder))
+    }
+
+    /// Where no lock keeps others away, each process has a folder of its own.
+    fn staging(&self) -> PathBuf {
+        let folder = self.repository.objects();
+        match self.lock.is_effective() {
+            true => folder.join(STAGING),
+            false => folder.join(format!("{STAGING}-{}", std::process::id())),
+        }
+    }
+
+    /// Removes the lock of a ref and the objects that a killed process left, where the lock of this repository proves
+    /// that there is no such process any more.
+    ///
+    /// A lock is ours where the ref is the one that a memfold was about to move when it ended, and holds the commit that
+    /// it was being moved to. It may have been killed before it wrote the commit: then the lock is empty, as that of
+    /// git is for an instant.
+    fn remove_leftovers(&self) -> io::Result<()> {
+        if !self.lock.is_effective() {
+            return Ok(());
+        }
+        match fs::remove_dir_all(self.staging()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let text = self.lock.content()?;
+        let Some(mark) = Mark::of(&text) else { return Ok(()) };
+        let path = self.repository.ref_lock(mark.name);
+        let is_ours = |content: &str| content.is_empty() || content.trim_end() == mark.commit;
+        let read = || match path.symlink_metadata() {
+            Ok(found) if found.is_file() => fs::read_to_string(&path).ok(),
+            _ => None,
+        };
+        let mut content = read();
+        if content.as_deref() == Some("") {
+            std::thread::sleep(EMPTY_LOCK_AGE.saturating_sub(age(&path).unwrap_or_default()));
+            content = read();
+        }
+        if content.as_deref().is_some_and(is_ours) {
+            fs::remove_file(&path)?;
+        }
+        self.lock.set_content("")
+    }
+
+    /// Makes a ref durable that was moved.
+    fn sync_ref(&self, name: &str) -> io::Result<()> {
+        let path = self.repository.git.common_dir().join(name);
+        File::open(&path)?.sync_all()?;
+        path.parent().map_or(Ok(()), sync_folder)
+    }
+
+    fn move_ref(
+        &self,
+        update: &RefUpdate<'_>,
+        commit: ObjectId,
+        committer: SignatureRef<'_>,
+    ) -> Result<Updated, OriginError> {
+        if self.repository.is_symbolic(update.name)? {
+            let reason = "it is a symbolic ref, through which memfold never writes";
+            return Err(self.repository.unwritable(update.name, &reason));
+        }
+        let expected = match update.before {
+            Some(tip) => PreviousValue::MustExistAndMatch(Target::Object(tip)),
+            None => PreviousValue::MustNotExist,
+        };
+        let log = LogChange {
+            mode: RefLog::AndReference,
+            force_create_reflog: false,
+            message: format!("notes: {}", update.message).into(),
+        };
+        let name = FullName::try_from(update.name);
+        let edit = RefEdit {
+            change: Change::Update { log, expected, new: Target::Object(commit) },
+            name: name.map_err(|error| self.repository.unwritable(update.name, &error))?,
+            deref: false,
+        };
+        let marked = self.lock.set_content(&format!("{} {commit}\n", update.name));
+        marked.map_err(|error| self.repository.unwritable(update.name, &error))?;
+        let moved = self.edit_ref(update, &edit, committer);
+        let unmarked = self.lock.set_content("");
+        unmarked.map_err(|error| self.repository.unwritable(update.name, &error))?;
+        moved
+    }
+
+    /// Moves a ref, waiting for others that hold it.
+    fn edit_ref(
+        &self,
+        update: &RefUpdate<'_>,
+        edit: &RefEdit,
+        committer: SignatureRef<'_>,
+    ) -> Result<Updated, OriginError> {
+        let lock = self.repository.ref_lock(update.name);
+        for _ in 0..LOCK_TRIES {
+            let outcome = self.repository.git.edit_references_as([edit.clone()], Some(committer));
+            let Err(error) = outcome else {
+                let synced = self.sync_ref(update.name);
+                return synced
+                    .map(|()| Updated::Written)
+                    .map_err(|error| self.repository.unwritable(update.name, &error));
+            };
+            if self.repository.tip(update.name)? != update.before {
+                return Ok(Updated::Moved);
+            }
+            if !lock.exists() && !self.repository.git.common_dir().join("packed-refs.lock").exists()
+            {
+                return Err(self.repository.unwritable(update.name, &error));
+            }
+            std::thread::sleep(LOCK_PAUSE);
+        }
+        Err(OriginError::Locked { path: lock })
+    }
 }
 
-impl Recorder<'_> {
-    fn record(&self, id: Result<ObjectId, gix::Error>) -> Result<ObjectId, gix::Error> {
-        self.written.borrow_mut().extend(id.as_ref().ok());
-        id
+/// What the file of the lock says: the ref that is moved, and the commit that it is moved to.
+struct Mark<'a> {
+    name: &'a str,
+    commit: &'a str,
+}
+
+impl<'a> Mark<'a> {
+    /// Reads a mark; none where no ref was being moved.
+    fn of(text: &'a str) -> Option<Self> {
+        let (name, commit) = text.strip_suffix('\n')?.split_once(' ')?;
+        let is_ref = name.starts_with("refs/notes/") && FullName::try_from(name).is_ok();
+        is_ref.then_some(Self { name, commit })
     }
 }
 
-impl Find for Recorder<'_> {
-    fn try_find<'a>(
-        &self,
-        id: &gix::oid,
-        buffer: &'a mut Vec<u8>,
-    ) -> Result<Option<gix::objs::Data<'a>>, gix::Error> {
-        self.git.try_find(id, buffer)
-    }
-}
-
-impl gix::objs::Write for Recorder<'_> {
-    fn write(&self, object: &dyn WriteTo) -> Result<ObjectId, gix::Error> {
-        self.record(gix::objs::Write::write(self.git, object))
-    }
-
-    fn write_buf(&self, kind: Kind, from: &[u8]) -> Result<ObjectId, gix::Error> {
-        self.record(self.git.write_buf(kind, from))
-    }
-
-    fn write_buf_with_known_id(
-        &self,
-        kind: Kind,
-        from: &[u8],
-        id: ObjectId,
-    ) -> Result<ObjectId, gix::Error> {
-        self.record(self.git.write_buf_with_known_id(kind, from, id))
-    }
-
-    fn write_stream(
-        &self,
-        kind: Kind,
-        size: u64,
-        from: &mut dyn io::Read,
-    ) -> Result<ObjectId, gix::Error> {
-        self.record(self.git.write_stream(kind, size, from))
-    }
-
-    fn write_stream_with_known_id(
-        &self,
-        kind: Kind,
-        size: u64,
-        from: &mut dyn io::Read,
-        id: ObjectId,
-    ) -> Result<ObjectId, gix::Error> {
-        self.record(self.git.write_stream_with_known_id(kind, size, from, id))
-    }
+/// Tells for how long a file has been as it is.
+fn age(path: &Path) -> Option<Duration> {
+    path.symlink_metadata().ok()?.modified().ok()?.elapsed().ok()
 }
 
 fn sync_folder(folder: &Path) -> io::Result<()> {
@@ -379,38 +495,4 @@ fn unsupported(path: &Path) -> Option<&'static str> {
     value("refstorage").filter(|form| *form != "files").map(|_| {
         "its refs are in a reftable, and only files are supported: git refs migrate --ref-format=files"
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What is synced is what was written: blobs, and the trees that no caller sees.
-    #[test]
-    fn every_object_that_is_written_is_known() {
-        let folder = tempfile::tempdir().unwrap();
-        let git = gix::init(folder.path()).unwrap();
-        let objects = Recorder { git: &git, written: RefCell::default() };
-        let mut state = State::new(ObjectId::empty_tree(git.object_hash()), &objects).unwrap();
-        for number in 0..600_u32 {
-            let commit = blake3::hash(&number.to_le_bytes()).to_hex();
-            let commit = ObjectId::from_hex(&commit.as_bytes()[..SHA_DIGITS]).unwrap();
-            let blob = objects.write_buf(Kind::Blob, format!("note {number}").as_bytes()).unwrap();
-            state.edit(commit, Some(blob), &objects).unwrap();
-        }
-        state.write(&objects).unwrap();
-        let known: BTreeSet<String> =
-            objects.written.take().iter().map(ToString::to_string).collect();
-        let mut found = BTreeSet::new();
-        for above in std::fs::read_dir(git.common_dir().join("objects")).unwrap() {
-            let above = above.unwrap();
-            let start = above.file_name().into_string().unwrap();
-            if start.len() == 2 {
-                let rest = std::fs::read_dir(above.path()).unwrap();
-                found
-                    .extend(rest.map(|r| start.clone() + r.unwrap().file_name().to_str().unwrap()));
-            }
-        }
-        assert!(found.len() > 600 && found.is_subset(&known), "{} {}", found.len(), known.len());
-    }
 }

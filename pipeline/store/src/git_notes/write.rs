@@ -1,14 +1,13 @@
 //! Publishing: one commit per ref, each ref moved only from where it was read.
 
 use std::collections::BTreeMap;
-
-use jiff::Timestamp;
+use std::path::{Path, PathBuf};
 
 use crate::git_notes::adapter::GitNotes;
 use crate::git_notes::draft::Draft;
 use crate::git_notes::ledger::{Book, SheetKey, edited};
 use crate::git_notes::library::Library;
-use crate::git_notes::repository::{RefUpdate, Updated};
+use crate::git_notes::repository::{HeldRepository, NotesRepository, RefUpdate, Updated};
 use crate::origin::{OriginError, OriginUnit, Published};
 
 /// How often everything is read again because another process moved a ref.
@@ -20,6 +19,9 @@ struct NoteEdit<'a> {
     removed: Vec<&'a str>,
     added: Vec<&'a str>,
 }
+
+/// The repositories that are written, by the folder that their work trees share.
+type Held<'a> = BTreeMap<&'a Path, HeldRepository<'a>>;
 
 /// The notes of a ref that change, by commit.
 type SheetEdit<'a> = BTreeMap<&'a str, NoteEdit<'a>>;
@@ -36,10 +38,16 @@ pub(super) fn write(
     if units.is_empty() {
         return Ok(Published::default());
     }
+    let repositories: BTreeMap<PathBuf, NotesRepository> = origin
+        .repositories()
+        .map(|(_, path)| NotesRepository::open(path).map(|found| (found.common_dir(), found)))
+        .collect::<Result<_, _>>()?;
+    let held = repositories.iter().map(|(folder, found)| Ok((folder.as_path(), found.hold()?)));
+    let held: Held<'_> = held.collect::<Result<_, OriginError>>()?;
     let mut reference = String::new();
     for _ in 0..TRIES {
         let draft = Draft::of(Library::load(origin)?, units);
-        match publish(origin, &draft, units, before_ref)? {
+        match publish(origin, &held, &draft, before_ref)? {
             None => return Ok(draft.published),
             Some(moved) => reference = moved,
         }
@@ -50,8 +58,8 @@ pub(super) fn write(
 /// Moves the refs; returns the first one that somebody else moved.
 fn publish(
     origin: &GitNotes,
+    held: &Held<'_>,
     draft: &Draft,
-    units: &[OriginUnit],
     before_ref: &mut dyn FnMut(&str) -> Result<(), OriginError>,
 ) -> Result<Option<String>, OriginError> {
     let ledger = &draft.library.ledger;
@@ -74,8 +82,6 @@ fn publish(
             .added
             .push(&slot.line);
     }
-    let seconds = units.iter().filter_map(|unit| unit.at.parse::<Timestamp>().ok());
-    let seconds = seconds.map(Timestamp::as_second).max().unwrap_or(0);
     for (key, edit) in in_order(edits) {
         let reference = key.reference(&origin.prefix);
         before_ref(&reference)?;
@@ -89,11 +95,13 @@ fn publish(
             name: &reference,
             before: sheet.and_then(|sheet| sheet.tip),
             notes: &notes.collect(),
-            seconds,
+            seconds: draft.seconds,
             message: "Notes written by memfold",
         };
-        let Some(repository) = draft.library.repositories.get(&key.domain) else { continue };
-        if repository.update(&update)? == Updated::Moved {
+        let repository = draft.library.repositories.get(&key.domain);
+        let held = repository.and_then(|repository| held.get(repository.common_dir().as_path()));
+        let Some(held) = held else { continue };
+        if held.update(&update)? == Updated::Moved {
             return Ok(Some(reference));
         }
     }

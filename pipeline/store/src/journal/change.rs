@@ -409,18 +409,21 @@ impl JournalEntry {
             Change::Unindex { id, words } => {
                 Self { image: words.clone(), ..plain(Op::Unindex, RowKey::memory(id)) }
             }
-            Change::Record(record) => {
-                let key = record_key.unwrap_or_default().to_string();
-                let active = ColumnChange {
-                    column: "active".to_owned(),
-                    before: StoredValue::Integer(0),
-                    after: StoredValue::Integer(1),
-                    delta: None,
-                };
-                let row = RowKey { table: record.table, key };
-                Self { columns: vec![active], ..plain(Op::Set, row) }
-            }
+            Change::Record(record) => Self::recorded(record.table, record_key.unwrap_or_default()),
         }
+    }
+
+    /// Makes the entry of a record of ours that was added under a key.
+    #[must_use]
+    pub(crate) fn recorded(table: Table, key: i64) -> Self {
+        let active = ColumnChange {
+            column: "active".to_owned(),
+            before: StoredValue::Integer(0),
+            after: StoredValue::Integer(1),
+            delta: None,
+        };
+        let row = RowKey { table, key: key.to_string() };
+        Self { op: Op::Set, row, columns: vec![active], image: None, survivor: None }
     }
 
     /// Returns the JSON of the columns `before`: of the whole row where it was kept.

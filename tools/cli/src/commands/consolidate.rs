@@ -134,8 +134,9 @@ fn at_work<T>(
     end: impl FnOnce(&Work<'_>, (Outcome, Option<Execution>, Written)) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let flags = flags(args);
-    let overrides = overrides(&flags, &global.set);
-    let settings = Settings::load(global, Some(&args.db), &flags)?;
+    let overrides = overrides(&flags, &global.set, args.again);
+    let mut settings = Settings::load(global, Some(&args.db), &flags)?;
+    settings.configuration.policy.merge.again = args.again;
     settings.show_notices(printer);
     let files = files(args);
     files.check(Outputs::beside(global.config.as_deref()).and_store(&args.db))?;

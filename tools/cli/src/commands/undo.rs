@@ -280,8 +280,8 @@ impl<'a> UndoneDocument<'a> {
 }
 
 /// Why a later plan lacks what was undone.
-const KEPT_APART: &str = "what was undone is kept apart from now on; to allow it again, take the undo back and \
-                          undo with --remerge-ok\n";
+const KEPT_APART: &str = "what was undone is kept apart from now on; to allow it again: memfold consolidate \
+                          --again, or take the undo back and undo with --remerge-ok\n";
 
 fn undone_text(store: &Path, undone: &Undo, remerge_ok: bool) -> String {
     let left = undone.executed.stale + undone.executed.failed;

@@ -63,6 +63,8 @@ pub struct RunRequest {
     pub save_plan: bool,
     /// Search only what changed since the last run that wrote.
     pub incremental: bool,
+    /// Allow merges again that were undone.
+    pub again: bool,
     /// Let models decide about proposals.
     pub judge: Option<JudgeMode>,
     /// Merge at or above this cosine similarity.
@@ -137,6 +139,7 @@ impl RunRequest {
             now: self.now.clone(),
             trigger: self.trigger.clone(),
             incremental: self.incremental,
+            again: self.again,
             judge: self.judge.map(|judge| match judge {
                 JudgeMode::Ask => JudgeArg::Ask,
                 JudgeMode::Recorded => JudgeArg::Recorded,

@@ -78,6 +78,7 @@ pub(super) fn validate(merged: &Node, config: &Config) -> Result<(Policy, Settin
         protection: protection(config),
         merge: MergePolicy {
             absorbed: config.merge.absorbed,
+            again: defaults::MERGE_AGAIN,
             importance_cap: defaults::IMPORTANCE_CAP,
         },
         flags: FlagPolicy {

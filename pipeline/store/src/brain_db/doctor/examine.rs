@@ -7,7 +7,6 @@ use std::fs::TryLockError;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
-use serde_json::Value;
 
 use crate::Snapshot;
 use crate::brain_db::doctor::facts::{
@@ -15,6 +14,7 @@ use crate::brain_db::doctor::facts::{
 };
 use crate::brain_db::own::runs::verify_chain;
 use crate::brain_db::own::tables::{VERSION, table_names};
+use crate::brain_db::own::units::unpacked_digests;
 use crate::brain_db::read::access::{Columns, Stamp, beside, has_rowid};
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::beside::lock_path;
@@ -428,11 +428,11 @@ fn digests(connection: &Connection) -> rusqlite::Result<HashMap<String, String>>
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let Ok(text) = row.get_ref(0)?.as_str() else { continue };
-        let Ok(Value::Object(fields)) = serde_json::from_str(text) else { continue };
-        for (id, digest) in fields {
-            match digest {
-                Value::String(digest) if !digest.is_empty() => digests.insert(id, digest),
-                _ => digests.remove(&id),
+        let Ok(left) = unpacked_digests(text) else { continue };
+        for (id, digest) in left {
+            match digest.is_empty() {
+                true => digests.remove(id.as_str()),
+                false => digests.insert(id.to_string(), digest),
             };
         }
     }

@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
 use memfold_model::memory::MemoryId;
@@ -209,15 +213,16 @@ pub(crate) fn load_plan(
         .optional()?;
     let Some(header) = header else { return Ok(None) };
     let mut saved = header?;
+    let forms = forms(connection)?;
     let mut statement = connection.prepare(
         "SELECT position, body, amended, state, base_digests, access_count, run_id, unit, note
          FROM memfold_actions WHERE plan_id = ?1 ORDER BY position",
     )?;
     let mut rows = statement.query([plan_id])?;
     while let Some(row) = rows.next()? {
-        let action = saved_action(row, plan_id)?;
-        let digests: BTreeMap<MemoryId, String> = parsed(row, "base_digests", plan_id)?;
-        saved.plan.base_digests.extend(digests);
+        let action = saved_action(row, plan_id, &forms)?;
+        let digests: Digests = parsed(row, "base_digests", plan_id)?;
+        saved.plan.base_digests.extend(digests.of(&action.action));
         saved.plan.actions.push(action.action.clone());
         saved.actions.push(action);
     }
@@ -245,7 +250,11 @@ fn header(row: &Row<'_>, plan_id: &str) -> Result<SavedPlan, SessionError> {
     })
 }
 
-fn saved_action(row: &Row<'_>, plan_id: &str) -> Result<SavedAction, SessionError> {
+fn saved_action(
+    row: &Row<'_>,
+    plan_id: &str,
+    forms: &BTreeMap<i64, Value>,
+) -> Result<SavedAction, SessionError> {
     let position: i64 = cell(row, "position", plan_id)?;
     let amended: Option<String> = cell(row, "amended", plan_id)?;
     let state = text(row, "state", plan_id)?;
@@ -253,7 +262,8 @@ fn saved_action(row: &Row<'_>, plan_id: &str) -> Result<SavedAction, SessionErro
     Ok(SavedAction {
         position: usize::try_from(position)
             .map_err(|_| damaged(plan_id, "position", &position.to_string()))?,
-        action: parsed(row, "body", plan_id)?,
+        action: body(&text(row, "body", plan_id)?, forms)
+            .map_err(|error| damaged(plan_id, "body", &error.to_string()))?,
         amended,
         state: ActionState::of_name(&state).ok_or_else(|| damaged(plan_id, "state", &state))?,
         access_count: cell(row, "access_count", plan_id)?,
@@ -448,7 +458,8 @@ pub(crate) fn save_actions(
              base_digests, access_count)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
-    for position in positions {
+    let bodies = bodies(connection, &plan.actions[positions.clone()])?;
+    for (position, body) in positions.zip(bodies) {
         let action = &plan.actions[position];
         let promoted = (action.action == ActionType::Promote).then(|| action.target_ids.first());
         insert.execute(params![
@@ -458,8 +469,8 @@ pub(crate) fn save_actions(
             action.risk.name(),
             action.rationale.rule_id,
             ActionState::Proposed.name(),
-            json(action),
-            json(&base_digests(plan, action)),
+            body,
+            json(&Digests::for_action(plan, action)),
             promoted.flatten().and_then(|id| access_counts.get(id)),
         ])?;
     }
@@ -467,9 +478,163 @@ pub(crate) fn save_actions(
 }
 
 /// The base digests of the rows that an action touches.
-fn base_digests<'a>(plan: &'a Plan, action: &'a Action) -> BTreeMap<&'a MemoryId, &'a String> {
-    let digests = || action.rests_on().filter_map(|id| plan.base_digests.get_key_value(id));
-    if action.action == ActionType::Noop { BTreeMap::new() } else { digests().collect() }
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Digests {
+    /// In the order of the memories that the action rests on: 32 bytes each, in base64.
+    InOrder(Vec<String>),
+    /// As they are in the plan.
+    ById(BTreeMap<MemoryId, String>),
+}
+
+impl Digests {
+    fn for_action(plan: &Plan, action: &Action) -> Self {
+        if action.action == ActionType::Noop {
+            return Self::ById(BTreeMap::new());
+        }
+        let known: Vec<Option<(&MemoryId, &String)>> =
+            action.rests_on().map(|id| plan.base_digests.get_key_value(id)).collect();
+        let packed = known.iter().map(|known| known.and_then(|(_, digest)| packed(digest)));
+        match packed.collect::<Option<Vec<_>>>() {
+            Some(packed) => Self::InOrder(packed),
+            None => {
+                let known = known.into_iter().flatten();
+                Self::ById(known.map(|(id, digest)| (id.clone(), digest.clone())).collect())
+            }
+        }
+    }
+
+    fn of(self, action: &Action) -> BTreeMap<MemoryId, String> {
+        match self {
+            Self::InOrder(packed) => {
+                let digests = action.rests_on().cloned().zip(packed);
+                digests.map(|(id, packed)| (id, unpacked(&packed))).collect()
+            }
+            Self::ById(digests) => digests,
+        }
+    }
+}
+
+/// Returns the 64 hexadecimal digits of a digest as 43 letters of base64; `None` where it has another form.
+pub(crate) fn packed(digest: &str) -> Option<String> {
+    let is_digest = digest.len() == 64
+        && digest.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    is_digest.then(|| {
+        let bytes = digest.as_bytes().chunks_exact(2).map(|pair| {
+            let digit = |byte: u8| char::from(byte).to_digit(16).unwrap_or_default() as u8;
+            digit(pair[0]) << 4 | digit(pair[1])
+        });
+        STANDARD_NO_PAD.encode(bytes.collect::<Vec<u8>>())
+    })
+}
+
+/// Returns what was packed; any other text is returned as it is.
+pub(crate) fn unpacked(packed: &str) -> String {
+    match STANDARD_NO_PAD.decode(packed) {
+        Ok(bytes) if bytes.len() == 32 => {
+            bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        }
+        _ => packed.to_owned(),
+    }
+}
+
+/// A form that fewer of the actions saved at once have would take more room than it saves.
+const FORM_ACTIONS_MIN: usize = 4;
+/// Fields whose texts are part of a form: those that merges by the same rule have in common.
+const COMMON_FIELDS: [&str; 5] = ["type", "risk", "ruleId", "reasons", "builtIn"];
+
+/// Returns the JSON of actions. What many merges have in common is kept once, in `memfold_forms`.
+///
+/// Only merges that no judge proposed have forms: the texts of such a form are the rules' own, and quote no memory.
+fn bodies(connection: &Connection, actions: &[Action]) -> rusqlite::Result<Vec<String>> {
+    let formed = actions.iter().map(|action| {
+        let is_by_rule = action.rationale.evidence.decided_by.is_none()
+            && action.rationale.evidence.judgements.is_empty();
+        let mut form = serde_json::to_value(action).unwrap_or_default();
+        let mut values = Vec::new();
+        (action.action == ActionType::Merge && is_by_rule).then(|| {
+            take_values(&mut form, false, &mut values);
+            (form.to_string(), values)
+        })
+    });
+    let formed: Vec<Option<(String, Vec<Value>)>> = formed.collect();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (form, _) in formed.iter().flatten() {
+        *counts.entry(form).or_default() += 1;
+    }
+    let mut numbers: BTreeMap<&str, i64> = BTreeMap::new();
+    for (form, _) in counts.into_iter().filter(|(_, count)| *count >= FORM_ACTIONS_MIN) {
+        let insert = "INSERT OR IGNORE INTO memfold_forms(form) VALUES (?1)";
+        connection.prepare_cached(insert)?.execute([form])?;
+        let find = "SELECT id FROM memfold_forms WHERE form = ?1";
+        numbers.insert(form, connection.prepare_cached(find)?.query_row([form], |row| row.get(0))?);
+    }
+    let body = |(action, formed): (&Action, &Option<(String, Vec<Value>)>)| match formed {
+        Some((form, values)) if numbers.contains_key(form.as_str()) => {
+            let number = Value::from(numbers[form.as_str()]);
+            Value::from_iter(std::iter::once(&number).chain(values).cloned()).to_string()
+        }
+        _ => json(action),
+    };
+    Ok(actions.iter().zip(&formed).map(body).collect())
+}
+
+/// Replaces the values that differ between actions by `null`.
+fn take_values(value: &mut Value, is_common: bool, values: &mut Vec<Value>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                take_values(field, COMMON_FIELDS.contains(&name.as_str()), values);
+            }
+        }
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| take_values(item, is_common, values));
+        }
+        Value::Bool(_) => {}
+        Value::String(_) if is_common => {}
+        Value::Null | Value::Number(_) | Value::String(_) => values.push(value.take()),
+    }
+}
+
+/// Puts values in the place of each `null`; `None` where there are not as many.
+fn put_values(form: &mut Value, values: &mut impl Iterator<Item = Value>) -> Option<()> {
+    match form {
+        Value::Null => *form = values.next()?,
+        Value::Object(fields) => {
+            fields.iter_mut().try_for_each(|(_, field)| put_values(field, values))?;
+        }
+        Value::Array(items) => items.iter_mut().try_for_each(|item| put_values(item, values))?,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    Some(())
+}
+
+fn forms(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, Value>> {
+    if Columns::of(connection, "memfold_forms")?.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let mut statement = connection.prepare_cached("SELECT id, form FROM memfold_forms")?;
+    let rows =
+        statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
+    let mut forms = BTreeMap::new();
+    for row in rows {
+        let (id, form) = row?;
+        forms.extend(serde_json::from_str(&form).ok().map(|form| (id, form)));
+    }
+    Ok(forms)
+}
+
+/// Reads what [`bodies`] wrote.
+fn body(json: &str, forms: &BTreeMap<i64, Value>) -> serde_json::Result<Action> {
+    if !json.starts_with('[') {
+        return serde_json::from_str(json);
+    }
+    let values: Vec<Value> = serde_json::from_str(json)?;
+    let mut values = values.into_iter();
+    let form = values.next().and_then(|number| forms.get(&number.as_i64()?));
+    let mut filled = form.cloned().unwrap_or_default();
+    let is_whole = put_values(&mut filled, &mut values).is_some() && values.next().is_none();
+    serde_json::from_value(if is_whole { filled } else { Value::Null })
 }
 
 /// Writes down what became of an action; replaces run, unit and note as well.

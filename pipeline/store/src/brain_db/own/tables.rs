@@ -19,7 +19,8 @@ const MERGED_SINCE: i64 = 11;
 
 /// What leads from each version to the next. Never change one that was published.
 pub(crate) const MIGRATIONS: &[&str] = &[
-    FIRST, SECOND, ASSERTED, REVIVED, JUDGED, WRITTEN, TIERED, MIRRORED, SERVED, REMEMBERED, SHAPED,
+    FIRST, SECOND, ASSERTED, REVIVED, JUDGED, WRITTEN, TIERED, MIRRORED, SERVED, REMEMBERED,
+    SHAPED, FORMED,
 ];
 
 /// * `schema`: one row.
@@ -302,6 +303,16 @@ CREATE TABLE memfold_shapes (
     id INTEGER PRIMARY KEY,
     columns TEXT NOT NULL UNIQUE);
 CREATE VIRTUAL TABLE memfold_merged USING fts5(content, tokenize = 'porter unicode61');
+";
+
+/// * `forms`: what many merges of a plan have in common, as JSON with `null` where they differ. The `body` of such an
+///   action is an array: the form's `id`, and what stands in its place for each `null`, in order.
+/// * `actions.base_digests`, `units.digests`: digests are base64 from this version on, before hexadecimal digits.
+/// * `journal.row_rowid` of a memory that left: the lineage that was recorded with it, which has no entry of its own.
+const FORMED: &str = "
+CREATE TABLE memfold_forms (
+    id INTEGER PRIMARY KEY,
+    form TEXT NOT NULL UNIQUE);
 ";
 
 /// Returns the names of the tables.

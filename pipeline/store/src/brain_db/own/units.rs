@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow, params};
 use serde_json::Value;
 
+use crate::brain_db::own::plans::{packed, unpacked};
 use crate::brain_db::own::runs::{list_runs, verify_chain};
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::open::BrainDb;
@@ -191,26 +192,32 @@ impl Writes<'_> {
         })
     }
 
-    /// Reads the journal of a unit, in order.
+    /// Reads the journal of a unit, in order. Where a memory left for a survivor, one row stands for two entries: its
+    /// `row_rowid` is the key of the lineage that was recorded with it.
     ///
     /// # Errors
     /// When the store cannot be read, or an entry cannot be understood.
     pub fn journal(&self, run_id: &str, unit: i64) -> Result<Vec<JournalEntry>, SessionError> {
         let sql = "SELECT seq, op, table_name, row_key, row_rowid, before, after, deltas, survivor
                    FROM memfold_journal WHERE run_id = ?1 AND unit = ?2 ORDER BY seq";
-        let entries: Result<Vec<JournalEntry>, i64> =
+        let entries: Result<Vec<Vec<JournalEntry>>, i64> =
             self.query("read memfold_journal", |connection| {
                 let mut statement = connection.prepare_cached(sql)?;
                 let entries = statement.query_map(params![run_id, unit], |row| {
                     let seq: i64 = row.get(0)?;
-                    Ok(entry(row)?.ok_or(seq))
+                    let Some(entry) = entry(row)? else { return Ok(Err(seq)) };
+                    let lineage: Option<i64> = row.get(4)?;
+                    let lineage = lineage.filter(|_| entry.op == Op::TakeOut);
+                    let recorded = lineage.map(|key| JournalEntry::recorded(Table::Lineage, key));
+                    Ok(Ok(std::iter::once(entry).chain(recorded).collect()))
                 })?;
                 entries.collect()
             })?;
-        entries.map_err(|seq| SessionError::Unreadable {
+        let entries = entries.map_err(|seq| SessionError::Unreadable {
             path: self.path().to_owned(),
             what: format!("entry {seq} of memfold_journal"),
-        })
+        })?;
+        Ok(entries.into_iter().flatten().collect())
     }
 }
 
@@ -232,10 +239,21 @@ fn insert_unit(connection: &Connection, unit: &UnitRecord, at: &str) -> rusqlite
             json(serde_json::to_string(&unit.deeds))?,
             run,
             number,
-            json(serde_json::to_string(&unit.digests))?,
+            json(serde_json::to_string(&packed_digests(&unit.digests)))?,
             at
         ])
         .map(drop)
+}
+
+fn packed_digests(digests: &BTreeMap<MemoryId, String>) -> BTreeMap<&MemoryId, String> {
+    let packed = |digest: &String| packed(digest).unwrap_or_else(|| digest.clone());
+    digests.iter().map(|(id, digest)| (id, packed(digest))).collect()
+}
+
+/// Reads the digests of a unit's memories; empty for those that are gone.
+pub(crate) fn unpacked_digests(json: &str) -> serde_json::Result<BTreeMap<MemoryId, String>> {
+    let digests: BTreeMap<MemoryId, String> = serde_json::from_str(json)?;
+    Ok(digests.into_iter().map(|(id, digest)| (id, unpacked(&digest))).collect())
 }
 
 fn unit(connection: &Connection, run_id: &str, unit: i64) -> rusqlite::Result<Option<UnitRecord>> {
@@ -284,7 +302,7 @@ fn read_unit(row: &rusqlite::Row<'_>) -> rusqlite::Result<UnitRecord> {
         plan_id: row.get(4)?,
         deeds: serde_json::from_str(&deeds).map_err(|error| parse_error(5, error))?,
         reverts,
-        digests: serde_json::from_str(&digests).map_err(|error| parse_error(8, error))?,
+        digests: unpacked_digests(&digests).map_err(|error| parse_error(8, error))?,
     })
 }
 

@@ -34,11 +34,31 @@ pub fn apply(
     mark: &Mark<'_>,
     changes: &[Change],
 ) -> Result<(), SessionError> {
-    for change in changes {
+    let mut rest = changes.iter();
+    while let Some(change) = rest.next() {
         let record_key = carry_out(writes, layout, mark, change)?;
-        write_down(writes, mark, &JournalEntry::of(change, record_key))?;
+        let entry = JournalEntry::of(change, record_key);
+        let lineage = rest.as_slice().first().filter(|next| is_lineage_of(next, change));
+        let key = match lineage {
+            Some(lineage) => {
+                rest.next();
+                carry_out(writes, layout, mark, lineage)?
+            }
+            None => entry.image.as_ref().and_then(|image| image.rowid),
+        };
+        write_down(writes, mark, &entry, key)?;
     }
     Ok(())
+}
+
+/// Tells whether a change records that the memory which `left` took out was merged. Both have one row in the journal.
+fn is_lineage_of(change: &Change, left: &Change) -> bool {
+    match (change, left) {
+        (Change::Record(record), Change::TakeOut { id, .. }) => {
+            record.table == Table::Lineage && record.text("absorbed_id") == Some(id)
+        }
+        _ => false,
+    }
 }
 
 /// Carries out changes to a row that came with the unit itself: an undo has nothing to bring back.
@@ -196,6 +216,7 @@ fn write_down(
     writes: &Writes<'_>,
     mark: &Mark<'_>,
     entry: &JournalEntry,
+    rowid: Option<i64>,
 ) -> Result<(), SessionError> {
     let json = |value: Option<serde_json::Value>| value.map(|value| value.to_string());
     writes
@@ -210,7 +231,7 @@ fn write_down(
                 entry.op.name(),
                 entry.row.table.name(),
                 entry.row.key,
-                entry.image.as_ref().and_then(|image| image.rowid),
+                rowid,
                 json(entry.before_json()),
                 json(entry.after_json()),
                 json(entry.deltas_json()),

@@ -74,7 +74,9 @@ impl Writes<'_> {
 
     /// Finds out which words of a row are searchable.
     pub fn words(&self, layout: &Layout, row: &UnitRow) -> Result<Words, SessionError> {
-        indexed_words(self, layout, row.id.as_str(), &row.image, None)
+        let words = indexed_words(self, layout, row.id.as_str(), &row.image, None)?;
+        self.remember_words(&row.image, &words);
+        Ok(words)
     }
 
     /// Finds the owner's atoms that name one of the memories as what they were learned from.
@@ -214,6 +216,7 @@ pub(crate) fn add_entry(
     if has_entry(writes, rowid)? {
         return Ok(());
     }
+    writes.forget_words(rowid);
     let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
     let marks = (2..columns.len() + 2).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
     let sql = format!("INSERT INTO stm_fts(rowid, {names}) VALUES (?1, {marks})");
@@ -234,6 +237,7 @@ pub(crate) fn drop_entry(
     if !has_entry(writes, rowid)? {
         return Ok(());
     }
+    writes.forget_words(rowid);
     const WHAT: &str = "remove a search entry";
     if *removal != Removal::ByText {
         return writes.execute(WHAT, "DELETE FROM stm_fts WHERE rowid = ?1", [rowid]).map(drop);
@@ -264,6 +268,9 @@ pub(crate) fn indexed_words(
     };
     if !has_entry(writes, rowid)? {
         return Ok(Words::None);
+    }
+    if let Some(words) = writes.known_words(image).filter(|_| said.is_none()) {
+        return Ok(words);
     }
     if *removal == Removal::PlainWithTexts {
         return kept_words(writes, columns, rowid, image);

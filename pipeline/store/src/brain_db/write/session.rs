@@ -3,7 +3,8 @@
 //! Every write is one short `BEGIN IMMEDIATE` transaction. The journal mode stays as the owner set it, foreign
 //! keys are enforced, commits reach the disk. One run at a time: a lock file beside the store says who.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ use crate::brain_db::read::open::{BrainDb, OpenOptions, OpenStoreError, Shortage
 use crate::brain_db::write::beside::StoreLock;
 use crate::brain_db::write::beside::running;
 use crate::brain_db::write::layout::Layout;
+use crate::brain_db::write::rows::Words;
+use crate::journal::RowImage;
 
 /// How long to wait before the next try to begin.
 const BETWEEN_TRIES: Duration = Duration::from_micros(500);
@@ -270,6 +273,8 @@ const STATEMENTS_CACHED: usize = 64;
 pub struct Writes<'a> {
     connection: &'a Connection,
     path: &'a Path,
+    /// Words that were looked up and not changed since: a row and its words, by the row's number.
+    known_words: RefCell<HashMap<i64, (RowImage, Words)>>,
 }
 
 impl std::fmt::Debug for Writes<'_> {
@@ -280,7 +285,26 @@ impl std::fmt::Debug for Writes<'_> {
 
 impl<'a> Writes<'a> {
     pub(crate) fn new(connection: &'a Connection, path: &'a Path) -> Self {
-        Self { connection, path }
+        Self { connection, path, known_words: RefCell::default() }
+    }
+
+    /// Remembers which words of a row are searchable: finding that out is the dearest part of a merge.
+    pub(crate) fn remember_words(&self, image: &RowImage, words: &Words) {
+        if let Some(rowid) = image.rowid {
+            self.known_words.borrow_mut().insert(rowid, (image.clone(), words.clone()));
+        }
+    }
+
+    /// Returns the words of a row that is as it was when they were remembered.
+    pub(crate) fn known_words(&self, image: &RowImage) -> Option<Words> {
+        let known = self.known_words.borrow();
+        let (of, words) = known.get(&image.rowid?)?;
+        (of == image).then(|| words.clone())
+    }
+
+    /// Forgets the words of a row, because they change.
+    pub(crate) fn forget_words(&self, rowid: i64) {
+        self.known_words.borrow_mut().remove(&rowid);
     }
 
     /// The connection, inside the transaction.
@@ -303,6 +327,9 @@ impl<'a> Writes<'a> {
     ) -> Result<T, SessionError> {
         self.execute("begin a unit", "SAVEPOINT memfold_unit", [])?;
         let done = work();
+        if done.is_err() {
+            self.known_words.borrow_mut().clear();
+        }
         if done.is_err() && !self.has_ended() {
             self.execute("roll back a unit", "ROLLBACK TO memfold_unit", [])?;
         }

@@ -89,7 +89,9 @@ pub(super) fn write_notes(path: &Path, reference: &str, notes: &[(&str, &str)]) 
         seconds: 1_700_000_000,
         message: "fixture",
     };
-    repository.update(&update).unwrap();
+    // As another program: a memfold may be at work.
+    let lock = repository.common_dir().join("lock-of-another");
+    repository.hold_by(lock).unwrap().update(&update).unwrap();
 }
 
 pub(super) fn notes_of(path: &Path) -> Notes {

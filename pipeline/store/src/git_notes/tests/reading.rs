@@ -114,7 +114,7 @@ fn notes_that_cannot_be_read_hide_no_others() {
             seconds: 0,
             message: "fixture",
         };
-        repository.update(&update).unwrap();
+        repository.hold().unwrap().update(&update).unwrap();
     };
     update(b"---\ntype: x\nsummary: \xff\n---\n");
     let contents = repo.origin().read().unwrap();

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::judge::JudgeArg;
 use crate::args::{GlobalArgs, TextFieldArgs, share, whole};
 use crate::run_files::RunFiles;
-use crate::settings::FlagValue;
+use crate::settings::{AGAIN, FlagValue};
 use crate::writing;
 
 /// `memfold consolidate`
@@ -61,6 +61,9 @@ pub struct ConsolidateArgs {
     /// Search only what changed since the last run with --execute
     #[arg(long)]
     pub incremental: bool,
+    /// Allow merges again that were undone
+    #[arg(long)]
+    pub again: bool,
     /// Let models decide about proposals, as judge.chain names them [default with --judge: ask]
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, default_missing_value = "ask")]
     pub judge: Option<JudgeArg>,
@@ -111,6 +114,7 @@ impl ConsolidateArgs {
             report: None,
             report_dir: None,
             incremental: false,
+            again: false,
             judge: None,
             save_plan: false,
             execute: false,
@@ -174,9 +178,13 @@ pub(super) fn flags(args: &ConsolidateArgs) -> Vec<FlagValue> {
 }
 
 /// What of the configuration was typed, so that applying the plan later needs no typing again.
-pub(super) fn overrides(flags: &[FlagValue], set: &[String]) -> Map<String, Value> {
+pub(super) fn overrides(flags: &[FlagValue], set: &[String], is_again: bool) -> Map<String, Value> {
     let mut overrides: Map<String, Value> =
         flags.iter().map(|flag| (flag.key.to_owned(), flag.value.clone())).collect();
+    if is_again {
+        // It is another plan than the one that was undone, whose actions stay so.
+        overrides.insert(AGAIN.to_owned(), true.into());
+    }
     if !set.is_empty() {
         overrides.insert("set".to_owned(), set.into());
     }
@@ -213,6 +221,7 @@ pub(super) fn repeated(args: &ConsolidateArgs) -> Vec<String> {
     repeat("--report-dir", args.report_dir.as_deref().map(writing::path_word));
     repeat("--metrics", args.metrics.as_deref().map(writing::path_word));
     words.extend(args.incremental.then(|| "--incremental".to_owned()));
+    words.extend(args.again.then(|| "--again".to_owned()));
     words.extend(args.allow_unguarded.then(|| "--allow-unguarded".to_owned()));
     words
 }

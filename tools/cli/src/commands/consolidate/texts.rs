@@ -78,7 +78,7 @@ pub(super) fn run(
     let mut outcome = plan(global, args, &settings, printer, |policy, guard, context| {
         store.consolidate(policy, guard, context)
     })?;
-    outcome.plan.overrides = overrides(&flags, &global.set);
+    outcome.plan.overrides = overrides(&flags, &global.set, false);
     let report = &mut outcome.report;
     let (peak_rss, peak_anon) = watch.finish();
     (report.peak_rss_bytes, report.peak_anon_bytes) =

@@ -265,3 +265,37 @@ proptest! {
         prop_assert_eq!(plan_id(&loaded), name);
     }
 }
+
+/// The texts of a rule stood in the body of each of its merges, and digests as hexadecimal digits beside ids.
+#[test]
+fn what_many_merges_have_in_common_is_kept_once() {
+    let merge = |number: usize| {
+        let (survivor, other) = (format!("survivor {number}"), format!("other {number}"));
+        let mut merge = action(ActionType::Merge, &[&survivor, &other]);
+        merge.canonical_id = merge.target_ids.first().cloned();
+        merge.rationale.reasons = vec!["similarity >= 0.85".to_owned(), "equal text".to_owned()];
+        merge.rationale.evidence.similarity = Some(0.1 + number as f64 / 7.0);
+        merge
+    };
+    let mut judged = merge(7);
+    judged.rationale.evidence.decided_by = Some("a model".to_owned());
+    let mut plan = plan_of((0..5).map(merge).chain([judged]).collect());
+    for (position, digest) in plan.base_digests.values_mut().enumerate() {
+        *digest = format!("{position:064x}");
+    }
+    let connection = store();
+    let name = keep(&connection, &plan, "t");
+    assert_eq!(load_plan(&connection, &name).unwrap().unwrap().plan, plan);
+    let sql = "SELECT body, base_digests FROM memfold_actions ORDER BY position";
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let rows: Vec<(String, String)> = rows.collect::<rusqlite::Result<_>>().unwrap();
+    for (body, digests) in &rows[..5] {
+        assert!(body.starts_with("[1,") && !body.contains("equal text"), "{body}");
+        assert!(digests.len() < 100, "{digests}");
+    }
+    assert!(rows[5].0.contains("equal text"), "what a model proposed has no form");
+    connection.execute("DELETE FROM memfold_forms", []).unwrap();
+    let error = load_plan(&connection, &name).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("saved plan {name} is damaged: body: ")), "{error}");
+}
