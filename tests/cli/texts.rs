@@ -152,6 +152,7 @@ fn a_file_is_checked_against_and_recalled_from_without_a_change() {
 
 /// Runs only where `MEMFOLD_EXPORTS_PYTHON` names a Python with the packages of `tests/extras/exports.txt`.
 #[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn exports_of_the_packages_themselves_are_read_and_applied_back() {
     const VARIABLE: &str = "MEMFOLD_EXPORTS_PYTHON";
     let Some(python) = std::env::var_os(VARIABLE) else {

@@ -39,6 +39,7 @@ macro_rules! commands {
     ($($(#[$about:meta])* $variant:ident($args:ty) $name:literal, $run:path, $store:expr;)+) => {
         /// The commands.
         #[derive(Debug, Subcommand)]
+        #[expect(clippy::large_enum_variant, reason = "there is one command in a process")]
         pub(crate) enum Command {
             $($(#[$about])* #[command(name = $name)] $variant($args),)+
         }
