@@ -29,7 +29,7 @@ fn skipped(why: &str) {
 #[test]
 fn a_killed_run_is_continued_or_undone() {
     let memfold = memfold();
-    let arena = arena(&memfold, 300, true);
+    let arena = arena(&memfold, 1_000, true);
     let report = kills::run(&arena, &[Signal::Kill], 0..10).unwrap();
     assert_eq!(report.trials, 10, "{report:?}");
     assert!(report.stopped_while_writing > 2, "{report:?}");
@@ -38,7 +38,7 @@ fn a_killed_run_is_continued_or_undone() {
 #[test]
 fn a_run_that_is_asked_to_stop_ends_after_a_unit() {
     let memfold = memfold();
-    let arena = arena(&memfold, 300, true);
+    let arena = arena(&memfold, 1_000, true);
     let signals = [Signal::Interrupt, Signal::Terminate];
     let report = kills::run(&arena, &signals, 100..108).unwrap();
     assert!(report.stopped_while_writing > 1, "{report:?}");
@@ -79,7 +79,7 @@ fn death_at_a_write_loses_nothing() {
 #[test]
 fn a_reader_finds_every_fact_at_every_instant() {
     let memfold = memfold();
-    let arena = arena(&memfold, 300, true);
+    let arena = arena(&memfold, 1_000, true);
     let report = reader::run(&arena, 2).unwrap();
     assert!(report.instants > 10, "{report:?}");
 }

@@ -157,6 +157,9 @@ pub(crate) fn run(
             plan_for_review(global, &args.db, &first, args.writing.now.as_deref(), printer)?,
             &[][..],
         ),
+        None if args.bulk().is_some() => {
+            return Err(Failure::usage("no plan is named", "memfold runs DB --plans lists them"));
+        }
         None => ("latest".to_owned(), &[][..]),
     };
     let store = open_store(&args.db, &first)?;
@@ -220,6 +223,12 @@ fn settle(
         return Err(Failure::usage(
             "pairs in conflict of a file of texts are settled in the file",
             "change or remove one of the texts, or make a store of the file: memfold import",
+        ));
+    }
+    if args.names.is_empty() {
+        return Err(Failure::usage(
+            "no pair is named",
+            "memfold review DB --flags lists their keys",
         ));
     }
     settings.show_notices(printer);
