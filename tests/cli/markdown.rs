@@ -204,7 +204,9 @@ fn every_command_works_on_a_file() {
     let doctor = place.run(&["doctor", store]).err;
     assert!(doctor.contains("windows.md is of kind markdown: 4 records, 4 live"), "{doctor}");
     let _ = execute(&place, store);
-    let doctor = place.run(&["doctor", store]).err;
+    let doctor = place.run(&["doctor", store]);
+    assert!(!doctor.out.contains("sql:"), "{}", doctor.out);
+    let doctor = doctor.err;
     assert!(doctor.contains("has the only copy of removed texts"), "{doctor}");
     let found = place.succeed(&["recall", store, "port of the server"]);
     assert!(found.contains("8080"), "{found}");

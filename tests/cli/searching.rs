@@ -131,9 +131,12 @@ fn memories_and_texts_are_searched_for_by_example() {
     let spaced = format!("  {}", text.replace(' ', "  "));
     let by_text = place.json(&["search", "brain.db", "--text", &spaced, "-k", "3", "--json"]);
     assert_eq!(by_text["matches"][0]["similarity"], 1.0);
-    let answer = place.run(&["search", "brain.db", "--text", "No memory says this."]);
-    assert_eq!(answer.code, Some(1));
-    assert!(answer.err.contains("hint: configure who makes vectors"), "{}", answer.err);
+    let reworded = format!("so, {} indeed", text.to_lowercase());
+    let answer = place.run(&["search", "brain.db", "--text", &reworded, "-k", "1"]);
+    assert!(answer.out.contains(id), "{answer:?}");
+    assert!(answer.err.contains("note: compared by words"), "{}", answer.err);
+    let answer = place.run(&["search", "brain.db", "--text", "🎉"]);
+    answer.fails_with(1, &["no word of it is known", "hint: search by another text"]);
     let answer = place.run(&["search", "brain.db", "--id", "nobody"]);
     assert!(answer.code == Some(1) && answer.err.contains("\"nobody\""), "{}", answer.err);
 }

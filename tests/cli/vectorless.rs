@@ -77,7 +77,9 @@ fn a_search_by_text_asks_the_provider_where_no_memory_has_the_text() {
     let place = lacking(2);
     let words = ["search", "brain.db", "--text", "Tea is ordered.", "--json"];
     let off = [&words[..], &["--set", "embed.provider=off"]].concat();
-    place.run(&off).fails_with(1, &["nobody is configured", "embed.provider"]);
+    let by_words = place.run(&off);
+    assert!(by_words.err.contains("note: compared by words"), "{by_words:?}");
+    assert!(by_words.out.contains("\"matches\""), "{by_words:?}");
     let stub = StubProvider::daemon(DIM);
     let [kind, url] = provider(&stub);
     let set = ["--set", &kind, "--set", &url];

@@ -228,7 +228,7 @@ pub enum SearchError {
         id: Box<str>,
     },
     /// No memory has the text to search by.
-    #[error("no live memory has this text, and nobody is configured to make a vector of it")]
+    #[error("no live memory has this text, and no word of it is known")]
     NoText,
     /// No memory has a vector to compare with.
     #[error("the store has no vectors of model {model:?} with {dim} components")]
@@ -313,7 +313,7 @@ impl SearchError {
                 Some("`memfold explain` tells what became of a memory".to_owned())
             }
             Self::NoText => Some(
-                "configure who makes vectors (embed.provider; docs/embedding.md), or give --vector"
+                "search by another text, or configure who makes vectors (embed.provider; docs/embedding.md)"
                     .to_owned(),
             ),
             Self::NoVectors { .. } => Some(

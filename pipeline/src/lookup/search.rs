@@ -3,18 +3,19 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use memfold_datasets::embedding;
 use memfold_index::flat::FlatScan;
 use memfold_index::graph::{DamagedGraph, Searcher};
 use memfold_index::index_file::IndexView;
 use memfold_index::index_file::PREFIX_TRANSFORM;
 use memfold_index::scan::query_norm;
 use memfold_index::{DamagedFlatIndex, Nearest, Neighbor, Row, VectorError, VectorMatrix};
-use memfold_model::memory::{Memory, VectorSpace};
+use memfold_model::memory::{Memory, Standing, VectorSpace};
 use memfold_model::text::strict_key;
 use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{LiveMemory, Reaches, SpaceShapes, StoreReader};
 use memfold_store::reading::ModelShapes;
-use memfold_store::{BrainDb, LoadRequest};
+use memfold_store::{BrainDb, LoadRequest, MemoryStore as _, NoVectors};
 use tracing::info_span;
 
 use super::{SearchError, StoreIndex};
@@ -61,6 +62,11 @@ pub enum Searched {
     },
     /// Every vector of the store: there is no index.
     Store {
+        /// How many.
+        rows: u64,
+    },
+    /// Every text of the store, by the built-in embedding.
+    Words {
         /// How many.
         rows: u64,
     },
@@ -112,6 +118,39 @@ pub fn search(
         }
         Ok(found)
     })
+}
+
+/// Finds the live memories nearest to a text by the built-in embedding, whatever vectors they have: for a text that no memory
+/// has, where nobody makes vectors. Reads and embeds every text.
+///
+/// # Errors
+/// When the store cannot be read, or nothing is known of the words of the text.
+pub fn search_by_words(
+    store: &BrainDb,
+    text: &str,
+    wanted: Wanted,
+    load: &LoadRequest<'_>,
+    kernels: &'static Kernels,
+) -> Result<Matches, SearchError> {
+    let _span = info_span!("search", store = %store.path().display(), queries = 1_i64).entered();
+    let query = embedding::embed(text).ok_or(SearchError::NoText)?;
+    let snapshot = store.load(load, &mut NoVectors::default())?;
+    let live = snapshot.memories.into_iter().filter(|memory| memory.standing == Standing::Live);
+    let mut rows = 0;
+    let mut matches: Vec<Match> = live
+        .inspect(|_| rows += 1)
+        .filter_map(|memory| {
+            let vector = embedding::embed(&memory.content)?;
+            let norms = (kernels.dot(&query, &query), kernels.dot(&vector, &vector));
+            let similarity = kernels.similarity(&query, &vector, norms)?;
+            wanted.allows(similarity).then_some(Match { memory, similarity })
+        })
+        .collect();
+    matches.sort_by(|a, b| {
+        b.similarity.cmp(&a.similarity).then_with(|| a.memory.id.cmp(&b.memory.id))
+    });
+    matches.truncate(wanted.neighbors.unwrap_or(usize::MAX));
+    Ok(Matches { matches, searched: Searched::Words { rows }, without_vector: None })
 }
 
 /// Finds live memories near a vector, in a read transaction of the caller.

@@ -263,7 +263,7 @@ pub(crate) struct SearchArgs {
     /// Near this vector: a file of f32 or JSON, a JSON array, or base64 of f32 (little-endian)
     #[arg(long, value_name = "VECTOR", group = "query", allow_hyphen_values = true)]
     pub(crate) vector: Option<String>,
-    /// Near this text: by the vector of the memory of DB that has it, else by one of the configured provider (embed.provider)
+    /// Near this text: by the vector of the memory of DB that has it, else by one of the configured provider (embed.provider), else by its words
     #[arg(long, value_name = "TEXT", group = "query")]
     pub(crate) text: Option<String>,
     /// Near this memory, or the first row with this id

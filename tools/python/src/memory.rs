@@ -10,7 +10,7 @@ use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::{Float64Array, StringArray};
 use jiff::tz::TimeZone;
 use memfold::execute::{ExecuteError, UndoRequest, UndoTarget, forbidden_by, undo};
-use memfold::lookup::{Query, SearchError, Wanted, search};
+use memfold::lookup::{Query, SearchError, Wanted, search, search_by_words};
 use memfold::machine::{self, Stopwatch};
 use memfold::quick_check::{Incoming, QuickCheck, QuickCheckOptions, SaveError};
 use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller};
@@ -125,8 +125,14 @@ impl Memory {
             let (time_zone, now) = (&self.time_zone, machine::clock());
             let load = LoadRequest { time_zone, now, progress: &NoProgress };
             let kernels = Kernels::active();
-            let found = search(&self.db, index.as_deref(), query, wanted, &load, kernels)
-                .map_err(unsearched)?;
+            let found = search(&self.db, index.as_deref(), query, wanted, &load, kernels);
+            let found = match (found, query) {
+                (Err(SearchError::NoText), Query::Text(text)) => {
+                    search_by_words(&self.db, text, wanted, &load, kernels)
+                }
+                (found, _) => found,
+            };
+            let found = found.map_err(unsearched)?;
             json_of(&Value::Array(
                 found
                     .matches

@@ -60,6 +60,9 @@ def test_a_store_can_be_made(tmp_path):
     store = memfold.Memory.create(tmp_path / "brain.db")
     assert store.save("Deploys need two approvals.").written == "inserted"
     assert store.check("Deploys need two approvals.").decision == "touch"
+    assert [one.text for one in store.search("how many approvals do deploys need?")] == [
+        "Deploys need two approvals."
+    ]
     with pytest.raises(memfold.StoreError, match="exists"):
         memfold.Memory.create(tmp_path / "brain.db")
 

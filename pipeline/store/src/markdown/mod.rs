@@ -1,7 +1,7 @@
 //! Memories in Markdown: files and folders that agents keep for themselves.
 //!
 //! A memory is a bullet with everything nested in it, a paragraph, a row of a table, a block between separators, or a
-//! whole file with front matter. [`scan`] finds them; nothing else of a file is touched.
+//! whole file with front matter. `scan` finds them; nothing else of a file is touched.
 //!
 //! **Ids.** The file, `#` and 12 hex digits of a hash of the text; the second and later ones of one text get `#2`, `#3`.
 //! A whole file has its path as its id.

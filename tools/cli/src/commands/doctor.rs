@@ -70,6 +70,9 @@ pub(crate) fn run(
         0..0,
         unread(global).map(|what| Finding::new(Severity::Critical, "nothing_read", what)),
     );
+    if global.mirrored.is_some() {
+        findings.iter_mut().for_each(of_mirror);
+    }
     if global.json {
         printer.document(&DoctorDocument::new(&checkup, &findings))?;
     } else {
@@ -80,6 +83,15 @@ pub(crate) fn run(
         Ok(_) => Ok(Exit::Done),
         Err(error) => Err(unreadable(args, error)),
     }
+}
+
+/// What a store of another kind need not have is a remark, and no statement is for its mirror.
+fn of_mirror(finding: &mut Finding) {
+    if ["times_unreadable", "embeddings_missing"].contains(&finding.code) {
+        finding.severity = Severity::Info;
+        finding.examples.clear();
+    }
+    finding.mend.retain(|mend| !matches!(mend, Mend::Sql(_)));
 }
 
 /// Says so where nothing of a store of another kind could be read.

@@ -6,7 +6,7 @@ pub(crate) mod results;
 use std::path::Path;
 
 use memfold::lookup::{
-    Matches, Query, SearchError, Searched, StoreIndex, Wanted, search, search_all,
+    Matches, Query, SearchError, Searched, StoreIndex, Wanted, search, search_all, search_by_words,
 };
 use memfold::machine::{self, Stopwatch};
 use memfold_datasets::results::NeighborRow;
@@ -114,23 +114,29 @@ impl Work<'_> {
             search(self.store, self.index, query, self.wanted(), &self.load, kernels)
         };
         let found = match (by(query), query) {
-            (Err(SearchError::NoText), Query::Text(text)) => {
-                by(Query::Vector(&self.embedded(text)?))
-            }
+            (Err(SearchError::NoText), Query::Text(text)) => match self.embedded(text)? {
+                Some(vector) => by(Query::Vector(&vector)),
+                None => {
+                    let kernels = Kernels::active();
+                    search_by_words(self.store, text, self.wanted(), &self.load, kernels)
+                }
+            },
             (found, _) => found,
         };
         found.map_err(|error| self.failed(&error))
     }
 
-    /// Has the configured provider make the vector of a text that no memory has.
-    fn embedded(&self, text: &str) -> Result<Vec<f32>, Failure> {
+    /// Has the configured provider make the vector of a text that no memory has; `None` where nobody makes one.
+    fn embedded(&self, text: &str) -> Result<Option<Vec<f32>>, Failure> {
         let mut provider = Provider::open(self.settings, &self.args.place.db, self.printer)?;
         if !provider.is_there() {
-            return Err(self.failed(&SearchError::NoText));
+            return Ok(None);
         }
-        provider.vector(text).map(|(vector, _)| vector).map_err(|problem| {
-            Failure::plain(problem, "give --vector, or look at what `embed.provider` names")
-        })
+        let made = provider.vector(text);
+        if let Err(problem) = &made {
+            self.printer.note(&format!("note: {problem}"));
+        }
+        Ok(made.ok().map(|(vector, _)| vector))
     }
 
     fn failed(&self, error: &SearchError) -> Failure {
@@ -155,6 +161,10 @@ fn tell(searched: Searched, printer: Printer) {
         Searched::Store { rows } => printer.detail(&format!(
             "note: all {rows} vectors were read; `memfold index build` makes this faster"
         )),
+        Searched::Words { .. } => printer.note(
+            "note: compared by words, built in; configure who makes vectors to search by meaning \
+             (embed.provider; docs/embedding.md)",
+        ),
         Searched::StoreInsteadOfIndex { rows } => printer.note(&format!(
             "note: the index no longer fits the store, so all {rows} vectors were read; run `memfold index build`"
         )),

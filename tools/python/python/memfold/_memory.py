@@ -286,15 +286,15 @@ class Memory:
         """Returns the live memories nearest to one of text, vector and id, best first.
 
         Args:
-            text: The text of a memory of the store.
+            text: A text: by the vector of the memory that has it, else by its words.
             vector: A vector of shape ``(dim,)``.
             id: A memory's id; it is no result itself.
             limit: At most so many.
             threshold: Only those at least so similar.
 
         Raises:
-            InputError: When not one of the three is given, no memory has the text or id, or the
-                vector has another dimension.
+            InputError: When not one of the three is given, no memory has the id, no word of the text
+                is known, or the vector has another dimension.
         """
         by = (text, _vector(vector), id)
         return _found(self._native.search(by, _limit(limit), threshold))

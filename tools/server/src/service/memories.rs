@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use memfold::lookup::{Matches, Query, StoreIndex, Wanted, search};
+use memfold::lookup::{Matches, Query, SearchError, StoreIndex, Wanted, search, search_by_words};
 use memfold::machine::Stopwatch;
 use memfold::quick_check::{Check, Incoming, SaveRequest, Saved, SavedOnce, vector_fault};
 use memfold::recall::{RECALLED_DEFAULT, RecallMode, RecallQuery, Recalled};
@@ -276,9 +276,9 @@ impl ServedStore {
             (Some(id), None, None) => by(Query::Memory(id)),
             (None, None, Some(vector)) => by(Query::Vector(vector)),
             (None, Some(text), None) => match by(Query::Text(text)) {
-                Err(memfold::lookup::SearchError::NoText) => match self.vector_of(text) {
+                Err(SearchError::NoText) => match self.vector_of(text) {
                     Some(vector) => by(Query::Vector(&vector)),
-                    None => Err(memfold::lookup::SearchError::NoText),
+                    None => search_by_words(&self.db, text, wanted, &load, Kernels::active()),
                 },
                 found => found,
             },

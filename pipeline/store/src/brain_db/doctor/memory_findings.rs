@@ -280,7 +280,8 @@ const IDS_IN_SQL_MAX: usize = 1_000;
 fn stale(memories: &MemoryFacts) -> Option<Finding> {
     let found = memories.skipped.get(&SkipReason::EmbeddingStale)?;
     let count = counted(found.count, "embedding was", "embeddings were");
-    let what = format!("{count} made for an earlier text: only equal texts are found for them");
+    let what =
+        format!("{count} made for an earlier text: those memories are compared by their words");
     let finding = Finding::new(Severity::Warning, "embeddings_stale", what).cases(found);
     Some(finding.sql(DELETE_STALE).advice(REFILL))
 }
@@ -288,7 +289,7 @@ fn stale(memories: &MemoryFacts) -> Option<Finding> {
 fn missing(memories: &MemoryFacts) -> Option<Finding> {
     let found = memories.skipped.get(&SkipReason::EmbeddingMissing)?;
     let count = counted(found.count, "live memory has", "live memories have");
-    let what = format!("{count} no embedding: only equal texts are found for them");
+    let what = format!("{count} no embedding: they are compared by their words");
     let finding = Finding::new(Severity::Warning, "embeddings_missing", what).cases(found);
     Some(finding.advice(FILL))
 }

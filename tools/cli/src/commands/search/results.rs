@@ -175,7 +175,7 @@ impl SearchedDocument {
                 gone_rows: Some(gone_rows),
                 foreign: None,
             },
-            Searched::Store { rows } => Self::without_index(rows, false),
+            Searched::Store { rows } | Searched::Words { rows } => Self::without_index(rows, false),
             Searched::StoreInsteadOfIndex { rows } => Self::without_index(rows, true),
         }
     }
