@@ -51,8 +51,9 @@ fn a_file_beside_a_store_sends_nothing_anywhere() {
                 assert!(answer.err.contains(words), "{beside} {answer:?}");
             }
         }
-        run(&place, &home, &["search", "brain.db", "--text", "A further text."])
-            .fails_with(1, &["`embed` is not used"]);
+        let answer = run(&place, &home, &["search", "brain.db", "--text", "A further text."]);
+        assert!(answer.err.contains("`embed` is not used"), "{answer:?}");
+        assert!(answer.err.contains("note: compared by words"), "{answer:?}");
         let answer = run(&place, &home, &["embed", "brain.db", "--execute"]);
         assert_eq!(answer.code, Some(2), "{answer:?}");
     }

@@ -184,8 +184,7 @@ impl Fitness<'_> {
         if let Some(by) = protected_by(&found.memory, false, self.rules.policy, self.now) {
             return Ok(Some(format!("like {id}, which is protected: {by}")));
         }
-        let guard = self.rules.guard.get();
-        if let Some(lacking) = lacks(guard, reading, &found.memory) {
+        if let Some(lacking) = lacks(found) {
             return Ok(Some(format!("like {id}, but {lacking}")));
         }
         let space =
@@ -195,7 +194,7 @@ impl Fitness<'_> {
         };
         let own = strict_key(&found.memory.content);
         let apart = |ghost: &Ghost| {
-            self.kept_apart(guard, reading, ghost)
+            self.kept_apart(self.rules.guard.get(), reading, ghost)
                 .filter(|_| strict_key(&ghost.content) != own)
                 .map(|reason| format!("like {id}, but {reason}"))
         };
@@ -222,13 +221,13 @@ impl Fitness<'_> {
     }
 }
 
-/// Says what keeps a new text from being proven to say all that a memory says.
-fn lacks(guard: &Guard, reading: &Reading, memory: &Memory) -> Option<String> {
-    let judgement = guard.judge(&guard.read_memory(memory), reading);
-    if judgement.says_all(Side::Right) {
-        return None;
-    }
-    let lacking = memfold_plan::plan::lacks(&judgement, &memory.content);
+/// Says what keeps a new text from being proven to say all that a match says.
+fn lacks(found: &Match) -> Option<String> {
+    let lacking = match &found.judgement {
+        Some(judgement) if judgement.says_all(Side::Right) => return None,
+        Some(judgement) => memfold_plan::plan::lacks(judgement, &found.memory.content),
+        None => Vec::new(),
+    };
     Some(match lacking.is_empty() {
         false => format!("the new text lacks {}", lacking.join(", ")),
         true => "the new text is not proven to say the same".to_owned(),

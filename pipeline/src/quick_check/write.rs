@@ -240,10 +240,9 @@ impl<'a> Writing<'a> {
             return Ok(wrote);
         };
         let old = &found.memory;
-        let guard = self.shared.guard.get();
-        let judgement = guard
-            .judge(&guard.read_memory(old), &guard.read(self.text).on_day(Some(self.now.day())));
-        let differences = proof_steps(&judgement, &old.content, self.text);
+        let judgement = found.judgement.iter();
+        let differences =
+            judgement.flat_map(|it| proof_steps(it, &old.content, self.text)).collect();
         let evidence = Evidence { differences, ..evidence(found, FlagKind::Near) };
         let action = merge_of_two(
             &new,

@@ -86,6 +86,7 @@ const COLUMNS: usize = 80;
 pub fn screen(report: &Report, commands: &Commands) -> String {
     let mut lines: Vec<String> = report.incremental.iter().map(searched).collect();
     lines.extend(wrap(&counts(report), " · ", "", "  "));
+    lines.extend(protected(report));
     let tokens = report.stats.tokens_saved;
     if tokens > 0 {
         let tokens = grouped(tokens);
@@ -107,7 +108,6 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
         lines.extend(commands.lines());
     } else if planned.propose_merge == 0 {
         lines.push("nothing to do".to_owned());
-        lines.extend(protected(report));
     }
     lines.join("\n") + "\n"
 }
@@ -118,7 +118,7 @@ pub(super) fn searched(part: &Incremental) -> String {
     format!("incremental: {changed} changed since {}, {compared} compared", part.since_run)
 }
 
-/// Says why memories are left alone, and the key that changes it.
+/// Says why memories are protected, and the key that changes it.
 fn protected(report: &Report) -> Vec<String> {
     let line = |(kind, count): (&String, &u64)| {
         let (why, key) = match kind.as_str() {
@@ -126,10 +126,10 @@ fn protected(report: &Report) -> Vec<String> {
             "id" => ("by their id", "profile"),
             "source" => ("by their source", "protection.sources"),
             "importance" => ("by their importance", "protection.importance_min"),
-            "age" => ("because they are young", "protection.min_age_hours"),
-            _ => ("because they are read often", "profile"),
+            "age" => ("by their age", "protection.min_age_hours"),
+            _ => ("by how often they are read", "profile"),
         };
-        format!("  {} protected {why}: {key}", grouped(*count))
+        format!("  {} protected {why} ({key})", grouped(*count))
     };
     report.protected.by_kind.iter().map(line).collect()
 }

@@ -259,7 +259,11 @@ fn of_memory(memory: &MemoryView) -> String {
     if let Some(content) = &memory.text {
         text.push_str(&format!("  \"{content}\"\n"));
     }
-    let made = memory.created_at.as_deref().map_or("at an unknown time".to_owned(), shown);
+    let made = memory
+        .created_at
+        .as_deref()
+        .filter(|made| !made.is_empty())
+        .map_or("at an unknown time".to_owned(), shown);
     text.push_str(&format!(
         "  made {made}, source {}, importance {}, read {}\n",
         shown(&memory.root_source),
