@@ -212,7 +212,7 @@ ORIGIN = "{machine}, {last_run.threads} threads, level {last_run.isa}, memfold {
 # Page, mark, results, and the tables: groups, heading, columns.
 BLOCKS = [
     ("README.md", "figures", "consolidate", [
-        (all_lines, "", [
+        (one_machine(by_machine), "{machine}, {last_run.threads} threads, level {last_run.isa}, {last_run.run_id:day}.", [
             ("data", "{data:kind}"), ("memories", "{rows:n}"), ("near pairs", "{last_run.detected.pairs:n}"),
             ("seconds (median)", "{wall_seconds_median:s}"), ("anonymous memory", "{last_run.peak_anon_bytes:mib} MiB"),
         ]),
