@@ -270,16 +270,9 @@ impl<'a> TextStore<'a> {
             };
             for id in action.absorbed_ids() {
                 let Some(&index) = index_of.get(id) else { continue };
-                let record = RemovedRecord {
-                    place: self.file.records[index].place,
-                    id: id.clone(),
-                    survivor: self.ids[*survivor].clone(),
-                    survivor_place: self.file.records[*survivor].place,
-                    rule: action.rationale.rule_id.clone(),
-                    proof: action.rationale.evidence.differences.clone(),
-                    record: self.file.raw(index),
-                };
-                removed.insert(index, record);
+                let proof = action.rationale.evidence.differences.clone();
+                let record = self.removed_record(index, *survivor, &action.rationale.rule_id);
+                removed.insert(index, RemovedRecord { proof, ..record });
             }
         }
         for group in &self.answers.same {
@@ -290,20 +283,20 @@ impl<'a> TextStore<'a> {
             for &other in others {
                 let index = standing(other, &removed, &index_of);
                 if index != survivor {
-                    removed.insert(index, self.answered(index, survivor));
+                    removed.insert(index, self.removed_record(index, survivor, RULE_ANSWERED));
                 }
             }
         }
         removed
     }
 
-    fn answered(&self, index: usize, survivor: usize) -> RemovedRecord {
+    fn removed_record(&self, index: usize, survivor: usize, rule: &str) -> RemovedRecord {
         RemovedRecord {
             place: self.file.records[index].place,
             id: self.ids[index].clone(),
             survivor: self.ids[survivor].clone(),
             survivor_place: self.file.records[survivor].place,
-            rule: RULE_ANSWERED.to_owned(),
+            rule: rule.to_owned(),
             proof: Vec::new(),
             record: self.file.raw(index),
         }

@@ -14,7 +14,7 @@ use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::texts::{TextError, TextFile};
 use memfold_guard::Guard;
 use memfold_model::text::excerpt;
-use memfold_plan::plan::Risk;
+use memfold_plan::plan::{ActionState, Risk};
 use memfold_plan::policy::Policy;
 use memfold_plan::report::{Commands, MergeSample, Mode, Report, grouped, screen};
 use memfold_simd::Kernels;
@@ -197,13 +197,14 @@ pub(crate) fn plan_for_review(
     let save = || -> Result<String, SessionError> {
         session.prepare(&at)?;
         let name = session.save_plan(&outcome.plan, counts, &at)?;
-        let actions = outcome.plan.actions.iter().zip(0..);
-        for (action, position) in actions {
-            let answer =
-                before.iter().find(|answer| answer.effective().target_ids == action.target_ids);
-            if let Some(answer) = answer {
-                session.decide(&name, &[position], answer.state)?;
-            }
+        let before: BTreeMap<_, _> =
+            before.iter().map(|answer| (&answer.effective().target_ids, answer.state)).collect();
+        for state in [ActionState::Approved, ActionState::Rejected] {
+            let actions = outcome.plan.actions.iter().zip(0..);
+            let again =
+                actions.filter(|(action, _)| before.get(&action.target_ids) == Some(&state));
+            let positions: Vec<usize> = again.map(|(_, position)| position).collect();
+            session.decide(&name, &positions, state)?;
         }
         Ok(name)
     };
