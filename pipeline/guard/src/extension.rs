@@ -22,10 +22,10 @@ pub(crate) fn is_safe(
     if range.len() > ADDED_MAX || lexed.indented || !reading.english || !other.english {
         return false;
     }
-    let reason =
-        range.clone().find(|at| lexed.tokens[*at].kind != Kind::Symbol).is_some_and(|at| {
-            lexed.tokens[at].marks.has(Marks::REASON) || matches!(lexed.lower(at), "since" | "due")
-        });
+    let reason = range
+        .clone()
+        .find(|at| lexed.tokens[*at].kind != Kind::Symbol)
+        .is_some_and(|at| starts_reason(reading, at));
     let all = range.len() == 1 && lexed.is(range.start, "all");
     if !(reason || all || range.clone().all(|at| adds(reading, at, lexicon)))
         || range.clone().any(|at| lexed.is(at, "?"))
@@ -182,6 +182,25 @@ fn is_purpose(reading: &Reading, range: &Range<usize>) -> bool {
         && is_request(reading, range.start)
 }
 
+/// `because`, `due to`: why something holds.
+pub(crate) fn starts_reason(reading: &Reading, at: usize) -> bool {
+    let lexed = &reading.lexed;
+    lexed.tokens[at].marks.has(Marks::REASON) || matches!(lexed.lower(at), "due" | "since")
+}
+
+/// `to ensure`, `to reduce`: what something is done for.
+pub(crate) fn starts_purpose(reading: &Reading, at: usize) -> bool {
+    let lexed = &reading.lexed;
+    let plain_form = |verb: usize| {
+        lexed.tokens[verb].marks.has(Marks::IMPERATIVE)
+            || matches!(
+                lexed.lower(verb),
+                "ensure" | "allow" | "avoid" | "prevent" | "keep" | "make" | "reduce" | "improve"
+            )
+    };
+    lexed.is(at, "to") && at + 1 < lexed.tokens.len() && plain_form(at + 1)
+}
+
 /// A phrase at the end of a sentence that says how, why, with what or by whom.
 fn is_adjunct(reading: &Reading, range: &Range<usize>, lexicon: &Lexicon) -> bool {
     let lexed = &reading.lexed;
@@ -201,22 +220,8 @@ fn is_adjunct(reading: &Reading, range: &Range<usize>, lexicon: &Lexicon) -> boo
     let states = (start..range.start).any(|at| matches!(lexed.lower(at), "is" | "are" | "am"));
     let happened =
         (start..range.start).any(|at| lexed.tokens[at].has(Flags::PAST)) && !states && !request;
-    let reason = token.marks.has(Marks::REASON) || matches!(lexed.lower(first), "due" | "since");
-    let purpose = lexed.is(first, "to")
-        && lexed.tokens.get(first + 1).is_some_and(|verb| {
-            verb.marks.has(Marks::IMPERATIVE)
-                || matches!(
-                    lexed.lower(first + 1),
-                    "ensure"
-                        | "allow"
-                        | "avoid"
-                        | "prevent"
-                        | "keep"
-                        | "make"
-                        | "reduce"
-                        | "improve"
-                )
-        });
+    let reason = starts_reason(reading, first);
+    let purpose = starts_purpose(reading, first);
     let means = matches!(
         lexed.lower(first),
         "with" | "by" | "via" | "using" | "behind" | "through" | "together"

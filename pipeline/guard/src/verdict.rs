@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::align::{Aligned, Aligner, StepKind};
+use crate::align::{Aligned, Aligner, StepKind, is_request};
 use crate::lexer::{Flags, Kind, Token};
 use crate::lexicon::{Lexicon, Marks, Relation, Roles};
 use crate::morphology::opposite_by_affix;
@@ -228,6 +228,13 @@ struct Region {
     kind: DifferenceKind,
 }
 
+impl Region {
+    /// Tells whether both sides cannot hold of one thing, or are not known to.
+    const fn conflicts(&self) -> bool {
+        matches!(self.class, Class::Conflict | Class::Specifics)
+    }
+}
+
 /// What a region does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
@@ -331,6 +338,7 @@ impl Judge<'_> {
             return judgement;
         }
         self.join_changes(&mut regions);
+        self.leave_out_reasons(&mut regions);
         self.decide(&mut judgement, &regions, aligned, dated);
         judgement.differences = self.differences(&regions, judgement.verdict);
         judgement
@@ -778,15 +786,42 @@ impl Judge<'_> {
 
     /// A change beside a conflict is part of it; alone it stays open.
     fn join_changes(&self, regions: &mut [Region]) {
-        let conflicts = regions
-            .iter()
-            .filter(|region| matches!(region.class, Class::Conflict | Class::Specifics))
-            .count();
+        self.join_directions(regions);
+        let conflicts = regions.iter().filter(|region| region.conflicts()).count();
         if conflicts != 1 {
             regions
                 .iter_mut()
                 .filter(|region| region.class == Class::Change)
                 .for_each(|region| region.class = Class::Open);
+        }
+    }
+
+    /// `Raise the limit to 20`, `Lower the limit to 5`: the direction of a change belongs to its value.
+    fn join_directions(&self, regions: &mut [Region]) {
+        let starts = |reading: &Reading, range: &Range<usize>| {
+            range.len() == 1
+                && reading.lexed.tokens[range.start].has(Flags::INITIAL)
+                && is_request(reading, range.start)
+        };
+        let mut conflicts = regions.iter_mut().filter(|region| region.conflicts());
+        let (Some(one), Some(other), None) = (conflicts.next(), conflicts.next(), conflicts.next())
+        else {
+            return;
+        };
+        let direction =
+            one.kind == DifferenceKind::Antonym && starts(self.a, &one.a) && starts(self.b, &one.b);
+        if direction && other.kind == DifferenceKind::Number {
+            one.class = Class::Change;
+        }
+    }
+
+    /// Reasons and purposes behind a conflict may differ: `set it to 20 to save memory`, `set it to 30 to be faster`.
+    fn leave_out_reasons(&self, regions: &mut Vec<Region>) {
+        let (Some(a), Some(b)) = (reason_start(self.a), reason_start(self.b)) else { return };
+        let explains = |region: &Region| region.a.start >= a && region.b.start >= b;
+        let conflicts = regions.iter().filter(|region| !explains(region) && region.conflicts());
+        if conflicts.count() == 1 {
+            regions.retain(|region| !explains(region));
         }
     }
 
@@ -828,10 +863,8 @@ impl Judge<'_> {
             (!range.is_empty()).then(|| reading.bytes(range.clone()))
         };
         let mut sorted: Vec<&Region> = regions.iter().take(DIFFERENCES_MAX).collect();
-        sorted.sort_by_key(|region| {
-            !matches!(region.class, Class::Conflict | Class::Specifics) as u8
-                * (verdict == Verdict::Conflict) as u8
-        });
+        sorted
+            .sort_by_key(|region| !region.conflicts() as u8 * (verdict == Verdict::Conflict) as u8);
         let differences = sorted.into_iter().map(|region| {
             let (left, right) = (part(self.a, &region.a), part(self.b, &region.b));
             let text = |reading: &Reading, range: &Option<Range<usize>>| {
@@ -842,6 +875,19 @@ impl Judge<'_> {
         });
         differences.collect()
     }
+}
+
+/// Where the reason or purpose of a text of one sentence starts, behind what it says.
+fn reason_start(reading: &Reading) -> Option<usize> {
+    let lexed = &reading.lexed;
+    let count = lexed.tokens.len();
+    if (0..count.saturating_sub(1)).any(|at| lexed.ends_sentence(at)) {
+        return None;
+    }
+    (1..count).find(|at| {
+        crate::extension::starts_reason(reading, *at)
+            || is_request(reading, 0) && crate::extension::starts_purpose(reading, *at)
+    })
 }
 
 /// Tells whether two names may be one: they start alike, or one has the initials of the other.
