@@ -92,6 +92,6 @@ fn the_plan_of_the_sample_is_pinned() {
     let plan = Run::builtin().plan(&InMemoryStore::new(sample_rows())).plan;
     assert_eq!(
         plan_digest(&plan),
-        "f97c58e3829c96f6be3263e57aa5486ea5753ca17532b0720694354e26186d65"
+        "6c1a9046ce8ddad5a1dc157127d7327af550a39e7466c7dd42cfe5e219367716"
     );
 }

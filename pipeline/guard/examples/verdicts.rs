@@ -4,7 +4,7 @@
 //! cargo run -p memfold-guard --example verdicts -- --pairs pairs.jsonl --verdicts verdicts.jsonl
 //! ```
 //!
-//! `a` is the older text. `memfold-bench guard` does the same with counts and timings, and takes longer to build.
+//! `a` is the older text; a `cosine` is what the probability rests on beside the texts. `memfold-bench guard` does the same with counts and timings, and takes longer to build.
 
 use std::error::Error;
 use std::fs::File;
@@ -30,10 +30,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Err(format!("line {}: a or b is missing", index + 1).into());
         };
         let judgement = guard.judge(&older, &newer);
+        let similarity = pair["cosine"].as_f64().unwrap_or_default();
         let line = json!({
             "index": index,
             "verdict": judgement.verdict,
             "mergeable": judgement.says_all(Side::Right),
+            "could_be_same": judgement.could_be_same,
+            "features": guard.features(&older, &newer, &judgement, similarity).to_vec(),
+            "probability": guard.probability(&older, &newer, &judgement, similarity),
         });
         writeln!(out, "{line}")?;
     }

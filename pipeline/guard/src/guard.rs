@@ -2,7 +2,7 @@
 
 use memfold_model::memory::Memory;
 
-use crate::lexer::{Flags, Kind};
+use crate::lexer::{Flags, Kind, Token};
 use crate::lexicon::{BUILT_IN, Lexicon, LexiconError};
 use crate::policy::GuardPolicy;
 use crate::reading::Reading;
@@ -103,27 +103,23 @@ pub struct Coverage {
 /// What stands in a text, for look-ups.
 struct Known<'a> {
     reading: &'a Reading,
-    folded: std::collections::HashSet<u64>,
-    stems: std::collections::HashSet<u64>,
+    /// Sorted, as the others.
+    folded: Vec<u64>,
+    stems: Vec<u64>,
     entries: Vec<u32>,
 }
 
 impl<'a> Known<'a> {
     fn of(reading: &'a Reading) -> Self {
         let tokens = &reading.lexed.tokens;
-        let mut entries: Vec<u32> =
-            tokens.iter().map(|token| token.entry).filter(|entry| *entry != 0).collect();
-        entries.sort_unstable();
-        entries.dedup();
+        let exact = |token: &Token| token.has(Flags::EXACT).then_some(token.exact);
         Self {
             reading,
-            folded: tokens
-                .iter()
-                .map(|token| if token.has(Flags::EXACT) { token.exact } else { token.folded })
-                .chain(tokens.iter().map(|token| token.folded))
-                .collect(),
-            stems: tokens.iter().map(|token| token.stem).collect(),
-            entries,
+            folded: sorted(
+                tokens.iter().flat_map(|token| std::iter::once(token.folded).chain(exact(token))),
+            ),
+            stems: sorted(tokens.iter().map(|token| token.stem)),
+            entries: sorted(tokens.iter().map(|token| token.entry).filter(|entry| *entry != 0)),
         }
     }
 
@@ -137,13 +133,20 @@ impl<'a> Known<'a> {
                 })
             });
         }
-        if self.folded.contains(&token.folded) {
+        if self.folded.binary_search(&token.folded).is_ok() {
             return true;
         }
         let ordinary = token.kind == Kind::Word && !token.is_name() && !token.has(Flags::QUOTED);
         ordinary
-            && (self.stems.contains(&token.stem)
+            && (self.stems.binary_search(&token.stem).is_ok()
                 || token.entry != 0
                     && self.entries.iter().any(|entry| lexicon.may_mean_same(token.entry, *entry)))
     }
+}
+
+fn sorted<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut values: Vec<T> = values.collect();
+    values.sort_unstable();
+    values.dedup();
+    values
 }

@@ -5,11 +5,13 @@
 //! that it does not know keep texts apart. It does no I/O, reads no clock and knows no store.
 //!
 //! `lexer` cuts a text into tokens, `quantity` reads values, `reading` joins both; `align` finds the cheapest alignment,
-//! `extension` knows what may be added, `place` what a conflict is about, `verdict` decides.
+//! `extension` knows what may be added, `place` what a conflict is about, `verdict` decides. What it leaves open has a
+//! `probability`.
 
 mod policy;
 mod guard;
 mod verdict;
+mod probability;
 mod align;
 mod extension;
 mod place;
@@ -25,5 +27,6 @@ pub use align::StepKind;
 pub use guard::{Coverage, Guard};
 pub use lexicon::LexiconError;
 pub use policy::GuardPolicy;
+pub use probability::FEATURES;
 pub use reading::Reading;
 pub use verdict::{Difference, DifferenceKind, Judgement, Side, Step, Verdict};

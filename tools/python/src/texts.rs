@@ -84,5 +84,6 @@ fn document(action: &Action) -> Value {
         "rule": action.rationale.rule_id,
         "similarity": evidence.similarity,
         "differences": evidence.differences,
+        "probability": evidence.probability,
     })
 }

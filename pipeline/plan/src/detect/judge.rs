@@ -35,17 +35,17 @@ pub(super) struct Opinion {
     pub(super) contradiction_score: f64,
     /// Whether they differ in one value only.
     pub(super) update: bool,
-    /// Whether they may say the same for all that is known.
-    pub(super) could_be_same: bool,
+    /// How probable it is that they say the same; 0 where they cannot.
+    pub(super) probability: f64,
 }
 
 impl Opinion {
-    const fn of(judgement: &Judgement) -> Self {
+    const fn of(judgement: &Judgement, probability: f64) -> Self {
         Self {
             verdict: judgement.verdict,
             contradiction_score: judgement.contradiction_score,
             update: judgement.update,
-            could_be_same: judgement.could_be_same,
+            probability,
         }
     }
 }
@@ -114,7 +114,13 @@ impl Judge<'_> {
             }
             self.progress.advance(batches[i].len() as u64);
             let opinion = |pair: &NodePair| {
-                Opinion::of(&self.guard.judge(readings.of(pair.b), readings.of(pair.a)))
+                let (older, newer) = (readings.of(pair.b), readings.of(pair.a));
+                let judgement = self.guard.judge(older, newer);
+                let similarity = pair.similarity.get();
+                Opinion::of(
+                    &judgement,
+                    self.guard.probability(older, newer, &judgement, similarity),
+                )
             };
             batches[i].iter().map(opinion).collect()
         });

@@ -33,6 +33,9 @@ pub use topics::{TopicRules, Topics, topics};
 use memfold_guard::Judgement;
 use memfold_model::memory::MemoryIndex;
 
+/// Pairs that are less probable to say the same are not proposed.
+pub(crate) const PROPOSE_PROBABILITY_MIN: f64 = 0.2;
+
 /// A live row together with everything ever merged into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
@@ -50,6 +53,8 @@ pub struct Cluster {
     /// The smallest canonical similarity between two members that both have vectors of one space (bit-equal: 1);
     /// `None` where no two have.
     pub min_similarity: Option<Similarity>,
+    /// Of a proposal: the smallest probability among its pairs that two say the same, in hundredths.
+    pub probability: Option<f64>,
     /// Whether all members share one strict key.
     pub equal_text: bool,
 }

@@ -17,7 +17,7 @@ use super::judge::{
 use super::nodes::{self, DistinctVectors, NodePair, Nodes, VectorNumbers, VectorRows, pairs_of};
 use super::series::{NEIGHBORS_MAX, SpaceJoin};
 use super::vertices::Vertices;
-use super::{Cluster, DetectError, Detection, Unit, agglomerative};
+use super::{Cluster, DetectError, Detection, PROPOSE_PROBABILITY_MIN, Unit, agglomerative};
 use crate::cluster::greedy_complete;
 use crate::policy::defaults::{RECALL_TARGET, SHARED_VECTOR_TEXTS_MAX};
 use crate::policy::{Linkage, Policy};
@@ -111,9 +111,11 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
         Some(minimum) => {
             let undecided = |i: usize| {
                 let opinion = judged.opinions.get(i);
-                opinion.is_none_or(|opinion| opinion.could_be_same).then_some(minimum)
+                let probable = |opinion: &Opinion| opinion.probability >= PROPOSE_PROBABILITY_MIN;
+                opinion.is_none_or(probable).then_some(minimum)
             };
-            clusters.proposals(&NodeLinks::new(&nodes, &pairs, policy, undecided))
+            let links = NodeLinks::new(&nodes, &pairs, policy, undecided);
+            clusters.proposals(&links, &pairs, &judged.opinions)
         }
         None => Vec::new(),
     };
@@ -288,7 +290,12 @@ impl Clustering<'_> {
     }
 
     /// Groups what is linked for proposals, by complete linkage whatever the policy says: one question, not ten pairs.
-    fn proposals(&self, links: &NodeLinks) -> Vec<Cluster> {
+    fn proposals(
+        &self,
+        links: &NodeLinks,
+        pairs: &[NodePair],
+        opinions: &[Opinion],
+    ) -> Vec<Cluster> {
         let DetectInput { snapshot, pool, .. } = *self.input;
         let apart = ApartUnits::new(&snapshot.memories, self.units, &snapshot.decisions);
         let vertices = Vertices::new(self.nodes, &apart);
@@ -298,7 +305,14 @@ impl Clustering<'_> {
             group[1..].iter().any(|unit| node(unit) != node(&group[0]))
         };
         let groups: Vec<Vec<u32>> = groups.into_iter().filter(texts).collect();
-        pool.map(groups.len(), |i| self.describe(&groups[i]))
+        let probability = |group: &[u32]| {
+            let nodes = group.iter().map(|unit| self.nodes.live_nodes[*unit as usize]);
+            least_probability(nodes.collect(), pairs, opinions)
+        };
+        pool.map(groups.len(), |i| Cluster {
+            probability: probability(&groups[i]),
+            ..self.describe(&groups[i])
+        })
     }
 
     fn describe(&self, group: &[u32]) -> Cluster {
@@ -308,7 +322,8 @@ impl Clustering<'_> {
         let key = |member: &MemoryIndex| memories[member.index()].text_key();
         let first = key(&members[0]);
         let equal_text = members[1..].iter().all(|member| key(member) == first);
-        Cluster { min_similarity: self.min_similarity(&members), equal_text, members }
+        let min_similarity = self.min_similarity(&members);
+        Cluster { min_similarity, probability: None, equal_text, members }
     }
 
     /// The smallest canonical similarity among the members' distinct vectors.
@@ -331,6 +346,19 @@ impl Clustering<'_> {
         });
         alike.into_iter().chain(pairs).min()
     }
+}
+
+/// The smallest probability among the pairs of some nodes; `None` without a judged pair.
+fn least_probability(mut nodes: Vec<u32>, pairs: &[NodePair], opinions: &[Opinion]) -> Option<f64> {
+    nodes.sort_unstable();
+    nodes.dedup();
+    let of = |a: u32, b: u32| {
+        let at = pairs.binary_search_by_key(&(a, b), |pair| (pair.a, pair.b)).ok()?;
+        opinions.get(at).map(|opinion| opinion.probability)
+    };
+    let all = nodes.iter().enumerate();
+    let found = all.flat_map(|(i, &a)| nodes[i + 1..].iter().filter_map(move |&b| of(a, b)));
+    found.min_by(f64::total_cmp)
 }
 
 /// Turns clusters of vertices into clusters of two or more units, newest first.

@@ -107,6 +107,9 @@ pub struct Evidence {
     /// The smallest similarity among the targets.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub similarity: Option<f64>,
+    /// How probable it is that the targets of a proposal say the same, in hundredths: the smallest among its pairs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub probability: Option<f64>,
     /// The built-in embedding, with the version of its table, where it compared targets without vectors of their own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub built_in: Option<String>,
@@ -125,6 +128,16 @@ pub struct Evidence {
     /// The keys of the judgements that decided, in `memfold_judgements`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub judgements: Vec<String>,
+}
+
+/// Says in words how probable it is that memories say the same.
+#[must_use]
+pub fn probability_in_words(probability: f64) -> &'static str {
+    match probability {
+        0.8.. => "very likely the same",
+        0.5.. => "likely the same",
+        _ => "possibly the same",
+    }
 }
 
 /// Version of the plan file's format.

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use memfold_guard::{Guard, Judgement, Side, Step, StepKind};
+use memfold_guard::{Guard, Judgement, Reading, Side, Step, StepKind};
 use memfold_model::memory::{Memory, MemoryIndex, attribute, attribute_of};
 use memfold_model::text;
 use memfold_model::time::Instant;
@@ -258,6 +258,9 @@ pub trait FactGuard {
     /// Judges two texts.
     fn judge(&self, older: MemoryIndex, newer: MemoryIndex) -> Judgement;
 
+    /// Returns the probability that two texts of a similarity say the same, in hundredths; 0 where they cannot.
+    fn probability(&self, older: MemoryIndex, newer: MemoryIndex, similarity: Similarity) -> f64;
+
     /// Returns how much a text says, for `canonical: most_informative`: words with a digit or a
     /// capital inside, then distinct words.
     fn informativeness(&self, row: MemoryIndex) -> (usize, usize);
@@ -278,6 +281,10 @@ impl<'a> GuardedTexts<'a> {
         Self { guard, memories, judged: RefCell::new(BTreeMap::new()) }
     }
 
+    fn read(&self, index: MemoryIndex) -> Reading {
+        self.guard.read_memory(&self.memories[index.index()])
+    }
+
     fn content(&self, index: MemoryIndex) -> &str {
         &self.memories[index.index()].content
     }
@@ -288,10 +295,14 @@ impl FactGuard for GuardedTexts<'_> {
         if let Some(known) = self.judged.borrow().get(&(older, newer)) {
             return known.clone();
         }
-        let read = |at: MemoryIndex| self.guard.read_memory(&self.memories[at.index()]);
-        let judgement = self.guard.judge(&read(older), &read(newer));
+        let judgement = self.guard.judge(&self.read(older), &self.read(newer));
         self.judged.borrow_mut().insert((older, newer), judgement.clone());
         judgement
+    }
+
+    fn probability(&self, older: MemoryIndex, newer: MemoryIndex, similarity: Similarity) -> f64 {
+        let judgement = self.judge(older, newer);
+        self.guard.probability(&self.read(older), &self.read(newer), &judgement, similarity.get())
     }
 
     fn informativeness(&self, row: MemoryIndex) -> (usize, usize) {

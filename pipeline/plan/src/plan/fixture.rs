@@ -114,6 +114,7 @@ impl Fixture {
             let key = |at: &MemoryIndex| text::strict_key(&memories[at.index()].content);
             Cluster {
                 min_similarity: self.similarity_of(members[0], members[1]),
+                probability: None,
                 equal_text: members.iter().all(|at| key(at) == key(&members[0])),
                 members,
             }
@@ -218,6 +219,10 @@ impl FactGuard for WordGuard<'_> {
             _ => (Verdict::Undecided, None),
         };
         Judgement { longer, ..judgement(verdict, 0.0) }
+    }
+
+    fn probability(&self, older: MemoryIndex, newer: MemoryIndex, similarity: Similarity) -> f64 {
+        if self.judge(older, newer).verdict == Verdict::Different { 0.0 } else { similarity.get() }
     }
 
     fn informativeness(&self, row: MemoryIndex) -> (usize, usize) {

@@ -27,7 +27,9 @@ pub(crate) mod fixture;
 mod tests;
 
 pub(crate) use action::PLAN_SCHEMA_VERSION;
-pub use action::{Action, ActionType, Evidence, Plan, Rationale, Risk, action_label};
+pub use action::{
+    Action, ActionType, Evidence, Plan, Rationale, Risk, action_label, probability_in_words,
+};
 pub use conditions::{FactGuard, GuardedTexts, SimilarityOf};
 pub use conditions::{UPDATE, differences, is_written_better, lacks, proof_steps, signal_kinds};
 pub use context::PlanInput;
@@ -44,6 +46,7 @@ pub use action::risk;
 pub use conditions::protected_by;
 pub use context::Values;
 pub(crate) use decide::rfc3339;
+pub use propose::ONE_SAYS_MORE;
 pub(crate) use propose::PROPOSE;
 
 /// Words of a text are shown up to so many characters.

@@ -10,7 +10,7 @@ use memfold_simd::Similarity;
 
 use super::context::{Context, Member, Values, has_vector};
 use super::{Action, ActionType, Evidence, Rationale, Risk, conditions};
-use crate::detect::Cluster;
+use crate::detect::{Cluster, PROPOSE_PROBABILITY_MIN};
 
 /// Memories of one question, at most.
 const PROPOSAL_MEMBERS_MAX: usize = 10;
@@ -18,7 +18,10 @@ const PROPOSAL_MEMBERS_MAX: usize = 10;
 /// The rule that stands in the rationale of proposals.
 pub(crate) const PROPOSE: &str = "propose";
 
-/// Proposes merges, those first that gain most, within the cap; counts the candidates beyond it. `context` shows the
+/// The reason of proposals in which one of each two memories says all that the other says.
+pub const ONE_SAYS_MORE: &str = "one only says more";
+
+/// Proposes merges, the most probable first, within the cap; counts the candidates beyond it. `context` shows the
 /// memories as the merges of the plan leave them; `touched` are those that the plan flags, promotes or archives.
 pub(super) fn proposals(
     context: &Context<'_>,
@@ -33,7 +36,7 @@ pub(super) fn proposals(
         .map(|cluster| (standing(context, touched, cluster), cluster))
         .filter(|(rows, _)| rows.len() > 1)
         .collect();
-    candidates.sort_by_cached_key(|(rows, cluster)| Reverse(gain(context, rows, cluster)));
+    candidates.sort_by_cached_key(|(rows, cluster)| Reverse(order(context, rows, cluster)));
     let mut proposals = Vec::new();
     let mut rest = candidates.iter();
     while proposals.len() < policy.max_per_run {
@@ -62,9 +65,11 @@ fn standing(
     rows
 }
 
-/// What a merge would save: of the nearest first, then of the longest texts, then of those that are read most.
-fn gain(context: &Context<'_>, rows: &[MemoryIndex], cluster: &Cluster) -> (u32, usize, i64) {
-    let hundredths = cluster.min_similarity.map_or(0, |least| (least.get() * 100.0) as u32);
+/// The most probable first, then what saves the longest texts, then those that are read most.
+fn order(context: &Context<'_>, rows: &[MemoryIndex], cluster: &Cluster) -> (u32, usize, i64) {
+    let similarity = || cluster.min_similarity.map(Similarity::get);
+    let probability = cluster.probability.or_else(similarity).unwrap_or_default();
+    let hundredths = (probability * 100.0).round() as u32;
     let memories = || rows.iter().map(|&row| context.memory(row));
     let lengths = || memories().map(|memory| memory.content.len());
     let saved = lengths().sum::<usize>() - lengths().max().unwrap_or(0);
@@ -75,16 +80,16 @@ fn gain(context: &Context<'_>, rows: &[MemoryIndex], cluster: &Cluster) -> (u32,
 /// Makes one question of the rows that may all stand for one another.
 fn proposal(context: &Context<'_>, rows: &[MemoryIndex]) -> Option<Action> {
     let mut members: Vec<Member<'_>> = Vec::new();
-    let mut similarity = Similarity::ONE;
+    let mut near = Near { similarity: Similarity::ONE, probability: 1.0, extends: true };
     for &row in rows {
         if members.len() == PROPOSAL_MEMBERS_MAX {
             break;
         }
         let member = context.member(row);
-        let near = |other: &Member<'_>| nearness(context, other, &member);
-        let found = members.iter().map(near).collect::<Option<Vec<_>>>();
+        let pair = |other: &Member<'_>| nearness(context, other, &member);
+        let found = members.iter().map(pair).collect::<Option<Vec<_>>>();
         if let Some(found) = found {
-            similarity = found.into_iter().min().map_or(similarity, |least| least.min(similarity));
+            near = found.into_iter().fold(near, Near::least);
             members.push(member);
         }
     }
@@ -102,7 +107,7 @@ fn proposal(context: &Context<'_>, rows: &[MemoryIndex]) -> Option<Action> {
     let absorbed = members.iter().map(|member| member.memory);
     let values = Values::merged(survivor.memory, absorbed, &context.input.policy.merge);
     let rows = std::iter::once(&survivor).chain(&members).map(|member| member.index);
-    let built_in = context.built_in(Some(similarity), rows);
+    let built_in = context.built_in(Some(near.similarity), rows);
     let ids = std::iter::once(&survivor).chain(&members).map(|member| member.memory.id.clone());
     let minimum = context.input.policy.propose.min_similarity;
     Some(Action {
@@ -118,9 +123,13 @@ fn proposal(context: &Context<'_>, rows: &[MemoryIndex]) -> Option<Action> {
         rationale: Rationale {
             rule_id: PROPOSE.to_owned(),
             score: None,
-            reasons: vec![format!("similarity >= {minimum}"), "not proven".to_owned()],
+            reasons: vec![
+                format!("similarity >= {minimum}"),
+                if near.extends { ONE_SAYS_MORE } else { "not proven" }.to_owned(),
+            ],
             evidence: Evidence {
-                similarity: Some(similarity.get()),
+                similarity: Some(near.similarity.get()),
+                probability: Some(near.probability),
                 built_in,
                 differences: members
                     .iter()
@@ -132,8 +141,27 @@ fn proposal(context: &Context<'_>, rows: &[MemoryIndex]) -> Option<Action> {
     })
 }
 
-/// The similarity of two rows that may be proposed together; `None` where they may not.
-fn nearness(context: &Context<'_>, one: &Member<'_>, other: &Member<'_>) -> Option<Similarity> {
+/// How near two rows are.
+#[derive(Clone, Copy)]
+struct Near {
+    similarity: Similarity,
+    probability: f64,
+    /// One of two is proven to say all that the other says.
+    extends: bool,
+}
+
+impl Near {
+    fn least(self, other: Self) -> Self {
+        Self {
+            similarity: self.similarity.min(other.similarity),
+            probability: self.probability.min(other.probability),
+            extends: self.extends && other.extends,
+        }
+    }
+}
+
+/// How near two rows are that may be proposed together; `None` where they may not.
+fn nearness(context: &Context<'_>, one: &Member<'_>, other: &Member<'_>) -> Option<Near> {
     let (a, b) = (one.index, other.index);
     let kept_apart = share(context.apart_groups(a), context.apart_groups(b))
         || context.is_settled(a, b)
@@ -142,8 +170,12 @@ fn nearness(context: &Context<'_>, one: &Member<'_>, other: &Member<'_>) -> Opti
     if kept_apart || similarity < context.input.policy.propose.min_similarity {
         return None;
     }
-    let could_be_same = || context.input.guard.judge(a, b).could_be_same;
-    (one.key == other.key || could_be_same()).then_some(similarity)
+    if one.key == other.key {
+        return Some(Near { similarity, probability: 1.0, extends: true });
+    }
+    let probability = context.input.guard.probability(a, b, similarity);
+    let extends = context.input.guard.judge(a, b).verdict.is_proven();
+    (probability >= PROPOSE_PROBABILITY_MIN).then_some(Near { similarity, probability, extends })
 }
 
 /// What each of two texts says alone, in words.

@@ -318,6 +318,7 @@ impl<'a> Sampler<'a> {
             rule_id: action.rationale.rule_id.clone(),
             cluster_id: action.rationale.evidence.cluster_id.clone(),
             similarity: action.rationale.evidence.similarity,
+            probability: action.rationale.evidence.probability,
             survivor: self.row(survivor),
             survivor_protected: action.survivor_protected,
             categories_gained: gained.map(|category| text::excerpt(category, NAME_CHARS)).collect(),

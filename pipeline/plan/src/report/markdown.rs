@@ -4,7 +4,7 @@ use super::screen::{grouped, searched};
 use super::{
     AbsorbedSample, MergeSample, Mode, PairSample, Piece, PieceKind, RecallKind, Report, RowView,
 };
-use crate::plan::{ActionType, PROPOSE, Risk};
+use crate::plan::{ActionType, PROPOSE, Risk, probability_in_words};
 use memfold_model::text;
 
 /// Writes the report as Markdown. Text of memories is escaped, so it can neither format nor link.
@@ -175,8 +175,10 @@ impl Page {
     fn merge(&mut self, merge: &MergeSample) {
         let survivor = &merge.survivor;
         let similarity = merge.similarity.map_or(String::new(), |s| format!(", similarity {s:.4}"));
+        let words = |probability| format!(", {}", probability_in_words(probability));
+        let probability = merge.probability.map_or(String::new(), words);
         self.line(format!(
-            "### {} {} ← {} more ({}{similarity})\n",
+            "### {} {} ← {} more ({}{probability}{similarity})\n",
             merge.action,
             escaped(&survivor.id),
             merge.absorbed.len() as u64 + merge.absorbed_not_shown,

@@ -368,6 +368,9 @@ pub struct MergeSample {
     pub cluster_id: Option<String>,
     /// The smallest similarity among its rows.
     pub similarity: Option<f64>,
+    /// Of a proposal: how probable it is that its rows say the same, in hundredths.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub probability: Option<f64>,
     /// The survivor as it is.
     pub survivor: RowView,
     /// Whether the survivor stays as it is.

@@ -21,6 +21,8 @@ class Group:
     similarity: float | None
     #: The steps of the proof, or what differs, in words.
     differences: tuple[str, ...]
+    #: Of a proposal: how probable it is that all say the same; they come in this order.
+    probability: float | None = None
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,12 @@ def consolidate(
     found = json.loads(native)
     groups = {
         kind: tuple(
-            Group(tuple(map(int, group["ids"])), group["similarity"], tuple(group["differences"]))
+            Group(
+                tuple(map(int, group["ids"])),
+                group["similarity"],
+                tuple(group["differences"]),
+                group["probability"],
+            )
             for group in found[kind]
         )
         for kind in ("merged", "conflicts", "proposals")

@@ -68,7 +68,7 @@ impl<'a> Budget<'a> {
         let mut proposals: Vec<(&Action, u64)> =
             proposals.map(|proposal| (proposal, sizes.saved_by(proposal))).collect();
         let gain = |proposal: &(&Action, u64)| {
-            proposal.0.rationale.evidence.similarity.unwrap_or_default() * proposal.1 as f64
+            proposal.0.rationale.evidence.probability.unwrap_or_default() * proposal.1 as f64
         };
         proposals.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
         let mut lines = vec![format!("{merged}: these proposals would save most")];

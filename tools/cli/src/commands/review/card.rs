@@ -6,7 +6,7 @@ use memfold_guard::Guard;
 use memfold_model::memory::{CreatedAt, Memory, MemoryId, Standing};
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
-use memfold_plan::plan::{Action, ActionType, SavedAction, SavedPlan};
+use memfold_plan::plan::{Action, ActionType, SavedAction, SavedPlan, probability_in_words};
 use memfold_plan::policy::Policy;
 use memfold_plan::report::{Piece, PieceKind, word_diff};
 use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, NoVectors};
@@ -30,7 +30,7 @@ const FRAGMENT_CHARS: usize = 200;
 
 /// An action, its texts and what becomes of its memories.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Card {
+pub(crate) struct Card {
     /// What it is.
     head: String,
     /// The texts it speaks of.
@@ -63,8 +63,23 @@ impl Card {
         }
     }
 
+    /// Makes the card of a merge that a run applied, with its proof.
+    pub(crate) fn of_applied(
+        material: &Material<'_>,
+        saved: &SavedAction,
+        number: usize,
+        total: usize,
+    ) -> Self {
+        let action = saved.effective();
+        Self {
+            head: head(saved, number, total),
+            passages: passages(material, action),
+            facts: reasons(action),
+        }
+    }
+
     /// As it fits a screen: long texts and lists are cut, and say so.
-    pub(super) fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         let facts = cut(self.fact_lines(), FACT_LINES_MAX, COLUMNS);
         let room = CARD_LINES - 1 - facts.len();
         let shown =
@@ -87,7 +102,7 @@ impl Card {
     }
 
     /// With all texts as a whole.
-    pub(super) fn whole(&self) -> String {
+    pub(crate) fn whole(&self) -> String {
         let mut lines = wrap(&self.head, COLUMNS);
         for passage in &self.passages {
             lines.extend(wrap(&passage.about, COLUMNS));
@@ -135,6 +150,8 @@ fn head(saved: &SavedAction, number: usize, total: usize) -> String {
     if saved.amended.is_some() {
         parts.push("amended".to_owned());
     }
+    let probability = rationale.evidence.probability;
+    parts.extend(probability.map(|probability| probability_in_words(probability).to_owned()));
     parts.extend(rationale.evidence.similarity.map(|value| format!("similarity {value:.4}")));
     parts.extend(rationale.score.map(|score| format!("score {score:.2}")));
     parts.push(excerpt(&rationale.rule_id, NAME_CHARS));
@@ -242,13 +259,23 @@ fn facts(material: &Material<'_>, plan: &SavedPlan, action: &Action) -> Vec<Stri
             format!("careful: {id} {what}; applying would skip this action")
         })
         .collect();
+    let mut reasons = reasons(action);
+    let because = reasons.pop();
+    facts.extend(reasons);
+    facts.extend(values(material, action));
+    facts.extend(because);
+    facts
+}
+
+/// What differs, or the steps of the proof, and at last why the action was planned.
+fn reasons(action: &Action) -> Vec<String> {
     let role = if action.action == ActionType::Merge { "survivor" } else { "differs:" };
     let differences = action.rationale.evidence.differences.iter();
-    facts.extend(differences.map(|what| format!("{role} {}", excerpt(what, FRAGMENT_CHARS))));
-    facts.extend(values(material, action));
-    let reasons = action.rationale.reasons.join(", ");
-    facts.push(format!("because {}", excerpt(&reasons, FRAGMENT_CHARS)));
-    facts
+    let because = action.rationale.reasons.join(", ");
+    differences
+        .map(|what| format!("{role} {}", excerpt(what, FRAGMENT_CHARS)))
+        .chain([format!("because {}", excerpt(&because, FRAGMENT_CHARS))])
+        .collect()
 }
 
 /// Categories, importance and accesses before and after.

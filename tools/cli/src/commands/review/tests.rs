@@ -11,7 +11,8 @@ use memfold_model::memory::{
 };
 use memfold_model::time::Instant;
 use memfold_plan::plan::{
-    Action, ActionState, ActionType, Evidence, Plan, Rationale, Risk, SavedAction, SavedPlan,
+    Action, ActionState, ActionType, Evidence, ONE_SAYS_MORE, Plan, Rationale, Risk, SavedAction,
+    SavedPlan,
 };
 use memfold_plan::policy::Policy;
 
@@ -318,6 +319,26 @@ fn what_needs_most_attention_comes_first_and_noops_do_not_come() {
     let expected = Tally { approved: 1, rejected: 1, kept_both: 1, ..Tally::default() };
     assert_eq!((told.tally, told.screens.len()), (expected, 3));
     assert!(told.screens[1].starts_with("2 of 3 · a3 merge · trivial"), "{}", told.screens[1]);
+}
+
+#[test]
+fn proposals_in_which_one_only_says_more_are_answered_at_once() {
+    let propose = |ids: &[&str], reason: &str| {
+        let mut action = action(ActionType::ProposeMerge, Risk::Reworded, ids);
+        action.rationale.reasons = vec![reason.to_owned()];
+        action.rationale.evidence.probability = Some(0.91);
+        action
+    };
+    let open = propose(&["m3", "m2"], "not proven");
+    let more = propose(&["m3", "m1"], ONE_SAYS_MORE);
+    let table = Table { actions: vec![open, more.clone(), more], ..Table::of_equals() };
+    let told = table.answer("aa");
+    assert!(told.screens[0].contains("In 2 questions from here"), "{}", told.screens[0]);
+    assert!(told.screens[0].contains("very likely the same"), "{}", told.screens[0]);
+    // In the last question each says something: the key is no answer to it.
+    assert_eq!(told.written, ["yes a2", "yes a3"]);
+    assert_eq!((told.tally.approved, told.tally.undecided), (2, 1));
+    assert_eq!(table.answer("auq").written, ["yes a2", "yes a3", "back a3"]);
 }
 
 #[test]

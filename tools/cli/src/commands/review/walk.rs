@@ -7,8 +7,8 @@ use console::{Key, Term};
 use memfold::execute::Selection;
 use memfold_model::text::excerpt;
 use memfold_plan::plan::{
-    Action, ActionState, ActionType, Risk, SavedAction, SavedPlan, SwapInput, UPDATE, superseding,
-    swap_survivor,
+    Action, ActionState, ActionType, ONE_SAYS_MORE, Risk, SavedAction, SavedPlan, SwapInput,
+    UPDATE, superseding, swap_survivor,
 };
 use serde::Serialize;
 
@@ -21,6 +21,7 @@ y  yes: `memfold apply` will do it
 n  no: it will not be done; a later plan may propose it again
 k  keep both: no, and never again while the texts stay as they are
 s  swap: the next memory of the merge survives instead
+a  yes to this and all that follow in which one only says more
 Of two that contradict each other, or of which one is an update:
 n  the newer one holds, o the older one holds: the other merges into it
 b  both hold: they are never asked about again while the texts stay
@@ -171,7 +172,13 @@ impl<'a> Walk<'a> {
             ActionType::FlagContradiction => "n newer · o older · b both · s skip · ",
             _ => "y yes · n no · ",
         };
-        format!("{card}\n\n{message}{keys}v text · u back · q quit · ? help")
+        let alike = self.alike_ahead();
+        let all = if alike > 1 {
+            format!("In {alike} questions from here one only says more: a merges them all\n")
+        } else {
+            String::new()
+        };
+        format!("{card}\n\n{message}{all}{keys}v text · u back · q quit · ? help")
     }
 
     /// Does what a key asks for; what cannot be done becomes a message.
@@ -183,6 +190,7 @@ impl<'a> Walk<'a> {
             's' if is_flag => self.give(Given::Skipped, Ok(())),
             'y' => self.give(Given::Yes, store.approve(self.action())),
             'n' => self.give(Given::No, store.reject(self.action())),
+            'a' if self.alike_ahead() > 0 => self.give_all(store),
             'k' => self.keep_both(store),
             's' => self.swap(store),
             'u' => self.back(store),
@@ -196,6 +204,20 @@ impl<'a> Walk<'a> {
         self.answers.push(given);
         self.steps.push(Step::Answered);
         self.at += 1;
+        Ok(())
+    }
+
+    /// How many of the questions from here on are proposals in which one only says more.
+    fn alike_ahead(&self) -> usize {
+        let alike = |at: &&usize| says_more(self.plan.actions[**at].effective());
+        self.questions[self.at..].iter().take_while(alike).count()
+    }
+
+    /// Yes to all proposals from here on in which one only says more.
+    fn give_all(&mut self, store: &mut dyn ReviewStore) -> Result<(), String> {
+        for _ in 0..self.alike_ahead() {
+            self.give(Given::Yes, store.approve(self.action()))?;
+        }
         Ok(())
     }
 
@@ -315,14 +337,20 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The order of questions: proposals come last, before them what changes most comes first; a flag changes no text.
-fn kind(action: &Action) -> (bool, Reverse<Risk>, ActionType, bool) {
+fn says_more(action: &Action) -> bool {
+    let reasons = &action.rationale.reasons;
+    action.action == ActionType::ProposeMerge && reasons.iter().any(|it| it == ONE_SAYS_MORE)
+}
+
+/// The order of questions: proposals come last, of these the sure ones first; before them what changes most comes first; a
+/// flag changes no text.
+fn kind(action: &Action) -> (bool, Reverse<Risk>, Reverse<bool>, ActionType, bool) {
     let signal = action.rationale.evidence.contradiction_signals.first();
     let is_update = signal.is_some_and(|signal| signal == UPDATE);
     let is_proposal = action.action == ActionType::ProposeMerge;
     let is_flag = action.action == ActionType::FlagContradiction;
     let risk = if is_flag { Risk::Identical } else { action.risk };
-    (is_proposal, Reverse(risk), action.action, is_update)
+    (is_proposal, Reverse(risk), Reverse(says_more(action)), action.action, is_update)
 }
 
 fn unknown(answer: &str) -> String {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use memfold_model::memory::MemoryId;
 use memfold_model::text::excerpt;
-use memfold_plan::plan::{Action, ActionState, ActionType, PlanSummary, SavedAction, SavedPlan};
+use memfold_plan::plan::{
+    Action, ActionState, ActionType, PlanSummary, SavedAction, SavedPlan, probability_in_words,
+};
 use memfold_store::BrainDb;
 use memfold_store::brain_db::SessionError;
 use serde::Serialize;
@@ -199,6 +201,9 @@ fn line(saved: &SavedAction) -> String {
     };
     let (label, state, name) = (saved.label(), saved.state.name(), action.action.name());
     let mut line = format!("{label} {state} {name}{risk}: {}", targets(action));
+    if let Some(probability) = action.rationale.evidence.probability {
+        line.push_str(&format!(", {}", probability_in_words(probability)));
+    }
     if let Some(similarity) = action.rationale.evidence.similarity {
         line.push_str(&format!(", similarity {similarity:.4}"));
     }
