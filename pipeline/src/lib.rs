@@ -51,6 +51,7 @@ pub mod incremental;
 pub mod judging;
 pub mod execute;
 pub mod settle;
+pub mod audit;
 pub mod lifecycle;
 pub mod export;
 pub mod import;

@@ -251,3 +251,39 @@ fn a_dialogue_can_be_about_some_kinds_only() {
     assert_eq!(states(&place)[3], "a4 rejected");
     assert_eq!(states(&place).iter().filter(|state| state.ends_with("proposed")).count(), 3);
 }
+
+#[test]
+fn an_audit_keeps_how_many_merges_were_wrong() {
+    let place = place();
+    let audit = |further: &[&str], answers: &str| {
+        place.run_with(&[&["audit", "brain.db", "--now", NOW], further].concat(), answers)
+    };
+    let none = audit(&[], "");
+    assert!(none.code == Some(1) && none.err.contains("no run has written"), "{none:?}");
+    place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
+    let first = audit(&["--sample", "2", "--json"], "v\nperhaps\nn\nu\ny\nn\n");
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let found: serde_json::Value = serde_json::from_str(&first.out).unwrap();
+    assert_eq!((&found["right"], &found["wrong"]), (&1.into(), &1.into()));
+    assert_eq!(found["wrong_share"], 0.5);
+    assert!(found["merges"].as_u64() >= Some(2), "{found}");
+    // A sample is the same each time; without an answer nothing is kept.
+    let question = |answer: &crate::support::Answer| answer.out.lines().next().map(str::to_owned);
+    assert_eq!(question(&audit(&[], "q\n")), question(&audit(&[], "y\nq\n")));
+    let run = found["run_id"].as_str().unwrap();
+    let shown = place.succeed(&["runs", "brain.db", run]);
+    let line = "audit: 2 looked at: 1 right, 1 wrong; 50.0 % wrong, 9.5 % to 90.5 % (95 %)";
+    assert!(shown.contains(line), "{shown}");
+    assert!(shown.contains("audit: 1 looked at: 1 right, 0 wrong; at most"), "{shown}");
+    let listed = place.json(&["runs", "brain.db", "--json"]);
+    assert_eq!(listed["audit_chain"]["holds"], true);
+    let kinds = |kind: &str| {
+        let runs = listed["runs"].as_array().unwrap().iter();
+        runs.filter(|run| run["kind"] == kind).count()
+    };
+    assert_eq!((kinds("execute"), kinds("audit")), (1, 2));
+    // What an audit kept is no run to undo.
+    place.succeed(&["undo", "brain.db", "latest", "--execute", "--now", NOW]);
+    let after = audit(&["latest"], "y\nq\n");
+    assert_eq!(after.code, Some(0), "{after:?}");
+}

@@ -22,11 +22,13 @@ pub enum RunKind {
     Review,
     /// Saves memories: one run for each process and day.
     Save,
+    /// Writes down how many merges of another run a person found right (applied), wrong (failed) or could not judge (stale).
+    Audit,
 }
 
 impl RunKind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Execute,
         Self::Undo,
         Self::Restore,
@@ -34,6 +36,7 @@ impl RunKind {
         Self::Prune,
         Self::Review,
         Self::Save,
+        Self::Audit,
     ];
 
     /// Returns the name in the store.
@@ -47,6 +50,7 @@ impl RunKind {
             Self::Prune => "prune",
             Self::Review => "review",
             Self::Save => "save",
+            Self::Audit => "audit",
         }
     }
 

@@ -90,6 +90,8 @@ commands! {
         |args| Named::written(&mut args.db, args.execute && !args.dry_run);
     /// List the runs on a store, the changes of one, or the saved plans
     Runs(runs::RunsArgs) "runs", runs::run, |args| Named::read(&mut args.db);
+    /// Look at a random sample of a run's merges and keep how many were wrong
+    Audit(audit::AuditArgs) "audit", audit::run, |args| Named::read(&mut args.db);
     /// Show where a memory is, its lineage, edges and tier; or compare two texts
     Explain(explain::ExplainArgs) "explain", explain::run,
         |args| args.db.as_mut().and_then(Named::read);

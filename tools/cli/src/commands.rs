@@ -1,6 +1,7 @@
 //! The commands, one file each. A folder holds the parts of a large one.
 
 pub(crate) mod apply;
+pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod config;
 pub(crate) mod consolidate;

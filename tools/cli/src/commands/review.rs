@@ -2,7 +2,7 @@
 
 pub(crate) mod card;
 pub(crate) mod flags;
-mod walk;
+pub(crate) mod walk;
 #[cfg(test)]
 mod tests;
 
@@ -295,7 +295,7 @@ fn answer_all(
     Ok(Exit::Done)
 }
 
-fn check_may_write(settings: &Settings) -> Result<(), Failure> {
+pub(crate) fn check_may_write(settings: &Settings) -> Result<(), Failure> {
     let rules = &settings.configuration.settings;
     let (message, hint) = if rules.read_only {
         ("read_only is set: answers cannot be written", "unset it for this command")
@@ -308,7 +308,7 @@ fn check_may_write(settings: &Settings) -> Result<(), Failure> {
     Err(Failure::refused(message, hint))
 }
 
-fn read_memories(
+pub(crate) fn read_memories(
     store: &BrainDb,
     plan: &SavedPlan,
     time_zone: &TimeZone,
@@ -322,7 +322,7 @@ fn read_memories(
 }
 
 /// Keys where a person sits at a terminal, lines elsewhere.
-fn dialogue(global: &GlobalArgs, printer: Printer) -> Box<dyn Dialogue> {
+pub(crate) fn dialogue(global: &GlobalArgs, printer: Printer) -> Box<dyn Dialogue> {
     let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     if at_terminal && !global.json {
         Box::new(Keyboard { terminal: Term::stdout(), printer })

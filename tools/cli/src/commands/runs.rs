@@ -6,12 +6,14 @@ mod prune;
 use std::path::PathBuf;
 
 use clap::{self, Args};
+use memfold::audit::Findings;
 use memfold_model::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
 use memfold_model::text::excerpt;
 use memfold_store::BrainDb;
 use serde::Serialize;
 
 use crate::args::{Age, GlobalArgs, WritingArgs, age};
+use crate::commands::audit::said;
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, documents, table};
@@ -163,7 +165,8 @@ fn show_history(
     }
     let header = ["run", "kind", "state", "units", "undone", "plan"];
     let mut text = table(&header, history.runs.iter().map(run_row).collect());
-    text.push_str("\nunits: applied/stale/failed; undone: of those that are still known\n");
+    text.push_str("\nunits: applied/stale/failed; of an audit: right/not sure/wrong\n");
+    text.push_str("undone: of units that are still known\n");
     text.push_str(&chain_line(history.chain_break.as_ref()));
     printer.data(&text)
 }
@@ -184,6 +187,10 @@ fn show_run(
         return printer.document(&RunDocument::of(run, &units));
     }
     let mut text = heading(run);
+    let audits = history.runs.iter().filter(|other| other.target.as_deref() == Some(&run.run_id));
+    for findings in audits.filter_map(Findings::of_run) {
+        text.push_str(&format!("audit: {}\n", said(&findings)));
+    }
     if units.is_empty() {
         text.push_str("no units: it changed nothing, or they were pruned\n");
     } else {
@@ -260,6 +267,10 @@ fn heading(run: &RunSummary) -> String {
     line("by", Some(&run.holder));
     line("plan", run.plan_id.as_deref());
     line("asked for", run.target.as_deref());
+    if let Some(findings) = Findings::of_run(run) {
+        text.push_str(&format!("{}\n", said(&findings)));
+        return text;
+    }
     let counts = run.executed;
     text.push_str(&format!(
         "{} applied, {} stale, {} failed; {} of {} undone\n\n",

@@ -1,0 +1,148 @@
+//! Audit of a run: a person looks at a random sample of its merges; the share of wrong ones is kept with its interval.
+
+use memfold_model::runs::{Executed, RunKind, RunState, RunSummary};
+use memfold_plan::plan::{ActionState, SavedAction};
+use memfold_store::brain_db::{RunStart, Session, SessionError};
+use schemars::JsonSchema;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+/// Standard deviations of a normal distribution that hold 95 %.
+const Z_95: f64 = 1.959_963_985;
+
+/// What a person found in a sample of merges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Findings {
+    /// Merges whose survivor says all that was merged into it.
+    pub right: u64,
+    /// Merges that lost or mixed up a fact.
+    pub wrong: u64,
+    /// Merges that the person could not judge; no part of the share.
+    pub unsure: u64,
+}
+
+impl Findings {
+    /// Returns the share of wrong merges among those that were judged; `None` without one.
+    #[must_use]
+    pub fn wrong_share(&self) -> Option<f64> {
+        let judged = self.right + self.wrong;
+        (judged > 0).then(|| self.wrong as f64 / judged as f64)
+    }
+
+    /// Returns the 95 % interval of the share of wrong merges in the whole run (Wilson's); `None` where none was judged.
+    #[must_use]
+    pub fn interval(&self) -> Option<Interval> {
+        let share = self.wrong_share()?;
+        let n = (self.right + self.wrong) as f64;
+        let z2 = Z_95 * Z_95;
+        let center = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
+        let half = Z_95 * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt() / (1.0 + z2 / n);
+        let low = if self.wrong == 0 { 0.0 } else { (center - half).max(0.0) };
+        let high = if self.right == 0 { 1.0 } else { (center + half).min(1.0) };
+        Some(Interval { low, high })
+    }
+
+    /// Reads the findings of an audit out of its run; `None` where the run is none.
+    #[must_use]
+    pub fn of_run(run: &RunSummary) -> Option<Self> {
+        let Executed { applied, stale, failed } = run.executed;
+        (run.kind == RunKind::Audit.name()).then_some(Self {
+            right: applied,
+            wrong: failed,
+            unsure: stale,
+        })
+    }
+}
+
+/// A share lies within it with 95 % confidence.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Interval {
+    /// The smallest share.
+    pub low: f64,
+    /// The largest share.
+    pub high: f64,
+}
+
+/// Returns the merges of a run, also those that were undone since.
+pub fn merges<'a>(
+    actions: &'a [SavedAction],
+    run_id: &str,
+) -> impl Iterator<Item = &'a SavedAction> {
+    let done = |action: &SavedAction| {
+        matches!(action.state, ActionState::Applied | ActionState::Undone)
+            && action.run_id.as_deref() == Some(run_id)
+    };
+    actions.iter().filter(move |action| action.effective().action.merges() && done(action))
+}
+
+/// Draws `count` merges of a run at random, the same ones each time. The first ones of a sample are a smaller sample.
+#[must_use]
+pub fn sample<'a>(actions: &'a [SavedAction], run_id: &str, count: usize) -> Vec<&'a SavedAction> {
+    let mut drawn: Vec<&SavedAction> = merges(actions, run_id).collect();
+    drawn.sort_by_cached_key(|action| {
+        let digest = Sha256::digest(format!("{run_id} {}", action.position));
+        (digest, action.position)
+    });
+    drawn.truncate(count);
+    drawn
+}
+
+/// Keeps what was found as a run of its own, in the audit chain. Returns its id.
+///
+/// # Errors
+/// When the store cannot be written.
+pub fn record(
+    session: &Session,
+    start: &RunStart<'_>,
+    findings: Findings,
+) -> Result<String, SessionError> {
+    let run_id = session.begin_run(&RunStart { kind: RunKind::Audit, ..*start })?;
+    let Findings { right, wrong, unsure } = findings;
+    let executed = Executed { applied: right, stale: unsure, failed: wrong };
+    session.finish_run(&run_id, RunState::Done, start.at, executed)?;
+    Ok(run_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(right: u64, wrong: u64) -> (f64, f64) {
+        let found = Findings { right, wrong, unsure: 3 }.interval().unwrap();
+        (found.low, found.high)
+    }
+
+    #[test]
+    fn intervals_are_wilsons() {
+        // Of 75 right ones of 75 the lower bound of precision is 0.951.
+        let (low, high) = interval(75, 0);
+        assert_eq!(low, 0.0);
+        assert!((high - 0.0487).abs() < 1e-4, "{high}");
+        let (low, high) = interval(90, 10);
+        assert!((low - 0.0552).abs() < 1e-4 && (high - 0.1744).abs() < 1e-4, "{low} {high}");
+        assert_eq!(interval(0, 4).1, 1.0);
+        assert_eq!(Findings { unsure: 9, ..Findings::default() }.interval(), None);
+    }
+
+    /// Of 100 merges some are wrong; the interval of a random sample holds their share in about 95 of 100 cases.
+    #[test]
+    fn intervals_hold_the_share_as_often_as_they_say() {
+        let mut state = 7_u64;
+        let mut draw = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for percent in [2, 10, 40] {
+            let trials = 2_000;
+            let held = (0..trials).filter(|_| {
+                let wrong = (0..60).filter(|_| draw(100) < percent).count() as u64;
+                let found = Findings { right: 60 - wrong, wrong, unsure: 0 }.interval().unwrap();
+                (found.low..=found.high).contains(&(percent as f64 / 100.0))
+            });
+            let held = held.count();
+            assert!(held * 100 >= trials * 92, "{percent} %: {held} of {trials}");
+        }
+    }
+}
