@@ -7,6 +7,8 @@
 
 pub mod config;
 pub mod defaults;
+#[cfg(test)]
+mod golden;
 mod hash;
 mod rule;
 mod sections;
