@@ -13,7 +13,7 @@ use serde_saphyr::Spanned;
 use super::config::{Config, EXACT_DUPLICATE, NEAR_DUPLICATE, Profile, ProtectionPolicy};
 use super::error::{ConfigError, shown};
 use super::names::{ALIASES, PERSONAL, WRAPPERS, nearest, snake_cased, successor, suggestion};
-use super::read::{Fault, Reader, described};
+use super::read::{Fault, OR_NULL, Reader, described, meanings};
 
 /// Where values come from, by key path.
 type Sources = BTreeMap<String, Source>;
@@ -26,8 +26,14 @@ pub(super) struct Layer {
     /// By key path: rules go by their ids, items of other lists by their places. What has no source of its own has that
     /// of the nearest mapping or list around it.
     sources: Sources,
-    /// Where texts come from that are words of a variable or of `--set`, and take the type of their key.
-    words: Option<Source>,
+    /// Words of a variable or of `--set`: a key and a text that takes its type.
+    words: Option<Words>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Words {
+    key: String,
+    text: String,
 }
 
 impl Layer {
@@ -51,8 +57,9 @@ impl Layer {
         while segments.len() > 1 && WRAPPERS.contains(&segments[0].as_str()) {
             segments.remove(0);
         }
-        let mut layer = Self::of_key(&segments.join("."), words.into(), source.clone());
-        layer.words = Some(source);
+        let words = Words { key: segments.join("."), text: words.to_owned() };
+        let mut layer = Self::of_key(&words.key, words.text.as_str().into(), source);
+        layer.words = Some(words);
         layer.unify().map(|()| layer)
     }
 
@@ -197,6 +204,7 @@ impl Layer {
     pub(super) fn drop_personal(&mut self, notices: &mut Vec<Notice>) {
         for (key, decides) in PERSONAL {
             if self.take(key).is_some() {
+                self.words = None;
                 let text = format!(
                     "`{key}` is not used: what comes with a store does not say {decides}; move it to \
                      ~/.config/memfold/config.yaml, or name the file with --config"
@@ -206,14 +214,43 @@ impl Layer {
         }
     }
 
-    /// Reads the layer: the keys that it does not have are the built-in ones. Words are typed.
+    /// Reads the layer: the keys that it does not have are the built-in ones. Words get the type of their key.
     ///
     /// # Errors
     ///
     /// The first unknown key, or value of another type or outside its range.
     pub(super) fn read(&mut self) -> Result<Config, ConfigError> {
-        let reader = Reader { value: &mut self.value, words: self.words.as_ref() };
-        serde_path_to_error::deserialize(reader).map_err(|error| {
+        let Some(Words { key, text }) = self.words.take() else { return self.read_values() };
+        let source = self.source("");
+        let place = |_| source.clone();
+        let yaml = parse(&text, &place)
+            .and_then(|parsed| locate(parsed.value, "", &place, &mut Sources::new()));
+        // What is wrong with brackets is told; other words that are not YAML are a text.
+        let counts = match &yaml {
+            Ok(value) => !value.is_null(),
+            Err(_) => text.starts_with(['[', '{']),
+        };
+        let yaml = counts.then_some(yaml);
+        let mut failed = None;
+        for value in meanings(&text).into_iter().map(Ok).chain(yaml) {
+            let read = value.and_then(|value| {
+                let mut layer = Self::of_key(&key, value, source.clone());
+                layer.unify()?;
+                layer.read_values().map(|read| (layer, read))
+            });
+            match read {
+                Ok((layer, read)) => {
+                    *self = layer;
+                    return Ok(read);
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(failed.expect("every word may be a text"))
+    }
+
+    fn read_values(&self) -> Result<Config, ConfigError> {
+        serde_path_to_error::deserialize(Reader(&self.value)).map_err(|error| {
             let path: Vec<Segment> = error.path().iter().cloned().collect();
             self.explained(&path, error.into_inner())
         })
@@ -221,7 +258,7 @@ impl Layer {
 
     /// Says what is wrong at a path in words of the configuration.
     fn explained(&self, path: &[Segment], fault: Fault) -> ConfigError {
-        let (mut key, mut value, mut list) = (String::new(), &self.value, None);
+        let (mut key, mut value, mut list) = (String::new(), &self.value, None::<String>);
         for segment in path {
             let name = match segment {
                 Segment::Map { key } => key.clone(),
@@ -232,7 +269,7 @@ impl Layer {
                 Segment::Enum { .. } | Segment::Unknown => continue,
             };
             let is_item = matches!(segment, Segment::Seq { .. });
-            list = is_item.then(|| (key.clone(), value));
+            list = is_item.then(|| key.clone());
             value = match segment {
                 Segment::Seq { index } => &value[*index],
                 _ => &value[name.as_str()],
@@ -249,32 +286,23 @@ impl Layer {
                 };
                 ConfigError::at(place, format!("unknown key `{}`", shown(&key)), hint)
             }
-            Fault::Words(error) => *error,
             Fault::Value { mut expected, choices, .. } => {
-                let mut found = described(value);
-                if let Some((outer, items)) = list {
-                    if expected != Fault::MAPPING {
-                        key = outer;
-                    } else if self.words.is_some() && value.is_string() {
-                        // Commas separate texts only.
-                        let texts =
-                            items.as_array().into_iter().flatten().filter_map(Value::as_str);
-                        let typed = Value::from(texts.collect::<Vec<_>>().join(","));
-                        (key, found, expected) =
-                            (outer, described(&typed), LIST_OF_RULES.to_owned());
-                    }
+                if let Some(outer) = list.filter(|_| expected != Fault::MAPPING) {
+                    // An item is never null.
+                    (key, expected) = (outer, expected.trim_end_matches(OR_NULL).to_owned());
                 }
                 if expected == "a list of texts" && MAPPING_LISTS.contains(&key.as_str()) {
                     expected = LIST_OF_RULES.to_owned();
                 }
                 let hint = self.advice(&key, value, &expected, choices);
-                ConfigError::wrong_value(place, &key, &expected, &found, hint)
+                ConfigError::wrong_value(place, &key, &expected, &described(value), hint)
             }
         }
     }
 
     fn advice(&self, key: &str, found: &Value, expected: &str, choices: &[&'static str]) -> String {
-        let numeric = |text: &str| self.words.is_none() && text.parse::<f64>().is_ok();
+        let typed = matches!(self.source(""), Source::Environment { .. } | Source::Set { .. });
+        let numeric = |text: &str| !typed && text.parse::<f64>().is_ok();
         match found {
             Value::String(text) if !choices.is_empty() => {
                 let meant = nearest(text, choices.iter().copied());
@@ -283,7 +311,7 @@ impl Layer {
             Value::String(text) if expected.contains("number") && numeric(text) => {
                 return "write the number without quotes".to_owned();
             }
-            Value::String(_) if expected.starts_with("a list") && self.words.is_none() => {
+            Value::String(_) if expected.starts_with("a list") && !typed => {
                 return "write it as a list: [ … ]".to_owned();
             }
             Value::Number(_) | Value::Bool(_) if expected.starts_with("a text") => {
@@ -457,12 +485,6 @@ fn nested(key: &str, value: Value) -> Value {
 /// Appends a key to a path.
 pub(super) fn joined(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
-}
-
-/// Reads a value given in one line of YAML, as in `--set cluster.separate_by=[private]`.
-pub(super) fn read_words(words: &str, source: &Source) -> Result<Value, ConfigError> {
-    let place = |_| source.clone();
-    locate(parse(words, &place)?.value, "", &place, &mut Sources::new())
 }
 
 fn parse(text: &str, place: &dyn Fn(u64) -> Source) -> Result<Spanned<Parsed>, ConfigError> {

@@ -6,15 +6,12 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use memfold_simd::Similarity;
-use serde::de::value::StrDeserializer;
-use serde::de::{
-    self, Deserialize, DeserializeOwned, Deserializer, IntoDeserializer as _, Visitor,
-};
+use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
+use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
 use serde::{Serialize, Serializer, forward_to_deserialize_any};
 use serde_json::Value;
 
-use super::error::{ConfigError, shown};
-use super::layers::{Source, read_words};
+use super::error::shown;
 
 /// No upper bound.
 pub(super) const MAX: i64 = i64::MAX;
@@ -209,6 +206,9 @@ where
     }
 }
 
+/// Added to what is expected of a key that may be null.
+pub(super) const OR_NULL: &str = ", or null";
+
 /// What serde finds wrong; where is told by the path beside it.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -219,11 +219,7 @@ pub(super) enum Fault {
         expected: String,
         /// The words that are allowed, where these are few.
         choices: &'static [&'static str],
-        /// Whether it is the value inside of a list or mapping.
-        inside: bool,
     },
-    /// Words that are not YAML.
-    Words(Box<ConfigError>),
 }
 
 impl Fault {
@@ -237,26 +233,19 @@ impl Fault {
             words if words.starts_with("struct ") => Self::MAPPING.to_owned(),
             words => words.to_owned(),
         };
-        Self::Value { expected, choices: &[], inside: false }
+        Self::Value { expected, choices: &[] }
     }
 
     /// What is expected of a section.
     pub(super) const MAPPING: &str = "keys and values";
 
     fn one_of(choices: &'static [&'static str]) -> Self {
-        Self::Value { expected: format!("one of {}", choices.join(", ")), choices, inside: false }
-    }
-
-    fn inside(mut self) -> Self {
-        if let Self::Value { inside, .. } = &mut self {
-            *inside = true;
-        }
-        self
+        Self::Value { expected: format!("one of {}", choices.join(", ")), choices }
     }
 
     fn or_null(mut self) -> Self {
-        if let Self::Value { expected, inside: false, .. } = &mut self {
-            expected.push_str(", or null");
+        if let Self::Value { expected, .. } = &mut self {
+            expected.push_str(OR_NULL);
         }
         self
     }
@@ -292,74 +281,23 @@ impl de::Error for Fault {
     }
 }
 
-/// Reads a value of a layer. Words are put into the type that is asked for, in place: what the layer holds afterwards is
-/// typed.
+/// Reads a value of a layer.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
-    pub(super) value: &'a mut Value,
-    /// Where texts come from that are words of a variable or of `--set`.
-    pub(super) words: Option<&'a Source>,
-}
+pub(super) struct Reader<'a>(pub(super) &'a Value);
 
-impl Reader<'_> {
-    /// Lets words be what `typed` makes of them; words that it makes nothing of stay a text.
-    fn type_words(&mut self, typed: impl FnOnce(&str) -> Option<Value>) {
-        if let (Some(_), Value::String(words)) = (self.words, &*self.value)
-            && let Some(value) = typed(words)
-        {
-            *self.value = value;
-            self.words = None;
-        }
-    }
+impl<'de> IntoDeserializer<'de, Fault> for Reader<'de> {
+    type Deserializer = Self;
 
-    /// As [`Self::type_words`], by YAML in one line.
-    fn type_yaml(&mut self) -> Result<(), Fault> {
-        if let (Some(source), Value::String(words)) = (self.words, &*self.value) {
-            *self.value =
-                read_words(words, source).map_err(|error| Fault::Words(Box::new(error)))?;
-            self.words = None;
-        }
-        Ok(())
+    fn into_deserializer(self) -> Self {
+        self
     }
 }
 
-/// Words for true.
-const TRUE: &[&str] = &["1", "true", "yes", "on", "enabled"];
-/// Words for false.
-const FALSE: &[&str] = &["0", "false", "no", "off", "disabled"];
-/// Words for null.
-const NULL: &[&str] = &["", "null", "none", "~"];
-
-fn truth(words: &str) -> Option<Value> {
-    let is_in = |list: &[&str]| list.contains(&words.to_lowercase().as_str());
-    is_in(TRUE).then_some(true).or_else(|| is_in(FALSE).then_some(false)).map(Value::Bool)
-}
-
-fn number(words: &str) -> Option<Value> {
-    let whole = words.parse::<i64>().ok().map(Value::from);
-    whole.or_else(|| words.parse().ok().filter(|float: &f64| float.is_finite()).map(Value::from))
-}
-
-/// Splits at commas.
-fn listed(words: &str) -> Value {
-    words.split(',').map(str::trim).filter(|text| !text.is_empty()).collect()
-}
-
-macro_rules! typed_as_number {
-    ($($method:ident)*) => {$(
-        fn $method<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Fault> {
-            self.type_words(number);
-            self.deserialize_any(visitor)
-        }
-    )*};
-}
-
-impl<'de> Deserializer<'de> for Reader<'_> {
+impl<'de> Deserializer<'de> for Reader<'de> {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let words = self.words;
-        match self.value {
+        match self.0 {
             Value::Null => visitor.visit_unit(),
             Value::Bool(bool) => visitor.visit_bool(*bool),
             // Whole numbers stay within i64, so that every integer type of the configuration can take them.
@@ -368,43 +306,18 @@ impl<'de> Deserializer<'de> for Reader<'_> {
                 None => visitor.visit_f64(number.as_f64().unwrap_or(f64::INFINITY)),
             },
             Value::String(text) => visitor.visit_str(text),
-            Value::Array(items) => visitor.visit_seq(Items { items: items.iter_mut(), words }),
+            Value::Array(items) => {
+                visitor.visit_seq(SeqDeserializer::new(items.iter().map(Reader)))
+            }
             Value::Object(map) => {
-                visitor.visit_map(Entries { entries: map.iter_mut(), value: None, words })
+                let entries = map.iter().map(|(key, value)| (key.as_str(), Reader(value)));
+                visitor.visit_map(MapDeserializer::new(entries))
             }
         }
     }
 
-    fn deserialize_bool<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Fault> {
-        self.type_words(truth);
-        self.deserialize_any(visitor)
-    }
-
-    typed_as_number! { deserialize_i64 deserialize_u32 deserialize_u64 deserialize_f64 }
-
-    fn deserialize_seq<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Fault> {
-        if matches!(self.value, Value::String(words) if words.starts_with('[')) {
-            self.type_yaml()?;
-        }
-        self.type_words(|words| Some(listed(words)));
-        self.deserialize_any(visitor)
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        mut self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
-        self.type_yaml()?;
-        self.deserialize_any(visitor)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Fault> {
-        self.type_words(|words| {
-            NULL.contains(&words.to_lowercase().as_str()).then_some(Value::Null)
-        });
-        match self.value {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.0 {
             Value::Null => visitor.visit_none(),
             _ => visitor.visit_some(self).map_err(Fault::or_null),
         }
@@ -416,61 +329,39 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         choices: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        match self.value {
+        match self.0 {
             Value::String(text) => visitor.visit_enum(StrDeserializer::new(text)),
             _ => Err(Fault::one_of(choices)),
         }
     }
 
     forward_to_deserialize_any! {
-        i8 i16 i32 i128 u8 u16 u128 f32 char str string bytes byte_buf unit unit_struct
-        newtype_struct tuple tuple_struct map identifier ignored_any
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
     }
 }
 
-/// The items of a list.
-struct Items<'a> {
-    items: std::slice::IterMut<'a, Value>,
-    words: Option<&'a Source>,
-}
+/// Words for true.
+const TRUE: &[&str] = &["1", "true", "yes", "on", "enabled"];
+/// Words for false.
+const FALSE: &[&str] = &["0", "false", "no", "off", "disabled"];
+/// Words for null.
+const NULL: &[&str] = &["", "null", "none", "~"];
 
-impl<'de> de::SeqAccess<'de> for Items<'_> {
-    type Error = Fault;
-
-    fn next_element_seed<T: de::DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<Option<T::Value>, Fault> {
-        let words = self.words;
-        let item = self.items.next();
-        let read = item.map(|value| seed.deserialize(Reader { value, words }));
-        read.transpose().map_err(Fault::inside)
+/// Returns what words of a variable or of `--set` may mean: the type of their key decides. YAML comes last: what is wrong
+/// with that is told.
+pub(super) fn meanings(words: &str) -> Vec<Value> {
+    let is_in = |list: &[&str]| list.contains(&words.to_lowercase().as_str());
+    let mut meanings = Vec::new();
+    meanings.extend(is_in(NULL).then_some(Value::Null));
+    meanings.extend(is_in(TRUE).then_some(Value::Bool(true)));
+    meanings.extend(is_in(FALSE).then_some(Value::Bool(false)));
+    if !words.starts_with('[') {
+        let texts = words.split(',').map(str::trim).filter(|text| !text.is_empty());
+        meanings.push(texts.collect());
     }
-}
-
-/// The keys of a mapping and their values.
-struct Entries<'a> {
-    entries: serde_json::map::IterMut<'a>,
-    value: Option<&'a mut Value>,
-    words: Option<&'a Source>,
-}
-
-impl<'de> de::MapAccess<'de> for Entries<'_> {
-    type Error = Fault;
-
-    fn next_key_seed<K: de::DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, Fault> {
-        let Some((key, value)) = self.entries.next() else { return Ok(None) };
-        self.value = Some(value);
-        seed.deserialize(key.as_str().into_deserializer()).map(Some)
-    }
-
-    fn next_value_seed<V: de::DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
-        let value = self.value.take().expect("a value is read after its key");
-        seed.deserialize(Reader { value, words: self.words }).map_err(Fault::inside)
-    }
+    meanings.push(words.into());
+    meanings
 }
 
 /// Returns what a value is, in words and with its value.
