@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use super::layers::Source;
 
-/// Why a configuration does not hold. Every message says what, where, what was expected and what
-/// was found.
+/// Why a configuration is refused. Every message names the place, the key, the expected and the found value.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -23,19 +22,19 @@ pub enum ConfigError {
     Unusable {
         /// Which file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: Box<str>,
-        /// What helps.
+        /// Advice.
         hint: &'static str,
     },
-    /// A layer holds something that does not hold.
+    /// A layer has a wrong key or value.
     #[error("{place}: {problem}")]
     Invalid {
         /// Where.
         place: Source,
-        /// What is wrong there: a key, or a value with what was expected and found.
+        /// The problem, with the key.
         problem: Box<str>,
-        /// What helps.
+        /// Advice.
         hint: Option<Box<str>>,
     },
     /// The layers cannot be collected.
@@ -43,7 +42,7 @@ pub enum ConfigError {
     Layers {
         /// Why.
         problem: Box<str>,
-        /// What helps.
+        /// Advice.
         hint: &'static str,
     },
 }
@@ -62,7 +61,7 @@ impl ConfigError {
         }
     }
 
-    /// Something in a layer does not hold; an empty hint is none.
+    /// An error in a layer; an empty hint is none.
     pub(super) fn at(place: Source, problem: impl Into<String>, hint: impl Into<String>) -> Self {
         let hint = Some(hint.into().into_boxed_str()).filter(|hint| !hint.is_empty());
         Self::Invalid { place, problem: problem.into().into(), hint }

@@ -1,4 +1,4 @@
-//! What people see of a configuration, whole: values with their sources, hashes, and what every error says.
+//! Golden files of the configuration: values with their sources, hashes, and the text of every error.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -33,8 +33,8 @@ const CONDITIONS: [&str; 12] = [
     "tag_overlap_min",
 ];
 
-/// Returns the policy as it has been hashed since the first version: also what is fixed by now, and with the settings of an
-/// action beside its name.
+/// Returns the policy as it has been hashed since the first version: with values that are fixed by now, and with the
+/// settings of an action beside its name.
 fn hashed(policy: &Policy) -> Value {
     let mut value =
         serde_json::to_value(policy).expect("a policy has text keys and finite numbers");

@@ -23,8 +23,8 @@ type Sources = BTreeMap<String, Source>;
 pub(super) struct Layer {
     /// A mapping.
     pub(super) value: Value,
-    /// By key path: rules go by their ids, items of other lists by their places. What has no source of its own has that
-    /// of the nearest mapping or list around it.
+    /// By key path: rules go by their ids, items of other lists by their places. A value without a source of its own has
+    /// the source of the nearest mapping or list around it.
     sources: Sources,
     /// Words of a variable or of `--set`: a key and a text that takes its type.
     words: Option<Words>,
@@ -163,7 +163,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Moves the sources of a key and of what is in it.
+    /// Moves the sources of a key and of the keys in it.
     fn rename(&mut self, from: &str, to: &str) {
         let inside = |key: &str| key.strip_prefix(from)?.strip_prefix('.').map(str::to_owned);
         let moved: Vec<(String, Source)> = self
@@ -200,7 +200,7 @@ impl Layer {
         add(map, key, value, key).map_err(|key| ConfigError::repeated_key(self.source(&key), &key))
     }
 
-    /// Takes out what the file beside a store, or a plan in it, may not say.
+    /// Removes keys that the file beside a store, or a plan in it, may not set.
     pub(super) fn drop_personal(&mut self, notices: &mut Vec<Notice>) {
         for (key, decides) in PERSONAL {
             if self.take(key).is_some() {
@@ -225,7 +225,7 @@ impl Layer {
         let place = |_| source.clone();
         let yaml = parse(&text, &place)
             .and_then(|parsed| locate(parsed.value, "", &place, &mut Sources::new()));
-        // What is wrong with brackets is told; other words that are not YAML are a text.
+        // A syntax error counts where there are brackets; other words that are not YAML are a text.
         let counts = match &yaml {
             Ok(value) => !value.is_null(),
             Err(_) => text.starts_with(['[', '{']),
@@ -256,7 +256,7 @@ impl Layer {
         })
     }
 
-    /// Says what is wrong at a path in words of the configuration.
+    /// Translates an error of serde: the key, its place, the expected type, the value found and a hint.
     fn explained(&self, path: &[Segment], fault: Fault) -> ConfigError {
         let (mut key, mut value, mut list) = (String::new(), &self.value, None::<String>);
         for segment in path {
@@ -326,7 +326,7 @@ impl Layer {
     ///
     /// # Errors
     ///
-    /// `threshold` beside what it is short for.
+    /// `threshold` beside the key that it is short for.
     pub(super) fn lay_over(&mut self, mut layer: Self, read: &Config) -> Result<(), ConfigError> {
         layer.expand_profile(read.profile);
         layer.expand_threshold(self)?;
@@ -334,7 +334,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Spells out what a profile sets, beneath the layer's own keys.
+    /// Adds the keys that a profile sets beneath the layer's own keys.
     fn expand_profile(&mut self, profile: Profile) {
         if self.value.get("profile").is_none() {
             return;
@@ -493,7 +493,7 @@ fn parse(text: &str, place: &dyn Fn(u64) -> Source) -> Result<Spanned<Parsed>, C
         .map_err(|error| ConfigError::syntax(&error, place))
 }
 
-/// Takes what was parsed, notes where it stands, and brings its keys to one spelling. A mapping's value stands where its
+/// Converts parsed YAML, notes the source of each value, and brings keys to one spelling. A mapping's value stands where its
 /// key does.
 fn locate(
     parsed: Parsed,
@@ -537,7 +537,7 @@ fn locate(
     }
 }
 
-/// What the parser hands over.
+/// A value with its place, as parsed.
 enum Parsed {
     Scalar(Value),
     List(Vec<Spanned<Self>>),

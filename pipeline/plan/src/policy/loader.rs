@@ -16,11 +16,11 @@ use super::{defaults, files};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Configuration {
-    /// What can change a plan.
+    /// The settings that can change a plan.
     pub policy: Policy,
-    /// What cannot.
+    /// The settings that cannot.
     pub settings: Settings,
-    /// What a person should know of.
+    /// Remarks for the user.
     pub notices: Vec<Notice>,
     /// Everything as merged, with the source of each value.
     merged: Layer,
@@ -88,7 +88,7 @@ impl Configuration {
 #[must_use]
 pub struct ConfigLoader {
     kind_defaults: Vec<(String, Value)>,
-    /// What the store's kind adds to `cluster.separate_by`, whatever is configured.
+    /// Added to `cluster.separate_by` by the kind of the store, whatever is configured.
     separate_by: Vec<String>,
     system_folder: Option<PathBuf>,
     user_folder: Option<PathBuf>,
@@ -134,13 +134,13 @@ impl ConfigLoader {
         Self { user_folder: Some(folder.into()), ..self }
     }
 
-    /// Says what holds for a kind of stores where nothing is configured, in place of what is built in.
+    /// Replaces a built-in value for a kind of stores.
     pub fn kind_default(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.kind_defaults.push((key.into(), value.into()));
         self
     }
 
-    /// Says what of a kind of stores is never merged across: added to `cluster.separate_by`, whatever is configured.
+    /// Adds patterns of a kind of stores to `cluster.separate_by`, whatever is configured.
     pub fn separate_by(mut self, patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.separate_by.extend(patterns.into_iter().map(Into::into));
         self
@@ -285,7 +285,7 @@ impl ConfigLoader {
         Ok(layers)
     }
 
-    /// Adds what the kind of the store keeps apart to what is configured.
+    /// Adds the patterns of the kind of the store to the configured ones.
     fn add_separate_by(&self, merged: &mut Layer) {
         let Some(Value::Array(patterns)) = merged.value.pointer_mut("/cluster/separate_by") else {
             return;
@@ -319,11 +319,11 @@ impl ConfigLoader {
     }
 }
 
-/// Whose word a layer is.
+/// Who wrote a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// That of the person who runs this: their own files, variables and command line.
+    /// The user: their own files, variables and command line.
     Own,
-    /// That of whoever made the store.
+    /// The maker of the store.
     Store,
 }

@@ -1,4 +1,4 @@
-//! What is made from the types of the configuration: its JSON Schema, and docs/configuration.md.
+//! The JSON Schema and docs/configuration.md, generated from the types of the configuration.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn configuration_markdown() -> String {
     text
 }
 
-/// What a schema says of keys.
+/// Writes pages from a schema.
 #[derive(Clone, Copy)]
 struct Pages<'a> {
     schema: &'a Value,

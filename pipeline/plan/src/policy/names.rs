@@ -1,4 +1,4 @@
-//! Names of keys: what variables and other systems call them, which are gone, and which was meant by a slip.
+//! Names of keys: environment variables, names of other systems, removed keys, and suggestions for typing errors.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::config::{Config, Provider, name_of};
 use super::error::ConfigError;
 use super::layers::{Layer, Notice, Source, each_inner, joined};
 
-/// Keys that count only in a person's own layers, and what they would decide.
+/// Keys that count only in the user's own layers, and what they decide.
 pub(super) const PERSONAL: &[(&str, &str)] =
     &[("embed", SENDS), ("judge", SENDS), ("guard.lexicon", "which words mean the same")];
 const SENDS: &str = "where texts or keys go";
@@ -184,7 +184,7 @@ pub(super) fn builtin() -> Value {
         .expect("the built-in configuration has text keys and finite numbers")
 }
 
-/// Finds the key that was meant: a neighbour that begins so or is spelled alike, else such a key elsewhere.
+/// Suggests a key for an unknown one: a neighbour that begins with its name or is spelled alike, else a key elsewhere.
 pub(super) fn suggestion(path: &str, neighbours: &[&'static str]) -> Option<String> {
     let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
     let siblings = || neighbours.iter().copied();

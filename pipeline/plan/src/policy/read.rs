@@ -1,4 +1,4 @@
-//! A layer read by serde: bounds of numbers, words that take the type of their key, and what is wrong with a value.
+//! Reads a layer by serde: bounds of numbers, meanings of words, and errors with the expected type.
 
 use std::any::TypeId;
 use std::fmt::{self, Display};
@@ -67,7 +67,7 @@ impl<W: schemars::JsonSchema> schemars::JsonSchema for As<W> {
     }
 }
 
-/// What is written as `W`.
+/// A type that is written as `W`.
 pub(super) trait Bounded<W> {
     fn of(wire: W) -> Self;
     fn wire(&self) -> W;
@@ -206,10 +206,10 @@ where
     }
 }
 
-/// Added to what is expected of a key that may be null.
+/// Added to the expected type of a nullable key.
 pub(super) const OR_NULL: &str = ", or null";
 
-/// What serde finds wrong; where is told by the path beside it.
+/// An error of serde; `serde_path_to_error` knows its place.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// A key that the mapping does not have; these it has.
@@ -236,7 +236,7 @@ impl Fault {
         Self::Value { expected, choices: &[] }
     }
 
-    /// What is expected of a section.
+    /// The expected type of a section.
     pub(super) const MAPPING: &str = "keys and values";
 
     fn one_of(choices: &'static [&'static str]) -> Self {
@@ -348,8 +348,8 @@ const FALSE: &[&str] = &["0", "false", "no", "off", "disabled"];
 /// Words for null.
 const NULL: &[&str] = &["", "null", "none", "~"];
 
-/// Returns what words of a variable or of `--set` may mean: the type of their key decides. YAML comes last: what is wrong
-/// with that is told.
+/// Returns the possible meanings of the words of a variable or of `--set`, in the order in which they are tried; the type
+/// of the key decides. The caller tries YAML last, because its errors say most.
 pub(super) fn meanings(words: &str) -> Vec<Value> {
     let is_in = |list: &[&str]| list.contains(&words.to_lowercase().as_str());
     let mut meanings = Vec::new();
@@ -364,7 +364,7 @@ pub(super) fn meanings(words: &str) -> Vec<Value> {
     meanings
 }
 
-/// Returns what a value is, in words and with its value.
+/// Describes a value for a message.
 pub(super) fn described(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),

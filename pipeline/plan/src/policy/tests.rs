@@ -1,4 +1,4 @@
-//! Layers of configuration, from files to a policy. What every error says stands in `golden`.
+//! Layers of configuration, from files to a policy. The texts of errors are in `golden`.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! From a merged configuration to a [`Policy`] and [`Settings`]: what one value alone does not show.
+//! From a merged configuration to a [`Policy`] and [`Settings`]: the checks that need more than one value.
 
 use std::path::PathBuf;
 
