@@ -1,6 +1,5 @@
 //! [`ConfigLoader`]: from layers to one [`Configuration`].
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -63,12 +62,6 @@ impl Configuration {
         let mut entries = Vec::new();
         collect(&self.merged, &self.merged.value, "", &mut entries);
         entries
-    }
-
-    /// Returns where each value came from, by key path (`rules.<id>.when.min_similarity`).
-    #[must_use]
-    pub fn provenance(&self) -> BTreeMap<String, Source> {
-        self.entries().into_iter().map(|entry| (entry.key, entry.source)).collect()
     }
 }
 
