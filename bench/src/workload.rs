@@ -13,8 +13,7 @@ use memfold_index::file::FileMode;
 use memfold_index::pool::StartPoolError;
 use memfold_index::{NoProgress, Pool, VectorMatrix};
 use memfold_model::time::Instant;
-use memfold_plan::policy::config::ConfigLoader;
-use memfold_plan::policy::{Policy, QuickCheckPolicy, config_hash};
+use memfold_plan::policy::{ConfigLoader, Policy, QuickCheckPolicy, config_hash};
 use memfold_simd::Kernels;
 use memfold_store::brain_db::{
     BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions, OpenStoreError,

@@ -8,8 +8,7 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
-use memfold_plan::policy::ConfigLoader;
-use memfold_plan::policy::config::time_zone;
+use memfold_plan::policy::{ConfigLoader, time_zone};
 
 /// Returns the layers that every configuration begins with: the files of system and user, the
 /// environment, and the machine's time zone.

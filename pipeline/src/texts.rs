@@ -117,7 +117,7 @@ pub fn answered(mirror: &BrainDb) -> Result<Vec<SavedAction>, SessionError> {
 pub fn policy_of_texts(policy: &Policy) -> Policy {
     let mut policy = policy.clone();
     policy.rules.retain(|rule| {
-        matches!(rule.then, RuleAction::Merge { .. } | RuleAction::FlagContradiction)
+        matches!(rule.then.action, RuleAction::Merge | RuleAction::FlagContradiction)
     });
     policy
 }

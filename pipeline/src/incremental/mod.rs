@@ -95,7 +95,7 @@ pub fn consolidate_changed(
     };
     let mut policy = policy.clone();
     // They look at the time that passed, not at what changed.
-    policy.rules.retain(|rule| rule.then != RuleAction::Archive);
+    policy.rules.retain(|rule| rule.then.action != RuleAction::Archive);
     let outcome = plan_loaded(loaded, &policy, guard, context, laps, judging)?;
     Ok(ChangedRun::Done(Box::new(outcome), found.marks))
 }

@@ -17,7 +17,7 @@ use memfold_model::memory::{Memory, MemoryId, MemoryIndex, Standing};
 use memfold_model::text::excerpt;
 use memfold_plan::detect::{DetectInput, Detection, newest_first};
 use memfold_plan::plan::{Action, ActionType, Evidence, Plan, ProtectedBy, Rationale, Risk};
-use memfold_plan::policy::{JudgeSettings, JudgeTask, MergePolicy};
+use memfold_plan::policy::{JudgeSettings, JudgeTask, MergePolicy, name_of};
 use memfold_plan::report::{Judged, Ruling};
 use memfold_simd::Similarity;
 use memfold_store::brain_db::{BrainDb, Session, SessionError, StoredJudgement, StoredSummary};
@@ -230,7 +230,7 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
         let places = memories.iter().enumerate();
         Self {
             places: places.map(|(at, memory)| (&memory.id, MemoryIndex(at as u32))).collect(),
-            absorbed_left: (live as f64 * judging.settings.live_share_max) as usize,
+            absorbed_left: (live as f64 * judging.settings.loss.max_live_share_per_run) as usize,
             judged: Judged::default(),
             ground,
             judging,
@@ -304,7 +304,7 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
         let judge = &mut *self.judging.judge;
         let Asked { votes, tally, is_cancelled } =
             ask_all(groups, judge, self.judging.answers, &asking)?;
-        *self.judged.groups.entry(task.name().to_owned()).or_default() += groups.len() as u64;
+        *self.judged.groups.entry(name_of(task)).or_default() += groups.len() as u64;
         self.count(tally);
         if is_cancelled { Err(MemfoldError::Cancelled) } else { Ok(votes) }
     }

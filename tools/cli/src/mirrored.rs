@@ -15,7 +15,7 @@ use memfold::mirror::{Mirror, MirrorError, MirrorOptions, Publication, Pulled, m
 use memfold::texts::{self, TextOrigin};
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
-use memfold_plan::policy::Trigger;
+use memfold_plan::policy::{Trigger, name_of};
 use memfold_store::BrainDb;
 use memfold_store::brain_db::SessionOptions;
 use memfold_store::origin::{self, BRAIN_DB, Origin, OriginChange, OriginError};
@@ -160,17 +160,17 @@ fn narrow(
 ) -> Result<ControlFlow<()>, Failure> {
     let settings = Settings::load(global, Some(&mirrored.mirror), &[])?;
     let typed = args.trigger.clone();
-    let configured = || settings.configuration.policy.trigger.map(|t| t.name().to_owned());
+    let configured = || settings.configuration.policy.trigger.map(name_of);
     let Some(trigger) = typed.or_else(configured).filter(|_| origin.rule_profile().is_some())
     else {
         return Ok(ControlFlow::Continue(()));
     };
     origin.begun_by(&trigger);
-    if trigger == Trigger::SessionEnd.name() {
+    if trigger == name_of(Trigger::SessionEnd) {
         // Models write with all memories before them.
         args.incremental |= args.judge.is_none();
     }
-    if trigger == Trigger::IndexOverflow.name() && args.category.is_empty() {
+    if trigger == name_of(Trigger::IndexOverflow) && args.category.is_empty() {
         let full = origin.overflows().map_err(|error| origin_failure("read the store", &error))?;
         if full.is_empty() {
             printer.note("no index lists more entries than it should: nothing to do");

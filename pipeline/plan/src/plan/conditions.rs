@@ -98,7 +98,7 @@ pub(super) fn met(when: &Conditions) -> Vec<String> {
     ];
     [
         shown("similarity >=", when.min_similarity.map(|x| x.to_string())),
-        when.proven_same.then(|| "proven to say the same".to_owned()),
+        when.is_proven_same().then(|| "proven to say the same".to_owned()),
         shown("cluster_size >=", when.min_cluster_size.map(|x| x.to_string())),
         shown("age_days >=", when.min_age_days.map(|x| x.to_string())),
         shown("access_count >=", when.min_access_count.map(|x| x.to_string())),

@@ -244,7 +244,7 @@ impl<'a> Context<'a> {
 
     /// Tells whether a rule merges, and whose survivor it wants.
     pub(super) fn merge_rules(&self) -> impl Iterator<Item = &'a Rule> + '_ {
-        self.rules.iter().copied().filter(|rule| matches!(rule.then, RuleAction::Merge { .. }))
+        self.rules.iter().copied().filter(|rule| rule.then.action == RuleAction::Merge)
     }
 
     /// Returns why a row may not fold into a survivor whatever the rules say, if so.

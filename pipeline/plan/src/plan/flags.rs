@@ -257,7 +257,7 @@ fn matching_rule<'a>(
     };
     context.rules.iter().copied().find(|rule| {
         let categories = |row| &*context.memory(row).categories;
-        rule.then == RuleAction::FlagContradiction
+        rule.then.action == RuleAction::FlagContradiction
             && unmet_shape(&rule.when, 2, Some(similarity)).is_none()
             && unmet_sameness(&rule.when, categories(pair.0), categories(pair.1)).is_none()
             && holds(rule, pair.0)

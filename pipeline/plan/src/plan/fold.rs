@@ -177,10 +177,7 @@ impl<'a> Folding<'_, 'a> {
         self.context
             .merge_rules()
             .find(|rule| shape_holds(rule, size, similarity, equal).is_none())
-            .and_then(|rule| match rule.then {
-                RuleAction::Merge { canonical, .. } => canonical,
-                _ => None,
-            })
+            .and_then(|rule| rule.then.params.canonical)
             .unwrap_or(Canonical::Newest)
     }
 
@@ -234,8 +231,8 @@ impl<'a> Folding<'_, 'a> {
         let mut best: Option<Choice<'a>> = None;
         let mut last_unmet = BTreeMap::new();
         for &rule in &self.context.rules {
-            let absorbs = match rule.then {
-                RuleAction::Merge { .. } => true,
+            let absorbs = match rule.then.action {
+                RuleAction::Merge => true,
                 RuleAction::Noop => false,
                 _ => continue,
             };
@@ -305,7 +302,7 @@ impl<'a> Folding<'_, 'a> {
         if let Some(minimum) = when.min_similarity.filter(|&minimum| !near(minimum)) {
             return Some(format!("similarity >= {minimum}"));
         }
-        if when.proven_same && !self.context.is_same(host, member) {
+        if when.is_proven_same() && !self.context.is_same(host, member) {
             return Some("proven to say the same".to_owned());
         }
         let subject = self.subject(row);

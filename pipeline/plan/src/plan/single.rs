@@ -79,7 +79,7 @@ pub(super) fn single_fates<'a>(
 
 /// Tells whether no rule may change a memory: a copy in a wider scope leaves what is protected for being read often.
 fn is_closed(context: &Context<'_>, rules: &[&Rule], row: MemoryIndex) -> bool {
-    let copies = || rules.iter().any(|rule| matches!(rule.then, RuleAction::PromoteScope));
+    let copies = || rules.iter().any(|rule| rule.then.action == RuleAction::PromoteScope);
     match context.protected.get(&row) {
         Some(ProtectedBy::AccessCount(_)) => !copies(),
         Some(_) => true,
@@ -153,7 +153,7 @@ fn usable_rules<'a>(context: &Context<'a>) -> (Vec<&'a Rule>, Vec<String>) {
     let mut notes = Vec::new();
     let mut rules = Vec::new();
     for &rule in &context.rules {
-        match rule.then {
+        match rule.then.action {
             RuleAction::Archive if silent && rule.when.max_access_count.is_some() => {
                 notes.push(format!(
                     "rule {} is off: {unread} of {known} memories have access_count 0, so the \
@@ -166,10 +166,10 @@ fn usable_rules<'a>(context: &Context<'a>) -> (Vec<&'a Rule>, Vec<String>) {
             | RuleAction::Summarize
             | RuleAction::PromoteScope
             | RuleAction::Noop => rules.push(rule),
-            RuleAction::Merge { .. } | RuleAction::FlagContradiction => {}
+            RuleAction::Merge | RuleAction::FlagContradiction => {}
         }
     }
-    let only_noops = rules.iter().all(|rule| rule.then == RuleAction::Noop);
+    let only_noops = rules.iter().all(|rule| rule.then.action == RuleAction::Noop);
     (if only_noops { Vec::new() } else { rules }, notes)
 }
 
@@ -208,13 +208,13 @@ fn fate<'a>(
     let mut declined: Option<Fate<'a>> = None;
     let only_copies = context.protected.contains_key(&row);
     for &rule in rules {
-        if only_copies && !matches!(rule.then, RuleAction::PromoteScope) {
+        if only_copies && rule.then.action != RuleAction::PromoteScope {
             continue;
         }
         if !matches(context, rule, row, memory, &values, merge) {
             continue;
         }
-        let change = match rule.then {
+        let change = match rule.then.action {
             RuleAction::Promote => promote(context, rule, row, &values, merge),
             RuleAction::Archive => Some(archive(&values)),
             // What merges just changed is written anew when it has settled.
@@ -288,7 +288,7 @@ fn matches(
     values: &Values,
     merge: Option<&Merge<'_>>,
 ) -> bool {
-    let access_count = match rule.then {
+    let access_count = match rule.then.action {
         RuleAction::Promote => largest_count(context, row, merge),
         _ => values.access_count,
     };

@@ -40,8 +40,8 @@ fn the_newest_with_a_vector_survives() {
     let mut informative = Fixture::new(vec![row("a", "x", 2), row("b", "x", 3), row("c", "x", 4)]);
     let canonical = Some(Canonical::MostInformative);
     for rule in &mut informative.policy.rules {
-        if matches!(rule.then, RuleAction::Merge { .. }) {
-            rule.then = RuleAction::Merge { canonical, absorbed: None };
+        if rule.then.action == RuleAction::Merge {
+            rule.then.params.canonical = canonical;
         }
     }
     assert_eq!(informative.cluster(&["a", "b", "c"]).fates(), ["merge a<b<c R1"]);
@@ -406,7 +406,7 @@ fn a_noop_rule_leaves_its_rows_alone() {
     let mut fixture = Fixture::new(memories).cluster(&["a", "b"]);
     let mut rule = fixture.policy.rules[0].clone();
     rule.id = "R0-keep".into();
-    rule.then = RuleAction::Noop;
+    rule.then.action = RuleAction::Noop;
     rule.when.categories_any = vec!["keep".into()];
     fixture.policy.rules.insert(0, rule);
     assert_eq!(fixture.fates(), ["noop a cluster", "noop b R0"]);

@@ -1,11 +1,10 @@
 //! Every default, with its reason.
 
-use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use memfold_model::summary::Confidence;
 
 use super::{Absorbed, FlagTarget, JoinMethod, JudgeTask, Linkage, Profile, Trigger};
-use crate::policy::Provider;
 
 /// The proof carries the merge; below it, near texts are rarely about one thing.
 pub(crate) const EXACT_DUPLICATE_SIMILARITY: f64 = 0.85;
@@ -81,46 +80,28 @@ pub(crate) const ENABLED: bool = true;
 pub(crate) const READ_ONLY: bool = false;
 /// A run by hand looks at everything.
 pub const TRIGGER: Option<Trigger> = None;
-/// The built-in lexicon knows the common words.
-pub(crate) const LEXICON: Option<&str> = None;
 /// It keeps what a person marked without stopping the run on everything else.
 pub(crate) const PROFILE: Profile = Profile::Default;
-/// The whole store, so that no duplicate hides outside.
-pub(crate) const SCOPE_CATEGORIES: [&str; 0] = [];
-/// From the first memory on.
-pub(crate) const SCOPE_SINCE: Option<&str> = None;
-/// Up to the last memory.
-pub(crate) const SCOPE_UNTIL: Option<&str> = None;
 /// As for merges: what a nightly run would merge may be merged at once.
 pub(crate) const AUTO_DEDUP_THRESHOLD: f64 = 0.95;
 /// Topics begin here; what is nearer is worth a second look.
 pub(crate) const FLAG_THRESHOLD: f64 = 0.85;
 /// An agent notices a tenth of a second; a check takes a few milliseconds.
-pub(crate) const CHECK_TIME_LIMIT_MS: u32 = 50;
-/// Memories are private: whom their texts are shown to is yours to say.
-pub(crate) const EMBED_PROVIDER: Option<Provider> = None;
-/// On this machine, at the provider's own port; elsewhere only where you say so.
-pub(crate) const EMBED_URL: Option<&str> = None;
-/// A store has one model, and vectors of another one would not be comparable.
-pub(crate) const EMBED_MODEL: Option<&str> = None;
-/// Most providers go by the model's own name.
-pub(crate) const EMBED_REQUEST_MODEL: Option<&str> = None;
-/// Providers on one's own machine want no key.
-pub(crate) const EMBED_API_KEY_ENV: Option<&str> = None;
+pub(crate) const CHECK_TIME_LIMIT: Duration = Duration::from_millis(50);
 /// A batch takes a processor a second or a few; thirty mean that something is wrong.
-pub(crate) const EMBED_TIMEOUT_MS: u32 = 30_000;
+pub(crate) const EMBED_TIMEOUT: Duration = Duration::from_millis(30_000);
 /// A provider that restarts is back soon, and one that stays away should be heard of.
 pub(crate) const EMBED_RETRIES: u32 = 2;
 /// More at once is hardly faster, and what is lost by an interruption stays small.
 pub(crate) const EMBED_BATCH_SIZE: usize = 32;
 /// An agent waits for it. A provider on this machine answers within a tenth of that.
-pub(crate) const EMBED_INLINE_TIMEOUT_MS: u32 = 2_000;
+pub(crate) const EMBED_INLINE_TIMEOUT: Duration = Duration::from_millis(2_000);
 /// A question has 2 to 10 memories; small models lose the thread of longer prompts.
-pub(crate) const JUDGE_BATCH_SIZE: u32 = 10;
+pub(crate) const JUDGE_BATCH_SIZE: usize = 10;
 /// Local models on a processor take tens of seconds.
-pub(crate) const JUDGE_TIMEOUT_MS: u32 = 60_000;
+pub(crate) const JUDGE_TIMEOUT: Duration = Duration::from_millis(60_000);
 /// Models prefer what stands first: the second vote sees the memories in reverse order.
-pub(crate) const JUDGE_VOTES: u32 = 2;
+pub(crate) const JUDGE_VOTES: usize = 2;
 /// Where a newer text may take the place of an older one.
 pub(crate) const JUDGE_REPLACE_SIMILARITY_MIN: f64 = 0.9;
 /// What models are asked unless more is wanted: the rest writes texts or marks memories.
@@ -147,13 +128,11 @@ pub(crate) const JUDGE_TOKENS_PER_RUN: u32 = 500_000;
 pub(crate) const JUDGE_COST_PER_DAY: f64 = 10.0;
 /// What the owner of a `brain.db` waits itself.
 pub const BUSY_TIMEOUT_MS: u32 = 5_000;
-/// Naive times were written on this machine, by its clock.
-pub const TIME_ZONE: Option<&str> = None;
 /// The rules hold the figures: 0.95 for near duplicates, 0.98 for exact ones.
 pub const THRESHOLD: Option<f64> = None;
 
 /// The hierarchical linkages need a full distance matrix: 20,000 rows take 1.6 GB.
-pub(crate) const MAX_COMPONENT_ROWS: NonZeroUsize = non_zero(20_000);
+pub(crate) const MAX_COMPONENT_ROWS: usize = 20_000;
 
 /// The strict profile's further marks: what is core or critical, what a user made and what was
 /// decided, however the tags of other memory systems spell it.
@@ -179,6 +158,9 @@ pub(crate) const STRICT_ACCESS_COUNT_MIN: i64 = 10;
 /// The zone of a machine that tells none.
 pub(crate) const MACHINE_TIME_ZONE: &str = "UTC";
 
-const fn non_zero(value: usize) -> NonZeroUsize {
-    NonZeroUsize::new(value).expect("every default count is above zero")
-}
+/// What the profile `hivemind` sets beside protection: the rules of memory folders in JSON files.
+///
+/// Overlaps of tags *above* 0.8 count, and 4 of 5 are 0.8. Memories of different creators or scopes stay
+/// apart. What is younger than 7 days, critical, permanent, protected, core, a decision, a user's or read at
+/// least 10 times is protected by the profile `strict`.
+pub(super) const HIVEMIND: &str = include_str!("hivemind.json");

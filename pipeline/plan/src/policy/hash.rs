@@ -3,7 +3,7 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::Policy;
+use super::validate::Policy;
 
 /// Returns `sha256:<hex>` of the policy and of the lexicon in use: of everything that can change a
 /// plan and of nothing else (no path, thread count, output or secret).
@@ -12,10 +12,60 @@ use super::Policy;
 /// over JSON with sorted keys and without white space, numbers written as RFC 8785 wants them.
 #[must_use]
 pub fn config_hash(policy: &Policy, lexicon: &[u8]) -> String {
-    let mut value =
-        serde_json::to_value(policy).expect("a policy has text keys and finite numbers");
+    let mut value = hashed(policy);
     value["lexicon"] = hex(lexicon).into();
     format!("sha256:{}", hex(canonical_json(&value).as_bytes()))
+}
+
+/// Conditions that are hashed where they are not set as well; younger ones are left out.
+const CONDITIONS: [&str; 12] = [
+    "min_similarity",
+    "proven_same",
+    "min_cluster_size",
+    "min_age_days",
+    "min_access_count",
+    "max_access_count",
+    "min_importance",
+    "max_importance",
+    "categories_any",
+    "categories_none",
+    "categories_all",
+    "tag_overlap_min",
+];
+
+/// Returns the policy as it has been hashed since the first version: with values that are fixed by now, and with the
+/// settings of an action beside its name.
+fn hashed(policy: &Policy) -> Value {
+    let mut value =
+        serde_json::to_value(policy).expect("a policy has text keys and finite numbers");
+    value["detect"]["contradiction_similarity"] =
+        policy.detect.contradiction_similarity.get().into();
+    value["cluster"]["max_component_rows"] = policy.cluster.max_component_rows.into();
+    value["merge"]["importance_cap"] = policy.merge.importance_cap.into();
+    value["protection"]["ids"] = policy.protection.ids.clone().into();
+    value["protection"]["access_count_min"] = policy.protection.access_count_min.into();
+    for rule in value["rules"].as_array_mut().into_iter().flatten() {
+        rule.as_object_mut().map(|keys| keys.remove("enabled"));
+        for key in CONDITIONS {
+            let condition = &mut rule["when"][key];
+            match key {
+                _ if !condition.is_null() => {}
+                "proven_same" => *condition = false.into(),
+                "categories_any" | "categories_none" | "categories_all" => {
+                    *condition = Value::Array(Vec::new());
+                }
+                _ => {}
+            }
+        }
+        let params = rule["then"].as_object_mut().and_then(|keys| keys.remove("params"));
+        if rule["then"]["action"] == "merge" {
+            for key in ["canonical", "absorbed"] {
+                rule["then"][key] =
+                    params.as_ref().map_or(Value::Null, |params| params[key].clone());
+            }
+        }
+    }
+    value
 }
 
 /// Returns SHA-256 as lower-case hex.

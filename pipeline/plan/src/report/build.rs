@@ -18,8 +18,7 @@ use crate::plan::{
     Action, ActionType, Decided, Risk, SimilarityOf, UPDATE, action_label, flag_key, plan_digest,
     rfc3339,
 };
-use crate::policy::Policy;
-use crate::policy::config::nearest;
+use crate::policy::{Policy, nearest};
 
 /// A run, as far as a report tells of it.
 pub struct Run<'a> {

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{self, Args, Subcommand};
-use memfold_plan::policy::config::{Entry, FileLayer};
-use memfold_plan::policy::config_schema;
+use memfold_plan::policy::{Entry, FileLayer, config_schema};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -61,7 +60,7 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     match &args.command {
         ConfigCommand::Show { db } => show(global, db.as_deref(), printer),
-        ConfigCommand::Schema => printer.data(&format!("{:#}\n", config_schema())),
+        ConfigCommand::Schema => printer.data(config_schema()),
     }?;
     Ok(Exit::Done)
 }

@@ -9,6 +9,7 @@ use memfold::embed::{Embedder, Provider, embedder};
 use memfold::machine::{self, Stopwatch};
 use memfold_index::Progress;
 use memfold_model::text::excerpt;
+use memfold_plan::policy::name_of;
 use memfold_plan::report::Mode;
 use memfold_store::LoadRequest;
 
@@ -72,7 +73,7 @@ pub(crate) fn run(
     };
     drop(bars);
     let found = EmbedDocument {
-        provider: settings.configuration.settings.embed.provider.map(Provider::name),
+        provider: settings.configuration.settings.embed.provider.map(name_of),
         place,
         over_limit: over as u64,
         seconds: stopwatch.seconds(),
@@ -286,7 +287,7 @@ struct EmbedDocument {
     /// Components of each vector; `null` where there is none.
     dim: Option<u64>,
     /// `daemon`, `openai`, `ollama` or `local`; `null` where none is configured.
-    provider: Option<&'static str>,
+    provider: Option<String>,
     /// Where texts go: an address without what may be secret in it, or a folder.
     place: Option<String>,
     /// Memories whose texts go there, or went: those that lack an embedding, up to `--limit`.

@@ -35,14 +35,14 @@ pub fn chain(settings: &JudgeSettings, cost_today: f64) -> Result<Chain, Failure
         url: model.url.clone(),
         model: model.model.clone(),
         key_env: model.key_env.clone(),
-        price: model.price,
+        price: model.prices(),
     };
     let endpoints: Vec<ModelEndpoint> = settings.chain.iter().map(endpoint).collect();
     let budget = Budget {
-        requests_per_minute: settings.requests_per_minute,
-        tokens_per_minute: settings.tokens_per_minute,
-        tokens_per_run: settings.tokens_per_run,
-        cost_left: settings.cost_per_day - cost_today,
+        requests_per_minute: settings.budget.requests_per_minute.into(),
+        tokens_per_minute: settings.budget.tokens_per_minute.into(),
+        tokens_per_run: settings.budget.tokens_per_run.into(),
+        cost_left: settings.budget.cost_per_day - cost_today,
     };
     Chain::new(&endpoints, settings.timeout, budget, &|name| std::env::var(name).ok()).map_err(
         |error| {

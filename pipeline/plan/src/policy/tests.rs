@@ -1,57 +1,58 @@
-//! Which layer wins, and how the result knows.
+//! Layers of configuration, from files to a policy. The texts of errors are in `golden`.
 
 use std::fs;
+use std::path::PathBuf;
 
+use memfold_model::time::Instant;
 use proptest::prelude::*;
 use serde_json::json;
+use tempfile::TempDir;
 
-use super::super::{FileLayer, Source, environment_names};
+use super::config::NEAR_DUPLICATE;
 use super::*;
-use crate::policy::{
-    Absorbed, Canonical, Linkage, NEAR_DUPLICATE, Policy, Profile, RuleAction, Trigger,
-    config_hash, defaults,
-};
-use memfold_model::time::Instant;
+
+/// A folder with one configuration file.
+struct Written {
+    folder: TempDir,
+    path: PathBuf,
+}
+
+/// Writes a file `memfold.yaml` into a folder of its own.
+fn written(text: impl AsRef<[u8]>) -> Written {
+    written_as("memfold.yaml", text)
+}
+
+fn written_as(name: &str, text: impl AsRef<[u8]>) -> Written {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    fs::write(&path, text).unwrap();
+    Written { folder, path }
+}
+
+/// Loads one file given by `--config`.
+fn load(text: impl AsRef<[u8]>) -> Result<Configuration, ConfigError> {
+    ConfigLoader::new().file(&written(text).path).load()
+}
+
+/// Returns where the value of a key comes from.
+fn source_of(configuration: &Configuration, key: &str) -> Source {
+    let entries = configuration.entries();
+    entries.into_iter().find(|entry| entry.key == key).unwrap().source
+}
+
+/// Loads one `--set`.
+fn set(text: &str) -> Result<Configuration, ConfigError> {
+    ConfigLoader::new().set(text).load()
+}
+
+/// Loads one environment variable.
+fn variable(name: &str, text: &str) -> Result<Configuration, ConfigError> {
+    ConfigLoader::new().environment([(name.to_owned(), text.to_owned())]).load()
+}
 
 fn near(configuration: &Configuration) -> f64 {
     let rule = configuration.policy.rules.iter().find(|rule| rule.id == NEAR_DUPLICATE).unwrap();
     rule.when.min_similarity.unwrap().get()
-}
-
-#[test]
-fn without_layers_the_built_in_configuration_holds() {
-    let configuration = ConfigLoader::new().load().unwrap();
-    assert_eq!(configuration.policy, Policy::builtin());
-    assert_eq!(configuration.notices, []);
-    let rules = |loader: ConfigLoader| loader.load().unwrap().policy.rules;
-    let is_archiving = |rule: &crate::policy::Rule| rule.then == RuleAction::Archive;
-    assert!(!rules(ConfigLoader::new()).iter().any(is_archiving), "it is off until asked for");
-    let rules = rules(ConfigLoader::new().set("rules.R4-archive-low-utility.enabled=yes"));
-    let ids: Vec<&str> = rules.iter().map(|rule| rule.id.as_str()).collect();
-    assert_eq!(
-        ids,
-        [
-            "R1-exact-duplicate-merge",
-            "R2-near-duplicate-merge",
-            "R3-promote-high-value-procedural",
-            "R4-archive-low-utility",
-            "R5-flag-contradiction",
-        ]
-    );
-    let [exact, near, promote, archive, flag] = &rules[..] else { panic!() };
-    assert_eq!(exact.when.min_similarity.map(|s| s.get()), Some(0.85));
-    assert!(exact.when.proven_same && !near.when.proven_same);
-    assert_eq!(near.when.min_similarity.map(|s| s.get()), Some(0.95));
-    assert_eq!((near.trigger, near.when.min_cluster_size), (Trigger::OnSimilarity, Some(2)));
-    assert_eq!(promote.then, RuleAction::Promote);
-    assert_eq!((promote.when.min_access_count, promote.when.min_importance), (Some(5), Some(2.0)));
-    assert_eq!(promote.when.categories_any, ["sop", "procedure", "coding", "trading"]);
-    assert_eq!((archive.when.min_age_days, archive.when.max_access_count), (Some(30.0), Some(0)));
-    assert_eq!((archive.trigger, archive.when.max_importance), (Trigger::Weekly, Some(1.5)));
-    assert_eq!(
-        (flag.trigger, &flag.then),
-        (Trigger::OnContradiction, &RuleAction::FlagContradiction)
-    );
 }
 
 #[test]
@@ -82,8 +83,7 @@ fn later_layers_win_and_every_value_knows_its_layer() {
     }
     let all = layers.iter().fold(ConfigLoader::new(), |loader, add| add(loader));
     let configuration = all.load().unwrap();
-    let provenance = configuration.provenance();
-    let source = |key: &str| provenance[key].clone();
+    let source = |key: &str| source_of(&configuration, key);
     let similarity = "rules.R2-near-duplicate-merge.when.min_similarity";
     assert_eq!(source(similarity), Source::Flag { name: "--threshold".into() });
     let file =
@@ -107,7 +107,6 @@ fn later_layers_win_and_every_value_knows_its_layer() {
             "source": { "layer": "file", "file": "system", "path": system.path, "line": 2 },
         })
     );
-    assert_eq!(entries.len(), provenance.len());
 }
 
 #[test]
@@ -145,11 +144,8 @@ fn rules_merge_by_id_and_new_ones_come_first() {
     assert_eq!(ids, ["above", "below", "R1-ex", "R2-ne", "R3-pr", "R5-fl"]);
     let [above, _, exact, _, promote, _] = &configuration.policy.rules[..] else { panic!() };
     assert_eq!(
-        above.then,
-        RuleAction::Merge {
-            canonical: Some(Canonical::MostInformative),
-            absorbed: Some(Absorbed::Move)
-        }
+        above.then.params,
+        Params { canonical: Some(Canonical::MostInformative), absorbed: Some(Absorbed::Move) }
     );
     assert_eq!(above.when.categories_any, ["x"]);
     let policy = &configuration.policy;
@@ -227,20 +223,6 @@ fn a_profile_sets_all_of_protection_beneath_the_keys_of_its_layer() {
     let back = both.flag("--profile", "profile", "default").load().unwrap();
     assert_eq!(back.policy.protection.access_count_min, None);
     assert_eq!(serde_json::to_value(Profile::Strict).unwrap(), json!("strict"));
-}
-
-#[test]
-fn a_list_that_drops_protection_is_noticed() {
-    let configuration = set("protection.categories=pinned,legal").unwrap();
-    assert_eq!(configuration.policy.protection.categories, ["pinned", "legal"]);
-    let notices: Vec<String> = configuration.notices.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        notices,
-        [
-            "--set protection.categories=pinned,legal: `protection.categories` replaces the profile's \
-          list; no longer protected: permanent, protected, decision, decisions"
-        ]
-    );
 }
 
 #[test]
@@ -348,9 +330,12 @@ fn what_comes_with_a_store_names_no_lexicon() {
     fs::write(beside.folder.path().join("words.txt"), "[synonyms]\ncat, dog\n").unwrap();
     let loader = ConfigLoader::new().store(beside.folder.path().join("brain.db"));
     let set = format!("guard.lexicon={}", beside.folder.path().join("words.txt").display());
-    for (loader, place) in
-        [(loader.clone(), "line 1"), (ConfigLoader::new().planned_set(&set), "--set")]
-    {
+    let section = set.replacen(".lexicon=", "={lexicon: ", 1) + "}";
+    for (loader, place) in [
+        (loader.clone(), "line 1"),
+        (ConfigLoader::new().planned_set(&set), "--set"),
+        (ConfigLoader::new().planned_set(&section), "--set"),
+    ] {
         let configuration = loader.load().unwrap();
         assert_eq!(configuration.policy.guard.lexicon, None);
         let [notice] = &configuration.notices[..] else { panic!("{:?}", configuration.notices) };
@@ -411,6 +396,243 @@ fn the_hash_is_that_of_the_meaning_alone() {
     hashes.sort_unstable();
     hashes.dedup();
     assert_eq!(hashes.len(), count);
+}
+
+fn sets(sets: &[&str]) -> Result<Configuration, ConfigError> {
+    sets.iter().fold(ConfigLoader::new(), |loader, text| loader.set(*text)).load()
+}
+
+fn with_variables(sets: &[&str], variables: &[(&str, &str)]) -> Configuration {
+    let variables = variables.iter().map(|(name, text)| ((*name).into(), (*text).into()));
+    let loader = ConfigLoader::new().environment(variables);
+    sets.iter().fold(loader, |loader, text| loader.set(*text)).load().unwrap()
+}
+
+#[test]
+fn who_makes_vectors_changes_no_plan() {
+    let plain = config_hash(&sets(&[]).unwrap().policy, b"");
+    let other = sets(&["embed.provider=daemon", "embed.model=m"]).unwrap();
+    assert_eq!(config_hash(&other.policy, b""), plain);
+}
+
+#[test]
+fn others_variables_hold_for_their_provider_where_nothing_is_configured() {
+    let variables = [("EMBEDDINGS_URL", "http://a:1"), ("OLLAMA_URL", "http://b:2")];
+    let url = |sets: &[&str]| with_variables(sets, &variables).settings.embed.url;
+    assert_eq!(url(&[]), None);
+    assert_eq!(url(&["embed.provider=daemon"]).as_deref(), Some("http://a:1"));
+    assert_eq!(url(&["embed.provider=ollama"]).as_deref(), Some("http://b:2"));
+    assert_eq!(url(&["embed.provider=openai"]), None);
+    let own = ["embed.provider=daemon", "embed.url=http://c:3"];
+    assert_eq!(url(&own).as_deref(), Some("http://c:3"));
+    let configuration = with_variables(&["embed.provider=daemon"], &variables);
+    assert_eq!(source_of(&configuration, "embed.url").to_string(), "variable EMBEDDINGS_URL");
+    assert!(configuration.notices.is_empty(), "{:?}", configuration.notices);
+}
+
+#[test]
+fn secrets_are_refused_and_not_repeated() {
+    for text in [
+        "embed.url=http://me:hunter2@example.org",
+        "embed.url=ftp://hunter2",
+        "embed.url=hunter2",
+        "embed.url=http://",
+        "embed.url=http:///hunter2",
+        "embed.url=http://h hunter2",
+        "embed.url=http://hunter2:99999",
+        "embed.url=http://hunter2:0",
+        "embed.url=http://hunter2:",
+        "embed.url=http://hunter2:80:80",
+        "embed.url=http://[hunter2]:80",
+        "embed.url=http://[::1",
+        "embed.url=http://hünter2",
+        "embed.api_key_env=sk-hunter2",
+        "embed.api_key_env=1hunter2",
+    ] {
+        let error = set(text).unwrap_err();
+        let said = format!("{error} {:?}", error.hint());
+        assert!(!said.contains("hunter2"), "{said}");
+        assert!(said.contains("embed."), "{said}");
+    }
+}
+
+#[test]
+fn addresses_with_a_host_and_a_port_are_taken() {
+    for url in [
+        "http://localhost:8030",
+        "https://api.example.org/v1?x=1",
+        "http://[::1]:65535/embed",
+        "http://[::1]",
+        "HTTP://10.0.0.1:1#part",
+        "http://my_host.local",
+    ] {
+        let found = set(&format!("embed.url={url}")).unwrap().settings.embed.url;
+        assert_eq!(found.as_deref(), Some(url));
+    }
+}
+
+#[test]
+fn a_file_beside_a_store_names_no_provider() {
+    let beside =
+        written("threshold: 0.97\nembed: { provider: daemon, url: \"http://elsewhere\" }\n");
+    let loader = ConfigLoader::new().store(beside.folder.path().join("brain.db"));
+    let configuration = loader.clone().load().unwrap();
+    assert_eq!(configuration.settings.embed.provider, None);
+    let [notice] = &configuration.notices[..] else { panic!("{:?}", configuration.notices) };
+    assert!(notice.to_string().contains("line 2: `embed` is not used"), "{notice}");
+    assert_eq!(configuration.policy.merge_threshold().map(|t| t.get()), Some(0.97));
+    // Named by the user, the same file holds.
+    let given = ConfigLoader::new().file(&beside.path).load().unwrap();
+    assert_eq!(given.settings.embed.provider, Some(Provider::Daemon));
+    let unset = ConfigLoader::new().load().unwrap().settings.embed.inline();
+    let localhost = Some("http://localhost:8030".to_owned());
+    assert_eq!((unset.provider, unset.url), (Some(Provider::Daemon), localhost));
+    let off = ConfigLoader::new().set("embed.provider=off").load().unwrap().settings.embed;
+    assert_eq!(off.inline().provider, Some(Provider::Off));
+}
+
+#[test]
+fn key_and_address_come_from_one_layer() {
+    let file = written("embed: { provider: openai, url: \"http://a\", api_key_env: A_KEY }\n");
+    let mixed = |loader: ConfigLoader| loader.load().unwrap().settings.embed.key_from_elsewhere;
+    let of_file = || ConfigLoader::new().file(&file.path);
+    assert_eq!(mixed(of_file()), None);
+    assert_eq!(mixed(of_file().set("embed.model=m")), None);
+    let both = of_file().set("embed.url=http://b").set("embed.api_key_env=B_KEY");
+    assert_eq!(mixed(both), None);
+    let variables = |names: &[(&str, &str)]| {
+        let pairs = names.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        of_file().environment(pairs.collect::<Vec<_>>())
+    };
+    for loader in [
+        of_file().set("embed.url=http://b"),
+        of_file().set("embed.url=null").set("embed.provider=ollama"),
+        of_file().set("embed.api_key_env=B_KEY"),
+        variables(&[("MEMFOLD_EMBED_URL", "http://b")]),
+        variables(&[("MEMFOLD_EMBED_API_KEY_ENV", "B_KEY")]),
+    ] {
+        assert!(mixed(loader.clone()).is_some(), "{loader:?}");
+    }
+    // Without a key, or a provider, nothing can go astray.
+    assert_eq!(mixed(of_file().set("embed.url=http://b").set("embed.api_key_env=null")), None);
+    assert_eq!(mixed(of_file().set("embed.url=http://b").set("embed.provider=null")), None);
+}
+
+#[test]
+fn a_plan_in_a_store_names_no_provider() {
+    // A plan keeps what was typed when it was made, and a store can come from somebody else.
+    let loader = ConfigLoader::new()
+        .planned_set("embed.provider=daemon")
+        .planned_set("consolidation.embed.url=http://elsewhere")
+        .planned_set("flags.max_per_run=77")
+        .planned_flag("threshold", 0.97);
+    let configuration = loader.clone().load().unwrap();
+    assert_eq!(configuration.settings.embed.provider, None);
+    assert_eq!(configuration.settings.embed.url, None);
+    assert_eq!(configuration.policy.flags.max_per_run, 77);
+    assert_eq!(configuration.policy.merge_threshold().map(|t| t.get()), Some(0.97));
+    assert_eq!(configuration.notices.len(), 2, "{:?}", configuration.notices);
+    let own = loader.set("flags.max_per_run=78").load().unwrap();
+    assert_eq!(own.policy.flags.max_per_run, 78);
+}
+
+#[test]
+fn a_billion_laughs_are_cut_short() {
+    let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..10 {
+        let below = vec![format!("*a{}", level - 1); 10].join(", ");
+        text += &format!("a{level}: &a{level} [{below}]\n");
+    }
+    let error = load(&text).unwrap_err();
+    assert!(error.to_string().contains("too much for a configuration"), "{error}");
+    let hint = "write values out instead of nesting or repeating them by `&` and `*`";
+    assert_eq!(error.hint().as_deref(), Some(hint));
+    let deep = format!("a: {}", "[".repeat(100_000));
+    assert!(matches!(load(deep), Err(ConfigError::Invalid { .. })));
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("none.yaml");
+    let error = ConfigLoader::new().file(&missing).load().unwrap_err();
+    let start = format!("configuration file {} cannot be read: ", missing.display());
+    assert!(error.to_string().starts_with(&start), "{error}");
+    let hint = "check the path; relative paths in a file count from that file's folder";
+    assert_eq!(error.hint().as_deref(), Some(hint));
+    let error = ConfigLoader::new().file(folder.path()).load().unwrap_err();
+    assert!(error.to_string().ends_with(" is a folder"), "{error}");
+    assert_eq!(error.hint().as_deref(), Some("name a regular file, or a link to one"));
+
+    fs::write(folder.path().join("memfold.yaml"), "").unwrap();
+    fs::write(folder.path().join("memfold.json"), "{}").unwrap();
+    let error = ConfigLoader::new().store(folder.path().join("brain.db")).load().unwrap_err();
+    assert!(error.to_string().starts_with("two configurations stand in one folder: "), "{error}");
+    assert_eq!(error.hint().as_deref(), Some("remove one of them"));
+}
+
+/// A pipe as configuration or lexicon made the program wait for ever, a device without an end as well.
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_refused_and_links_to_files_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("memfold.yaml");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let beside = ConfigLoader::new().store(folder.path().join("brain.db"));
+    let lexicon = ConfigLoader::new().set(format!("guard.lexicon={}", pipe.display()));
+    for loader in [ConfigLoader::new().file(&pipe), beside, lexicon] {
+        let error = loader.load().unwrap_err();
+        assert!(error.to_string().ends_with("memfold.yaml is a pipe"), "{error}");
+        assert!(error.hint().unwrap().starts_with("write its contents to a file"));
+    }
+    let error = ConfigLoader::new().file("/dev/zero").load().unwrap_err();
+    assert!(error.to_string().ends_with("/dev/zero is a device"), "{error}");
+
+    let (file, link) = (folder.path().join("real"), folder.path().join("link.yaml"));
+    fs::write(&file, "threshold: 0.97").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    assert!(ConfigLoader::new().file(&link).load().is_ok());
+}
+
+#[test]
+fn texts_that_are_too_large_or_not_utf_8_are_refused() {
+    let said = |text: Vec<u8>| {
+        let error = load(text).unwrap_err();
+        (error.to_string(), error.hint().unwrap_or_default())
+    };
+    let (message, hint) = said(vec![0xff, 0xfe]);
+    assert!(message.ends_with("memfold.yaml is not UTF-8 text"), "{message}");
+    assert_eq!(hint, "save the file as UTF-8");
+    let (message, hint) = said(vec![b'#'; (1 << 20) + 1]);
+    assert!(message.ends_with("memfold.yaml is larger than 1048576 bytes"), "{message}");
+    assert_eq!(hint, "check that the path is that of a configuration");
+}
+
+#[test]
+fn zones_and_flags_that_do_not_hold() {
+    let error = ConfigLoader::new().time_zone("Nowhere").load().unwrap_err();
+    assert_eq!(error.to_string(), "this machine: unknown time zone \"Nowhere\"");
+    let error = ConfigLoader::new().flag("--threshold", "threshold", 3.0).load().unwrap_err();
+    let expected = "--threshold: `threshold` expects a number from -1 to 1, or null, found 3.0";
+    assert_eq!(error.to_string(), expected);
+}
+
+/// The beginning of a key's name was an unknown key, and nothing was suggested.
+#[test]
+fn a_key_that_is_written_in_part_is_suggested() {
+    for (text, meant) in [
+        ("protection.min_age=0", "protection.min_age_hours"),
+        ("min_age=0", "protection.min_age_hours"),
+        ("min_age_huors=0", "protection.min_age_hours"),
+        ("judge.timeout=1", "judge.timeout_ms"),
+        ("quick=1", "quick_check"),
+    ] {
+        let hint = set(text).unwrap_err().hint();
+        assert_eq!(hint, Some(format!("did you mean `{meant}`?")), "{text}");
+    }
+    let hint = set("x=1").unwrap_err().hint().unwrap();
+    assert_eq!(hint, "`memfold config schema` lists every key");
 }
 
 proptest! {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::base_strategy::{BaseStrategy, Xdg};
 
-use super::error::ConfigError;
+use super::error::{ConfigError, shown};
 
 /// Far above any configuration or lexicon written by hand.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -41,7 +41,12 @@ pub(super) fn find(folder: &Path, name: &str) -> Result<Option<PathBuf>, ConfigE
         match (path.try_exists(), found) {
             (Ok(false), before) => found = before,
             (Ok(true), None) => found = Some(path),
-            (Ok(true), Some(first)) => return Err(ConfigError::TwoFiles { first, second: path }),
+            (Ok(true), Some(first)) => {
+                let [first, second] = [first, path].map(|path| shown(&path.to_string_lossy()));
+                let problem =
+                    format!("two configurations stand in one folder: {first} and {second}");
+                return Err(ConfigError::layers(problem, "remove one of them"));
+            }
             (Err(cause), _) => return Err(ConfigError::Unreadable { path, cause }),
         }
     }
@@ -56,7 +61,7 @@ pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
 
 /// As [`read_text`], only where nobody but the user of this process, or the system's administrator, can have written it.
 pub(super) fn read_own_text(path: &Path) -> Result<String, ConfigError> {
-    let not_own = |reason: String| ConfigError::NotOwn { path: path.into(), reason: reason.into() };
+    let not_own = |problem: String| unusable(path, problem, OWN_ADVICE);
     let unreadable = |cause| ConfigError::Unreadable { path: path.into(), cause };
     // A link of somebody else's leads to whatever they like.
     let link = fs::symlink_metadata(path).map_err(unreadable)?;
@@ -76,17 +81,36 @@ fn read_text_if(
     let unreadable = |cause| ConfigError::Unreadable { path: path.into(), cause };
     let kind = fs::metadata(path).map_err(unreadable)?.file_type();
     if !kind.is_file() {
-        return Err(ConfigError::NotAFile { path: path.into(), found: kind_name(kind) });
+        let found = kind_name(kind);
+        return Err(unusable(
+            path,
+            format!("is {found}"),
+            match found {
+                PIPE => "write its contents to a file and name that; `<(...)` makes a pipe as well",
+                _ => "name a regular file, or a link to one",
+            },
+        ));
     }
     let file = File::open(path).map_err(unreadable)?;
     check(&file.metadata().map_err(unreadable)?)?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(ConfigError::TooLarge { path: path.into(), bytes_max: FILE_BYTES_MAX });
+        let problem = format!("is larger than {FILE_BYTES_MAX} bytes");
+        let hint = "check that the path is that of a configuration";
+        return Err(unusable(path, problem, hint));
     }
-    String::from_utf8(bytes).map_err(|_| ConfigError::NotText { path: path.into() })
+    String::from_utf8(bytes)
+        .map_err(|_| unusable(path, "is not UTF-8 text", "save the file as UTF-8"))
 }
+
+fn unusable(path: &Path, problem: impl Into<String>, hint: &'static str) -> ConfigError {
+    ConfigError::Unusable { path: path.into(), problem: problem.into().into(), hint }
+}
+
+const OWN_ADVICE: &str = "whoever can write it decides what runs here do: make it yours alone (chown, chmod go-w), or \
+                          move it away and name it with --config";
+const PIPE: &str = "a pipe";
 
 /// Names what is no regular file.
 fn kind_name(kind: FileType) -> &'static str {
@@ -94,7 +118,7 @@ fn kind_name(kind: FileType) -> &'static str {
     {
         use std::os::unix::fs::FileTypeExt;
         if kind.is_fifo() {
-            return "a pipe";
+            return PIPE;
         }
         if kind.is_socket() {
             return "a socket";

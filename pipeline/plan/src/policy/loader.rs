@@ -1,33 +1,28 @@
 //! [`ConfigLoader`]: from layers to one [`Configuration`].
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize as _, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
-use super::document::{FileLayer, Node, NodeValue, Notice, Source, read_document};
 use super::error::ConfigError;
-use super::keys::{Config, builtin_json};
-use super::layers::{Admitted, Origin, lay_over, unify};
-use super::schema::conform;
-use super::validate::{Settings, complete_rules, lost_protection, place, time_zone, validate};
-use super::words::{environment_layers, fill_embed_url, set_layer};
-use super::{files, schema};
-use crate::policy::{Policy, defaults};
+use super::layers::{FileLayer, Layer, Notice, Source, each_inner};
+use super::names::{builtin, environment_layers, fill_embed_url, set_layer};
+use super::validate::{Policy, Settings, check_rules, lost_protection, validate};
+use super::{defaults, files};
 
 /// A validated configuration, and where each value came from.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Configuration {
-    /// What can change a plan.
+    /// The settings that can change a plan.
     pub policy: Policy,
-    /// What cannot.
+    /// The settings that cannot.
     pub settings: Settings,
-    /// What a person should know of.
+    /// Remarks for the user.
     pub notices: Vec<Notice>,
     /// Everything as merged, with the source of each value.
-    merged: Node,
+    merged: Layer,
 }
 
 /// A merged value and where it came from: a line of `config show`.
@@ -45,24 +40,28 @@ impl Configuration {
     /// Returns everything as merged, in the spelling of the schema.
     #[must_use]
     pub fn merged(&self) -> Value {
-        self.merged.to_json()
+        self.merged.value.clone()
     }
 
     /// Returns every merged value with its source, in the order of the schema.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
+        fn collect(merged: &Layer, value: &Value, key: &str, entries: &mut Vec<Entry>) {
+            let has_keys = match value {
+                Value::Object(map) => !map.is_empty(),
+                Value::Array(items) => items.first().is_some_and(Value::is_object),
+                _ => false,
+            };
+            if has_keys {
+                each_inner(value, key, &mut |key, value| collect(merged, value, key, entries));
+            } else {
+                let source = merged.source(key);
+                entries.push(Entry { key: key.to_owned(), value: value.clone(), source });
+            }
+        }
         let mut entries = Vec::new();
-        each_leaf(&self.merged(), "", &mut |key, value| {
-            let source = place(&self.merged, key);
-            entries.push(Entry { key: key.to_owned(), value: value.clone(), source });
-        });
+        collect(&self.merged, &self.merged.value, "", &mut entries);
         entries
-    }
-
-    /// Returns where each value came from, by key path (`rules.<id>.when.min_similarity`).
-    #[must_use]
-    pub fn provenance(&self) -> BTreeMap<String, Source> {
-        self.entries().into_iter().map(|entry| (entry.key, entry.source)).collect()
     }
 }
 
@@ -82,7 +81,7 @@ impl Configuration {
 #[must_use]
 pub struct ConfigLoader {
     kind_defaults: Vec<(String, Value)>,
-    /// What the store's kind adds to `cluster.separate_by`, whatever is configured.
+    /// Added to `cluster.separate_by` by the kind of the store, whatever is configured.
     separate_by: Vec<String>,
     system_folder: Option<PathBuf>,
     user_folder: Option<PathBuf>,
@@ -102,20 +101,6 @@ struct FlagValue {
     name: String,
     key: String,
     value: Value,
-}
-
-impl Policy {
-    /// Returns what holds where nothing is configured; times without a zone are in UTC.
-    #[must_use]
-    pub fn builtin() -> Self {
-        ConfigLoader::new().load().expect("the built-in configuration is valid").policy
-    }
-
-    /// Returns the zone of naive times; `None` where [`Self::time_zone`] was changed to what is none.
-    #[must_use]
-    pub fn zone(&self) -> Option<jiff::tz::TimeZone> {
-        time_zone(&self.time_zone)
-    }
 }
 
 impl ConfigLoader {
@@ -142,13 +127,13 @@ impl ConfigLoader {
         Self { user_folder: Some(folder.into()), ..self }
     }
 
-    /// Says what holds for a kind of stores where nothing is configured, in place of what is built in.
+    /// Replaces a built-in value for a kind of stores.
     pub fn kind_default(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.kind_defaults.push((key.into(), value.into()));
         self
     }
 
-    /// Says what of a kind of stores is never merged across: added to `cluster.separate_by`, whatever is configured.
+    /// Adds patterns of a kind of stores to `cluster.separate_by`, whatever is configured.
     pub fn separate_by(mut self, patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.separate_by.extend(patterns.into_iter().map(Into::into));
         self
@@ -238,110 +223,100 @@ impl ConfigLoader {
     /// The first thing wrong, with its place; [`ConfigError::hint`] says what helps.
     pub fn load(&self) -> Result<Configuration, ConfigError> {
         let mut notices = Vec::new();
-        let mut merged = builtin();
-        for (layer, origin) in self.layers(&mut notices)? {
-            let layer = Admitted::of(unify(layer)?, origin, &mut notices);
-            lay_over(&mut merged, layer.try_map(conform)?)?;
+        let mut merged = Layer::of(builtin(), Source::BuiltIn);
+        for (mut layer, origin) in self.layers(&mut notices)? {
+            let mut admit = |layer: &mut Layer| {
+                if origin == Origin::Store {
+                    layer.drop_personal(&mut notices);
+                }
+            };
+            admit(&mut layer);
+            let read = layer.read()?;
+            // Words may have become a section.
+            admit(&mut layer);
+            merged.lay_over(layer, &read)?;
         }
         self.fill_time_zone(&mut merged)?;
         fill_embed_url(&mut merged, &self.environment);
         self.add_separate_by(&mut merged);
-        complete_rules(&merged)?;
-        let config = Config::deserialize(&merged)
-            .expect("every layer was checked against the schema, and every rule is complete");
-        let (policy, settings) = validate(&merged, &config)?;
+        check_rules(&merged)?;
+        let config = merged.read().expect("every layer was read before it was merged");
         notices.extend(lost_protection(&merged, &config));
+        let (policy, settings) = validate(&merged, config)?;
         Ok(Configuration { policy, settings, notices, merged })
     }
 
     /// Returns all layers above the built-in one, weakest first.
-    fn layers(&self, notices: &mut Vec<Notice>) -> Result<Vec<(Node, Origin)>, ConfigError> {
-        let kind = self.kind_defaults.iter();
-        let kind =
-            kind.map(|(key, value)| (nested_layer(key, value, &Source::BuiltIn), Origin::Own));
-        let mut layers: Vec<(Node, Origin)> = kind.collect();
+    fn layers(&self, notices: &mut Vec<Notice>) -> Result<Vec<(Layer, Origin)>, ConfigError> {
+        let flag_layer = |flag: &FlagValue| {
+            let source = Source::Flag { name: flag.name.clone() };
+            Layer::of_key(&flag.key, flag.value.clone(), source)
+        };
+        let mut layers: Vec<(Layer, Origin)> = Vec::new();
+        for (key, value) in &self.kind_defaults {
+            layers.push((Layer::of_key(key, value.clone(), Source::BuiltIn), Origin::Own));
+        }
         for (file, path) in self.files()? {
-            let text = match file {
-                FileLayer::Store => files::read_own_text(&path)?,
-                FileLayer::System | FileLayer::User | FileLayer::Given => files::read_text(&path)?,
+            let (text, origin) = match file {
+                FileLayer::Store => (files::read_own_text(&path)?, Origin::Store),
+                FileLayer::System | FileLayer::User | FileLayer::Given => {
+                    (files::read_text(&path)?, Origin::Own)
+                }
             };
-            let layer = read_document(&text, file, Path::new(&path))?;
-            layers.push((layer, Origin::of_file(file)));
+            layers.push((Layer::of_text(&text, file, Path::new(&path))?, origin));
         }
-        let own = |layer| (layer, Origin::Own);
-        layers.extend(environment_layers(&self.environment, notices).into_iter().map(own));
-        for text in &self.planned_sets {
-            layers.push((set_layer(text)?, Origin::Store));
+        let variables = environment_layers(&self.environment, notices)?;
+        layers.extend(variables.into_iter().map(|layer| (layer, Origin::Own)));
+        for (texts, origin) in [(&self.planned_sets, Origin::Store), (&self.sets, Origin::Own)] {
+            for text in texts {
+                layers.push((set_layer(text)?, origin));
+            }
         }
-        for text in &self.sets {
-            layers.push(own(set_layer(text)?));
+        for (flags, origin) in [(&self.planned_flags, Origin::Store), (&self.flags, Origin::Own)] {
+            layers.extend(flags.iter().map(|flag| (flag_layer(flag), origin)));
         }
-        layers.extend(self.planned_flags.iter().map(|flag| (flag_layer(flag), Origin::Store)));
-        layers.extend(self.flags.iter().map(|flag| own(flag_layer(flag))));
         Ok(layers)
     }
 
-    /// Adds what the kind of the store keeps apart to what is configured.
-    fn add_separate_by(&self, merged: &mut Node) {
-        let found = merged.get_mut(&["cluster", "separate_by"]);
-        let Some(NodeValue::List(patterns)) = found.map(|node| &mut node.value) else { return };
+    /// Adds the patterns of the kind of the store to the configured ones.
+    fn add_separate_by(&self, merged: &mut Layer) {
+        let Some(Value::Array(patterns)) = merged.value.pointer_mut("/cluster/separate_by") else {
+            return;
+        };
         for pattern in &self.separate_by {
-            let is_it =
-                |node: &Node| matches!(&node.value, NodeValue::Text(text) if text == pattern);
-            if !patterns.iter().any(is_it) {
-                patterns.push(Node::from_json(pattern.as_str().into(), &Source::BuiltIn));
+            if !patterns.iter().any(|present| present == pattern) {
+                patterns.push(pattern.as_str().into());
             }
         }
     }
 
     /// Puts the machine's zone where no layer names one.
-    fn fill_time_zone(&self, merged: &mut Node) -> Result<(), ConfigError> {
-        let Some(zone) = merged.get_mut(&["time_zone"]).filter(|z| z.value == NodeValue::Null)
-        else {
+    fn fill_time_zone(&self, merged: &mut Layer) -> Result<(), ConfigError> {
+        if !merged.value["time_zone"].is_null() {
             return Ok(());
-        };
+        }
         let name = match &self.time_zone {
             Some(Ok(name)) => name.as_str(),
             Some(Err(problem)) => {
-                return Err(ConfigError::MachineZone { problem: problem.as_str().into() });
+                let problem = super::error::shown(problem);
+                return Err(ConfigError::layers(
+                    format!("the time zone of this machine is not known: {problem}"),
+                    "name the zone of the times in the store: --set time_zone=Europe/Berlin, or in a configuration; \
+                     or mend the variable TZ",
+                ));
             }
             None => defaults::MACHINE_TIME_ZONE,
         };
-        *zone = Node { value: NodeValue::Text(name.to_owned()), source: Source::Machine };
+        merged.set("time_zone", name.into(), Source::Machine);
         Ok(())
     }
 }
 
-/// Returns the layer of a flag.
-fn flag_layer(flag: &FlagValue) -> Node {
-    nested_layer(&flag.key, &flag.value, &Source::Flag { name: flag.name.as_str().into() })
-}
-
-fn nested_layer(key: &str, value: &Value, source: &Source) -> Node {
-    let path: Vec<&str> = key.split('.').collect();
-    let leaf = Node::from_json(value.clone(), source).value;
-    Node::nested(&path, leaf, source)
-}
-
-/// Returns the built-in layer, complete.
-fn builtin() -> Node {
-    Node::from_json(builtin_json(), &Source::BuiltIn)
-}
-
-/// Calls back with every leaf and its path; rules go by their ids.
-fn each_leaf(value: &Value, path: &str, leaf: &mut impl FnMut(&str, &Value)) {
-    match value {
-        Value::Object(map) if !map.is_empty() => {
-            for (key, inner) in map {
-                each_leaf(inner, &schema::joined(path, key), leaf);
-            }
-        }
-        Value::Array(items) if items.first().is_some_and(Value::is_object) => {
-            for (at, item) in items.iter().enumerate() {
-                let id = item["id"].as_str().map_or_else(|| at.to_string(), str::to_owned);
-                each_leaf(item, &schema::joined(path, &id), leaf);
-            }
-        }
-        _ => leaf(path, value),
-    }
+/// Who wrote a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The user: their own files, variables and command line.
+    Own,
+    /// The maker of the store.
+    Store,
 }
