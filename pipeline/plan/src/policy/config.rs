@@ -165,7 +165,7 @@ pub struct ProposePolicy {
     /// From this similarity on, in (0, 1].
     #[serde(with = "As::<Above<f64, 0, 1>>")]
     pub min_similarity: Similarity,
-    /// Proposals per run, those first that gain most; 0: none.
+    /// Proposals per run, the most probable first; 0: none.
     pub max_per_run: usize,
 }
 
