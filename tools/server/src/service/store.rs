@@ -19,6 +19,7 @@ use memfold_guard::Guard;
 use memfold_index::NoProgress;
 use memfold_model::time::Instant;
 use memfold_plan::plan::SavedPlan;
+use memfold_plan::report::shell_words as command_line;
 use memfold_store::brain_db::{Session, SessionOptions};
 use memfold_store::{BrainDb, LoadRequest};
 
@@ -63,6 +64,7 @@ pub struct ServedStore {
     pub(crate) jobs: Jobs,
     pub(crate) past: Mutex<VecDeque<Arc<PastRun>>>,
     pub(super) surveyed: Mutex<Option<Arc<Survey>>>,
+    pub(crate) metrics: Arc<Metrics>,
     plans: Mutex<VecDeque<Arc<SavedPlan>>>,
 }
 
@@ -83,6 +85,7 @@ impl ServedStore {
         global: &GlobalArgs,
         printer: Printer,
         allow_writes: bool,
+        metrics: Arc<Metrics>,
     ) -> Result<Self, Failure> {
         let settings = Settings::load(global, Some(&path), &[])?;
         settings.show_notices(printer);
@@ -122,8 +125,15 @@ impl ServedStore {
             jobs: Jobs::default(),
             past: Mutex::default(),
             surveyed: Mutex::default(),
+            metrics,
             plans: Mutex::default(),
         })
+    }
+
+    /// Returns the path of the store, as a command line would name it from anywhere.
+    fn place(&self) -> String {
+        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        path.to_string_lossy().into_owned()
     }
 
     /// Returns the time of the clock.
@@ -174,8 +184,9 @@ impl ServedStore {
     /// [`ProblemKind::Forbidden`].
     pub fn may_write(&self) -> Result<(), Problem> {
         if !self.allow_writes {
+            let start = command_line(&["memfold-server", "mcp", &self.place(), "--allow-writes"]);
             return Err(Problem::new(ProblemKind::Forbidden, "the server was not told to write")
-                .with_hint("start it with --allow-writes"));
+                .with_hint(format!("start it with --allow-writes, such as: {start}")));
         }
         match forbidden_by(&self.settings.configuration.settings) {
             Some(key) => {
@@ -244,9 +255,11 @@ impl Service {
         let mut first = None;
         let metrics = Arc::new(Metrics::default());
         for (name, path) in stores {
-            let store = ServedStore::open(name.clone(), path, global, printer, allow_writes)?;
+            let counts = Arc::clone(&metrics);
+            let store =
+                ServedStore::open(name.clone(), path, global, printer, allow_writes, counts)?;
             let store = Arc::new(store);
-            store.start_work(&metrics)?;
+            store.start_work()?;
             first.get_or_insert_with(|| Arc::clone(&store));
             if opened.insert(name.clone(), store).is_some() {
                 return Err(Failure::usage(
