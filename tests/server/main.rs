@@ -15,6 +15,7 @@ mod crashes;
 mod compatible;
 mod described;
 mod agents;
+mod origins;
 mod telemetry;
 mod dashboard;
 mod browser;

@@ -197,10 +197,11 @@ impl ServedStore {
         self.may_write()?;
         let digest = digest_of(&request);
         let (incoming, note) = self.incoming(request)?;
+        self.pull()?;
         let Some(key) = key else {
             let mut saved = self.quick_check.save(&incoming, self.now())?;
             saved.check.notes.extend(note);
-            self.saved(&saved);
+            self.saved(&saved)?;
             return Ok(SaveAnswer::Now(Box::new(saved)));
         };
         if key.is_empty() || key.len() > KEY_BYTES_MAX || !key.bytes().all(|b| b.is_ascii_graphic())
@@ -211,10 +212,14 @@ impl ServedStore {
         let request = SaveRequest { key, digest: &digest };
         match self.quick_check.save_once(&incoming, self.now(), request)? {
             SavedOnce::Saved(saved) => {
-                self.saved(&saved);
+                self.saved(&saved)?;
                 Ok(SaveAnswer::Now(saved))
             }
-            SavedOnce::Before(answer) => Ok(SaveAnswer::Before(answer)),
+            SavedOnce::Before(answer) => {
+                // The server may have ended between the save and its publication.
+                self.publish()?;
+                Ok(SaveAnswer::Before(answer))
+            }
             SavedOnce::AnotherRequest => {
                 Err(Problem::unprocessable("the Idempotency-Key is that of another save")
                     .with_hint("use a new key for each memory"))
@@ -222,11 +227,12 @@ impl ServedStore {
         }
     }
 
-    /// Counts a save, and seals fresh rows beside the answer, where they are many.
-    fn saved(self: &Arc<Self>, saved: &Saved) {
+    /// Counts and publishes a save, and seals fresh rows beside the answer, where they are many.
+    fn saved(self: &Arc<Self>, saved: &Saved) -> Result<(), Problem> {
         self.metrics.checked(&self.name, "save", &saved.check);
+        self.publish()?;
         if !self.quick_check.wants_sealing(saved) || self.is_sealing.swap(true, Ordering::Relaxed) {
-            return;
+            return Ok(());
         }
         let store = Arc::clone(self);
         let spawned = std::thread::Builder::new().name("seal".to_owned()).spawn(move || {
@@ -238,6 +244,7 @@ impl ServedStore {
         if spawned.is_err() {
             self.is_sealing.store(false, Ordering::Relaxed);
         }
+        Ok(())
     }
 
     /// Takes a memory as it was sent; returns also why it has no vector.

@@ -292,13 +292,17 @@ impl ServedStore {
     /// When writing is not allowed, or the pair does not wait or cannot be settled so.
     pub fn settle(&self, key: &str, settled: SettledAs) -> Result<(String, Settled), Problem> {
         self.may_write()?;
+        self.pull()?;
         let rules = SettleRules { policy: &self.settings.configuration.policy, guard: &self.guard };
         let session = open_session(&self.path, &self.settings)?;
         let now = self.now();
         let run = run_id(&session.store_id()?, now, &format!("flags {key}"));
         let holder = machine::holder();
         let run = UpkeepRun { run_id: &run, now, time_zone: &self.time_zone, holder: &holder };
-        Ok(settle(&session, key, settled.into(), rules, &run)?)
+        let settled = settle(&session, key, settled.into(), rules, &run)?;
+        drop(session);
+        self.publish()?;
+        Ok(settled)
     }
 
     /// Returns the merges of the latest plan of which nothing is proven.
