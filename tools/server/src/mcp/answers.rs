@@ -19,12 +19,13 @@ pub(super) const TOKENS_MAX: usize = 2_000;
 const TOKENS_AROUND: usize = 100;
 /// Length of a text in a list.
 const TEXT_CHARS: usize = 400;
-const TEXT_TOKENS: usize = 260;
+const TEXT_TOKENS: usize = 200;
 /// Length of a text that was asked for.
 const WHOLE_CHARS: usize = 4_000;
-const WHOLE_TOKENS: usize = 900;
+const WHOLE_TOKENS: usize = 1_100;
 /// Length of a remark.
 const NOTE_CHARS: usize = 200;
+const NOTE_TOKENS: usize = 60;
 /// Memories of an action beside the first.
 const MEMORIES_SHOWN: usize = 3;
 /// Differences between two texts.
@@ -36,13 +37,18 @@ fn cut(text: &str, mut chars: usize, tokens: usize) -> String {
         if chars < 40 || estimated_tokens(&json!(shown).to_string()) <= tokens {
             return shown;
         }
-        chars /= 2;
+        chars = chars * 3 / 4;
     }
 }
 
 /// A text in a list.
 pub(super) fn shown(text: &str) -> String {
     cut(text, TEXT_CHARS, TEXT_TOKENS)
+}
+
+/// A name, or a remark.
+pub(super) fn brief(text: &str) -> String {
+    cut(text, NOTE_CHARS, NOTE_TOKENS)
 }
 
 /// A text that was asked for.
@@ -62,7 +68,7 @@ fn remark(note: &str) -> Option<String> {
         note.split_inclusive(['.', ';', ':']).take_while(|part| !is_for_others(part)).collect();
     let kept = kept.concat();
     let kept = kept.trim_end_matches([';', ':', ' ']);
-    (!kept.is_empty()).then(|| excerpt(kept, NOTE_CHARS))
+    (!kept.is_empty()).then(|| brief(kept))
 }
 
 /// Says why something was not done, as text: a document of another shape would not fit the tool's schema.
@@ -189,7 +195,7 @@ impl Conflict {
 
 /// The first differences, shortened.
 pub(super) fn few(differences: &[String]) -> Vec<String> {
-    differences.iter().take(DIFFERENCES_SHOWN).map(|what| excerpt(what, NOTE_CHARS)).collect()
+    differences.iter().take(DIFFERENCES_SHOWN).map(|what| brief(what)).collect()
 }
 
 /// An action of a plan.

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answers::{Planned, Rest, Said, fitted, notes, shown, whole};
+use super::answers::{Planned, Rest, Said, brief, fitted, notes, shown, whole};
 use super::tools::{ListParameters, behind};
 use crate::service::{
     ApplyRequest, Job, Problem, ProblemKind, RunRequest, ServedStore, Service, UndoRequest,
@@ -26,9 +26,8 @@ const RUN_PATIENCE: Duration = Duration::from_secs(50);
 const LATEST: &str = "latest";
 /// Runs that `status` lists.
 const RUNS_SHOWN: usize = 5;
-/// Memories of a unit, and those that `explain` lists.
+/// Memories of a unit, and those in conflict with one.
 const UNIT_SHOWN: usize = 3;
-const EXPLAINED_SHOWN: usize = 5;
 
 /// A run that goes on.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -480,16 +479,15 @@ fn status(store: &ServedStore) -> Result<ConsolidateResult, Problem> {
 fn explain(store: &ServedStore, id: &str) -> Result<ConsolidateResult, Problem> {
     let explained = store.explain(id)?;
     let resolved = &explained.resolved;
-    let fates = store.fates([&resolved.id, resolved.last()])?;
-    let text = |id| fates.get(id).and_then(Fate::text).map(whole);
+    let absorbed = &explained.absorbed;
+    let merged: Vec<&MemoryId> = absorbed.shown.iter().map(|b| &b.fold.absorbed).collect();
+    let fates = store.fates([&resolved.id, resolved.last()].into_iter().chain(merged.clone()))?;
+    let text = |id| fates.get(id).and_then(Fate::text);
     let live = resolved.live_id();
     let memory = explained.memory.as_ref();
-    let merged = explained.absorbed.shown.iter();
-    let merged =
-        merged.map(|branch| branch.fold.absorbed.clone()).take(EXPLAINED_SHOWN).collect::<Vec<_>>();
-    let merged_fates = store.fates(&merged)?;
     let open = explained.flags.shown.iter().filter(|flag| flag.state == "open");
-    let explained = Explained {
+    let categories = memory.map(|memory| &memory.categories[..]).unwrap_or_default();
+    let mut memory = Explained {
         id: resolved.id.to_string(),
         status: match resolved.whereabouts {
             Whereabouts::Ghost => "merged",
@@ -497,18 +495,20 @@ fn explain(store: &ServedStore, id: &str) -> Result<ConsolidateResult, Problem> 
             Whereabouts::Moved => "archived",
             other => other.name(),
         },
-        text: text(&resolved.id),
+        text: text(&resolved.id).map(whole),
         created_at: memory.and_then(|memory| memory.created_at.clone()),
-        categories: memory.map(|memory| memory.categories.clone()).unwrap_or_default(),
+        categories: categories.iter().take(8).map(|name| brief(name)).collect(),
         live_id: live.map(ToString::to_string),
-        live_text: live.filter(|live| **live != resolved.id).and_then(text),
+        live_text: live.filter(|live| **live != resolved.id).and_then(text).map(shown),
         merged_by_run: resolved.folds.first().and_then(|fold| fold.run_id.clone()),
-        merged: merged.iter().map(|id| Said::of(id, &merged_fates)).collect(),
-        merged_more: explained.absorbed.more
-            + (explained.absorbed.shown.len() - merged.len()) as u64,
-        conflicts_with: open.map(|flag| flag.other.to_string()).take(EXPLAINED_SHOWN).collect(),
+        conflicts_with: open.map(|flag| flag.other.to_string()).take(UNIT_SHOWN).collect(),
+        merged: Vec::new(),
+        merged_more: 0,
     };
-    Ok(ConsolidateResult { memory: Some(explained), ..ConsolidateResult::default() })
+    let items = merged.iter().map(|id| (id.to_string(), Said::of(id, &fates)));
+    let (merged, rest) = fitted(&memory, merged.len(), items);
+    (memory.merged, memory.merged_more) = (merged, rest.more + absorbed.more);
+    Ok(ConsolidateResult { memory: Some(memory), ..ConsolidateResult::default() })
 }
 
 /// Waits for a run; returns it where it goes on, and nothing where it is over and did not fail.

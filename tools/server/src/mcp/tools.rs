@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answers::{Conflict, Rest, Said, Similar, few, fitted, notes, shown};
+use super::answers::{Conflict, Rest, Said, Similar, brief, few, fitted, notes, shown};
 use super::plans::{
     ConsolidateParameters, ConsolidateResult, DuplicatesResult, consolidate, duplicates,
 };
@@ -408,7 +408,7 @@ async fn recall(service: &Service, asked: RecallParameters) -> Result<RecallResu
             id: found.memory.id.to_string(),
             text: shown(&found.memory.content),
             created_at: found.memory.created_at.instant().map(|at| at.to_rfc3339()),
-            categories: found.memory.categories.iter().map(|name| shown(name)).take(8).collect(),
+            categories: found.memory.categories.iter().take(8).map(|name| brief(name)).collect(),
             similarity: found.similarity.map(|similarity| similarity.get()),
             superseded_by: found.superseded_by.as_ref().map(ToString::to_string),
             merged_into: None,
