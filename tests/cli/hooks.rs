@@ -238,14 +238,17 @@ fn a_context_has_no_duplicates_and_marks_conflicts() {
         "The kiln burns at  1200 degrees",
         "the kiln burns at 1200 degrees.",
         "Tea comes from the harbour shop.",
-        "Tea does not come from the harbour shop.",
     ]);
     let before = context(&hook(&place, &["session-start"], b"{}"));
     assert_eq!(before.to_lowercase().matches("- the kiln burns").count(), 1, "{before}");
-    let plan = place.succeed(&["consolidate", "brain.db", "--execute"]);
+    let rival = "Tea does not come from the harbour shop.";
+    let save = ["save", "brain.db", "--category", "decisions", "--text", rival];
+    let saved = place.succeed(&save);
     let text = context(&hook(&place, &["session-start"], b"{}"));
-    assert_eq!(text.matches("(conflict, unresolved)").count(), 2, "{text}\n{plan}");
-    assert!(text.contains("Contradicted by:\n  - Tea does not come"), "{text}");
+    let marked = format!(
+        "- Tea comes from the harbour shop. (conflict, unresolved)\n  Contradicted by:\n  - {rival}\n"
+    );
+    assert!(text.contains(&marked), "{text}\n{saved}");
 }
 
 #[test]
@@ -257,9 +260,7 @@ fn settings_are_printed_and_never_edited() {
     }
     assert!(shown.starts_with("No brain.db") && shown.contains("/PATH/TO/brain.db"), "{shown}");
     let named = place.succeed(&["hook", "print", "--db", "brain.db"]);
-    let store = place.path("brain.db");
-    let store = store.to_str().unwrap();
-    assert!(named.contains(&format!("\"mcp\", \"{store}\", \"--allow-writes\"")), "{named}");
-    assert!(named.contains(&format!("--db {store}")) || named.contains("brain.db'"), "{named}");
+    assert!(named.contains("\"mcp\", \"DIR/brain.db\", \"--allow-writes\""), "{named}");
+    assert!(named.contains("--db DIR/brain.db") || named.contains("brain.db'"), "{named}");
     assert!(place.files().is_empty());
 }

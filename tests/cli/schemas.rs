@@ -242,7 +242,7 @@ fn what_does_not_fit_is_refused() {
             "type": "object", "required": ["is"], "properties": { "is": { "type": "boolean" } },
         } },
     });
-    let schema = Schema { root };
+    let schema = Schema::of(root);
     let whole = json!({
         "count": 3, "kind": "b", "share": 0.5, "pair": ["x", "y"],
         "by_name": { "z": { "is": true } }, "free": [{ "what": "ever" }],
@@ -276,5 +276,5 @@ fn what_does_not_fit_is_refused() {
 #[test]
 #[should_panic(expected = "the validator does not know pattern")]
 fn words_that_are_not_checked_are_not_passed_over() {
-    let _unreached = Schema { root: json!({ "pattern": "^a" }) }.check(&json!("b"));
+    let _unreached = Schema::of(json!({ "pattern": "^a" })).check(&json!("b"));
 }

@@ -1,6 +1,7 @@
 //! Stores of other kinds: what an agent saves, applies and undoes is in the store itself afterwards.
 
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -146,6 +147,54 @@ fn markdown_is_served_and_an_undo_restores_every_byte() {
         categories: &[],
     };
     live(&place, &kind);
+}
+
+fn git(place: &Place, words: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.current_dir(place.path("repo")).args(["-c", "user.name=n", "-c", "user.email=n@m"]);
+    let output = command.args(words).env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Lines of all notes that hold a text.
+fn noted(place: &Place, text: &str) -> usize {
+    let refs = git(place, &["for-each-ref", "--format=%(refname)", "refs/notes"]);
+    refs.lines().map(|name| git(place, &["grep", "-F", text, name]).lines().count()).sum()
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn git_notes_are_served() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("repo")).unwrap();
+    if Command::new("git").arg("--version").output().is_err() {
+        eprintln!("skipped: git is not installed");
+        return;
+    }
+    let _ = git(&place, &["init", "--quiet", "."]);
+    for day in ["01", "02"] {
+        let _ = git(&place, &["commit", "--quiet", "--allow-empty", "-m", day]);
+        let note = format!(
+            "---\ntype: decisions\ntimestamp: '2026-{day}-01T10:00:00+00:00'\nsummary: Events go to \
+             PostgreSQL\n---\n\nIt is there already.\n"
+        );
+        let _ =
+            git(&place, &["notes", "--ref=refs/notes/mem/decisions", "add", "-m", &note, "HEAD"]);
+    }
+    let mut agent = Agent::start(&place, &["repo", "--allow-writes"]);
+    let saved = agent.call("memory_save", &json!({ "text": "Builds run on four workers" }));
+    assert_eq!((&saved["did"], noted(&place, "four workers") > 0), (&json!("inserted"), true));
+    let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
+    let apply = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": plan["plan_digest"],
+                        "only": ["identical"] });
+    let applied = agent.call("memory_consolidate", &apply);
+    let merged =
+        || git(&place, &["grep", "-F", "consolidated_into", "refs/notes/mem-meta/decisions"]);
+    assert_eq!((&applied["applied"], merged().is_empty()), (&json!(1), false), "{applied}");
+    let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
+    assert_eq!(agent.call("memory_consolidate", &undo)["applied"], 1);
+    assert_eq!(merged(), "");
+    agent.end();
 }
 
 /// What others write is there for the next request, and a conflict is told, not overwritten.
