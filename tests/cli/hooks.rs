@@ -246,7 +246,7 @@ fn a_context_has_no_duplicates_and_marks_conflicts() {
     let saved = place.succeed(&save);
     let text = context(&hook(&place, &["session-start"], b"{}"));
     let marked = format!(
-        "- Tea comes from the harbour shop. (conflict, unresolved)\n  Contradicted by:\n  - {rival}\n"
+        "- {rival} (conflict, unresolved)\n  Contradicted by:\n  - Tea comes from the harbour shop.\n"
     );
     assert!(text.contains(&marked), "{text}\n{saved}");
 }

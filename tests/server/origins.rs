@@ -197,7 +197,7 @@ fn git_notes_are_served() {
     agent.end();
 }
 
-/// What others write is there for the next request, and a conflict is told, not overwritten.
+/// What others write is there for the next request, and a save leaves it as it is.
 #[test]
 fn others_write_beside_the_server() {
     let place = Place::new();
