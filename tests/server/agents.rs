@@ -349,7 +349,7 @@ fn long_lists_come_in_parts() {
     let text =
         |at| format!("Box number{at} is on the shelf. {}", "It is full of old paper. ".repeat(30));
     let rows: Vec<_> =
-        (0..60).map(|at| memory(at + 1, &text(at / 2), &unit_vector(30, at / 2))).collect();
+        (0..60).map(|at| memory(at + 1, text(at / 2), &unit_vector(30, at / 2))).collect();
     let place = Place::with(&rows);
     let mut agent = Agent::start(&place, &["brain.db"]);
     let mut seen = Vec::new();
