@@ -1,5 +1,7 @@
 //! What a session starts with: the block of summaries, or of HOT memories, from a store.
 
+use std::collections::BTreeMap;
+
 use jiff::tz::TimeZone;
 use memfold_index::NoProgress;
 use memfold_lifecycle::{
@@ -9,7 +11,7 @@ use memfold_lifecycle::{
 use memfold_model::memory::MemoryId;
 use memfold_model::summary::Summary;
 use memfold_model::time::Instant;
-use memfold_store::brain_db::{SessionRows, StoreReader, TimedMemory};
+use memfold_store::brain_db::{FlagKind, OpenPair, SessionRows, StoreReader, TimedMemory};
 use memfold_store::{BrainDb, LoadRequest};
 
 use crate::lookup::SearchError;
@@ -41,7 +43,8 @@ pub struct SessionPlace<'a> {
 ///
 /// Candidates are the 300 latest summaries, the 300 newest memories and, where the store has an
 /// index of importance, the 300 most important ones. Ages are counted from the state's own time,
-/// the latest change among the candidates, so that the same state gives the same bytes. Nothing is
+/// the latest change among the candidates, so that the same state gives the same bytes. Of memories
+/// with the same words one is shown, and what an open conflict is about is marked. Nothing is
 /// written, and nothing is counted as read.
 ///
 /// # Errors
@@ -52,6 +55,7 @@ pub fn session_context(
 ) -> Result<Option<SessionBlock>, SearchError> {
     let (time_zone, now) = (place.time_zone, place.now);
     let load = LoadRequest { time_zone, now, progress: &NoProgress };
+    let open = store.open_flags()?;
     store.look_up(&load, |reader| {
         let rows = reader.session_rows(ROWS_MAX)?;
         let Some(generated_at) = state_time(&rows, now) else { return Ok(None) };
@@ -59,15 +63,16 @@ pub fn session_context(
         let mut summaries = Vec::new();
         for (timed, summary) in &rows.summaries {
             if asked.superseding(&timed.memory.id)?.is_none() {
-                summaries.push(of_summary(timed, summary, time_zone));
+                summaries.push(with_conflicts(of_summary(timed, summary, time_zone), &open));
             }
         }
         let mut hot = Vec::new();
         for timed in &rows.memories {
             if asked.is_hot(timed)? {
-                hot.push(of_memory(timed));
+                hot.push(with_conflicts(of_memory(timed), &open));
             }
         }
+        let (summaries, hot) = (distinct(summaries), distinct(hot));
         let state = SessionState {
             summaries: &summaries,
             hot: &hot,
@@ -78,6 +83,38 @@ pub fn session_context(
         };
         Ok(session_block(&state, &SessionPolicy::default()))
     })
+}
+
+/// Says what contradicts a memory.
+fn with_conflicts(mut item: SummaryItem, open: &[OpenPair]) -> SummaryItem {
+    let id = item.id.as_str();
+    for pair in open.iter().filter(|pair| pair.kind != FlagKind::Near) {
+        let other = match &pair.ids {
+            [left, _] if left == id => 1,
+            [_, right] if right == id => 0,
+            _ => continue,
+        };
+        item.conflicts.extend(pair.texts[other].clone());
+    }
+    item
+}
+
+/// Keeps one of the memories with the same words but for case, white space and the full stop: the one that is read
+/// most, then the latest.
+fn distinct(items: Vec<SummaryItem>) -> Vec<SummaryItem> {
+    let mut by_words: BTreeMap<String, SummaryItem> = BTreeMap::new();
+    let rank =
+        |item: &SummaryItem| (!item.conflicts.is_empty(), item.access_count, item.updated_at);
+    for item in items {
+        let words: Vec<&str> = item.text.split_whitespace().collect();
+        let words = words.join(" ").to_lowercase();
+        let known = by_words.entry(words.trim_end_matches('.').to_owned());
+        let kept = known.or_insert_with(|| item.clone());
+        if rank(&item) > rank(kept) {
+            *kept = item;
+        }
+    }
+    by_words.into_values().collect()
 }
 
 /// Returns what the last session wrote: the newest memories, as far as none was made more than half an hour after the one
@@ -153,6 +190,7 @@ fn of_memory(timed: &TimedMemory) -> SummaryItem {
         key_facts: Vec::new(),
         decisions: Vec::new(),
         superseded: Vec::new(),
+        conflicts: Vec::new(),
         confidence: 1.0,
         access_count: memory.access_count,
         updated_at: timed.updated_at.or(created_at),

@@ -217,17 +217,50 @@ fn a_writer_does_not_keep_a_session_from_its_start() {
     assert!(answer.err.contains("locked"), "{answer:?}");
 }
 
+/// Cursor names the event otherwise, and reads another field.
+#[test]
+fn cursor_is_answered_in_its_own_form() {
+    let place = with_kiln();
+    let input = serde_json::json!({ "hook_event_name": "sessionStart", "session_id": "1",
+                                    "workspace_roots": [place.path("")] });
+    let other = Place::new();
+    let answer = hook(&other, &["session-start"], input.to_string().as_bytes());
+    let output: Value = serde_json::from_str(&answer.out).unwrap();
+    assert!(output["additional_context"].as_str().unwrap().contains("kiln"), "{answer:?}");
+    assert_eq!(output.as_object().unwrap().len(), 1);
+}
+
+/// Equal memories filled the block, and a contradiction stood in it as two facts.
+#[test]
+fn a_context_has_no_duplicates_and_marks_conflicts() {
+    let place = with_texts(&[
+        "The kiln burns at 1200 degrees.",
+        "The kiln burns at  1200 degrees",
+        "the kiln burns at 1200 degrees.",
+        "Tea comes from the harbour shop.",
+    ]);
+    let before = context(&hook(&place, &["session-start"], b"{}"));
+    assert_eq!(before.to_lowercase().matches("- the kiln burns").count(), 1, "{before}");
+    let rival = "Tea does not come from the harbour shop.";
+    let save = ["save", "brain.db", "--category", "decisions", "--text", rival];
+    let saved = place.succeed(&save);
+    let text = context(&hook(&place, &["session-start"], b"{}"));
+    let marked = format!(
+        "- {rival} (conflict, unresolved)\n  Contradicted by:\n  - Tea comes from the harbour shop.\n"
+    );
+    assert!(text.contains(&marked), "{text}\n{saved}");
+}
+
 #[test]
 fn settings_are_printed_and_never_edited() {
     let place = Place::new();
     let shown = place.succeed(&["hook", "print"]);
-    assert!(shown.contains("Claude Code: ") && shown.contains("Codex: "), "{shown}");
-    assert!(shown.contains("\"memfold hook session-start\""), "{shown}");
+    for host in ["Claude Code", "Codex", "Cursor"] {
+        assert!(shown.contains(&format!("== {host} ==")), "{shown}");
+    }
+    assert!(shown.starts_with("No brain.db") && shown.contains("/PATH/TO/brain.db"), "{shown}");
     let named = place.succeed(&["hook", "print", "--db", "brain.db"]);
-    assert!(
-        named.contains("\"memfold hook session-start --db DIR/brain.db\"")
-            || named.contains("brain.db'"),
-        "{named}"
-    );
+    assert!(named.contains("\"mcp\", \"DIR/brain.db\", \"--allow-writes\""), "{named}");
+    assert!(named.contains("--db DIR/brain.db") || named.contains("brain.db'"), "{named}");
     assert!(place.files().is_empty());
 }

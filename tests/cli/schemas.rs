@@ -37,6 +37,11 @@ impl Schema {
         Self { root: serde_json::from_str(&text.unwrap()).unwrap() }
     }
 
+    /// A schema that a program told.
+    pub(crate) const fn of(root: Value) -> Self {
+        Self { root }
+    }
+
     /// The fields that are always there.
     pub(crate) fn required(&self) -> BTreeSet<&str> {
         self.root["required"]
@@ -69,7 +74,7 @@ impl Schema {
             options.as_array().unwrap().iter().filter(fits).count()
         };
         let fits = match word {
-            "$schema" | "$defs" | "title" | "description" | "format" => true,
+            "$schema" | "$defs" | "title" | "description" | "format" | "default" => true,
             // These need all fields at once.
             "properties" | "required" | "additionalProperties" => true,
             "$ref" => {
@@ -79,6 +84,7 @@ impl Schema {
             "anyOf" => fit(said) > 0,
             "oneOf" => fit(said) == 1,
             "const" => said == value,
+            "enum" => said.as_array().unwrap().contains(value),
             "type" => match said {
                 Value::Array(names) => names.iter().any(|name| is(name, value)),
                 name => is(name, value),
@@ -236,7 +242,7 @@ fn what_does_not_fit_is_refused() {
             "type": "object", "required": ["is"], "properties": { "is": { "type": "boolean" } },
         } },
     });
-    let schema = Schema { root };
+    let schema = Schema::of(root);
     let whole = json!({
         "count": 3, "kind": "b", "share": 0.5, "pair": ["x", "y"],
         "by_name": { "z": { "is": true } }, "free": [{ "what": "ever" }],
@@ -270,5 +276,5 @@ fn what_does_not_fit_is_refused() {
 #[test]
 #[should_panic(expected = "the validator does not know pattern")]
 fn words_that_are_not_checked_are_not_passed_over() {
-    let _unreached = Schema { root: json!({ "pattern": "^a" }) }.check(&json!("b"));
+    let _unreached = Schema::of(json!({ "pattern": "^a" })).check(&json!("b"));
 }

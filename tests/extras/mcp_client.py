@@ -1,5 +1,5 @@
 """The Python client of the Model Context Protocol at a memfold-server: `mcp_client.py stdio PROGRAM BRAIN_DB` or
-`mcp_client.py http URL`. Lists the tools, then checks, plans, applies and undoes; prints a line of JSON."""
+`mcp_client.py http URL`. Lists the tools, then saves, recalls, plans, applies and undoes; prints a line of JSON."""
 
 import asyncio
 import json
@@ -8,6 +8,8 @@ import sys
 from mcp import Client, StdioServerParameters
 
 TOOLS = {
+    "memory_save",
+    "memory_recall",
     "memory_check",
     "memory_duplicates",
     "memory_conflicts",
@@ -28,17 +30,19 @@ async def visit(target):
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == TOOLS, tools
         assert all(tool.input_schema["type"] == "object" for tool in tools)
-        text = "The deploy runs every Friday at noon"
-        check = await call(client, "memory_check", text=text)
+        assert all(tool.output_schema["type"] == "object" for tool in tools)
+        saved = await call(client, "memory_save", text="Bob is allergic to walnuts")
+        found = await call(client, "memory_recall", query="What is Bob allergic to?")
         plan = await call(client, "memory_consolidate", action="plan")
         names = {name: plan[name] for name in ("plan_id", "plan_digest")}
         applied = await call(client, "memory_consolidate", action="apply", **names)
         undone = await call(client, "memory_consolidate", action="undo", run_id=applied["run_id"])
         return {
             "tools": len(tools),
-            "check": check["decision"],
-            "applied": applied["executed"]["applied"],
-            "undone": undone["executed"]["applied"],
+            "saved": saved["did"],
+            "recalled": found["memories"][0]["text"],
+            "applied": applied["applied"],
+            "undone": undone["applied"],
         }
 
 

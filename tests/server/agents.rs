@@ -1,25 +1,34 @@
-//! Agents: the six tools over stdio and over HTTP.
+//! Agents: the eight tools over stdio and over HTTP.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use memfold_tests::{memory, unit_vector};
 use serde_json::{Value, json};
 
-use crate::support::Place;
+use crate::schemas::Schema;
+use crate::support::{Place, Server};
 
-/// An agent at the pipes of a server.
-struct Agent {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-    id: u64,
+/// Where an agent talks to a server.
+enum Line<'s> {
+    Pipes { child: Child, input: Option<ChildStdin>, output: BufReader<ChildStdout> },
+    Http { server: &'s Server, session: String },
 }
 
-impl Agent {
-    fn start(place: &Place, further: &[&str]) -> Self {
-        let arguments = [&["mcp", "brain.db"], further].concat();
+/// An agent that believes nothing: arguments and answers must fit the schemas of the tools.
+pub(crate) struct Agent<'s> {
+    line: Line<'s>,
+    id: u64,
+    tools: BTreeMap<String, Value>,
+}
+
+const ACCEPT: (&str, &str) = ("Accept", "application/json, text/event-stream");
+
+impl<'s> Agent<'s> {
+    pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
         let mut child = place
-            .command(&arguments)
+            .command(&[&["mcp"], arguments].concat())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -27,29 +36,65 @@ impl Agent {
             .unwrap();
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let mut agent = Self { child, input, output, id: 0 };
+        Self::greet(Line::Pipes { child, input, output })
+    }
+
+    fn visit(server: &'s Server) -> Self {
+        Self::greet(Line::Http { server, session: String::new() })
+    }
+
+    fn greet(line: Line<'s>) -> Self {
+        let mut agent = Self { line, id: 0, tools: BTreeMap::new() };
         let hello = agent.ask("initialize", &hello());
         assert_eq!(hello["serverInfo"]["name"], "memfold", "{hello}");
         assert!(hello["capabilities"]["tools"].is_object());
         agent.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        let tools = agent.ask("tools/list", &json!({}));
+        let named = |tool: &Value| (tool["name"].as_str().unwrap().to_owned(), tool.clone());
+        agent.tools = tools["tools"].as_array().unwrap().iter().map(named).collect();
         agent
     }
 
-    fn write(&mut self, message: &Value) {
-        let input = self.input.as_mut().unwrap();
-        input.write_all(format!("{message}\n").as_bytes()).unwrap();
-        input.flush().unwrap();
+    /// Sends a message; over HTTP its answer comes at once.
+    fn write(&mut self, message: &Value) -> String {
+        match &mut self.line {
+            Line::Pipes { input, .. } => {
+                let input = input.as_mut().unwrap();
+                input.write_all(format!("{message}\n").as_bytes()).unwrap();
+                input.flush().unwrap();
+                String::new()
+            }
+            Line::Http { server, session } => {
+                let mut headers = vec![ACCEPT, ("MCP-Protocol-Version", "2025-06-18")];
+                if !session.is_empty() {
+                    headers.push(("Mcp-Session-Id", &**session));
+                }
+                let answer = server.send("POST", "/mcp", &headers, &message.to_string());
+                assert!(answer.status == 200 || answer.status == 202, "{answer:?}");
+                if let Some(named) = answer.headers.get("mcp-session-id") {
+                    session.clone_from(named);
+                }
+                answer.body
+            }
+        }
     }
 
     fn response(&mut self, method: &str, parameters: &Value) -> Value {
         self.id += 1;
         let id = self.id;
-        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters }));
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters });
+        let body = self.write(&message);
+        let is_meant = |line: &str| {
+            let message: Value = serde_json::from_str(line.trim_start_matches("data:")).ok()?;
+            (message["id"] == id).then_some(message)
+        };
+        let Line::Pipes { output, .. } = &mut self.line else {
+            return body.lines().find_map(is_meant).unwrap_or_else(|| panic!("no answer: {body}"));
+        };
         loop {
             let mut line = String::new();
-            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended");
-            let message: Value = serde_json::from_str(&line).unwrap();
-            if message["id"] == id {
+            assert!(output.read_line(&mut line).unwrap() > 0, "it ended");
+            if let Some(message) = is_meant(&line) {
                 return message;
             }
         }
@@ -61,33 +106,64 @@ impl Agent {
         response["result"].clone()
     }
 
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+    /// Calls a tool; returns its document and its text.
+    #[track_caller]
+    fn both(&mut self, tool: &str, arguments: &Value) -> (Value, String) {
+        let known = &self.tools[tool];
+        let fits = |schema: &Value, document: &Value| Schema::of(schema.clone()).check(document);
+        assert_eq!(fits(&known["inputSchema"], arguments), Ok(()), "{tool}: {arguments}");
+        let output = known["outputSchema"].clone();
         let result = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
         assert_eq!(result["isError"], false, "{tool}: {result}");
-        let text = result["content"][0]["text"].as_str().unwrap();
-        let tokens = memfold_lifecycle::estimated_tokens(text);
+        let document = result["structuredContent"].clone();
+        assert_eq!(fits(&output, &document), Ok(()), "{tool}: {document:#}");
+        let text = result["content"][0]["text"].as_str().unwrap().to_owned();
+        let tokens = memfold_lifecycle::estimated_tokens(&text);
         assert!(tokens <= 2_000, "{tool}: {tokens}");
-        assert_eq!(serde_json::from_str::<Value>(text).unwrap(), result["structuredContent"]);
-        result["structuredContent"].clone()
+        for advice in [" --", "`memfold", "/v1/"] {
+            assert!(!text.contains(advice), "{tool} advises {advice}: {text}");
+        }
+        (document, text)
     }
 
-    fn refused(&mut self, tool: &str, arguments: &Value) -> Value {
+    #[track_caller]
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let (document, text) = self.both(tool, arguments);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), document);
+        document
+    }
+
+    #[track_caller]
+    pub(crate) fn refused(&mut self, tool: &str, arguments: &Value) -> Value {
         let result = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
         assert_eq!(result["isError"], true, "{tool}: {result}");
-        result["structuredContent"].clone()
+        // It would not fit the schema of the tool.
+        assert!(result["structuredContent"].is_null(), "{result}");
+        serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
     }
 
-    fn end(mut self) {
-        drop(self.input.take());
-        assert!(self.child.wait().unwrap().success());
+    pub(crate) fn end(mut self) {
+        match &mut self.line {
+            Line::Pipes { child, input, .. } => {
+                drop(input.take());
+                assert!(child.wait().unwrap().success());
+            }
+            Line::Http { server, session } => {
+                let headers = [ACCEPT, ("Mcp-Session-Id", &**session)];
+                // 202 made the protocol's clients warn.
+                assert_eq!(server.send("DELETE", "/mcp", &headers, "").status, 204);
+            }
+        }
     }
 }
 
-impl Drop for Agent {
+impl Drop for Agent<'_> {
     fn drop(&mut self) {
-        // It may have ended.
-        let _killed = self.child.kill();
-        let _ended = self.child.wait();
+        if let Line::Pipes { child, .. } = &mut self.line {
+            // It may have ended.
+            let _killed = child.kill();
+            let _ended = child.wait();
+        }
     }
 }
 
@@ -96,79 +172,167 @@ fn hello() -> Value {
             "clientInfo": { "name": "a test", "version": "1" } })
 }
 
-const TOOLS: [&str; 6] = [
-    "memory_check",
-    "memory_duplicates",
-    "memory_conflicts",
-    "memory_consolidate",
-    "memory_resolve",
-    "memory_session_context",
+/// The tools: whether each only reads, destroys, is idempotent.
+const TOOLS: [(&str, [bool; 3]); 8] = [
+    ("memory_check", [true, false, true]),
+    ("memory_conflicts", [true, false, true]),
+    ("memory_consolidate", [false, true, true]),
+    ("memory_duplicates", [true, false, true]),
+    ("memory_recall", [true, false, true]),
+    ("memory_resolve", [false, true, false]),
+    ("memory_save", [false, false, true]),
+    ("memory_session_context", [true, false, true]),
 ];
 
 #[test]
-fn an_agent_checks_plans_applies_and_undoes() {
+fn there_are_eight_tools_with_titles_schemas_and_hints() {
     let place = Place::new();
-    let mut agent = Agent::start(&place, &["--allow-writes"]);
-    let tools = agent.ask("tools/list", &json!({}));
-    let names: Vec<_> =
-        tools["tools"].as_array().unwrap().iter().map(|t| t["name"].clone()).collect();
-    assert_eq!(names, TOOLS);
-    for tool in tools["tools"].as_array().unwrap() {
-        assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
-        assert!(tool["annotations"]["readOnlyHint"].is_boolean(), "{tool}");
+    let agent = Agent::start(&place, &["brain.db"]);
+    assert_eq!(agent.tools.keys().collect::<Vec<_>>(), TOOLS.map(|(name, _)| name).to_vec());
+    for (name, hints) in TOOLS {
+        let tool = &agent.tools[name];
+        for schema in ["inputSchema", "outputSchema"] {
+            assert_eq!(tool[schema]["type"], "object", "{name}: {tool}");
+        }
+        let told = &tool["annotations"];
+        let said =
+            ["readOnlyHint", "destructiveHint", "idempotentHint"].map(|hint| told[hint].clone());
+        assert_eq!(said.to_vec(), hints.map(Value::from).to_vec(), "{name}");
+        assert!(tool["title"].is_string() && told["openWorldHint"] == false, "{name}");
     }
-    let check = agent.call("memory_check", &json!({ "text": "Alice prefers tea over coffee" }));
-    assert_eq!(check["decision"], "touch", "{check}");
-    let duplicates = agent.call("memory_duplicates", &json!({}));
-    assert_eq!(duplicates["duplicates"][0]["memories"], 2, "{duplicates}");
-    assert_eq!(agent.call("memory_conflicts", &json!({}))["conflicts"], json!([]));
+    agent.end();
+}
 
+/// What an agent does in its life: save, recall, a conflict, duplicates, the start of a session.
+fn live(agent: &mut Agent<'_>, place: &Place) {
+    let count = || place.count("SELECT count(*) FROM stm");
+    let walnuts = json!({ "text": "Bob is allergic to walnuts", "categories": ["health"] });
+    assert_eq!(agent.call("memory_check", &walnuts)["decision"], "insert");
+    let saved = agent.call("memory_save", &walnuts);
+    assert_eq!((&saved["did"], &saved["text"]), (&json!("inserted"), &walnuts["text"]), "{saved}");
+    let again = agent.call("memory_save", &walnuts);
+    assert_eq!((&again["did"], &again["id"]), (&json!("counted_as_same"), &saved["id"]), "{again}");
+    assert!(again["summary"].as_str().unwrap().contains("known already"), "{again}");
+    assert_eq!(count(), 5);
+    let found = agent.call("memory_recall", &json!({ "query": "What is Bob allergic to?" }));
+    assert_eq!(found["memories"][0]["text"], walnuts["text"], "{found}");
+
+    let rival = json!({ "text": "Bob is not allergic to walnuts", "categories": ["health"] });
+    let flagged = agent.call("memory_save", &rival);
+    assert_eq!(flagged["did"], "flagged_conflict", "{flagged}");
+    let key = flagged["conflicts"][0]["key"].clone();
+    let found = agent.call("memory_recall", &json!({ "query": "Bob walnuts" }));
+    assert!(found["memories"][0]["conflicts_with"][0].is_string(), "{found}");
+    let listed = agent.call("memory_conflicts", &json!({}));
+    let conflict = &listed["conflicts"][0];
+    assert_eq!((&listed["open"], &conflict["key"]), (&json!(1), &key), "{listed}");
+    let mut texts: Vec<_> = (0..2).map(|at| conflict["memories"][at]["text"].clone()).collect();
+    texts.sort_by_key(ToString::to_string);
+    assert_eq!(texts, [walnuts["text"].clone(), rival["text"].clone()]);
+    assert!(conflict["risk"].is_null() && conflict["differences"][0].is_string(), "{conflict}");
+    let settle = json!({ "key": key, "settlement": "supersede" });
+    let settled = agent.call("memory_resolve", &settle);
+    assert_eq!((&settled["newer"]["text"], &settled["open"]), (&rival["text"], &json!(0)));
+    assert_eq!(agent.call("memory_conflicts", &json!({}))["conflicts"], json!([]));
+    assert_eq!(agent.refused("memory_resolve", &settle)["status"], 404);
+    assert_eq!(count(), 5);
+    clean_up(agent, &count);
+    let here = json!({ "directory": "/home/a/deploy", "branch": "main" });
+    let (context, block) = agent.both("memory_session_context", &here);
+    assert_eq!(context["context"], block);
+}
+
+/// Plans, applies and undoes a merge.
+fn clean_up(agent: &mut Agent<'_>, count: &dyn Fn() -> i64) {
+    let duplicates = agent.call("memory_duplicates", &json!({}));
+    let first = &duplicates["duplicates"][0];
+    let deploy = "The deploy runs every Friday at noon";
+    assert_eq!(
+        (&first["type"], &first["proof"]),
+        (&json!("merge"), &json!("identical")),
+        "{first}"
+    );
+    assert_eq!(
+        (&first["stays"]["text"], &first["memories"][0]["text"]),
+        (&json!(deploy), &json!(deploy))
+    );
     let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
     assert_eq!(plan["planned"]["merge"], 1, "{plan}");
-    let apply = json!({ "action": "apply", "plan_id": plan["plan_id"] });
-    assert_eq!(agent.refused("memory_consolidate", &apply)["status"], 428);
-    let wrong = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": "00" });
-    assert_eq!(agent.refused("memory_consolidate", &wrong)["status"], 412);
-    let right = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": plan["plan_digest"] });
-    let applied = agent.call("memory_consolidate", &right);
-    assert_eq!(applied["executed"]["applied"], 1, "{applied}");
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 3);
+    let apply = |digest: Value| json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": digest });
+    let without = json!({ "action": "apply", "plan_id": plan["plan_id"] });
+    assert_eq!(agent.refused("memory_consolidate", &without)["status"], 428);
+    assert_eq!(agent.refused("memory_consolidate", &apply(json!("00")))["status"], 412);
+    let applied = agent.call("memory_consolidate", &apply(plan["plan_digest"].clone()));
+    assert_eq!(
+        (&applied["applied"], &applied["actions"][0]["state"]),
+        (&json!(1), &json!("applied"))
+    );
+    assert_eq!(applied["actions"][0]["memories"][0]["text"], deploy, "{applied}");
+    assert_eq!(count(), 4);
     // What was applied is no duplicate any more.
     assert_eq!(agent.call("memory_duplicates", &json!({}))["duplicates"], json!([]));
 
     let explain = json!({ "action": "explain", "memory_id": "m000001" });
-    assert_eq!(agent.call("memory_consolidate", &explain)["id"], "m000001");
-    let resolved = agent.call("memory_resolve", &json!({ "memory_id": "m000001" }));
-    assert_eq!(resolved["live_id"], "m000002", "{resolved}");
-    let status = agent.call("memory_consolidate", &json!({ "action": "status" }));
-    assert_eq!(status["runs"][0]["run_id"], applied["run_id"], "{status}");
-    let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
-    assert_eq!(agent.call("memory_consolidate", &undo)["executed"]["applied"], 1);
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 4);
-    let here = json!({ "name": "memory_session_context", "arguments": { "directory": "/deploy" } });
-    let context = agent.ask("tools/call", &here);
+    let memory = agent.call("memory_consolidate", &explain)["memory"].clone();
     assert_eq!(
-        (&context["isError"], context["content"][0]["text"].is_string()),
-        (&json!(false), true)
+        (&memory["status"], &memory["live_id"]),
+        (&json!("merged"), &json!("m000002")),
+        "{memory}"
     );
+    assert_eq!(memory["merged_by_run"], applied["run_id"], "{memory}");
+    let status = agent.call("memory_consolidate", &json!({ "action": "status" }))["status"].clone();
+    assert_eq!((&status["runs"][0]["run_id"], &status["live"]), (&applied["run_id"], &json!(4)));
+    let run = json!({ "action": "status", "run_id": applied["run_id"] });
+    assert_eq!(agent.call("memory_consolidate", &run)["state"], "done");
+    let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
+    let undone = agent.call("memory_consolidate", &undo);
+    assert_eq!(
+        (&undone["applied"], &undone["undone"][0]["memories"][0]["text"]),
+        (&json!(1), &json!(deploy))
+    );
+    assert_eq!(count(), 5);
+}
+
+#[test]
+fn an_agent_lives_over_stdio() {
+    let place = Place::new();
+    let mut agent = Agent::start(&place, &["brain.db", "--allow-writes"]);
+    live(&mut agent, &place);
     agent.end();
+}
+
+#[test]
+fn an_agent_lives_over_http() {
+    let place = Place::new();
+    let server = place.write();
+    let mut agent = Agent::visit(&server);
+    live(&mut agent, &place);
+    agent.end();
+    let evil = [ACCEPT, ("Host", "evil.example")];
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello() });
+    server.send("POST", "/mcp", &evil, &hello.to_string()).assert_problem(421, "misdirected");
 }
 
 #[test]
 fn an_agent_writes_nothing_where_the_server_was_not_told_to() {
     let place = Place::new();
     let before = std::fs::read(place.path("brain.db")).unwrap();
-    let mut agent = Agent::start(&place, &[]);
+    let mut agent = Agent::start(&place, &["brain.db"]);
+    let saved = agent.refused("memory_save", &json!({ "text": "Bob is allergic to walnuts" }));
+    let hint = saved["hint"].as_str().unwrap();
+    let start = format!("memfold-server mcp {} --allow-writes", place.path("brain.db").display());
+    assert!(hint.starts_with("ask who runs this server") && hint.contains(&start), "{hint}");
     let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
     let apply = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": plan["plan_digest"] });
-    let refused = agent.refused("memory_consolidate", &apply);
-    assert_eq!(refused["status"], 403, "{refused}");
+    assert_eq!(agent.refused("memory_consolidate", &apply)["status"], 403);
     let settle = json!({ "key": "0011223344556677", "settlement": "merge" });
     assert_eq!(agent.refused("memory_resolve", &settle)["status"], 403);
     for (tool, arguments) in [
         ("memory_check", json!({})),
         ("memory_consolidate", json!({ "action": "destroy" })),
+        ("memory_consolidate", json!({ "action": "undo" })),
         ("memory_resolve", json!({})),
+        ("memory_recall", json!({ "query": "a", "limit": 101 })),
         ("memory_check", json!({ "text": "a", "store": "none" })),
     ] {
         agent.refused(tool, &arguments);
@@ -179,33 +343,30 @@ fn an_agent_writes_nothing_where_the_server_was_not_told_to() {
     assert_eq!(before, std::fs::read(place.path("brain.db")).unwrap());
 }
 
+/// Long texts come in parts: each says how many more there are, and all together hold every memory once.
 #[test]
-fn agents_come_over_http_too() {
-    let place = Place::new();
-    let server = place.serve(&[]);
-    let accept = ("Accept", "application/json, text/event-stream");
-    let message = |method: &str, parameters: Value| {
-        json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": parameters }).to_string()
+fn long_lists_come_in_parts() {
+    let text =
+        |at| format!("Box number{at} is on the shelf. {}", "It is full of old paper. ".repeat(30));
+    let rows: Vec<_> =
+        (0..60).map(|at| memory(at + 1, text(at / 2), &unit_vector(30, at / 2))).collect();
+    let place = Place::with(&rows);
+    let mut agent = Agent::start(&place, &["brain.db"]);
+    let mut seen = Vec::new();
+    let mut arguments = json!({});
+    let parts = loop {
+        let part = agent.call("memory_duplicates", &arguments);
+        let listed = part["duplicates"].as_array().unwrap();
+        seen.extend(listed.iter().map(|item| item["action"].as_str().unwrap().to_owned()));
+        assert_eq!(seen.len() as u64 + part["more"].as_u64().unwrap(), 30, "{part}");
+        if part["more"] == 0 {
+            break seen.len() / listed.len();
+        }
+        arguments = json!({ "after": part["next_after"] });
     };
-    let first = server.send("POST", "/mcp", &[accept], &message("initialize", hello()));
-    assert_eq!(first.status, 200, "{first:?}");
-    let session = first.headers["mcp-session-id"].clone();
-    let headers = [accept, ("Mcp-Session-Id", &*session), ("MCP-Protocol-Version", "2025-06-18")];
-    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string();
-    assert_eq!(server.send("POST", "/mcp", &headers, &ready).status, 202);
-    let list = server.send("POST", "/mcp", &headers, &message("tools/list", json!({})));
-    for tool in TOOLS {
-        assert!(list.body.contains(&format!("\"{tool}\"")), "{list:?}");
-    }
-    let call =
-        json!({ "name": "memory_check", "arguments": { "text": "Alice prefers tea over coffee" } });
-    let check = server.send("POST", "/mcp", &headers, &message("tools/call", call));
-    assert!(check.body.contains("touch"), "{check:?}");
-    let evil = [accept, ("Host", "evil.example")];
-    let refused = server.send("POST", "/mcp", &evil, &message("initialize", hello()));
-    refused.assert_problem(421, "misdirected");
-    // 202 made the protocol's clients warn.
-    assert_eq!(server.send("DELETE", "/mcp", &headers, "").status, 204);
+    seen.dedup();
+    assert!(parts > 2 && seen.len() == 30, "{parts}");
+    agent.end();
 }
 
 /// 10,000 sessions that were opened and left kept 1.3 GB.
@@ -240,16 +401,17 @@ fn the_python_client_uses_the_tools() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
-    let expected = json!({ "tools": 6, "check": "touch", "applied": 1, "undone": 1 });
+    let expected = json!({ "tools": 8, "saved": "inserted", "recalled": "Bob is allergic to walnuts",
+                           "applied": 1, "undone": 1 });
     let place = Place::new();
     let store = place.path("brain.db");
     assert_eq!(visit(&["stdio", crate::PROGRAM, store.to_str().unwrap()]), expected);
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 4);
+    assert_eq!(place.count("SELECT count(*) FROM stm"), 5);
     // What was undone is not proposed again: another store.
     let place = Place::new();
     let server = place.write();
     assert_eq!(visit(&["http", &format!("http://{}/mcp", server.address)]), expected);
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 4);
+    assert_eq!(place.count("SELECT count(*) FROM stm"), 5);
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]

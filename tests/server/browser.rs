@@ -170,6 +170,7 @@ fn pages_fit_their_windows_and_can_be_read() {
         "/ui/plans",
         &plan,
         "/ui/conflicts",
+        "/ui/memories",
         "/ui/memory?id=m000001",
         "/ui/schedule",
         "/ui/runs",

@@ -16,7 +16,7 @@ const PAGES: [&str; 8] = [
     "/ui/plan",
     "/ui/conflicts",
     "/ui/plan?kind=propose_merge",
-    "/ui/memory",
+    "/ui/memories",
     "/ui/schedule",
     "/ui/runs",
 ];
@@ -175,7 +175,7 @@ fn a_person_approves_applies_and_undoes_without_a_script() {
     let first = server.get("/");
     assert_eq!((first.status, &*first.headers["location"]), (303, "/ui"));
     let overview = visitor.page("/ui");
-    assert!(overview.contains("<strong>4</strong>"), "{overview}");
+    assert!(overview.contains(">4</a></strong>"), "{overview}");
     let job = visitor.work(&overview, "Make a plan now");
     assert!(job.contains("<dt>Actions</dt><dd>merge 1</dd>"), "{job}");
 
@@ -340,6 +340,10 @@ fn unknown_ids_and_stores_are_pages_that_say_so() {
     for path in ["/ui/run?id=none", "/ui?store=other"] {
         assert!(server.get(path).headers["content-type"].starts_with("text/html"), "{path}");
     }
+    for path in ["/ui/nothing", "/ui/plan/x/y"] {
+        let answer = server.get(path);
+        assert!(answer.status == 404 && answer.body.contains("<main"), "{path}: {answer:?}");
+    }
     let unknown = server.get("/ui/memory?id=%2e%2e%2f%3Cscript%3E");
     assert!(unknown.body.contains("<dd>unknown"), "{unknown:?}");
 }
@@ -423,6 +427,101 @@ fn a_thousand_actions_come_in_pages() {
     let (_, page) = visitor.press(&visitor.page(&path), "Reject");
     let (_, rest) = visitor.press(&page, "Approve 999 merges of identical texts");
     assert!(rest.contains("Apply 999 approved"), "{rest}");
+}
+
+#[test]
+fn memories_are_listed_by_page_and_filtered() {
+    let mut rows: Vec<PlainMemory> = (0..120)
+        .map(|number| PlainMemory {
+            categories: vec![if number < 100 { "shelf" } else { "kiln" }.to_owned()],
+            ..memory(number, format!("Jar number{number} is blue"), &unit_vector(130, number))
+        })
+        .collect();
+    for number in [121, 122] {
+        rows.push(memory(number, "The deploy runs <b>every</b> Friday", &unit_vector(130, 125)));
+    }
+    let place = Place::with(&rows);
+    let server = place.write();
+    let visitor = Visitor::of(&server);
+    let mut path = link(&visitor.page("/ui"), "/ui/memories");
+    let mut seen = std::collections::BTreeSet::new();
+    let mut pages = 0;
+    loop {
+        let page = visitor.page(&path);
+        assert!(page.contains("122 found") && !page.contains("<b>every"), "{page}");
+        let links = page.split("<a").filter_map(|tag| attribute(tag, "href"));
+        seen.extend(links.filter(|link| link.starts_with("/ui/memory?id=")));
+        pages += 1;
+        let Some(next) = page.split("rel=\"next\" href=\"").nth(1) else { break };
+        path = unescaped(&next[..next.find('"').unwrap()]);
+    }
+    assert_eq!((seen.len(), pages), (122, 3));
+    for (filter, count) in [
+        ("q=FRIDAY+deploy", 2),
+        ("q=m000005", 1),
+        ("q=nothing+like+this", 0),
+        ("category=kiln", 20),
+        ("category=kiln&q=number11", 10),
+        ("state=merged", 0),
+        ("tier=none", 0),
+    ] {
+        let page = visitor.page(&format!("/ui/memories?{filter}"));
+        assert!(page.contains(&format!("{count} found")), "{filter}: {page}");
+    }
+    let tiers = ["hot", "warm", "cold", "archived"].map(|tier| {
+        let page = visitor.page(&format!("/ui/memories?tier={tier}"));
+        let (before, _) = page.split_once(" found").unwrap();
+        before.rsplit('>').next().unwrap().parse::<u64>().unwrap()
+    });
+    assert_eq!(tiers.iter().sum::<u64>(), 122, "{tiers:?}");
+    let (plan, digest) = server.plan(&json!({ "save_plan": true }));
+    server.apply(&plan, &digest);
+    let merged = visitor.page("/ui/memories?state=merged");
+    assert!(merged.contains("1 found") && merged.contains("Merged into"), "{merged}");
+    link(&merged, "/ui/memory?id=m000122");
+}
+
+/// A plan knows of a contradiction before a run flags it, and the words that differ are marked.
+#[test]
+fn conflicts_are_counted_early_and_marked_and_an_undo_can_be_allowed_again() {
+    let mut rows = pair();
+    rows[2] = memory(3, "The backup runs every Friday at noon", &unit_vector(4, 1));
+    rows[3] = memory(4, "The backup runs every Monday at noon", &unit_vector(4, 1));
+    let place = Place::with(&rows);
+    let server = place.write();
+    let visitor = Visitor::of(&server);
+    let job = visitor.work(&visitor.page("/ui"), "Make a plan now");
+    assert!(visitor.page("/ui").contains("1 more in the latest plan"));
+    let early = visitor.page("/ui/conflicts");
+    assert!(early.contains("The latest plan found 1 more"), "{early}");
+    let plan = link(&job, "/ui/plan?id=");
+    let id = plan.split_once("id=").unwrap().1;
+    let digest = server.get(&format!("/v1/plans/{id}")).json()["plan_digest"].clone();
+    let run = server.apply(id, digest.as_str().unwrap());
+    let flagged = visitor.page("/ui/conflicts");
+    assert!(
+        flagged.contains("<ins>Friday</ins>") && flagged.contains("<ins>Monday</ins>"),
+        "{flagged}"
+    );
+    assert!(!flagged.contains("The latest plan found"), "{flagged}");
+    let job = visitor.work(&visitor.page(&format!("/ui/run?id={run}")), "Undo this run");
+    let again = visitor.work(&job, "Allow again: make a plan with what was undone");
+    assert!(again.contains("merge 1"), "{again}");
+    let plan = visitor.page(&plan);
+    assert!(plan.contains("Allow again what was undone"), "{plan}");
+}
+
+#[test]
+fn the_icon_is_our_own_and_needs_no_token() {
+    let place = Place::new();
+    std::fs::write(place.path("token"), TOKEN).unwrap();
+    let server = place.serve(&["--token-file", "token"]);
+    let page = server.get("/ui/sign-in");
+    let icon =
+        page.body.split("rel=\"icon\"").nth(1).and_then(|tag| attribute(tag, "href")).unwrap();
+    let answer = server.get(&icon);
+    assert_eq!((answer.status, &*answer.headers["content-type"]), (200, "image/svg+xml"));
+    assert_eq!(server.get("/ui/nothing").status, 303);
 }
 
 #[test]

@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
+#[path = "../cli/schemas.rs"]
+#[expect(dead_code, reason = "a part of it is for the documents of the command line")]
+mod schemas;
 
 mod memories;
 mod plans_and_runs;
@@ -12,6 +15,7 @@ mod crashes;
 mod compatible;
 mod described;
 mod agents;
+mod origins;
 mod telemetry;
 mod dashboard;
 mod browser;

@@ -20,6 +20,8 @@ pub struct HookInput {
     pub cwd: Option<String>,
     /// Why it starts: `startup`, `resume`, `clear` or `compact`.
     pub source: Option<String>,
+    /// Whether the host is Cursor, which reads another answer.
+    pub is_cursor: bool,
     /// Why the input could not be read, for the log.
     pub problem: Option<String>,
 }
@@ -40,10 +42,12 @@ impl HookInput {
         match serde_json::from_slice::<Value>(input) {
             Ok(Value::Object(fields)) => {
                 let text = |name| fields.get(name).and_then(Value::as_str).map(str::to_owned);
+                let workspace = fields.get("workspace_roots").and_then(|roots| roots[0].as_str());
                 Self {
                     session_id: text("session_id"),
-                    cwd: text("cwd"),
+                    cwd: text("cwd").or_else(|| workspace.map(str::to_owned)),
                     source: text("source"),
+                    is_cursor: text("hook_event_name").as_deref() == Some("sessionStart"),
                     problem: None,
                 }
             }
@@ -53,19 +57,26 @@ impl HookInput {
     }
 }
 
-/// Builds what a SessionStart hook prints.
+/// Builds what a SessionStart hook prints, in the form that its host reads.
 ///
 /// # Examples
 ///
 /// ```
-/// let output = memfold_lifecycle::hook_output("context");
+/// use memfold_lifecycle::{HookInput, hook_output};
+///
+/// let output = hook_output(&HookInput::default(), "context");
 /// assert_eq!(
 ///     output.to_string(),
 ///     r#"{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"context"}}"#,
 /// );
+/// let cursor = HookInput::parse(br#"{"hook_event_name":"sessionStart"}"#);
+/// assert_eq!(hook_output(&cursor, "context").to_string(), r#"{"additional_context":"context"}"#);
 /// ```
 #[must_use]
-pub fn hook_output(additional_context: &str) -> Value {
+pub fn hook_output(input: &HookInput, additional_context: &str) -> Value {
+    if input.is_cursor {
+        return json!({ "additional_context": additional_context });
+    }
     json!({
         "hookSpecificOutput": {
             "hookEventName": "SessionStart",

@@ -10,6 +10,9 @@ use crate::tokens::estimated_tokens;
 const KEY_FACTS_MAX: usize = 5;
 const DECISIONS_MAX: usize = 3;
 const SUPERSEDED_MAX: usize = 2;
+const CONFLICTS_MAX: usize = 2;
+/// Stays where the lists are left out.
+const CONFLICT_MARK: &str = " (conflict, unresolved)";
 
 /// Parts of the budget: a text may take a sixth of it, so that six long notes fit beside each
 /// other.
@@ -39,9 +42,13 @@ impl Note {
             text
         };
         let topic = cut(&item.topic, TOPIC_SHARE);
-        let text = cut(&item.text, TEXT_SHARE);
+        let mut text = cut(&item.text, TEXT_SHARE);
+        if !item.conflicts.is_empty() {
+            text.push_str(CONFLICT_MARK);
+        }
         let mut lists = Vec::new();
         for (label, lines, lines_max) in [
+            ("Contradicted by", &item.conflicts, CONFLICTS_MAX),
             ("Key facts", &item.key_facts, KEY_FACTS_MAX),
             ("Decisions", &item.decisions, DECISIONS_MAX),
             ("Superseded", &item.superseded, SUPERSEDED_MAX),

@@ -133,6 +133,8 @@ pub struct SummaryItem {
     pub decisions: Vec<String>,
     /// What no longer holds, and what replaced it; the first two are shown.
     pub superseded: Vec<String>,
+    /// What memories say that contradict it, undecided; the first two are shown.
+    pub conflicts: Vec<String>,
     /// How sure its author was, in \[0, 1\]; 1 for a plain memory.
     pub confidence: f64,
     /// How often it was read.
@@ -439,6 +441,7 @@ mod tests {
             key_facts: Vec::new(),
             decisions: Vec::new(),
             superseded: Vec::new(),
+            conflicts: Vec::new(),
             confidence: 1.0,
             access_count: 0,
             updated_at: Some(NOW),
@@ -477,6 +480,7 @@ mod tests {
         let lesson = SummaryItem {
             topic: "learnings".to_owned(),
             start: days_ago(1),
+            conflicts: lines(3, "rival"),
             ..item("b", "Retries need jitter.")
         };
         let later = SummaryItem { end: days_ago(1), ..item("c", "Nothing else.") };
@@ -496,7 +500,8 @@ mod tests {
              Superseded:\n  - old 1\n  - old 2\n\
              - Nothing else.\n\
              ### learnings (2026-01-30)\n\
-             - Retries need jitter.\n\
+             - Retries need jitter. (conflict, unresolved)\n  \
+             Contradicted by:\n  - rival 1\n  - rival 2\n\
              </memory_consolidated_summaries>"
                 .replace("VERSION", &found.version)
         );

@@ -18,7 +18,7 @@ use memfold_model::time::Instant;
 use memfold_plan::policy::{Trigger, name_of};
 use memfold_store::BrainDb;
 use memfold_store::brain_db::SessionOptions;
-use memfold_store::origin::{self, BRAIN_DB, Origin, OriginChange, OriginError};
+use memfold_store::origin::{self, BRAIN_DB, Origin, OriginChange, OriginConflict, OriginError};
 
 use crate::args::GlobalArgs;
 use crate::cli::Command;
@@ -55,6 +55,61 @@ pub struct Mirrored {
     pub rule_profile: Option<&'static str>,
     /// Places of the store that could not be read, where nothing else of it could be.
     pub unread: Option<usize>,
+}
+
+impl Mirrored {
+    /// Finds the mirror of a store of another kind; `None` for a `brain.db`.
+    ///
+    /// # Errors
+    /// When the store cannot be opened, or there is no place for a mirror.
+    pub fn find(global: &GlobalArgs, path: &Path) -> Result<Option<Self>, Failure> {
+        let Some((mirrored, _)) = find(global, path, false)? else { return Ok(None) };
+        writing::show_as(&mirrored.mirror, &mirrored.origin);
+        Ok(Some(mirrored))
+    }
+
+    /// Takes in what others changed; where the store may be written, finishes an interrupted publication before.
+    ///
+    /// # Errors
+    /// When store or mirror cannot be read or written.
+    pub fn pull(
+        &self,
+        global: &GlobalArgs,
+        publishes: bool,
+        printer: Printer,
+    ) -> Result<(), Failure> {
+        let origin = self.origin()?;
+        let work = Work::new(global, self, &*origin, printer)?;
+        let pulled = work.pull(publishes && work.may_publish())?;
+        work.tell_of(&pulled, publishes, false)
+    }
+
+    /// Writes to the store what the mirror has otherwise; returns why units were not written: others changed
+    /// their records meanwhile.
+    ///
+    /// # Errors
+    /// When store or mirror cannot be read or written. The next publication goes on.
+    pub fn publish(&self, global: &GlobalArgs, printer: Printer) -> Result<Vec<String>, Failure> {
+        let origin = self.origin()?;
+        let work = Work::new(global, self, &*origin, printer)?;
+        let published = work.open()?.publish().map_err(|error| work.publish_failure(&error))?;
+        work.tell_of_publication(&published);
+        let reason = |(_, conflict): &(_, OriginConflict)| {
+            format!("{}: {}", excerpt(&conflict.id, REASON_CHARS), conflict.reason)
+        };
+        Ok(published.conflicts.iter().map(reason).collect())
+    }
+
+    fn origin(&self) -> Result<Box<dyn Origin>, Failure> {
+        let opened = origin::open(self.kind, &self.origin);
+        let opened = opened.ok_or_else(|| {
+            let advice = "name another store: only kinds of stores are served, not files of texts";
+            Failure::usage(format!("{} is no store", self.origin.display()), advice)
+        })?;
+        let mut origin = opened.map_err(|error| origin_failure("open the store", &error))?;
+        origin.keep_removed_in(&removed_texts(&self.mirror));
+        Ok(origin)
+    }
 }
 
 /// A store of another kind, opened.

@@ -1,7 +1,8 @@
 //! What all commands that write to a store share.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use memfold::execute::{ExecuteError, Execution, UnitResult, forbidden_by};
@@ -138,25 +139,28 @@ pub(crate) fn store_words(before: &[&str], store: &Path, after: &[&str]) -> Stri
     command_line(&[before, &[&store], after].concat())
 }
 
-/// The mirror that the command works on, and the store that was named.
-static SHOWN_AS: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
+/// The mirrors that this process works on, each with the store that was named.
+static SHOWN_AS: RwLock<BTreeMap<PathBuf, PathBuf>> = RwLock::new(BTreeMap::new());
 
-/// From now on, messages name the store where the command works on its mirror.
+/// From now on, messages name the store where they are about its mirror.
 pub(crate) fn show_as(mirror: &Path, origin: &Path) {
-    // A process runs one command.
-    let _ = SHOWN_AS.set((mirror.to_owned(), origin.to_owned()));
+    let mut shown = SHOWN_AS.write().unwrap_or_else(PoisonError::into_inner);
+    shown.insert(mirror.to_owned(), origin.to_owned());
+}
+
+fn origin_of(mirror: &Path) -> Option<PathBuf> {
+    SHOWN_AS.read().unwrap_or_else(PoisonError::into_inner).get(mirror).cloned()
 }
 
 /// The store that was named, where the command works on its mirror.
 pub(crate) fn named_for(mirror: &Path) -> Option<PathBuf> {
-    let (shown, origin) = SHOWN_AS.get()?;
-    (shown == mirror).then(|| origin.canonicalize().unwrap_or_else(|_| origin.clone()))
+    origin_of(mirror).map(|origin| origin.canonicalize().unwrap_or(origin))
 }
 
 /// A path as a word of a command line, where it must not be taken for a flag.
 pub(crate) fn path_word(path: &Path) -> String {
-    let shown = SHOWN_AS.get().filter(|(mirror, _)| mirror == path);
-    let word = shown.map_or(path, |(_, origin)| origin).to_string_lossy();
+    let shown = origin_of(path);
+    let word = shown.as_deref().unwrap_or(path).to_string_lossy();
     if word.starts_with('-') { format!("./{word}") } else { word.into_owned() }
 }
 

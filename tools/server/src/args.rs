@@ -76,7 +76,7 @@ pub(crate) enum Command {
 /// Which stores, and what may be done with them.
 #[derive(Debug, Clone, Args)]
 pub struct StoresArgs {
-    /// The stores: brain.db files, called by their names without ending
+    /// The stores, of any kind, called by their names without ending
     #[arg(value_name = "DB", required_unless_present = "store")]
     pub stores: Vec<PathBuf>,
     /// A store with a name (can be repeated)

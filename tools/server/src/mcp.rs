@@ -1,9 +1,10 @@
-//! MCP: six tools by which agents ask, over stdio and streamable HTTP.
+//! MCP: eight tools by which agents save and find memories, over stdio and streamable HTTP.
 //!
 //! The only module that knows rmcp. Answers are short, with ids to ask on; writing needs `--allow-writes`, and to apply a
 //! plan an agent must name the digest that it was shown.
 
 mod tools;
+mod plans;
 mod answers;
 
 use std::sync::Arc;
@@ -23,7 +24,6 @@ use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info_span};
 
@@ -32,10 +32,11 @@ use crate::service::{Problem, ProblemKind, Service};
 
 /// Said to an agent when it connects.
 const INSTRUCTIONS: &str = "\
-Memories of this agent. Before you store something, ask memory_check whether it is known. \
-memory_duplicates and memory_conflicts show what waits. To clean up: memory_consolidate with \
-action plan shows what would be done and its digest; action apply carries it out, given that digest; \
-action undo takes a run back. Nothing is merged that differs in a fact.";
+Memories of this agent. memory_session_context returns what a session should start with, \
+memory_recall answers a question, memory_save saves a fact once and says whether it was known, \
+replaced an older wording or contradicts a memory; memory_resolve settles such a conflict. To clean \
+up: memory_consolidate with action plan returns what would be done and its digest; action apply does \
+it, given that digest; action undo undoes a run. Nothing is merged that differs in a fact.";
 
 /// Answers one agent.
 #[derive(Debug, Clone)]
@@ -68,7 +69,7 @@ impl ServerHandler for Agent {
         _context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let name = request.name.clone();
-        if !tools::is_known(&name) {
+        if self.get_tool(&name).is_none() {
             return Err(ErrorData::invalid_params(format!("there is no tool {name:?}"), None));
         }
         let arguments = request.arguments.unwrap_or_default();
@@ -77,10 +78,16 @@ impl ServerHandler for Agent {
             .await;
         self.service.metrics.tool(&name, answer.is_err());
         Ok(match answer {
-            // A block for a prompt, which escapes would lengthen.
-            Ok(Value::String(block)) => CallToolResult::success(vec![ContentBlock::text(block)]),
-            Ok(answer) => CallToolResult::structured(answer),
-            Err(problem) => CallToolResult::structured_error(answers::refused(&problem)),
+            Ok(answer) => {
+                let mut result = CallToolResult::structured(answer.document);
+                // A block for a prompt, which escapes would lengthen.
+                result.content.extend(answer.text.map(ContentBlock::text));
+                result.content.drain(..result.content.len() - 1);
+                result
+            }
+            Err(problem) => {
+                CallToolResult::error(vec![ContentBlock::text(answers::refused(&problem))])
+            }
         }
         .into())
     }

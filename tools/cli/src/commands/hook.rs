@@ -42,7 +42,8 @@ pub(crate) enum HookCommand {
     /// Answer a SessionStart hook: reads its JSON on stdin, prints the context as JSON; writes
     /// nothing and ends with exit code 0
     SessionStart(HookStoreArgs),
-    /// Print the settings of Claude Code and Codex that install the hook; edits no file
+    /// Print the settings of Claude Code, Codex and Cursor for the hook and the MCP server; edits no
+    /// file
     Print(HookStoreArgs),
 }
 
@@ -67,7 +68,7 @@ pub(crate) struct HookStoreArgs {
 pub(crate) fn run(global: &GlobalArgs, args: &HookArgs, printer: Printer) -> Result<Exit, Failure> {
     match &args.command {
         HookCommand::SessionStart(args) => session_start(global, args, printer),
-        HookCommand::Print(args) => printer.data(&settings(args)?).map(|()| Exit::Done),
+        HookCommand::Print(args) => printer.data(&instructions(args)?).map(|()| Exit::Done),
     }
 }
 
@@ -85,13 +86,13 @@ fn session_start(
     if let Some(problem) = &input.problem {
         tell(problem);
     }
-    let directory = input.cwd.map(PathBuf::from).filter(|directory| directory.is_dir());
+    let directory = input.cwd.clone().map(PathBuf::from).filter(|directory| directory.is_dir());
     let context = here(directory).and_then(|directory| context(global, args, &directory));
     let context = context.unwrap_or_else(|failure| {
         tell(&failure.message);
         String::new()
     });
-    let output = hook_output(&context).to_string();
+    let output = hook_output(&input, &context).to_string();
     // Nobody is left to be told where stdout is gone.
     let _unread = printer.data(&(printable_json(&output) + "\n"));
     Ok(Exit::Done)
@@ -175,33 +176,72 @@ fn head_of(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// The settings, whose command names the store by its whole path where one was given.
-fn settings(args: &HookStoreArgs) -> Result<String, Failure> {
-    let mut words = vec!["memfold".to_owned(), "hook".to_owned(), "session-start".to_owned()];
-    if let Some(db) = &args.db {
-        let path = here(Some(db.clone()))?;
-        words.extend(["--db".to_owned(), path.to_string_lossy().into_owned()]);
-    }
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let command = serde_json::Value::from(writing::command_line(&words)).to_string();
-    Ok(SETTINGS.replace("COMMAND", &printable_json(&command)))
+/// What to put where, with the store's whole path.
+fn instructions(args: &HookStoreArgs) -> Result<String, Failure> {
+    let directory = here(None)?;
+    let (found, missing) = match &args.db {
+        Some(db) => (Some(here(Some(db.clone()))?), ""),
+        None => match store_above(&directory) {
+            Ok(store) => (Some(store), ""),
+            Err(_) => (None, NO_STORE),
+        },
+    };
+    let store = found.unwrap_or_else(|| PathBuf::from(PLACE_OF_STORE));
+    let store = store.to_string_lossy();
+    let server = ["memfold-server", "mcp", &*store, "--allow-writes"];
+    let hook = writing::command_line(&["memfold", "hook", "session-start", "--db", &store]);
+    let quoted =
+        |word: &str| printable_json(&serde_json::Value::from(word).to_string()).into_owned();
+    let words = server[1..].iter().map(|word| quoted(word)).collect::<Vec<_>>().join(", ");
+    Ok(format!("{missing}{INSTRUCTIONS}")
+        .replace("SERVE", &writing::command_line(&server))
+        .replace("WORDS", &words)
+        .replace("HOOK", &quoted(&hook)))
 }
 
-const SETTINGS: &str = r#"Claude Code: ~/.claude/settings.json, or .claude/settings.json of a project
+/// Stands for the path of a store.
+const PLACE_OF_STORE: &str = "/PATH/TO/brain.db";
+const NO_STORE: &str = "No brain.db is in this folder or above: name the store with --db, or replace its path below.\n\n";
+
+const INSTRUCTIONS: &str = r#"Leave --allow-writes out where the agent may only read. The hook gives a session its memories;
+the MCP server lets the agent save and find them.
+
+== Claude Code ==
+
+MCP server: claude mcp add --scope user memfold -- SERVE
+or in .mcp.json of a project:
+
+{
+  "mcpServers": {
+    "memfold": { "command": "memfold-server", "args": [WORDS] }
+  }
+}
+
+Hook: ~/.claude/settings.json, or .claude/settings.json of a project:
 
 {
   "hooks": {
     "SessionStart": [
       {
+        "matcher": "startup|resume|clear|compact",
         "hooks": [
-          { "type": "command", "command": COMMAND, "timeout": 10 }
+          { "type": "command", "command": HOOK, "timeout": 10 }
         ]
       }
     ]
   }
 }
 
-Codex: ~/.codex/hooks.json, or .codex/hooks.json of a project; it asks once whether to trust it
+== Codex ==
+
+MCP server: codex mcp add memfold -- SERVE
+or in ~/.codex/config.toml, or .codex/config.toml of a trusted project:
+
+[mcp_servers.memfold]
+command = "memfold-server"
+args = [WORDS]
+
+Hook: ~/.codex/hooks.json, or .codex/hooks.json of a project; it asks once whether to trust it:
 
 {
   "hooks": {
@@ -209,9 +249,30 @@ Codex: ~/.codex/hooks.json, or .codex/hooks.json of a project; it asks once whet
       {
         "matcher": "startup|resume|clear",
         "hooks": [
-          { "type": "command", "command": COMMAND, "timeout": 10 }
+          { "type": "command", "command": HOOK, "timeout": 10 }
         ]
       }
+    ]
+  }
+}
+
+== Cursor ==
+
+MCP server: ~/.cursor/mcp.json, or .cursor/mcp.json of a project:
+
+{
+  "mcpServers": {
+    "memfold": { "command": "memfold-server", "args": [WORDS] }
+  }
+}
+
+Hook: ~/.cursor/hooks.json, or .cursor/hooks.json of a project:
+
+{
+  "version": 1,
+  "hooks": {
+    "sessionStart": [
+      { "command": HOOK }
     ]
   }
 }
@@ -242,19 +303,29 @@ mod tests {
     }
 
     #[test]
-    fn the_settings_are_json() {
-        let commands = |db: Option<&str>| -> Vec<String> {
-            let text = settings(&HookStoreArgs { db: db.map(PathBuf::from) }).unwrap();
-            let snippets = text.split("\n\n").filter(|part| part.starts_with('{'));
-            let command = |text: &str| {
-                let settings: serde_json::Value = serde_json::from_str(text).unwrap();
-                let command = &settings["hooks"]["SessionStart"][0]["hooks"][0]["command"];
-                command.as_str().unwrap().to_owned()
-            };
-            snippets.map(command).collect()
+    fn the_settings_are_json_and_name_the_store() {
+        let store = "/my \"notes\"/brain.db";
+        let args = HookStoreArgs { db: Some(PathBuf::from(store)) };
+        let text = instructions(&args).unwrap();
+        let snippets: Vec<serde_json::Value> = text
+            .split("\n\n")
+            .filter(|part| part.starts_with('{'))
+            .map(|part| serde_json::from_str(part).unwrap())
+            .collect();
+        let command = "memfold hook session-start --db '/my \"notes\"/brain.db'";
+        let arguments = serde_json::json!(["mcp", store, "--allow-writes"]);
+        let [claude, claude_hook, codex_hook, cursor, cursor_hook] = &snippets[..] else {
+            panic!("{text}")
         };
-        assert_eq!(commands(None), ["memfold hook session-start"; 2]);
-        let named = commands(Some("/my \"notes\"/brain.db"));
-        assert_eq!(named, ["memfold hook session-start --db '/my \"notes\"/brain.db'"; 2]);
+        for servers in [claude, cursor] {
+            assert_eq!(servers["mcpServers"]["memfold"]["args"], arguments);
+        }
+        for hook in [claude_hook, codex_hook] {
+            assert_eq!(hook["hooks"]["SessionStart"][0]["hooks"][0]["command"], command);
+        }
+        assert_eq!(cursor_hook["hooks"]["sessionStart"][0]["command"], command);
+        assert!(
+            text.contains("args = [\"mcp\", \"/my \\\"notes\\\"/brain.db\", \"--allow-writes\"]")
+        );
     }
 }

@@ -14,7 +14,7 @@ use axum::Router;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 
-use crate::http::{App, SIGN_IN};
+use crate::http::{App, ICON, SIGN_IN};
 
 /// Returns the routes of the dashboard.
 pub fn routes() -> Router<App> {
@@ -26,6 +26,7 @@ pub fn routes() -> Router<App> {
         .route("/ui/plan/decide", post(plan::decide))
         .route("/ui/plan/apply", post(plan::apply))
         .route("/ui/conflicts", get(memory::conflicts).post(memory::settle))
+        .route("/ui/memories", get(memory::list))
         .route("/ui/memory", get(memory::page))
         .route("/ui/schedule", get(runs::schedule).post(runs::set_schedule))
         .route("/ui/runs", get(runs::list).post(runs::start))
@@ -37,4 +38,6 @@ pub fn routes() -> Router<App> {
         .route(SIGN_IN, get(shell::sign_in_page).post(shell::sign_in))
         .route("/ui/style.css", get(shell::style))
         .route("/ui/live.js", get(shell::script))
+        .route(ICON, get(shell::icon))
+        .route("/ui/{*nothing}", get(shell::nothing))
 }

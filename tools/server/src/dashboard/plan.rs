@@ -9,12 +9,12 @@ use axum::response::Response;
 use memfold_guard::{Step, StepKind};
 use memfold_model::memory::MemoryId;
 use memfold_plan::plan::{Action, ActionState, ActionType, Risk, SavedAction, SavedPlan};
-use memfold_plan::report::{PieceKind, word_diff};
-use memfold_store::LoadStoreError;
 use memfold_store::brain_db::Fate;
 use serde::Deserialize;
 
-use super::shell::{Fields, Refused, Shell, place, shown, similarity, text, then};
+use super::shell::{
+    Fields, PieceView, Refused, Shell, pieces, place, shown, similarity, text, then,
+};
 use crate::http::{App, Query};
 use crate::service::{
     ApplyRequest, Decision, DecisionsRequest, PlanDecision, Problem, ProblemKind, ServedStore,
@@ -50,11 +50,6 @@ struct Choice {
     name: &'static str,
     words: String,
     is_chosen: bool,
-}
-
-struct PieceView {
-    tag: &'static str,
-    text: String,
 }
 
 struct StepView {
@@ -110,6 +105,7 @@ struct PlanPage {
     total: usize,
     approved: usize,
     identical: usize,
+    undone: usize,
     kinds: Vec<Choice>,
     risks: Vec<Choice>,
     states: Vec<Choice>,
@@ -194,7 +190,9 @@ fn plan_page(
     let page = query.page.min(last);
     let listed = found.iter().skip(page * ACTIONS_SHOWN).take(ACTIONS_SHOWN);
     let listed: Vec<&SavedAction> = listed.copied().collect();
-    let fates = fates(store, &listed)?;
+    let targets =
+        listed.iter().flat_map(|saved| saved.effective().target_ids.iter().take(OTHERS_SHOWN + 1));
+    let fates = store.fates(targets)?;
     let at = |page: usize| shell.to(&query.place(&plan.plan_id, page));
     let count =
         |is: &dyn Fn(&SavedAction) -> bool| plan.changes().filter(|saved| is(saved)).count();
@@ -213,6 +211,7 @@ fn plan_page(
         total: plan.changes().count(),
         approved: count(&|saved| saved.state == ActionState::Approved),
         identical: count(&is_identical),
+        undone: count(&|saved| saved.state == ActionState::Undone),
         kinds: choices(plan, &query.kind, |saved| {
             let kind = saved.effective().action;
             (kind.name(), words(kind))
@@ -266,25 +265,6 @@ impl PlanQuery {
     }
 }
 
-/// Reads the memories of actions as they are now.
-fn fates(
-    store: &ServedStore,
-    actions: &[&SavedAction],
-) -> Result<BTreeMap<MemoryId, Fate>, LoadStoreError> {
-    let now = store.now();
-    store.db.look_up(&store.load(now), |reader| {
-        let mut fates = BTreeMap::new();
-        for saved in actions {
-            for id in saved.effective().target_ids.iter().take(OTHERS_SHOWN + 1) {
-                if !fates.contains_key(id) {
-                    fates.insert(id.clone(), reader.fate(id.as_str())?);
-                }
-            }
-        }
-        Ok(fates)
-    })
-}
-
 impl MemoryText {
     fn of(id: &MemoryId, fate: Option<&Fate>) -> Self {
         let (whereabouts, found) = match fate {
@@ -302,17 +282,9 @@ impl MemoryText {
 impl Other {
     /// `to`: the text that stays or is new.
     fn of(store: &ServedStore, memory: MemoryText, to: Option<&str>) -> Self {
-        let (mut pieces, mut steps, mut verdict) = (Vec::new(), Vec::new(), None);
+        let (mut parts, mut steps, mut verdict) = (Vec::new(), Vec::new(), None);
         if let (Some(from), Some(to)) = (memory.text.as_deref(), to) {
-            let piece = |piece: memfold_plan::report::Piece| PieceView {
-                tag: match piece.kind {
-                    PieceKind::Same => "span",
-                    PieceKind::Gone => "del",
-                    PieceKind::New => "ins",
-                },
-                text: piece.text,
-            };
-            pieces = word_diff(from, to).into_iter().map(piece).collect();
+            parts = pieces(from, to);
             let judgement = store.guard.judge(&store.guard.read(from), &store.guard.read(to));
             verdict = Some(judgement.verdict.name());
             let shown = judgement
@@ -327,7 +299,7 @@ impl Other {
             };
             steps = shown.map(step).collect();
         }
-        Self { memory, pieces, steps, verdict }
+        Self { memory, pieces: parts, steps, verdict }
     }
 }
 

@@ -178,7 +178,7 @@ pub(super) async fn stop(
 #[derive(Debug, Deserialize)]
 pub(super) struct StartFields {
     store: String,
-    /// `plan`: nothing is changed; or what of it is carried out.
+    /// `plan`: nothing is changed; `again`: the same, also with what was undone; or what of it is carried out.
     what: String,
 }
 
@@ -187,14 +187,16 @@ pub(super) async fn start(
     Fields(fields): Fields<StartFields>,
 ) -> Result<Response, Refused> {
     let execute = match &*fields.what {
-        "plan" => ExecuteMode::None,
+        "plan" | "again" => ExecuteMode::None,
         other => execute_mode(other)?,
     };
     let of = app.clone();
+    let again = fields.what == "again";
     let work = move |store: &Arc<ServedStore>| {
         // A plan that can be decided about is one that the store holds.
         let save_plan = store.may_write().is_ok();
-        let job = store.start_run(RunRequest { execute, save_plan, ..RunRequest::default() })?;
+        let request = RunRequest { execute, save_plan, again, ..RunRequest::default() };
+        let job = store.start_run(request)?;
         Ok(Shell::of(&of, store, "Runs").about("/ui/job", "id", &job.id))
     };
     Ok(then(&app.service.on(Some(&fields.store), work).await?))

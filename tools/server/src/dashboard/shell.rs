@@ -12,6 +12,7 @@ use axum::http::header::{
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use memfold_model::text::excerpt;
+use memfold_plan::report::{Piece, PieceKind, word_diff};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -208,6 +209,15 @@ pub(super) async fn script() -> Response {
     asset("text/javascript; charset=utf-8", include_str!("../../templates/live.js"))
 }
 
+pub(super) async fn icon() -> Response {
+    asset("image/svg+xml", include_str!("../../templates/icon.svg"))
+}
+
+/// What is at no path of the dashboard.
+pub(super) async fn nothing() -> Refused {
+    Refused(Problem::not_found("there is no page at this path"))
+}
+
 fn asset(kind: &'static str, text: &'static str) -> Response {
     let cached = HeaderValue::from_static("private, max-age=3600");
     let kind = HeaderValue::from_static(kind);
@@ -217,6 +227,25 @@ fn asset(kind: &'static str, text: &'static str) -> Response {
 /// A text of a memory: long ones in part, secrets masked, control characters escaped.
 pub(super) fn text(text: &str, chars_max: usize) -> String {
     excerpt(text, chars_max)
+}
+
+/// A part of a text beside another one.
+pub(super) struct PieceView {
+    pub(super) tag: &'static str,
+    pub(super) text: String,
+}
+
+/// Says what leads from one text to another: what is gone, what is new.
+pub(super) fn pieces(from: &str, to: &str) -> Vec<PieceView> {
+    let piece = |piece: Piece| PieceView {
+        tag: match piece.kind {
+            PieceKind::Same => "span",
+            PieceKind::Gone => "del",
+            PieceKind::New => "ins",
+        },
+        text: piece.text,
+    };
+    word_diff(from, to).into_iter().map(piece).collect()
 }
 
 /// A time as people read it, from one of ISO 8601, which is returned as it is where it is none.

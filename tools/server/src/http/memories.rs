@@ -31,13 +31,7 @@ pub(super) async fn check(
     Query(of): Query<Of>,
     Sent(request): Sent<MemoryRequest>,
 ) -> Result<Response, Problem> {
-    let metrics = Arc::clone(&app.service.metrics);
-    let work = move |store: &Arc<ServedStore>| {
-        let check = store.check(request)?;
-        metrics.checked(&store.name, "check", &check);
-        Ok(check)
-    };
-    let check = app.service.on(of.store.as_deref(), work).await?;
+    let check = app.service.on(of.store.as_deref(), move |store| store.check(request)).await?;
     Ok(Json(CheckDocument::new(&check)).into_response())
 }
 
@@ -54,14 +48,7 @@ pub(super) async fn save(
                 Problem::new(ProblemKind::Malformed, "the Idempotency-Key is no name")
             })?),
         };
-    let metrics = Arc::clone(&app.service.metrics);
-    let work = move |store: &Arc<ServedStore>| {
-        let answer = store.save(request, key.as_deref())?;
-        if let SaveAnswer::Now(saved) = &answer {
-            metrics.checked(&store.name, "save", &saved.check);
-        }
-        Ok(answer)
-    };
+    let work = move |store: &Arc<ServedStore>| store.save(request, key.as_deref());
     Ok(match app.service.on(of.store.as_deref(), work).await? {
         SaveAnswer::Now(saved) => Json(SaveDocument::new(None, &saved)).into_response(),
         SaveAnswer::Before(saved) => json_bytes(answered_before(&saved)),

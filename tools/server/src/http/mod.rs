@@ -14,6 +14,6 @@ pub(crate) use connections::Peer;
 pub use connections::{Listen, Listener, serve};
 pub use gate::{Door, Gate, Token};
 pub use openapi::openapi;
-pub(crate) use routes::SIGN_IN;
 pub use routes::{App, router};
+pub(crate) use routes::{ICON, SIGN_IN};
 pub(crate) use runs::events;

@@ -35,8 +35,10 @@ const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
 /// Where browsers give the token.
 pub(crate) const SIGN_IN: &str = "/ui/sign-in";
+/// The icon of all pages.
+pub(crate) const ICON: &str = "/ui/icon.svg";
 /// What the page where they do it needs beside itself.
-const OPEN_PAGES: [&str; 2] = [SIGN_IN, "/ui/style.css"];
+const OPEN_PAGES: [&str; 3] = [SIGN_IN, "/ui/style.css", ICON];
 
 fn door(path: &str) -> Door {
     if OPEN.contains(&path) || OPEN_PAGES.contains(&path) {

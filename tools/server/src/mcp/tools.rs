@@ -1,26 +1,33 @@
-//! The six tools: their descriptions, their parameters, and what they do.
+//! The eight tools: their descriptions, their parameters and answers, and what they do.
 
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
+use memfold::quick_check::{Check, Decision, Saved};
 use memfold_model::memory::MemoryId;
-use memfold_plan::plan::{ActionState, ActionType, SavedAction, SavedPlan};
+use memfold_store::brain_db::Fate;
 use rmcp::handler::server::tool::schema_for_type;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::answers::{object, shown, with_list};
+use super::answers::{Conflict, Rest, Said, Similar, brief, few, fitted, notes, shown};
+use super::plans::{
+    ConsolidateParameters, ConsolidateResult, DuplicatesResult, consolidate, duplicates,
+};
 use crate::service::{
-    ApplyRequest, Job, MemoryRequest, Problem, ProblemKind, RunRequest, ServedStore, Service,
-    SettledAs, UndoRequest,
+    MemoryRequest, Problem, ProblemKind, RecallDepth, RecallRequest, SaveAnswer, ServedStore,
+    Service, SettledAs,
 };
 
-/// A run that takes longer goes on, and the agent asks with `status`.
-const RUN_PATIENCE: Duration = Duration::from_secs(50);
+/// Conflicts of a save, and memories that it replaced.
+const SAVED_SHOWN: usize = 2;
 
+const SAVE: &str = "memory_save";
+const RECALL: &str = "memory_recall";
 const CHECK: &str = "memory_check";
 const DUPLICATES: &str = "memory_duplicates";
 const CONFLICTS: &str = "memory_conflicts";
@@ -28,7 +35,419 @@ const CONSOLIDATE: &str = "memory_consolidate";
 const RESOLVE: &str = "memory_resolve";
 const CONTEXT: &str = "memory_session_context";
 
-/// Is this known already? Writes nothing.
+/// What a tool may change.
+struct Hints {
+    reads_only: bool,
+    destroys: bool,
+    idempotent: bool,
+}
+
+const READS: Hints = Hints { reads_only: true, destroys: false, idempotent: true };
+
+fn tool<P: JsonSchema + Any, A: JsonSchema + Any>(
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    hints: Hints,
+) -> Tool {
+    let annotations = ToolAnnotations::with_title(title)
+        .read_only(hints.reads_only)
+        .destructive(hints.destroys)
+        .idempotent(hints.idempotent)
+        .open_world(false);
+    Tool::new(name, description, schema_for_type::<P>())
+        .with_title(title)
+        .with_output_schema::<A>()
+        .with_annotations(annotations)
+}
+
+/// The tools, in the order in which an agent needs them.
+pub(super) fn list() -> Vec<Tool> {
+    vec![
+        tool::<SaveParameters, SaveResult>(
+            SAVE,
+            "Save a memory",
+            "Saves a memory after checking it against the others: inserts it, counts it as one that \
+             is there, lets it replace an older wording, or flags a conflict. Says which and why.",
+            Hints { reads_only: false, destroys: false, idempotent: true },
+        ),
+        tool::<RecallParameters, RecallResult>(
+            RECALL,
+            "Recall memories",
+            "Finds the memories that answer a question, with conflicts that are open and what \
+             replaced them.",
+            READS,
+        ),
+        tool::<CheckParameters, CheckResult>(
+            CHECK,
+            "Check a memory",
+            "Says what saving a memory would do, with the memories alike. Writes nothing.",
+            READS,
+        ),
+        tool::<ListParameters, DuplicatesResult>(
+            DUPLICATES,
+            "List duplicates",
+            "Lists memories of the latest plan that say the same: merges that are proven, and \
+             proposals that are not.",
+            READS,
+        ),
+        tool::<ListParameters, ConflictsResult>(
+            CONFLICTS,
+            "List conflicts",
+            "Lists pairs of memories that contradict each other and need a decision.",
+            READS,
+        ),
+        tool::<ConsolidateParameters, ConsolidateResult>(
+            CONSOLIDATE,
+            "Consolidate memories",
+            "Merges duplicates without losing a fact. action plan: what would be done, and its \
+             digest. apply: do it, given plan_id and plan_digest. status: the store, or the run \
+             run_id. undo: undo the run run_id. explain: what became of memory_id.",
+            Hints { reads_only: false, destroys: true, idempotent: true },
+        ),
+        tool::<ResolveParameters, ResolveResult>(
+            RESOLVE,
+            "Resolve a conflict",
+            "Settles a conflict that memory_conflicts lists: keep both, merge, or say which one \
+             holds. Can be undone.",
+            Hints { reads_only: false, destroys: true, idempotent: false },
+        ),
+        tool::<ContextParameters, ContextResult>(
+            CONTEXT,
+            "Start a session",
+            "Returns the block of memories that a session starts with, at most 2,000 tokens.",
+            READS,
+        ),
+    ]
+}
+
+/// What a tool answers.
+pub(super) struct Answer {
+    pub(super) document: Value,
+    /// In place of the document, for a reader of text.
+    pub(super) text: Option<String>,
+}
+
+fn answer<T: Serialize>(document: &T) -> Result<Answer, Problem> {
+    serde_json::to_value(document)
+        .map(|document| Answer { document, text: None })
+        .map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))
+}
+
+/// Calls a tool.
+pub(super) async fn call(
+    service: &Arc<Service>,
+    name: &str,
+    arguments: JsonObject,
+) -> Result<Answer, Problem> {
+    match name {
+        SAVE => answer(&save(service, parse(arguments)?).await?),
+        RECALL => answer(&recall(service, parse(arguments)?).await?),
+        CHECK => answer(&check(service, parse(arguments)?).await?),
+        DUPLICATES => answer(&duplicates(service, parse(arguments)?).await?),
+        CONFLICTS => answer(&conflicts(service, parse(arguments)?).await?),
+        CONSOLIDATE => answer(&consolidate(service, parse(arguments)?).await?),
+        RESOLVE => answer(&resolve(service, parse(arguments)?).await?),
+        _ => context(service, parse(arguments)?).await,
+    }
+}
+
+fn parse<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Problem> {
+    serde_json::from_value(Value::Object(arguments))
+        .map_err(|error| Problem::unprocessable(format!("the arguments do not fit: {error}")))
+}
+
+/// A memory to save.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SaveParameters {
+    /// What the memory says: one fact, understood without the conversation.
+    text: String,
+    /// Its categories.
+    #[serde(default)]
+    categories: Vec<String>,
+    /// Whose memory it is: memories of two users are never merged.
+    #[serde(default)]
+    user_id: Option<String>,
+    /// How important it is, 0 to 3; by default 1.
+    #[serde(default)]
+    importance: Option<f64>,
+    /// The store; by default the first one.
+    #[serde(default)]
+    store: Option<String>,
+}
+
+/// What a save did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Did {
+    /// It is a new memory.
+    Inserted,
+    /// It is there already: no new memory.
+    CountedAsSame,
+    /// It replaced a memory that says no more than it does.
+    ReplacedOlderWording,
+    /// It contradicts a memory: both stay until somebody decides.
+    FlaggedConflict,
+    /// It is a new memory, like one that it was not proven to be the same as.
+    InsertedBesideSimilar,
+}
+
+/// What a save did, and why.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SaveResult {
+    did: Did,
+    /// The same in a sentence, and what can be done next.
+    summary: String,
+    /// The memory that says it now.
+    id: String,
+    /// What that memory says.
+    text: Option<String>,
+    reason: String,
+    /// The run by which it can be undone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<String>,
+    /// The memories that it replaced.
+    replaced: Vec<Said>,
+    /// Decisions that are open about it.
+    conflicts: Vec<Conflict>,
+    notes: Vec<String>,
+    /// Memories alike.
+    similar: Vec<Similar>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+async fn save(service: &Service, asked: SaveParameters) -> Result<SaveResult, Problem> {
+    let SaveParameters { text, categories, user_id, importance, store } = asked;
+    let request = MemoryRequest {
+        text: Some(text),
+        categories,
+        user_id,
+        importance,
+        ..MemoryRequest::default()
+    };
+    service
+        .on(store.as_deref(), move |store| match store.save(request, None)? {
+            SaveAnswer::Now(saved) => SaveResult::of(&saved, store),
+            SaveAnswer::Before(_) => Err(Problem::new(ProblemKind::Failed, "the save has no name")),
+        })
+        .await
+}
+
+impl SaveResult {
+    fn of(saved: &Saved, store: &ServedStore) -> Result<Self, Problem> {
+        let check = &saved.check;
+        let fates = store.fates(said_of(check).chain(&saved.replaced).chain([&saved.id]))?;
+        let is_flagged = matches!(check.decision, Decision::InsertAndFlag | Decision::TouchAndFlag);
+        let open = if is_flagged { store.flags()? } else { Vec::new() };
+        let open = open.iter().filter(|pair| pair.ids.iter().any(|id| *id == saved.id.as_str()));
+        let conflicts: Vec<Conflict> =
+            open.take(SAVED_SHOWN).map(|pair| Conflict::of(pair, store)).collect();
+        let did = match check.decision {
+            Decision::Insert => Did::Inserted,
+            Decision::Touch => Did::CountedAsSame,
+            Decision::Replace => Did::ReplacedOlderWording,
+            Decision::TouchAndFlag => Did::FlaggedConflict,
+            Decision::InsertAndFlag if conflicts.iter().any(Conflict::is_contradiction) => {
+                Did::FlaggedConflict
+            }
+            Decision::InsertAndFlag => Did::InsertedBesideSimilar,
+        };
+        let summary = match did {
+            Did::Inserted => "saved as a new memory",
+            Did::CountedAsSame => {
+                "known already: counted as the same memory, nothing new was saved"
+            }
+            Did::ReplacedOlderWording => "saved in the place of an older wording; undo with run_id",
+            Did::FlaggedConflict => {
+                "it contradicts what is known: both stay until memory_resolve settles the key"
+            }
+            Did::InsertedBesideSimilar => {
+                "saved; it is like another memory, and whether they say the same is open: settle \
+                 the key with memory_resolve, or leave it to a later run"
+            }
+        };
+        let replaced = saved.replaced.iter().take(SAVED_SHOWN).map(|id| Said::of(id, &fates));
+        let mut result = Self {
+            did,
+            summary: summary.to_owned(),
+            id: saved.id.to_string(),
+            text: fates.get(&saved.id).and_then(Fate::text).map(shown),
+            reason: shown(&check.reason),
+            run_id: saved.run_id.clone(),
+            replaced: replaced.collect(),
+            conflicts,
+            notes: notes(&check.notes),
+            similar: Vec::new(),
+            rest: Rest::default(),
+        };
+        (result.similar, result.rest) = similar(&result, check, &fates, 0);
+        Ok(result)
+    }
+}
+
+fn said_of(check: &Check) -> impl Iterator<Item = &MemoryId> {
+    check.matches.iter().map(|found| &found.id)
+}
+
+fn similar(
+    answer: &impl Serialize,
+    check: &Check,
+    fates: &BTreeMap<MemoryId, Fate>,
+    start: usize,
+) -> (Vec<Similar>, Rest) {
+    let found = check.matches.iter().skip(start).map(|found| {
+        let item = Similar {
+            memory: Said::of(&found.id, fates),
+            similarity: found.similarity,
+            verdict: found.verdict.map(|verdict| verdict.name()),
+            differences: few(&found.differences),
+        };
+        (found.id.to_string(), item)
+    });
+    fitted(answer, check.matches.len() - start, found)
+}
+
+/// A question.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RecallParameters {
+    /// What is asked, in words.
+    query: String,
+    /// How far to look: `standard`, `deep` (old memories too) or `exhaustive` (merged ones too).
+    #[serde(default)]
+    mode: RecallDepth,
+    /// Memories at most, up to 100; by default 10.
+    #[serde(default)]
+    limit: Option<usize>,
+    /// Only memories of all these categories.
+    #[serde(default)]
+    categories: Vec<String>,
+    /// Only memories of this user.
+    #[serde(default)]
+    user_id: Option<String>,
+    /// Go on behind this memory: `next_after` of the answer before.
+    #[serde(default)]
+    after: Option<String>,
+    /// The store; by default the first one.
+    #[serde(default)]
+    store: Option<String>,
+}
+
+/// Memories that a recall returns at most.
+const RECALLED_MAX: usize = 100;
+
+/// A memory that was recalled.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RecalledItem {
+    id: String,
+    text: String,
+    created_at: Option<String>,
+    categories: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similarity: Option<f64>,
+    /// It no longer holds: this memory does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superseded_by: Option<String>,
+    /// It is not live: this memory says it now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    merged_into: Option<String>,
+    /// Memories that contradict it, undecided; memory_conflicts has the keys.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    conflicts_with: Vec<String>,
+}
+
+/// A time that was worked out.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TimeAnswer {
+    answer: Option<String>,
+    /// From 0 to 1.
+    confidence: f32,
+    /// The steps, as sentences.
+    steps: Vec<String>,
+}
+
+/// What was recalled.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RecallResult {
+    /// The time that the question asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<TimeAnswer>,
+    notes: Vec<String>,
+    /// The best first.
+    memories: Vec<RecalledItem>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+async fn recall(service: &Service, asked: RecallParameters) -> Result<RecallResult, Problem> {
+    let RecallParameters { query, mode, limit, categories, user_id, after, store } = asked;
+    if limit.is_some_and(|limit| limit > RECALLED_MAX) {
+        return Err(Problem::unprocessable(format!("the limit is above {RECALLED_MAX}")));
+    }
+    // What is read on was counted before.
+    let no_count = after.is_some();
+    let request = RecallRequest {
+        query,
+        mode,
+        limit,
+        categories,
+        user_id,
+        no_count,
+        ..RecallRequest::default()
+    };
+    let work = move |store: &Arc<ServedStore>| {
+        let found = store.recall(&request)?;
+        let open = store.flags()?;
+        let rivals = |id: &str| -> Vec<String> {
+            let of = open.iter().filter(|pair| pair.ids.iter().any(|side| side == id));
+            of.flat_map(|pair| &pair.ids).filter(|side| *side != id).take(3).cloned().collect()
+        };
+        let live = found.recalled.memories.iter().map(|found| RecalledItem {
+            id: found.memory.id.to_string(),
+            text: shown(&found.memory.content),
+            created_at: found.memory.created_at.instant().map(|at| at.to_rfc3339()),
+            categories: found.memory.categories.iter().take(8).map(|name| brief(name)).collect(),
+            similarity: found.similarity.map(|similarity| similarity.get()),
+            superseded_by: found.superseded_by.as_ref().map(ToString::to_string),
+            merged_into: None,
+            conflicts_with: rivals(found.memory.id.as_str()),
+        });
+        let merged = found.recalled.archived.iter().map(|found| RecalledItem {
+            id: found.id.to_string(),
+            text: shown(&found.text),
+            created_at: None,
+            categories: Vec::new(),
+            similarity: None,
+            superseded_by: None,
+            merged_into: found.survivor.as_ref().map(ToString::to_string),
+            conflicts_with: Vec::new(),
+        });
+        let all: Vec<RecalledItem> = live.chain(merged).collect();
+        let start = behind(all.iter().map(|item| &*item.id), after.as_deref());
+        let time = found.answer.map(|answer| TimeAnswer {
+            answer: answer.answer,
+            confidence: answer.confidence.value(),
+            steps: answer.chain.iter().map(|step| shown(step)).collect(),
+        });
+        let told = notes(&found.recalled.notes);
+        let mut result =
+            RecallResult { time, notes: told, memories: Vec::new(), rest: Rest::default() };
+        let total = all.len() - start;
+        let items = all.into_iter().skip(start).map(|item| (item.id.clone(), item));
+        (result.memories, result.rest) = fitted(&result, total, items);
+        Ok(result)
+    };
+    service.on(store.as_deref(), work).await
+}
+
+/// The place behind an id; the first where it is not among them.
+pub(super) fn behind<'i>(mut ids: impl Iterator<Item = &'i str>, after: Option<&str>) -> usize {
+    after.and_then(|after| ids.position(|id| id == after)).map_or(0, |at| at + 1)
+}
+
+/// A memory that could be saved.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CheckParameters {
@@ -40,78 +459,145 @@ struct CheckParameters {
     /// Whose memory it is.
     #[serde(default)]
     user_id: Option<String>,
+    /// Go on behind this memory: `next_after` of the answer before.
+    #[serde(default)]
+    after: Option<String>,
     /// The store; by default the first one.
     #[serde(default)]
     store: Option<String>,
 }
 
-/// Which of the waiting duplicates or conflicts.
+/// What saving would do.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CheckResult {
+    /// `insert`, `touch`, `touch_and_flag`, `replace` or `insert_and_flag`.
+    decision: &'static str,
+    /// The same in a sentence.
+    summary: String,
+    reason: String,
+    /// Whether everything was compared that could be.
+    checked: bool,
+    notes: Vec<String>,
+    /// Memories alike, the nearest first.
+    similar: Vec<Similar>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+async fn check(service: &Service, asked: CheckParameters) -> Result<CheckResult, Problem> {
+    let CheckParameters { text, categories, user_id, after, store } = asked;
+    let request =
+        MemoryRequest { text: Some(text), categories, user_id, ..MemoryRequest::default() };
+    let work = move |store: &Arc<ServedStore>| {
+        let check = store.check(request)?;
+        let fates = store.fates(said_of(&check))?;
+        let summary = match check.decision {
+            Decision::Insert => "not known: saving it adds a memory",
+            Decision::Touch => "known already: saving it adds nothing",
+            Decision::Replace => "saving it replaces an older wording",
+            Decision::TouchAndFlag => {
+                "known already, but something newer contradicts it: saving it flags a conflict"
+            }
+            Decision::InsertAndFlag => {
+                "saving it adds a memory and flags the pair, because the two may be the same or \
+                 contradict each other"
+            }
+        };
+        let mut result = CheckResult {
+            decision: check.decision.name(),
+            summary: summary.to_owned(),
+            reason: shown(&check.reason),
+            checked: check.checked,
+            notes: notes(&check.notes),
+            similar: Vec::new(),
+            rest: Rest::default(),
+        };
+        let start = behind(said_of(&check).map(MemoryId::as_str), after.as_deref());
+        (result.similar, result.rest) = similar(&result, &check, &fates, start);
+        Ok(result)
+    };
+    service.on(store.as_deref(), work).await
+}
+
+/// Which part of a list.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct ListParameters {
+pub(super) struct ListParameters {
     /// Go on behind this one: `next_after` of the answer before.
-    after: Option<String>,
+    pub(super) after: Option<String>,
     /// The store; by default the first one.
-    store: Option<String>,
+    pub(super) store: Option<String>,
 }
 
-/// What to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Action {
-    /// Make a plan; changes no memory.
-    Plan,
-    /// Carry out a plan.
-    Apply,
-    /// Say where the store, or a run, stands.
-    Status,
-    /// Take back what a run did.
-    Undo,
-    /// Say what became of a memory.
-    Explain,
+/// Conflicts that need a decision.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct ConflictsResult {
+    /// How many are open.
+    open: usize,
+    /// Contradictions of the latest plan that are not in the list before that plan is applied.
+    in_plan_only: usize,
+    conflicts: Vec<Conflict>,
+    #[serde(flatten)]
+    rest: Rest,
 }
 
-/// Plan, apply, watch and undo.
+async fn conflicts(service: &Service, asked: ListParameters) -> Result<ConflictsResult, Problem> {
+    let work = move |store: &Arc<ServedStore>| {
+        let pairs = store.flags()?;
+        let mut result = ConflictsResult {
+            open: pairs.len(),
+            in_plan_only: store.unflagged()?,
+            ..ConflictsResult::default()
+        };
+        let start = behind(pairs.iter().map(|pair| &*pair.key), asked.after.as_deref());
+        let items = pairs[start..].iter().map(|pair| (pair.key.clone(), Conflict::of(pair, store)));
+        (result.conflicts, result.rest) = fitted(&result, pairs.len() - start, items);
+        Ok(result)
+    };
+    service.on(asked.store.as_deref(), work).await
+}
+
+/// A conflict, and a decision.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ConsolidateParameters {
-    /// What to do.
-    action: Action,
-    /// `apply`: the plan, as `plan` named it.
-    #[serde(default)]
-    plan_id: Option<String>,
-    /// `apply`: the digest that `plan` returned.
-    #[serde(default)]
-    plan_digest: Option<String>,
-    /// `apply`: only these actions: labels (`a3`), or `identical`.
-    #[serde(default)]
-    only: Vec<String>,
-    /// `undo`, `status`: the run.
-    #[serde(default)]
-    run_id: Option<String>,
-    /// `explain`: the memory.
-    #[serde(default)]
-    memory_id: Option<String>,
-    /// `plan`: go on behind this action of the plan.
-    #[serde(default)]
-    after: Option<String>,
+struct ResolveParameters {
+    /// The conflict, as memory_conflicts or memory_save names it.
+    key: String,
+    /// How it is settled.
+    settlement: SettledAs,
     /// The store; by default the first one.
     #[serde(default)]
     store: Option<String>,
 }
 
-/// Settle a conflict, or find what a memory was merged into.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-struct ResolveParameters {
-    /// The conflict, as memory_conflicts names it.
-    key: Option<String>,
-    /// How it is settled.
-    settlement: Option<SettledAs>,
-    /// Or a memory: under which id it lives on.
-    memory_id: Option<String>,
-    /// The store; by default the first one.
-    store: Option<String>,
+/// A conflict that was settled.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ResolveResult {
+    /// The run: memory_consolidate with action undo undoes it.
+    run_id: String,
+    newer: Said,
+    older: Said,
+    /// What a person should know of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    /// How many conflicts are still open.
+    open: usize,
+}
+
+async fn resolve(service: &Service, asked: ResolveParameters) -> Result<ResolveResult, Problem> {
+    let ResolveParameters { key, settlement, store } = asked;
+    let work = move |store: &Arc<ServedStore>| {
+        let (run_id, settled) = store.settle(&key, settlement)?;
+        let fates = store.fates([&settled.newer, &settled.older])?;
+        Ok(ResolveResult {
+            run_id,
+            newer: Said::of(&settled.newer, &fates),
+            older: Said::of(&settled.older, &fates),
+            note: settled.note.as_ref().and_then(|note| notes(std::slice::from_ref(note)).pop()),
+            open: store.flags()?.len(),
+        })
+    };
+    service.on(store.as_deref(), work).await
 }
 
 /// Where a session starts.
@@ -126,362 +612,17 @@ struct ContextParameters {
     store: Option<String>,
 }
 
-/// The tools, in the order in which an agent needs them.
-pub(super) fn list() -> Vec<Tool> {
-    let read = || ToolAnnotations::new().read_only(true).open_world(false);
-    let write = |destructive, idempotent| {
-        let hints = ToolAnnotations::new().read_only(false).open_world(false);
-        hints.destructive(destructive).idempotent(idempotent)
-    };
-    vec![
-        Tool::new(
-            CHECK,
-            "Tells whether a memory is known already: insert, touch, replace or insert_and_flag, \
-             with the memories alike. Writes nothing.",
-            schema_for_type::<CheckParameters>(),
-        )
-        .with_annotations(read()),
-        Tool::new(
-            DUPLICATES,
-            "Lists the groups of memories that say the same and wait, from the latest plan: merges \
-             that are proven and proposals that are not.",
-            schema_for_type::<ListParameters>(),
-        )
-        .with_annotations(read()),
-        Tool::new(
-            CONFLICTS,
-            "Lists pairs of memories that contradict each other and wait for a decision.",
-            schema_for_type::<ListParameters>(),
-        )
-        .with_annotations(read()),
-        Tool::new(
-            CONSOLIDATE,
-            "Finds duplicates and merges them without losing a fact. action plan: what would be \
-             done, with a digest. apply: carry a plan out, given its digest. status: where the \
-             store or a run stands. undo: take a run back. explain: what became of a memory.",
-            schema_for_type::<ConsolidateParameters>(),
-        )
-        // What is applied can be undone.
-        .with_annotations(write(true, true)),
-        Tool::new(
-            RESOLVE,
-            "Settles a conflict (key and settlement), or tells under which id a memory lives on \
-             (memory_id).",
-            schema_for_type::<ResolveParameters>(),
-        )
-        .with_annotations(write(true, false)),
-        Tool::new(
-            CONTEXT,
-            "Returns the block of memories that a session starts with, at most 2,000 tokens.",
-            schema_for_type::<ContextParameters>(),
-        )
-        .with_annotations(read()),
-    ]
+/// What a session starts with.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ContextResult {
+    /// The block; empty where there is nothing to show.
+    context: String,
 }
 
-pub(super) fn is_known(name: &str) -> bool {
-    [CHECK, DUPLICATES, CONFLICTS, CONSOLIDATE, RESOLVE, CONTEXT].contains(&name)
-}
-
-/// Calls a tool.
-pub(super) async fn call(
-    service: &Arc<Service>,
-    name: &str,
-    arguments: JsonObject,
-) -> Result<Value, Problem> {
-    match name {
-        CHECK => check(service, parse(arguments)?).await,
-        DUPLICATES => duplicates(service, parse(arguments)?).await,
-        CONFLICTS => conflicts(service, parse(arguments)?).await,
-        CONSOLIDATE => consolidate(service, parse(arguments)?).await,
-        RESOLVE => resolve(service, parse(arguments)?).await,
-        _ => context(service, parse(arguments)?).await,
-    }
-}
-
-fn parse<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Problem> {
-    serde_json::from_value(Value::Object(arguments)).map_err(|error| {
-        Problem::unprocessable(format!("the arguments are not what is expected: {error}"))
-    })
-}
-
-async fn check(service: &Service, asked: CheckParameters) -> Result<Value, Problem> {
-    let CheckParameters { text, categories, user_id, store } = asked;
-    let request =
-        MemoryRequest { text: Some(text), categories, user_id, ..MemoryRequest::default() };
-    let metrics = Arc::clone(&service.metrics);
-    let check = service.on(store.as_deref(), move |store| {
-        let check = store.check(request)?;
-        metrics.checked(&store.name, "check", &check);
-        Ok(check)
-    });
-    let check = check.await?;
-    let answer = object(json!({
-        "decision": check.decision.name(),
-        "reason": shown(&check.reason),
-        "checked": check.checked,
-        "coverage": check.coverage,
-        "matches_total": check.matches_total,
-        "notes": check.notes.iter().map(|note| shown(note)).collect::<Vec<_>>(),
-    }));
-    let matches = check.matches.iter().map(|found| {
-        let item = json!({
-            "id": found.id.as_str(),
-            "similarity": found.similarity,
-            "verdict": found.verdict,
-            "differences": found.differences.iter().take(3).map(|d| shown(d)).collect::<Vec<_>>(),
-        });
-        (found.id.to_string(), item)
-    });
-    Ok(with_list(answer, "matches", matches))
-}
-
-async fn duplicates(service: &Service, asked: ListParameters) -> Result<Value, Problem> {
-    let store = service.store(asked.store.as_deref())?;
-    let known = service.on(asked.store.as_deref(), |store| store.plan("latest")).await;
-    let plan = match known {
-        Err(problem) if problem.kind == ProblemKind::NotFound => {
-            let job = service
-                .on(asked.store.as_deref(), |store| store.start_run(RunRequest::default()))
-                .await?;
-            if let Some(answer) = not_over(&job).await? {
-                return Ok(answer);
-            }
-            store.plan("latest")?
-        }
-        known => known?,
-    };
-    let is_listed = |action: &&SavedAction| {
-        matches!(action.effective().action, ActionType::Merge | ActionType::ProposeMerge)
-            && matches!(
-                action.state,
-                ActionState::Proposed | ActionState::Approved | ActionState::Stale
-            )
-    };
-    let actions = plan.actions.iter().filter(is_listed);
-    Ok(with_list(plan_head(&plan), "duplicates", behind(actions, asked.after.as_deref())))
-}
-
-fn plan_head(plan: &SavedPlan) -> serde_json::Map<String, Value> {
-    object(json!({
-        "plan_id": plan.plan_id,
-        "plan_digest": plan.plan_digest,
-        "planned_for": plan.plan.now,
-    }))
-}
-
-/// The actions behind one, as items.
-fn behind<'p>(
-    actions: impl Iterator<Item = &'p SavedAction>,
-    after: Option<&str>,
-) -> impl Iterator<Item = (String, Value)> {
-    let after = after.and_then(|label| label.strip_prefix('a')?.parse::<usize>().ok());
-    let actions = actions.filter(move |action| after.is_none_or(|after| action.position >= after));
-    actions.map(|saved| (saved.label(), action_item(saved)))
-}
-
-fn action_item(saved: &SavedAction) -> Value {
-    let action = saved.effective();
-    let evidence = &action.rationale.evidence;
-    json!({
-        "action": saved.label(),
-        "type": action.action.name(),
-        "risk": action.risk.name(),
-        "state": saved.state.name(),
-        "ids": action.target_ids.iter().take(8).map(MemoryId::as_str).collect::<Vec<_>>(),
-        "memories": action.target_ids.len(),
-        "similarity": evidence.similarity,
-        "differences": evidence.differences.iter().take(2).map(|d| shown(d)).collect::<Vec<_>>(),
-    })
-}
-
-async fn conflicts(service: &Service, asked: ListParameters) -> Result<Value, Problem> {
-    let pairs = service.on(asked.store.as_deref(), |store| store.flags()).await?;
-    let total = pairs.len();
-    let start = asked.after.and_then(|after| pairs.iter().position(|pair| pair.key == after));
-    let pairs = pairs.iter().skip(start.map_or(0, |at| at + 1)).map(|pair| {
-        let item = json!({
-            "key": pair.key,
-            "kind": pair.kind.name(),
-            "ids": pair.ids,
-            "texts": pair.texts.iter().map(|t| t.as_deref().map(shown)).collect::<Vec<_>>(),
-            "created_at": pair.created_at,
-            "score": pair.score,
-        });
-        (pair.key.clone(), item)
-    });
-    Ok(with_list(object(json!({ "conflicts_total": total })), "conflicts", pairs))
-}
-
-async fn consolidate(service: &Service, asked: ConsolidateParameters) -> Result<Value, Problem> {
-    let name = asked.store.clone();
-    let on = name.as_deref();
-    match asked.action {
-        Action::Plan => plan(service, &asked).await,
-        Action::Apply => {
-            let (plan, digest) = asked.plan_id.zip(asked.plan_digest).ok_or_else(|| {
-                Problem::new(ProblemKind::DigestMissing, "apply needs plan_id and plan_digest")
-                    .with_hint("call it with action plan first, and look at what it returns")
-            })?;
-            let request = ApplyRequest { only: asked.only, ..ApplyRequest::default() };
-            let job = service.on(on, move |store| store.start_apply(&plan, &digest, request));
-            let job = job.await?;
-            ended(&job).await
-        }
-        Action::Undo => {
-            let run = asked.run_id.ok_or_else(|| {
-                Problem::unprocessable("undo needs run_id")
-                    .with_hint("apply returns it, and action status lists the last runs")
-            })?;
-            let undo =
-                move |store: &Arc<ServedStore>| store.start_undo(&run, UndoRequest::default());
-            let job = service.on(on, undo).await?;
-            ended(&job).await
-        }
-        Action::Status => match asked.run_id {
-            Some(run) => status_of_run(service, on, run).await,
-            None => status(service, on).await,
-        },
-        Action::Explain => {
-            let id =
-                asked.memory_id.ok_or_else(|| Problem::unprocessable("explain needs memory_id"))?;
-            let explained = service.on(on, move |store| store.explain(&id)).await?;
-            let explained = serde_json::to_value(&explained).unwrap_or_default();
-            Ok(shortened(explained))
-        }
-    }
-}
-
-async fn plan(service: &Service, asked: &ConsolidateParameters) -> Result<Value, Problem> {
-    let on = asked.store.as_deref();
-    let store = service.store(on)?;
-    if asked.after.is_none() {
-        let request = RunRequest { save_plan: store.may_write().is_ok(), ..Default::default() };
-        let job = service.on(on, move |store| store.start_run(request)).await?;
-        if let Some(answer) = not_over(&job).await? {
-            return Ok(answer);
-        }
-    }
-    let plan = service.on(on, |store| store.plan("latest")).await?;
-    let mut head = plan_head(&plan);
-    let mut counts = serde_json::Map::new();
-    for action in plan.changes() {
-        let name = action.effective().action.name();
-        let count = counts.get(name).and_then(Value::as_u64).unwrap_or(0) + 1;
-        counts.insert(name.to_owned(), count.into());
-    }
-    head.insert("planned".to_owned(), counts.into());
-    Ok(with_list(head, "actions", behind(plan.changes(), asked.after.as_deref())))
-}
-
-/// What to tell where a run goes on; nothing where it is over and did not fail.
-async fn not_over(job: &Job) -> Result<Option<Value>, Problem> {
-    if !job.wait(RUN_PATIENCE).await {
-        return Ok(Some(json!({
-            "run_id": job.id,
-            "state": job.state().name(),
-            "hint": "ask again with action status and this run_id",
-        })));
-    }
-    job.problem().map_or(Ok(None), Err)
-}
-
-/// Waits for the end of a run, and tells what it did.
-async fn ended(job: &Job) -> Result<Value, Problem> {
-    if let Some(answer) = not_over(job).await? {
-        return Ok(answer);
-    }
-    let document = job.document();
-    let result = document.result.unwrap_or_default();
-    let head = object(json!({
-        "run_id": document.run_id,
-        "state": document.state.name(),
-        "executed": result.get("executed"),
-        "remaining": result.get("remaining"),
-    }));
-    let units = result.get("units").and_then(Value::as_array).cloned().unwrap_or_default();
-    let units = units.into_iter().enumerate().map(|(at, unit)| (at.to_string(), shortened(unit)));
-    Ok(with_list(head, "units", units))
-}
-
-async fn status_of_run(service: &Service, on: Option<&str>, run: String) -> Result<Value, Problem> {
-    let store = service.store(on)?;
-    if let Some(job) = store.job(&run) {
-        let document = job.document();
-        return Ok(json!({
-            "run_id": document.run_id.unwrap_or(document.id),
-            "state": document.state.name(),
-            "stage": document.stage,
-            "plan_id": document.plan_id,
-            "plan_digest": document.plan_digest,
-            "problem": document.problem.map(|problem| shown(&problem.detail)),
-        }));
-    }
-    let summary = service.on(on, move |store| store.run(&run)).await?;
-    Ok(shortened(serde_json::to_value(summary).unwrap_or_default()))
-}
-
-async fn status(service: &Service, on: Option<&str>) -> Result<Value, Problem> {
-    let status = service.on(on, |store| {
-        let status = store.status()?;
-        let runs = store.runs()?.runs;
-        let document = serde_json::to_value(status.document()).unwrap_or_default();
-        Ok((document, runs))
-    });
-    let (status, runs) = status.await?;
-    let runs = runs.iter().rev().take(5).map(|run| {
-        let item = json!({
-            "run_id": run.run_id, "kind": run.kind, "state": run.state,
-            "started_at": run.started_at, "applied": run.executed.applied, "undone": run.undone,
-        });
-        (run.run_id.clone(), item)
-    });
-    let mut head = serde_json::Map::new();
-    for name in ["live", "tiers", "open_flags", "is_due", "reason", "new_memories"] {
-        head.insert(name.to_owned(), status.get(name).cloned().unwrap_or_default());
-    }
-    head.insert("may_write".to_owned(), service.store(on)?.may_write().is_ok().into());
-    Ok(with_list(head, "runs", runs))
-}
-
-async fn resolve(service: &Service, asked: ResolveParameters) -> Result<Value, Problem> {
-    let on = asked.store.as_deref();
-    match (asked.key, asked.settlement, asked.memory_id) {
-        (Some(key), Some(settlement), None) => {
-            let settled = service.on(on, move |store| store.settle(&key, settlement)).await?;
-            let (run_id, settled) = settled;
-            let settled = serde_json::to_value(&settled).unwrap_or_default();
-            Ok(json!({ "run_id": run_id, "settled": shortened(settled) }))
-        }
-        (None, None, Some(id)) => {
-            let resolved = service.on(on, move |store| store.resolve(&id)).await?;
-            let live = resolved.live_id().map(MemoryId::as_str);
-            Ok(json!({ "memory_id": resolved.id.as_str(), "live_id": live,
-                       "last": resolved.last().as_str(), "end": resolved.end }))
-        }
-        _ => Err(Problem::unprocessable("give key and settlement, or memory_id")
-            .with_hint("memory_conflicts lists the keys")),
-    }
-}
-
-async fn context(service: &Service, asked: ContextParameters) -> Result<Value, Problem> {
+async fn context(service: &Service, asked: ContextParameters) -> Result<Answer, Problem> {
     let ContextParameters { directory, branch, store } = asked;
-    let block =
-        service.on(store.as_deref(), move |store| store.session_context(&directory, &branch));
-    Ok(block.await?.into())
-}
-
-/// Longest list within an answer.
-const ITEMS_SHOWN: usize = 5;
-
-/// Shortens texts and lists within a value.
-fn shortened(value: Value) -> Value {
-    match value {
-        Value::String(text) => shown(&text).into(),
-        Value::Array(items) => items.into_iter().take(ITEMS_SHOWN).map(shortened).collect(),
-        Value::Object(members) => {
-            members.into_iter().map(|(name, value)| (name, shortened(value))).collect()
-        }
-        other => other,
-    }
+    let work = move |store: &Arc<ServedStore>| store.session_context(&directory, &branch);
+    let context = service.on(store.as_deref(), work).await?;
+    let text = Some(context.clone());
+    Ok(Answer { text, ..answer(&ContextResult { context })? })
 }

@@ -349,9 +349,9 @@ impl Jobs {
 
 impl ServedStore {
     /// Starts the thread on which jobs run.
-    pub(crate) fn start_work(&self, metrics: &Arc<Metrics>) -> Result<(), Failure> {
+    pub(crate) fn start_work(&self) -> Result<(), Failure> {
         let (queue, waiting) = sync_channel::<Waiting>(WAITING_MAX);
-        let metrics = Arc::clone(metrics);
+        let metrics = Arc::clone(&self.metrics);
         let name = format!("jobs of {}", self.name);
         let worker = std::thread::Builder::new()
             .name(name)

@@ -1,5 +1,6 @@
 //! Single memories: is one known, remember it, find some, what does a session need to know.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,9 +11,11 @@ use memfold::recall::{RECALLED_DEFAULT, RecallMode, RecallQuery, Recalled};
 use memfold::session_start::{SessionPlace, session_context};
 use memfold_cli::{WORDS_ALONE, candidates, mode_like};
 use memfold_lifecycle::temporal::{Answer, answer, wants_time};
-use memfold_model::memory::Memory;
+use memfold_model::memory::{Memory, MemoryId};
 use memfold_model::text::is_blank;
 use memfold_simd::{Kernels, Similarity};
+use memfold_store::LoadStoreError;
+use memfold_store::brain_db::Fate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -178,6 +181,7 @@ impl ServedStore {
         }
         let mut check = self.quick_check.check(&incoming, self.now())?;
         check.notes.extend(note);
+        self.metrics.checked(&self.name, "check", &check);
         Ok(check)
     }
 
@@ -193,10 +197,11 @@ impl ServedStore {
         self.may_write()?;
         let digest = digest_of(&request);
         let (incoming, note) = self.incoming(request)?;
+        self.pull()?;
         let Some(key) = key else {
             let mut saved = self.quick_check.save(&incoming, self.now())?;
             saved.check.notes.extend(note);
-            self.seal_after(&saved);
+            self.saved(&saved)?;
             return Ok(SaveAnswer::Now(Box::new(saved)));
         };
         if key.is_empty() || key.len() > KEY_BYTES_MAX || !key.bytes().all(|b| b.is_ascii_graphic())
@@ -207,10 +212,14 @@ impl ServedStore {
         let request = SaveRequest { key, digest: &digest };
         match self.quick_check.save_once(&incoming, self.now(), request)? {
             SavedOnce::Saved(saved) => {
-                self.seal_after(&saved);
+                self.saved(&saved)?;
                 Ok(SaveAnswer::Now(saved))
             }
-            SavedOnce::Before(answer) => Ok(SaveAnswer::Before(answer)),
+            SavedOnce::Before(answer) => {
+                // The server may have ended between the save and its publication.
+                self.publish()?;
+                Ok(SaveAnswer::Before(answer))
+            }
             SavedOnce::AnotherRequest => {
                 Err(Problem::unprocessable("the Idempotency-Key is that of another save")
                     .with_hint("use a new key for each memory"))
@@ -218,10 +227,12 @@ impl ServedStore {
         }
     }
 
-    /// Seals fresh rows beside the answer, where they are many.
-    fn seal_after(self: &Arc<Self>, saved: &Saved) {
+    /// Counts and publishes a save, and seals fresh rows beside the answer, where they are many.
+    fn saved(self: &Arc<Self>, saved: &Saved) -> Result<(), Problem> {
+        self.metrics.checked(&self.name, "save", &saved.check);
+        self.publish()?;
         if !self.quick_check.wants_sealing(saved) || self.is_sealing.swap(true, Ordering::Relaxed) {
-            return;
+            return Ok(());
         }
         let store = Arc::clone(self);
         let spawned = std::thread::Builder::new().name("seal".to_owned()).spawn(move || {
@@ -233,6 +244,7 @@ impl ServedStore {
         if spawned.is_err() {
             self.is_sealing.store(false, Ordering::Relaxed);
         }
+        Ok(())
     }
 
     /// Takes a memory as it was sent; returns also why it has no vector.
@@ -307,14 +319,14 @@ impl ServedStore {
         check_vector(request.vector.as_deref())?;
         let made = request.vector.is_none().then(|| self.vector_of(&request.query)).flatten();
         let scope = scope(&request.categories, request.user_id.as_deref());
-        let candidates = if scope.is_empty() { limit } else { limit * SCOPED_CANDIDATES };
+        let wanted = if scope.is_empty() { limit } else { limit * SCOPED_CANDIDATES };
         let now = self.now();
         let mode = request.mode.mode();
         let mut recalled = self.recaller.recall(&RecallQuery {
             text: &request.query,
             vector: request.vector.as_deref().or(made.as_deref()),
             mode,
-            limit: candidates,
+            limit: wanted,
             include_summaries: request.include_summaries,
             // What is out of scope was not read by anybody.
             counts: !request.no_count && scope.is_empty(),
@@ -331,8 +343,29 @@ impl ServedStore {
         }
         let wants_answer = request.reason || wants_time(&request.query);
         let answer = wants_answer
-            .then(|| answer(&request.query, &candidates_of(&recalled), now, &self.time_zone));
+            .then(|| answer(&request.query, &candidates(&recalled), now, &self.time_zone));
         Ok(Answered { recalled, answer, mode, seconds: stopwatch.seconds() })
+    }
+
+    /// Reads what became of memories, and what they say.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn fates<'i>(
+        &self,
+        ids: impl IntoIterator<Item = &'i MemoryId>,
+    ) -> Result<BTreeMap<MemoryId, Fate>, Problem> {
+        let ids: Vec<&MemoryId> = ids.into_iter().collect();
+        let found = self.db.look_up(&self.load(self.now()), |reader| {
+            let mut fates = BTreeMap::new();
+            for id in ids.iter().copied() {
+                if !fates.contains_key(id) {
+                    fates.insert(id.clone(), reader.fate(id.as_str())?);
+                }
+            }
+            Ok::<_, LoadStoreError>(fates)
+        });
+        Ok(found?)
     }
 
     /// Returns the block of memories that a session in a directory starts with; empty where there is nothing to show.
@@ -350,10 +383,6 @@ impl ServedStore {
         let made = session_context(&self.db, &place)?;
         Ok(made.map(|block| block.text).unwrap_or_default())
     }
-}
-
-fn candidates_of(found: &Recalled) -> Vec<memfold_lifecycle::temporal::Candidate> {
-    candidates(found)
 }
 
 impl RecallDepth {

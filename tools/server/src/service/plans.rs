@@ -1,16 +1,18 @@
 //! Plans and what people decide about them; contradictory pairs, and how they are settled.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use memfold::execute::{KeepBothRequest, keep_both};
+use memfold::lifecycle::Tiers;
 use memfold::machine;
 use memfold::settle::{SettleRules, Settled, Settlement, settle};
 use memfold_cli::{Status, named_memories, open_own_tables, open_session, status};
-use memfold_lifecycle::TierCounts;
-use memfold_model::lineage::{Explanation, Resolved};
+use memfold_lifecycle::{TierAssignment, TierCounts};
+use memfold_model::lineage::Explanation;
 use memfold_model::memory::MemoryId;
 use memfold_model::runs::RunSummary;
 use memfold_model::time::Instant;
@@ -264,19 +266,43 @@ impl ServedStore {
         Ok(self.db.open_flags()?)
     }
 
+    /// Counts the contradictions of the latest plan that no run has flagged yet.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn unflagged(&self) -> Result<usize, Problem> {
+        let is_new = |saved: &&SavedAction| {
+            let is_open = matches!(saved.state, ActionState::Proposed | ActionState::Approved);
+            is_open && saved.effective().action == ActionType::FlagContradiction
+        };
+        Ok(self.latest()?.map_or(0, |plan| plan.actions.iter().filter(is_new).count()))
+    }
+
+    fn latest(&self) -> Result<Option<SavedPlan>, Problem> {
+        match self.plan(LATEST) {
+            Ok(plan) => Ok(Some(plan)),
+            Err(problem) if problem.kind == ProblemKind::NotFound => Ok(None),
+            Err(problem) => Err(problem),
+        }
+    }
+
     /// Settles a pair; returns the run, which can be undone.
     ///
     /// # Errors
     /// When writing is not allowed, or the pair does not wait or cannot be settled so.
     pub fn settle(&self, key: &str, settled: SettledAs) -> Result<(String, Settled), Problem> {
         self.may_write()?;
+        self.pull()?;
         let rules = SettleRules { policy: &self.settings.configuration.policy, guard: &self.guard };
         let session = open_session(&self.path, &self.settings)?;
         let now = self.now();
         let run = run_id(&session.store_id()?, now, &format!("flags {key}"));
         let holder = machine::holder();
         let run = UpkeepRun { run_id: &run, now, time_zone: &self.time_zone, holder: &holder };
-        Ok(settle(&session, key, settled.into(), rules, &run)?)
+        let settled = settle(&session, key, settled.into(), rules, &run)?;
+        drop(session);
+        self.publish()?;
+        Ok(settled)
     }
 
     /// Returns the merges of the latest plan of which nothing is proven.
@@ -284,11 +310,7 @@ impl ServedStore {
     /// # Errors
     /// When the store cannot be read.
     pub fn proposals(&self) -> Result<ProposalsDocument, Problem> {
-        let plan = match self.plan(LATEST) {
-            Ok(plan) => Some(plan),
-            Err(problem) if problem.kind == ProblemKind::NotFound => None,
-            Err(problem) => return Err(problem),
-        };
+        let plan = self.latest()?;
         let actions = plan.iter().flat_map(|plan| &plan.actions);
         let proposed =
             actions.filter(|action| action.effective().action == ActionType::ProposeMerge);
@@ -306,6 +328,17 @@ impl ServedStore {
     /// When it cannot be read.
     pub fn status(&self) -> Result<Status, Problem> {
         Ok(status(&self.path, &self.settings, self.now(), self.printer)?)
+    }
+
+    /// Returns the tiers of the live memories.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn tiers(&self, now: Instant) -> Result<BTreeMap<MemoryId, TierAssignment>, Problem> {
+        let configuration = &self.settings.configuration;
+        let retention = &configuration.settings.lifecycle.retention;
+        let tiers = Tiers::of(&self.db, &self.load(now), &configuration.policy, retention)?;
+        Ok(tiers.assignments)
     }
 
     /// Tells what pages and gauges show of the whole store, which takes reading all of it: within a minute once,
@@ -343,14 +376,6 @@ impl ServedStore {
     /// When the store cannot be read.
     pub fn explain(&self, id: &str) -> Result<Explanation, Problem> {
         Ok(self.db.explain_memory(&MemoryId::new(id), &self.time_zone, self.now())?)
-    }
-
-    /// Finds the memory that holds what a memory of this id said.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn resolve(&self, id: &str) -> Result<Resolved, Problem> {
-        Ok(self.db.resolve(&MemoryId::new(id), &self.time_zone, self.now())?)
     }
 }
 

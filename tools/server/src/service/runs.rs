@@ -167,7 +167,7 @@ impl ServedStore {
         let store = Arc::clone(self);
         self.queue("consolidate", move |job| {
             let stopwatch = Stopwatch::start();
-            let done = store.consolidate(&request, &args, job);
+            let done = store.mirrored(|| store.consolidate(&request, &args, job));
             let ms = (stopwatch.seconds() * 1e3) as u64;
             store.remember(match &done {
                 Ok((done, outcome)) => PastRun::of(&job.id, done, outcome, ms),
@@ -175,6 +175,16 @@ impl ServedStore {
             });
             done.map(|(_, outcome)| outcome)
         })
+    }
+
+    /// Does work on a store of another kind: pulls before it, publishes after it.
+    fn mirrored<T>(&self, work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
+        self.pull()?;
+        let done = work()?;
+        if self.may_write().is_ok() {
+            self.publish()?;
+        }
+        Ok(done)
     }
 
     fn remember(&self, run: PastRun) {
@@ -295,7 +305,8 @@ impl ServedStore {
         }
         let store = Arc::clone(self);
         self.queue("apply", move |job| {
-            let execution = store.apply(&request, &saved, &store.bars(job))?;
+            let work = || Ok(store.apply(&request, &saved, &store.bars(job))?);
+            let execution = store.mirrored(work)?;
             store.drop_plan(&saved.plan_id);
             Ok(Outcome {
                 state: Some(state_of(execution.state)),
@@ -344,7 +355,8 @@ impl ServedStore {
         let store = Arc::clone(self);
         self.queue("undo", move |job| {
             let bars = store.bars(job);
-            let (target, undone) = undo_named(&store.global, &args, &bars, store.printer)?;
+            let work = || Ok(undo_named(&store.global, &args, &bars, store.printer)?);
+            let (target, undone) = store.mirrored(work)?;
             Ok(Outcome {
                 state: Some(state_of(undone.state)),
                 run_id: Some(undone.run_id.clone()),

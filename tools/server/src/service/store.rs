@@ -4,21 +4,22 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
 use memfold::execute::forbidden_by;
-use memfold::machine;
+use memfold::machine::{self, Stopwatch};
 use memfold::quick_check::QuickCheck;
 use memfold::recall::{RecallOptions, Recaller};
 use memfold_cli::{
-    Failure, GlobalArgs, Printer, Provider, Settings, StorePlaceArgs, open_options,
+    Failure, GlobalArgs, Mirrored, Printer, Provider, Settings, StorePlaceArgs, open_options,
     open_quick_check,
 };
 use memfold_guard::Guard;
 use memfold_index::NoProgress;
 use memfold_model::time::Instant;
 use memfold_plan::plan::SavedPlan;
+use memfold_plan::report::shell_words as command_line;
 use memfold_store::brain_db::{Session, SessionOptions};
 use memfold_store::{BrainDb, LoadRequest};
 
@@ -34,6 +35,10 @@ const PLANS_KEPT: usize = 8;
 /// Actions of those plans together; the latest plan is kept however long it is.
 const PLANNED_ACTIONS_KEPT: usize = 50_000;
 
+/// Seconds after which a folder is read again before a request, and how many times as long as reading it took.
+const PULL_EVERY: f64 = 2.0;
+const PULL_SHARE: f64 = 10.0;
+
 /// A longer write-ahead log is emptied.
 const LOG_BYTES_MAX: u64 = 16 << 20;
 /// Writers wait at most so long for readers that keep the log.
@@ -44,7 +49,7 @@ const LOOK_AT_LOGS_EVERY: Duration = Duration::from_secs(1);
 pub struct ServedStore {
     /// What requests call it.
     pub name: String,
-    /// Its file.
+    /// Its file; of a store of another kind its mirror.
     pub path: PathBuf,
     /// Whether requests may write.
     pub allow_writes: bool,
@@ -53,6 +58,7 @@ pub struct ServedStore {
     /// The zone of naive times.
     pub time_zone: TimeZone,
     pub(crate) global: GlobalArgs,
+    origin: Option<OriginState>,
     pub(crate) printer: Printer,
     pub(crate) guard: Guard,
     pub(crate) db: BrainDb,
@@ -63,6 +69,7 @@ pub struct ServedStore {
     pub(crate) jobs: Jobs,
     pub(crate) past: Mutex<VecDeque<Arc<PastRun>>>,
     pub(super) surveyed: Mutex<Option<Arc<Survey>>>,
+    pub(crate) metrics: Arc<Metrics>,
     plans: Mutex<VecDeque<Arc<SavedPlan>>>,
 }
 
@@ -76,21 +83,32 @@ impl ServedStore {
     /// Opens a store with the configuration that the command line would use.
     ///
     /// # Errors
-    /// When it is no `brain.db`, cannot be read, or the configuration is not valid.
+    /// When it is no store, cannot be read, or the configuration is not valid.
     pub fn open(
         name: String,
         path: PathBuf,
         global: &GlobalArgs,
         printer: Printer,
         allow_writes: bool,
+        metrics: Arc<Metrics>,
     ) -> Result<Self, Failure> {
-        let settings = Settings::load(global, Some(&path), &[])?;
+        let origin = OriginState::open(global, &path)?;
+        let (path, global) = match &origin {
+            Some(state) => {
+                let mirrored = state.mirrored.clone();
+                state.pull(global, allow_writes, printer)?;
+                let path = mirrored.mirror.clone();
+                (path, GlobalArgs { mirrored: Some(mirrored), ..global.clone() })
+            }
+            None => (path, global.clone()),
+        };
+        let settings = Settings::load(&global, Some(&path), &[])?;
         settings.show_notices(printer);
         let guard = settings.guard()?;
         let time_zone = settings.time_zone()?;
         let db = BrainDb::open(&path, open_options(&settings)).map_err(|error| {
-            let hint =
-                "the server serves brain.db; stores of another kind are for the command line";
+            let hint = "name a brain.db, or a store of another kind; of texts make one first: \
+                        memfold import FILE --into brain.db";
             Failure::new(&format!("open {}", path.display()), &error, Some(hint.to_owned()))
         })?;
         let place = StorePlaceArgs { db: path.clone(), index_dir: None };
@@ -111,7 +129,8 @@ impl ServedStore {
             allow_writes,
             settings,
             time_zone,
-            global: global.clone(),
+            global,
+            origin,
             printer,
             guard,
             db,
@@ -122,8 +141,16 @@ impl ServedStore {
             jobs: Jobs::default(),
             past: Mutex::default(),
             surveyed: Mutex::default(),
+            metrics,
             plans: Mutex::default(),
         })
+    }
+
+    /// Returns the path of the store, as a command line would name it from anywhere.
+    fn place(&self) -> String {
+        let named = self.origin.as_ref().map_or(&self.path, |state| &state.mirrored.origin);
+        let path = std::path::absolute(named).unwrap_or_else(|_| named.clone());
+        path.to_string_lossy().into_owned()
     }
 
     /// Returns the time of the clock.
@@ -174,8 +201,9 @@ impl ServedStore {
     /// [`ProblemKind::Forbidden`].
     pub fn may_write(&self) -> Result<(), Problem> {
         if !self.allow_writes {
+            let start = command_line(&["memfold-server", "mcp", &self.place(), "--allow-writes"]);
             return Err(Problem::new(ProblemKind::Forbidden, "the server was not told to write")
-                .with_hint("start it with --allow-writes"));
+                .with_hint(format!("start it with --allow-writes, such as: {start}")));
         }
         match forbidden_by(&self.settings.configuration.settings) {
             Some(key) => {
@@ -184,6 +212,50 @@ impl ServedStore {
                 Err(Problem::new(ProblemKind::Forbidden, detail).with_hint(hint))
             }
             None => Ok(()),
+        }
+    }
+
+    /// Takes in what others changed in a store of another kind, where that is likely.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn refresh(&self) -> Result<(), Problem> {
+        match &self.origin {
+            Some(state) if state.is_older_than_allowed() => self.pull(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes in what others changed in a store of another kind, before something is written.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn pull(&self) -> Result<(), Problem> {
+        match &self.origin {
+            Some(state) if !state.is_unchanged_file() => {
+                Ok(state.pull(&self.global, self.may_write().is_ok(), self.printer)?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes to a store of another kind what was changed in its mirror.
+    ///
+    /// # Errors
+    /// When it cannot be written, or another program changed the same records meanwhile.
+    pub(super) fn publish(&self) -> Result<(), Problem> {
+        let Some(state) = &self.origin else { return Ok(()) };
+        let mut pulled = locked(&state.pulled);
+        let conflicts = state.mirrored.publish(&self.global, self.printer)?;
+        // Others may have written since it was read.
+        pulled.stamp = None;
+        match &conflicts[..] {
+            [] => Ok(()),
+            [first, ..] => {
+                let detail = format!("another program changed the store meanwhile: {first}");
+                Err(Problem::new(ProblemKind::Conflict, detail)
+                    .with_hint("look at the memory again; that change was not written"))
+            }
         }
     }
 
@@ -209,6 +281,59 @@ impl ServedStore {
 
     pub(crate) fn drop_plan(&self, plan_id: &str) {
         locked(&self.plans).retain(|kept| kept.plan_id != plan_id);
+    }
+}
+
+/// A store of another kind: what is served is its mirror.
+struct OriginState {
+    mirrored: Mirrored,
+    pulled: Mutex<LastPull>,
+}
+
+/// When a store of another kind was read last.
+#[derive(Default)]
+struct LastPull {
+    /// Length and time of change of a store that is a file.
+    stamp: Option<(u64, SystemTime)>,
+    ended: Option<Stopwatch>,
+    seconds: f64,
+}
+
+impl OriginState {
+    fn open(global: &GlobalArgs, path: &Path) -> Result<Option<Self>, Failure> {
+        let mirrored = Mirrored::find(global, path)?;
+        Ok(mirrored.map(|mirrored| Self { mirrored, pulled: Mutex::default() }))
+    }
+
+    /// One at a time: a second one waits, and then has little to do.
+    fn pull(&self, global: &GlobalArgs, writes: bool, printer: Printer) -> Result<(), Failure> {
+        let mut pulled = locked(&self.pulled);
+        let stopwatch = Stopwatch::start();
+        // What is written between the two is pulled the next time.
+        let stamp = self.stamp();
+        let mirrored = Some(self.mirrored.clone());
+        let global = GlobalArgs { mirrored, ..global.clone() };
+        self.mirrored.pull(&global, writes, printer)?;
+        let (seconds, ended) = (stopwatch.seconds(), Some(Stopwatch::start()));
+        *pulled = LastPull { stamp, ended, seconds };
+        Ok(())
+    }
+
+    fn is_unchanged_file(&self) -> bool {
+        self.stamp().is_some_and(|stamp| locked(&self.pulled).stamp == Some(stamp))
+    }
+
+    /// Of a folder the time of change says little: it is read again after a while, the longer the more that costs.
+    fn is_older_than_allowed(&self) -> bool {
+        let pulled = locked(&self.pulled);
+        let age = pulled.ended.map_or(f64::INFINITY, Stopwatch::seconds);
+        self.stamp().is_some() || age > (pulled.seconds * PULL_SHARE).max(PULL_EVERY)
+    }
+
+    fn stamp(&self) -> Option<(u64, SystemTime)> {
+        let found =
+            std::fs::metadata(&self.mirrored.origin).ok().filter(|found| found.is_file())?;
+        Some((found.len(), found.modified().ok()?))
     }
 }
 
@@ -244,9 +369,11 @@ impl Service {
         let mut first = None;
         let metrics = Arc::new(Metrics::default());
         for (name, path) in stores {
-            let store = ServedStore::open(name.clone(), path, global, printer, allow_writes)?;
+            let counts = Arc::clone(&metrics);
+            let store =
+                ServedStore::open(name.clone(), path, global, printer, allow_writes, counts)?;
             let store = Arc::new(store);
-            store.start_work(&metrics)?;
+            store.start_work()?;
             first.get_or_insert_with(|| Arc::clone(&store));
             if opened.insert(name.clone(), store).is_some() {
                 return Err(Failure::usage(
@@ -289,7 +416,11 @@ impl Service {
         work: impl FnOnce(&Arc<ServedStore>) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         let store = self.store(store)?;
-        self.workers.run(move || work(&store)).await
+        let work = move || {
+            store.refresh()?;
+            work(&store)
+        };
+        self.workers.run(work).await
     }
 
     /// Keeps the write-ahead logs of all stores short until the process ends.

@@ -46,6 +46,18 @@ pub enum Fate {
     Other,
 }
 
+impl Fate {
+    /// Returns what the memory says, where the store still has its text.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Live(memory) | Self::Archived { memory } => Some(&memory.content),
+            Self::Folded { content, .. } => Some(content),
+            Self::Other => None,
+        }
+    }
+}
+
 /// A memory that was merged into another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ghost {

@@ -1,0 +1,245 @@
+//! Stores of other kinds: what an agent saves, applies and undoes is in the store itself afterwards.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::agents::Agent;
+use crate::support::Place;
+
+/// A store, a text that stands in it twice, and what an agent adds.
+struct Kind {
+    store: &'static str,
+    twice: &'static str,
+    added: &'static str,
+    categories: &'static [&'static str],
+}
+
+fn write(place: &Place, name: &str, text: &str) {
+    let path = place.path(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// How often a text stands in the live part of a store.
+fn count(place: &Place, store: &str, text: &str) -> usize {
+    let mut open = vec![place.path(store)];
+    let mut count = 0;
+    while let Some(path) = open.pop() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() && ![".memfold", "archive", "ops"].contains(&name) {
+            open.extend(std::fs::read_dir(&path).unwrap().map(|item| item.unwrap().path()));
+        } else if path.is_file() && name != "_index.json" {
+            count += std::fs::read_to_string(&path).unwrap().matches(text).count();
+        }
+    }
+    count
+}
+
+/// Saves, recalls, applies and undoes over MCP; looks at the store after each.
+fn live(place: &Place, kind: &Kind) {
+    let Kind { store, twice, added, categories } = kind;
+    let there = |text: &str| count(place, store, text);
+    assert_eq!((there(twice), there(added)), (2, 0), "{store}");
+    let mut agent = Agent::start(place, &[store, "--allow-writes"]);
+    let save = json!({ "text": added, "categories": categories });
+    let saved = agent.call("memory_save", &save);
+    assert_eq!((&saved["did"], there(added)), (&json!("inserted"), 1), "{store}: {saved}");
+    assert_eq!(agent.call("memory_save", &save)["did"], "counted_as_same", "{store}");
+    assert_eq!(there(added), 1);
+    let found = agent.call("memory_recall", &json!({ "query": added, "mode": "exhaustive" }));
+    assert_eq!(found["memories"][0]["text"], *added, "{store}: {found}");
+
+    let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
+    assert_eq!(plan["planned"]["merge"], 1, "{store}: {plan}");
+    assert_eq!(there(twice), 2, "a plan changes nothing");
+    let only: Vec<&Value> = plan["actions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|action| action["type"] == "merge")
+        .map(|action| &action["action"])
+        .collect();
+    let apply = json!({ "action": "apply", "plan_id": plan["plan_id"],
+                        "plan_digest": plan["plan_digest"], "only": only });
+    let applied = agent.call("memory_consolidate", &apply);
+    assert_eq!((&applied["applied"], there(twice)), (&json!(1), 1), "{store}: {applied}");
+    let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
+    let undone = agent.call("memory_consolidate", &undo);
+    assert_eq!((&undone["applied"], there(twice)), (&json!(1), 2), "{store}: {undone}");
+    agent.end();
+}
+
+const JSONL: &str = concat!(
+    "{\"type\":\"entity\",\"name\":\"Alice\",\"entityType\":\"person\",\"observations\":",
+    "[\"Prefers green tea in the morning\",\"Lives in Bern\",\"Prefers green tea in the morning\"]}\n",
+);
+
+#[test]
+fn a_memory_jsonl_is_served() {
+    let place = Place::new();
+    write(&place, "memory.jsonl", JSONL);
+    live(
+        &place,
+        &Kind {
+            store: "memory.jsonl",
+            twice: "Prefers green tea in the morning",
+            added: "Plays the cello in an orchestra",
+            categories: &["entity:Alice"],
+        },
+    );
+    let text = std::fs::read_to_string(place.path("memory.jsonl")).unwrap();
+    let entity: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(entity["observations"].as_array().unwrap().len(), 4, "{entity}");
+}
+
+#[test]
+fn a_json_folder_is_served() {
+    let place = Place::new();
+    let entry = |id: &str, text: &str| {
+        json!({ "id": id, "type": "semantic", "subtype": "factual", "created_by": "DEV-001",
+                "created_at": "2026-11-01T10:00:00Z", "updated_at": "2026-11-01T10:00:00Z",
+                "last_accessed": "2026-11-20T10:00:00Z", "scope": "agent", "scope_id": "DEV-001",
+                "tags": ["deploy"], "priority": "medium", "content": { "fact": text },
+                "access_count": 1 })
+    };
+    let twice = "The staging server listens on port 8080.";
+    let entries = json!({ "version": "1.0", "entries": [
+        entry("mem_aaaaaaaaaaa1", twice),
+        entry("mem_aaaaaaaaaaa2", twice),
+        entry("mem_aaaaaaaaaaa3", "Alice prefers tea over coffee."),
+    ] });
+    write(&place, "memory/agents/DEV-001/memories.json", &entries.to_string());
+    write(&place, "memory/global/_index.json", "{\"version\":\"1.0\",\"entries\":[]}");
+    let added = "The release branch is cut on Mondays.";
+    live(&place, &Kind { store: "memory", twice, added, categories: &[] });
+}
+
+#[test]
+fn markdown_is_served_and_an_undo_restores_every_byte() {
+    let place = Place::new();
+    let text = "# Memory\n\n## Habits\n\n- Deploys run on Friday at noon.\n- Tea is served at five.\n\
+                - Deploys run on Friday at noon.\n";
+    write(&place, "notes/MEMORY.md", text);
+    live(
+        &place,
+        &Kind {
+            store: "notes/MEMORY.md",
+            twice: "Deploys run on Friday at noon.",
+            added: "The kiln burns at 1200 degrees.",
+            categories: &[],
+        },
+    );
+    let after = std::fs::read_to_string(place.path("notes/MEMORY.md")).unwrap();
+    assert!(after.starts_with(text), "{after}");
+    // A folder of them.
+    write(&place, "more/MEMORY.md", text);
+    write(
+        &place,
+        "more/kiln.md",
+        "---\nname: kiln\ndescription: the kiln\ntype: project\n---\n\nThe kiln is blue.\n",
+    );
+    let kind = Kind {
+        store: "more",
+        twice: "Deploys run on Friday at noon.",
+        added: "The wheel is in the cellar.",
+        categories: &[],
+    };
+    live(&place, &kind);
+}
+
+fn git(place: &Place, words: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.current_dir(place.path("repo")).args(["-c", "user.name=n", "-c", "user.email=n@m"]);
+    let output = command.args(words).env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Lines of all notes that hold a text.
+fn noted(place: &Place, text: &str) -> usize {
+    let refs = git(place, &["for-each-ref", "--format=%(refname)", "refs/notes"]);
+    refs.lines().map(|name| git(place, &["grep", "-F", text, name]).lines().count()).sum()
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn git_notes_are_served() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("repo")).unwrap();
+    if Command::new("git").arg("--version").output().is_err() {
+        eprintln!("skipped: git is not installed");
+        return;
+    }
+    let _ = git(&place, &["init", "--quiet", "."]);
+    for day in ["01", "02"] {
+        let _ = git(&place, &["commit", "--quiet", "--allow-empty", "-m", day]);
+        let note = format!(
+            "---\ntype: decisions\ntimestamp: '2026-{day}-01T10:00:00+00:00'\nsummary: Events go to \
+             PostgreSQL\n---\n\nIt is there already.\n"
+        );
+        let _ =
+            git(&place, &["notes", "--ref=refs/notes/mem/decisions", "add", "-m", &note, "HEAD"]);
+    }
+    let mut agent = Agent::start(&place, &["repo", "--allow-writes"]);
+    let saved = agent.call("memory_save", &json!({ "text": "Builds run on four workers" }));
+    assert_eq!((&saved["did"], noted(&place, "four workers") > 0), (&json!("inserted"), true));
+    let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
+    let apply = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": plan["plan_digest"],
+                        "only": ["identical"] });
+    let applied = agent.call("memory_consolidate", &apply);
+    let merged =
+        || git(&place, &["grep", "-F", "consolidated_into", "refs/notes/mem-meta/decisions"]);
+    assert_eq!((&applied["applied"], merged().is_empty()), (&json!(1), false), "{applied}");
+    let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
+    assert_eq!(agent.call("memory_consolidate", &undo)["applied"], 1);
+    assert_eq!(merged(), "");
+    agent.end();
+}
+
+/// What others write is there for the next request, and a save leaves it as it is.
+#[test]
+fn others_write_beside_the_server() {
+    let place = Place::new();
+    write(&place, "memory.jsonl", JSONL);
+    let mut command = place.command(&["http", "memory.jsonl", "--listen", "127.0.0.1:0"]);
+    command.arg("--allow-writes");
+    let server = crate::support::Server::start(command);
+    let known = json!({ "text": "Repairs old clocks", "categories": ["entity:Bob", "person"] });
+    assert_eq!(server.post("/v1/check", &known).json()["decision"], "insert");
+    let other = "{\"type\":\"entity\",\"name\":\"Bob\",\"entityType\":\"person\",\"observations\":[\"Repairs old clocks\"]}\n";
+    write(&place, "memory.jsonl", &format!("{JSONL}{other}"));
+    assert_eq!(server.post("/v1/check", &known).json()["decision"], "touch");
+    let new = json!({ "text": "Sings in a choir", "categories": ["entity:Bob", "person"] });
+    assert_eq!(server.post("/v1/save", &new).json()["written"], "inserted");
+    let text = std::fs::read_to_string(place.path("memory.jsonl")).unwrap();
+    assert!(text.contains("\"Repairs old clocks\",\"Sings in a choir\""), "{text}");
+}
+
+/// Without --allow-writes the store keeps its bytes; only a mirror is made.
+#[test]
+fn a_server_that_only_reads_leaves_the_store_alone() {
+    let place = Place::new();
+    write(&place, "memory.jsonl", JSONL);
+    let mut agent = Agent::start(&place, &["memory.jsonl"]);
+    assert_eq!(
+        agent.call("memory_consolidate", &json!({ "action": "plan" }))["planned"]["merge"],
+        1
+    );
+    let refused = agent.refused("memory_save", &json!({ "text": "Lives in Basel" }));
+    let start = format!("mcp {} --allow-writes", place.path("memory.jsonl").display());
+    assert!(refused["hint"].as_str().unwrap().contains(&start), "{refused}");
+    agent.end();
+    assert_eq!(std::fs::read_to_string(place.path("memory.jsonl")).unwrap(), JSONL);
+    assert!(Path::new(&place.path(".memfold")).is_dir());
+}
+
+#[test]
+fn a_file_of_texts_is_no_store() {
+    let place = Place::new();
+    write(&place, "notes.csv", "id,text\n1,Tea\n");
+    let output = place.command(&["mcp", "notes.csv"]).output().unwrap();
+    assert!(!output.status.success());
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("memfold import"), "{told}");
+}
