@@ -8,7 +8,9 @@ use axum::extract::State;
 use axum::response::Response;
 use memfold_guard::{Step, StepKind};
 use memfold_model::memory::MemoryId;
-use memfold_plan::plan::{Action, ActionState, ActionType, Risk, SavedAction, SavedPlan};
+use memfold_plan::plan::{
+    Action, ActionState, ActionType, Risk, SavedAction, SavedPlan, probability_in_words,
+};
 use memfold_store::brain_db::Fate;
 use serde::Deserialize;
 
@@ -80,6 +82,8 @@ struct ActionView {
     risk: &'static str,
     state: ActionState,
     similarity: String,
+    /// Of a proposal: how probable it is that its memories say the same, in words.
+    probability: &'static str,
     reasons: Vec<String>,
     differences: Vec<String>,
     decided_by: Option<String>,
@@ -322,6 +326,7 @@ impl ActionView {
             risk: action.risk.name(),
             state: saved.state,
             similarity: similarity(evidence.similarity),
+            probability: evidence.probability.map_or("", probability_in_words),
             reasons: action.rationale.reasons.iter().map(|reason| text(reason, 400)).collect(),
             differences: evidence.differences.iter().map(|what| text(what, 200)).collect(),
             decided_by: evidence.decided_by.as_deref().map(|name| text(name, 80)),

@@ -221,6 +221,9 @@ pub(super) struct Planned {
     new_text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     similarity: Option<f64>,
+    /// Of a proposal: how probable it is that all say the same, in hundredths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probability: Option<f64>,
     /// What differs.
     differences: Vec<String>,
     /// Why it was not applied.
@@ -257,6 +260,7 @@ impl Planned {
             memories,
             new_text: action.new_content.as_deref().map(shown),
             similarity: evidence.similarity,
+            probability: evidence.probability,
             differences: few(&evidence.differences),
             note: None,
         }

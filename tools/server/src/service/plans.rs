@@ -111,7 +111,7 @@ pub struct ProposalsDocument {
     pub plan_id: Option<String>,
     /// Its digest.
     pub plan_digest: Option<String>,
-    /// In plan order.
+    /// The most probable first.
     pub proposals: Vec<Proposal>,
 }
 
@@ -126,6 +126,8 @@ pub struct Proposal {
     pub ids: Vec<String>,
     /// The smallest similarity among them.
     pub similarity: Option<f64>,
+    /// How probable it is that they say the same, in hundredths.
+    pub probability: Option<f64>,
     /// What differs, in words.
     pub differences: Vec<String>,
     /// Why it is proposed, and what a model said.
@@ -426,6 +428,7 @@ impl Proposal {
             state: saved.state,
             ids: action.target_ids.iter().map(ToString::to_string).collect(),
             similarity: evidence.similarity,
+            probability: evidence.probability,
             differences: evidence.differences.clone(),
             reasons: action.rationale.reasons.clone(),
             decided_by: evidence.decided_by.clone(),
