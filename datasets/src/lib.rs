@@ -11,8 +11,8 @@ pub mod schema;
 mod error;
 pub mod atomic_file;
 mod input;
-mod guarded;
-mod components;
+mod catch_panic;
+mod vectors;
 pub mod columns;
 pub mod npy;
 pub mod parquet;
@@ -22,6 +22,7 @@ mod write;
 pub mod texts;
 pub mod sample;
 
+pub use catch_panic::is_catching_panics;
 pub use columns::{ColumnRecord, ColumnsWriter, MappedColumns};
 pub use error::{ColumnRole, DataError, VectorFault};
 pub use npy::NpyWriter;

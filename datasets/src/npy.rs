@@ -12,10 +12,10 @@ use half::f16;
 use crate::DataError;
 use crate::atomic_file::NewFile;
 use crate::columns::first_not_finite;
-pub use crate::components::ComponentType as Component;
-use crate::components::Components;
 use crate::error::VectorFault;
 use crate::read::Layout;
+pub use crate::vectors::ComponentType as Component;
+use crate::vectors::Components;
 
 /// The first bytes of an npy file.
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";

@@ -9,11 +9,11 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::source::{Batches, Source};
 use crate::DataError;
-use crate::components::ComponentType;
 use crate::error::VectorFault;
 use crate::input::InputBytes;
 use crate::npy::Header;
 use crate::schema::{BATCH_ROWS, Column, DIM_MAX};
+use crate::vectors::ComponentType;
 
 /// Bytes of a batch.
 const BATCH_BYTES: usize = 4 << 20;
@@ -243,6 +243,10 @@ impl Source for MatrixFile {
 
     fn row_count(&self) -> usize {
         self.layout.rows
+    }
+
+    fn check_unchanged(&self) -> Result<(), DataError> {
+        self.bytes.check_unchanged()
     }
 
     fn is_bare(&self) -> bool {

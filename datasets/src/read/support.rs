@@ -94,7 +94,7 @@ pub(crate) fn write_as(path: &Path, form: Form, batches: &[RecordBatch]) {
 
 /// Opens the file at `path`.
 pub(crate) fn opened(path: &Path) -> Result<Arc<dyn Source>, crate::DataError> {
-    open(path, &SourceOptions::default()).map(|(source, _)| source)
+    open(path, &SourceOptions::default()).map(|opened| opened.source)
 }
 
 /// Reads all columns of the file at `path`.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::TextError;
+use crate::DataError;
 
 /// What the caller says about the records: names of fields as dotted paths into objects.
 #[derive(Debug, Clone, Default)]
@@ -445,7 +445,7 @@ fn given_fields(given: &TextFields) -> Vec<(TextRole, &str)> {
 }
 
 /// Refuses names that the caller gave and no record has.
-pub(super) fn check_given(given: &TextFields, names: &BTreeSet<String>) -> Result<(), TextError> {
+pub(super) fn check_given(given: &TextFields, names: &BTreeSet<String>) -> Result<(), DataError> {
     for (role, name) in given_fields(given) {
         if !names.contains(name) && !names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             let role = match role {
@@ -455,7 +455,7 @@ pub(super) fn check_given(given: &TextFields, names: &BTreeSet<String>) -> Resul
                 _ => "user",
             };
             let found = names.iter().cloned().collect();
-            return Err(TextError::NoField { role, expected: Some(name.to_owned()), found });
+            return Err(DataError::NoField { role, expected: Some(name.to_owned()), found });
         }
     }
     Ok(())

@@ -12,17 +12,16 @@ use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::coalesce::BatchCoalescer;
 use memfold_index::Progress;
 
-use super::bare::VectorsFile;
+use super::files::{TableFile, TableFormat, VectorsFile, stored_column, stored_field};
 use super::is_same_file;
 use super::json_lines::{JsonLinesFile, is_held};
-use super::table_file::{TableFile, TableFormat, stored_column, stored_field};
 use crate::DataError;
-pub use crate::components::ComponentType;
-use crate::components::{Components, Rounding};
 use crate::error::VectorFault;
-pub use crate::read::format::VectorFormat;
-use crate::read::{Source, SourceOptions, VectorCells, open, shape_of, vectors_of};
+pub use crate::read::VectorFormat;
+use crate::read::{Opened, Source, SourceOptions, open, vectors_of};
 use crate::schema::{BATCH_ROWS, Column, ColumnSet, ColumnsMeta, key};
+pub use crate::vectors::ComponentType;
+use crate::vectors::{Components, Rounding, VectorCells, shape_of};
 
 /// Bytes of vectors in a batch of Arrow files that are not ours.
 const BATCH_BYTES_MAX: usize = 128 << 20;
@@ -110,7 +109,8 @@ pub fn convert(
         return Err(refused(output, "the output is the input", "name another file"));
     }
     let member = options.member.or(options.column).map(str::to_owned);
-    let (source, from) = open(input, &SourceOptions { member, ..SourceOptions::default() })?;
+    let Opened { source, format: from, .. } =
+        open(input, &SourceOptions { member, ..SourceOptions::default() })?;
     let (position, dim) = vectors_of(&*source, input, options.column)?;
     let field = source.schema().field(position);
     let (component_read, _) = shape_of(field.data_type()).expect("the column holds vectors");

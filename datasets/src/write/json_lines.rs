@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Schema, TimeUnit};
 use jiff::fmt::temporal::DateTimePrinter;
 use jiff::tz::TimeZone;
 
-use super::table_file::{TableFormat, stored_column};
+use super::files::{TableFormat, stored_column};
 use crate::DataError;
 use crate::atomic_file::NewFile;
 use crate::read::Cells;

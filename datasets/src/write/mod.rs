@@ -3,8 +3,7 @@
 
 use std::path::Path;
 
-mod table_file;
-mod bare;
+mod files;
 mod json_lines;
 mod text_rows;
 pub mod results;

@@ -9,13 +9,13 @@ use arrow_array::{Array, LargeStringArray, RecordBatch};
 use arrow_buffer::{Buffer, ScalarBuffer, ToByteSlice};
 use memfold_index::{Mapped, Progress, VectorMatrix};
 
-use super::open::{CorpusOptions, Picked};
-use super::skipped::{SkipReason, SkippedRows};
+use super::{CorpusOptions, Picked, SkipReason, SkippedRows};
 use crate::DataError;
 use crate::atomic_file::NewFile;
 use crate::error::VectorFault;
-use crate::read::{CellKind, Cells, DECODE_ROWS, Source, SourceOptions, VectorCells, open};
+use crate::read::{CellKind, Cells, DECODE_ROWS, Opened, Source, SourceOptions, open};
 use crate::schema::DIM_MAX;
+use crate::vectors::VectorCells;
 
 /// Vectors whose lengths are looked at to learn the dimension of a file that does not tell.
 const PROBED_VECTORS: usize = 1024;
@@ -85,7 +85,7 @@ impl Survey {
             if options.progress.cancelled() {
                 return Err(DataError::Cancelled);
             }
-            let (source, _) = open(path, &opened)?;
+            let Opened { source, .. } = open(path, &opened)?;
             let picked = Picked::from_source(&*source, path, options)?;
             if let Some(dim) = dim_of(&*source, path, &picked)? {
                 let first: &PathBuf = first_with_dim.get_or_insert_with(|| path.clone());
@@ -93,7 +93,8 @@ impl Survey {
             }
             let first_ordinal = survey.row_count;
             survey.row_count += source.row_count() as u64;
-            survey.files.push(SourceFile { path: path.clone(), first_ordinal, source, picked });
+            let path = path.clone();
+            survey.files.push(SourceFile { path, first_ordinal, source, picked });
         }
         survey.check_order(options)?;
         if survey.files.is_empty() {
@@ -227,6 +228,7 @@ impl<'a> Loader<'a> {
             if self.rows_read != file.first_ordinal + file.source.row_count() as u64 {
                 return Err(DataError::Changed { path: file.path.clone() });
             }
+            file.source.check_unchanged()?;
         }
         let storage = self.storage.finish();
         Ok(Loaded {
@@ -364,57 +366,15 @@ impl OrderKeys {
     }
 }
 
-/// Reads an RFC 3339 time, with a blank for `T` or without seconds too, as nanoseconds since 1970; without an offset as
-/// UTC.
+/// Reads a time, with a blank for `T` or without seconds too, as nanoseconds since 1970; without an offset as UTC.
 fn instant(text: &str) -> Option<i128> {
     let text = text.trim();
-    let number = |range: std::ops::Range<usize>| {
-        let digits = text.get(range)?;
-        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<i128>().ok())?
-    };
-    let is = |at: usize, bytes: &[u8]| text.as_bytes().get(at).is_some_and(|b| bytes.contains(b));
-    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    let is_date = is(4, b"-") && is(7, b"-") && (1..=12).contains(&month);
-    if !is_date || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Days from 1970, the year begun in March (Howard Hinnant).
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + day_of_year - 719_468;
-    let midnight = days * 86_400 * NANOS;
-    if text.len() == 10 {
-        return Some(midnight);
-    }
-    let (hour, minute) = (number(11..13)?, number(14..16)?);
-    if !is(10, b"T t") || !is(13, b":") || hour > 24 || minute > 59 {
-        return None;
-    }
-    let mut nanos = midnight + (hour * 60 + minute) * 60 * NANOS;
-    let mut rest = text.get(16..)?;
-    if rest.starts_with(':') {
-        nanos += number(17..19)? * NANOS;
-        rest = text.get(19..)?;
-    }
-    if let Some(fraction) = rest.strip_prefix('.') {
-        let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
-        let kept = digits.min(9);
-        nanos += format!("{:0<9}", &fraction[..kept]).parse::<i128>().ok()?;
-        rest = &fraction[digits..];
-    }
-    let sign = match rest.as_bytes() {
-        [] | b"Z" | b"z" => return Some(nanos),
-        [b'+', ..] => 1,
-        [b'-', ..] => -1,
-        _ => return None,
-    };
-    let digits: String = rest[1..].chars().filter(|c| *c != ':').collect();
-    let (hours, minutes) = (digits.get(..2)?, digits.get(2..).unwrap_or_default());
-    let minutes = if minutes.is_empty() { 0 } else { minutes.parse::<i128>().ok()? };
-    Some(nanos - sign * (hours.parse::<i128>().ok()? * 60 + minutes) * 60 * NANOS)
+    let time = text.parse::<jiff::Timestamp>().ok().or_else(|| {
+        let time: jiff::civil::DateTime = text.parse().ok()?;
+        Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+    });
+    time.map(jiff::Timestamp::as_nanosecond)
 }
-
-const NANOS: i128 = 1_000_000_000;
 
 /// Returns an integer that sorts as `value` does; both zeros are one.
 fn sortable(value: f64) -> i128 {

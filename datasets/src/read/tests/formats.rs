@@ -9,9 +9,9 @@ use super::build::{Member, bin, npy, safetensors, vecs, zip};
 use super::*;
 use crate::DataError;
 use crate::VectorFile;
-use crate::components::ComponentType as ElementType;
 use crate::error::VectorFault;
-use crate::read::format::VectorFormat;
+use crate::read::VectorFormat;
+use crate::vectors::ComponentType as ElementType;
 
 /// Values that every type holds, in rows of two.
 const VALUES: [u8; 6] = [1, 2, 3, 0, 127, 64];
@@ -93,7 +93,7 @@ fn components(batch: &arrow_array::RecordBatch) -> Vec<f32> {
     let start = list.offset() * list.value_length() as usize;
     let end = start + list.len() * list.value_length() as usize;
     let mut values = Vec::new();
-    crate::components::Components::of(list.values()).unwrap().append(start..end, &mut values);
+    crate::vectors::Components::of(list.values()).unwrap().append(start..end, &mut values);
     values
 }
 

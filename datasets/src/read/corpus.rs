@@ -1,4 +1,11 @@
-//! [`Corpus`] and how it is asked for.
+//! Vectors of several files as one matrix: [`Corpus`].
+//!
+//! Rows keep the place that they have over all files in the order of the arguments, their *ordinal*.
+//! Rows without a usable vector are skipped and counted; the others, in order, are the rows of the
+//! matrix. Vectors are copied, small corpora to memory and large ones to a file without a name: what
+//! other programs do to the files meanwhile does not change them.
+
+mod load;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,13 +14,13 @@ use arrow_array::{Array, ArrayRef, LargeStringArray, RecordBatch};
 use arrow_schema::Schema;
 use memfold_index::{NoProgress, Progress, Row, VectorMatrix};
 
-use super::load::{Loaded, load};
-use super::skipped::SkippedRows;
+use self::load::{Loaded, load};
 use crate::DataError;
 use crate::error::ColumnRole;
 use crate::read::vector_file::vector_column;
-use crate::read::{CellKind, Source, Texts, find_column, shape_of};
+use crate::read::{CellKind, Source, Texts, find_column};
 use crate::schema::Column;
+use crate::vectors::shape_of;
 
 /// How a corpus is read.
 pub struct CorpusOptions<'a> {
@@ -131,6 +138,11 @@ impl Corpus {
         self.loaded.files.iter().map(|file| (file.path.as_path(), &*file.source))
     }
 
+    /// Refuses files that another program wrote to since they were opened.
+    pub(crate) fn check_unchanged(&self) -> Result<(), DataError> {
+        self.loaded.files.iter().try_for_each(|file| file.source.check_unchanged())
+    }
+
     /// Returns the position of a kept row over all files. Costs a binary search over skipped rows.
     #[must_use]
     pub fn ordinal(&self, row: Row) -> u64 {
@@ -188,8 +200,9 @@ impl Corpus {
     /// for a few rows: each costs about a page of its file.
     ///
     /// # Errors
-    /// When a file cannot be read any more.
+    /// When a file cannot be read any more, or was changed.
     pub fn excerpts(&self, rows: &[Row]) -> Result<Vec<Option<String>>, DataError> {
+        self.check_unchanged()?;
         let mut wanted: BTreeMap<usize, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
         for (at, &row) in rows.iter().enumerate() {
             let (file, row) = self.loaded.place(self.ordinal(row));
@@ -224,16 +237,16 @@ const TEXT_NAMES: [&str; 2] = ["text", "content"];
 
 /// The columns of one file that a corpus reads, by their positions in the file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Picked {
-    pub(super) vector: usize,
+struct Picked {
+    vector: usize,
     /// Components of each vector, where the type says how many.
-    pub(super) width: Option<usize>,
-    pub(super) id: Option<usize>,
-    pub(super) order: Option<(usize, CellKind)>,
+    width: Option<usize>,
+    id: Option<usize>,
+    order: Option<(usize, CellKind)>,
 }
 
 impl Picked {
-    pub(super) fn from_source(
+    fn from_source(
         source: &dyn Source,
         path: &Path,
         options: &CorpusOptions<'_>,
@@ -258,7 +271,7 @@ impl Picked {
     }
 
     /// Returns the positions of all columns, ascending.
-    pub(super) fn positions(&self) -> Vec<usize> {
+    fn positions(&self) -> Vec<usize> {
         let mut positions = vec![self.vector];
         positions.extend(self.id);
         positions.extend(self.order.map(|(position, _)| position));
@@ -268,14 +281,14 @@ impl Picked {
     }
 
     /// Returns the column at `position` of the file, from a batch of [`positions`](Self::positions).
-    pub(super) fn column<'a>(&self, batch: &'a RecordBatch, position: usize) -> &'a ArrayRef {
+    fn column<'a>(&self, batch: &'a RecordBatch, position: usize) -> &'a ArrayRef {
         let at = self.positions().iter().position(|&other| other == position);
         batch.column(at.expect("the position is one of those read"))
     }
 }
 
 /// Returns the position of the column that holds a row's text.
-pub(super) fn text_column(schema: &Schema) -> Option<usize> {
+fn text_column(schema: &Schema) -> Option<usize> {
     let position = TEXT_NAMES.iter().find_map(|name| schema.index_of(name).ok())?;
     let kind = CellKind::of(schema.field(position).data_type());
     (kind == Some(CellKind::Text)).then_some(position)
@@ -302,3 +315,125 @@ fn kind_of(
         found: field.data_type().to_string(),
     })
 }
+
+/// Rows named for each reason.
+const NAMED_ROWS_MAX: usize = 3;
+
+/// Why a row takes no part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// The vector, or one of its components, is null.
+    VectorNull,
+    /// The vector has another length than most.
+    VectorLength,
+    /// A component is NaN or infinite, or too large for 32 bits.
+    VectorNotFinite,
+    /// All components are zero, so there is no direction to compare.
+    VectorZero,
+}
+
+impl SkipReason {
+    /// Every reason.
+    pub const ALL: [Self; 4] =
+        [Self::VectorNull, Self::VectorLength, Self::VectorNotFinite, Self::VectorZero];
+
+    /// Returns the reason's name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::VectorNull => "vector_null",
+            Self::VectorLength => "vector_length",
+            Self::VectorNotFinite => "vector_not_finite",
+            Self::VectorZero => "vector_zero",
+        }
+    }
+}
+
+/// A row that was skipped, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedRow {
+    /// Why.
+    pub reason: SkipReason,
+    /// Its file.
+    pub path: PathBuf,
+    /// Its position in the file, from 0.
+    pub row: u64,
+}
+
+/// Rows without a usable vector, counted by reason and kept in their place.
+#[derive(Debug, Clone, Default)]
+pub struct SkippedRows {
+    counts: [u64; SkipReason::ALL.len()],
+    examples: Vec<SkippedRow>,
+    /// Ascending.
+    ordinals: Vec<u64>,
+}
+
+impl SkippedRows {
+    /// Adds the row at `ordinal`, the largest so far; `row` tells its place.
+    fn add(&mut self, ordinal: u64, reason: SkipReason, place: impl FnOnce() -> (PathBuf, u64)) {
+        let count = &mut self.counts[reason as usize];
+        *count += 1;
+        if *count <= NAMED_ROWS_MAX as u64 {
+            let (path, row) = place();
+            self.examples.push(SkippedRow { reason, path, row });
+        }
+        self.ordinals.push(ordinal);
+    }
+
+    /// Returns how many rows were skipped.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.ordinals.len()
+    }
+
+    /// Tells whether no row was skipped.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.ordinals.is_empty()
+    }
+
+    /// Returns the reasons that occurred, in the order of [`SkipReason::ALL`], with their counts.
+    pub fn counts(&self) -> impl Iterator<Item = (SkipReason, u64)> {
+        let all = SkipReason::ALL.into_iter().zip(self.counts);
+        all.filter(|(_, count)| *count > 0)
+    }
+
+    /// Returns the first rows of each reason, in the order in which they were met.
+    #[must_use]
+    pub fn examples(&self) -> &[SkippedRow] {
+        &self.examples
+    }
+
+    /// Returns the ordinals of the skipped rows, ascending.
+    #[must_use]
+    pub fn ordinals(&self) -> &[u64] {
+        &self.ordinals
+    }
+
+    /// Returns the ordinal of the kept row `row`.
+    fn ordinal(&self, row: Row) -> u64 {
+        let row = u64::from(row.0);
+        // Before the i-th skipped row lie all rows with smaller ordinals but the i skipped ones.
+        let mut skipped = (0, self.ordinals.len());
+        while skipped.0 < skipped.1 {
+            let middle = usize::midpoint(skipped.0, skipped.1);
+            if self.ordinals[middle] - middle as u64 <= row {
+                skipped.0 = middle + 1;
+            } else {
+                skipped.1 = middle;
+            }
+        }
+        row + skipped.0 as u64
+    }
+
+    /// Returns the kept row at `ordinal`; `None` where it was skipped.
+    fn row(&self, ordinal: u64) -> Option<Row> {
+        let before = self.ordinals.binary_search(&ordinal).err()?;
+        u32::try_from(ordinal - before as u64).ok().map(Row)
+    }
+}
+
+#[cfg(test)]
+mod tests;
