@@ -18,10 +18,11 @@ use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, Float32Array, RecordBatch, StringArray, UInt32Array,
 };
 use arrow_buffer::Buffer;
-use arrow_ipc::MetadataVersion;
-use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use memfold_index::{MapError, Mapped, Row, VectorMatrix};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
 
 use crate::DataError;
 use crate::atomic_file::NewFile;
@@ -32,6 +33,7 @@ use crate::schema::{
     BATCH_ROWS, Column, ColumnSet, ColumnsMeta, DIM_MAX, category_field, component_field, key,
     parsed,
 };
+use crate::write::{ENCODED_ROWS, TableFile, TableFormat, key_values, plain_components};
 
 /// Columns named in an error.
 const COLUMNS_SHOWN: usize = 16;
@@ -382,9 +384,6 @@ fn buffer_count(field: &Field) -> usize {
     }
 }
 
-/// Buffers start at multiples of this many bytes, a cache line.
-pub(crate) const ALIGNMENT: usize = 64;
-
 /// One row to be written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ColumnRecord<'a> {
@@ -412,22 +411,28 @@ pub struct ColumnRecord<'a> {
     pub vector: &'a [f32],
 }
 
-/// Writes a column file in batches of 65,536 rows; holds one in memory.
+/// Writes the columns of [`crate::schema`] as a column file in batches of 65,536 rows, or as Parquet in row groups of as
+/// many, all but the vectors compressed with zstd; one of them is in memory.
 ///
 /// # Examples
 /// ```
-/// use memfold_datasets::{ColumnsMeta, ColumnsWriter};
+/// use memfold_datasets::{ColumnsMeta, ColumnsWriter, VectorFile};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let mut writer = ColumnsWriter::create_unlinked(folder.path(), &ColumnsMeta::vectors(2))?;
 /// writer.push_vector(&[0.6, 0.8])?;
 /// let columns = writer.finish()?;
 /// assert_eq!(columns.vectors().vector(memfold_index::Row(0)), [0.6, 0.8]);
+///
+/// let path = folder.path().join("vectors.parquet");
+/// let mut writer = ColumnsWriter::create_parquet(&path, &ColumnsMeta::vectors(2))?;
+/// writer.push_vector(&[0.6, 0.8])?;
+/// writer.publish()?;
+/// assert_eq!(VectorFile::open(&path)?.read_all()?, [0.6, 0.8]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ColumnsWriter {
-    writer: FileWriter<NewFile>,
-    path: PathBuf,
+    file: TableFile,
     batch: BatchBuilder,
 }
 
@@ -437,16 +442,29 @@ impl ColumnsWriter {
     /// # Errors
     /// When the dimension is out of range or the folder cannot be written.
     pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, DataError> {
-        Self::start(NewFile::create(path), path, meta)
+        Self::start(NewFile::create(path), path, meta, TableFormat::Arrow)
     }
 
-    /// Begins in a new file, which takes its place when finished.
+    /// Begins a Parquet file that takes its place at `path` when published.
+    ///
+    /// # Errors
+    /// When the dimension is out of range or the folder cannot be written.
+    pub fn create_parquet(path: &Path, meta: &ColumnsMeta) -> Result<Self, DataError> {
+        Self::start(NewFile::create(path), path, meta, TableFormat::Parquet)
+    }
+
+    /// Begins in a new file, which takes its place when finished; as Parquet where asked to.
     ///
     /// # Errors
     /// When the dimension is out of range or the file cannot be written.
-    pub fn create_in(file: NewFile, meta: &ColumnsMeta) -> Result<Self, DataError> {
+    pub fn create_in(
+        file: NewFile,
+        meta: &ColumnsMeta,
+        is_parquet: bool,
+    ) -> Result<Self, DataError> {
+        let format = if is_parquet { TableFormat::Parquet } else { TableFormat::Arrow };
         let path = file.path().to_owned();
-        Self::start(Ok(file), &path, meta)
+        Self::start(Ok(file), &path, meta, format)
     }
 
     /// Begins a file without a name in `folder`; only the result of [`finish`](Self::finish) sees it.
@@ -454,7 +472,7 @@ impl ColumnsWriter {
     /// # Errors
     /// When the dimension is out of range or the folder cannot be written.
     pub fn create_unlinked(folder: &Path, meta: &ColumnsMeta) -> Result<Self, DataError> {
-        Self::start(NewFile::create_unlinked(folder), folder, meta)
+        Self::start(NewFile::create_unlinked(folder), folder, meta, TableFormat::Arrow)
     }
 
     /// Begins in an empty file that is open for reading and writing.
@@ -462,28 +480,27 @@ impl ColumnsWriter {
     /// # Errors
     /// When the dimension is out of range or the file cannot be written.
     pub fn from_file(file: File, meta: &ColumnsMeta) -> Result<Self, DataError> {
-        Self::start(Ok(NewFile::from_file(file)), Path::new("unnamed file"), meta)
+        Self::create_in(NewFile::from_file(file), meta, false)
     }
 
     fn start(
         file: io::Result<NewFile>,
         path: &Path,
         meta: &ColumnsMeta,
+        format: TableFormat,
     ) -> Result<Self, DataError> {
-        let batch = BatchBuilder::new(meta, BATCH_ROWS)?;
-        let failed = |error| DataError::of_arrow(path, error);
-        let file = file.map_err(|source| DataError::io(path, source))?;
-        let options =
-            IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5).map_err(failed)?;
-        let writer =
-            FileWriter::try_new_with_options(file, batch.schema(), options).map_err(failed)?;
-        Ok(Self { writer, path: path.into(), batch })
+        let (batch_rows, properties) = match format {
+            TableFormat::Arrow => (BATCH_ROWS, None),
+            TableFormat::Parquet => (ENCODED_ROWS, Some(parquet_properties(meta))),
+        };
+        let batch = BatchBuilder::new(meta, batch_rows)?;
+        Ok(Self { file: TableFile::begin(file, path, &batch.schema, properties)?, batch })
     }
 
     /// Returns how many rows were pushed.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.batch.row_count() as usize
+        self.batch.row_count as usize
     }
 
     /// Tells whether no row was pushed.
@@ -511,17 +528,21 @@ impl ColumnsWriter {
     }
 
     fn write_if_full(&mut self) -> Result<(), DataError> {
-        let Some(batch) = self.batch.take_full() else { return Ok(()) };
-        let written = batch.and_then(|batch| self.writer.write(&batch));
-        written.map_err(|error| DataError::of_arrow(&self.path, error))
+        if self.batch.is_full() { self.write() } else { Ok(()) }
     }
 
-    /// Writes what is left, publishes the file and maps it.
+    fn write(&mut self) -> Result<(), DataError> {
+        let batch = self.batch.take();
+        self.file.write(&batch.map_err(|error| DataError::of_arrow(self.file.path(), error))?)
+    }
+
+    /// Writes what is left, publishes the file, which must not be Parquet, and maps it.
     ///
     /// # Errors
     /// When writing, publishing or mapping fails; the file's place then holds what it held before.
     pub fn finish(self) -> Result<MappedColumns, DataError> {
-        let (file, path) = self.finish_file()?;
+        let path = self.file.path().to_owned();
+        let file = self.publish_file()?;
         let mapped = Mapped::from_file(&file).map_err(|error| unmapped(&path, error))?;
         MappedColumns::from_mapped(mapped, &path)
     }
@@ -531,22 +552,30 @@ impl ColumnsWriter {
     /// # Errors
     /// When writing or publishing fails; the file's place then holds what it held before.
     pub fn publish(self) -> Result<(), DataError> {
-        self.finish_file().map(drop)
+        self.publish_file().map(drop)
     }
 
-    fn finish_file(mut self) -> Result<(File, PathBuf), DataError> {
-        let (mut writer, path) = (self.writer, self.path);
-        let failed = |error| DataError::of_arrow(&path, error);
-        if let Some(rest) = self.batch.take_rest() {
-            rest.and_then(|batch| writer.write(&batch)).map_err(failed)?;
+    fn publish_file(mut self) -> Result<File, DataError> {
+        if !self.batch.is_empty() {
+            self.write()?;
         }
-        writer.write_metadata(key::ROW_COUNT, self.batch.row_count().to_string());
-        let file = writer.into_inner().map_err(failed)?;
-        match file.publish() {
-            Ok(file) => Ok((file, path)),
-            Err(source) => Err(DataError::io(&path, source)),
-        }
+        self.file.finish(Some(self.batch.row_count.into()))
     }
+}
+
+/// How columns are written as Parquet.
+fn parquet_properties(meta: &ColumnsMeta) -> WriterProperties {
+    let components = [Column::Vector.name(), "list", "item"].map(str::to_owned);
+    let column = |column: Column| ColumnPath::from(column.name());
+    let properties = WriterProperties::builder()
+        // What never repeats needs no dictionary.
+        .set_column_dictionary_enabled(column(Column::Rowid), false)
+        .set_column_dictionary_enabled(column(Column::Id), false)
+        .set_column_dictionary_enabled(column(Column::Row), false)
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_row_count(Some(BATCH_ROWS))
+        .set_key_value_metadata(Some(key_values(meta.arrow_schema().metadata())));
+    plain_components(properties, ColumnPath::new(components.to_vec())).build()
 }
 
 /// The row has other columns than the file.
@@ -562,7 +591,7 @@ pub(crate) fn first_not_finite(values: &[f32]) -> Option<usize> {
 }
 
 /// Rows checked and gathered until they fill a record batch.
-pub(crate) struct BatchBuilder {
+struct BatchBuilder {
     schema: SchemaRef,
     dim: u32,
     /// Rows of a full batch.
@@ -589,7 +618,7 @@ struct FieldBuilders {
 
 impl BatchBuilder {
     /// Begins the first batch of a file; each has `batch_rows`, only the last one fewer.
-    pub(crate) fn new(meta: &ColumnsMeta, batch_rows: usize) -> Result<Self, DataError> {
+    fn new(meta: &ColumnsMeta, batch_rows: usize) -> Result<Self, DataError> {
         if meta.dim == 0 || meta.dim as usize > DIM_MAX {
             let (found, expected) =
                 (format!("vectors of {} components", meta.dim), format!("1 to {DIM_MAX}"));
@@ -611,15 +640,6 @@ impl BatchBuilder {
         })
     }
 
-    pub(crate) const fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    /// Returns how many rows were pushed, in all batches.
-    pub(crate) const fn row_count(&self) -> u32 {
-        self.row_count
-    }
-
     /// Tells whether the batch has all its rows.
     const fn is_full(&self) -> bool {
         (self.row_count - self.first_row) as usize == self.batch_rows
@@ -631,7 +651,7 @@ impl BatchBuilder {
     }
 
     /// Appends a row with all its columns and returns its number.
-    pub(crate) fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, DataError> {
+    fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, DataError> {
         self.check(record.vector)?;
         let Some(fields) = &mut self.fields else {
             return Err(unlike(self.row_count, "a record in a file of bare vectors"));
@@ -641,7 +661,7 @@ impl BatchBuilder {
     }
 
     /// Appends a bare vector and returns its number.
-    pub(crate) fn push_vector(&mut self, vector: &[f32]) -> Result<Row, DataError> {
+    fn push_vector(&mut self, vector: &[f32]) -> Result<Row, DataError> {
         self.check(vector)?;
         if self.fields.is_some() {
             return Err(unlike(self.row_count, "a bare vector in a file of records"));
@@ -673,16 +693,6 @@ impl BatchBuilder {
         self.vectors.extend_from_slice(vector);
         self.row_count += 1;
         Row(self.row_count - 1)
-    }
-
-    /// Returns the gathered rows when they fill a batch, and begins the next.
-    pub(crate) fn take_full(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
-        self.is_full().then(|| self.take())
-    }
-
-    /// Returns the rows that fill no batch, if there are any.
-    pub(crate) fn take_rest(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
-        (!self.is_empty()).then(|| self.take())
     }
 
     /// Returns the gathered rows as a batch and begins the next one.

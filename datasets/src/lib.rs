@@ -26,7 +26,7 @@ pub use catch_panic::is_catching_panics;
 pub use columns::{ColumnRecord, ColumnsWriter, MappedColumns};
 pub use error::{ColumnRole, DataError, VectorFault};
 pub use npy::NpyWriter;
-pub use parquet::{ParquetText, ParquetWriter};
+pub use parquet::ParquetText;
 pub use read::corpus::{self, Corpus, CorpusOptions};
 pub use read::vector_file::{self, VectorFile};
 pub use schema::{Column, ColumnSet, ColumnsMeta};

@@ -1,35 +1,27 @@
-//! Parquet: the exchange form of the columns, and tables of other programs.
+//! Parquet files: [`ParquetTable`], whose columns are read, and [`ParquetText`], a column of texts.
 //!
-//! [`ParquetWriter`] writes the columns of [`crate::schema`] in row groups of
-//! [`crate::schema::BATCH_ROWS`] rows. [`VectorFile`](crate::VectorFile) reads the vectors of any Parquet
-//! file, [`ParquetText`] a column of texts. Files that are read often belong in [`crate::columns`].
+//! [`VectorFile`](crate::VectorFile) reads the vectors of any Parquet file, and
+//! [`ColumnsWriter`](crate::ColumnsWriter) writes the columns of [`crate::schema`]. Files that are read
+//! often belong in [`crate::columns`].
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_schema::{ArrowError, SchemaRef};
-use memfold_index::Row;
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder, RowSelection,
 };
-use parquet::arrow::{ArrowWriter, ProjectionMask};
-use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::metadata::{ColumnChunkMetaData, KeyValue, ParquetMetaData, RowGroupMetaData};
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
-use parquet::schema::types::ColumnPath;
+use parquet::basic::Compression;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 
 use crate::DataError;
-use crate::atomic_file::NewFile;
 use crate::catch_panic::catch_panic;
-use crate::columns::{BatchBuilder, ColumnRecord};
 use crate::error::ColumnRole;
 use crate::input::InputBytes;
 use crate::read::{Batches, DECODE_ROWS, Source, Texts, find_column};
-use crate::schema::{BATCH_ROWS, Column, ColumnsMeta, key};
 
 /// The first and last bytes of a Parquet file.
 pub(crate) const MAGIC: &[u8] = b"PAR1";
@@ -440,207 +432,23 @@ impl Iterator for ParquetText {
     }
 }
 
-/// Writes the columns of [`crate::schema`] as Parquet, in row groups of 65,536 rows, all but the vectors compressed with
-/// zstd; one row group is held in memory.
-///
-/// # Examples
-/// ```
-/// use memfold_datasets::{ColumnsMeta, ParquetWriter, VectorFile};
-///
-/// let folder = tempfile::tempdir()?;
-/// let path = folder.path().join("vectors.parquet");
-/// let mut writer = ParquetWriter::create(&path, &ColumnsMeta::vectors(2))?;
-/// writer.push_vector(&[0.6, 0.8])?;
-/// writer.finish()?;
-/// assert_eq!(VectorFile::open(&path)?.read_all()?, [0.6, 0.8]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub struct ParquetWriter {
-    output: ParquetOutput,
-    batch: BatchBuilder,
-}
-
-impl ParquetWriter {
-    /// Begins a file that takes its place at `path` when finished.
-    ///
-    /// # Errors
-    /// When the dimension is out of range or the folder cannot be written.
-    pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, DataError> {
-        let file = NewFile::create(path).map_err(|source| DataError::io(path, source))?;
-        Self::create_in(file, meta)
-    }
-
-    /// Begins in a new file, which takes its place when finished.
-    ///
-    /// # Errors
-    /// When the dimension is out of range or the file cannot be written.
-    pub fn create_in(file: NewFile, meta: &ColumnsMeta) -> Result<Self, DataError> {
-        let batch = BatchBuilder::new(meta, ENCODED_ROWS)?;
-        let output = ParquetOutput::begin(file, Arc::clone(batch.schema()), properties(meta))?;
-        Ok(Self { output, batch })
-    }
-
-    /// Returns how many rows were pushed.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.batch.row_count() as usize
-    }
-
-    /// Tells whether no row was pushed.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Appends a row with all its columns and returns its number.
-    ///
-    /// # Errors
-    /// When the vector does not fit or is not finite, the file holds bare vectors, or writing fails.
-    pub fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, DataError> {
-        let row = self.batch.push(record)?;
-        self.write_if_full().map(|()| row)
-    }
-
-    /// Appends a bare vector and returns its number.
-    ///
-    /// # Errors
-    /// When the vector does not fit or is not finite, the file has record columns, or writing fails.
-    pub fn push_vector(&mut self, vector: &[f32]) -> Result<Row, DataError> {
-        let row = self.batch.push_vector(vector)?;
-        self.write_if_full().map(|()| row)
-    }
-
-    fn write_if_full(&mut self) -> Result<(), DataError> {
-        self.batch.take_full().map_or(Ok(()), |batch| self.write(batch))
-    }
-
-    fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<(), DataError> {
-        let batch = batch.map_err(|error| DataError::of_arrow(self.output.path(), error))?;
-        self.output.write(&batch)
-    }
-
-    /// Writes what is left and publishes the file.
-    ///
-    /// # Errors
-    /// When writing or publishing fails; the file's place then holds what it held before.
-    pub fn finish(mut self) -> Result<(), DataError> {
-        if let Some(rest) = self.batch.take_rest() {
-            self.write(rest)?;
-        }
-        let row_count = self.batch.row_count().to_string();
-        self.output.finish(Some(KeyValue::new(key::ROW_COUNT.to_owned(), Some(row_count))))
-    }
-}
-
-fn properties(meta: &ColumnsMeta) -> WriterProperties {
-    let components = [Column::Vector.name(), "list", "item"].map(str::to_owned);
-    let column = |column: Column| ColumnPath::from(column.name());
-    let properties = WriterProperties::builder()
-        // What never repeats needs no dictionary.
-        .set_column_dictionary_enabled(column(Column::Rowid), false)
-        .set_column_dictionary_enabled(column(Column::Id), false)
-        .set_column_dictionary_enabled(column(Column::Row), false)
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_max_row_group_row_count(Some(BATCH_ROWS))
-        .set_key_value_metadata(Some(key_values(meta.arrow_schema().metadata())));
-    plain_components(properties, ColumnPath::new(components.to_vec())).build()
-}
-
-/// Rows that are encoded at once: Arrow's encoder takes 12 bytes for each component of a list while it works.
-const ENCODED_ROWS: usize = 4096;
-
-/// Record batches on their way into a Parquet file; holds one row group in memory.
-pub(crate) struct ParquetOutput {
-    path: PathBuf,
-    writer: ArrowWriter<NewFile>,
-}
-
-impl ParquetOutput {
-    /// Begins a file that takes its place at `path` when finished.
-    pub(crate) fn create(
-        path: &Path,
-        schema: SchemaRef,
-        properties: WriterProperties,
-    ) -> Result<Self, DataError> {
-        let file = NewFile::create(path).map_err(|source| DataError::io(path, source))?;
-        Self::begin(file, schema, properties)
-    }
-
-    /// Begins in a new file.
-    fn begin(
-        file: NewFile,
-        schema: SchemaRef,
-        properties: WriterProperties,
-    ) -> Result<Self, DataError> {
-        let path = file.path().to_owned();
-        let writer = ArrowWriter::try_new(file, schema, Some(properties))
-            .map_err(|error| DataError::of_parquet(&path, error))?;
-        Ok(Self { path, writer })
-    }
-
-    /// Returns the place that the file will take.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Appends rows of the file's schema.
-    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), DataError> {
-        for first in (0..batch.num_rows()).step_by(ENCODED_ROWS) {
-            let rows = ENCODED_ROWS.min(batch.num_rows() - first);
-            self.writer
-                .write(&batch.slice(first, rows))
-                .map_err(|error| DataError::of_parquet(&self.path, error))?;
-        }
-        Ok(())
-    }
-
-    /// Writes what is left with the last of the metadata, and publishes the file.
-    pub(crate) fn finish(mut self, metadata: Option<KeyValue>) -> Result<(), DataError> {
-        if let Some(pair) = metadata {
-            self.writer.append_key_value_metadata(pair);
-        }
-        let file = self.writer.into_inner();
-        let file = file.map_err(|error| DataError::of_parquet(&self.path, error))?;
-        let published = file.publish().map(drop);
-        published.map_err(|source| DataError::io(&self.path, source))
-    }
-}
-
-/// Stores the components of vectors as they are. They hardly ever repeat: a dictionary and statistics of them only cost
-/// time, and compressing them takes several times as long as all else for a few hundredths of the file.
-pub(crate) fn plain_components(
-    properties: WriterPropertiesBuilder,
-    components: ColumnPath,
-) -> WriterPropertiesBuilder {
-    properties
-        .set_column_compression(components.clone(), Compression::UNCOMPRESSED)
-        .set_column_dictionary_enabled(components.clone(), false)
-        .set_column_statistics_enabled(components.clone(), EnabledStatistics::None)
-        .set_column_encoding(components, Encoding::PLAIN)
-}
-
-/// Returns the metadata in the order of their keys, for readers that know no Arrow schema.
-pub(crate) fn key_values(metadata: &HashMap<String, String>) -> Vec<KeyValue> {
-    let mut pairs: Vec<KeyValue> = metadata
-        .iter()
-        .map(|(key, value)| KeyValue::new(key.clone(), Some(value.clone())))
-        .collect();
-    pairs.sort_by(|a, b| a.key.cmp(&b.key));
-    pairs
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::File;
     use std::io::Write;
+    use std::path::PathBuf;
+    use std::sync::Arc;
 
     use arrow_array::types::Int64Type;
     use arrow_array::{ArrayRef, ListArray};
-    use parquet::basic::{BrotliLevel, GzipLevel};
+    use parquet::arrow::ArrowWriter;
+    use parquet::basic::{BrotliLevel, GzipLevel, ZstdLevel};
+    use parquet::file::properties::WriterProperties;
 
     use super::*;
     use crate::VectorFile;
-    use crate::schema::ColumnSet;
+    use crate::schema::{BATCH_ROWS, ColumnSet, ColumnsMeta};
+    use crate::{ColumnRecord, ColumnsWriter};
 
     /// What the files of `tests-data/parquet` hold.
     const ROWS: [f32; 9] = [0.5, -0.25, 3.0, 1.0, 0.0, -0.0, 65504.0, 0.125, -2.0];
@@ -665,7 +473,7 @@ mod tests {
     }
 
     fn write_records(path: &Path) {
-        let mut writer = ParquetWriter::create(path, &records_meta()).unwrap();
+        let mut writer = ColumnsWriter::create_parquet(path, &records_meta()).unwrap();
         let categories: [Box<str>; 2] = ["one".into(), "två".into()];
         for (i, vector) in ROWS.chunks(3).enumerate() {
             let id = format!("stm_{i}");
@@ -685,7 +493,7 @@ mod tests {
             assert_eq!(row.unwrap().index(), i);
         }
         assert_eq!(writer.len(), 3);
-        writer.finish().unwrap();
+        writer.publish().unwrap();
     }
 
     #[test]
@@ -867,12 +675,12 @@ mod tests {
     fn row_groups_join_and_rows_come_in_portions() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.parquet");
-        let mut writer = ParquetWriter::create(&path, &ColumnsMeta::vectors(2)).unwrap();
+        let mut writer = ColumnsWriter::create_parquet(&path, &ColumnsMeta::vectors(2)).unwrap();
         let count = BATCH_ROWS + 5;
         for i in 0..count {
             writer.push_vector(&[i as f32, 1.0]).unwrap();
         }
-        writer.finish().unwrap();
+        writer.publish().unwrap();
         let mut reader = VectorFile::open(&path).unwrap();
         assert_eq!((reader.len(), reader.meta()), (count, Some(ColumnsMeta::vectors(2))));
         let (mut row, mut values) = (0, vec![7.0]);
@@ -893,13 +701,14 @@ mod tests {
     fn an_abandoned_file_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.parquet");
-        let mut writer = ParquetWriter::create(&path, &ColumnsMeta::vectors(2)).unwrap();
+        let mut writer = ColumnsWriter::create_parquet(&path, &ColumnsMeta::vectors(2)).unwrap();
         let error = writer.push_vector(&[1.0, f32::INFINITY]).unwrap_err();
         assert_eq!(error.to_string(), "row 0: component 1 is inf");
         drop(writer);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         let nowhere = folder.path().join("missing").join("rows.parquet");
-        let error = ParquetWriter::create(&nowhere, &ColumnsMeta::vectors(2)).err().unwrap();
+        let error =
+            ColumnsWriter::create_parquet(&nowhere, &ColumnsMeta::vectors(2)).err().unwrap();
         assert!(matches!(error, DataError::Io { .. }));
     }
 

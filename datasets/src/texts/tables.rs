@@ -21,11 +21,11 @@ use super::{TextFile, TextForm};
 use crate::DataError;
 use crate::catch_panic::catch_panic;
 use crate::input::InputBytes;
-use crate::parquet::{ParquetTable, key_values};
+use crate::parquet::ParquetTable;
 use crate::read::arrow::{MAGIC, STREAM_START};
 use crate::read::{ArrowFile, DECODE_ROWS, Source, Texts};
 use crate::vectors::{VectorCells, shape_of};
-use crate::write::JsonColumn;
+use crate::write::{JsonColumn, key_values};
 
 /// An open table.
 #[derive(Debug)]

@@ -305,7 +305,7 @@ impl Output {
                         file.write(&last)?;
                     }
                 }
-                file.finish(columns.is_ours().then_some(rows))
+                file.finish(columns.is_ours().then_some(rows)).map(drop)
             }
             Self::JsonLines { file, .. } => file.finish(),
             Self::Vectors(file) => file.finish(),

@@ -2,6 +2,7 @@
 //! [`VectorsFile`], bare vectors in any of their formats.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +12,11 @@ use arrow_array::{Array, ArrayRef, LargeStringArray, RecordBatch};
 use arrow_ipc::MetadataVersion;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
-use parquet::arrow::ArrowSchemaConverter;
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::schema::types::ColumnPath;
 use serde_json::json;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -22,14 +24,17 @@ use zip::{CompressionMethod, ZipWriter};
 use super::convert::Shape;
 use crate::atomic_file::NewFile;
 use crate::catch_panic::catch_panic;
-use crate::columns::ALIGNMENT;
-use crate::parquet::{ParquetOutput, key_values, plain_components};
 use crate::read::{Texts, VectorFormat};
 use crate::schema::{BATCH_ROWS, key};
 use crate::{DataError, npy};
 
+/// Buffers of Arrow files start at multiples of this many bytes, a cache line.
+const ALIGNMENT: usize = 64;
 /// Encoded bytes that a row group may hold in memory.
 const GROUP_BYTES_MAX: usize = 128 << 20;
+
+/// Rows that are encoded at once as Parquet: Arrow's encoder takes 12 bytes for each component of a list while it works.
+pub(crate) const ENCODED_ROWS: usize = 4096;
 
 /// What a table is written as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,10 +43,15 @@ pub(crate) enum TableFormat {
     Parquet,
 }
 
-/// A file of record batches on its way to its place.
-pub(crate) enum TableFile {
-    Arrow { writer: Box<FileWriter<NewFile>>, path: PathBuf },
-    Parquet(Box<ParquetOutput>),
+/// A file of record batches on its way to its place; of Parquet one row group is in memory.
+pub(crate) struct TableFile {
+    path: PathBuf,
+    writer: Writer,
+}
+
+enum Writer {
+    Arrow(Box<FileWriter<NewFile>>),
+    Parquet(Box<ArrowWriter<NewFile>>),
 }
 
 impl TableFile {
@@ -51,51 +61,83 @@ impl TableFile {
         format: TableFormat,
         schema: &SchemaRef,
     ) -> Result<Self, DataError> {
-        if format == TableFormat::Parquet {
-            check_types(path, schema)?;
-            let properties = unless_given_up(path, || {
-                properties(schema).map_err(|error| DataError::of_parquet(path, error))
-            })?;
-            let output = ParquetOutput::create(path, Arc::clone(schema), properties)?;
-            return Ok(Self::Parquet(Box::new(output)));
+        if format == TableFormat::Arrow {
+            return Self::begin(NewFile::create(path), path, schema, None);
         }
-        let file = NewFile::create(path).map_err(|source| DataError::io(path, source))?;
-        let options = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5);
-        let writer = options
-            .and_then(|options| FileWriter::try_new_with_options(file, schema, options))
-            .map_err(|error| DataError::of_arrow(path, error))?;
-        Ok(Self::Arrow { writer: Box::new(writer), path: path.into() })
+        check_types(path, schema)?;
+        let properties = unless_given_up(path, || {
+            properties(schema).map_err(|error| DataError::of_parquet(path, error))
+        })?;
+        Self::begin(NewFile::create(path), path, schema, Some(properties))
+    }
+
+    /// Begins in a new file, which errors call `path`: Parquet where there are properties, else Arrow.
+    pub(crate) fn begin(
+        file: io::Result<NewFile>,
+        path: &Path,
+        schema: &SchemaRef,
+        properties: Option<WriterProperties>,
+    ) -> Result<Self, DataError> {
+        let file = file.map_err(|source| DataError::io(path, source))?;
+        let writer = match properties {
+            Some(properties) => {
+                let writer = ArrowWriter::try_new(file, Arc::clone(schema), Some(properties));
+                let writer = writer.map_err(|error| DataError::of_parquet(path, error))?;
+                Writer::Parquet(Box::new(writer))
+            }
+            None => {
+                let options = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5);
+                let writer = options
+                    .and_then(|options| FileWriter::try_new_with_options(file, schema, options))
+                    .map_err(|error| DataError::of_arrow(path, error))?;
+                Writer::Arrow(Box::new(writer))
+            }
+        };
+        Ok(Self { path: path.into(), writer })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Appends a batch whose columns were made with [`stored_column`].
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), DataError> {
-        match self {
-            Self::Arrow { writer, path } => unless_given_up(path, || {
+        let Self { path, writer } = self;
+        unless_given_up(path, || match writer {
+            Writer::Arrow(writer) => {
                 writer.write(batch).map_err(|error| DataError::of_arrow(path, error))
-            }),
-            Self::Parquet(output) => {
-                let path = output.path().to_owned();
-                unless_given_up(&path, || output.write(batch))
             }
-        }
+            Writer::Parquet(writer) => {
+                for first in (0..batch.num_rows()).step_by(ENCODED_ROWS) {
+                    let rows = ENCODED_ROWS.min(batch.num_rows() - first);
+                    let written = writer.write(&batch.slice(first, rows));
+                    written.map_err(|error| DataError::of_parquet(path, error))?;
+                }
+                Ok(())
+            }
+        })
     }
 
     /// Writes what is left, and [`key::ROW_COUNT`] where there is a count, and publishes the file.
-    pub(crate) fn finish(self, row_count: Option<u64>) -> Result<(), DataError> {
+    pub(crate) fn finish(self, row_count: Option<u64>) -> Result<File, DataError> {
+        let Self { path, writer } = self;
         let row_count = row_count.map(|rows| rows.to_string());
-        match self {
-            Self::Arrow { mut writer, path } => {
+        let file = match writer {
+            Writer::Arrow(mut writer) => {
                 if let Some(rows) = row_count {
                     writer.write_metadata(key::ROW_COUNT, rows);
                 }
-                let file =
-                    writer.into_inner().map_err(|error| DataError::of_arrow(&path, error))?;
-                let published = file.publish().map(drop);
-                published.map_err(|source| DataError::io(&path, source))
+                writer.into_inner().map_err(|error| DataError::of_arrow(&path, error))
             }
-            Self::Parquet(output) => output
-                .finish(row_count.map(|rows| KeyValue::new(key::ROW_COUNT.to_owned(), Some(rows)))),
-        }
+            Writer::Parquet(mut writer) => {
+                if row_count.is_some() {
+                    let pair = KeyValue::new(key::ROW_COUNT.to_owned(), row_count);
+                    writer.append_key_value_metadata(pair);
+                }
+                writer.into_inner().map_err(|error| DataError::of_parquet(&path, error))
+            }
+        };
+        file?.publish().map_err(|source| DataError::io(&path, source))
     }
 }
 
@@ -149,6 +191,29 @@ fn properties(schema: &Schema) -> Result<WriterProperties, parquet::errors::Parq
         }
     }
     Ok(builder.build())
+}
+
+/// Stores the components of vectors as they are. They hardly ever repeat: a dictionary and statistics of them only cost
+/// time, and compressing them takes several times as long as all else for a few hundredths of the file.
+pub(crate) fn plain_components(
+    properties: WriterPropertiesBuilder,
+    components: ColumnPath,
+) -> WriterPropertiesBuilder {
+    properties
+        .set_column_compression(components.clone(), Compression::UNCOMPRESSED)
+        .set_column_dictionary_enabled(components.clone(), false)
+        .set_column_statistics_enabled(components.clone(), EnabledStatistics::None)
+        .set_column_encoding(components, Encoding::PLAIN)
+}
+
+/// Returns the metadata in the order of their keys, for readers that know no Arrow schema.
+pub(crate) fn key_values(metadata: &HashMap<String, String>) -> Vec<KeyValue> {
+    let mut pairs: Vec<KeyValue> = metadata
+        .iter()
+        .map(|(key, value)| KeyValue::new(key.clone(), Some(value.clone())))
+        .collect();
+    pairs.sort_by(|a, b| a.key.cmp(&b.key));
+    pairs
 }
 
 /// Names the fields of `schema` that hold vectors.

@@ -10,6 +10,7 @@ pub mod results;
 pub mod annotate;
 pub mod convert;
 
+pub(crate) use files::{ENCODED_ROWS, TableFile, TableFormat, key_values, plain_components};
 pub(crate) use json_lines::JsonColumn;
 pub use text_rows::TextRowsWriter;
 

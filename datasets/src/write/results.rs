@@ -11,11 +11,12 @@ use arrow_array::builder::StringBuilder;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::metadata::{KeyValue, SortingColumn};
+use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
 
+use super::files::{TableFile, key_values};
 use crate::DataError;
-use crate::parquet::{ParquetOutput, key_values};
+use crate::atomic_file::NewFile;
 
 /// The version that [`key::SCHEMA_VERSION`] carries.
 pub const RESULT_SCHEMA_VERSION: u32 = 1;
@@ -120,7 +121,7 @@ impl Values {
 
 /// A file of results on its way to its place.
 struct ResultTable {
-    output: ParquetOutput,
+    file: TableFile,
     schema: SchemaRef,
     columns: Vec<Values>,
     rows_gathered: usize,
@@ -151,9 +152,9 @@ impl ResultTable {
             Schema::new_with_metadata(columns.iter().map(field).collect::<Vec<_>>(), metadata);
         let properties = properties(&schema, options.is_some(), is_sorted);
         let schema = Arc::new(schema);
-        let output = ParquetOutput::create(path, Arc::clone(&schema), properties)?;
+        let file = TableFile::begin(NewFile::create(path), path, &schema, Some(properties))?;
         let columns = columns.iter().map(|(_, data_type)| Values::of(data_type)).collect();
-        Ok(Self { output, schema, columns, rows_gathered: 0, row_count: 0 })
+        Ok(Self { file, schema, columns, rows_gathered: 0, row_count: 0 })
     }
 
     /// Gathers a row, whose values are those of the last columns: a file may have no threshold.
@@ -171,14 +172,13 @@ impl ResultTable {
         let columns = self.columns.iter_mut().map(Values::take).collect();
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)
             .expect("the columns are those of the schema and equally long");
-        self.output.write(&batch)
+        self.file.write(&batch)
     }
 
     /// Writes what is left, publishes the file and returns its rows.
     fn finish(mut self) -> Result<u64, DataError> {
         self.write()?;
-        let count = KeyValue::new(key::ROW_COUNT.to_owned(), Some(self.row_count.to_string()));
-        self.output.finish(Some(count))?;
+        self.file.finish(Some(self.row_count))?;
         Ok(self.row_count)
     }
 }

@@ -115,21 +115,6 @@ fn every_form_and_type_gives_the_same_vectors() {
 }
 
 #[test]
-fn files_of_other_programs_are_one_corpus() {
-    let mut names: Vec<PathBuf> = ["list_f32", "large_list_f64", "fixed_list_f16", "fixed_binary"]
-        .map(|name| fixture(&format!("parquet/{name}.parquet")))
-        .to_vec();
-    let arrow = std::fs::read_dir(fixture("arrow")).unwrap().map(|entry| entry.unwrap().path());
-    names.extend(arrow);
-    assert_eq!(names.len(), 11);
-    let corpus = open(&names).unwrap();
-    let expected: Vec<Vec<f32>> =
-        names.iter().flat_map(|_| ROWS.chunks(3).map(<[f32]>::to_vec)).collect();
-    assert_eq!(vectors_of(&corpus), expected);
-    assert_eq!(corpus.rows(), 33);
-}
-
-#[test]
 fn every_reason_is_counted_and_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut rows = cells(&[&[1.0, 2.0], &[1.0], &[1e300, 1.0], &[], &[0.0, -0.0], &[3.0, 4.0]]);

@@ -1,15 +1,22 @@
-//! What is wrong with a file is named: each damage with its own message.
+//! What is wrong with a file is named, and no change to a file makes its reader panic, hang or ask for memory.
 
-use super::super::support::fixture;
-use super::build::{Member, bin, npy, npy_with, safetensors, vecs, zip};
+use std::sync::OnceLock;
+
+use arrow_buffer::Buffer;
+use proptest::prelude::*;
+
+use super::super::support::npy_with;
 use super::*;
-use crate::VectorFile;
+use crate::{
+    ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, Corpus, CorpusOptions, MappedColumns,
+    ParquetText,
+};
 
 /// A file's name, its bytes, and what is said about it.
 type Case<'a> = (&'a str, Vec<u8>, &'static str);
 
 /// Reads all vectors; returns the error without the path.
-pub(super) fn said(path: &Path, member: Option<&str>) -> String {
+fn said(path: &Path, member: Option<&str>) -> String {
     let read = VectorFile::open_member(path, member).and_then(VectorFile::read_all);
     let error = match read {
         Ok(values) => panic!("{}: {} values, expected an error", path.display(), values.len()),
@@ -34,7 +41,7 @@ fn check(cases: Vec<Case<'_>>) {
 }
 
 /// Checks files of one format.
-pub(super) fn check_all(extension: &str, cases: Vec<(Vec<u8>, &'static str)>) {
+fn check_all(extension: &str, cases: Vec<(Vec<u8>, &'static str)>) {
     let name = format!("v.{extension}");
     check(cases.into_iter().map(|(bytes, expected)| (name.as_str(), bytes, expected)).collect());
 }
@@ -430,4 +437,296 @@ fn members_that_are_not_there() {
         said("safetensors/numpy_f16.safetensors", "vector"),
         "no array \"vector\", found \"x\" ((3, 3) of F16)"
     );
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn damaged_data_sets() {
+    let whole = std::fs::read(fixture("hdf5/h5py_contiguous.hdf5")).unwrap();
+    let gzip = std::fs::read(fixture("hdf5/h5py_gzip_f64.hdf5")).unwrap();
+    let magic = &whole[..8];
+    // The directory of the chunks, as a node above itself.
+    let mut circle = gzip.clone();
+    let node = circle.windows(4).rposition(|bytes| bytes == b"TREE").unwrap();
+    circle[node + 5] = 1;
+    circle[node + 56..][..8].copy_from_slice(&(node as u64).to_le_bytes());
+    // The numbers of rows and components of the only data set that has three of each.
+    let shape = [3_u64.to_le_bytes(), 3_u64.to_le_bytes()].concat();
+    let shape = whole.windows(16).position(|bytes| bytes == shape).unwrap();
+    let with_shape = |rows: u64, dim: u64| {
+        let mut bytes = whole.clone();
+        bytes[shape..][..8].copy_from_slice(&rows.to_le_bytes());
+        bytes[shape + 8..][..8].copy_from_slice(&dim.to_le_bytes());
+        bytes
+    };
+    check_all(
+        "h5",
+        vec![
+            (b"no".to_vec(), "damaged: invalid HDF5 magic bytes"),
+            (magic.to_vec(), "damaged: unexpected end of data at offset 8 (need 1 bytes, have 0)"),
+            ([magic, &[0xFF; 500]].concat(), "damaged: unsupported superblock version 255"),
+            (
+                whole[..whole.len() / 2].to_vec(),
+                "damaged: child 'distances' at 0x2000: unexpected end of data at offset 8192 (need 4 bytes, have 0)",
+            ),
+            (
+                gzip[..gzip.len() - 8].to_vec(),
+                "damaged: child 'distances' at 0x2a38: unexpected end of data at offset 10808 (need 272 bytes, have 264)",
+            ),
+            (
+                circle,
+                "damaged: data set \"train\": row 0 and after: invalid data: B-tree v1 traversal revisits node at offset 0x1800",
+            ),
+            (
+                with_shape(1 << 31, 3),
+                "damaged: data set \"train\": 2147483648 × 3 in a file of 8464 bytes",
+            ),
+            (
+                with_shape(1 << 33, 3),
+                "data set \"train\": 8589934592 rows, expected at most 4294967294",
+            ),
+            (
+                with_shape(3, 1 << 40),
+                "data set \"train\": vectors of 1099511627776 components, expected 1 to 65536",
+            ),
+            (
+                with_shape(u64::MAX, u64::MAX),
+                "data set \"train\": vectors of 18446744073709551615 components, expected 1 to 65536",
+            ),
+            (with_shape(3, 0), "data set \"train\": vectors of 0 components, expected 1 to 65536"),
+            (
+                with_shape(1000, 3),
+                "damaged: data set \"train\": row 0 and after: invalid data: contiguous raw data has 36 bytes, expected 12000 bytes",
+            ),
+        ],
+    );
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn data_sets_that_hold_no_vectors() {
+    let others = fixture("hdf5/h5py_others.h5");
+    let names =
+        "that is the only matrix, or named vector, vectors, embedding, embeddings, emb, arr_0";
+    let found = "found \"f2\" ((3, 3) of f16), \"i8\" ((3, 3) of i64), \"labels\" ((3) of i64), \
+                 \"text\" ((1, 2) of other values), \"u1\" ((3, 3) of u8), \"u2\" ((3, 3) of u16), \
+                 \"group/train\" ((3, 3) of f32)";
+    assert_eq!(said(&others, None), format!("no array {names}, {found}"));
+    let train = format!("no array \"train\", {found}");
+    assert_eq!(said(&others, Some("train")), train);
+    assert_eq!(said(&others, Some("group")), format!("no array \"group\", {found}"));
+    let types = "expected f32, f64, i8, u8, i32 or i64";
+    for (member, what) in [
+        ("labels", "shape (3), expected (rows, dim)".to_owned()),
+        ("text", format!("values of type other values, {types}")),
+        ("u2", format!("values of type u16, {types}")),
+        ("f2", format!("values of type f16, {types}")),
+    ] {
+        let expected = format!("data set \"{member}\": {what}");
+        assert_eq!(said(&others, Some(member)), expected);
+    }
+    assert_eq!(said(&others, Some("group/none")), format!("no array \"group/none\", {found}"));
+}
+
+/// A change to the bytes of a file.
+#[derive(Debug, Clone)]
+enum Change {
+    Set(usize, u8),
+    Flip(usize, u8),
+    Number(usize, u32),
+    Cut(usize),
+    Repeat(usize, usize),
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let numbers = prop_oneof![Just(0), Just(1), Just(u32::MAX), Just(1 << 31), any::<u32>()];
+    let change = prop_oneof![
+        (any::<usize>(), any::<u8>()).prop_map(|(at, byte)| Change::Set(at, byte)),
+        (any::<usize>(), 0..8_u8).prop_map(|(at, bit)| Change::Flip(at, bit)),
+        (any::<usize>(), numbers).prop_map(|(at, number)| Change::Number(at, number)),
+        any::<usize>().prop_map(Change::Cut),
+        (any::<usize>(), 1..64_usize).prop_map(|(at, count)| Change::Repeat(at, count)),
+    ];
+    prop::collection::vec(change, 1..6)
+}
+
+fn apply(changes: &[Change], bytes: &mut Vec<u8>) {
+    for change in changes {
+        let length = bytes.len();
+        if length == 0 {
+            return;
+        }
+        match *change {
+            Change::Set(at, byte) => bytes[at % length] = byte,
+            Change::Flip(at, bit) => bytes[at % length] ^= 1 << bit,
+            Change::Number(at, number) => {
+                let at = at % length;
+                let end = length.min(at + 4);
+                bytes[at..end].copy_from_slice(&number.to_le_bytes()[..end - at]);
+            }
+            Change::Cut(at) => bytes.truncate(at % length),
+            Change::Repeat(at, count) => {
+                let at = at % length;
+                let part = bytes[at..length.min(at + count)].to_vec();
+                bytes.splice(at..at, part);
+            }
+        }
+    }
+}
+
+/// Reads a file in all ways; returns how many values there were.
+fn read_all_ways(name: &str, bytes: &[u8]) -> usize {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    for member in ["v", "train", "distances", "none"] {
+        let _ = VectorFile::open_member(&path, Some(member)).and_then(VectorFile::read_all);
+    }
+    if let Ok(file) = opened(&path) {
+        let positions: Vec<usize> = (0..file.schema().fields().len()).collect();
+        let batches = file.batches(&positions, DECODE_ROWS);
+        let rows = batches.into_iter().flatten().map_while(Result::ok);
+        assert!(rows.map(|batch| batch.num_rows()).sum::<usize>() <= file.row_count());
+        if file.row_count() > 0 && !positions.is_empty() {
+            let _ = file.batches_of_rows(0, &[file.row_count() - 1]);
+        }
+    }
+    let texts = ParquetText::open(&path, &["text"]);
+    let _ = texts.and_then(|texts| texts.collect::<Result<Vec<_>, _>>());
+    let _ = read_mapped(bytes);
+    let corpus = Corpus::open(std::slice::from_ref(&path), &CorpusOptions::new(folder.path()));
+    let values = VectorFile::open(&path).and_then(VectorFile::read_all);
+    // Other columns than the vectors may be damaged.
+    let is_bare = name.starts_with("v.");
+    assert!(!is_bare || corpus.is_ok() || values.is_err(), "{:?}", corpus.err());
+    values.map_or(0, |values| values.len())
+}
+
+/// Reads all of a column file from memory.
+fn read_mapped(bytes: &[u8]) -> Result<usize, DataError> {
+    let columns = MappedColumns::from_buffer(Buffer::from(bytes), Path::new("f"))?;
+    let matrix = columns.vectors();
+    let values: usize = matrix.rows().map(|row| matrix.vector(row).len()).sum();
+    let by_row: Vec<bool> = matrix.rows().map(|row| columns.id_at(row).is_ok()).collect();
+    let ids = columns.ids()?;
+    assert!(ids.iter().map(|id| id.is_some()).eq(by_row));
+    let records = columns.records()?;
+    Ok(values + matrix.rows().map(|row| records.record(row).source.len()).sum::<usize>())
+}
+
+fn floats(count: u8) -> Vec<u8> {
+    (1..=count).flat_map(|value| f32::from(value).to_le_bytes()).collect()
+}
+
+fn column_file() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("columns.arrow");
+    let columns = ColumnSet::Records { text: true, lineage: true };
+    let meta = ColumnsMeta { columns, ..ColumnsMeta::vectors(2) };
+    let mut writer = ColumnsWriter::create(&path, &meta).unwrap();
+    for id in ["a", "b", "c"] {
+        let text = (id != "b").then_some("text, ünï");
+        let categories = ["one".into(), "två".into()];
+        let (categories, vector) = (&categories[..], &[1.0, -0.5]);
+        let record = ColumnRecord { id, text, categories, vector, ..ColumnRecord::default() };
+        writer.push(&record).unwrap();
+    }
+    writer.publish().unwrap();
+    std::fs::read(path).unwrap()
+}
+
+/// Files of every format, with how many values each holds.
+fn files() -> &'static [(&'static str, Vec<u8>, usize)] {
+    static FILES: OnceLock<Vec<(&str, Vec<u8>, usize)>> = OnceLock::new();
+    let v = r#""v":{"dtype":"BF16","shape":[4,2],"data_offsets":[0,16]}"#;
+    let w = r#""w":{"dtype":"F32","shape":[4],"data_offsets":[16,32]}"#;
+    let tensors = safetensors(&format!(r#"{{"__metadata__":{{"a":"b"}},{v},{w}}}"#), &floats(8));
+    let array = npy("<f4", "(4, 2)", &floats(8));
+    let other = Member::stored("w.npy", &npy("|u1", "(3,)", &[1; 3]));
+    let archive = zip(&[Member::deflated("v.npy", &array), other]);
+    let lines = "{\"vector\":[1,2],\"t\":\"ü\",\"n\":1}\n{\"vector\":[3,4.5],\"tags\":[\"a\"],\"o\":{\"k\":1}}\n";
+    FILES.get_or_init(|| {
+        let mut files = vec![
+            ("v.fvecs", vecs(2, 8, &floats(8)), 8),
+            ("v.bvecs", vecs(3, 3, &[5; 12]), 12),
+            ("v.fbin", bin(4, 2, &floats(8)), 8),
+            ("v.i8bin", bin(4, 2, &[7; 8]), 8),
+            ("v.npy", npy("<i8", "(4, 2)", &[0; 64]), 8),
+            ("v.npz", archive, 8),
+            ("v.safetensors", tensors, 8),
+            ("v.jsonl", lines.into(), 4),
+            ("columns.arrow", column_file(), 6),
+        ];
+        let fixtures = [
+            "npz/numpy_deflated_f64.npz",
+            "hdf5/h5py_contiguous.hdf5",
+            "hdf5/h5py_gzip_f64.hdf5",
+            "hdf5/h5py_chunked_latest.hdf5",
+            "parquet/list_f32.parquet",
+            "parquet/fixed_list_f32_pages_v2.parquet",
+            "parquet/fixed_binary.parquet",
+        ];
+        for name in fixtures.into_iter().chain(ARROW_FILES) {
+            let is_read = cfg!(feature = "hdf5") || !name.starts_with("hdf5");
+            let bytes = std::fs::read(fixture(name)).unwrap();
+            let (_, name) = name.split_once('/').unwrap();
+            files.push((name, bytes, if is_read { ROWS.len() } else { 0 }));
+        }
+        files
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6000))]
+
+    #[test]
+    fn no_change_makes_a_reader_panic_hang_or_ask_for_memory(
+        file in prop::sample::select((0..files().len()).collect::<Vec<_>>()),
+        changes in changes(),
+    ) {
+        let (name, bytes, _) = &files()[file];
+        let mut changed = bytes.clone();
+        apply(&changes, &mut changed);
+        let _ = read_all_ways(name, &changed);
+    }
+}
+
+/// A file of its own for bytes that are damaged again and again.
+fn read_damaged(path: &Path, bytes: &[u8]) -> Result<usize, DataError> {
+    std::fs::write(path, bytes).unwrap();
+    let mapped = read_mapped(bytes);
+    let read = VectorFile::open(path).and_then(VectorFile::read_all);
+    let is_columns = path.ends_with("columns.arrow");
+    if is_columns { mapped.and(read) } else { read }.map(|values| values.len())
+}
+
+#[test]
+fn every_truncation_is_an_error_or_fewer_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes, count) in files() {
+        assert_eq!(read_all_ways(name, bytes), *count, "{name}");
+        let path = folder.path().join(name);
+        for length in (0..bytes.len()).step_by((bytes.len() / 512).max(1)) {
+            if let Ok(found) = read_damaged(&path, &bytes[..length]) {
+                // Only whole rows after their lengths, and lines, end without a sign.
+                assert!(matches!(*name, "v.fvecs" | "v.bvecs" | "v.jsonl"), "{name} at {length}");
+                assert!(found <= *count, "{name} at {length}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_flipped_bit_makes_a_reader_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes, _) in files() {
+        let (path, mut damaged, mut errors) = (folder.path().join(name), bytes.clone(), 0);
+        // Every bit of a byte has its turn.
+        for position in (0..bytes.len() * 8).step_by(41) {
+            damaged[position / 8] ^= 1 << (position % 8);
+            errors += usize::from(read_damaged(&path, &damaged).is_err());
+            damaged[position / 8] = bytes[position / 8];
+        }
+        assert!(errors > 0, "{name}");
+    }
 }
