@@ -544,28 +544,6 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_read_where_f32_holds_them() {
-        let reader = VectorFile::open(&fixture("integers")).unwrap();
-        assert_eq!(reader.read_all().unwrap(), [1.0, 2.0, 3.0]);
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rows.parquet");
-        let rows = [[1, -2], [7, (1 << 24) + 1]].map(|row| Some(row.map(Some)));
-        let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(rows));
-        let batch = RecordBatch::try_from_iter([("vector", lists)]).unwrap();
-        let mut writer =
-            ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), None).unwrap();
-        writer.write(&batch).unwrap();
-        writer.close().unwrap();
-        let error = VectorFile::open(&path).unwrap().read_all().unwrap_err();
-        assert!(error.hint().is_some());
-        let said = error.to_string();
-        assert!(
-            said.ends_with("row 1: component 1 is 16777217, which f32 does not hold exactly"),
-            "{said}"
-        );
-    }
-
-    #[test]
     fn texts_are_read_in_order() {
         let read = |name: &str, names: &[&str]| -> Vec<Option<String>> {
             ParquetText::open(&fixture(name), names).unwrap().map(Result::unwrap).collect()

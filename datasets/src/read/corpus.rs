@@ -14,7 +14,7 @@ use arrow_array::{Array, ArrayRef, LargeStringArray, RecordBatch};
 use arrow_schema::Schema;
 use memfold_index::{NoProgress, Progress, Row, VectorMatrix};
 
-use self::load::{Loaded, load};
+use self::load::{SourceFile, Storage, load};
 use crate::DataError;
 use crate::error::ColumnRole;
 use crate::read::vector_file::vector_column;
@@ -84,7 +84,14 @@ pub struct Place<'a> {
 /// ```
 #[derive(Debug)]
 pub struct Corpus {
-    loaded: Loaded,
+    files: Vec<SourceFile>,
+    dim: usize,
+    row_count: u64,
+    storage: Storage,
+    skipped: SkippedRows,
+    ids: Option<LargeStringArray>,
+    order_keys: Option<Vec<u32>>,
+    /// The column that was asked for.
     id_column: Option<String>,
 }
 
@@ -98,8 +105,7 @@ impl Corpus {
     /// for, or holds vectors of another dimension than the first; when the scratch folder cannot
     /// take the vectors, or the caller asks to stop. Rows without a usable vector are no error.
     pub fn open(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, DataError> {
-        let loaded = load(paths, options)?;
-        Ok(Self { loaded, id_column: options.id_column.clone() })
+        load(paths, options)
     }
 
     /// Returns the vectors of the kept rows.
@@ -107,52 +113,52 @@ impl Corpus {
     /// Where no file tells a dimension, the matrix is empty.
     #[must_use]
     pub fn matrix(&self) -> VectorMatrix<'_> {
-        self.loaded.storage.matrix()
+        self.storage.matrix()
     }
 
     /// Returns the number of components of each vector; 0 where no file tells.
     #[must_use]
     pub const fn dim(&self) -> usize {
-        self.loaded.dim
+        self.dim
     }
 
     /// Returns the number of rows of all files, also of those that were skipped.
     #[must_use]
     pub const fn rows(&self) -> u64 {
-        self.loaded.row_count
+        self.row_count
     }
 
     /// Returns the rows that were skipped.
     #[must_use]
     pub const fn skipped(&self) -> &SkippedRows {
-        &self.loaded.skipped
+        &self.skipped
     }
 
     /// Returns the paths of the files in their order.
     pub fn paths(&self) -> impl ExactSizeIterator<Item = &Path> {
-        self.loaded.files.iter().map(|file| file.path.as_path())
+        self.files.iter().map(|file| file.path.as_path())
     }
 
     /// Returns the files, open, with their paths.
     pub(crate) fn sources(&self) -> impl Iterator<Item = (&Path, &dyn Source)> {
-        self.loaded.files.iter().map(|file| (file.path.as_path(), &*file.source))
+        self.files.iter().map(|file| (file.path.as_path(), &*file.source))
     }
 
     /// Refuses files that another program wrote to since they were opened.
     pub(crate) fn check_unchanged(&self) -> Result<(), DataError> {
-        self.loaded.files.iter().try_for_each(|file| file.source.check_unchanged())
+        self.files.iter().try_for_each(|file| file.source.check_unchanged())
     }
 
     /// Returns the position of a kept row over all files. Costs a binary search over skipped rows.
     #[must_use]
     pub fn ordinal(&self, row: Row) -> u64 {
-        self.loaded.skipped.ordinal(row)
+        self.skipped.ordinal(row)
     }
 
     /// Returns the kept row at `ordinal`; `None` where it was skipped or there is none.
     #[must_use]
     pub fn row_at(&self, ordinal: u64) -> Option<Row> {
-        (ordinal < self.rows()).then(|| self.loaded.skipped.row(ordinal))?
+        (ordinal < self.rows()).then(|| self.skipped.row(ordinal))?
     }
 
     /// Returns the file of the row at `ordinal`, and its position there.
@@ -161,14 +167,22 @@ impl Corpus {
     /// When there is no such row.
     #[must_use]
     pub fn place(&self, ordinal: u64) -> Place<'_> {
-        let (file, row) = self.loaded.place(ordinal);
-        Place { path: &self.loaded.files[file].path, row }
+        let (file, row) = self.file_of(ordinal);
+        Place { path: &self.files[file].path, row }
+    }
+
+    /// Returns the position of the file that holds the row at `ordinal`, and the row's place there.
+    fn file_of(&self, ordinal: u64) -> (usize, u64) {
+        assert!(ordinal < self.row_count, "row {ordinal} of {}", self.row_count);
+        let file = self.files.partition_point(|file| file.first_ordinal <= ordinal) - 1;
+        // Files without rows share their first ordinal with the next; the last of them has the row.
+        (file, ordinal - self.files[file].first_ordinal)
     }
 
     /// Tells whether at least one file has ids.
     #[must_use]
     pub const fn has_ids(&self) -> bool {
-        self.loaded.ids.is_some()
+        self.ids.is_some()
     }
 
     /// Returns the name of the column that was asked for, or `id` where a file has it.
@@ -180,7 +194,7 @@ impl Corpus {
     /// Returns the id of a kept row as text; bytes are hexadecimal.
     #[must_use]
     pub fn id(&self, row: Row) -> Option<&str> {
-        let ids: &LargeStringArray = self.loaded.ids.as_ref()?;
+        let ids: &LargeStringArray = self.ids.as_ref()?;
         ids.is_valid(row.index()).then(|| ids.value(row.index()))
     }
 
@@ -191,7 +205,7 @@ impl Corpus {
     /// for.
     #[must_use]
     pub fn order_keys(&self) -> Option<&[u32]> {
-        self.loaded.order_keys.as_deref()
+        self.order_keys.as_deref()
     }
 
     /// Reads the texts of some rows from the files again: column `text` or `content`.
@@ -205,13 +219,13 @@ impl Corpus {
         self.check_unchanged()?;
         let mut wanted: BTreeMap<usize, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
         for (at, &row) in rows.iter().enumerate() {
-            let (file, row) = self.loaded.place(self.ordinal(row));
+            let (file, row) = self.file_of(self.ordinal(row));
             wanted.entry(file).or_default().entry(row as usize).or_default().push(at);
         }
         let mut texts = vec![None; rows.len()];
         for (file, rows) in wanted {
             let positions: Vec<usize> = rows.keys().copied().collect();
-            let found = texts_of(&*self.loaded.files[file].source, &positions)?;
+            let found = texts_of(&*self.files[file].source, &positions)?;
             for (text, takers) in found.into_iter().zip(rows.values()) {
                 takers.iter().for_each(|&at| texts[at].clone_from(&text));
             }

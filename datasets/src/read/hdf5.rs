@@ -127,7 +127,7 @@ impl Source for Hdf5File {
         self.bytes.check_unchanged()
     }
 
-    fn is_bare(&self) -> bool {
+    fn is_vectors_only(&self) -> bool {
         true
     }
 

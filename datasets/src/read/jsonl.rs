@@ -210,7 +210,8 @@ impl<'a> Lines<'a> {
 #[derive(Debug, Clone)]
 struct Facts {
     name: String,
-    seen: Seen,
+    /// Of values that are not vectors.
+    kind: Kind,
     first_vector: Option<FirstVector>,
     has_nulls: bool,
 }
@@ -317,8 +318,8 @@ impl Parser<'_> {
         if at == COLUMNS_MAX {
             return Err(format!("more than {COLUMNS_MAX} different fields"));
         }
-        let (seen, first_vector, has_nulls) = (Seen::default(), None, self.rows > 1);
-        let facts = Facts { name: name.into(), seen, first_vector, has_nulls };
+        let (kind, first_vector, has_nulls) = (Kind::Null, None, self.rows > 1);
+        let facts = Facts { name: name.into(), kind, first_vector, has_nulls };
         let mut column = Column::new(facts, self.member);
         // Rows that do not have it.
         (1..self.rows).for_each(|_| column.push_null());
@@ -468,12 +469,12 @@ impl<'a> Collector<'a> {
 
 impl Facts {
     fn kind(&self) -> Kind {
-        self.first_vector.map_or_else(|| Kind::of(self.seen), |first| Kind::Vector(first.dim))
+        self.first_vector.map_or(self.kind, |first| Kind::Vector(first.dim))
     }
 
     /// Adds what later lines say.
     fn add(&mut self, later: &Self) {
-        self.seen.add(later.seen);
+        self.kind = self.kind.and(later.kind);
         self.first_vector = self.first_vector.or(later.first_vector);
         self.has_nulls |= later.has_nulls;
     }
@@ -558,20 +559,16 @@ impl Column {
             Values::Written(values) => {
                 let written: &RawValue = map.next_value()?;
                 let text = written.get();
-                match Seen::of(text).map_err(A::Error::custom)? {
-                    None => {
-                        self.facts.has_nulls = true;
-                        values.append_null();
-                    }
-                    Some(Seen::TEXT) => {
-                        self.facts.seen.add(Seen::TEXT);
+                let kind = Kind::of(text).map_err(A::Error::custom)?;
+                self.facts.kind = self.facts.kind.and(kind);
+                self.facts.has_nulls |= kind == Kind::Null;
+                match kind {
+                    Kind::Null => values.append_null(),
+                    Kind::Text => {
                         let text: String = serde_json::from_str(text).map_err(A::Error::custom)?;
                         values.append_value(text);
                     }
-                    Some(seen) => {
-                        self.facts.seen.add(seen);
-                        values.append_value(text);
-                    }
+                    _ => values.append_value(text),
                 }
             }
         }
@@ -705,130 +702,100 @@ fn found(error: &serde_json::Error, field: Option<&str>) -> String {
     }
 }
 
-/// Kinds of values that were seen, as a set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Seen(u16);
-
-impl Seen {
-    const FLAG: Self = Self(1);
-    const NEGATIVE: Self = Self(1 << 1);
-    /// From 0 on, as far as i64 goes.
-    const NATURAL: Self = Self(1 << 2);
-    /// Beyond i64, within u64.
-    const HUGE: Self = Self(1 << 3);
-    const FRACTION: Self = Self(1 << 4);
-    const TEXT: Self = Self(1 << 5);
-    const TEXTS: Self = Self(1 << 6);
-    const NUMBERS: Self = Self(1 << 7);
-    const EMPTY_LIST: Self = Self(1 << 8);
-    /// An object, or a list of other things.
-    const OTHER: Self = Self(1 << 9);
-
-    /// Tells what a value in JSON is; `None` for null.
-    fn of(text: &str) -> Result<Option<Self>, String> {
-        Ok(Some(match text.as_bytes().first() {
-            Some(b'n') => return Ok(None),
-            Some(b't' | b'f') => Self::FLAG,
-            Some(b'"') => Self::TEXT,
-            Some(b'{') => Self::OTHER,
-            Some(b'[') => Self::of_list(text)?,
-            _ if text.parse::<f64>().is_ok_and(f64::is_finite) => match text.parse::<i64>() {
-                Ok(0..) if !text.starts_with('-') => Self::NATURAL,
-                // −0 is a float.
-                Ok(..0) => Self::NEGATIVE,
-                _ if text.parse::<u64>().is_ok() => Self::HUGE,
-                _ => Self::FRACTION,
-            },
-            _ => return Err("number out of range".into()),
-        }))
-    }
-
-    fn of_list(text: &str) -> Result<Self, String> {
-        let items: Vec<&RawValue> =
-            serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let (mut texts, mut numbers, mut others) = (false, false, false);
-        for item in items {
-            let item_seen = match item.get().as_bytes() {
-                [b'[', ..] => Some(Self::OTHER),
-                _ => Self::of(item.get())?,
-            };
-            match item_seen {
-                None => {}
-                Some(Self::TEXT) => {
-                    serde_json::from_str::<String>(item.get())
-                        .map_err(|error| error.to_string())?;
-                    texts = true;
-                }
-                Some(Self::NEGATIVE | Self::NATURAL | Self::HUGE | Self::FRACTION) => {
-                    numbers = true
-                }
-                Some(_) => others = true,
-            }
-        }
-        Ok(match (texts, numbers, others) {
-            (false, false, false) => Self::EMPTY_LIST,
-            (true, false, false) => Self::TEXTS,
-            (false, true, false) => Self::NUMBERS,
-            _ => Self::OTHER,
-        })
-    }
-
-    const fn add(&mut self, other: Self) {
-        self.0 |= other.0;
-    }
-
-    fn only(self, allowed: &[Self]) -> bool {
-        self.0 & !allowed.iter().fold(0, |union, one| union | one.0) == 0
-    }
-}
-
-/// What the values of a column are.
+/// What the values of a column are: the narrowest kind that holds all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
+    /// Nothing but nulls.
+    Null,
     Flag,
+    /// From 0 on, as far as i64 goes.
+    Natural,
     Integer,
     Unsigned,
     Float,
-    /// Texts as they are, everything else as JSON.
     Text,
+    EmptyList,
     Texts,
     Numbers,
+    /// Objects, other lists, and values of several kinds: texts as they are, everything else as JSON.
+    Json,
     /// Vectors of so many components.
     Vector(usize),
 }
 
 impl Kind {
-    /// Returns the narrowest kind that holds all values seen.
-    fn of(seen: Seen) -> Self {
-        use Seen as S;
-        if seen.0 == 0 {
-            // Nothing but nulls.
-            Self::Text
-        } else if seen.only(&[S::FLAG]) {
-            Self::Flag
-        } else if seen.only(&[S::NEGATIVE, S::NATURAL]) {
-            Self::Integer
-        } else if seen.only(&[S::NATURAL, S::HUGE]) {
-            Self::Unsigned
-        } else if seen.only(&[S::NEGATIVE, S::NATURAL, S::HUGE, S::FRACTION]) {
-            Self::Float
-        } else if seen.only(&[S::TEXTS, S::EMPTY_LIST]) {
-            Self::Texts
-        } else if seen.only(&[S::NUMBERS, S::EMPTY_LIST]) {
-            Self::Numbers
-        } else {
-            Self::Text
+    /// Tells what a value in JSON is.
+    fn of(text: &str) -> Result<Self, String> {
+        Ok(match text.as_bytes().first() {
+            Some(b'n') => Self::Null,
+            Some(b't' | b'f') => Self::Flag,
+            Some(b'"') => Self::Text,
+            Some(b'{') => Self::Json,
+            Some(b'[') => Self::of_list(text)?,
+            _ if text.parse::<f64>().is_ok_and(f64::is_finite) => match text.parse::<i64>() {
+                Ok(0..) if !text.starts_with('-') => Self::Natural,
+                // −0 is a float.
+                Ok(..0) => Self::Integer,
+                _ if text.parse::<u64>().is_ok() => Self::Unsigned,
+                _ => Self::Float,
+            },
+            _ => return Err("number out of range".into()),
+        })
+    }
+
+    fn of_list(text: &str) -> Result<Self, String> {
+        let items: Vec<&RawValue> =
+            serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let mut all = Self::Null;
+        for item in items {
+            let kind = match item.get().starts_with('[') {
+                true => Self::Json,
+                false => Self::of(item.get())?,
+            };
+            if kind == Self::Text {
+                let text = serde_json::from_str::<String>(item.get());
+                text.map_err(|error| error.to_string())?;
+            }
+            all = all.and(kind);
+        }
+        Ok(match all {
+            Self::Null => Self::EmptyList,
+            Self::Text => Self::Texts,
+            Self::Natural | Self::Integer | Self::Unsigned | Self::Float => Self::Numbers,
+            _ => Self::Json,
+        })
+    }
+
+    /// Returns the narrowest kind that holds the values of both.
+    fn and(self, other: Self) -> Self {
+        use Kind as K;
+        match (self, other) {
+            (K::Null, kind) | (kind, K::Null) => kind,
+            (K::Natural, kind @ (K::Integer | K::Unsigned | K::Float))
+            | (kind @ (K::Integer | K::Unsigned | K::Float), K::Natural)
+            | (K::EmptyList, kind @ (K::Texts | K::Numbers))
+            | (kind @ (K::Texts | K::Numbers), K::EmptyList) => kind,
+            (K::Integer | K::Float, K::Unsigned | K::Float)
+            | (K::Unsigned | K::Float, K::Integer) => K::Float,
+            (K::Unsigned, K::Float) => K::Float,
+            (one, other) => {
+                if one == other {
+                    one
+                } else {
+                    K::Json
+                }
+            }
         }
     }
 
     fn data_type(self) -> DataType {
         match self {
             Self::Flag => DataType::Boolean,
-            Self::Integer => DataType::Int64,
+            Self::Natural | Self::Integer => DataType::Int64,
             Self::Unsigned => DataType::UInt64,
             Self::Float => DataType::Float64,
-            Self::Text => DataType::Utf8,
-            Self::Texts => DataType::List(item(DataType::Utf8, true)),
+            Self::Null | Self::Text | Self::Json => DataType::Utf8,
+            Self::EmptyList | Self::Texts => DataType::List(item(DataType::Utf8, true)),
             Self::Numbers => DataType::List(item(DataType::Float64, true)),
             // A dimension is at most 65,536.
             Self::Vector(dim) => DataType::FixedSizeList(component(), dim as i32),
@@ -837,17 +804,18 @@ impl Kind {
 
     /// Returns parsed values with their type.
     fn typed(self, values: &ArrayRef) -> ArrayRef {
-        let (Some(written), false) = (values.as_string_opt::<i32>(), self == Self::Text) else {
-            return Arc::clone(values);
-        };
+        let Some(written) = values.as_string_opt::<i32>() else { return Arc::clone(values) };
         // Each value was looked at when it was parsed.
         match self {
             Self::Flag => {
                 Arc::new(written.iter().map(|v| v.map(|v| v == "true")).collect::<BooleanArray>())
             }
-            Self::Integer => Arc::new(parsed::<i64>(written).collect::<Int64Array>()),
+            Self::Natural | Self::Integer => {
+                Arc::new(parsed::<i64>(written).collect::<Int64Array>())
+            }
             Self::Unsigned => Arc::new(parsed::<u64>(written).collect::<UInt64Array>()),
-            Self::Texts => {
+            Self::Float => Arc::new(parsed::<f64>(written).collect::<Float64Array>()),
+            Self::EmptyList | Self::Texts => {
                 let mut lists = ListBuilder::new(StringBuilder::new());
                 written.iter().for_each(|v| lists.append_option(list::<String>(v)));
                 Arc::new(lists.finish())
@@ -857,7 +825,7 @@ impl Kind {
                 written.iter().for_each(|v| lists.append_option(list::<f64>(v)));
                 Arc::new(lists.finish())
             }
-            _ => Arc::new(parsed::<f64>(written).collect::<Float64Array>()),
+            _ => Arc::clone(values),
         }
     }
 }

@@ -249,7 +249,7 @@ impl Source for MatrixFile {
         self.bytes.check_unchanged()
     }
 
-    fn is_bare(&self) -> bool {
+    fn is_vectors_only(&self) -> bool {
         true
     }
 

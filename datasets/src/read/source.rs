@@ -35,7 +35,7 @@ pub(crate) trait Source: Debug + Send + Sync {
     fn row_count(&self) -> usize;
 
     /// Tells whether the file holds nothing but vectors: its one column has no name of its own.
-    fn is_bare(&self) -> bool {
+    fn is_vectors_only(&self) -> bool {
         false
     }
 

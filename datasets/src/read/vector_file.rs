@@ -167,7 +167,7 @@ pub(crate) fn vector_column(
     path: &Path,
     name: Option<&str>,
 ) -> Result<usize, DataError> {
-    if source.is_bare() {
+    if source.is_vectors_only() {
         return Ok(0);
     }
     let names = name.map_or(VECTOR_NAMES.to_vec(), |name| vec![name]);

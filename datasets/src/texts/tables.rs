@@ -25,7 +25,7 @@ use crate::parquet::ParquetTable;
 use crate::read::arrow::{MAGIC, STREAM_START};
 use crate::read::{ArrowFile, DECODE_ROWS, Source, Texts};
 use crate::vectors::{VectorCells, shape_of};
-use crate::write::{JsonColumn, key_values};
+use crate::write::{JsonColumn, is_held, key_values};
 
 /// An open table.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Table {
         let is_used = |field: &Field| {
             let name = field.name();
             (rows.roles.of(name).is_some() || rows.roles.is_holder(name))
-                && (JsonColumn::is_held(field.data_type()) || shape_of(field.data_type()).is_some())
+                && (is_held(field.data_type()) || shape_of(field.data_type()).is_some())
         };
         let (used, unused): (Vec<usize>, Vec<usize>) =
             (0..schema.fields().len()).partition(|at| is_used(schema.field(*at)));

@@ -12,9 +12,10 @@ use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::coalesce::BatchCoalescer;
 use memfold_index::Progress;
 
-use super::files::{TableFile, TableFormat, VectorsFile, stored_column, stored_field};
-use super::is_same_file;
-use super::json_lines::{JsonLinesFile, is_held};
+use super::files::{
+    TableFile, TableFormat, VectorsFile, is_same_file, refused, stored_column, stored_field,
+};
+use super::lines::{JsonLinesFile, is_held};
 use crate::DataError;
 use crate::error::VectorFault;
 pub use crate::read::VectorFormat;
@@ -146,10 +147,6 @@ pub fn convert(
         columns_left_out: run.columns_left_out(),
         bytes_written: bytes_written.len(),
     })
-}
-
-fn refused(path: &Path, found: &str, advice: &'static str) -> DataError {
-    DataError::Output { path: path.into(), found: found.into(), advice: Some(advice) }
 }
 
 /// One file on its way to another.
@@ -330,11 +327,11 @@ impl TableColumns {
     /// stored.
     fn new(run: &Run<'_>, format: Option<TableFormat>, path: &Path) -> Self {
         let (input, vector, shape) = (run.source.schema(), run.position, run.shape);
-        let is_bare = input.fields().len() == 1
+        let is_vectors_only = input.fields().len() == 1
             && input.field(0).name() == Column::Vector.name()
             && shape.component == ComponentType::F32
             && shape.rows < u64::from(u32::MAX);
-        let is_numbered = format.is_some() && is_bare;
+        let is_numbered = format.is_some() && is_vectors_only;
         let schema = match is_numbered {
             true => column_file_schema(input.metadata(), shape.dim),
             false => {

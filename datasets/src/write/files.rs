@@ -378,3 +378,14 @@ fn header(format: VectorFormat, shape: Shape, metadata: &HashMap<String, String>
         _ => [(shape.rows as u32).to_le_bytes(), (shape.dim as u32).to_le_bytes()].concat(),
     }
 }
+
+/// Tells whether two paths lead to one file; a file that does not exist yet is not an input.
+pub(super) fn is_same_file(path: &Path, other: &Path) -> bool {
+    let resolved = path.canonicalize().and_then(|path| Ok((path, other.canonicalize()?)));
+    resolved.is_ok_and(|(path, other)| path == other)
+}
+
+/// An output that cannot be written as requested.
+pub(super) fn refused(path: &Path, found: &str, advice: &'static str) -> DataError {
+    DataError::Output { path: path.into(), found: found.into(), advice: Some(advice) }
+}

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use arrow_array::builder::LargeStringBuilder;
 use arrow_array::{Array, LargeStringArray, RecordBatch};
 use arrow_buffer::{Buffer, ScalarBuffer, ToByteSlice};
-use memfold_index::{Mapped, Progress, VectorMatrix};
+use memfold_index::{Mapped, VectorMatrix};
 
-use super::{CorpusOptions, Picked, SkipReason, SkippedRows};
+use super::{Corpus, CorpusOptions, Picked, SkipReason, SkippedRows};
 use crate::DataError;
 use crate::atomic_file::NewFile;
 use crate::error::VectorFault;
@@ -26,18 +26,6 @@ const MEMORY_BYTES_MAX: usize = 128 << 20;
 /// Most rows that a matrix can number.
 const KEPT_ROWS_MAX: usize = u32::MAX as usize - 1;
 
-/// What a corpus holds.
-#[derive(Debug)]
-pub(super) struct Loaded {
-    pub(super) files: Vec<SourceFile>,
-    pub(super) dim: usize,
-    pub(super) row_count: u64,
-    pub(super) storage: Storage,
-    pub(super) skipped: SkippedRows,
-    pub(super) ids: Option<LargeStringArray>,
-    pub(super) order_keys: Option<Vec<u32>>,
-}
-
 /// One of the files.
 #[derive(Debug, Clone)]
 pub(super) struct SourceFile {
@@ -47,18 +35,8 @@ pub(super) struct SourceFile {
     picked: Picked,
 }
 
-impl Loaded {
-    /// Returns the position of the file that holds the row at `ordinal`, and the row's place there.
-    pub(super) fn place(&self, ordinal: u64) -> (usize, u64) {
-        assert!(ordinal < self.row_count, "row {ordinal} of {}", self.row_count);
-        let file = self.files.partition_point(|file| file.first_ordinal <= ordinal) - 1;
-        // Files without rows share their first ordinal with the next; the last of them has the row.
-        (file, ordinal - self.files[file].first_ordinal)
-    }
-}
-
 /// Reads the files.
-pub(super) fn load(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Loaded, DataError> {
+pub(super) fn load(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Corpus, DataError> {
     let survey = Survey::of(paths, options)?;
     options.progress.begin("read files", Some(survey.row_count));
     let loaded = Loader::new(&survey, options).load(survey.files);
@@ -182,10 +160,9 @@ fn most_common(values: &[usize]) -> Option<usize> {
 
 /// Reads rows in order.
 struct Loader<'a> {
+    options: &'a CorpusOptions<'a>,
     dim: usize,
     storage: StorageBuilder<'a>,
-    scratch_dir: &'a Path,
-    progress: &'a dyn Progress,
     skipped: SkippedRows,
     ids: Option<LargeStringBuilder>,
     order: Option<OrderKeys>,
@@ -196,15 +173,13 @@ struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     fn new(survey: &Survey, options: &'a CorpusOptions<'_>) -> Self {
-        let scratch_dir = options.scratch_dir.as_path();
         let has_ids = survey.files.iter().any(|file| file.picked.id.is_some());
         let kind = survey.files.iter().find_map(|file| file.picked.order).map(|(_, kind)| kind);
         Self {
+            options,
             dim: survey.dim,
             // A matrix needs a dimension, also where there are no vectors.
-            storage: StorageBuilder::new(scratch_dir, survey.dim.max(1), MEMORY_BYTES_MAX),
-            scratch_dir,
-            progress: options.progress,
+            storage: StorageBuilder::new(&options.scratch_dir, survey.dim.max(1), MEMORY_BYTES_MAX),
             skipped: SkippedRows::default(),
             ids: has_ids.then(LargeStringBuilder::new),
             order: kind.map(OrderKeys::new),
@@ -214,16 +189,16 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn load(mut self, files: Vec<SourceFile>) -> Result<Loaded, DataError> {
+    fn load(mut self, files: Vec<SourceFile>) -> Result<Corpus, DataError> {
         for file in &files {
             let positions = file.picked.positions();
             for batch in file.source.batches(&positions, DECODE_ROWS)? {
-                if self.progress.cancelled() {
+                if self.options.progress.cancelled() {
                     return Err(DataError::Cancelled);
                 }
                 let batch = batch?;
                 self.take(file, &batch)?;
-                self.progress.advance(batch.num_rows() as u64);
+                self.options.progress.advance(batch.num_rows() as u64);
             }
             if self.rows_read != file.first_ordinal + file.source.row_count() as u64 {
                 return Err(DataError::Changed { path: file.path.clone() });
@@ -231,14 +206,15 @@ impl<'a> Loader<'a> {
             file.source.check_unchanged()?;
         }
         let storage = self.storage.finish();
-        Ok(Loaded {
+        Ok(Corpus {
             files,
             dim: self.dim,
             row_count: self.rows_read,
-            storage: storage.map_err(|source| scratch_error(self.scratch_dir, source))?,
+            storage: storage.map_err(|source| scratch_error(&self.options.scratch_dir, source))?,
             skipped: self.skipped,
             ids: self.ids.map(|mut ids| ids.finish()),
             order_keys: self.order.map(OrderKeys::ranks),
+            id_column: self.options.id_column.clone(),
         })
     }
 
@@ -264,7 +240,7 @@ impl<'a> Loader<'a> {
             return Err(DataError::Shape { path, found, expected });
         }
         self.take_cells(picked, batch, &kept);
-        self.take_vectors(&vectors, &kept).map_err(|e| scratch_error(self.scratch_dir, e))
+        self.take_vectors(&vectors, &kept).map_err(|e| scratch_error(&self.options.scratch_dir, e))
     }
 
     fn take_cells(&mut self, picked: &Picked, batch: &RecordBatch, kept: &[usize]) {

@@ -589,31 +589,6 @@ fn excerpts_come_in_the_order_of_the_rows() {
     assert_eq!(corpus.excerpts(&rows).unwrap(), expected);
 }
 
-/// The files of other programs that hold [`ROWS`].
-const FLOATS: &[&str] = &[
-    "bare/numpy.fbin",
-    "bare/numpy.f16bin",
-    "bare/numpy.fvecs",
-    "npz/numpy_stored.npz",
-    "npz/numpy_deflated_f64.npz",
-    "safetensors/numpy_f32.safetensors",
-    "safetensors/numpy_f64.safetensors",
-    #[cfg(feature = "hdf5")]
-    "hdf5/h5py_gzip_f64.hdf5",
-    #[cfg(feature = "hdf5")]
-    "hdf5/h5py_contiguous.hdf5",
-    "jsonl/python.jsonl",
-];
-
-#[test]
-fn every_format_is_one_corpus() {
-    let names: Vec<PathBuf> = FLOATS.iter().map(|name| fixture(name)).collect();
-    let corpus = open(&names).unwrap();
-    let expected: Vec<Vec<f32>> =
-        names.iter().flat_map(|_| ROWS.chunks(3).map(<[f32]>::to_vec)).collect();
-    assert_eq!(vectors_of(&corpus), expected);
-}
-
 fn open_named(names: &[PathBuf], vector_column: &str) -> Result<Corpus, DataError> {
     let folder = std::env::temp_dir();
     let vector_column = Some(vector_column.to_owned());
