@@ -1,9 +1,9 @@
 //! [`catch_panic`]: decoders of other crates, whose panics on damaged bytes become errors.
 //!
-//! arrow-rs, parquet and hdf5-reader check what is common and assert the rest: a length, an offset or
-//! a type that a damaged file claims can still make them panic. Checking all of it beforehand would
-//! mean writing the decoders again, so their panics are caught here, at the one boundary where they
-//! are called, and nowhere else. Of 4,000 damaged files 20 made a decoder panic.
+//! arrow-rs, parquet and hdf5-reader check what is common and assert the rest: a length, an offset
+//! or a type that a damaged file claims can still make them panic. Checking all of it beforehand
+//! would mean writing the decoders again, so their panics are caught here, at the one boundary
+//! where they are called, and nowhere else. Of 4,000 damaged files 20 made a decoder panic.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -14,8 +14,8 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Tells whether a panic of this thread becomes an error that says what is wrong with a file: the panic
-/// hook of a program need not report it.
+/// Tells whether a panic of this thread becomes an error that says what is wrong with a file: the
+/// panic hook of a program need not report it.
 ///
 /// This library sets no hook, which belongs to the program.
 #[must_use]

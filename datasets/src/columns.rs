@@ -30,15 +30,15 @@ use crate::error::{ColumnRole, VectorFault};
 use crate::input::InputBytes;
 use crate::read::{ArrowFile, Source};
 use crate::schema::{
-    BATCH_ROWS, Column, ColumnSet, ColumnsMeta, DIM_MAX, category_field, component_field, key,
-    parsed,
+    BATCH_ROWS, Column, ColumnSet, ColumnsMeta, category_field, component_field, key, parsed,
 };
 use crate::write::{ENCODED_ROWS, TableFile, TableFormat, key_values, plain_components};
 
 /// Columns named in an error.
 const COLUMNS_SHOWN: usize = 16;
 
-/// A column file in memory: vectors are read from the map, other columns decoded when they are needed.
+/// A column file in memory: vectors are read from the map, other columns decoded when they are
+/// needed.
 ///
 /// Opening reads the footer and the head of each batch, not the rows.
 #[derive(Debug, Clone)]
@@ -361,8 +361,8 @@ impl MappedColumns {
         bytes.map(|bytes| i64::from_le_bytes(*bytes)).ok_or_else(damaged)
     }
 
-    /// Returns the buffers of a column in the batch of a row (the third one empty where it has two), and
-    /// the row's place in them.
+    /// Returns the buffers of a column in the batch of a row (the third one empty where it has
+    /// two), and the row's place in them.
     fn buffers(&self, row: Row, column: Column) -> Result<([&[u8]; 3], usize), DataError> {
         let position = self.position(column)?;
         let fields = self.file.schema().fields();
@@ -411,8 +411,9 @@ pub struct ColumnRecord<'a> {
     pub vector: &'a [f32],
 }
 
-/// Writes the columns of [`crate::schema`] as a column file in batches of 65,536 rows, or as Parquet in row groups of as
-/// many, all but the vectors compressed with zstd; one of them is in memory.
+/// Writes the columns of [`crate::schema`] as a column file in batches of 65,536 rows, or as
+/// Parquet in row groups of as many, all but the vectors compressed with zstd; one of them is in
+/// memory.
 ///
 /// # Examples
 /// ```
@@ -467,7 +468,8 @@ impl ColumnsWriter {
         Self::start(Ok(file), &path, meta, format)
     }
 
-    /// Begins a file without a name in `folder`; only the result of [`finish`](Self::finish) sees it.
+    /// Begins a file without a name in `folder`; only the result of [`finish`](Self::finish) sees
+    /// it.
     ///
     /// # Errors
     /// When the dimension is out of range or the folder cannot be written.
@@ -512,7 +514,8 @@ impl ColumnsWriter {
     /// Appends a row with all its columns and returns its number.
     ///
     /// # Errors
-    /// When the vector does not fit or is not finite, the file holds bare vectors, or writing fails.
+    /// When the vector does not fit or is not finite, the file holds bare vectors, or writing
+    /// fails.
     pub fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, DataError> {
         let row = self.batch.push(record)?;
         self.write_if_full().map(|()| row)
@@ -521,7 +524,8 @@ impl ColumnsWriter {
     /// Appends a bare vector and returns its number.
     ///
     /// # Errors
-    /// When the vector does not fit or is not finite, the file has record columns, or writing fails.
+    /// When the vector does not fit or is not finite, the file has record columns, or writing
+    /// fails.
     pub fn push_vector(&mut self, vector: &[f32]) -> Result<Row, DataError> {
         let row = self.batch.push_vector(vector)?;
         self.write_if_full().map(|()| row)
@@ -619,11 +623,7 @@ struct FieldBuilders {
 impl BatchBuilder {
     /// Begins the first batch of a file; each has `batch_rows`, only the last one fewer.
     fn new(meta: &ColumnsMeta, batch_rows: usize) -> Result<Self, DataError> {
-        if meta.dim == 0 || meta.dim as usize > DIM_MAX {
-            let (found, expected) =
-                (format!("vectors of {} components", meta.dim), format!("1 to {DIM_MAX}"));
-            return Err(DataError::Shape { path: PathBuf::new(), found, expected });
-        }
+        DataError::check_dim(Path::new(""), meta.dim as usize)?;
         let fields = match meta.columns {
             ColumnSet::Vectors => None,
             ColumnSet::Records { text, lineage } => Some(FieldBuilders::new(text, lineage)),

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
 
+use crate::schema::DIM_MAX;
+
 /// The formats that are read, as errors list them.
 pub(crate) const EXPECTED_FORMATS: &str = "Arrow IPC, Parquet, npy, npz, safetensors, HDF5, JSON \
      lines, fvecs, ivecs, bvecs, fbin, f16bin, u8bin, i8bin or ibin";
@@ -332,6 +334,15 @@ impl DataError {
 
     pub(crate) fn damaged(path: &Path, found: impl Into<String>) -> Self {
         Self::Damaged { path: path.into(), found: found.into() }
+    }
+
+    /// Refuses a number of components that no vector has.
+    pub(crate) fn check_dim(path: &Path, dim: usize) -> Result<(), Self> {
+        if (1..=DIM_MAX).contains(&dim) {
+            return Ok(());
+        }
+        let (found, expected) = (format!("vectors of {dim} components"), format!("1 to {DIM_MAX}"));
+        Err(Self::Shape { path: path.into(), found, expected })
     }
 
     /// An output that an encoder refused.

@@ -1,10 +1,10 @@
 //! [`InputBytes`]: a user's file, or bytes in memory, read where they are asked for.
 //!
-//! Other programs may write to a user's file, so it is never mapped: where it became shorter, reading
-//! ends with an error.
+//! Other programs may write to a user's file, so it is never mapped: where it became shorter,
+//! reading ends with an error.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -131,7 +131,8 @@ impl InputBytes {
 
     /// Returns a reader of the bytes from `start` on.
     pub(crate) fn cursor(&self, start: u64) -> Cursor {
-        Cursor { bytes: self.clone(), position: start, ahead: Vec::new(), ahead_start: 0 }
+        let positioned = Positioned { bytes: self.clone(), position: start };
+        BufReader::with_capacity(READ_AHEAD, positioned)
     }
 
     /// Says why reading failed.
@@ -186,39 +187,27 @@ fn read_exact_at(file: &File, mut start: u64, mut bytes: &mut [u8]) -> io::Resul
     Ok(())
 }
 
-/// Reads a file from front to back, and seeks.
+/// Reads an input from front to back, and seeks.
+pub(crate) type Cursor = BufReader<Positioned>;
+
+/// A position in an input.
 #[derive(Debug)]
-pub(crate) struct Cursor {
+pub(crate) struct Positioned {
     bytes: InputBytes,
     position: u64,
-    ahead: Vec<u8>,
-    ahead_start: u64,
 }
 
-impl Read for Cursor {
+impl Read for Positioned {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let left = self.bytes.length.saturating_sub(self.position);
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(to.len());
-        if count >= READ_AHEAD {
-            self.bytes.fill(self.position, &mut to[..count])?;
-            self.position += count as u64;
-            return Ok(count);
-        }
-        let within = self.position.checked_sub(self.ahead_start).map(|at| at as usize);
-        let mut at = within.filter(|&at| at < self.ahead.len()).unwrap_or(self.ahead.len());
-        if at == self.ahead.len() && count > 0 {
-            self.ahead.resize(READ_AHEAD.min(left as usize), 0);
-            self.bytes.fill(self.position, &mut self.ahead)?;
-            (self.ahead_start, at) = (self.position, 0);
-        }
-        let count = count.min(self.ahead.len() - at);
-        to[..count].copy_from_slice(&self.ahead[at..at + count]);
+        self.bytes.fill(self.position, &mut to[..count])?;
         self.position += count as u64;
         Ok(count)
     }
 }
 
-impl Seek for Cursor {
+impl Seek for Positioned {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let position = match to {
             SeekFrom::Start(position) => Some(position),

@@ -1,8 +1,8 @@
 //! Parquet files: [`ParquetTable`], whose columns are read, and [`ParquetText`], a column of texts.
 //!
 //! [`VectorFile`](crate::VectorFile) reads the vectors of any Parquet file, and
-//! [`ColumnsWriter`](crate::ColumnsWriter) writes the columns of [`crate::schema`]. Files that are read
-//! often belong in [`crate::columns`].
+//! [`ColumnsWriter`](crate::ColumnsWriter) writes the columns of [`crate::schema`]. Files that are
+//! read often belong in [`crate::columns`].
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! How vectors are stored: [`ComponentType`], [`Components`], and [`VectorCells`], a column of vectors of
-//! whatever type.
+//! How vectors are stored: [`ComponentType`], [`Components`], and [`VectorCells`], a column of
+//! vectors of whatever type.
 
 use std::fmt;
 use std::ops::Range;
@@ -313,8 +313,8 @@ impl Components {
         with_values!(self, values => finite_and_any(&values[range]))
     }
 
-    /// Returns what is wrong with the first component in `range` that is not finite, or not as an f32
-    /// where `is_f32`.
+    /// Returns what is wrong with the first component in `range` that is not finite, or not as an
+    /// f32 where `is_f32`.
     pub(crate) fn not_finite(&self, range: Range<usize>, is_f32: bool) -> Option<VectorFault> {
         let wide = |at: usize| with_values!(self, values => values[at].wide());
         let is_bad = |value: f64| match is_f32 {
@@ -470,7 +470,8 @@ impl VectorCells {
         is_valid.then(|| self.range(i).len())
     }
 
-    /// Tells what is wrong with the vector at `i`, whose components must be finite, as f32 where `is_f32`.
+    /// Tells what is wrong with the vector at `i`, whose components must be finite, as f32 where
+    /// `is_f32`.
     pub(crate) fn fault(&self, i: usize, dim: usize, is_f32: bool) -> Option<VectorFault> {
         match self.length(i) {
             None => return Some(VectorFault::Null),

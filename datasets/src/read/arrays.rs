@@ -1,5 +1,5 @@
-//! Files of several arrays, of which one holds the vectors: npz, safetensors, and [`pick`], which is for
-//! HDF5 too.
+//! Files of several arrays, of which one holds the vectors: npz, safetensors, and [`pick`], which
+//! is for HDF5 too.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;

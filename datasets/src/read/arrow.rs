@@ -1,7 +1,7 @@
 //! [`ArrowFile`]: an Arrow IPC file or stream of any program.
 //!
-//! Where its messages lie is checked when it is opened; the decoder is called through [`catch_panic`],
-//! because it trusts lengths and offsets in places.
+//! Where its messages lie is checked when it is opened; the decoder is called through
+//! [`catch_panic`], because it trusts lengths and offsets in places.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -122,8 +122,8 @@ impl ArrowFile {
         self.messages.batches.iter().map(|placed| placed.rows)
     }
 
-    /// Decodes the columns at `positions`, ascending, of all batches as they are; their buffers must be
-    /// aligned, so that nothing is copied from memory.
+    /// Decodes the columns at `positions`, ascending, of all batches as they are; their buffers
+    /// must be aligned, so that nothing is copied from memory.
     pub(crate) fn decode_in_place(
         &self,
         positions: &[usize],
@@ -133,7 +133,8 @@ impl ArrowFile {
         self.messages.batches.iter().map(|placed| decoder.decode(placed)).collect()
     }
 
-    /// Returns the buffers from the `first` on of a batch in memory; `None` where they are not there.
+    /// Returns the buffers from the `first` on of a batch in memory; `None` where they are not
+    /// there.
     pub(crate) fn buffers<const COUNT: usize>(
         &self,
         batch: usize,

@@ -1,9 +1,9 @@
 //! Vectors of several files as one matrix: [`Corpus`].
 //!
-//! Rows keep the place that they have over all files in the order of the arguments, their *ordinal*.
-//! Rows without a usable vector are skipped and counted; the others, in order, are the rows of the
-//! matrix. Vectors are copied, small corpora to memory and large ones to a file without a name: what
-//! other programs do to the files meanwhile does not change them.
+//! Rows keep the place that they have over all files in the order of the arguments, their
+//! *ordinal*. Rows without a usable vector are skipped and counted; the others, in order, are the
+//! rows of the matrix. Vectors are copied, small corpora to memory and large ones to a file without
+//! a name: what other programs do to the files meanwhile does not change them.
 
 mod load;
 
@@ -25,8 +25,8 @@ use crate::vectors::shape_of;
 /// How a corpus is read.
 pub struct CorpusOptions<'a> {
     /// The vector column, or the array of an npz or HDF5 file, or tensor; `None`: `vector`,
-    /// `embedding`, `embeddings` or `emb`, or the array that is known to hold vectors. Other files of
-    /// bare vectors have no names.
+    /// `embedding`, `embeddings` or `emb`, or the array that is known to hold vectors. Other files
+    /// of bare vectors have no names.
     pub vector_column: Option<String>,
     /// The column of ids, which every file must have; `None`: `id`, where a file has it.
     pub id_column: Option<String>,
@@ -201,8 +201,8 @@ impl Corpus {
     /// Returns the dense rank of each kept row in the order column, from 0: the row with the larger
     /// value has the larger rank, equal values have equal ranks, nulls and NaN the lowest.
     ///
-    /// Numbers and times are compared as such, texts as times where each of them is one, else by their bytes. `None` where no order was asked
-    /// for.
+    /// Numbers and times are compared as such, texts as times where each of them is one, else by
+    /// their bytes. `None` where no order was asked for.
     #[must_use]
     pub fn order_keys(&self) -> Option<&[u32]> {
         self.order_keys.as_deref()
@@ -210,8 +210,8 @@ impl Corpus {
 
     /// Reads the texts of some rows from the files again: column `text` or `content`.
     ///
-    /// The result is in the order of `rows`; `None` where there is no such column, or no text. Meant
-    /// for a few rows: each costs about a page of its file.
+    /// The result is in the order of `rows`; `None` where there is no such column, or no text.
+    /// Meant for a few rows: each costs about a page of its file.
     ///
     /// # Errors
     /// When a file cannot be read any more, or was changed.
@@ -294,7 +294,8 @@ impl Picked {
         positions
     }
 
-    /// Returns the column at `position` of the file, from a batch of [`positions`](Self::positions).
+    /// Returns the column at `position` of the file, from a batch of
+    /// [`positions`](Self::positions).
     fn column<'a>(&self, batch: &'a RecordBatch, position: usize) -> &'a ArrayRef {
         let at = self.positions().iter().position(|&other| other == position);
         batch.column(at.expect("the position is one of those read"))

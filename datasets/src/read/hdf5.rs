@@ -56,7 +56,8 @@ impl fmt::Debug for Hdf5File {
     }
 }
 
-/// Finds the data set `member`; without a name `train`, or the one that holds vectors, in any group.
+/// Finds the data set `member`; without a name `train`, or the one that holds vectors, in any
+/// group.
 pub(super) fn open(bytes: InputBytes, member: Option<&str>) -> Result<Arc<dyn Source>, DataError> {
     let damaged = |found| DataError::damaged(bytes.path(), found);
     let read = bytes.clone();

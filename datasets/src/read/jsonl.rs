@@ -1,17 +1,17 @@
 //! JSON lines: an object on each line, its fields as columns.
 //!
-//! A file is parsed once, when it is opened, in chunks of lines and several chunks at a time. Vectors
-//! become f32, straight from their digits; other values are kept as they were written until all lines
-//! tell the types of their columns. What was parsed is kept in memory, and beyond [`MEMORY_BYTES_MAX`]
-//! in a file without a name.
+//! A file is parsed once, when it is opened, in chunks of lines and several chunks at a time.
+//! Vectors become f32, straight from their digits; other values are kept as they were written until
+//! all lines tell the types of their columns. What was parsed is kept in memory, and beyond
+//! [`MEMORY_BYTES_MAX`] in a file without a name.
 //!
 //! A chunk is parsed as if it were the whole file. Where it has an error, or does not fit what the
-//! lines before it say, it is parsed again with what they say: the error is then that of a reader that
-//! goes from line to line.
+//! lines before it say, it is parsed again with what they say: the error is then that of a reader
+//! that goes from line to line.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -161,7 +161,7 @@ impl Source for JsonLines {
 /// The lines of a file, in chunks.
 struct Lines<'a> {
     bytes: &'a InputBytes,
-    input: BufReader<Cursor>,
+    input: Cursor,
     line: u64,
     is_over: bool,
 }
@@ -175,8 +175,7 @@ struct Chunk {
 
 impl<'a> Lines<'a> {
     fn of(bytes: &'a InputBytes) -> Self {
-        let input = BufReader::with_capacity(1 << 20, bytes.cursor(0));
-        Self { bytes, input, line: 0, is_over: false }
+        Self { bytes, input: bytes.cursor(0), line: 0, is_over: false }
     }
 
     /// Reads the next lines, at least one where there is one.
@@ -690,8 +689,8 @@ impl Visitor<'_> for ComponentSeed {
     }
 }
 
-/// Returns what is wrong with a line: the message of `serde_json` with the field that it is about, and
-/// without the line, which is always the first of one.
+/// Returns what is wrong with a line: the message of `serde_json` with the field that it is about,
+/// and without the line, which is always the first of one.
 fn found(error: &serde_json::Error, field: Option<&str>) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -717,7 +716,8 @@ enum Kind {
     EmptyList,
     Texts,
     Numbers,
-    /// Objects, other lists, and values of several kinds: texts as they are, everything else as JSON.
+    /// Objects, other lists, and values of several kinds: texts as they are, everything else as
+    /// JSON.
     Json,
     /// Vectors of so many components.
     Vector(usize),
@@ -768,23 +768,16 @@ impl Kind {
 
     /// Returns the narrowest kind that holds the values of both.
     fn and(self, other: Self) -> Self {
-        use Kind as K;
+        use Kind::{EmptyList, Float, Integer, Natural, Null, Numbers, Texts, Unsigned};
         match (self, other) {
-            (K::Null, kind) | (kind, K::Null) => kind,
-            (K::Natural, kind @ (K::Integer | K::Unsigned | K::Float))
-            | (kind @ (K::Integer | K::Unsigned | K::Float), K::Natural)
-            | (K::EmptyList, kind @ (K::Texts | K::Numbers))
-            | (kind @ (K::Texts | K::Numbers), K::EmptyList) => kind,
-            (K::Integer | K::Float, K::Unsigned | K::Float)
-            | (K::Unsigned | K::Float, K::Integer) => K::Float,
-            (K::Unsigned, K::Float) => K::Float,
-            (one, other) => {
-                if one == other {
-                    one
-                } else {
-                    K::Json
-                }
-            }
+            (one, other) if one == other => one,
+            (Null, kind) | (kind, Null) => kind,
+            (Natural, kind @ (Integer | Unsigned | Float))
+            | (kind @ (Integer | Unsigned | Float), Natural)
+            | (EmptyList, kind @ (Texts | Numbers))
+            | (kind @ (Texts | Numbers), EmptyList) => kind,
+            (Integer | Unsigned | Float, Integer | Unsigned | Float) => Float,
+            _ => Self::Json,
         }
     }
 

@@ -46,10 +46,13 @@ impl Layout {
         if rows > ROWS_MAX {
             return Err(format!("{rows} rows, expected at most {ROWS_MAX}"));
         }
-        let (rows, dim) = (rows as usize, dim as usize);
-        let plain = (false, false, false);
-        let (has_prefixes, is_big_endian, is_by_component) = plain;
-        Ok(Self { rows, dim, component, has_prefixes, is_big_endian, is_by_component })
+        Ok(Self::plain(rows as usize, dim as usize, component))
+    }
+
+    /// Lays out little-endian vectors one after another.
+    pub(crate) const fn plain(rows: usize, dim: usize, component: ComponentType) -> Self {
+        let (has_prefixes, is_big_endian, is_by_component) = (false, false, false);
+        Self { rows, dim, component, has_prefixes, is_big_endian, is_by_component }
     }
 
     /// Returns the bytes of a row's components.

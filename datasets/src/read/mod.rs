@@ -1,8 +1,8 @@
 //! Files of other programs as record batches, whatever their format.
 //!
-//! [`open`] gives a [`Source`]: its columns, and its rows in batches. [`matrix`] reads bare vectors (npy,
-//! fbin, fvecs and their like, and [`arrays`] of npz, safetensors and HDF5 files), [`arrow`] and
-//! [`crate::parquet`] tables, [`jsonl`] JSON lines. A batch has at most
+//! [`open`] gives a [`Source`]: its columns, and its rows in batches. [`matrix`] reads bare vectors
+//! (npy, fbin, fvecs and their like, and [`arrays`] of npz, safetensors and HDF5 files), [`arrow`]
+//! and [`crate::parquet`] tables, [`jsonl`] JSON lines. A batch has at most
 //! [`BATCH_ROWS`](crate::schema::BATCH_ROWS) rows, so reading batch by batch takes bounded memory.
 //! [`VectorFile`](crate::VectorFile) and [`Corpus`](crate::Corpus) are made of sources.
 

@@ -1,4 +1,5 @@
-//! [`Source`]: an open input file of any format, [`VectorFormat`]: which format it is, and [`open`].
+//! [`Source`]: an open input file of any format, [`VectorFormat`]: which format it is, and
+//! [`open`].
 
 use std::fmt::Debug;
 use std::io::Read;
@@ -39,7 +40,8 @@ pub(crate) trait Source: Debug + Send + Sync {
         false
     }
 
-    /// Refuses a file that another program wrote to since it was opened, where rows are still read from it.
+    /// Refuses a file that another program wrote to since it was opened, where rows are still read
+    /// from it.
     ///
     /// # Errors
     /// When it was changed.
@@ -47,8 +49,8 @@ pub(crate) trait Source: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Returns the columns at `positions`, ascending, of all rows in order; where the format leaves the
-    /// choice, in batches of `rows` rows.
+    /// Returns the columns at `positions`, ascending, of all rows in order; where the format leaves
+    /// the choice, in batches of `rows` rows.
     ///
     /// # Errors
     /// When a column cannot be read. A batch that cannot be read is the last.
@@ -100,10 +102,11 @@ pub(crate) fn rows_of_batches(
 /// How an input is opened.
 #[derive(Debug, Clone)]
 pub(crate) struct SourceOptions {
-    /// Which array of an npz or HDF5 file, tensor, or vector field of JSON lines is read; `None`: the
-    /// one that is known to hold vectors.
+    /// Which array of an npz or HDF5 file, tensor, or vector field of JSON lines is read; `None`:
+    /// the one that is known to hold vectors.
     pub(crate) member: Option<String>,
-    /// Where decoded rows are kept that are read again: those of JSON lines, and of compressed arrays.
+    /// Where decoded rows are kept that are read again: those of JSON lines, and of compressed
+    /// arrays.
     pub(crate) scratch_dir: PathBuf,
 }
 
@@ -200,7 +203,8 @@ pub enum VectorFormat {
     Ibin,
 }
 
-/// The formats with their extensions, the first of which is the name, and the one type of components that they hold.
+/// The formats with their extensions, the first of which is the name, and the one type of
+/// components that they hold.
 const FORMATS: [(VectorFormat, &[&str], Option<ComponentType>); 15] = [
     (VectorFormat::Columns, &["arrow", "ipc", "feather"], None),
     (VectorFormat::Parquet, &["parquet", "pq"], None),
@@ -232,7 +236,8 @@ impl VectorFormat {
         written
     };
 
-    /// Recognises a file that vectors are read from, by its content, else by its extension; `None` for others.
+    /// Recognises a file that vectors are read from, by its content, else by its extension; `None`
+    /// for others.
     #[must_use]
     pub fn of_file(path: &Path) -> Option<Self> {
         match InputBytes::open(path) {
@@ -271,8 +276,8 @@ impl VectorFormat {
         self.entry().1[0]
     }
 
-    /// Returns the one type of components that the format holds; `None` where it holds all. Files of such a format
-    /// have nothing that marks them, so that only the extension tells.
+    /// Returns the one type of components that the format holds; `None` where it holds all. Files
+    /// of such a format have nothing that marks them, so that only the extension tells.
     pub(crate) fn only_type(self) -> Option<ComponentType> {
         self.entry().2
     }

@@ -95,6 +95,13 @@ pub(crate) fn write_as(path: &Path, form: Form, batches: &[RecordBatch]) {
     }
 }
 
+/// Changes a file as far as its time tells.
+pub(crate) fn touch(path: &Path) -> File {
+    let file = File::options().write(true).open(path).unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    file
+}
+
 /// Opens the file at `path`.
 pub(crate) fn opened(path: &Path) -> Result<Arc<dyn Source>, crate::DataError> {
     open(path, &SourceOptions::default()).map(|opened| opened.source)
@@ -117,16 +124,12 @@ pub(crate) fn vecs(dim: u32, row_bytes: usize, data: &[u8]) -> Vec<u8> {
     data.chunks(row_bytes).flat_map(|row| [&dim.to_le_bytes()[..], row].concat()).collect()
 }
 
-/// An npy file of version 1 with any header.
-pub(crate) fn npy_with(header: &str, data: &[u8]) -> Vec<u8> {
+/// An npy file of version 1.
+pub(crate) fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     let header = format!("{header:<117}\n");
     let length = (header.len() as u16).to_le_bytes();
     [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), data].concat()
-}
-
-pub(crate) fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
-    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
-    npy_with(&header, data)
 }
 
 pub(crate) fn safetensors(header: &str, data: &[u8]) -> Vec<u8> {

@@ -4,18 +4,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type, Int64Type};
+use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field};
 use half::bf16;
 
 use super::support::{
-    Form, Member, ROWS, batch, bin, fixture, npy, opened, read, safetensors, vecs, write, zip,
+    Form, Member, ROWS, batch, bin, fixture, npy, opened, read, safetensors, touch, vecs, write,
+    zip,
 };
 use super::*;
 use crate::error::{EXPECTED_FORMATS, VectorFault};
 use crate::schema::BATCH_ROWS;
-use crate::vectors::{ComponentType, Components};
+use crate::vectors::{ComponentType, VectorCells};
 use crate::{DataError, VectorFile};
 
 mod damaged;
@@ -33,18 +34,10 @@ const ARROW_FILES: [&str; 7] = [
 ];
 
 fn values_of(list: &ArrayRef) -> Vec<f32> {
-    let components = match list.data_type() {
-        DataType::FixedSizeList(..) => list.as_fixed_size_list().values(),
-        DataType::LargeList(_) => list.as_list::<i64>().values(),
-        _ => list.as_list::<i32>().values(),
-    };
-    if let Some(values) = components.as_primitive_opt::<Float16Type>() {
-        values.values().iter().map(|value| value.to_f32()).collect()
-    } else if let Some(values) = components.as_primitive_opt::<Float64Type>() {
-        values.values().iter().map(|&value| value as f32).collect()
-    } else {
-        components.as_primitive::<Float32Type>().values().to_vec()
-    }
+    let cells = VectorCells::of(list).unwrap();
+    let mut values = Vec::new();
+    (0..cells.len()).for_each(|i| cells.append(i, &mut values));
+    values
 }
 
 fn three_batches() -> Vec<RecordBatch> {
@@ -210,9 +203,7 @@ fn file_that_is_changed_while_it_is_read_is_an_error() {
     for path in paths {
         let file = opened(&path).unwrap();
         file.check_unchanged().unwrap();
-        let written = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
-        written.set_modified(later).unwrap();
+        let written = touch(&path);
         assert!(matches!(file.check_unchanged(), Err(DataError::Changed { .. })), "{file:?}");
         written.set_len(9).unwrap();
         let positions: Vec<usize> = (0..file.schema().fields().len()).collect();
@@ -294,12 +285,7 @@ fn all_files() -> Vec<(String, Vec<u8>, VectorFormat, ComponentType)> {
 }
 
 fn components(batch: &RecordBatch) -> Vec<f32> {
-    let list = batch.column(0).as_fixed_size_list();
-    let start = list.offset() * list.value_length() as usize;
-    let end = start + list.len() * list.value_length() as usize;
-    let mut values = Vec::new();
-    Components::of(list.values()).unwrap().append(start..end, &mut values);
-    values
+    values_of(batch.column(0))
 }
 
 #[test]

@@ -10,13 +10,14 @@ pub use super::source::VectorFormat;
 use super::source::{Batches, DECODE_ROWS, Opened, Source, SourceOptions, open};
 use crate::DataError;
 use crate::error::ColumnRole;
-use crate::schema::{ColumnSet, ColumnsMeta, DIM_MAX, VECTOR_NAMES, column_list, key};
+use crate::schema::{ColumnSet, ColumnsMeta, VECTOR_NAMES, column_list, key};
 use crate::vectors::{EXPECTED, VectorCells, shape_of};
 
 /// Vectors from a file of any format of [`VectorFormat`], as f32.
 ///
 /// The content decides; a file that begins like none of them is taken for what its extension says,
-/// so that the error is that format's. f64 is rounded; integers that f32 does not hold are an error.
+/// so that the error is that format's. f64 is rounded; integers that f32 does not hold are an
+/// error.
 ///
 /// # Examples
 /// ```no_run
@@ -58,8 +59,8 @@ impl VectorFile {
         Self::open_member(path, None)
     }
 
-    /// Opens the file at `path`, of which the array of an npz or HDF5 file, tensor, column or field of
-    /// JSON lines called `member` is read.
+    /// Opens the file at `path`, of which the array of an npz or HDF5 file, tensor, column or field
+    /// of JSON lines called `member` is read.
     ///
     /// # Errors
     /// As [`open`](Self::open), and when there is no such array.
@@ -161,7 +162,8 @@ impl VectorFile {
     }
 }
 
-/// Finds the column of vectors: the only one of bare vectors, `name`, or the first with a usual name.
+/// Finds the column of vectors: the only one of bare vectors, `name`, or the first with a usual
+/// name.
 pub(crate) fn vector_column(
     source: &dyn Source,
     path: &Path,
@@ -201,8 +203,8 @@ pub(crate) fn find_column(
     })
 }
 
-/// Finds the column of vectors, and how many components these have: as its type, the first vector or
-/// the file's metadata say.
+/// Finds the column of vectors, and how many components these have: as its type, the first vector
+/// or the file's metadata say.
 pub(crate) fn vectors_of(
     source: &dyn Source,
     path: &Path,
@@ -216,18 +218,13 @@ pub(crate) fn vectors_of(
         Some(width) => Some(width),
         None => first_length(source, position)?.or_else(stated),
     };
-    let (path, expected) = (path.into(), format!("1 to {DIM_MAX}"));
     match dim {
-        Some(dim) if (1..=DIM_MAX).contains(&dim) => Ok((position, dim)),
-        Some(found) => {
-            let found = format!("vectors of {found} components");
-            Err(DataError::Shape { path, found, expected })
-        }
+        Some(dim) => DataError::check_dim(path, dim).map(|()| (position, dim)),
         // The first row is refused when it is read.
         None if source.row_count() > 0 => Ok((position, 1)),
         None => {
             let (found, expected) = ("no rows".into(), "at least one".into());
-            Err(DataError::Shape { path, found, expected })
+            Err(DataError::Shape { path: path.into(), found, expected })
         }
     }
 }

@@ -29,7 +29,8 @@ pub(super) struct CsvDialect {
 }
 
 impl CsvDialect {
-    /// Recognises a table by its first rows, which have equally many cells, and its header, which names a text.
+    /// Recognises a table by its first rows, which have equally many cells, and its header, which
+    /// names a text.
     ///
     /// The extension says it where the header does not.
     pub(super) fn detect(text: &str, extension: &str, fields: &TextFields) -> Option<Self> {

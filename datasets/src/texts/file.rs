@@ -231,8 +231,8 @@ impl Rows {
 impl TextFile {
     /// Tells whether the file at `path` is one of texts, by its first bytes and its extension.
     ///
-    /// Also files of which [`TextFile::read`] says what they are instead, such as a PDF. Not folders, databases, bare
-    /// vectors, Markdown and the graphs of the MCP memory server.
+    /// Also files of which [`TextFile::read`] says what they are instead, such as a PDF. Not
+    /// folders, databases, bare vectors, Markdown and the graphs of the MCP memory server.
     #[must_use]
     pub fn is_texts(path: &Path) -> bool {
         let extension = extension_of(path);
@@ -301,8 +301,8 @@ impl TextFile {
         Ok(file)
     }
 
-    /// Writes the file without the records for which `keeps` is false: in the same form and order, all other bytes as
-    /// they are. A table has the same schema.
+    /// Writes the file without the records for which `keeps` is false: in the same form and order,
+    /// all other bytes as they are. A table has the same schema.
     ///
     /// # Errors
     /// When the output cannot be written, or a table cannot be read any more.
@@ -327,7 +327,8 @@ impl TextFile {
         Ok(out.write_all(&bytes[from..])?)
     }
 
-    /// Returns the line of a record in JSON Lines as it is, without its end; of other forms its object on one line.
+    /// Returns the line of a record in JSON Lines as it is, without its end; of other forms its
+    /// object on one line.
     #[must_use]
     pub fn line(&self, index: usize) -> String {
         if let (TextForm::JsonLines, Content::Bytes { bytes, lists, .. }) =
@@ -501,7 +502,8 @@ fn converted(path: &Path, from: &str) -> String {
     format!("convert it: iconv -f {from} -t utf-8 {path} > {path}.utf8")
 }
 
-/// A file that is no text: how it begins, what it is, and the command that helps, where `FILE` is its name.
+/// A file that is no text: how it begins, what it is, and the command that helps, where `FILE` is
+/// its name.
 const KINDS: [(&[u8], &str, &str); 20] = [
     (b"%PDF-", "a PDF", "pdftotext FILE FILE.txt"),
     (b"\x89PNG", "an image", "tesseract FILE FILE"),

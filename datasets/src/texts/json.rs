@@ -1,4 +1,5 @@
-//! JSON: a record on each line, a list of records, and an object that holds a list or columns of them.
+//! JSON: a record on each line, a list of records, and an object that holds a list or columns of
+//! them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -56,7 +57,8 @@ impl<'a> JsonText<'a> {
         not_json(error.line(), error.column(), &plain_message(error))
     }
 
-    /// Reads the text where it is one list, or an object with one; `None` where it is something else.
+    /// Reads the text where it is one list, or an object with one; `None` where it is something
+    /// else.
     pub(super) fn read_whole(
         self,
         fields: &TextFields,

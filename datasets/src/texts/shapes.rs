@@ -262,7 +262,8 @@ static USUAL: Shape = Shape {
     ..PLAIN
 };
 
-/// The usual names of fields, the best first. Those of the second part count in a record itself only.
+/// The usual names of fields, the best first. Those of the second part count in a record itself
+/// only.
 const USUAL_FIELDS: [Fields; 7] = [
     (
         Text,
@@ -320,7 +321,8 @@ impl Shape {
         (!self.name.is_empty()).then_some(self.name)
     }
 
-    /// Returns the dotted names of the fields of a role that differ from the usual ones, the best first.
+    /// Returns the dotted names of the fields of a role that differ from the usual ones, the best
+    /// first.
     pub fn fields(&self, role: TextRole) -> impl Iterator<Item = &'static str> {
         let own = self.fields.iter().filter(move |(own, _)| *own == role);
         own.flat_map(|(_, names)| names.iter().copied())

@@ -135,6 +135,8 @@ impl Table {
                 .map_err(|found| DataError::encode(Path::new(""), found))??;
             (first, left_out) = (end, later);
         }
+        // Other rows would be left out than those that were chosen.
+        self.source.check_unchanged()?;
         output.finish()
     }
 }

@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::DataError;
+use crate::read::support::touch;
 
-/// Sentences with what they are: `a` and `b` are users; `~` says the line before in other words, `!` contradicts it.
+/// Sentences with what they are: `a` and `b` are users; `~` says the line before in other words,
+/// `!` contradicts it.
 const WRITTEN: &str = include_str!("../../../tests/data/texts/written.txt");
 const MEMORIES: usize = 300;
 const COPIES: usize = 51;
@@ -188,7 +190,8 @@ fn qdrant(memories: &[Written]) -> Vec<u8> {
     bytes
 }
 
-/// The committed files are those that this module makes; tables may be encoded otherwise by another version.
+/// The committed files are those that this module makes; tables may be encoded otherwise by another
+/// version.
 #[test]
 fn committed_files_are_these() {
     for fixture in fixtures() {
@@ -483,6 +486,20 @@ fn other_stores_are_no_files_of_texts() {
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).unwrap();
         assert_eq!(TextFile::is_texts(&path), expected, "{name}");
+    }
+}
+
+/// Rows were left out by their places, also where other rows stood there by then.
+#[test]
+fn table_that_was_changed_since_it_was_read_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["memories.parquet", "memories.arrow"] {
+        let path = folder.path().join(name);
+        std::fs::copy(committed(name), &path).unwrap();
+        let file = TextFile::read(&path, &TextFields::default()).unwrap();
+        touch(&path);
+        let error = file.write(&|_| true, &mut Vec::new()).unwrap_err();
+        assert!(matches!(error, DataError::Changed { .. }), "{error}");
     }
 }
 

@@ -22,11 +22,11 @@ use crate::schema::{Column, key};
 /// Writes all rows and columns of the corpus' files to `output` with the columns of
 /// [`COLUMN_NAMES`](COLUMN_NAMES) after them, and returns how many rows it wrote.
 ///
-/// `cluster` is the ordinal of the survivor; it, `cluster_size` and `cluster_similarity` are null for
-/// rows in no cluster of two or more. `is_survivor` is true for these, so that it alone selects what
-/// remains. The extension tells the format, Parquet or Arrow IPC; types and metadata are kept, except
-/// that dictionaries of texts become texts in Arrow. Rows of npy files get a column `row`, their
-/// ordinal, and `vector`. Reads and writes batch by batch.
+/// `cluster` is the ordinal of the survivor; it, `cluster_size` and `cluster_similarity` are null
+/// for rows in no cluster of two or more. `is_survivor` is true for these, so that it alone selects
+/// what remains. The extension tells the format, Parquet or Arrow IPC; types and metadata are kept,
+/// except that dictionaries of texts become texts in Arrow. Rows of npy files get a column `row`,
+/// their ordinal, and `vector`. Reads and writes batch by batch.
 ///
 /// # Errors
 /// Before anything is written: when the extension tells no format, the copy would replace an input,
@@ -49,8 +49,8 @@ pub fn annotate(
 /// Finds out whether [`annotate`] could begin: everything that it looks at before it writes.
 ///
 /// # Errors
-/// When the extension tells no format, the copy would replace an input, or the inputs have different
-/// columns or one of the added names.
+/// When the extension tells no format, the copy would replace an input, or the inputs have
+/// different columns or one of the added names.
 pub fn check(corpus: &Corpus, output: &Path) -> Result<(), DataError> {
     Copy::of(corpus, output).map(drop)
 }
@@ -147,7 +147,8 @@ impl<'a> Copy<'a> {
     }
 }
 
-/// Adds the columns of a file, which must be those of the first; a column may hold nulls if it may in one file.
+/// Adds the columns of a file, which must be those of the first; a column may hold nulls if it may
+/// in one file.
 fn add_columns(
     fields: &mut [FieldRef],
     first: &Path,
@@ -217,8 +218,8 @@ fn added_fields() -> Vec<Field> {
     ]
 }
 
-/// Returns the columns that are added for the rows at `ordinals`; a row that was skipped or is in no
-/// cluster is its own survivor.
+/// Returns the columns that are added for the rows at `ordinals`; a row that was skipped or is in
+/// no cluster is its own survivor.
 fn added_columns(
     corpus: &Corpus,
     ordinals: Range<u64>,
@@ -263,7 +264,7 @@ mod tests {
     use crate::npy::{Component, NpyWriter};
     use crate::read::corpus::{Corpus, CorpusOptions};
     use crate::read::support::opened;
-    use crate::read::support::{Form, ROWS, batch, fixture, read, write, write_as};
+    use crate::read::support::{Form, ROWS, batch, fixture, read, touch, write, write_as};
 
     const FORMATS: [&str; 2] = ["copy.parquet", "copy.arrow"];
 
@@ -557,9 +558,7 @@ mod tests {
         for path in [write(folder.path(), Form::Parquet, &[many_columns(0..30)]), lines] {
             let (corpus, output) =
                 (open(std::slice::from_ref(&path)), folder.path().join("o.arrow"));
-            let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-            let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
-            file.set_modified(later).unwrap();
+            touch(&path);
             let copied = annotate(&corpus, &output, &|_| None, &NoProgress).map(drop);
             let found = corpus.excerpts(&[Row(0)]).map(drop);
             // JSON lines were parsed when the file was opened, and are not read again.

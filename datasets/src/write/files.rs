@@ -21,10 +21,9 @@ use serde_json::json;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::convert::Shape;
 use crate::atomic_file::NewFile;
 use crate::catch_panic::catch_panic;
-use crate::read::{Texts, VectorFormat};
+use crate::read::{Layout, Texts, VectorFormat};
 use crate::schema::{BATCH_ROWS, key};
 use crate::{DataError, npy};
 
@@ -33,7 +32,8 @@ const ALIGNMENT: usize = 64;
 /// Encoded bytes that a row group may hold in memory.
 const GROUP_BYTES_MAX: usize = 128 << 20;
 
-/// Rows that are encoded at once as Parquet: Arrow's encoder takes 12 bytes for each component of a list while it works.
+/// Rows that are encoded at once as Parquet: Arrow's encoder takes 12 bytes for each component of a
+/// list while it works.
 pub(crate) const ENCODED_ROWS: usize = 4096;
 
 /// What a table is written as.
@@ -71,7 +71,8 @@ impl TableFile {
         Self::begin(NewFile::create(path), path, schema, Some(properties))
     }
 
-    /// Begins in a new file, which errors call `path`: Parquet where there are properties, else Arrow.
+    /// Begins in a new file, which errors call `path`: Parquet where there are properties, else
+    /// Arrow.
     pub(crate) fn begin(
         file: io::Result<NewFile>,
         path: &Path,
@@ -193,8 +194,9 @@ fn properties(schema: &Schema) -> Result<WriterProperties, parquet::errors::Parq
     Ok(builder.build())
 }
 
-/// Stores the components of vectors as they are. They hardly ever repeat: a dictionary and statistics of them only cost
-/// time, and compressing them takes several times as long as all else for a few hundredths of the file.
+/// Stores the components of vectors as they are. They hardly ever repeat: a dictionary and
+/// statistics of them only cost time, and compressing them takes several times as long as all else
+/// for a few hundredths of the file.
 pub(crate) fn plain_components(
     properties: WriterPropertiesBuilder,
     components: ColumnPath,
@@ -287,21 +289,21 @@ impl VectorsFile {
     pub(super) fn create(
         path: &Path,
         format: VectorFormat,
-        shape: Shape,
+        layout: Layout,
         metadata: &HashMap<String, String>,
     ) -> Result<Self, DataError> {
         let start = || -> io::Result<Self> {
             let file = NewFile::create(path)?;
             let sink = match format {
-                VectorFormat::Npz => Sink::Archive(Box::new(archive(file, shape)?)),
+                VectorFormat::Npz => Sink::Archive(Box::new(archive(file, layout)?)),
                 _ => Sink::Plain(file),
             };
             let has_lengths =
                 matches!(format, VectorFormat::Fvecs | VectorFormat::Ivecs | VectorFormat::Bvecs);
-            let row_prefix = has_lengths.then(|| (shape.dim as u32).to_le_bytes());
-            let row_bytes = shape.row_bytes();
+            let row_prefix = has_lengths.then(|| (layout.dim as u32).to_le_bytes());
+            let row_bytes = layout.row_bytes();
             let mut vectors = Self { sink, path: path.into(), row_bytes, row_prefix };
-            vectors.write_bytes(&header(format, shape, metadata))?;
+            vectors.write_bytes(&header(format, layout, metadata))?;
             Ok(vectors)
         };
         start().map_err(|source| DataError::io(path, source))
@@ -342,27 +344,27 @@ impl VectorsFile {
 }
 
 /// Begins an archive with its one member, stored as it is and aligned.
-fn archive(file: NewFile, shape: Shape) -> io::Result<ZipWriter<NewFile>> {
+fn archive(file: NewFile, layout: Layout) -> io::Result<ZipWriter<NewFile>> {
     let mut archive = ZipWriter::new(file);
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Stored)
         .with_alignment(DATA_ALIGNMENT as u16)
-        .large_file(shape.bytes() > MEMBER_BYTES_MAX);
+        .large_file(layout.data_bytes() > MEMBER_BYTES_MAX);
     archive.start_file(format!("{NAME}.npy"), options)?;
     Ok(archive)
 }
 
 /// Returns the header of a file of bare vectors; that of an archive is its member's.
-fn header(format: VectorFormat, shape: Shape, metadata: &HashMap<String, String>) -> Vec<u8> {
+fn header(format: VectorFormat, layout: Layout, metadata: &HashMap<String, String>) -> Vec<u8> {
     match format {
         VectorFormat::Npy | VectorFormat::Npz => {
-            npy::header_bytes(shape.rows, shape.dim, shape.component)
+            npy::header_bytes(layout.rows as u64, layout.dim, layout.component)
         }
         VectorFormat::Safetensors => {
             let tensor = json!({
-                "dtype": shape.component.name().to_uppercase(),
-                "shape": [shape.rows, shape.dim],
-                "data_offsets": [0, shape.bytes()],
+                "dtype": layout.component.name().to_uppercase(),
+                "shape": [layout.rows, layout.dim],
+                "data_offsets": [0, layout.data_bytes()],
             });
             let metadata: BTreeMap<&String, &String> = metadata.iter().collect();
             let mut header = json!({ "__metadata__": metadata, NAME: tensor });
@@ -375,7 +377,7 @@ fn header(format: VectorFormat, shape: Shape, metadata: &HashMap<String, String>
         }
         VectorFormat::Fvecs | VectorFormat::Ivecs | VectorFormat::Bvecs => Vec::new(),
         // More rows than 32 bits count were refused.
-        _ => [(shape.rows as u32).to_le_bytes(), (shape.dim as u32).to_le_bytes()].concat(),
+        _ => [(layout.rows as u32).to_le_bytes(), (layout.dim as u32).to_le_bytes()].concat(),
     }
 }
 

@@ -1,8 +1,8 @@
-//! Rows as lines: [`JsonLinesFile`], one JSON object for each row of a table, and [`TextRowsWriter`], memories
-//! as JSON Lines or CSV, as [`crate::texts`] reads them.
+//! Rows as lines: [`JsonLinesFile`], one JSON object for each row of a table, and
+//! [`TextRowsWriter`], memories as JSON Lines or CSV, as [`crate::texts`] reads them.
 
 use std::fmt::Display;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
@@ -20,11 +20,9 @@ use crate::atomic_file::NewFile;
 use crate::columns::ColumnRecord;
 use crate::read::Cells;
 
-const BUFFER_BYTES: usize = 1 << 20;
-
 /// Rows on their way to their place.
 pub(super) struct JsonLinesFile {
-    output: BufWriter<NewFile>,
+    output: NewFile,
     path: PathBuf,
     /// The text before each value of a row.
     keys: Vec<String>,
@@ -34,13 +32,12 @@ pub(super) struct JsonLinesFile {
 impl JsonLinesFile {
     /// Begins a file of rows with the columns of `schema`, all of which [`is_held`].
     pub(super) fn create(path: &Path, schema: &Schema) -> Result<Self, DataError> {
-        let file = NewFile::create(path).map_err(|source| DataError::io(path, source))?;
+        let output = NewFile::create(path).map_err(|source| DataError::io(path, source))?;
         let key = |(at, name): (usize, &str)| {
             format!("{}{}:", if at == 0 { "{" } else { "," }, json_text(name))
         };
         let names = schema.fields().iter().map(|field| field.name().as_str());
         let keys = names.enumerate().map(key).collect();
-        let output = BufWriter::with_capacity(BUFFER_BYTES, file);
         Ok(Self { output, path: path.into(), keys, line: Vec::new() })
     }
 
@@ -61,9 +58,7 @@ impl JsonLinesFile {
 
     /// Publishes the file.
     pub(super) fn finish(self) -> Result<(), DataError> {
-        let file = self.output.into_inner().map_err(io::IntoInnerError::into_error);
-        let published = file.and_then(|file| file.publish().map(drop));
-        published.map_err(|source| DataError::io(&self.path, source))
+        self.output.publish().map(drop).map_err(|source| DataError::io(&self.path, source))
     }
 }
 
@@ -207,7 +202,8 @@ impl JsonColumn {
         }
     }
 
-    /// Writes floats with the fewest digits that tell them from their neighbours, null where JSON has no word for them.
+    /// Writes floats with the fewest digits that tell them from their neighbours, null where JSON
+    /// has no word for them.
     fn write_plain(&self, i: usize, out: &mut Vec<u8>) {
         fn float(value: &impl serde::Serialize, out: &mut Vec<u8>) {
             serde_json::to_writer(out, value).expect("memory takes all that is written");
@@ -268,7 +264,7 @@ pub struct TextRowsWriter {
 }
 
 enum Output {
-    JsonLines(BufWriter<NewFile>),
+    JsonLines(NewFile),
     Csv(Box<csv::Writer<NewFile>>),
 }
 
@@ -285,7 +281,7 @@ impl TextRowsWriter {
             csv.write_record(fields).map_err(|error| failed(&path, error))?;
             Output::Csv(Box::new(csv))
         } else {
-            Output::JsonLines(BufWriter::with_capacity(BUFFER_BYTES, file))
+            Output::JsonLines(file)
         };
         Ok(Self { output, path, fields })
     }
@@ -339,9 +335,7 @@ impl TextRowsWriter {
             Output::Csv(csv) => {
                 csv.into_inner().map_err(|error| io::Error::other(error.to_string()))
             }
-            Output::JsonLines(output) => {
-                output.into_inner().map_err(io::IntoInnerError::into_error)
-            }
+            Output::JsonLines(file) => Ok(file),
         };
         let published = file.and_then(|file| file.publish().map(drop));
         published.map_err(|source| DataError::io(&self.path, source))

@@ -1,7 +1,9 @@
-//! What a comparison of all rows found, and what queries found, as Parquet: [`PairsWriter`], [`ClustersWriter`], [`NeighborsWriter`].
+//! What a comparison of all rows found, and what queries found, as Parquet: [`PairsWriter`],
+//! [`ClustersWriter`], [`NeighborsWriter`].
 //!
-//! Rows are global ordinals: positions over all inputs in their order. Files of pairs and clusters carry their kind
-//! and thresholds in the metadata, are written in portions and appear whole or not at all.
+//! Rows are global ordinals: positions over all inputs in their order. Files of pairs and clusters
+//! carry their kind and thresholds in the metadata, are written in portions and appear whole or not
+//! at all.
 
 use std::collections::HashMap;
 use std::path::Path;

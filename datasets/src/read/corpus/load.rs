@@ -14,7 +14,6 @@ use crate::DataError;
 use crate::atomic_file::NewFile;
 use crate::error::VectorFault;
 use crate::read::{CellKind, Cells, DECODE_ROWS, Opened, Source, SourceOptions, open};
-use crate::schema::DIM_MAX;
 use crate::vectors::VectorCells;
 
 /// Vectors whose lengths are looked at to learn the dimension of a file that does not tell.
@@ -122,14 +121,7 @@ fn dim_of(file: &dyn Source, path: &Path, picked: &Picked) -> Result<Option<usiz
         Some(dim) => Some(dim),
         None => most_common(&first_lengths(file, picked.vector)?),
     };
-    match found {
-        Some(found) if found == 0 || found > DIM_MAX => {
-            let (found, expected) =
-                (format!("vectors of {found} components"), format!("1 to {DIM_MAX}"));
-            Err(DataError::Shape { path: path.into(), found, expected })
-        }
-        found => Ok(found),
-    }
+    found.map_or(Ok(()), |dim| DataError::check_dim(path, dim)).map(|()| found)
 }
 
 fn first_lengths(file: &dyn Source, vector: usize) -> Result<Vec<usize>, DataError> {
@@ -324,7 +316,8 @@ impl OrderKeys {
         }
     }
 
-    /// Returns the dense rank of every row, from 0: equal values have equal ranks, nulls the lowest.
+    /// Returns the dense rank of every row, from 0: equal values have equal ranks, nulls the
+    /// lowest.
     pub(super) fn ranks(self) -> Vec<u32> {
         match self {
             Self::Numbers(numbers) => dense_ranks(numbers.len(), |row| numbers[row]),
@@ -342,7 +335,8 @@ impl OrderKeys {
     }
 }
 
-/// Reads a time, with a blank for `T` or without seconds too, as nanoseconds since 1970; without an offset as UTC.
+/// Reads a time, with a blank for `T` or without seconds too, as nanoseconds since 1970; without an
+/// offset as UTC.
 fn instant(text: &str) -> Option<i128> {
     let text = text.trim();
     let time = text.parse::<jiff::Timestamp>().ok().or_else(|| {

@@ -1,11 +1,11 @@
-//! What is wrong with a file is named, and no change to a file makes its reader panic, hang or ask for memory.
+//! What is wrong with a file is named, and no change to a file makes its reader panic, hang or ask
+//! for memory.
 
 use std::sync::OnceLock;
 
 use arrow_buffer::Buffer;
 use proptest::prelude::*;
 
-use super::super::support::npy_with;
 use super::*;
 use crate::{
     ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, Corpus, CorpusOptions, MappedColumns,
@@ -102,31 +102,6 @@ damaged: 24 bytes, expected 16 for 2 × 2
 damaged: 13 bytes, expected 14 for 3 × 2
 damaged: 13 bytes, expected 8 for 0 × 2
 damaged: 8 bytes, expected 562949953421320 for 2147483648 × 65536"#,
-    );
-}
-
-#[test]
-fn npy_headers() {
-    let data = f32s(&[1.0, 2.0]);
-    let whole = npy("<f4", "(1, 2)", &data);
-    let order = "{'descr': '<f4', 'fortran_order': Perhaps, 'shape': (1, 2), }";
-    check_all(
-        "npy",
-        vec![
-            whole[..9].to_vec(),
-            whole[..100].to_vec(),
-            whole[..131].to_vec(),
-            npy_with(order, &data),
-            npy("<U5", "(1, 2)", &data),
-            npy("<f4", "(99999999999999999999, 2)", &data),
-        ],
-        r#"
-damaged: the file ends in its header
-damaged: the file ends in its header
-damaged: 131 bytes, expected 136 for 1 × 2
-fortran_order Perhaps, expected False or True
-values of type "<U5", expected one of f2, f4, f8, i1, u1, i4, i8
-shape (99999999999999999999, 2), expected (rows, dim)"#,
     );
 }
 

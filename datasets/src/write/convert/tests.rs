@@ -148,7 +148,8 @@ struct Found {
     bytes: Vec<u8>,
 }
 
-/// Reads a file by the readers, which are tested with files of other programs; JSON, which they read as f32, by text.
+/// Reads a file by the readers, which are tested with files of other programs; JSON, which they
+/// read as f32, by text.
 fn read(path: &Path, format: VectorFormat, component: ComponentType) -> Found {
     if format == VectorFormat::Jsonl {
         return json_lines(&std::fs::read(path).unwrap(), component);
