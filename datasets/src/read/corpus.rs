@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::{Array, ArrayRef, LargeStringArray, RecordBatch};
 use arrow_schema::Schema;
-use memfold_index::{NoProgress, Progress, Row, VectorMatrix};
+use memfold_index::{NoProgress, Pool, Progress, Row, VectorMatrix};
 
 use self::load::{SourceFile, Storage, load};
 use crate::DataError;
@@ -34,6 +34,8 @@ pub struct CorpusOptions<'a> {
     pub order_column: Option<String>,
     /// Where the vectors of a large corpus are kept: as large as the vectors in f32.
     pub scratch_dir: PathBuf,
+    /// Parses JSON lines; `None`: a pool of one thread for each core.
+    pub pool: Option<&'a Pool>,
     /// Told how many rows were read, and asked whether to stop.
     pub progress: &'a dyn Progress,
 }
@@ -47,6 +49,7 @@ impl CorpusOptions<'static> {
             id_column: None,
             order_column: None,
             scratch_dir: scratch_dir.into(),
+            pool: None,
             progress: &NoProgress,
         }
     }

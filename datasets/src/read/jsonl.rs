@@ -83,7 +83,7 @@ impl Parsed {
 
 impl JsonLines {
     /// Parses the file.
-    pub(super) fn open(bytes: &InputBytes, options: &SourceOptions) -> Result<Self, DataError> {
+    pub(super) fn open(bytes: &InputBytes, options: &SourceOptions<'_>) -> Result<Self, DataError> {
         let mut lines = Lines::of(bytes);
         let mut file = Collector::new(bytes, options);
         let first = lines.next_chunk()?;
@@ -91,8 +91,14 @@ impl JsonLines {
         if lines.is_over {
             return file.finish();
         }
-        let pool = Pool::new(None)
-            .map_err(|error| DataError::io(bytes.path(), std::io::Error::other(error)))?;
+        let own;
+        let pool = match options.pool {
+            Some(pool) => pool,
+            None => {
+                own = Pool::new(None).map_err(std::io::Error::other)?;
+                &own
+            }
+        };
         while !lines.is_over {
             let chunks = lines.next_chunks(pool.threads() * CHUNKS_PER_THREAD)?;
             let parsed = pool.map(chunks.len(), |at| parse(&chunks[at], &file.member, &file.known));
@@ -342,7 +348,7 @@ struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    fn new(bytes: &'a InputBytes, options: &SourceOptions) -> Self {
+    fn new(bytes: &'a InputBytes, options: &SourceOptions<'_>) -> Self {
         Self {
             bytes,
             member: options.member.clone(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use memfold_index::Pool;
 
 use super::arrays::{self, TENSOR_HEADER_BYTES_MAX, TENSOR_PREFIX_BYTES};
 use super::arrow::{self, ArrowFile};
@@ -101,18 +102,20 @@ pub(crate) fn rows_of_batches(
 
 /// How an input is opened.
 #[derive(Debug, Clone)]
-pub(crate) struct SourceOptions {
+pub(crate) struct SourceOptions<'a> {
     /// Which array of an npz or HDF5 file, tensor, or vector field of JSON lines is read; `None`:
     /// the one that is known to hold vectors.
     pub(crate) member: Option<String>,
     /// Where decoded rows are kept that are read again: those of JSON lines, and of compressed
     /// arrays.
     pub(crate) scratch_dir: PathBuf,
+    /// Parses JSON lines; `None`: a pool of one thread for each core.
+    pub(crate) pool: Option<&'a Pool>,
 }
 
-impl Default for SourceOptions {
+impl Default for SourceOptions<'_> {
     fn default() -> Self {
-        Self { member: None, scratch_dir: std::env::temp_dir() }
+        Self { member: None, scratch_dir: std::env::temp_dir(), pool: None }
     }
 }
 
@@ -125,7 +128,7 @@ pub(crate) struct Opened {
 /// Opens the file at `path`, whose content tells the format.
 ///
 /// Reads what describes the columns; of JSON lines, which nothing describes, all rows.
-pub(crate) fn open(path: &Path, options: &SourceOptions) -> Result<Opened, DataError> {
+pub(crate) fn open(path: &Path, options: &SourceOptions<'_>) -> Result<Opened, DataError> {
     let bytes = InputBytes::open(path)?;
     let format = VectorFormat::detect(&bytes)?;
     let bins = |component| MatrixFile::open_bin(bytes.clone(), component);

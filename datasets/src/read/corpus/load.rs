@@ -57,6 +57,7 @@ impl Survey {
         let opened = SourceOptions {
             member: options.vector_column.clone(),
             scratch_dir: options.scratch_dir.clone(),
+            pool: options.pool,
         };
         for path in paths {
             if options.progress.cancelled() {
