@@ -616,8 +616,11 @@ fn every_truncation_is_an_error_or_fewer_rows() {
         let path = folder.path().join(name);
         for length in (0..bytes.len()).step_by((bytes.len() / 512).max(1)) {
             if let Ok(found) = read_damaged(&path, &bytes[..length]) {
-                // Only whole rows after their lengths, and lines, end without a sign.
-                assert!(matches!(*name, "v.fvecs" | "v.bvecs" | "v.jsonl"), "{name} at {length}");
+                // Only whole rows after their lengths, and lines, end without a sign; of HDF5 in
+                // chunks other data sets lie behind the one that is read.
+                let has_no_end = matches!(*name, "v.fvecs" | "v.bvecs" | "v.jsonl");
+                let is_whole = name.starts_with("h5py_chunked") && found == *count;
+                assert!(has_no_end || is_whole, "{name} at {length}");
                 assert!(found <= *count, "{name} at {length}");
             }
         }
