@@ -7,7 +7,7 @@ use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use memfold_datasets::{
-    ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, MappedColumns, ParquetWriter, VectorFile,
+    ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, MappedColumns, VectorFile,
 };
 
 /// Components of a vector, as of small embedding models.
@@ -74,11 +74,12 @@ impl Rows {
     }
 
     fn write_full_parquet(&self, path: &Path) {
-        let mut writer = ParquetWriter::create(path, &full_meta()).expect("the folder is there");
+        let mut writer =
+            ColumnsWriter::create_parquet(path, &full_meta()).expect("the folder is there");
         for record in self.records() {
             writer.push(&record).expect("rows fit");
         }
-        writer.finish().expect("the file can be published");
+        writer.publish().expect("the file can be published");
     }
 }
 

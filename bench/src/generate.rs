@@ -8,7 +8,7 @@ use memfold_bench::synthetic::{VectorGenerator, VectorRecipe, VectorRecipeBuilde
 use memfold_cli::{Bars, Exit, Failure, GlobalArgs, Printer, check_outputs, pool, whole};
 use memfold_datasets::DataError;
 use memfold_datasets::npy::{Component, NpyWriter};
-use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetText, ParquetWriter, VectorFile};
+use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetText, VectorFile};
 use memfold_index::{JoinOptions, Progress, VectorMatrix};
 use memfold_model::time::Instant;
 use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore};
@@ -204,22 +204,17 @@ fn synthetic_vectors(
             writer.finish().map_err(failed)?;
             Ok(rows)
         }
-        Some("arrow" | "ipc") => {
+        Some("arrow" | "ipc" | "parquet") => {
             let failed = |error| failure(path, error);
-            let mut writer = ColumnsWriter::create(path, &meta).map_err(failed)?;
+            let writer = match ending {
+                Some("parquet") => ColumnsWriter::create_parquet(path, &meta),
+                _ => ColumnsWriter::create(path, &meta),
+            };
+            let mut writer = writer.map_err(failed)?;
             let rows = each_row(&generator, bars, |_, vector, _, _| {
                 writer.push_vector(vector).map(drop).map_err(failed)
             })?;
-            writer.finish().map_err(failed)?;
-            Ok(rows)
-        }
-        Some("parquet") => {
-            let failed = |error| failure(path, error);
-            let mut writer = ParquetWriter::create(path, &meta).map_err(failed)?;
-            let rows = each_row(&generator, bars, |_, vector, _, _| {
-                writer.push_vector(vector).map(drop).map_err(failed)
-            })?;
-            writer.finish().map_err(failed)?;
+            writer.publish().map_err(failed)?;
             Ok(rows)
         }
         _ => Err(Failure::usage(

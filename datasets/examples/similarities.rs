@@ -1,5 +1,5 @@
-//! Prints the cosine of the built-in embedding for pairs of texts, `{"a", "b"}` on each line of stdin; 0 where a text has
-//! no vector.
+//! Prints the cosine of the built-in embedding for pairs of texts, `{"a", "b"}` on each line of
+//! stdin; 0 where a text has no vector.
 //!
 //! ```text
 //! cargo run --release -p memfold-datasets --example similarities < pairs.jsonl

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use memfold_index::file::FileMode;
 use tempfile::TempPath;
 
-/// Returns where a file that is written to `path` will stand: a link is followed, so that the file it leads to
-/// is replaced and the link stays.
+/// Returns where a file that is written to `path` will stand: a link is followed, so that the file
+/// it leads to is replaced and the link stays.
 ///
 /// # Errors
-/// When something other than a file is there (a folder, a device, a named pipe, a socket), when a link leads
-/// nowhere, or when the system refuses to look. Such things are never replaced.
+/// When something other than a file is there (a folder, a device, a named pipe, a socket), when a
+/// link leads nowhere, or when the system refuses to look. Such things are never replaced.
 pub fn place_of(path: &Path) -> io::Result<PathBuf> {
     let refused = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
     let is_link = match path.symlink_metadata() {
@@ -37,8 +37,8 @@ pub fn place_of(path: &Path) -> io::Result<PathBuf> {
     if is_link { path.canonicalize() } else { Ok(path.to_owned()) }
 }
 
-/// Refuses a path below `folder` of which a part is a link that leads out of the folder: a folder that somebody else made,
-/// such as a clone of a repository, does not decide where else is written.
+/// Refuses a path below `folder` of which a part is a link that leads out of the folder: a folder
+/// that somebody else made, such as a clone of a repository, does not decide where else is written.
 ///
 /// # Errors
 /// When there is such a link, or the folder cannot be looked at.
@@ -63,8 +63,9 @@ pub fn stay_within(folder: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a file that is not there yet, with the permissions that both `mode` and the process's mask allow, open for
-/// reading and writing. Unlike the crate `tempfile`, its errors do not name the file.
+/// Makes a file that is not there yet, with the permissions that both `mode` and the process's mask
+/// allow, open for reading and writing. Unlike the crate `tempfile`, its errors do not name the
+/// file.
 ///
 /// # Errors
 /// When the file is there already, or the system refuses.
@@ -107,8 +108,8 @@ fn kind_of(kind: std::fs::FileType) -> &'static str {
 
 /// A file being written: under a temporary name beside its place, or under no name at all.
 ///
-/// What is written under a name is seen by nobody before [`publish`](Self::publish), not even by way of that name.
-/// Dropped before [`publish`](Self::publish), it leaves nothing behind.
+/// What is written under a name is seen by nobody before [`publish`](Self::publish), not even by
+/// way of that name. Dropped before [`publish`](Self::publish), it leaves nothing behind.
 #[derive(Debug)]
 pub struct NewFile {
     file: BufWriter<File>,
@@ -116,8 +117,8 @@ pub struct NewFile {
     place: Option<(TempPath, PathBuf)>,
 }
 
-/// How the names of temporary files begin; they end with `-NAME.tmp`, so that it is known whose they are when a process
-/// was killed.
+/// How the names of temporary files begin; they end with `-NAME.tmp`, so that it is known whose
+/// they are when a process was killed.
 pub const TEMPORARY_PREFIX: &str = ".memfold-";
 
 /// File systems limit names to 255 bytes.
@@ -137,8 +138,8 @@ pub fn temporary_suffix(path: &Path) -> String {
 const BUFFER_BYTES: usize = 1 << 20;
 
 impl NewFile {
-    /// Opens a temporary file in the folder of the [place](place_of) of `path`, with the permissions that the
-    /// process's mask allows.
+    /// Opens a temporary file in the folder of the [place](place_of) of `path`, with the
+    /// permissions that the process's mask allows.
     ///
     /// # Errors
     /// When the folder is missing or cannot be written, or something other than a file is there.
@@ -146,8 +147,8 @@ impl NewFile {
         Self::create_with(path, FileMode::from_bits(0o666))
     }
 
-    /// As [`create`](Self::create), with the permissions that both `mode` and the mask allow: nobody who may not
-    /// read a store may read what is derived from it.
+    /// As [`create`](Self::create), with the permissions that both `mode` and the mask allow:
+    /// nobody who may not read a store may read what is derived from it.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -161,8 +162,8 @@ impl NewFile {
         Ok(Self { place: Some((name, path.into())), ..Self::from_file(file) })
     }
 
-    /// As [`create`](Self::create), with exactly the permissions of `like`, whatever the mask: a file that takes the place
-    /// of another one is for the same people.
+    /// As [`create`](Self::create), with exactly the permissions of `like`, whatever the mask: a
+    /// file that takes the place of another one is for the same people.
     ///
     /// # Errors
     /// As [`create`](Self::create), and when `like` cannot be looked at.
@@ -193,8 +194,9 @@ impl NewFile {
         self.place.as_ref().map_or(Path::new("unnamed file"), |(_, path)| path)
     }
 
-    /// Makes the bytes durable and returns the temporary name and the place, for a caller who moves the file; `None` for a
-    /// file without a name. The temporary file goes when its name is dropped.
+    /// Makes the bytes durable and returns the temporary name and the place, for a caller who moves
+    /// the file; `None` for a file without a name. The temporary file goes when its name is
+    /// dropped.
     ///
     /// # Errors
     /// When the system refuses.

@@ -68,10 +68,11 @@ pub fn embed_all(texts: &[&str], pool: &Pool) -> Vec<Option<[f32; DIM]>> {
     tasks.concat()
 }
 
-/// Where the parts of the table are. Pieces are sorted by whether they continue a word, by length, by bytes, so that a
-/// piece is found by a binary search among those of its length.
+/// Where the parts of the table are. Pieces are sorted by whether they continue a word, by length,
+/// by bytes, so that a piece is found by a binary search among those of its length.
 struct Table {
-    /// First piece and first byte of each length, of pieces that begin a word and of those that continue one.
+    /// First piece and first byte of each length, of pieces that begin a word and of those that
+    /// continue one.
     groups: [[Group; PIECE_BYTES_MAX]; 2],
     scales: Range<usize>,
     vectors: usize,

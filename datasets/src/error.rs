@@ -1,4 +1,4 @@
-//! [`DataError`]: why a file of vectors cannot be read or written.
+//! [`DataError`]: why a file of vectors or texts cannot be read or written.
 
 use std::fmt;
 use std::io;
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
 
+use crate::schema::DIM_MAX;
+
 /// The formats that are read, as errors list them.
 pub(crate) const EXPECTED_FORMATS: &str = "Arrow IPC, Parquet, npy, npz, safetensors, HDF5, JSON \
      lines, fvecs, ivecs, bvecs, fbin, f16bin, u8bin, i8bin or ibin";
 
-/// What is said of an HDF5 file in a build without that feature.
-pub(crate) const HDF5_NOT_BUILT: &str =
-    "an HDF5 file, and this memfold was built without the feature hdf5";
-
-/// A file of vectors could not be read or written.
+/// A file could not be read or written.
+///
+/// Errors about texts name no path: they may come from a stream.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -34,6 +34,8 @@ pub enum DataError {
         path: PathBuf,
         /// What was found, and what was expected.
         found: String,
+        /// What can be done about it; empty: nothing in particular.
+        advice: String,
     },
     /// The file is cut short, or its parts contradict each other.
     #[error("{}damaged: {found}", At(path))]
@@ -54,6 +56,16 @@ pub enum DataError {
         expected: String,
         /// The columns of the file with their types, or its arrays with their shapes.
         found: String,
+    },
+    /// No record of texts has such a field.
+    #[error("no field for the {role}{}, found {}", named(expected.as_deref()), listed(found))]
+    NoField {
+        /// What the field is for: text, id, time or user.
+        role: &'static str,
+        /// The name that the caller gave.
+        expected: Option<String>,
+        /// The dotted names of the fields that there are.
+        found: Vec<String>,
     },
     /// The column has a type that its use does not allow.
     #[error("{}column {column:?} is {found}, expected {expected}", At(path))]
@@ -221,9 +233,36 @@ impl fmt::Display for VectorFault {
     }
 }
 
+/// Names in an error.
+const NAMES_SHOWN: usize = 20;
+
+/// Lists names.
+pub(crate) fn listed(names: &[String]) -> String {
+    let shown: Vec<String> =
+        names.iter().take(NAMES_SHOWN).map(|name| format!("{name:?}")).collect();
+    match names.len() {
+        0 => "none".into(),
+        count if count > NAMES_SHOWN => {
+            format!("{} and {} more", shown.join(", "), count - NAMES_SHOWN)
+        }
+        _ => shown.join(", "),
+    }
+}
+
+fn named(expected: Option<&str>) -> String {
+    expected.map(|name| format!(" {name:?}")).unwrap_or_default()
+}
+
 /// Tells whether the folder of a path exists.
 fn has_folder(path: &Path) -> bool {
     path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir())
+}
+
+/// Of a stream, or of a file that the caller names.
+impl From<io::Error> for DataError {
+    fn from(source: io::Error) -> Self {
+        Self::Io { path: PathBuf::new(), source }
+    }
 }
 
 /// A path and a colon; nothing where the path is not known.
@@ -249,12 +288,14 @@ impl DataError {
                 io::ErrorKind::PermissionDenied => "check who may use the file and its folder",
                 _ => return None,
             },
-            Self::Format { found, .. } if found == HDF5_NOT_BUILT => {
-                "build it with `cargo install --path tools/cli --locked --features hdf5`"
-            }
+            Self::Format { advice, .. } if !advice.is_empty() => advice.as_str(),
             Self::Format { .. } => {
                 "docs/formats.md lists what can be read; numpy.save and Parquet always work"
             }
+            Self::NoField { role, found, .. } if found.is_empty() => {
+                return Some(format!("write objects with a field for the {role}"));
+            }
+            Self::NoField { role, .. } => return Some(format!("name the field of the {role}")),
             Self::Damaged { .. } => "fetch or write the file again; its copy may be incomplete",
             Self::NoColumn { role: ColumnRole::Vector, .. } => {
                 "name the column that holds the vectors, or call it \"vector\""
@@ -283,11 +324,25 @@ impl DataError {
     }
 
     pub(crate) fn format(path: &Path, found: impl Into<String>) -> Self {
-        Self::Format { path: path.into(), found: found.into() }
+        Self::Format { path: path.into(), found: found.into(), advice: String::new() }
+    }
+
+    /// An input of texts that cannot be read; `advice` says what helps.
+    pub(crate) fn texts(found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self::Format { path: PathBuf::new(), found: found.into(), advice: advice.into() }
     }
 
     pub(crate) fn damaged(path: &Path, found: impl Into<String>) -> Self {
         Self::Damaged { path: path.into(), found: found.into() }
+    }
+
+    /// Refuses a number of components that no vector has.
+    pub(crate) fn check_dim(path: &Path, dim: usize) -> Result<(), Self> {
+        if (1..=DIM_MAX).contains(&dim) {
+            return Ok(());
+        }
+        let (found, expected) = (format!("vectors of {dim} components"), format!("1 to {DIM_MAX}"));
+        Err(Self::Shape { path: path.into(), found, expected })
     }
 
     /// An output that an encoder refused.

@@ -1,10 +1,11 @@
-//! [`InputBytes`]: a user's file, read where it is asked for.
+//! [`InputBytes`]: a user's file, or bytes in memory, read where they are asked for.
 //!
-//! Other programs may write to such a file, so it is never mapped: where it became shorter, reading ends
-//! with an error.
+//! Other programs may write to a user's file, so it is never mapped: where it became shorter,
+//! reading ends with an error.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,17 +23,30 @@ const OPEN_FILES_MAX: usize = 256;
 /// Bytes that a [`Cursor`] reads at once.
 const READ_AHEAD: usize = 64 << 10;
 
+/// The kind of error of a file that became shorter.
+const CHANGED: io::ErrorKind = io::ErrorKind::UnexpectedEof;
+
 /// Files that are kept open now.
 static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
 
-/// A file of another program; clones share its handle.
+/// An input; clones share its handle.
 #[derive(Debug, Clone)]
 pub(crate) struct InputBytes {
     path: Arc<Path>,
     length: u64,
     modified: Option<SystemTime>,
-    /// `None` where too many files are open.
-    kept: Option<Arc<Kept>>,
+    place: Place,
+}
+
+/// Where the bytes are.
+#[derive(Debug, Clone)]
+enum Place {
+    /// A file that stays open.
+    Kept(Arc<Kept>),
+    /// A file that is opened for each read, because too many are open.
+    Closed,
+    /// Memory: a map of a file of ours, or what a caller read.
+    Memory(Buffer),
 }
 
 #[derive(Debug)]
@@ -63,15 +77,17 @@ impl InputBytes {
         Ok(Self::of(file, path, &found, usize::MAX))
     }
 
+    /// Takes bytes in memory; errors call them `path`.
+    pub(crate) fn in_memory(path: &Path, bytes: Buffer) -> Self {
+        let (length, modified) = (bytes.len() as u64, None);
+        Self { path: path.into(), length, modified, place: Place::Memory(bytes) }
+    }
+
     fn of(file: File, path: &Path, found: &Metadata, open_max: usize) -> Self {
         let is_kept = OPEN_FILES.fetch_add(1, Ordering::Relaxed) < open_max;
         let kept = Arc::new(Kept(file));
-        Self {
-            path: path.into(),
-            length: found.len(),
-            modified: found.modified().ok(),
-            kept: is_kept.then_some(kept),
-        }
+        let place = if is_kept { Place::Kept(kept) } else { Place::Closed };
+        Self { path: path.into(), length: found.len(), modified: found.modified().ok(), place }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -82,8 +98,32 @@ impl InputBytes {
         self.length
     }
 
-    /// Returns `count` bytes from `start` on.
+    /// Returns the bytes that are in memory; none of a file.
+    pub(crate) fn memory(&self) -> &[u8] {
+        if let Place::Memory(bytes) = &self.place { bytes } else { &[] }
+    }
+
+    /// Refuses a file that another program wrote to since it was opened.
+    pub(crate) fn check_unchanged(&self) -> Result<(), DataError> {
+        let found = match &self.place {
+            Place::Kept(kept) => kept.0.metadata(),
+            Place::Closed => std::fs::metadata(&self.path),
+            Place::Memory(_) => return Ok(()),
+        };
+        let found = found.map_err(|source| DataError::io(&self.path, source))?;
+        if self.is_same(&found) { Ok(()) } else { Err(self.failed(CHANGED.into())) }
+    }
+
+    fn is_same(&self, found: &Metadata) -> bool {
+        found.len() == self.length && found.modified().ok() == self.modified
+    }
+
+    /// Returns `count` bytes from `start` on; those in memory are not copied.
     pub(crate) fn read(&self, start: u64, count: usize) -> Result<Buffer, DataError> {
+        if let Place::Memory(bytes) = &self.place {
+            let range = self.range(start, count).map_err(|source| self.failed(source))?;
+            return Ok(bytes.slice_with_length(range.start, range.len()));
+        }
         let mut bytes = MutableBuffer::from_len_zeroed(count);
         self.fill(start, &mut bytes).map_err(|source| self.failed(source))?;
         Ok(bytes.into())
@@ -91,13 +131,14 @@ impl InputBytes {
 
     /// Returns a reader of the bytes from `start` on.
     pub(crate) fn cursor(&self, start: u64) -> Cursor {
-        Cursor { bytes: self.clone(), position: start, ahead: Vec::new(), ahead_start: 0 }
+        let positioned = Positioned { bytes: self.clone(), position: start };
+        BufReader::with_capacity(READ_AHEAD, positioned)
     }
 
     /// Says why reading failed.
     pub(crate) fn failed(&self, source: io::Error) -> DataError {
         match source.kind() {
-            io::ErrorKind::UnexpectedEof => DataError::Changed { path: self.path().into() },
+            CHANGED => DataError::Changed { path: self.path().into() },
             _ => DataError::io(&self.path, source),
         }
     }
@@ -107,19 +148,25 @@ impl InputBytes {
         if bytes.is_empty() {
             return Ok(());
         }
-        match &self.kept {
-            Some(kept) => read_exact_at(&kept.0, start, bytes),
-            None => read_exact_at(&self.reopened()?, start, bytes),
+        match &self.place {
+            Place::Kept(kept) => read_exact_at(&kept.0, start, bytes),
+            Place::Closed => read_exact_at(&self.reopened()?, start, bytes),
+            Place::Memory(memory) => {
+                bytes.copy_from_slice(&memory[self.range(start, bytes.len())?]);
+                Ok(())
+            }
         }
+    }
+
+    /// Returns where some bytes in memory are.
+    fn range(&self, start: u64, count: usize) -> io::Result<Range<usize>> {
+        let end = start.checked_add(count as u64).filter(|end| *end <= self.length);
+        Ok(start as usize..end.ok_or(CHANGED)? as usize)
     }
 
     fn reopened(&self) -> io::Result<File> {
         let file = File::open(&self.path)?;
-        let found = file.metadata()?;
-        if found.len() != self.length || found.modified().ok() != self.modified {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(file)
+        if self.is_same(&file.metadata()?) { Ok(file) } else { Err(CHANGED.into()) }
     }
 }
 
@@ -140,39 +187,27 @@ fn read_exact_at(file: &File, mut start: u64, mut bytes: &mut [u8]) -> io::Resul
     Ok(())
 }
 
-/// Reads a file from front to back, and seeks.
+/// Reads an input from front to back, and seeks.
+pub(crate) type Cursor = BufReader<Positioned>;
+
+/// A position in an input.
 #[derive(Debug)]
-pub(crate) struct Cursor {
+pub(crate) struct Positioned {
     bytes: InputBytes,
     position: u64,
-    ahead: Vec<u8>,
-    ahead_start: u64,
 }
 
-impl Read for Cursor {
+impl Read for Positioned {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let left = self.bytes.length.saturating_sub(self.position);
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(to.len());
-        if count >= READ_AHEAD {
-            self.bytes.fill(self.position, &mut to[..count])?;
-            self.position += count as u64;
-            return Ok(count);
-        }
-        let within = self.position.checked_sub(self.ahead_start).map(|at| at as usize);
-        let mut at = within.filter(|&at| at < self.ahead.len()).unwrap_or(self.ahead.len());
-        if at == self.ahead.len() && count > 0 {
-            self.ahead.resize(READ_AHEAD.min(left as usize), 0);
-            self.bytes.fill(self.position, &mut self.ahead)?;
-            (self.ahead_start, at) = (self.position, 0);
-        }
-        let count = count.min(self.ahead.len() - at);
-        to[..count].copy_from_slice(&self.ahead[at..at + count]);
+        self.bytes.fill(self.position, &mut to[..count])?;
         self.position += count as u64;
         Ok(count)
     }
 }
 
-impl Seek for Cursor {
+impl Seek for Positioned {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let position = match to {
             SeekFrom::Start(position) => Some(position),
@@ -254,9 +289,19 @@ mod tests {
         let found = file.as_file().metadata().unwrap();
         let handle = file.reopen().unwrap();
         let bytes = InputBytes::of(handle, file.path(), &found, 0);
-        assert!(bytes.kept.is_none());
+        assert!(matches!(bytes.place, Place::Closed));
         assert_eq!(bytes.read(2, 3).unwrap().as_slice(), b"234");
         file.write_all(b"!").unwrap();
         assert!(matches!(bytes.read(2, 3), Err(DataError::Changed { .. })));
+        assert!(matches!(bytes.check_unchanged(), Err(DataError::Changed { .. })));
+    }
+
+    #[test]
+    fn bytes_in_memory_are_read_within_their_end() {
+        let bytes = InputBytes::in_memory(Path::new("m"), Buffer::from(b"0123456789"));
+        assert_eq!(bytes.read(8, 2).unwrap().as_slice(), b"89");
+        assert!(bytes.read(8, 3).is_err() && bytes.read(u64::MAX, 3).is_err());
+        assert_eq!(bytes.cursor(3).bytes().count(), 7);
+        bytes.check_unchanged().unwrap();
     }
 }

@@ -1,31 +1,33 @@
 //! Where do vectors come from, and how are they laid out?
 //!
 //! Everything that is written down in columns has one [`schema`]; [`columns`] is its mapped form
-//! (Arrow IPC, read without a copy), [`parquet`] its exchange form. [`npy`] exchanges bare vectors
-//! with numpy, [`vector_file`] reads vectors from files of any format, [`corpus`] reads many files as
-//! one matrix. [`results`] writes what their comparison found, [`annotate`] sets it beside their rows,
-//! [`convert`] writes a file in another format, and
-//! [`texts`] reads somebody's own memories in any form and writes them back. [`sample`] holds the memories this project wrote for its demo and its tests.
+//! (Arrow IPC, read without a copy) and writes its exchange form (Parquet). [`npy`] exchanges bare
+//! vectors with numpy, [`vector_file`] reads vectors from files of any format, [`corpus`] reads
+//! many files as one matrix. [`results`] writes what their comparison found, [`annotate`] sets it
+//! beside their rows, and [`convert`] writes a file in another format. [`texts`] reads somebody's
+//! own memories in any form and writes them back; [`embedding`] is the vector of a text that has
+//! none. [`sample`] holds the memories this project wrote for its demo and its tests.
 
 pub mod schema;
 mod error;
 pub mod atomic_file;
 mod input;
-mod guarded;
-mod components;
+mod catch_panic;
+mod vectors;
 pub mod columns;
 pub mod npy;
-pub mod parquet;
+mod parquet;
 pub mod embedding;
 mod read;
 mod write;
 pub mod texts;
 pub mod sample;
 
+pub use catch_panic::is_catching_panics;
 pub use columns::{ColumnRecord, ColumnsWriter, MappedColumns};
 pub use error::{ColumnRole, DataError, VectorFault};
 pub use npy::NpyWriter;
-pub use parquet::{ParquetText, ParquetWriter};
+pub use parquet::ParquetText;
 pub use read::corpus::{self, Corpus, CorpusOptions};
 pub use read::vector_file::{self, VectorFile};
 pub use schema::{Column, ColumnSet, ColumnsMeta};

@@ -1,9 +1,10 @@
-//! npy files of vectors: two-dimensional, of f16, f32, f64, i8, u8, i32 or i64, in either byte order and either order of axes.
+//! npy files of vectors: two-dimensional, of f16, f32, f64, i8, u8, i32 or i64, in either byte
+//! order and either order of axes.
 //!
 //! The format is numpy's (`numpy.lib.format`, versions 1.0 to 3.0). They are read by
 //! [`VectorFile`](crate::VectorFile) and written by [`NpyWriter`].
 
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use arrow_buffer::Buffer;
@@ -12,10 +13,10 @@ use half::f16;
 use crate::DataError;
 use crate::atomic_file::NewFile;
 use crate::columns::first_not_finite;
-pub use crate::components::ComponentType as Component;
-use crate::components::Components;
 use crate::error::VectorFault;
 use crate::read::Layout;
+pub use crate::vectors::ComponentType as Component;
+use crate::vectors::Components;
 
 /// The first bytes of an npy file.
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -171,7 +172,7 @@ pub(crate) fn header_bytes(rows: u64, dim: usize, component: Component) -> Vec<u
 /// Writes vectors of f16, f32 or f64 to an npy file; the row count is known when it is finished.
 #[derive(Debug)]
 pub struct NpyWriter {
-    output: BufWriter<NewFile>,
+    output: NewFile,
     path: PathBuf,
     rows: u64,
     dim: usize,
@@ -188,7 +189,7 @@ impl NpyWriter {
             return Err(DataError::encode(path, format!("floats are written, not {component}")));
         }
         let failed = |source| DataError::io(path, source);
-        let mut output = BufWriter::with_capacity(1 << 20, NewFile::create(path).map_err(failed)?);
+        let mut output = NewFile::create(path).map_err(failed)?;
         output.write_all(&header_bytes(0, dim, component)).map_err(failed)?;
         Ok(Self { output, path: path.into(), rows: 0, dim, component })
     }
@@ -229,14 +230,11 @@ impl NpyWriter {
     /// # Errors
     /// When the system refuses; the file's place then holds what it held before.
     pub fn finish(self) -> Result<(), DataError> {
-        let Self { output, path, rows, dim, component } = self;
-        let publish = || -> io::Result<()> {
-            let mut file = output.into_inner().map_err(io::IntoInnerError::into_error)?;
-            file.seek(SeekFrom::Start(0))?;
-            file.write_all(&header_bytes(rows, dim, component))?;
-            file.publish().map(drop)
-        };
-        publish().map_err(|source| DataError::io(&path, source))
+        let Self { mut output, path, rows, dim, component } = self;
+        let seek = output.seek(SeekFrom::Start(0));
+        let written = seek.and_then(|_| output.write_all(&header_bytes(rows, dim, component)));
+        let published = written.and_then(|()| output.publish().map(drop));
+        published.map_err(|source| DataError::io(&path, source))
     }
 }
 
@@ -329,21 +327,5 @@ mod tests {
         let mut bytes = written(Component::F32, &[1.0, 2.0, 3.0, 4.0]);
         bytes[128 + 12..].copy_from_slice(&f32::NAN.to_le_bytes());
         assert!(read(&bytes).unwrap_err().to_string().ends_with("row 1: component 1 is NaN"));
-    }
-
-    #[test]
-    fn every_truncation_is_an_error() {
-        let bytes = written(Component::F16, &[1.0, 2.0]);
-        assert!((0..bytes.len()).all(|length| read(&bytes[..length]).is_err()));
-    }
-
-    #[test]
-    fn flipped_bits_do_not_panic() {
-        let mut bytes = written(Component::F32, &[1.0, 2.0]);
-        for position in 0..bytes.len() * 8 {
-            bytes[position / 8] ^= 1 << (position % 8);
-            let _ = read(&bytes);
-            bytes[position / 8] ^= 1 << (position % 8);
-        }
     }
 }

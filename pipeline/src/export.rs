@@ -7,7 +7,7 @@ use std::path::Path;
 
 use memfold_datasets::DataError;
 use memfold_datasets::{
-    Column, ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, ParquetWriter, TextRowsWriter,
+    Column, ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, TextRowsWriter,
 };
 use memfold_index::{Progress, Row};
 use memfold_model::memory::{Memory, MemoryIndex, SpaceIndex, Standing, VectorSpace};
@@ -138,16 +138,6 @@ impl RecordWriter for ColumnsWriter {
 
     fn finish_file(self: Box<Self>) -> Result<(), DataError> {
         self.publish()
-    }
-}
-
-impl RecordWriter for ParquetWriter {
-    fn push_record(&mut self, record: &ColumnRecord<'_>) -> Result<(), DataError> {
-        self.push(record).map(drop)
-    }
-
-    fn finish_file(self: Box<Self>) -> Result<(), DataError> {
-        self.finish().map(drop)
     }
 }
 

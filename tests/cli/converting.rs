@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use memfold_datasets::npy::{Component, NpyWriter};
-use memfold_datasets::{ColumnsMeta, MappedColumns, ParquetWriter, VectorFile};
+use memfold_datasets::{ColumnsMeta, ColumnsWriter, MappedColumns, VectorFile};
 
 use crate::support::Place;
 
@@ -170,12 +170,13 @@ fn what_cannot_be_converted_leaves_nothing() {
 fn an_interruption_leaves_nothing() {
     use crate::support::interrupt;
     let place = Place::new();
-    let mut writer = ParquetWriter::create(&place.path("in.parquet"), &ColumnsMeta::vectors(256));
+    let mut writer =
+        ColumnsWriter::create_parquet(&place.path("in.parquet"), &ColumnsMeta::vectors(256));
     let writer_ref = writer.as_mut().unwrap();
     for row in 0..60_000 {
         writer_ref.push_vector(&[row as f32; 256]).unwrap();
     }
-    writer.unwrap().finish().unwrap();
+    writer.unwrap().publish().unwrap();
     let mut command = place.command(&["convert", "in.parquet", "out.jsonl"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     interrupt(&child);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use memfold_datasets::npy::{Component, NpyWriter};
 use memfold_datasets::schema::ColumnSet;
-use memfold_datasets::{ColumnRecord, ColumnsMeta, ColumnsWriter, ParquetWriter};
+use memfold_datasets::{ColumnRecord, ColumnsMeta, ColumnsWriter};
 use memfold_simd::{Level, canonical};
 use memfold_tests::{Draws, generated_rows};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -84,13 +84,13 @@ fn one_run_reads_every_format_and_numbers_rows_over_all_of_them() {
     npy(&place.path("a.npy"), 2, &[at(0.0), [0.0, 0.0], at(0.1)].concat());
     let meta = ColumnsMeta::vectors(2);
     let mut columns = ColumnsWriter::create(&place.path("b.arrow"), &meta).unwrap();
-    let mut parquet = ParquetWriter::create(&place.path("c.parquet"), &meta).unwrap();
+    let mut parquet = ColumnsWriter::create_parquet(&place.path("c.parquet"), &meta).unwrap();
     for (first, second) in [(0.1, 1.5), (1.5, 0.0)] {
         columns.push_vector(&at(first)).unwrap();
         parquet.push_vector(&at(second)).unwrap();
     }
     columns.finish().unwrap();
-    parquet.finish().unwrap();
+    parquet.publish().unwrap();
     let found = place.json(&[
         "dedup",
         "a.npy",
@@ -137,7 +137,7 @@ fn one_run_reads_every_format_and_numbers_rows_over_all_of_them() {
 fn records(place: &Place) {
     let columns = ColumnSet::Records { text: true, lineage: false };
     let meta = ColumnsMeta { columns, ..ColumnsMeta::vectors(2) };
-    let mut writer = ParquetWriter::create(&place.path("rows.parquet"), &meta).unwrap();
+    let mut writer = ColumnsWriter::create_parquet(&place.path("rows.parquet"), &meta).unwrap();
     let rows = [(Some(1), 1.0, 7), (None, 3.0, 1), (Some(5), 2.0, 7)];
     for (row, (created_at, importance, access_count)) in rows.into_iter().enumerate() {
         let record = ColumnRecord {
@@ -155,7 +155,7 @@ fn records(place: &Place) {
         };
         writer.push(&record).unwrap();
     }
-    writer.finish().unwrap();
+    writer.publish().unwrap();
 }
 
 #[test]

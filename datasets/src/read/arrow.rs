@@ -1,5 +1,9 @@
 //! [`ArrowFile`]: an Arrow IPC file or stream of any program.
+//!
+//! Where its messages lie is checked when it is opened; the decoder is called through
+//! [`catch_panic`], because it trusts lengths and offsets in places.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -8,13 +12,16 @@ use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::{Block, Message, MessageHeader, MetadataVersion};
 use arrow_schema::{Schema, SchemaRef};
 
-use super::source::{Batches, Source};
+use super::source::{Batches, Source, rows_of_batches};
 use crate::DataError;
-use crate::columns::{BlockSpan, MAGIC, STREAM_START};
-use crate::guarded::guarded;
+use crate::catch_panic::catch_panic;
 use crate::input::InputBytes;
 use crate::schema::BATCH_ROWS;
 
+/// The first and last bytes of an Arrow IPC file.
+pub(crate) const MAGIC: &[u8] = b"ARROW1";
+/// The first bytes of an Arrow IPC stream: the marker of its first message.
+pub(crate) const STREAM_START: &[u8] = &[0xFF; 4];
 /// Bytes before a message: continuation marker and length.
 const PREFIX_BYTES: usize = 8;
 /// Footer length and magic.
@@ -40,6 +47,8 @@ pub(crate) struct ArrowFile {
 #[derive(Debug, Clone)]
 struct Messages {
     schema: SchemaRef,
+    /// Metadata in the footer.
+    stated: HashMap<String, String>,
     version: MetadataVersion,
     dictionaries: Vec<Placed>,
     batches: Vec<Placed>,
@@ -56,6 +65,37 @@ struct Placed {
     dictionaries: usize,
 }
 
+/// The bytes of a message, from its prefix to the end of its body.
+#[derive(Debug, Clone, Copy)]
+struct BlockSpan {
+    start: usize,
+    length: usize,
+    metadata_length: usize,
+}
+
+impl BlockSpan {
+    /// Accepts a block that lies inside the first `data_end` bytes.
+    fn checked(block: &Block, data_end: usize) -> Result<Self, String> {
+        let out_of_file = || {
+            format!(
+                "block at {} of {} + {} bytes lies outside the data ({data_end} bytes)",
+                block.offset(),
+                block.metaDataLength(),
+                block.bodyLength()
+            )
+        };
+        let start = usize::try_from(block.offset()).map_err(|_| out_of_file())?;
+        let metadata_length = usize::try_from(block.metaDataLength()).map_err(|_| out_of_file())?;
+        let body = usize::try_from(block.bodyLength()).map_err(|_| out_of_file())?;
+        let length = metadata_length.checked_add(body).ok_or_else(out_of_file)?;
+        let end = start.checked_add(length).ok_or_else(out_of_file)?;
+        if end > data_end || metadata_length < PREFIX_BYTES {
+            return Err(out_of_file());
+        }
+        Ok(Self { start, length, metadata_length })
+    }
+}
+
 impl ArrowFile {
     /// Checks where the messages lie; reads no rows.
     pub(crate) fn open(bytes: InputBytes) -> Result<Self, DataError> {
@@ -67,6 +107,55 @@ impl ArrowFile {
         let row_count = messages.batches.iter().map(|placed| placed.rows).sum();
         Ok(Self { bytes, messages: Arc::new(messages), row_count })
     }
+
+    pub(crate) const fn bytes(&self) -> &InputBytes {
+        &self.bytes
+    }
+
+    /// Returns the metadata in the footer, which a stream does not have.
+    pub(crate) fn stated(&self) -> &HashMap<String, String> {
+        &self.messages.stated
+    }
+
+    /// Returns the rows of each batch.
+    pub(crate) fn batch_rows(&self) -> impl Iterator<Item = usize> {
+        self.messages.batches.iter().map(|placed| placed.rows)
+    }
+
+    /// Decodes the columns at `positions`, ascending, of all batches as they are; their buffers
+    /// must be aligned, so that nothing is copied from memory.
+    pub(crate) fn decode_in_place(
+        &self,
+        positions: &[usize],
+    ) -> Result<Vec<RecordBatch>, DataError> {
+        let mut decoder = Decoder::new(self, positions);
+        decoder.decoder = decoder.decoder.with_require_alignment(true);
+        self.messages.batches.iter().map(|placed| decoder.decode(placed)).collect()
+    }
+
+    /// Returns the buffers from the `first` on of a batch in memory; `None` where they are not
+    /// there.
+    pub(crate) fn buffers<const COUNT: usize>(
+        &self,
+        batch: usize,
+        first: usize,
+        count: usize,
+    ) -> Option<[&[u8]; COUNT]> {
+        let BlockSpan { start, length, metadata_length } = self.messages.batches.get(batch)?.span;
+        let bytes = self.bytes.memory().get(start..start + length)?;
+        let (head, body) = bytes.split_at_checked(metadata_length)?;
+        let message = read_message(head.get(PREFIX_BYTES..)?).ok()?;
+        let listed = message.header_as_record_batch()?.buffers()?;
+        let mut buffers = [&[][..]; COUNT];
+        for (number, place) in buffers.iter_mut().take(count).enumerate() {
+            let at = first + number;
+            let buffer = (at < listed.len()).then(|| listed.get(at))?;
+            let start = usize::try_from(buffer.offset()).ok()?;
+            let end = start.checked_add(usize::try_from(buffer.length()).ok()?)?;
+            *place = body.get(start..end)?;
+        }
+        Some(buffers)
+    }
 }
 
 impl Source for ArrowFile {
@@ -76,6 +165,10 @@ impl Source for ArrowFile {
 
     fn row_count(&self) -> usize {
         self.row_count
+    }
+
+    fn check_unchanged(&self) -> Result<(), DataError> {
+        self.bytes.check_unchanged()
     }
 
     fn batches(&self, positions: &[usize], _: usize) -> Result<Batches, DataError> {
@@ -101,17 +194,8 @@ impl Source for ArrowFile {
         rows: &[usize],
     ) -> Result<Vec<RecordBatch>, DataError> {
         let mut decoder = Decoder::new(self, &[position]);
-        let (mut taken, mut first_row, mut rows) = (Vec::new(), 0, rows);
-        for placed in &self.messages.batches {
-            let end = first_row + placed.rows;
-            let (here, later) = rows.split_at(rows.partition_point(|&row| row < end));
-            if !here.is_empty() {
-                let batch = decoder.decode(placed)?;
-                taken.extend(here.iter().map(|row| batch.slice(row - first_row, 1)));
-            }
-            (first_row, rows) = (end, later);
-        }
-        Ok(taken)
+        let batches = &self.messages.batches;
+        rows_of_batches(self.batch_rows(), rows, |at| decoder.decode(&batches[at]))
     }
 }
 
@@ -141,13 +225,13 @@ impl Decoder {
             let i = self.dictionaries_read;
             let dictionary = self.file.messages.dictionaries[i];
             let bytes = self.bytes_of(&dictionary)?;
-            let read = guarded(|| self.decoder.read_dictionary(&dictionary.block, &bytes));
+            let read = catch_panic(|| self.decoder.read_dictionary(&dictionary.block, &bytes));
             read.and_then(|read| read.map_err(|error| error.to_string()))
                 .map_err(|what| self.damaged(&format!("dictionary {i}: {what}")))?;
             self.dictionaries_read += 1;
         }
         let bytes = self.bytes_of(placed)?;
-        let read = guarded(|| self.decoder.read_record_batch(&placed.block, &bytes));
+        let read = catch_panic(|| self.decoder.read_record_batch(&placed.block, &bytes));
         let batch = read.and_then(|read| read.map_err(|error| error.to_string()));
         let at = |what: &str| self.damaged(&format!("batch at byte {}: {what}", placed.span.start));
         match batch.map_err(|what| at(&what))? {
@@ -192,7 +276,10 @@ impl Messages {
         let batches = footer.recordBatches().into_iter().flatten().enumerate().map(place);
         let batches = batches.map(|batch| Ok(Placed { dictionaries: before, ..batch? }));
         let (version, batches) = (footer.version(), batches.collect::<Result<_, DataError>>()?);
-        Ok(Self { schema, version, dictionaries, batches })
+        let pairs = footer.custom_metadata().into_iter().flatten();
+        let pairs =
+            pairs.filter_map(|pair| Some((pair.key()?.to_owned(), pair.value()?.to_owned())));
+        Ok(Self { schema, stated: pairs.collect(), version, dictionaries, batches })
     }
 
     /// Walks a stream from message to message; it ends with an empty message.
@@ -210,8 +297,8 @@ impl Messages {
                     let schema = message.header_as_schema().ok_or_else(|| at("empty"))?;
                     let schema = read_schema(schema).map_err(|what| at(&what))?;
                     let (dictionaries, batches) = (Vec::new(), Vec::new());
-                    let version = message.version();
-                    messages = Some(Self { schema, version, dictionaries, batches });
+                    let (version, stated) = (message.version(), HashMap::new());
+                    messages = Some(Self { schema, stated, version, dictionaries, batches });
                 }
                 (MessageHeader::DictionaryBatch, Some(messages)) => {
                     messages.dictionaries.push(Placed::read(bytes, &block, span)?);
@@ -363,7 +450,7 @@ fn read_schema(schema: arrow_ipc::Schema<'_>) -> Result<SchemaRef, String> {
     if schema.endianness() != arrow_ipc::Endianness::Little {
         return Err("big-endian values".into());
     }
-    let schema: Schema = guarded(|| arrow_ipc::convert::fb_to_schema(schema))
+    let schema: Schema = catch_panic(|| arrow_ipc::convert::fb_to_schema(schema))
         .map_err(|what| format!("unreadable schema: {what}"))?;
     Ok(Arc::new(schema))
 }

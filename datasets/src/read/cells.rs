@@ -3,12 +3,10 @@
 use std::fmt::Write;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Date64Type, Float16Type, Float32Type, Float64Type, Int8Type,
-    Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type};
+use arrow_array::{
+    Array, ArrayRef, PrimitiveArray, downcast_integer_array, downcast_temporal_array,
 };
-use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit};
 
 const NANOS_OF_DAY: i128 = 86_400_000_000_000;
@@ -146,36 +144,27 @@ fn bytes_at(array: &ArrayRef, i: usize) -> Option<&[u8]> {
 }
 
 fn integers_of(array: &ArrayRef) -> Option<Vec<Option<i128>>> {
-    Some(match array.data_type() {
-        DataType::Boolean => array.as_boolean().iter().map(|value| value.map(i128::from)).collect(),
-        DataType::Int8 => scaled::<Int8Type>(array, 1),
-        DataType::Int16 => scaled::<Int16Type>(array, 1),
-        DataType::Int32 => scaled::<Int32Type>(array, 1),
-        DataType::Int64 => scaled::<Int64Type>(array, 1),
-        DataType::UInt8 => scaled::<UInt8Type>(array, 1),
-        DataType::UInt16 => scaled::<UInt16Type>(array, 1),
-        DataType::UInt32 => scaled::<UInt32Type>(array, 1),
-        DataType::UInt64 => scaled::<UInt64Type>(array, 1),
-        _ => return None,
-    })
+    let array = array.as_ref();
+    downcast_integer_array!(
+        array => Some(scaled(array, 1)),
+        DataType::Boolean => {
+            Some(array.as_boolean().iter().map(|value| value.map(i128::from)).collect())
+        },
+        _ => None
+    )
 }
 
 fn times_of(array: &ArrayRef) -> Option<Vec<Option<i128>>> {
-    Some(match array.data_type() {
-        DataType::Timestamp(TimeUnit::Second, _) => {
-            scaled::<TimestampSecondType>(array, 1_000_000_000)
-        }
-        DataType::Timestamp(TimeUnit::Millisecond, _) => {
-            scaled::<TimestampMillisecondType>(array, 1_000_000)
-        }
-        DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            scaled::<TimestampMicrosecondType>(array, 1_000)
-        }
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => scaled::<TimestampNanosecondType>(array, 1),
-        DataType::Date32 => scaled::<Date32Type>(array, NANOS_OF_DAY),
-        DataType::Date64 => scaled::<Date64Type>(array, 1_000_000),
+    let scale = match array.data_type() {
+        DataType::Timestamp(TimeUnit::Second, _) => 1_000_000_000,
+        DataType::Timestamp(TimeUnit::Millisecond, _) | DataType::Date64 => 1_000_000,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => 1_000,
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => 1,
+        DataType::Date32 => NANOS_OF_DAY,
         _ => return None,
-    })
+    };
+    let array = array.as_ref();
+    downcast_temporal_array!(array => Some(scaled(array, scale)), _ => None)
 }
 
 fn floats_of(array: &ArrayRef) -> Option<Vec<Option<f64>>> {
@@ -193,9 +182,9 @@ fn floats_of(array: &ArrayRef) -> Option<Vec<Option<f64>>> {
 }
 
 /// Widens the values and multiplies them by `scale`; 64 bits times any scale here fit 128.
-fn scaled<T: ArrowPrimitiveType>(array: &ArrayRef, scale: i128) -> Vec<Option<i128>>
+fn scaled<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, scale: i128) -> Vec<Option<i128>>
 where
     T::Native: Into<i128>,
 {
-    array.as_primitive::<T>().iter().map(|value| value.map(|value| value.into() * scale)).collect()
+    array.iter().map(|value| value.map(|value| value.into() * scale)).collect()
 }

@@ -18,9 +18,9 @@ use super::arrays::{Candidate, pick, shape_text};
 use super::matrix::{Layout, batch_of};
 use super::source::{Batches, Source};
 use crate::DataError;
-use crate::components::ComponentType;
-use crate::guarded::guarded;
+use crate::catch_panic::catch_panic;
 use crate::input::InputBytes;
+use crate::vectors::ComponentType;
 
 /// The data set that is searched in.
 const TRAIN: &str = "train";
@@ -56,7 +56,8 @@ impl fmt::Debug for Hdf5File {
     }
 }
 
-/// Finds the data set `member`; without a name `train`, or the one that holds vectors, in any group.
+/// Finds the data set `member`; without a name `train`, or the one that holds vectors, in any
+/// group.
 pub(super) fn open(bytes: InputBytes, member: Option<&str>) -> Result<Arc<dyn Source>, DataError> {
     let damaged = |found| DataError::damaged(bytes.path(), found);
     let read = bytes.clone();
@@ -123,7 +124,11 @@ impl Source for Hdf5File {
         self.layout.rows
     }
 
-    fn is_bare(&self) -> bool {
+    fn check_unchanged(&self) -> Result<(), DataError> {
+        self.bytes.check_unchanged()
+    }
+
+    fn is_vectors_only(&self) -> bool {
         true
     }
 
@@ -183,7 +188,7 @@ fn limits() -> OpenOptions {
 
 /// Runs the decoder, whose asserts and errors become texts.
 fn decoded<T>(decode: impl FnOnce() -> Result<T, Error>) -> Result<T, String> {
-    guarded(decode).and_then(|decoded| decoded.map_err(|error| error.to_string()))
+    catch_panic(decode).and_then(|decoded| decoded.map_err(|error| error.to_string()))
 }
 
 fn layout_of(dataset: &Dataset) -> Result<Layout, String> {

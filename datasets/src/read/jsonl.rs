@@ -1,12 +1,17 @@
 //! JSON lines: an object on each line, its fields as columns.
 //!
-//! A file is parsed once, when it is opened. Vectors become f32, straight from their digits; other
-//! values are kept as they were written until all lines tell the types of their columns. What was
-//! parsed is kept in memory, and beyond [`MEMORY_BYTES_MAX`] in a file without a name.
+//! A file is parsed once, when it is opened, in chunks of lines and several chunks at a time.
+//! Vectors become f32, straight from their digits; other values are kept as they were written until
+//! all lines tell the types of their columns. What was parsed is kept in memory, and beyond
+//! [`MEMORY_BYTES_MAX`] in a file without a name.
+//!
+//! A chunk is parsed as if it were the whole file. Where it has an error, or does not fit what the
+//! lines before it say, it is parsed again with what they say: the error is then that of a reader
+//! that goes from line to line.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,18 +25,22 @@ use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+use memfold_index::Pool;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::source::{Batches, Source, SourceOptions};
+use super::source::{Batches, Source, SourceOptions, rows_of_batches};
 use crate::DataError;
-use crate::input::InputBytes;
+use crate::input::{Cursor, InputBytes};
 use crate::schema::{DIM_MAX, VECTOR_NAMES};
 
-/// Rows of a batch.
-const BATCH_ROWS: usize = 1024;
-/// Bytes of lines after which a batch ends early.
-const BATCH_BYTES: usize = 16 << 20;
+/// Lines of a chunk.
+const CHUNK_LINES: usize = 1024;
+/// Bytes of lines after which a chunk ends early.
+const CHUNK_BYTES: usize = 16 << 20;
+/// Chunks for each thread that are read before they are parsed, and their bytes.
+const CHUNKS_PER_THREAD: usize = 4;
+const CHUNKS_BYTES_MAX: usize = 64 << 20;
 /// Bytes of parsed rows that are kept in memory.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 /// Longest line, without its end.
@@ -74,30 +83,28 @@ impl Parsed {
 
 impl JsonLines {
     /// Parses the file.
-    pub(super) fn open(bytes: &InputBytes, options: &SourceOptions) -> Result<Self, DataError> {
-        let mut parser = Parser::new(options);
-        let mut input = BufReader::with_capacity(1 << 20, bytes.cursor(0));
-        let (mut line, mut number) = (Vec::new(), 0);
-        loop {
-            line.clear();
-            let limit = LINE_BYTES_MAX as u64 + 2;
-            let read = (&mut input).take(limit).read_until(b'\n', &mut line);
-            if read.map_err(|source| bytes.failed(source))? == 0 {
-                break;
-            }
-            number += 1;
-            let text = match line.strip_prefix(BYTE_ORDER_MARK) {
-                Some(text) if number == 1 => text,
-                _ => &line,
-            };
-            parser.line(text, number).map_err(|fault| match fault {
-                Fault::Line(found) => {
-                    DataError::Line { path: bytes.path().into(), line: number, found }
-                }
-                Fault::Scratch(error) => error,
-            })?;
+    pub(super) fn open(bytes: &InputBytes, options: &SourceOptions<'_>) -> Result<Self, DataError> {
+        let mut lines = Lines::of(bytes);
+        let mut file = Collector::new(bytes, options);
+        let first = lines.next_chunk()?;
+        file.add(&first, parse(&first, &file.member, &[]))?;
+        if lines.is_over {
+            return file.finish();
         }
-        parser.finish(bytes)
+        let own;
+        let pool = match options.pool {
+            Some(pool) => pool,
+            None => {
+                own = Pool::new(None).map_err(std::io::Error::other)?;
+                &own
+            }
+        };
+        while !lines.is_over {
+            let chunks = lines.next_chunks(pool.threads() * CHUNKS_PER_THREAD)?;
+            let parsed = pool.map(chunks.len(), |at| parse(&chunks[at], &file.member, &file.known));
+            chunks.iter().zip(parsed).try_for_each(|(chunk, parsed)| file.add(chunk, parsed))?;
+        }
+        file.finish()
     }
 
     /// Returns the columns at `positions` of a parsed batch.
@@ -152,102 +159,158 @@ impl Source for JsonLines {
         position: usize,
         rows: &[usize],
     ) -> Result<Vec<RecordBatch>, DataError> {
-        let (mut taken, mut first_row, mut rows) = (Vec::new(), 0, rows);
-        for parsed in &*self.parsed {
-            let end = first_row + parsed.rows();
-            let (here, later) = rows.split_at(rows.partition_point(|&row| row < end));
-            if !here.is_empty() {
-                let batch = self.batch(parsed, &[position])?;
-                taken.extend(here.iter().map(|row| batch.slice(row - first_row, 1)));
-            }
-            (first_row, rows) = (end, later);
-        }
-        Ok(taken)
+        let batch_rows = self.parsed.iter().map(Parsed::rows);
+        rows_of_batches(batch_rows, rows, |at| self.batch(&self.parsed[at], &[position]))
     }
 }
 
-/// Why parsing ends.
-enum Fault {
-    /// What is wrong with the line.
-    Line(String),
-    Scratch(DataError),
-}
-
-/// Takes line after line.
-struct Parser {
-    member: Option<String>,
-    scratch_dir: PathBuf,
-    columns: Vec<Column>,
-    positions: HashMap<String, usize>,
-    /// Rows so far, with the one that is being read.
-    row_count: usize,
+/// The lines of a file, in chunks.
+struct Lines<'a> {
+    bytes: &'a InputBytes,
+    input: Cursor,
     line: u64,
-    /// Rows and bytes of lines of the batch that was begun.
-    begun: (usize, usize),
-    parsed: Vec<Parsed>,
-    memory_bytes: usize,
-    scratch: Option<(std::fs::File, u64)>,
+    is_over: bool,
 }
 
-/// A column so far.
-struct Column {
+/// Some lines of a file.
+struct Chunk {
+    text: Vec<u8>,
+    /// The number of the first line, from 1.
+    first_line: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn of(bytes: &'a InputBytes) -> Self {
+        Self { bytes, input: bytes.cursor(0), line: 0, is_over: false }
+    }
+
+    /// Reads the next lines, at least one where there is one.
+    fn next_chunk(&mut self) -> Result<Chunk, DataError> {
+        let mut chunk = Chunk { text: Vec::new(), first_line: self.line + 1 };
+        for _ in 0..CHUNK_LINES {
+            // A line that is longer is an error.
+            let mut line = (&mut self.input).take(LINE_BYTES_MAX as u64 + 2);
+            let read = line.read_until(b'\n', &mut chunk.text);
+            self.is_over = read.map_err(|source| self.bytes.failed(source))? == 0;
+            self.line += 1;
+            if self.is_over || chunk.text.len() >= CHUNK_BYTES {
+                break;
+            }
+        }
+        Ok(chunk)
+    }
+
+    fn next_chunks(&mut self, count_max: usize) -> Result<Vec<Chunk>, DataError> {
+        let (mut chunks, mut bytes) = (Vec::new(), 0);
+        while !self.is_over && chunks.len() < count_max && bytes < CHUNKS_BYTES_MAX {
+            let chunk = self.next_chunk()?;
+            bytes += chunk.text.len();
+            chunks.push(chunk);
+        }
+        Ok(chunks)
+    }
+}
+
+/// What lines say about a column.
+#[derive(Debug, Clone)]
+struct Facts {
     name: String,
-    seen: Seen,
-    /// Components of the first vector, and its line.
-    first_vector: Option<(usize, u64)>,
+    /// Of values that are not vectors.
+    kind: Kind,
+    first_vector: Option<FirstVector>,
+    has_nulls: bool,
+}
+
+/// The length of the first vector, which all others have.
+#[derive(Debug, Clone, Copy)]
+struct FirstVector {
+    dim: usize,
+    line: u64,
+}
+
+/// A column of a chunk.
+struct Column {
+    facts: Facts,
     /// The last row that has the field, from 1.
     last_row: usize,
-    has_nulls: bool,
     values: Values,
 }
 
-/// The values of the batch that was begun.
+/// The values of a column of a chunk.
 enum Values {
     Written(StringBuilder),
     Vectors { components: Vec<f32>, valid: BooleanBufferBuilder },
 }
 
-impl Parser {
-    fn new(options: &SourceOptions) -> Self {
-        Self {
-            member: options.member.clone(),
-            scratch_dir: options.scratch_dir.clone(),
-            columns: Vec::new(),
-            positions: HashMap::new(),
-            row_count: 0,
-            line: 0,
-            begun: (0, 0),
-            parsed: Vec::new(),
-            memory_bytes: 0,
-            scratch: None,
-        }
-    }
+/// A parsed chunk: what it says about its columns, and their values where they are not all null.
+struct ParsedChunk {
+    rows: usize,
+    columns: Vec<(Facts, Option<ArrayRef>)>,
+}
 
-    fn line(&mut self, line: &[u8], number: u64) -> Result<(), Fault> {
+/// What is wrong with a line.
+struct LineFault {
+    line: u64,
+    found: String,
+}
+
+/// Parses a chunk after lines that said what is `known`.
+fn parse(
+    chunk: &Chunk,
+    member: &Option<String>,
+    known: &[Facts],
+) -> Result<ParsedChunk, LineFault> {
+    let columns = known.iter().cloned().map(|facts| Column::new(facts, member.as_deref()));
+    let mut parser = Parser {
+        member: member.as_deref(),
+        columns: columns.collect(),
+        positions: known.iter().map(|facts| facts.name.clone()).zip(0..).collect(),
+        rows: 0,
+        line: chunk.first_line,
+    };
+    for line in chunk.text.split_inclusive(|byte| *byte == b'\n') {
+        let line = match line.strip_prefix(BYTE_ORDER_MARK) {
+            Some(text) if parser.line == 1 => text,
+            _ => line,
+        };
+        parser.take_line(line).map_err(|found| LineFault { line: parser.line, found })?;
+        parser.line += 1;
+    }
+    let rows = parser.rows;
+    let columns = parser.columns.into_iter().map(|mut column| {
+        let values = column.take(rows);
+        (column.facts, values)
+    });
+    Ok(ParsedChunk { rows, columns: columns.collect() })
+}
+
+/// Takes line after line of a chunk.
+struct Parser<'a> {
+    member: Option<&'a str>,
+    columns: Vec<Column>,
+    positions: HashMap<String, usize>,
+    /// Rows so far, with the one that is being read.
+    rows: usize,
+    line: u64,
+}
+
+impl Parser<'_> {
+    fn take_line(&mut self, line: &[u8]) -> Result<(), String> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         if line.len() > LINE_BYTES_MAX {
-            return Err(Fault::Line(format!("longer than {LINE_BYTES_MAX} bytes")));
+            return Err(format!("longer than {LINE_BYTES_MAX} bytes"));
         }
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
-        (self.row_count, self.line) = (self.row_count + 1, number);
-        if self.row_count >= u32::MAX as usize {
-            return Err(Fault::Line(format!("more than {} rows", u32::MAX - 1)));
-        }
+        self.rows += 1;
         let mut current = None;
         let mut deserializer = serde_json::Deserializer::from_slice(line);
         let row = Row { parser: &mut *self, current: &mut current };
         let read = row.deserialize(&mut deserializer).and_then(|()| deserializer.end());
-        read.map_err(|error| {
-            Fault::Line(found(&error, current.map(|at| &*self.columns[at].name)))
-        })?;
-        let rows = self.row_count;
+        read.map_err(|error| found(&error, current.map(|at| &*self.columns[at].facts.name)))?;
+        let rows = self.rows;
         self.columns.iter_mut().filter(|column| column.last_row < rows).for_each(Column::push_null);
-        self.begun = (self.begun.0 + 1, self.begun.1 + line.len());
-        if self.begun.0 == BATCH_ROWS || self.begun.1 >= BATCH_BYTES {
-            self.end_batch().map_err(Fault::Scratch)?;
-        }
         Ok(())
     }
 
@@ -260,43 +323,117 @@ impl Parser {
         if at == COLUMNS_MAX {
             return Err(format!("more than {COLUMNS_MAX} different fields"));
         }
-        let is_vector = VECTOR_NAMES.contains(&name) || self.member.as_deref() == Some(name);
-        let mut column = Column {
-            name: name.into(),
-            seen: Seen::default(),
-            first_vector: None,
-            last_row: 0,
-            has_nulls: self.row_count > 1,
-            values: Values::new(is_vector),
-        };
-        // Rows of the batch that do not have it.
-        (0..self.begun.0).for_each(|_| column.push_null());
+        let (kind, first_vector, has_nulls) = (Kind::Null, None, self.rows > 1);
+        let facts = Facts { name: name.into(), kind, first_vector, has_nulls };
+        let mut column = Column::new(facts, self.member);
+        // Rows that do not have it.
+        (1..self.rows).for_each(|_| column.push_null());
         self.columns.push(column);
         self.positions.insert(name.into(), at);
         Ok(at)
     }
+}
 
-    fn end_batch(&mut self) -> Result<(), DataError> {
-        let rows = std::mem::take(&mut self.begun).0;
+/// Puts chunks together, in order.
+struct Collector<'a> {
+    bytes: &'a InputBytes,
+    member: Option<String>,
+    scratch_dir: PathBuf,
+    known: Vec<Facts>,
+    positions: HashMap<String, usize>,
+    row_count: usize,
+    parsed: Vec<Parsed>,
+    memory_bytes: usize,
+    scratch: Option<(std::fs::File, u64)>,
+}
+
+impl<'a> Collector<'a> {
+    fn new(bytes: &'a InputBytes, options: &SourceOptions<'_>) -> Self {
+        Self {
+            bytes,
+            member: options.member.clone(),
+            scratch_dir: options.scratch_dir.clone(),
+            known: Vec::new(),
+            positions: HashMap::new(),
+            row_count: 0,
+            parsed: Vec::new(),
+            memory_bytes: 0,
+            scratch: None,
+        }
+    }
+
+    /// Adds the rows of the next chunk.
+    fn add(
+        &mut self,
+        chunk: &Chunk,
+        parsed: Result<ParsedChunk, LineFault>,
+    ) -> Result<(), DataError> {
+        let parsed = match parsed {
+            Ok(parsed) if self.agrees(&parsed) => Ok(parsed),
+            _ => parse(chunk, &self.member, &self.known),
+        };
+        let at_line = |LineFault { line, found }| DataError::Line {
+            path: self.bytes.path().into(),
+            line,
+            found,
+        };
+        let ParsedChunk { rows, columns } = parsed.map_err(at_line)?;
+        if self.row_count + rows >= u32::MAX as usize {
+            let found = format!("more than {} rows", u32::MAX - 1);
+            return Err(at_line(LineFault { line: chunk.first_line, found }));
+        }
+        let (mut fields, mut arrays, mut is_there) =
+            (Vec::new(), Vec::new(), vec![false; self.known.len()]);
+        for (facts, values) in columns {
+            if let Some(values) = values {
+                fields.push(Field::new(&facts.name, values.data_type().clone(), true));
+                arrays.push(values);
+            }
+            match self.positions.get(&facts.name) {
+                Some(&at) => {
+                    is_there[at] = true;
+                    self.known[at].add(&facts);
+                }
+                None => {
+                    let has_nulls = facts.has_nulls || self.row_count > 0;
+                    self.positions.insert(facts.name.clone(), self.known.len());
+                    self.known.push(Facts { has_nulls, ..facts });
+                }
+            }
+        }
+        let absent = self.known.iter_mut().zip(is_there).filter(|(_, is_there)| !is_there);
+        absent.for_each(|(facts, _)| facts.has_nulls |= rows > 0);
+        self.row_count += rows;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let schema = Arc::new(Schema::new(fields));
+        let batch = RecordBatch::try_new_with_options(schema, arrays, &options);
+        self.keep(batch.map_err(|error| DataError::of_arrow(&self.scratch_dir, error))?)
+    }
+
+    /// Tells whether a chunk fits the lines before it.
+    fn agrees(&self, parsed: &ParsedChunk) -> bool {
+        let known = |facts: &Facts| Some(&self.known[*self.positions.get(&facts.name)?]);
+        let facts = parsed.columns.iter().map(|(facts, _)| facts);
+        let new_count = facts.clone().filter(|facts| known(facts).is_none()).count();
+        let is_like = |facts: &Facts| {
+            let before = known(facts).and_then(|known| known.first_vector);
+            before.zip(facts.first_vector).is_none_or(|(before, own)| before.dim == own.dim)
+        };
+        self.known.len() + new_count <= COLUMNS_MAX && facts.into_iter().all(is_like)
+    }
+
+    /// Keeps rows in memory, or in the file without a name.
+    fn keep(&mut self, batch: RecordBatch) -> Result<(), DataError> {
+        let (rows, bytes) = (batch.num_rows(), batch.get_array_memory_size());
         if rows == 0 {
             return Ok(());
         }
-        let named = self.columns.iter_mut().filter_map(|column| {
-            let values = column.take(rows)?;
-            Some((Field::new(&column.name, values.data_type().clone(), true), values))
-        });
-        let (fields, columns): (Vec<Field>, Vec<ArrayRef>) = named.unzip();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let schema = Arc::new(Schema::new(fields));
-        let batch = RecordBatch::try_new_with_options(schema, columns, &options);
-        let scratch_dir = &self.scratch_dir;
-        let batch = batch.map_err(|error| DataError::of_arrow(scratch_dir, error))?;
-        let bytes = batch.get_array_memory_size();
         if self.scratch.is_none() && self.memory_bytes + bytes <= MEMORY_BYTES_MAX {
             self.memory_bytes += bytes;
             self.parsed.push(Parsed::Memory(batch));
             return Ok(());
         }
+        let scratch_dir = &self.scratch_dir;
         let encode = || -> Result<Vec<u8>, ArrowError> {
             let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
             writer.write(&batch)?;
@@ -314,19 +451,16 @@ impl Parser {
         Ok(())
     }
 
-    fn finish(mut self, bytes: &InputBytes) -> Result<JsonLines, DataError> {
-        self.end_batch()?;
-        let kinds: Vec<Kind> = self.columns.iter().map(Column::kind).collect();
-        let fields = self
-            .columns
-            .iter()
-            .zip(&kinds)
-            .map(|(column, kind)| Field::new(&column.name, kind.data_type(), column.has_nulls));
+    fn finish(self) -> Result<JsonLines, DataError> {
+        let kinds: Vec<Kind> = self.known.iter().map(Facts::kind).collect();
+        let fields = self.known.iter().zip(&kinds);
+        let fields =
+            fields.map(|(facts, kind)| Field::new(&facts.name, kind.data_type(), facts.has_nulls));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let scratch = self.scratch.map(|(mut file, _)| {
             let rewound = file.seek(SeekFrom::Start(0));
             rewound.map_err(|source| DataError::io(&self.scratch_dir, source))?;
-            InputBytes::of_scratch(file, bytes.path())
+            InputBytes::of_scratch(file, self.bytes.path())
         });
         Ok(JsonLines {
             schema,
@@ -335,6 +469,19 @@ impl Parser {
             parsed: self.parsed.into(),
             scratch: scratch.transpose()?,
         })
+    }
+}
+
+impl Facts {
+    fn kind(&self) -> Kind {
+        self.first_vector.map_or(self.kind, |first| Kind::Vector(first.dim))
+    }
+
+    /// Adds what later lines say.
+    fn add(&mut self, later: &Self) {
+        self.kind = self.kind.and(later.kind);
+        self.first_vector = self.first_vector.or(later.first_vector);
+        self.has_nulls |= later.has_nulls;
     }
 }
 
@@ -348,26 +495,24 @@ impl Values {
 }
 
 impl Column {
-    fn kind(&self) -> Kind {
-        match (&self.values, self.first_vector) {
-            (Values::Vectors { .. }, Some((dim, _))) => Kind::Vector(dim),
-            _ => Kind::of(self.seen),
-        }
+    fn new(facts: Facts, member: Option<&str>) -> Self {
+        let is_vector = VECTOR_NAMES.contains(&&*facts.name) || member == Some(&facts.name);
+        Self { facts, last_row: 0, values: Values::new(is_vector) }
     }
 
     fn push_null(&mut self) {
-        self.has_nulls = true;
+        self.facts.has_nulls = true;
         match &mut self.values {
             Values::Written(values) => values.append_null(),
             Values::Vectors { components, valid } => {
-                let dim = self.first_vector.map_or(0, |(dim, _)| dim);
+                let dim = self.facts.first_vector.map_or(0, |first| first.dim);
                 components.resize(components.len() + dim, 0.0);
                 valid.append(false);
             }
         }
     }
 
-    /// Returns the values of the batch; `None` where all are null.
+    /// Returns the values of the chunk; `None` where all are null.
     fn take(&mut self, rows: usize) -> Option<ArrayRef> {
         match &mut self.values {
             Values::Written(values) => {
@@ -376,7 +521,7 @@ impl Column {
             }
             Values::Vectors { components, valid } => {
                 let (components, valid) = (std::mem::take(components), valid.finish());
-                let (dim, _) = self.first_vector?;
+                let dim = self.facts.first_vector?.dim;
                 let nulls = NullBuffer::new(valid);
                 if nulls.null_count() == rows {
                     return None;
@@ -411,28 +556,24 @@ impl Column {
         self.last_row = row;
         match &mut self.values {
             Values::Vectors { components, valid } => {
-                let first = &mut self.first_vector;
+                let first = &mut self.facts.first_vector;
                 let is_valid = map.next_value_seed(VectorSeed { first, line, components })?;
-                self.has_nulls |= !is_valid;
+                self.facts.has_nulls |= !is_valid;
                 valid.append(is_valid);
             }
             Values::Written(values) => {
                 let written: &RawValue = map.next_value()?;
                 let text = written.get();
-                match Seen::of(text).map_err(A::Error::custom)? {
-                    None => {
-                        self.has_nulls = true;
-                        values.append_null();
-                    }
-                    Some(Seen::TEXT) => {
-                        self.seen.add(Seen::TEXT);
+                let kind = Kind::of(text).map_err(A::Error::custom)?;
+                self.facts.kind = self.facts.kind.and(kind);
+                self.facts.has_nulls |= kind == Kind::Null;
+                match kind {
+                    Kind::Null => values.append_null(),
+                    Kind::Text => {
                         let text: String = serde_json::from_str(text).map_err(A::Error::custom)?;
                         values.append_value(text);
                     }
-                    Some(seen) => {
-                        self.seen.add(seen);
-                        values.append_value(text);
-                    }
+                    _ => values.append_value(text),
                 }
             }
         }
@@ -441,13 +582,13 @@ impl Column {
 }
 
 /// An object on its line.
-struct Row<'a> {
-    parser: &'a mut Parser,
+struct Row<'a, 'p> {
+    parser: &'a mut Parser<'p>,
     /// The column of the value that is being read.
     current: &'a mut Option<usize>,
 }
 
-impl<'de> DeserializeSeed<'de> for Row<'_> {
+impl<'de> DeserializeSeed<'de> for Row<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -455,7 +596,7 @@ impl<'de> DeserializeSeed<'de> for Row<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Row<'_> {
+impl<'de> Visitor<'de> for Row<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -466,7 +607,7 @@ impl<'de> Visitor<'de> for Row<'_> {
         while let Some(name) = map.next_key::<std::borrow::Cow<'_, str>>()? {
             let at = self.parser.position(&name).map_err(A::Error::custom)?;
             *self.current = Some(at);
-            let (row, line) = (self.parser.row_count, self.parser.line);
+            let (row, line) = (self.parser.rows, self.parser.line);
             self.parser.columns[at].push(row, line, &mut map)?;
             *self.current = None;
         }
@@ -476,8 +617,7 @@ impl<'de> Visitor<'de> for Row<'_> {
 
 /// A vector, whose components are appended; false for null.
 struct VectorSeed<'a> {
-    /// Components of the first vector, and its line.
-    first: &'a mut Option<(usize, u64)>,
+    first: &'a mut Option<FirstVector>,
     line: u64,
     components: &'a mut Vec<f32>,
 }
@@ -498,7 +638,7 @@ impl<'de> Visitor<'de> for VectorSeed<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<bool, E> {
-        let dim = self.first.map_or(0, |(dim, _)| dim);
+        let dim = self.first.map_or(0, |first| first.dim);
         self.components.resize(self.components.len() + dim, 0.0);
         Ok(false)
     }
@@ -513,10 +653,11 @@ impl<'de> Visitor<'de> for VectorSeed<'_> {
             let found = format!("vector of {count} components, expected 1 to {DIM_MAX}");
             return Err(A::Error::custom(found));
         }
-        let (expected, first_line) = *self.first.get_or_insert((count, self.line));
-        if count != expected {
+        let FirstVector { dim, line } =
+            *self.first.get_or_insert(FirstVector { dim: count, line: self.line });
+        if count != dim {
             return Err(A::Error::custom(format!(
-                "vector has {count} components, expected {expected} as on line {first_line}"
+                "vector has {count} components, expected {dim} as on line {line}"
             )));
         }
         Ok(true)
@@ -554,8 +695,8 @@ impl Visitor<'_> for ComponentSeed {
     }
 }
 
-/// Returns what is wrong with a line: the message of `serde_json` with the field that it is about, and
-/// without the line, which is always the first of one.
+/// Returns what is wrong with a line: the message of `serde_json` with the field that it is about,
+/// and without the line, which is always the first of one.
 fn found(error: &serde_json::Error, field: Option<&str>) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -566,130 +707,94 @@ fn found(error: &serde_json::Error, field: Option<&str>) -> String {
     }
 }
 
-/// Kinds of values that were seen, as a set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Seen(u16);
-
-impl Seen {
-    const FLAG: Self = Self(1);
-    const NEGATIVE: Self = Self(1 << 1);
-    /// From 0 on, as far as i64 goes.
-    const NATURAL: Self = Self(1 << 2);
-    /// Beyond i64, within u64.
-    const HUGE: Self = Self(1 << 3);
-    const FRACTION: Self = Self(1 << 4);
-    const TEXT: Self = Self(1 << 5);
-    const TEXTS: Self = Self(1 << 6);
-    const NUMBERS: Self = Self(1 << 7);
-    const EMPTY_LIST: Self = Self(1 << 8);
-    /// An object, or a list of other things.
-    const OTHER: Self = Self(1 << 9);
-
-    /// Tells what a value in JSON is; `None` for null.
-    fn of(text: &str) -> Result<Option<Self>, String> {
-        Ok(Some(match text.as_bytes().first() {
-            Some(b'n') => return Ok(None),
-            Some(b't' | b'f') => Self::FLAG,
-            Some(b'"') => Self::TEXT,
-            Some(b'{') => Self::OTHER,
-            Some(b'[') => Self::of_list(text)?,
-            _ if text.parse::<f64>().is_ok_and(f64::is_finite) => match text.parse::<i64>() {
-                Ok(0..) if !text.starts_with('-') => Self::NATURAL,
-                // −0 is a float.
-                Ok(..0) => Self::NEGATIVE,
-                _ if text.parse::<u64>().is_ok() => Self::HUGE,
-                _ => Self::FRACTION,
-            },
-            _ => return Err("number out of range".into()),
-        }))
-    }
-
-    fn of_list(text: &str) -> Result<Self, String> {
-        let items: Vec<&RawValue> =
-            serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let (mut texts, mut numbers, mut others) = (false, false, false);
-        for item in items {
-            let item_seen = match item.get().as_bytes() {
-                [b'[', ..] => Some(Self::OTHER),
-                _ => Self::of(item.get())?,
-            };
-            match item_seen {
-                None => {}
-                Some(Self::TEXT) => {
-                    serde_json::from_str::<String>(item.get())
-                        .map_err(|error| error.to_string())?;
-                    texts = true;
-                }
-                Some(Self::NEGATIVE | Self::NATURAL | Self::HUGE | Self::FRACTION) => {
-                    numbers = true
-                }
-                Some(_) => others = true,
-            }
-        }
-        Ok(match (texts, numbers, others) {
-            (false, false, false) => Self::EMPTY_LIST,
-            (true, false, false) => Self::TEXTS,
-            (false, true, false) => Self::NUMBERS,
-            _ => Self::OTHER,
-        })
-    }
-
-    const fn add(&mut self, other: Self) {
-        self.0 |= other.0;
-    }
-
-    fn only(self, allowed: &[Self]) -> bool {
-        self.0 & !allowed.iter().fold(0, |union, one| union | one.0) == 0
-    }
-}
-
-/// What the values of a column are.
+/// What the values of a column are: the narrowest kind that holds all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
+    /// Nothing but nulls.
+    Null,
     Flag,
+    /// From 0 on, as far as i64 goes.
+    Natural,
     Integer,
     Unsigned,
     Float,
-    /// Texts as they are, everything else as JSON.
     Text,
+    EmptyList,
     Texts,
     Numbers,
+    /// Objects, other lists, and values of several kinds: texts as they are, everything else as
+    /// JSON.
+    Json,
     /// Vectors of so many components.
     Vector(usize),
 }
 
 impl Kind {
-    /// Returns the narrowest kind that holds all values seen.
-    fn of(seen: Seen) -> Self {
-        use Seen as S;
-        if seen.0 == 0 {
-            // Nothing but nulls.
-            Self::Text
-        } else if seen.only(&[S::FLAG]) {
-            Self::Flag
-        } else if seen.only(&[S::NEGATIVE, S::NATURAL]) {
-            Self::Integer
-        } else if seen.only(&[S::NATURAL, S::HUGE]) {
-            Self::Unsigned
-        } else if seen.only(&[S::NEGATIVE, S::NATURAL, S::HUGE, S::FRACTION]) {
-            Self::Float
-        } else if seen.only(&[S::TEXTS, S::EMPTY_LIST]) {
-            Self::Texts
-        } else if seen.only(&[S::NUMBERS, S::EMPTY_LIST]) {
-            Self::Numbers
-        } else {
-            Self::Text
+    /// Tells what a value in JSON is.
+    fn of(text: &str) -> Result<Self, String> {
+        Ok(match text.as_bytes().first() {
+            Some(b'n') => Self::Null,
+            Some(b't' | b'f') => Self::Flag,
+            Some(b'"') => Self::Text,
+            Some(b'{') => Self::Json,
+            Some(b'[') => Self::of_list(text)?,
+            _ if text.parse::<f64>().is_ok_and(f64::is_finite) => match text.parse::<i64>() {
+                Ok(0..) if !text.starts_with('-') => Self::Natural,
+                // −0 is a float.
+                Ok(..0) => Self::Integer,
+                _ if text.parse::<u64>().is_ok() => Self::Unsigned,
+                _ => Self::Float,
+            },
+            _ => return Err("number out of range".into()),
+        })
+    }
+
+    fn of_list(text: &str) -> Result<Self, String> {
+        let items: Vec<&RawValue> =
+            serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let mut all = Self::Null;
+        for item in items {
+            let kind = match item.get().starts_with('[') {
+                true => Self::Json,
+                false => Self::of(item.get())?,
+            };
+            if kind == Self::Text {
+                let text = serde_json::from_str::<String>(item.get());
+                text.map_err(|error| error.to_string())?;
+            }
+            all = all.and(kind);
+        }
+        Ok(match all {
+            Self::Null => Self::EmptyList,
+            Self::Text => Self::Texts,
+            Self::Natural | Self::Integer | Self::Unsigned | Self::Float => Self::Numbers,
+            _ => Self::Json,
+        })
+    }
+
+    /// Returns the narrowest kind that holds the values of both.
+    fn and(self, other: Self) -> Self {
+        use Kind::{EmptyList, Float, Integer, Natural, Null, Numbers, Texts, Unsigned};
+        match (self, other) {
+            (one, other) if one == other => one,
+            (Null, kind) | (kind, Null) => kind,
+            (Natural, kind @ (Integer | Unsigned | Float))
+            | (kind @ (Integer | Unsigned | Float), Natural)
+            | (EmptyList, kind @ (Texts | Numbers))
+            | (kind @ (Texts | Numbers), EmptyList) => kind,
+            (Integer | Unsigned | Float, Integer | Unsigned | Float) => Float,
+            _ => Self::Json,
         }
     }
 
     fn data_type(self) -> DataType {
         match self {
             Self::Flag => DataType::Boolean,
-            Self::Integer => DataType::Int64,
+            Self::Natural | Self::Integer => DataType::Int64,
             Self::Unsigned => DataType::UInt64,
             Self::Float => DataType::Float64,
-            Self::Text => DataType::Utf8,
-            Self::Texts => DataType::List(item(DataType::Utf8, true)),
+            Self::Null | Self::Text | Self::Json => DataType::Utf8,
+            Self::EmptyList | Self::Texts => DataType::List(item(DataType::Utf8, true)),
             Self::Numbers => DataType::List(item(DataType::Float64, true)),
             // A dimension is at most 65,536.
             Self::Vector(dim) => DataType::FixedSizeList(component(), dim as i32),
@@ -698,17 +803,18 @@ impl Kind {
 
     /// Returns parsed values with their type.
     fn typed(self, values: &ArrayRef) -> ArrayRef {
-        let (Some(written), false) = (values.as_string_opt::<i32>(), self == Self::Text) else {
-            return Arc::clone(values);
-        };
+        let Some(written) = values.as_string_opt::<i32>() else { return Arc::clone(values) };
         // Each value was looked at when it was parsed.
         match self {
             Self::Flag => {
                 Arc::new(written.iter().map(|v| v.map(|v| v == "true")).collect::<BooleanArray>())
             }
-            Self::Integer => Arc::new(parsed::<i64>(written).collect::<Int64Array>()),
+            Self::Natural | Self::Integer => {
+                Arc::new(parsed::<i64>(written).collect::<Int64Array>())
+            }
             Self::Unsigned => Arc::new(parsed::<u64>(written).collect::<UInt64Array>()),
-            Self::Texts => {
+            Self::Float => Arc::new(parsed::<f64>(written).collect::<Float64Array>()),
+            Self::EmptyList | Self::Texts => {
                 let mut lists = ListBuilder::new(StringBuilder::new());
                 written.iter().for_each(|v| lists.append_option(list::<String>(v)));
                 Arc::new(lists.finish())
@@ -718,7 +824,7 @@ impl Kind {
                 written.iter().for_each(|v| lists.append_option(list::<f64>(v)));
                 Arc::new(lists.finish())
             }
-            _ => Arc::new(parsed::<f64>(written).collect::<Float64Array>()),
+            _ => Arc::clone(values),
         }
     }
 }

@@ -9,11 +9,11 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::source::{Batches, Source};
 use crate::DataError;
-use crate::components::ComponentType;
 use crate::error::VectorFault;
 use crate::input::InputBytes;
 use crate::npy::Header;
 use crate::schema::{BATCH_ROWS, Column, DIM_MAX};
+use crate::vectors::ComponentType;
 
 /// Bytes of a batch.
 const BATCH_BYTES: usize = 4 << 20;
@@ -46,10 +46,13 @@ impl Layout {
         if rows > ROWS_MAX {
             return Err(format!("{rows} rows, expected at most {ROWS_MAX}"));
         }
-        let (rows, dim) = (rows as usize, dim as usize);
-        let plain = (false, false, false);
-        let (has_prefixes, is_big_endian, is_by_component) = plain;
-        Ok(Self { rows, dim, component, has_prefixes, is_big_endian, is_by_component })
+        Ok(Self::plain(rows as usize, dim as usize, component))
+    }
+
+    /// Lays out little-endian vectors one after another.
+    pub(crate) const fn plain(rows: usize, dim: usize, component: ComponentType) -> Self {
+        let (has_prefixes, is_big_endian, is_by_component) = (false, false, false);
+        Self { rows, dim, component, has_prefixes, is_big_endian, is_by_component }
     }
 
     /// Returns the bytes of a row's components.
@@ -245,7 +248,11 @@ impl Source for MatrixFile {
         self.layout.rows
     }
 
-    fn is_bare(&self) -> bool {
+    fn check_unchanged(&self) -> Result<(), DataError> {
+        self.bytes.check_unchanged()
+    }
+
+    fn is_vectors_only(&self) -> bool {
         true
     }
 

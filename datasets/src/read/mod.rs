@@ -1,32 +1,28 @@
 //! Files of other programs as record batches, whatever their format.
 //!
-//! [`open`] gives a [`Source`]: its columns, and its rows in batches. [`matrix`] reads bare vectors (npy,
-//! fbin, fvecs and their like, and arrays of [`npz`], [`safetensors`] and [`hdf5`] files), [`arrow`] and
-//! [`crate::parquet`] tables, [`jsonl`] JSON lines. A batch has at most
+//! [`open`] gives a [`Source`]: its columns, and its rows in batches. [`matrix`] reads bare vectors
+//! (npy, fbin, fvecs and their like, and [`arrays`] of npz, safetensors and HDF5 files), [`arrow`]
+//! and [`crate::parquet`] tables, [`jsonl`] JSON lines. A batch has at most
 //! [`BATCH_ROWS`](crate::schema::BATCH_ROWS) rows, so reading batch by batch takes bounded memory.
 //! [`VectorFile`](crate::VectorFile) and [`Corpus`](crate::Corpus) are made of sources.
 
-pub(crate) mod format;
 mod source;
 mod matrix;
 mod arrays;
-mod npz;
-mod safetensors;
-#[cfg_attr(not(feature = "hdf5"), path = "hdf5_not_built.rs")]
+#[cfg(feature = "hdf5")]
 mod hdf5;
-mod arrow;
+pub(crate) mod arrow;
 mod jsonl;
 mod cells;
-mod vectors;
 pub mod vector_file;
 pub mod corpus;
 
 pub(crate) use arrow::ArrowFile;
 pub(crate) use cells::{CellKind, Cells, Texts};
 pub(crate) use matrix::Layout;
-pub(crate) use source::{Batches, DECODE_ROWS, Source, SourceOptions, open};
+pub use source::VectorFormat;
+pub(crate) use source::{Batches, DECODE_ROWS, Opened, Source, SourceOptions, open};
 pub(crate) use vector_file::{find_column, vectors_of};
-pub(crate) use vectors::{VectorCells, shape_of};
 
 #[cfg(test)]
 pub(crate) mod support;

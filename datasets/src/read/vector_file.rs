@@ -6,17 +6,18 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
-pub use super::format::VectorFormat;
-use super::source::{Batches, DECODE_ROWS, Source, SourceOptions, open};
-use super::vectors::{EXPECTED, VectorCells, shape_of};
+pub use super::source::VectorFormat;
+use super::source::{Batches, DECODE_ROWS, Opened, Source, SourceOptions, open};
 use crate::DataError;
 use crate::error::ColumnRole;
-use crate::schema::{ColumnSet, ColumnsMeta, DIM_MAX, VECTOR_NAMES, column_list, key};
+use crate::schema::{ColumnSet, ColumnsMeta, VECTOR_NAMES, column_list, key};
+use crate::vectors::{EXPECTED, VectorCells, shape_of};
 
 /// Vectors from a file of any format of [`VectorFormat`], as f32.
 ///
 /// The content decides; a file that begins like none of them is taken for what its extension says,
-/// so that the error is that format's. f64 is rounded; integers that f32 does not hold are an error.
+/// so that the error is that format's. f64 is rounded; integers that f32 does not hold are an
+/// error.
 ///
 /// # Examples
 /// ```no_run
@@ -58,15 +59,15 @@ impl VectorFile {
         Self::open_member(path, None)
     }
 
-    /// Opens the file at `path`, of which the array of an npz or HDF5 file, tensor, column or field of
-    /// JSON lines called `member` is read.
+    /// Opens the file at `path`, of which the array of an npz or HDF5 file, tensor, column or field
+    /// of JSON lines called `member` is read.
     ///
     /// # Errors
     /// As [`open`](Self::open), and when there is no such array.
     pub(crate) fn open_member(path: &Path, member: Option<&str>) -> Result<Self, DataError> {
         let options =
             SourceOptions { member: member.map(str::to_owned), ..SourceOptions::default() };
-        let (source, format) = open(path, &options)?;
+        let Opened { source, format, .. } = open(path, &options)?;
         let (position, dim) = vectors_of(&*source, path, member)?;
         let batches = source.batches(&[position], DECODE_ROWS)?;
         let path = path.into();
@@ -161,13 +162,14 @@ impl VectorFile {
     }
 }
 
-/// Finds the column of vectors: the only one of bare vectors, `name`, or the first with a usual name.
+/// Finds the column of vectors: the only one of bare vectors, `name`, or the first with a usual
+/// name.
 pub(crate) fn vector_column(
     source: &dyn Source,
     path: &Path,
     name: Option<&str>,
 ) -> Result<usize, DataError> {
-    if source.is_bare() {
+    if source.is_vectors_only() {
         return Ok(0);
     }
     let names = name.map_or(VECTOR_NAMES.to_vec(), |name| vec![name]);
@@ -201,8 +203,8 @@ pub(crate) fn find_column(
     })
 }
 
-/// Finds the column of vectors, and how many components these have: as its type, the first vector or
-/// the file's metadata say.
+/// Finds the column of vectors, and how many components these have: as its type, the first vector
+/// or the file's metadata say.
 pub(crate) fn vectors_of(
     source: &dyn Source,
     path: &Path,
@@ -216,18 +218,13 @@ pub(crate) fn vectors_of(
         Some(width) => Some(width),
         None => first_length(source, position)?.or_else(stated),
     };
-    let (path, expected) = (path.into(), format!("1 to {DIM_MAX}"));
     match dim {
-        Some(dim) if (1..=DIM_MAX).contains(&dim) => Ok((position, dim)),
-        Some(found) => {
-            let found = format!("vectors of {found} components");
-            Err(DataError::Shape { path, found, expected })
-        }
+        Some(dim) => DataError::check_dim(path, dim).map(|()| (position, dim)),
         // The first row is refused when it is read.
         None if source.row_count() > 0 => Ok((position, 1)),
         None => {
             let (found, expected) = ("no rows".into(), "at least one".into());
-            Err(DataError::Shape { path, found, expected })
+            Err(DataError::Shape { path: path.into(), found, expected })
         }
     }
 }
@@ -245,4 +242,79 @@ fn first_length(source: &dyn Source, position: usize) -> Result<Option<usize>, D
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+    use crate::error::EXPECTED_FORMATS;
+    use crate::npy::{Component, NpyWriter};
+    use crate::{ColumnsMeta, ColumnsWriter};
+
+    const ROWS: [f32; 6] = [0.5, -0.0, 1.0, 2.0, f32::MIN_POSITIVE / 2.0, 6.0];
+
+    /// Writes the same rows in every format, under names that do not tell.
+    fn write_all(folder: &Path) -> Vec<(PathBuf, VectorFormat)> {
+        let path = |name: &str| folder.join(name);
+        let meta = ColumnsMeta::vectors(2);
+        let mut columns = ColumnsWriter::create(&path("a"), &meta).unwrap();
+        let mut parquet = ColumnsWriter::create_parquet(&path("b.npy"), &meta).unwrap();
+        for row in ROWS.chunks(2) {
+            columns.push_vector(row).unwrap();
+            parquet.push_vector(row).unwrap();
+        }
+        columns.finish().unwrap();
+        parquet.publish().unwrap();
+        let mut npy = NpyWriter::create(&path("c.parquet"), 2, Component::F32).unwrap();
+        npy.push(&ROWS).unwrap();
+        npy.finish().unwrap();
+        vec![
+            (path("a"), VectorFormat::Columns),
+            (path("b.npy"), VectorFormat::Parquet),
+            (path("c.parquet"), VectorFormat::Npy),
+        ]
+    }
+
+    #[test]
+    fn what_fits_no_format_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            let error = VectorFile::open(&path).unwrap_err();
+            assert!(error.hint().is_some());
+            error.to_string().replace(&format!("{}: ", path.display()), "")
+        };
+        assert_eq!(
+            said("rows.csv", b"a,b\n1,2\n"),
+            format!(r#"expected {EXPECTED_FORMATS}, found a file that begins with "a,b\n1,2\n""#)
+        );
+        assert_eq!(
+            said("rows", b""),
+            format!(r#"expected {EXPECTED_FORMATS}, found a file that begins with """#)
+        );
+        assert_eq!(
+            said("rows.NPY", b"a,b\n1,2\n"),
+            r#"it begins with "a,b\n1,2\n", not an npy file"#
+        );
+        assert_eq!(
+            said("rows.parquet", b"a,b\n1,2\n"),
+            r#"not a readable Parquet file (it begins with "a,b\n")"#
+        );
+        assert!(said("rows.arrow", b"a,b\n1,2\n").starts_with("not a finished Arrow IPC file"));
+        let missing = VectorFile::open(&folder.path().join("missing")).unwrap_err();
+        assert!(missing.to_string().contains("missing: "), "{missing}");
+    }
+
+    #[test]
+    fn a_component_damaged_in_a_column_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, _) = write_all(folder.path()).remove(0);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let needle: Vec<u8> = ROWS[2..4].iter().flat_map(|x| x.to_le_bytes()).collect();
+        let at = bytes.windows(8).position(|window| window == needle).unwrap();
+        bytes[at + 4..at + 8].copy_from_slice(&f32::INFINITY.to_le_bytes());
+        std::fs::write(&path, &bytes).unwrap();
+        let error = VectorFile::open(&path).unwrap().read_all().unwrap_err();
+        assert_eq!(error.to_string(), format!("{}: row 1: component 1 is inf", path.display()));
+    }
+}

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use csv::{ReaderBuilder, StringRecord};
 use serde_json::Value;
 
-use super::file::{Content, List, Rows};
+use super::file::{Content, List, Rows, header_only};
 use super::json::JsonText;
 use super::record::{FoundFields, pass_over};
 use super::shapes::{Roles, Shape, TextFields, TextRole};
-use super::{TextError, TextFile, TextForm};
+use super::{TextFile, TextForm};
+use crate::DataError;
 
 /// What may stand between cells, the most usual first.
 const DELIMITERS: [u8; 4] = *b",;\t|";
@@ -19,6 +20,8 @@ const SAMPLE_BYTES: usize = 64 << 10;
 /// Extensions of tables of cells.
 const EXTENSIONS: [&str; 4] = ["csv", "tsv", "tab", "psv"];
 
+const OPEN_QUOTE_ADVICE: &str = "close the quote, or double quotes inside a cell";
+
 /// How a file of cells is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CsvDialect {
@@ -26,7 +29,8 @@ pub(super) struct CsvDialect {
 }
 
 impl CsvDialect {
-    /// Recognises a table by its first rows, which have equally many cells, and its header, which names a text.
+    /// Recognises a table by its first rows, which have equally many cells, and its header, which
+    /// names a text.
     ///
     /// The extension says it where the header does not.
     pub(super) fn detect(text: &str, extension: &str, fields: &TextFields) -> Option<Self> {
@@ -82,7 +86,7 @@ impl CsvDialect {
         self,
         text: JsonText<'_>,
         fields: &TextFields,
-    ) -> Result<TextFile, TextError> {
+    ) -> Result<TextFile, DataError> {
         let bytes = text.text.as_bytes();
         let mut reader = self.records(bytes);
         let (mut header, mut row) = (StringRecord::new(), StringRecord::new());
@@ -110,12 +114,14 @@ impl CsvDialect {
             }
             spans.push(text.start + start..text.start + end);
             if end == bytes.len() && is_open(&bytes[start..end]) {
-                return Err(TextError::OpenQuote { line });
+                let found =
+                    format!("the quote that begins in the row of line {line} is never closed");
+                return Err(DataError::texts(found, OPEN_QUOTE_ADVICE));
             }
             push(&mut rows, &header, &used, &row, Place { line, row: spans.len() - 1 });
         }
         if spans.is_empty() {
-            return Err(TextError::HeaderOnly);
+            return Err(header_only());
         }
         let form = TextForm::Csv { delimiter: self.delimiter };
         rows.into_file(form, Content::apart(List { name: String::new(), spans }))
@@ -162,7 +168,7 @@ fn push(rows: &mut Rows, header: &StringRecord, used: &[bool], row: &StringRecor
 }
 
 /// Reads a row of bytes that are UTF-8.
-fn read(reader: &mut csv::Reader<&[u8]>, row: &mut StringRecord) -> Result<bool, TextError> {
+fn read(reader: &mut csv::Reader<&[u8]>, row: &mut StringRecord) -> Result<bool, DataError> {
     reader.read_record(row).map_err(|error| std::io::Error::other(error).into())
 }
 

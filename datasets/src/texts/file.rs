@@ -7,16 +7,15 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::TextError;
 use super::csv_rows::CsvDialect;
-use super::error::kind_of_bytes;
 use super::json::{JsonText, has_json_lines, lines_of};
 use super::record::{FoundFields, Row, TextRecord};
 use super::shapes::{Roles, Shape, TextFields, TextRole, check_given};
 use super::tables::Table;
 use crate::input::InputBytes;
-use crate::read::format::VectorFormat;
-use crate::{columns, parquet};
+use crate::read::VectorFormat;
+use crate::read::arrow;
+use crate::{DataError, parquet};
 
 /// What some programs write before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -26,6 +25,9 @@ const START_BYTES: usize = 64 << 10;
 const MARKDOWN: [&str; 2] = ["md", "markdown"];
 /// Extensions of JSON Lines.
 const JSON_LINES: [&str; 2] = ["jsonl", "ndjson"];
+
+const NO_TEXTS_ADVICE: &str = "write a text for each record: a line, a cell, or a field \"text\" \
+     (pandas: to_json(FILE, orient=\"records\"))";
 
 /// Begins the reason of a record that is not JSON.
 pub(super) const NOT_JSON: &str = "not JSON";
@@ -102,7 +104,7 @@ pub struct SkippedRecord {
 /// let mut out = Vec::new();
 /// file.write(&|index| index != 1, &mut out)?;
 /// assert_eq!(out, b"id,text\n1,Prefers tea.\n");
-/// # Ok::<(), memfold_datasets::texts::TextError>(())
+/// # Ok::<(), memfold_datasets::DataError>(())
 /// ```
 #[derive(Debug)]
 pub struct TextFile {
@@ -172,7 +174,7 @@ impl Rows {
         names: BTreeSet<String>,
         given: &TextFields,
         is_text: bool,
-    ) -> Result<Self, TextError> {
+    ) -> Result<Self, DataError> {
         let shape = given.shape.unwrap_or_else(|| Shape::recognise(&names));
         let roles = Roles::new(shape, given);
         check_given(given, &names)?;
@@ -181,7 +183,7 @@ impl Rows {
             let found = names.into_iter().collect();
             let expected = given.shape.and_then(|shape| shape.fields(TextRole::Text).next());
             let expected = expected.map(str::to_owned);
-            return Err(TextError::NoField { role: "text", expected, found });
+            return Err(DataError::NoField { role: "text", expected, found });
         }
         Ok(Self {
             roles,
@@ -205,13 +207,14 @@ impl Rows {
         self.skipped.push(SkippedRecord { place, reason });
     }
 
-    pub(super) fn into_file(self, form: TextForm, content: Content) -> Result<TextFile, TextError> {
+    pub(super) fn into_file(self, form: TextForm, content: Content) -> Result<TextFile, DataError> {
         if self.records.is_empty()
             && let Some(first) = self.skipped.first()
         {
             let count = (self.skipped.len() + self.deleted.len()) as u64;
-            let reason = first.reason.clone();
-            return Err(TextError::NoTexts { count, first: first.place, reason });
+            let SkippedRecord { place, reason } = first;
+            let found = format!("none of {count} records has a text; the first, {place}: {reason}");
+            return Err(DataError::texts(found, NO_TEXTS_ADVICE));
         }
         Ok(TextFile {
             form,
@@ -228,8 +231,8 @@ impl Rows {
 impl TextFile {
     /// Tells whether the file at `path` is one of texts, by its first bytes and its extension.
     ///
-    /// Also files of which [`TextFile::read`] says what they are instead, such as a PDF. Not folders, databases, bare
-    /// vectors, Markdown and the graphs of the MCP memory server.
+    /// Also files of which [`TextFile::read`] says what they are instead, such as a PDF. Not
+    /// folders, databases, bare vectors, Markdown and the graphs of the MCP memory server.
     #[must_use]
     pub fn is_texts(path: &Path) -> bool {
         let extension = extension_of(path);
@@ -254,14 +257,15 @@ impl TextFile {
     ///
     /// # Errors
     /// When the file cannot be read, is no text, or has no texts.
-    pub fn read(path: &Path, fields: &TextFields) -> Result<Self, TextError> {
+    pub fn read(path: &Path, fields: &TextFields) -> Result<Self, DataError> {
         let found = std::fs::metadata(path)?;
         if found.is_dir() {
-            return Err(TextError::Folder { path: path.into() });
+            let advice = format!("name a file in it, such as {}/FILE.jsonl", path.display());
+            return Err(DataError::texts("a folder, expected a file of texts", advice));
         }
         if found.is_file() {
             let bytes = InputBytes::open(path)?;
-            let start = bytes.read(0, columns::MAGIC.len().min(bytes.len() as usize))?;
+            let start = bytes.read(0, arrow::MAGIC.len().min(bytes.len() as usize))?;
             if is_table(&start) {
                 return Table::open(bytes)?.read_file(fields);
             }
@@ -273,9 +277,9 @@ impl TextFile {
     ///
     /// # Errors
     /// When the bytes are no text, or have no texts.
-    pub fn read_bytes(name: &Path, bytes: Vec<u8>, fields: &TextFields) -> Result<Self, TextError> {
+    pub fn read_bytes(name: &Path, bytes: Vec<u8>, fields: &TextFields) -> Result<Self, DataError> {
         if is_table(&bytes) {
-            return Table::of_bytes(name, &bytes)?.read_file(fields);
+            return Table::open(InputBytes::in_memory(name, bytes.into()))?.read_file(fields);
         }
         let start = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         let head = &bytes[start..bytes.len().min(start + START_BYTES)];
@@ -285,10 +289,10 @@ impl TextFile {
         let text = std::str::from_utf8(&bytes[start..]).map_err(|error| {
             let before = &bytes[start..start + error.valid_up_to()];
             let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
-            TextError::NotUtf8 { path: name.into(), line }
+            DataError::texts(format!("line {line} is not UTF-8"), converted(name, "latin1"))
         })?;
         if text.trim().is_empty() {
-            return Err(TextError::Empty);
+            return Err(empty());
         }
         let mut file = read_text(JsonText { text, start }, &extension_of(name), fields)?;
         if let Content::Bytes { bytes: empty, .. } = &mut file.content {
@@ -297,8 +301,8 @@ impl TextFile {
         Ok(file)
     }
 
-    /// Writes the file without the records for which `keeps` is false: in the same form and order, all other bytes as
-    /// they are. A table has the same schema.
+    /// Writes the file without the records for which `keeps` is false: in the same form and order,
+    /// all other bytes as they are. A table has the same schema.
     ///
     /// # Errors
     /// When the output cannot be written, or a table cannot be read any more.
@@ -306,26 +310,25 @@ impl TextFile {
         &self,
         keeps: &dyn Fn(usize) -> bool,
         out: &mut (dyn Write + Send),
-    ) -> Result<(), TextError> {
+    ) -> Result<(), DataError> {
         let left_out = (0..self.records.len()).filter(|index| !keeps(*index));
         let left_out: Vec<usize> = left_out.map(|index| self.records[index].row).collect();
-        match &self.content {
-            Content::Table(table) => table.write(&left_out, out),
-            Content::Bytes { bytes, lists, is_joined } => {
-                let mut from = 0;
-                for list in lists {
-                    match is_joined {
-                        true => write_joined(bytes, &mut from, &list.spans, &left_out, out)?,
-                        false => write_apart(bytes, &mut from, &list.spans, &left_out, out)?,
-                    }
-                }
-                out.write_all(&bytes[from..])?;
-                Ok(())
+        let (bytes, lists, is_joined) = match &self.content {
+            Content::Table(table) => return table.write(&left_out, out),
+            Content::Bytes { bytes, lists, is_joined } => (bytes, lists, *is_joined),
+        };
+        let mut from = 0;
+        for list in lists {
+            match is_joined {
+                true => write_joined(bytes, &mut from, &list.spans, &left_out, out)?,
+                false => write_apart(bytes, &mut from, &list.spans, &left_out, out)?,
             }
         }
+        Ok(out.write_all(&bytes[from..])?)
     }
 
-    /// Returns the line of a record in JSON Lines as it is, without its end; of other forms its object on one line.
+    /// Returns the line of a record in JSON Lines as it is, without its end; of other forms its
+    /// object on one line.
     #[must_use]
     pub fn line(&self, index: usize) -> String {
         if let (TextForm::JsonLines, Content::Bytes { bytes, lists, .. }) =
@@ -346,7 +349,7 @@ impl TextFile {
     /// let bytes = b"{\"text\":\"a\"}\noops\n{\"text\":\"b\"}\n{\"t".to_vec();
     /// let file = TextFile::read_bytes("notes.jsonl".as_ref(), bytes, &TextFields::default())?;
     /// assert_eq!(file.skipped_notes(), ["2 of 4 lines are not JSON: 2, 4"]);
-    /// # Ok::<(), memfold_datasets::texts::TextError>(())
+    /// # Ok::<(), memfold_datasets::DataError>(())
     /// ```
     #[must_use]
     pub fn skipped_notes(&self) -> Vec<String> {
@@ -440,7 +443,7 @@ fn read_text(
     text: JsonText<'_>,
     extension: &str,
     fields: &TextFields,
-) -> Result<TextFile, TextError> {
+) -> Result<TextFile, DataError> {
     let is_lines = JSON_LINES.contains(&extension);
     if !is_lines && let Some(file) = text.read_whole(fields, extension == "json")? {
         return Ok(file);
@@ -467,7 +470,7 @@ fn extension_of(path: &Path) -> String {
 }
 
 fn is_table(start: &[u8]) -> bool {
-    [columns::MAGIC, parquet::MAGIC, columns::STREAM_START].iter().any(|it| start.starts_with(it))
+    [arrow::MAGIC, parquet::MAGIC, arrow::STREAM_START].iter().any(|it| start.starts_with(it))
 }
 
 /// Tells whether lines are entities and relations, as the MCP memory server keeps them.
@@ -480,4 +483,89 @@ fn is_graph(start: &[u8]) -> bool {
         Some("relation") => line.get("from").is_some() && line.get("to").is_some(),
         _ => false,
     }
+}
+
+/// There is nothing in the file.
+pub(super) fn empty() -> DataError {
+    DataError::texts("the file is empty", EMPTY_ADVICE)
+}
+
+/// There is no record below the names of the columns.
+pub(super) fn header_only() -> DataError {
+    DataError::texts("the file has a header and no rows", EMPTY_ADVICE)
+}
+
+const EMPTY_ADVICE: &str = "write the memories again; nothing was changed";
+
+fn converted(path: &Path, from: &str) -> String {
+    let path = path.display();
+    format!("convert it: iconv -f {from} -t utf-8 {path} > {path}.utf8")
+}
+
+/// A file that is no text: how it begins, what it is, and the command that helps, where `FILE` is
+/// its name.
+const KINDS: [(&[u8], &str, &str); 20] = [
+    (b"%PDF-", "a PDF", "pdftotext FILE FILE.txt"),
+    (b"\x89PNG", "an image", "tesseract FILE FILE"),
+    (b"\xFF\xD8\xFF", "an image", "tesseract FILE FILE"),
+    (b"GIF8", "an image", "tesseract FILE FILE"),
+    (b"\xD0\xCF\x11\xE0", "an old Office file", "soffice --convert-to csv FILE"),
+    (b"\x1F\x8B", "compressed with gzip", "gunzip -k FILE"),
+    (b"\x28\xB5\x2F\xFD", "compressed with zstd", "zstd -dk FILE"),
+    (b"BZh", "compressed with bzip2", "bunzip2 -k FILE"),
+    (b"\xFD7zXZ\x00", "compressed with xz", "xz -dk FILE"),
+    (b"7z\xBC\xAF", "a 7z archive", "7z x FILE"),
+    (b"SQLite format 3\0", "a SQLite database", "memfold doctor FILE"),
+    (b"\x93NUMPY", "a file of vectors", "memfold dedup FILE"),
+    (b"\x89HDF", "an HDF5 file", "memfold dedup FILE"),
+    (b"\x80\x03", "a Python pickle", "load it in Python and write it with json.dump"),
+    (b"\x80\x04", "a Python pickle", "load it in Python and write it with json.dump"),
+    (b"\x80\x05", "a Python pickle", "load it in Python and write it with json.dump"),
+    (b"Obj\x01", "an Avro file", "avro cat FILE > FILE.jsonl"),
+    (b"{\\rtf", "a Rich Text document", "pandoc -t plain --wrap none FILE -o FILE.txt"),
+    (b"<?xml", "an XML file", "pandoc -t plain --wrap none FILE -o FILE.txt"),
+    (b"PK\x03\x04", "a zip archive", "unzip FILE, and name a file of it"),
+];
+/// Zip archives by their extension.
+const ZIPS: [(&str, &str, &str); 5] = [
+    ("xlsx", "an Excel workbook", "soffice --convert-to csv FILE, or save it as CSV"),
+    ("ods", "a spreadsheet", "soffice --convert-to csv FILE, or save it as CSV"),
+    ("docx", "a Word document", "pandoc -t plain --wrap none FILE -o FILE.txt"),
+    ("odt", "a document", "pandoc -t plain --wrap none FILE -o FILE.txt"),
+    ("npz", "a file of vectors", "memfold dedup FILE"),
+];
+
+/// Names a file that is no text by its first bytes.
+fn kind_of_bytes(start: &[u8], path: &Path) -> Option<DataError> {
+    if start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF") {
+        return Some(DataError::texts(
+            "the file is UTF-16, expected UTF-8",
+            converted(path, "utf-16"),
+        ));
+    }
+    let (magic, mut what, mut advice) = *KINDS
+        .iter()
+        .find(|(magic, ..)| start.starts_with(magic))
+        .or_else(|| is_html(start).then_some(&HTML))
+        .or_else(|| start.contains(&0).then_some(&BINARY))?;
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    if magic == b"PK\x03\x04"
+        && let Some(zip) = ZIPS.iter().find(|(known, ..)| extension.eq_ignore_ascii_case(known))
+    {
+        (what, advice) = (zip.1, zip.2);
+    }
+    let advice = advice.replace("FILE", &path.display().to_string());
+    Some(DataError::texts(format!("{what}, expected a file of texts"), advice))
+}
+
+const HTML: (&[u8], &str, &str) =
+    (b"<", "an HTML page", "pandoc -t plain --wrap none FILE -o FILE.txt");
+const BINARY: (&[u8], &str, &str) =
+    (b"", "binary data", "write the memories as JSON Lines, CSV or plain text");
+
+fn is_html(start: &[u8]) -> bool {
+    let start = start.trim_ascii_start();
+    [&b"<!doctype html"[..], b"<html"]
+        .iter()
+        .any(|tag| start.get(..tag.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(tag)))
 }

@@ -1,4 +1,5 @@
-//! JSON: a record on each line, a list of records, and an object that holds a list or columns of them.
+//! JSON: a record on each line, a list of records, and an object that holds a list or columns of
+//! them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,10 +12,12 @@ use serde::de::{DeserializeSeed, Deserializer as _, Error as _, IgnoredAny, MapA
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::file::{Content, List, NOT_JSON, Rows};
+use super::file::{Content, List, NOT_JSON, Rows, empty};
 use super::record::{FoundFields, checked_vector, pass_over};
 use super::shapes::{Roles, Shape, TextFields, TextRole};
-use super::{TextError, TextFile, TextForm};
+use super::{TextFile, TextForm};
+use crate::DataError;
+use crate::error::listed;
 
 /// Records whose names of fields tell the system and the errors.
 const SAMPLE_RECORDS: usize = 20;
@@ -43,20 +46,24 @@ impl<'a> JsonText<'a> {
     }
 
     /// Says what is wrong with the JSON.
-    fn error(&self, error: &serde_json::Error) -> TextError {
+    fn error(&self, error: &serde_json::Error) -> DataError {
         if error.is_eof() {
-            return TextError::Truncated { line: error.line() as u64 };
+            let found = format!("the JSON is cut off at line {}", error.line());
+            return DataError::texts(
+                found,
+                "fetch or write the file again; its copy may be incomplete",
+            );
         }
-        let found = plain_message(error);
-        TextError::Json { line: error.line() as u64, column: error.column() as u64, found }
+        not_json(error.line(), error.column(), &plain_message(error))
     }
 
-    /// Reads the text where it is one list, or an object with one; `None` where it is something else.
+    /// Reads the text where it is one list, or an object with one; `None` where it is something
+    /// else.
     pub(super) fn read_whole(
         self,
         fields: &TextFields,
         is_json: bool,
-    ) -> Result<Option<TextFile>, TextError> {
+    ) -> Result<Option<TextFile>, DataError> {
         let text = self.text.trim_start();
         if text.starts_with('[') {
             return match serde_json::from_str::<Vec<&RawValue>>(text) {
@@ -76,9 +83,8 @@ impl<'a> JsonText<'a> {
                     (true, is_long) => self.read_object(first, fields, is_long),
                     (false, false) => Ok(None),
                     (false, true) => {
-                        let line = self.text[..values.byte_offset()].lines().count() as u64 + 1;
-                        let found = "several objects that are longer than a line".into();
-                        Err(TextError::Json { line, column: 1, found })
+                        let line = self.text[..values.byte_offset()].lines().count() + 1;
+                        Err(not_json(line, 1, "several objects that are longer than a line"))
                     }
                 }
             }
@@ -92,7 +98,7 @@ impl<'a> JsonText<'a> {
         self,
         elements: &[&'a RawValue],
         fields: &TextFields,
-    ) -> Result<TextFile, TextError> {
+    ) -> Result<TextFile, DataError> {
         // What the client of Qdrant returns: the points, and where the next ones begin.
         if let [points, _next] = elements
             && let Ok(points) = serde_json::from_str::<Vec<&RawValue>>(points.get())
@@ -108,7 +114,7 @@ impl<'a> JsonText<'a> {
         object: &'a RawValue,
         fields: &TextFields,
         is_long: bool,
-    ) -> Result<Option<TextFile>, TextError> {
+    ) -> Result<Option<TextFile>, DataError> {
         let members = members_of(object.get());
         let list_at = |name: &str| {
             let found = members.iter().find(|member| member.name == name)?;
@@ -134,7 +140,9 @@ impl<'a> JsonText<'a> {
         if !is_long {
             return Ok(None);
         }
-        Err(TextError::NoList { found: members.into_iter().map(|it| it.name.into()).collect() })
+        let names: Vec<String> = members.into_iter().map(|it| it.name.into()).collect();
+        let found = format!("a JSON object without a list of memories, found {}", listed(&names));
+        Err(DataError::texts(found, NO_LIST_ADVICE))
     }
 
     fn read_elements(
@@ -142,9 +150,9 @@ impl<'a> JsonText<'a> {
         elements: &[&'a RawValue],
         form: TextForm,
         fields: &TextFields,
-    ) -> Result<TextFile, TextError> {
+    ) -> Result<TextFile, DataError> {
         if elements.is_empty() {
-            return Err(TextError::Empty);
+            return Err(empty());
         }
         let names = names_of(elements.iter().map(|element| element.get()));
         let is_strings = elements.iter().all(|element| element.get().starts_with('"'));
@@ -162,9 +170,9 @@ impl<'a> JsonText<'a> {
         members: &[Member<'a>],
         row_count: usize,
         fields: &TextFields,
-    ) -> Result<TextFile, TextError> {
+    ) -> Result<TextFile, DataError> {
         if row_count == 0 {
-            return Err(TextError::Empty);
+            return Err(empty());
         }
         let mut columns = Vec::new();
         for (column, field) in CHROMA_COLUMNS {
@@ -198,7 +206,7 @@ impl<'a> JsonText<'a> {
     }
 
     /// Reads a record on each line; a bad line is passed over and named.
-    pub(super) fn read_lines(self, fields: &TextFields) -> Result<TextFile, TextError> {
+    pub(super) fn read_lines(self, fields: &TextFields) -> Result<TextFile, DataError> {
         let lines: Vec<Line<'_>> = lines_of(self.text).collect();
         let is_strings = lines.iter().all(|line| line.text.starts_with('"'));
         let names = names_of(lines.iter().map(|line| line.text));
@@ -350,6 +358,14 @@ fn take_raw(
     if !found.take(name, value, roles) {
         pass_over(passed_over, name);
     }
+}
+
+const NO_LIST_ADVICE: &str = "write the list alone, as with jq '.NAME' FILE > LIST.json, or jq \
+     '[.[]]' FILE > LIST.json where each field is a memory";
+
+fn not_json(line: usize, column: usize, found: &str) -> DataError {
+    let found = format!("line {line}, column {column} is not JSON: {found}");
+    DataError::texts(found, "mend the line, or write one JSON object on each line")
 }
 
 fn plain_message(error: &serde_json::Error) -> String {

@@ -6,18 +6,14 @@
 
 mod shapes;
 mod record;
-mod error;
 mod file;
 mod json;
 mod csv_rows;
 mod tables;
 
-pub use error::TextError;
 pub use file::{SkippedRecord, TextFile, TextForm};
 pub use record::{IMPORTANCE_TOP, TextRecord};
 pub use shapes::{SCOPES, SHAPES, Shape, TextFields, TextRole};
 
-#[cfg(test)]
-mod fixtures;
 #[cfg(test)]
 mod tests;

@@ -24,7 +24,8 @@ pub struct TextRecord {
     pub id: Option<String>,
     /// The text, never blank.
     pub text: String,
-    /// Tags, then attributes and scopes: `user:…`, `agent:…`, `app:…`, `ns:…`, `run:…`, `session:…`.
+    /// Tags, then attributes and scopes: `user:…`, `agent:…`, `app:…`, `ns:…`, `run:…`,
+    /// `session:…`.
     pub categories: Vec<String>,
     /// Importance, from 0 to 3 where the system has a scale.
     pub importance: Option<f64>,
@@ -297,7 +298,8 @@ fn tags(value: &Value) -> Vec<String> {
     }
 }
 
-/// Reads a vector: a list of numbers, such a list in a text, base64 of little-endian floats, or one of a name.
+/// Reads a vector: a list of numbers, such a list in a text, base64 of little-endian floats, or one
+/// of a name.
 pub(super) fn vector_of(value: &Value) -> Result<Vec<f32>, String> {
     let vector = match value {
         Value::Array(items) => {

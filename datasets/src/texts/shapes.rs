@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::TextError;
+use crate::DataError;
 
 /// What the caller says about the records: names of fields as dotted paths into objects.
 #[derive(Debug, Clone, Default)]
@@ -262,7 +262,8 @@ static USUAL: Shape = Shape {
     ..PLAIN
 };
 
-/// The usual names of fields, the best first. Those of the second part count in a record itself only.
+/// The usual names of fields, the best first. Those of the second part count in a record itself
+/// only.
 const USUAL_FIELDS: [Fields; 7] = [
     (
         Text,
@@ -320,7 +321,8 @@ impl Shape {
         (!self.name.is_empty()).then_some(self.name)
     }
 
-    /// Returns the dotted names of the fields of a role that differ from the usual ones, the best first.
+    /// Returns the dotted names of the fields of a role that differ from the usual ones, the best
+    /// first.
     pub fn fields(&self, role: TextRole) -> impl Iterator<Item = &'static str> {
         let own = self.fields.iter().filter(move |(own, _)| *own == role);
         own.flat_map(|(_, names)| names.iter().copied())
@@ -445,7 +447,7 @@ fn given_fields(given: &TextFields) -> Vec<(TextRole, &str)> {
 }
 
 /// Refuses names that the caller gave and no record has.
-pub(super) fn check_given(given: &TextFields, names: &BTreeSet<String>) -> Result<(), TextError> {
+pub(super) fn check_given(given: &TextFields, names: &BTreeSet<String>) -> Result<(), DataError> {
     for (role, name) in given_fields(given) {
         if !names.contains(name) && !names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             let role = match role {
@@ -455,7 +457,7 @@ pub(super) fn check_given(given: &TextFields, names: &BTreeSet<String>) -> Resul
                 _ => "user",
             };
             let found = names.iter().cloned().collect();
-            return Err(TextError::NoField { role, expected: Some(name.to_owned()), found });
+            return Err(DataError::NoField { role, expected: Some(name.to_owned()), found });
         }
     }
     Ok(())

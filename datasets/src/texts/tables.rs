@@ -14,16 +14,18 @@ use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 
-use super::file::{Content, Rows};
+use super::file::{Content, Rows, header_only};
 use super::record::{FoundFields, checked_vector, pass_over};
 use super::shapes::{TextFields, TextRole};
-use super::{TextError, TextFile, TextForm};
-use crate::guarded::guarded;
+use super::{TextFile, TextForm};
+use crate::DataError;
+use crate::catch_panic::catch_panic;
 use crate::input::InputBytes;
-use crate::parquet::{ParquetTable, key_values};
-use crate::read::{ArrowFile, DECODE_ROWS, Source, Texts, VectorCells, shape_of};
-use crate::write::JsonColumn;
-use crate::{DataError, columns};
+use crate::parquet::ParquetTable;
+use crate::read::arrow::{MAGIC, STREAM_START};
+use crate::read::{ArrowFile, DECODE_ROWS, Source, Texts};
+use crate::vectors::{VectorCells, shape_of};
+use crate::write::{JsonColumn, is_held, key_values};
 
 /// An open table.
 #[derive(Debug)]
@@ -41,9 +43,9 @@ enum TableKind {
 
 impl Table {
     pub(super) fn open(bytes: InputBytes) -> Result<Self, DataError> {
-        let start = bytes.read(0, columns::MAGIC.len().min(bytes.len() as usize))?;
-        if start.starts_with(columns::MAGIC) || start.starts_with(columns::STREAM_START) {
-            let is_file = start.starts_with(columns::MAGIC);
+        let start = bytes.read(0, MAGIC.len().min(bytes.len() as usize))?;
+        if start.starts_with(MAGIC) || start.starts_with(STREAM_START) {
+            let is_file = start.starts_with(MAGIC);
             let kind = if is_file { TableKind::ArrowFile } else { TableKind::ArrowStream };
             return Ok(Self { source: Arc::new(ArrowFile::open(bytes)?), kind });
         }
@@ -52,20 +54,12 @@ impl Table {
         Ok(Self { source: Arc::new(table), kind: TableKind::Parquet { compression } })
     }
 
-    /// Takes the bytes of a file that has no place, into a file without a name.
-    pub(super) fn of_bytes(name: &Path, bytes: &[u8]) -> Result<Self, DataError> {
-        let failed = |source| DataError::Io { path: name.into(), source };
-        let mut file = tempfile::tempfile().map_err(failed)?;
-        file.write_all(bytes).map_err(failed)?;
-        Self::open(InputBytes::of_scratch(file, name)?)
-    }
-
     /// Tells whether a column holds texts.
     pub(super) fn has_text(&self) -> bool {
         self.source.schema().fields().iter().any(|field| Texts::accept(field.data_type()))
     }
 
-    pub(super) fn read_file(self, fields: &TextFields) -> Result<TextFile, TextError> {
+    pub(super) fn read_file(self, fields: &TextFields) -> Result<TextFile, DataError> {
         let form = match self.kind {
             TableKind::Parquet { .. } => TextForm::Parquet,
             TableKind::ArrowFile | TableKind::ArrowStream => TextForm::Arrow,
@@ -74,13 +68,13 @@ impl Table {
         let mut names = BTreeSet::new();
         add_names(schema.fields(), "", &mut names);
         if self.source.row_count() == 0 {
-            return Err(TextError::HeaderOnly);
+            return Err(header_only());
         }
         let mut rows = Rows::new(names, fields, false)?;
         let is_used = |field: &Field| {
             let name = field.name();
             (rows.roles.of(name).is_some() || rows.roles.is_holder(name))
-                && (JsonColumn::is_held(field.data_type()) || shape_of(field.data_type()).is_some())
+                && (is_held(field.data_type()) || shape_of(field.data_type()).is_some())
         };
         let (used, unused): (Vec<usize>, Vec<usize>) =
             (0..schema.fields().len()).partition(|at| is_used(schema.field(*at)));
@@ -109,7 +103,7 @@ impl Table {
         &self,
         left_out: &[usize],
         out: &mut (dyn Write + Send),
-    ) -> Result<(), TextError> {
+    ) -> Result<(), DataError> {
         let schema = self.source.schema();
         let mut output = match self.kind {
             TableKind::Parquet { compression } => {
@@ -137,19 +131,18 @@ impl Table {
             let mut keeps = vec![true; batch.num_rows()];
             here.iter().for_each(|row| keeps[row - first] = false);
             let kept = filter_record_batch(&batch, &BooleanArray::from(keeps)).map_err(failed)?;
-            guarded(|| output.write(&kept)).map_err(|found| encode_failed(&found))??;
+            catch_panic(|| output.write(&kept))
+                .map_err(|found| DataError::encode(Path::new(""), found))??;
             (first, left_out) = (end, later);
         }
+        // Other rows would be left out than those that were chosen.
+        self.source.check_unchanged()?;
         output.finish()
     }
 }
 
-fn failed(error: ArrowError) -> TextError {
-    DataError::of_arrow(Path::new(""), error).into()
-}
-
-fn encode_failed(found: &str) -> TextError {
-    DataError::encode(Path::new(""), found).into()
+fn failed(error: ArrowError) -> DataError {
+    DataError::of_arrow(Path::new(""), error)
 }
 
 /// A table on its way out.
@@ -160,22 +153,22 @@ enum Output<'a> {
 }
 
 impl Output<'_> {
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), TextError> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), DataError> {
         match self {
             Self::Parquet(writer) => {
                 let written = writer.write(batch);
-                written.map_err(|error| DataError::of_parquet(Path::new(""), error).into())
+                written.map_err(|error| DataError::of_parquet(Path::new(""), error))
             }
             Self::File(writer) => writer.write(batch).map_err(failed),
             Self::Stream(writer) => writer.write(batch).map_err(failed),
         }
     }
 
-    fn finish(self) -> Result<(), TextError> {
+    fn finish(self) -> Result<(), DataError> {
         match self {
             Self::Parquet(writer) => {
                 let closed = writer.close().map(drop);
-                closed.map_err(|error| DataError::of_parquet(Path::new(""), error).into())
+                closed.map_err(|error| DataError::of_parquet(Path::new(""), error))
             }
             Self::File(mut writer) => writer.finish().map_err(failed),
             Self::Stream(mut writer) => writer.finish().map_err(failed),

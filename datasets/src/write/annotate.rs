@@ -4,33 +4,29 @@
 //! columns, also the rows that the corpus skipped.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Float64Builder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use memfold_index::{Progress, Row};
 
-use super::is_same_file;
-use super::table_file::{TableFile, TableFormat, stored_column, stored_field};
+use super::files::{TableFile, TableFormat, is_same_file, refused, stored_column, stored_field};
 use crate::DataError;
+use crate::read::VectorFormat;
 use crate::read::corpus::Corpus;
-use crate::read::format::VectorFormat;
 use crate::read::{DECODE_ROWS, Source};
 use crate::schema::{Column, key};
-
-#[cfg(test)]
-mod tests;
 
 /// Writes all rows and columns of the corpus' files to `output` with the columns of
 /// [`COLUMN_NAMES`](COLUMN_NAMES) after them, and returns how many rows it wrote.
 ///
-/// `cluster` is the ordinal of the survivor; it, `cluster_size` and `cluster_similarity` are null for
-/// rows in no cluster of two or more. `is_survivor` is true for these, so that it alone selects what
-/// remains. The extension tells the format, Parquet or Arrow IPC; types and metadata are kept, except
-/// that dictionaries of texts become texts in Arrow. Rows of npy files get a column `row`, their
-/// ordinal, and `vector`. Reads and writes batch by batch.
+/// `cluster` is the ordinal of the survivor; it, `cluster_size` and `cluster_similarity` are null
+/// for rows in no cluster of two or more. `is_survivor` is true for these, so that it alone selects
+/// what remains. The extension tells the format, Parquet or Arrow IPC; types and metadata are kept,
+/// except that dictionaries of texts become texts in Arrow. Rows of npy files get a column `row`,
+/// their ordinal, and `vector`. Reads and writes batch by batch.
 ///
 /// # Errors
 /// Before anything is written: when the extension tells no format, the copy would replace an input,
@@ -42,12 +38,10 @@ pub fn annotate(
     membership: &dyn Fn(Row) -> Option<Membership>,
     progress: &dyn Progress,
 ) -> Result<u64, DataError> {
-    let format = format_of(output)?;
-    let schema = copy_schema(corpus, output, format)?;
-    let file = TableFile::create(output, format, schema.schema())?;
-    let run = Run { corpus, output, schema, membership, progress };
+    let copy = Copy::of(corpus, output)?;
+    let file = TableFile::create(output, copy.format, &copy.schema)?;
     progress.begin("annotate", Some(corpus.rows()));
-    let written = run.write(file);
+    let written = copy.write(file, membership, progress);
     progress.end();
     written
 }
@@ -55,82 +49,132 @@ pub fn annotate(
 /// Finds out whether [`annotate`] could begin: everything that it looks at before it writes.
 ///
 /// # Errors
-/// When the extension tells no format, the copy would replace an input, or the inputs have different
-/// columns or one of the added names.
+/// When the extension tells no format, the copy would replace an input, or the inputs have
+/// different columns or one of the added names.
 pub fn check(corpus: &Corpus, output: &Path) -> Result<(), DataError> {
-    copy_schema(corpus, output, format_of(output)?).map(drop)
+    Copy::of(corpus, output).map(drop)
 }
 
-/// Returns the columns of the copy once all inputs agree on theirs.
-fn copy_schema(
-    corpus: &Corpus,
-    output: &Path,
-    format: TableFormat,
-) -> Result<CopySchema, DataError> {
-    let mut common: Option<CommonSchema> = None;
-    for (path, source) in corpus.sources() {
-        if is_same_file(path, output) {
-            let (found, advice) =
-                ("the copy would replace an input".into(), Some("give the copy another name"));
-            return Err(DataError::Output { path: output.into(), found, advice });
-        }
-        match &mut common {
-            None => common = Some(CommonSchema::new(source, path)?),
-            Some(common) => common.add(source, path)?,
-        }
-    }
-    Ok(common.expect("a corpus has at least one file").copy_schema(format))
-}
-
-/// One copy being written.
-struct Run<'a> {
+/// An annotated copy: its columns, once all inputs agree on theirs.
+struct Copy<'a> {
     corpus: &'a Corpus,
     output: &'a Path,
-    schema: CopySchema,
-    membership: &'a dyn Fn(Row) -> Option<Membership>,
-    progress: &'a dyn Progress,
+    format: TableFormat,
+    schema: SchemaRef,
+    /// Whether ordinals come first: rows of bare vectors have no other name.
+    has_ordinals: bool,
 }
 
-impl Run<'_> {
-    fn write(&self, mut copy: TableFile) -> Result<u64, DataError> {
+impl<'a> Copy<'a> {
+    fn of(corpus: &'a Corpus, output: &'a Path) -> Result<Self, DataError> {
+        let format = format_of(output)?;
+        let mut sources = corpus.sources().peekable();
+        let &(first, source) = sources.peek().expect("a corpus has at least one file");
+        let (mut fields, has_ordinals) =
+            (source.schema().fields().to_vec(), source.is_vectors_only());
+        let (mut metadata, mut file_count) = (source.schema().metadata().clone(), 0);
+        for (path, source) in sources {
+            if is_same_file(path, output) {
+                let (found, advice) =
+                    ("the copy would replace an input", "give the copy another name");
+                return Err(refused(output, found, advice));
+            }
+            add_columns(&mut fields, first, source, path)?;
+            file_count += 1;
+        }
+        if let Some(added) = fields.iter().find(|field| COLUMN_NAMES.contains(&&**field.name())) {
+            let found = format!("there is a column {:?} already", added.name());
+            let advice = "rename or drop the column first; it may come from an earlier run";
+            return Err(refused(first, &found, advice));
+        }
+        if file_count > 1 {
+            // What one file said about its own length is wrong for all of them.
+            metadata.remove(key::ROW_COUNT);
+        }
+        let ordinals = Field::new(Column::Row.name(), DataType::UInt64, false);
+        let mut all: Vec<Field> = has_ordinals.then_some(ordinals).into_iter().collect();
+        all.extend(fields.iter().map(|field| stored_field(Field::clone(field), format)));
+        all.extend(added_fields());
+        let schema = Arc::new(Schema::new_with_metadata(all, metadata));
+        Ok(Self { corpus, output, format, schema, has_ordinals })
+    }
+
+    fn write(
+        &self,
+        mut file: TableFile,
+        membership: &dyn Fn(Row) -> Option<Membership>,
+        progress: &dyn Progress,
+    ) -> Result<u64, DataError> {
         let mut rows_written = 0;
         for (path, source) in self.corpus.sources() {
             let expected = rows_written + source.row_count() as u64;
-            self.write_file(source, &mut copy, &mut rows_written)?;
+            let positions: Vec<usize> = (0..source.schema().fields().len()).collect();
+            for batch in source.batches(&positions, DECODE_ROWS)? {
+                if progress.cancelled() {
+                    return Err(DataError::Cancelled);
+                }
+                let batch = batch?;
+                let rows = batch.num_rows() as u64;
+                file.write(&self.batch(&batch, rows_written..rows_written + rows, membership)?)?;
+                rows_written += rows;
+                progress.advance(rows);
+            }
             if rows_written != expected {
                 return Err(DataError::Changed { path: path.into() });
             }
         }
-        copy.finish(None)?;
+        // Other rows would stand beside the clusters.
+        self.corpus.check_unchanged()?;
+        file.finish(None)?;
         Ok(rows_written)
     }
 
-    fn write_file(
+    /// Returns a batch of the copy from a batch of the input, with other columns around it.
+    fn batch(
         &self,
-        source: &dyn Source,
-        copy: &mut TableFile,
-        rows_written: &mut u64,
-    ) -> Result<(), DataError> {
-        let positions: Vec<usize> = (0..source.schema().fields().len()).collect();
-        for batch in source.batches(&positions, DECODE_ROWS)? {
-            if self.progress.cancelled() {
-                return Err(DataError::Cancelled);
-            }
-            let batch = batch?;
-            let rows = batch.num_rows() as u64;
-            let ordinals = *rows_written..*rows_written + rows;
-            let added = added_columns(self.corpus, ordinals.clone(), self.membership);
-            let ordinals = self.schema.has_ordinals().then(|| ordinal_column(ordinals));
-            let batch = self
-                .schema
-                .batch(ordinals, &batch, added)
-                .map_err(|found| DataError::encode(self.output, found))?;
-            copy.write(&batch)?;
-            *rows_written += rows;
-            self.progress.advance(rows);
+        input: &RecordBatch,
+        ordinals: Range<u64>,
+        membership: &dyn Fn(Row) -> Option<Membership>,
+    ) -> Result<RecordBatch, DataError> {
+        let mut columns: Vec<ArrayRef> = Vec::new();
+        if self.has_ordinals {
+            columns.push(Arc::new(UInt64Array::from_iter_values(ordinals.clone())));
         }
-        Ok(())
+        columns.extend(input.columns().iter().map(|column| stored_column(column, self.format)));
+        columns.extend(added_columns(self.corpus, ordinals, membership));
+        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+            .map_err(|error| DataError::encode(self.output, error.to_string()))
     }
+}
+
+/// Adds the columns of a file, which must be those of the first; a column may hold nulls if it may
+/// in one file.
+fn add_columns(
+    fields: &mut [FieldRef],
+    first: &Path,
+    source: &dyn Source,
+    path: &Path,
+) -> Result<(), DataError> {
+    let differ = |found: String, expected: String| {
+        let (path, first) = (path.into(), first.into());
+        Err(DataError::Differs { path, found, first, expected })
+    };
+    let others = source.schema().fields();
+    if others.len() != fields.len() {
+        let columns = |count: usize| format!("{count} columns");
+        return differ(columns(others.len()), columns(fields.len()));
+    }
+    for (at, (other, own)) in others.iter().zip(fields).enumerate() {
+        if other.name() != own.name() || other.data_type() != own.data_type() {
+            let name = |field: &Field| {
+                format!("column {at} is {:?} ({})", field.name(), field.data_type())
+            };
+            return differ(name(other), name(own));
+        }
+        let is_nullable = own.is_nullable() || other.is_nullable();
+        *own = Arc::new(Field::clone(own).with_nullable(is_nullable));
+    }
+    Ok(())
 }
 
 /// Extensions that tell a format.
@@ -145,114 +189,6 @@ fn format_of(path: &Path) -> Result<TableFormat, DataError> {
             let found = format!("unknown extension, expected {EXTENSIONS}");
             Err(DataError::format(path, found))
         }
-    }
-}
-
-/// The columns of the annotated copy.
-struct CopySchema {
-    schema: SchemaRef,
-    /// Whether ordinals come first: the rows of npy files have no other name.
-    has_ordinals: bool,
-    format: TableFormat,
-}
-
-/// The columns of the inputs so far, which are the same.
-struct CommonSchema {
-    first: PathBuf,
-    is_bare: bool,
-    fields: Vec<Field>,
-    schema: SchemaRef,
-    file_count: usize,
-}
-
-impl CommonSchema {
-    fn new(file: &dyn Source, path: &Path) -> Result<Self, DataError> {
-        let is_bare = file.is_bare();
-        let schema = Arc::clone(file.schema());
-        for column in COLUMN_NAMES {
-            if schema.index_of(column).is_ok() {
-                return Err(DataError::Output {
-                    path: path.into(),
-                    found: format!("there is a column {column:?} already"),
-                    advice: Some(
-                        "rename or drop the column first; it may come from an earlier run",
-                    ),
-                });
-            }
-        }
-        let fields = schema.fields().iter().map(|field| Field::clone(field)).collect();
-        Ok(Self { first: path.into(), is_bare, fields, schema, file_count: 1 })
-    }
-
-    /// Adds a file, which must have the same columns; a column may hold nulls if it may in one file.
-    fn add(&mut self, file: &dyn Source, path: &Path) -> Result<(), DataError> {
-        let differ = |found: String, expected: String| DataError::Differs {
-            path: path.into(),
-            found,
-            first: self.first.clone(),
-            expected,
-        };
-        let others = file.schema().fields();
-        if others.len() != self.fields.len() {
-            let columns = |count: usize| format!("{count} columns");
-            return Err(differ(columns(others.len()), columns(self.fields.len())));
-        }
-        for (at, (other, own)) in others.iter().zip(&mut self.fields).enumerate() {
-            if other.name() != own.name() || other.data_type() != own.data_type() {
-                let name = |field: &Field| {
-                    format!("column {at} is {:?} ({})", field.name(), field.data_type())
-                };
-                return Err(DataError::Differs {
-                    path: path.into(),
-                    found: name(other),
-                    first: self.first.clone(),
-                    expected: name(own),
-                });
-            }
-            own.set_nullable(own.is_nullable() || other.is_nullable());
-        }
-        self.file_count += 1;
-        Ok(())
-    }
-
-    /// Returns the columns of the copy.
-    fn copy_schema(self, format: TableFormat) -> CopySchema {
-        let mut fields = Vec::new();
-        if self.is_bare {
-            fields.push(Field::new(Column::Row.name(), DataType::UInt64, false));
-        }
-        fields.extend(self.fields.into_iter().map(|field| stored_field(field, format)));
-        fields.extend(added_fields());
-        let mut metadata = self.schema.metadata().clone();
-        if self.file_count > 1 {
-            // What one file said about its own length is wrong for all of them.
-            metadata.remove(key::ROW_COUNT);
-        }
-        let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
-        CopySchema { schema, has_ordinals: self.is_bare, format }
-    }
-}
-
-impl CopySchema {
-    const fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    const fn has_ordinals(&self) -> bool {
-        self.has_ordinals
-    }
-
-    /// Returns a batch of the copy from a batch of the input, with other columns around it.
-    fn batch(
-        &self,
-        ordinals: Option<ArrayRef>,
-        input: &RecordBatch,
-        added: Vec<ArrayRef>,
-    ) -> Result<RecordBatch, String> {
-        let mut columns: Vec<ArrayRef> = ordinals.into_iter().collect();
-        columns.extend(input.columns().iter().map(|column| stored_column(column, self.format)));
-        columns.extend(added);
-        RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(|error| error.to_string())
     }
 }
 
@@ -282,13 +218,8 @@ fn added_fields() -> Vec<Field> {
     ]
 }
 
-/// Returns the ordinals themselves as a column.
-fn ordinal_column(ordinals: Range<u64>) -> ArrayRef {
-    Arc::new(UInt64Array::from_iter_values(ordinals))
-}
-
-/// Returns the columns that are added for the rows at `ordinals`; a row that was skipped or is in no
-/// cluster is its own survivor.
+/// Returns the columns that are added for the rows at `ordinals`; a row that was skipped or is in
+/// no cluster is its own survivor.
 fn added_columns(
     corpus: &Corpus,
     ordinals: Range<u64>,
@@ -312,4 +243,330 @@ fn added_columns(
         Arc::new(similarities.finish()),
         Arc::new(survivors.finish()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+
+    use arrow_array::builder::{FixedSizeListBuilder, Float32Builder, ListBuilder, StringBuilder};
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float32Type, Float64Type, Int8Type, UInt64Type};
+    use arrow_array::{
+        Array, ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, StringViewArray,
+        StructArray, TimestampMicrosecondArray,
+    };
+    use arrow_schema::{DataType, Field, Schema};
+    use memfold_index::{NoProgress, Progress, Row};
+
+    use super::*;
+    use crate::npy::{Component, NpyWriter};
+    use crate::read::corpus::{Corpus, CorpusOptions};
+    use crate::read::support::opened;
+    use crate::read::support::{Form, ROWS, batch, fixture, read, touch, write, write_as};
+
+    const FORMATS: [&str; 2] = ["copy.parquet", "copy.arrow"];
+
+    fn open(paths: &[PathBuf]) -> Corpus {
+        Corpus::open(paths, &CorpusOptions::new(&std::env::temp_dir())).unwrap()
+    }
+
+    /// Kept rows in clusters of `size`, the last of each its survivor; a rest is in none.
+    fn in_groups(corpus: &Corpus, size: u32) -> impl Fn(Row) -> Option<Membership> {
+        let whole = corpus.matrix().len() as u32 / size * size;
+        move |row| {
+            let survivor = Row(row.0 / size * size + size - 1);
+            (row.0 < whole).then(|| Membership {
+                survivor,
+                size: u64::from(size),
+                similarity: 1.0 / f64::from(1 + survivor.0 - row.0),
+            })
+        }
+    }
+
+    fn vectors(rows: std::ops::Range<i64>) -> ArrayRef {
+        let mut builder = FixedSizeListBuilder::new(Float32Builder::new(), 2);
+        for row in rows {
+            // Every seventh row is skipped.
+            builder.values().append_slice(&[if row % 7 == 3 { 0.0 } else { 1.0 }, 0.0]);
+            builder.append(true);
+        }
+        Arc::new(builder.finish())
+    }
+
+    /// Columns of many types with nulls, for the rows `rows`.
+    fn many_columns(rows: std::ops::Range<i64>) -> RecordBatch {
+        let text = |row: i64| (row % 4 != 1).then(|| format!("a text of some length {row}"));
+        let mut tags = ListBuilder::new(StringBuilder::new());
+        for row in rows.clone() {
+            tags.append_option((row % 5 != 2).then(|| (0..row % 3).map(text).collect::<Vec<_>>()));
+        }
+        let numbers: ArrayRef =
+            Arc::new(rows.clone().map(|row| (row % 3 != 0).then_some(row)).collect::<Int64Array>());
+        let nested = Field::new("n", DataType::Int64, true);
+        let times = TimestampMicrosecondArray::from_iter_values(rows.clone()).with_timezone("UTC");
+        let dictionary: DictionaryArray<Int8Type> =
+            rows.clone().map(|row| ["x", "y"].get(row as usize % 3).copied()).collect();
+        let plain = batch(&[
+            ("id", Arc::new(rows.clone().map(text).collect::<StringArray>()) as ArrayRef),
+            ("view", Arc::new(rows.clone().map(text).collect::<StringViewArray>())),
+            ("kind", Arc::new(dictionary)),
+            ("at", Arc::new(times)),
+            ("tags", Arc::new(tags.finish())),
+            ("both", Arc::new(StructArray::new(vec![nested].into(), vec![numbers], None))),
+            ("vector", vectors(rows)),
+        ]);
+        let metadata = [("made".to_owned(), "by a test".to_owned())].into();
+        let schema = Schema::clone(&plain.schema()).with_metadata(metadata);
+        RecordBatch::try_new(Arc::new(schema), plain.columns().to_vec()).unwrap()
+    }
+
+    /// Returns every row of a column as text, whatever its encoding.
+    fn shown(batches: &[RecordBatch], column: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        for batch in batches {
+            let values = batch.column_by_name(column).unwrap();
+            match crate::read::Texts::of(values) {
+                Some(texts) => all.extend((0..values.len()).map(|i| format!("{:?}", texts.get(i)))),
+                None => all.extend((0..values.len()).map(|i| format!("{:?}", values.slice(i, 1)))),
+            }
+        }
+        all
+    }
+
+    fn annotated(corpus: &Corpus, output: &Path, size: u32) -> Vec<RecordBatch> {
+        let membership = in_groups(corpus, size);
+        let written = annotate(corpus, output, &membership, &NoProgress).unwrap();
+        assert_eq!(written, corpus.rows());
+        read(output)
+    }
+
+    /// Checks the added columns against what they should say.
+    fn check_added(corpus: &Corpus, batches: &[RecordBatch], size: u32) {
+        let membership = in_groups(corpus, size);
+        let mut ordinal = 0;
+        for batch in batches {
+            let column = |name| batch.column_by_name(name).unwrap();
+            let clusters = column("cluster").as_primitive::<UInt64Type>();
+            let sizes = column("cluster_size").as_primitive::<UInt64Type>();
+            let similarities = column("cluster_similarity").as_primitive::<Float64Type>();
+            for i in 0..batch.num_rows() {
+                let row = corpus.row_at(ordinal);
+                let member = row.and_then(&membership);
+                let cluster = clusters.is_valid(i).then(|| clusters.value(i));
+                assert_eq!(cluster, member.map(|member| corpus.ordinal(member.survivor)));
+                assert_eq!(
+                    sizes.is_valid(i).then(|| sizes.value(i)),
+                    member.map(|member| member.size)
+                );
+                let similarity = similarities.is_valid(i).then(|| similarities.value(i).to_bits());
+                assert_eq!(similarity, member.map(|member| member.similarity.to_bits()));
+                let survives = column("is_survivor").as_boolean().value(i);
+                assert_eq!(survives, cluster.is_none_or(|cluster| cluster == ordinal), "{ordinal}");
+                ordinal += 1;
+            }
+        }
+        assert_eq!(ordinal, corpus.rows());
+    }
+
+    #[test]
+    fn every_column_comes_back_from_every_form() {
+        let folder = tempfile::tempdir().unwrap();
+        let parts = [many_columns(0..30), many_columns(30..31), many_columns(31..80)];
+        for form in [Form::Parquet, Form::ArrowStream] {
+            let path = write(folder.path(), form, &parts);
+            let corpus = open(std::slice::from_ref(&path));
+            assert_eq!(corpus.skipped().len(), 11);
+            for name in FORMATS {
+                let copy = annotated(&corpus, &folder.path().join(name), 3);
+                check_added(&corpus, &copy, 3);
+                let file = opened(&folder.path().join(name)).unwrap();
+                let (before, after) = (parts[0].schema(), file.schema());
+                assert_eq!(after.fields().len(), before.fields().len() + COLUMN_NAMES.len());
+                assert_eq!(after.metadata()["made"], "by a test", "{form:?} {name}");
+                for (field, kept) in before.fields().iter().zip(after.fields()) {
+                    let column = field.name();
+                    assert_eq!(
+                        shown(&copy, column),
+                        shown(&parts, column),
+                        "{form:?} {name} {column}"
+                    );
+                    let is_same = kept.data_type() == field.data_type();
+                    assert!(is_same || (column == "kind" && name.ends_with("arrow")), "{column}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn large_batches_are_copied_in_portions() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = write(folder.path(), Form::Arrow, &[many_columns(0..70_000)]);
+        let corpus = open(&[path]);
+        let parts = [many_columns(0..70_000)];
+        let length = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
+        for name in FORMATS {
+            let copy = annotated(&corpus, &folder.path().join(name), 4);
+            check_added(&corpus, &copy, 4);
+            for column in ["id", "view", "tags", "vector"] {
+                assert!(shown(&copy, column) == shown(&parts, column), "{name} {column}");
+            }
+        }
+        // Views of a portion do not bring the texts of the whole batch along.
+        assert!(length("copy.arrow") < length("rows.arrow") * 3 / 2);
+    }
+
+    #[test]
+    fn several_files_become_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let parts = [many_columns(0..9), many_columns(9..20), many_columns(20..21)];
+        write_as(&path("a"), Form::Parquet, &parts[..1]);
+        write_as(&path("b"), Form::ArrowZstd, &parts[1..2]);
+        write_as(&path("c"), Form::Arrow, &parts[2..]);
+        let corpus = open(&["a", "b", "c"].map(path));
+        for name in FORMATS {
+            let copy = annotated(&corpus, &path(name), 2);
+            check_added(&corpus, &copy, 2);
+            for column in ["id", "view", "kind", "at", "tags", "both", "vector"] {
+                assert_eq!(shown(&copy, column), shown(&parts, column), "{name} {column}");
+            }
+        }
+    }
+
+    #[test]
+    fn npy_rows_get_their_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("v.npy");
+        let mut writer = NpyWriter::create(&path, 3, Component::F32).unwrap();
+        writer.push(&ROWS).unwrap();
+        writer.push(&[0.0; 3]).unwrap();
+        writer.finish().unwrap();
+        let corpus = open(&[path.clone(), path]);
+        for name in FORMATS {
+            let copy = annotated(&corpus, &folder.path().join(name), 2);
+            check_added(&corpus, &copy, 2);
+            let numbers = copy
+                .iter()
+                .flat_map(|batch| batch.column(0).as_primitive::<UInt64Type>().values().to_vec());
+            assert!(numbers.eq(0..8), "{name}");
+            let values: Vec<f32> = copy
+                .iter()
+                .flat_map(|batch| {
+                    let list = batch.column_by_name("vector").unwrap().as_fixed_size_list();
+                    list.values().as_primitive::<Float32Type>().values().to_vec()
+                })
+                .collect();
+            assert_eq!(values, [&ROWS[..], &[0.0; 3], &ROWS, &[0.0; 3]].concat(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_copy_holds_the_array_that_was_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let options =
+            CorpusOptions { vector_column: Some("a".into()), ..CorpusOptions::new(folder.path()) };
+        let corpus = Corpus::open(&[fixture("npz/numpy_unnamed.npz")], &options).unwrap();
+        let copy = annotated(&corpus, &folder.path().join("copy.parquet"), 2);
+        let vectors = copy[0].column_by_name("vector").unwrap().as_fixed_size_list();
+        assert_eq!(vectors.values().as_primitive::<Float32Type>().values(), &ROWS);
+    }
+
+    #[test]
+    fn a_file_without_rows_has_its_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = write(folder.path(), Form::Parquet, &[many_columns(0..0)]);
+        let corpus = open(&[path]);
+        for name in FORMATS {
+            let output = folder.path().join(name);
+            assert_eq!(annotate(&corpus, &output, &|_| None, &NoProgress).unwrap(), 0);
+            let file = opened(&output).unwrap();
+            assert_eq!((file.row_count(), file.schema().fields().len()), (0, 11), "{name}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_when_inputs_do_not_fit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let names: ArrayRef = Arc::new(StringArray::from(vec!["x", "y"]));
+        let more: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+        let vector = || ("vector", vectors(0..2));
+        write_as(&path("a"), Form::Parquet, &[batch(&[vector(), ("n", names.clone())])]);
+        write_as(&path("b"), Form::Parquet, &[batch(&[vector(), ("n", more.clone())])]);
+        write_as(&path("c"), Form::Arrow, &[batch(&[vector()])]);
+        write_as(&path("d"), Form::Arrow, &[batch(&[vector(), ("is_survivor", more)])]);
+        let said = |inputs: &[&str], output: &str| {
+            let corpus = open(&inputs.iter().map(|name| path(name)).collect::<Vec<_>>());
+            let error = annotate(&corpus, &path(output), &|_| None, &NoProgress).unwrap_err();
+            assert!(error.hint().is_some(), "{error}");
+            let folder = format!("{}/", folder.path().display());
+            error.to_string().replace(&folder, "")
+        };
+        assert_eq!(
+            said(&["a", "b"], "o.parquet"),
+            r#"b: column 1 is "n" (Int64), expected column 1 is "n" (Utf8) as in a"#
+        );
+        assert_eq!(said(&["a", "c"], "o.parquet"), "c: 1 columns, expected 2 columns as in a");
+        assert_eq!(said(&["d"], "o.arrow"), r#"d: there is a column "is_survivor" already"#);
+        assert_eq!(
+            said(&["a"], "o.csv"),
+            "o.csv: unknown extension, expected .parquet, .pq, .arrow, .ipc or .feather"
+        );
+        write_as(&path("e.parquet"), Form::Parquet, &[batch(&[vector()])]);
+        assert_eq!(said(&["e.parquet"], "e.parquet"), "e.parquet: the copy would replace an input");
+        let missing = said(&["a"], "missing/o.arrow");
+        assert!(missing.starts_with("missing/o.arrow: "), "{missing}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 5);
+    }
+
+    /// Asks to stop after the first portion.
+    #[derive(Default)]
+    struct StopSoon(std::sync::atomic::AtomicBool);
+
+    impl Progress for StopSoon {
+        fn begin(&self, _stage: &'static str, _total: Option<u64>) {}
+        fn advance(&self, _done: u64) {
+            self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        fn end(&self) {}
+        fn cancelled(&self) -> bool {
+            self.0.load(std::sync::atomic::Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn an_interrupted_copy_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = write(folder.path(), Form::Parquet, &[many_columns(0..3000)]);
+        let corpus = open(&[path]);
+        for name in FORMATS {
+            let stopped =
+                annotate(&corpus, &folder.path().join(name), &|_| None, &StopSoon::default());
+            assert!(matches!(stopped, Err(DataError::Cancelled)));
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    /// Changed rows were copied beside the clusters of the rows before.
+    #[test]
+    fn a_file_that_was_changed_since_it_was_read_is_not_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let lines = folder.path().join("rows.jsonl");
+        std::fs::write(&lines, "{\"vector\":[1,2],\"text\":\"a\"}\n").unwrap();
+        for path in [write(folder.path(), Form::Parquet, &[many_columns(0..30)]), lines] {
+            let (corpus, output) =
+                (open(std::slice::from_ref(&path)), folder.path().join("o.arrow"));
+            touch(&path);
+            let copied = annotate(&corpus, &output, &|_| None, &NoProgress).map(drop);
+            let found = corpus.excerpts(&[Row(0)]).map(drop);
+            // JSON lines were parsed when the file was opened, and are not read again.
+            let is_changed =
+                |done: Result<(), DataError>| matches!(done, Err(DataError::Changed { .. }));
+            let is_read_again = path.ends_with("rows.parquet");
+            assert_eq!(is_changed(copied), is_read_again);
+            assert_eq!((is_changed(found), output.exists()), (is_read_again, !is_read_again));
+        }
+    }
 }

@@ -12,17 +12,17 @@ use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::coalesce::BatchCoalescer;
 use memfold_index::Progress;
 
-use super::bare::VectorsFile;
-use super::is_same_file;
-use super::json_lines::{JsonLinesFile, is_held};
-use super::table_file::{TableFile, TableFormat, stored_column, stored_field};
+use super::files::{
+    TableFile, TableFormat, VectorsFile, is_same_file, refused, stored_column, stored_field,
+};
+use super::lines::{JsonLinesFile, is_held};
 use crate::DataError;
-pub use crate::components::ComponentType;
-use crate::components::{Components, Rounding};
 use crate::error::VectorFault;
-pub use crate::read::format::VectorFormat;
-use crate::read::{Source, SourceOptions, VectorCells, open, shape_of, vectors_of};
+pub use crate::read::VectorFormat;
+use crate::read::{Layout, Opened, Source, SourceOptions, open, vectors_of};
 use crate::schema::{BATCH_ROWS, Column, ColumnSet, ColumnsMeta, key};
+pub use crate::vectors::ComponentType;
+use crate::vectors::{Components, Rounding, VectorCells, shape_of};
 
 /// Bytes of vectors in a batch of Arrow files that are not ours.
 const BATCH_BYTES_MAX: usize = 128 << 20;
@@ -34,12 +34,13 @@ const TAKEN_BYTES: usize = 4 << 20;
 pub struct ConvertOptions<'a> {
     /// The output's format; `None`: its extension tells.
     pub format: Option<VectorFormat>,
-    /// The type of the components, rounded to nearest; `None`: the one they have where the format holds
-    /// it, else its own type if no value changes by it.
+    /// The type of the components, rounded to nearest; `None`: the one they have where the format
+    /// holds it, else its own type if no value changes by it.
     pub component: Option<ComponentType>,
     /// The column of the vectors; `None`: `vector`, `embedding`, `embeddings` or `emb`.
     pub column: Option<&'a str>,
-    /// Which array of an npz or HDF5 file, or tensor, holds the vectors; `None`: the one that is known to.
+    /// Which array of an npz or HDF5 file, or tensor, holds the vectors; `None`: the one that is
+    /// known to.
     pub member: Option<&'a str>,
     /// Receives the number of rows, and says whether to stop.
     pub progress: &'a dyn Progress,
@@ -66,35 +67,15 @@ pub struct Converted {
     pub bytes_written: u64,
 }
 
-/// Vectors as a whole.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
-    pub(super) rows: u64,
-    pub(super) dim: usize,
-    pub(super) component: ComponentType,
-}
-
-impl Shape {
-    /// Returns the bytes of one vector.
-    pub(super) const fn row_bytes(self) -> usize {
-        self.dim * self.component.bytes()
-    }
-
-    /// Returns the bytes of all vectors.
-    pub(super) const fn bytes(self) -> u64 {
-        self.rows.saturating_mul(self.row_bytes() as u64)
-    }
-}
-
 /// Writes the rows of `input` to `output` in another format, or with another type of components.
 ///
-/// Arrow, Parquet and JSON Lines take every column, the others the vectors. Vectors whose type stays
-/// keep their bits. Bare vectors of f32 become a column file in Arrow and Parquet.
+/// Arrow, Parquet and JSON Lines take every column, the others the vectors. Vectors whose type
+/// stays keep their bits. Bare vectors of f32 become a column file in Arrow and Parquet.
 ///
 /// # Errors
-/// Before anything is written: when the format is unknown, the output is the input, the format does not
-/// hold what it is asked to, or the input has no column of vectors. After that: when a vector is
-/// null, not finite or of another length than the first, a component does not fit its new type,
+/// Before anything is written: when the format is unknown, the output is the input, the format does
+/// not hold what it is asked to, or the input has no column of vectors. After that: when a vector
+/// is null, not finite or of another length than the first, a component does not fit its new type,
 /// reading or writing fails, or the caller asks to stop; the output's place then holds what it held
 /// before.
 pub fn convert(
@@ -110,7 +91,8 @@ pub fn convert(
         return Err(refused(output, "the output is the input", "name another file"));
     }
     let member = options.member.or(options.column).map(str::to_owned);
-    let (source, from) = open(input, &SourceOptions { member, ..SourceOptions::default() })?;
+    let Opened { source, format: from, .. } =
+        open(input, &SourceOptions { member, ..SourceOptions::default() })?;
     let (position, dim) = vectors_of(&*source, input, options.column)?;
     let field = source.schema().field(position);
     let (component_read, _) = shape_of(field.data_type()).expect("the column holds vectors");
@@ -119,9 +101,10 @@ pub fn convert(
         let found = format!("{} holds {only}, not {component}", to.name());
         return Err(refused(output, &found, "choose a format that holds all types, such as npy"));
     }
-    let shape = Shape { rows: source.row_count() as u64, dim, component };
-    if shape.rows > to.rows_max() {
-        let found = format!("{} rows, {} holds {} at most", shape.rows, to.name(), to.rows_max());
+    let layout = Layout::plain(source.row_count(), dim, component);
+    let rows = layout.rows as u64;
+    if rows > to.rows_max() {
+        let found = format!("{rows} rows, {} holds {} at most", to.name(), to.rows_max());
         return Err(refused(output, &found, "write npy, Arrow or Parquet"));
     }
     let rounding = match options.component {
@@ -129,15 +112,15 @@ pub fn convert(
         None => Rounding::Exact,
     };
     let (source, progress) = (&*source, options.progress);
-    let run = Run { source, input, position, component_read, to, shape, rounding, progress };
-    progress.begin("convert", Some(shape.rows));
+    let run = Run { source, input, position, component_read, to, layout, rounding, progress };
+    progress.begin("convert", Some(rows));
     let written = run.write(output);
     progress.end();
     written?;
     let bytes_written =
         std::fs::metadata(output).map_err(|source| DataError::io(output, source))?;
     Ok(Converted {
-        rows: shape.rows,
+        rows,
         dim,
         component_read,
         component,
@@ -148,10 +131,6 @@ pub fn convert(
     })
 }
 
-fn refused(path: &Path, found: &str, advice: &'static str) -> DataError {
-    DataError::Output { path: path.into(), found: found.into(), advice: Some(advice) }
-}
-
 /// One file on its way to another.
 struct Run<'a> {
     source: &'a dyn Source,
@@ -160,7 +139,7 @@ struct Run<'a> {
     position: usize,
     component_read: ComponentType,
     to: VectorFormat,
-    shape: Shape,
+    layout: Layout,
     rounding: Rounding,
     progress: &'a dyn Progress,
 }
@@ -183,7 +162,7 @@ impl Run<'_> {
     fn write(&self, path: &Path) -> Result<(), DataError> {
         let mut output = Output::create(path, self)?;
         let vector = if self.to.is_table() { self.position } else { 0 };
-        let step = (TAKEN_BYTES / self.shape.row_bytes()).clamp(1, BATCH_ROWS);
+        let step = (TAKEN_BYTES / self.layout.row_bytes()).clamp(1, BATCH_ROWS);
         let mut rows_read = 0;
         for batch in self.source.batches(&self.positions(), step)? {
             let batch = batch?;
@@ -198,7 +177,7 @@ impl Run<'_> {
                 self.progress.advance(batch.num_rows() as u64);
             }
         }
-        if rows_read != self.shape.rows {
+        if rows_read != self.layout.rows as u64 {
             return Err(DataError::Changed { path: self.input.into() });
         }
         output.finish(rows_read)
@@ -206,17 +185,17 @@ impl Run<'_> {
 
     /// Returns the components of whole vectors, as they are written.
     fn components(&self, column: &ArrayRef, first_row: u64) -> Result<Components, DataError> {
-        let (dim, path) = (self.shape.dim, || self.input.into());
+        let (dim, path) = (self.layout.dim, || self.input.into());
         let cells = VectorCells::of(column).expect("the type of the column was checked");
         let fault = |i: usize| Some((i, cells.fault(i, dim, false)?));
         if let Some((i, fault)) = (0..cells.len()).find_map(fault) {
             return Err(DataError::Vector { path: path(), row: first_row + i as u64, fault });
         }
         let components = cells.in_one_piece(dim).expect("every vector has the same length");
-        if self.component_read == self.shape.component {
+        if self.component_read == self.layout.component {
             return Ok(components);
         }
-        components.converted(self.shape.component, self.rounding).map_err(|(at, mut fault)| {
+        components.converted(self.layout.component, self.rounding).map_err(|(at, mut fault)| {
             if let VectorFault::Inexact { component, .. }
             | VectorFault::OutOfRange { component, .. } = &mut fault
             {
@@ -242,7 +221,7 @@ impl Output {
             let file = TableFile::create(path, format, &columns.schema)?;
             let rows = match columns.is_ours() {
                 true => BATCH_ROWS,
-                false => (BATCH_BYTES_MAX / run.shape.row_bytes()).clamp(1, BATCH_ROWS),
+                false => (BATCH_BYTES_MAX / run.layout.row_bytes()).clamp(1, BATCH_ROWS),
             };
             let coalescer = (format == TableFormat::Arrow)
                 .then(|| BatchCoalescer::new(Arc::clone(&columns.schema), rows));
@@ -263,7 +242,7 @@ impl Output {
                 Ok(Self::JsonLines { file: JsonLinesFile::create(path, &columns.schema)?, columns })
             }
             format => {
-                VectorsFile::create(path, format, run.shape, schema.metadata()).map(Self::Vectors)
+                VectorsFile::create(path, format, run.layout, schema.metadata()).map(Self::Vectors)
             }
         }
     }
@@ -305,7 +284,7 @@ impl Output {
                         file.write(&last)?;
                     }
                 }
-                file.finish(columns.is_ours().then_some(rows))
+                file.finish(columns.is_ours().then_some(rows)).map(drop)
             }
             Self::JsonLines { file, .. } => file.finish(),
             Self::Vectors(file) => file.finish(),
@@ -329,19 +308,19 @@ impl TableColumns {
     /// Makes the columns of a table from those of the input; `format` is `None` where types are not
     /// stored.
     fn new(run: &Run<'_>, format: Option<TableFormat>, path: &Path) -> Self {
-        let (input, vector, shape) = (run.source.schema(), run.position, run.shape);
-        let is_bare = input.fields().len() == 1
+        let (input, vector, layout) = (run.source.schema(), run.position, run.layout);
+        let is_vectors_only = input.fields().len() == 1
             && input.field(0).name() == Column::Vector.name()
-            && shape.component == ComponentType::F32
-            && shape.rows < u64::from(u32::MAX);
-        let is_numbered = format.is_some() && is_bare;
+            && layout.component == ComponentType::F32
+            && layout.rows < u32::MAX as usize;
+        let is_numbered = format.is_some() && is_vectors_only;
         let schema = match is_numbered {
-            true => column_file_schema(input.metadata(), shape.dim),
+            true => column_file_schema(input.metadata(), layout.dim),
             false => {
                 let fields = input.fields().iter().enumerate().map(|(at, field)| {
                     let field = Field::clone(field);
                     match format {
-                        _ if at == vector => vector_field(&field, shape),
+                        _ if at == vector => vector_field(&field, layout),
                         Some(format) => stored_field(field, format),
                         None => field,
                     }
@@ -353,7 +332,7 @@ impl TableColumns {
             }
         };
         let (path, schema) = (path.into(), Arc::new(schema));
-        Self { path, schema, format, vector, dim: shape.dim, is_numbered }
+        Self { path, schema, format, vector, dim: layout.dim, is_numbered }
     }
 
     /// Tells whether the file says of itself that it has our columns.
@@ -403,10 +382,10 @@ fn column_file_schema(input: &HashMap<String, String>, dim: usize) -> Schema {
     schema.with_metadata(metadata)
 }
 
-fn vector_field(field: &Field, shape: Shape) -> Field {
-    let item = item_of(shape.component.data_type());
+fn vector_field(field: &Field, layout: Layout) -> Field {
+    let item = item_of(layout.component.data_type());
     // A dimension is at most 65,536.
-    let data_type = DataType::FixedSizeList(item, shape.dim as i32);
+    let data_type = DataType::FixedSizeList(item, layout.dim as i32);
     Field::new(field.name(), data_type, false).with_metadata(field.metadata().clone())
 }
 

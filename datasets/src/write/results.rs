@@ -1,7 +1,9 @@
-//! What a comparison of all rows found, and what queries found, as Parquet: [`PairsWriter`], [`ClustersWriter`], [`NeighborsWriter`].
+//! What a comparison of all rows found, and what queries found, as Parquet: [`PairsWriter`],
+//! [`ClustersWriter`], [`NeighborsWriter`].
 //!
-//! Rows are global ordinals: positions over all inputs in their order. Files of pairs and clusters carry their kind
-//! and thresholds in the metadata, are written in portions and appear whole or not at all.
+//! Rows are global ordinals: positions over all inputs in their order. Files of pairs and clusters
+//! carry their kind and thresholds in the metadata, are written in portions and appear whole or not
+//! at all.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,14 +13,12 @@ use arrow_array::builder::StringBuilder;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::metadata::{KeyValue, SortingColumn};
+use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
 
+use super::files::{TableFile, key_values};
 use crate::DataError;
-use crate::parquet::{ParquetOutput, key_values};
-
-#[cfg(test)]
-mod tests;
+use crate::atomic_file::NewFile;
 
 /// The version that [`key::SCHEMA_VERSION`] carries.
 pub const RESULT_SCHEMA_VERSION: u32 = 1;
@@ -32,7 +32,7 @@ const GROUP_ROWS: usize = 1 << 20;
 pub mod key {
     /// The version of the layout, `1`.
     pub const SCHEMA_VERSION: &str = "memfold.schema_version";
-    /// `pairs`, `distinct_pairs` or `clusters`.
+    /// `pairs`, `distinct_pairs`, `clusters` or `neighbors`.
     pub(crate) const KIND: &str = "memfold.kind";
     /// The thresholds, ascending as given, with commas between them.
     pub const THRESHOLD: &str = "memfold.threshold";
@@ -49,127 +49,164 @@ pub struct ResultOptions<'a> {
     pub threshold_column: bool,
 }
 
-impl ResultOptions<'_> {
-    fn metadata(&self, kind: &str) -> HashMap<String, String> {
-        let thresholds: Vec<String> = self.thresholds.iter().map(f64::to_string).collect();
-        HashMap::from([
-            (key::SCHEMA_VERSION.to_owned(), RESULT_SCHEMA_VERSION.to_string()),
-            (key::KIND.to_owned(), kind.to_owned()),
-            (key::THRESHOLD.to_owned(), thresholds.join(",")),
-        ])
+/// A column of a file: ordinals, ranks, numbers, or ids that may be missing.
+type Column = (&'static str, DataType);
+
+/// The columns of pairs; `threshold` only where the file has it.
+const PAIR: [Column; 4] = [
+    ("threshold", DataType::Float64),
+    ("left", DataType::UInt64),
+    ("right", DataType::UInt64),
+    ("similarity", DataType::Float64),
+];
+/// The columns of members of clusters; the first and the last only where the file has them.
+const MEMBER: [Column; 5] = [
+    ("threshold", DataType::Float64),
+    ("row", DataType::UInt64),
+    ("cluster", DataType::UInt64),
+    ("similarity", DataType::Float64),
+    ("id", DataType::Utf8),
+];
+const NEIGHBOR: [Column; 5] = [
+    ("query", DataType::UInt64),
+    ("rank", DataType::UInt32),
+    ("row", DataType::UInt64),
+    ("similarity", DataType::Float64),
+    ("id", DataType::Utf8),
+];
+
+/// The values of a column that were gathered.
+enum Values {
+    Ordinals(Vec<u64>),
+    Ranks(Vec<u32>),
+    Numbers(Vec<f64>),
+    Ids(StringBuilder),
+}
+
+/// A value of a row.
+enum Value<'a> {
+    Ordinal(u64),
+    Rank(u32),
+    Number(f64),
+    Id(Option<&'a str>),
+}
+
+impl Values {
+    fn of(data_type: &DataType) -> Self {
+        match data_type {
+            DataType::UInt64 => Self::Ordinals(Vec::new()),
+            DataType::UInt32 => Self::Ranks(Vec::new()),
+            DataType::Float64 => Self::Numbers(Vec::new()),
+            _ => Self::Ids(StringBuilder::new()),
+        }
+    }
+
+    fn push(&mut self, value: &Value<'_>) {
+        match (self, value) {
+            (Self::Ordinals(values), Value::Ordinal(value)) => values.push(*value),
+            (Self::Ranks(values), Value::Rank(value)) => values.push(*value),
+            (Self::Numbers(values), Value::Number(value)) => values.push(*value),
+            (Self::Ids(values), Value::Id(value)) => values.append_option(*value),
+            _ => unreachable!("each writer pushes what its columns hold"),
+        }
+    }
+
+    fn take(&mut self) -> ArrayRef {
+        match self {
+            Self::Ordinals(values) => Arc::new(UInt64Array::from(std::mem::take(values))),
+            Self::Ranks(values) => Arc::new(UInt32Array::from(std::mem::take(values))),
+            Self::Numbers(values) => Arc::new(Float64Array::from(std::mem::take(values))),
+            Self::Ids(values) => Arc::new(values.finish()),
+        }
     }
 }
 
-/// The kind of a file and its columns beside `threshold`.
-struct Shape {
-    kind: &'static str,
-    /// The two columns of ordinals, by which the rows are sorted.
-    ordinals: [&'static str; 2],
-    sorted: bool,
-    has_ids: bool,
-}
-
-/// A file of results: `[threshold,] ordinal, ordinal, similarity[, id]`.
+/// A file of results on its way to its place.
 struct ResultTable {
-    output: ParquetOutput,
+    file: TableFile,
     schema: SchemaRef,
-    thresholds: Option<Vec<f64>>,
-    ordinals: [Vec<u64>; 2],
-    similarities: Vec<f64>,
+    columns: Vec<Values>,
+    rows_gathered: usize,
     row_count: u64,
 }
 
-/// The numbers of one row.
-struct Numbers {
-    threshold: f64,
-    ordinals: [u64; 2],
-    similarity: f64,
-}
-
 impl ResultTable {
-    fn create(path: &Path, options: &ResultOptions<'_>, shape: &Shape) -> Result<Self, DataError> {
-        let schema = Arc::new(schema(options, shape));
-        let properties = properties(&schema, shape);
-        let output = ParquetOutput::create(path, Arc::clone(&schema), properties)?;
-        Ok(Self {
-            output,
-            schema,
-            thresholds: options.threshold_column.then(Vec::new),
-            ordinals: [Vec::new(), Vec::new()],
-            similarities: Vec::new(),
-            row_count: 0,
-        })
+    /// Begins a file of these columns.
+    fn create(
+        path: &Path,
+        kind: &str,
+        columns: &[Column],
+        options: Option<&ResultOptions<'_>>,
+        is_sorted: bool,
+    ) -> Result<Self, DataError> {
+        let field = |(name, data_type): &Column| {
+            Field::new(*name, data_type.clone(), *data_type == DataType::Utf8)
+        };
+        let mut metadata = HashMap::from([
+            (key::SCHEMA_VERSION.to_owned(), RESULT_SCHEMA_VERSION.to_string()),
+            (key::KIND.to_owned(), kind.to_owned()),
+        ]);
+        if let Some(options) = options {
+            let thresholds: Vec<String> = options.thresholds.iter().map(f64::to_string).collect();
+            metadata.insert(key::THRESHOLD.to_owned(), thresholds.join(","));
+        }
+        let schema =
+            Schema::new_with_metadata(columns.iter().map(field).collect::<Vec<_>>(), metadata);
+        let properties = properties(&schema, options.is_some(), is_sorted);
+        let schema = Arc::new(schema);
+        let file = TableFile::begin(NewFile::create(path), path, &schema, Some(properties))?;
+        let columns = columns.iter().map(|(_, data_type)| Values::of(data_type)).collect();
+        Ok(Self { file, schema, columns, rows_gathered: 0, row_count: 0 })
     }
 
-    /// Gathers a row; returns true when [`write`](Self::write) is due.
-    fn push(&mut self, row: &Numbers) -> bool {
-        if let Some(thresholds) = &mut self.thresholds {
-            thresholds.push(row.threshold);
-        }
-        self.ordinals[0].push(row.ordinals[0]);
-        self.ordinals[1].push(row.ordinals[1]);
-        self.similarities.push(row.similarity);
+    /// Gathers a row, whose values are those of the last columns: a file may have no threshold.
+    fn push(&mut self, row: &[Value<'_>]) -> Result<(), DataError> {
+        let first = row.len() - self.columns.len();
+        self.columns.iter_mut().zip(&row[first..]).for_each(|(column, value)| column.push(value));
         self.row_count += 1;
-        self.similarities.len() == BATCH_ROWS
+        self.rows_gathered += 1;
+        if self.rows_gathered == BATCH_ROWS { self.write() } else { Ok(()) }
     }
 
-    /// Encodes the gathered rows, with their ids where the file has them.
-    fn write(&mut self, ids: Option<ArrayRef>) -> Result<(), DataError> {
-        let mut columns: Vec<ArrayRef> = Vec::new();
-        if let Some(thresholds) = &mut self.thresholds {
-            columns.push(Arc::new(Float64Array::from(std::mem::take(thresholds))));
-        }
-        for ordinals in &mut self.ordinals {
-            columns.push(Arc::new(UInt64Array::from(std::mem::take(ordinals))));
-        }
-        columns.push(Arc::new(Float64Array::from(std::mem::take(&mut self.similarities))));
-        columns.extend(ids);
+    /// Encodes the gathered rows.
+    fn write(&mut self) -> Result<(), DataError> {
+        self.rows_gathered = 0;
+        let columns = self.columns.iter_mut().map(Values::take).collect();
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)
             .expect("the columns are those of the schema and equally long");
-        self.output.write(&batch)
+        self.file.write(&batch)
     }
 
-    /// Publishes the file and returns its rows.
-    fn finish(self) -> Result<u64, DataError> {
-        let count = KeyValue::new(key::ROW_COUNT.to_owned(), Some(self.row_count.to_string()));
-        self.output.finish(Some(count))?;
+    /// Writes what is left, publishes the file and returns its rows.
+    fn finish(mut self) -> Result<u64, DataError> {
+        self.write()?;
+        self.file.finish(Some(self.row_count))?;
         Ok(self.row_count)
     }
 }
 
-fn schema(options: &ResultOptions<'_>, shape: &Shape) -> Schema {
-    let number = |name: &str, data_type| Field::new(name, data_type, false);
-    let mut fields = Vec::new();
-    if options.threshold_column {
-        fields.push(number("threshold", DataType::Float64));
-    }
-    fields.extend(shape.ordinals.map(|name| number(name, DataType::UInt64)));
-    fields.push(number("similarity", DataType::Float64));
-    if shape.has_ids {
-        fields.push(Field::new("id", DataType::Utf8, true));
-    }
-    Schema::new_with_metadata(fields, options.metadata(shape.kind))
-}
-
-fn properties(schema: &Schema, shape: &Shape) -> WriterProperties {
-    // Similarities and ordinals hardly ever repeat, so a dictionary only costs time.
+fn properties(schema: &Schema, is_plain: bool, is_sorted: bool) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_max_row_group_row_count(Some(GROUP_ROWS))
         .set_key_value_metadata(Some(key_values(schema.metadata())));
-    for name in [shape.ordinals[0], shape.ordinals[1], "similarity"] {
-        builder = builder
-            .set_column_dictionary_enabled(name.into(), false)
-            .set_column_encoding(name.into(), Encoding::PLAIN);
+    if !is_plain {
+        return builder.build();
     }
-    if shape.sorted {
-        let sorted = (0..schema.fields().len())
-            .take_while(|&column| schema.field(column).name() != "similarity")
-            .map(|column| SortingColumn {
-                column_idx: column as i32,
-                descending: false,
-                nulls_first: false,
-            });
+    builder = builder.set_max_row_group_row_count(Some(GROUP_ROWS));
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    // Similarities and ordinals hardly ever repeat, so a dictionary only costs time.
+    for name in names.iter().filter(|name| !matches!(**name, "threshold" | "id")) {
+        builder = builder
+            .set_column_dictionary_enabled((*name).into(), false)
+            .set_column_encoding((*name).into(), Encoding::PLAIN);
+    }
+    if is_sorted {
+        let sorted = (0..).zip(names).take_while(|(_, name)| *name != "similarity");
+        let sorted = sorted.map(|(column_idx, _)| SortingColumn {
+            column_idx,
+            descending: false,
+            nulls_first: false,
+        });
         builder = builder.set_sorting_columns(Some(sorted.collect()));
     }
     builder.build()
@@ -231,8 +268,8 @@ impl PairsWriter {
             PairsForm::All => "pairs",
             PairsForm::Distinct => "distinct_pairs",
         };
-        let shape = Shape { kind, ordinals: ["left", "right"], sorted: true, has_ids: false };
-        Ok(Self { table: ResultTable::create(path, options, &shape)? })
+        let columns = &PAIR[usize::from(!options.threshold_column)..];
+        Ok(Self { table: ResultTable::create(path, kind, columns, Some(options), true)? })
     }
 
     /// Appends a pair.
@@ -241,16 +278,15 @@ impl PairsWriter {
     /// When writing fails.
     pub fn push(&mut self, pair: PairRow) -> Result<(), DataError> {
         let PairRow { threshold, left, right, similarity } = pair;
-        let numbers = Numbers { threshold, ordinals: [left, right], similarity };
-        if self.table.push(&numbers) { self.table.write(None) } else { Ok(()) }
+        let (left, right) = (Value::Ordinal(left), Value::Ordinal(right));
+        self.table.push(&[Value::Number(threshold), left, right, Value::Number(similarity)])
     }
 
     /// Writes what is left, publishes the file and returns how many pairs it holds.
     ///
     /// # Errors
     /// When writing or publishing fails; the file's place then holds what it held before.
-    pub fn finish(mut self) -> Result<u64, DataError> {
-        self.table.write(None)?;
+    pub fn finish(self) -> Result<u64, DataError> {
         self.table.finish()
     }
 }
@@ -288,7 +324,7 @@ pub struct ClusterRow<'a> {
 /// ```
 pub struct ClustersWriter {
     table: ResultTable,
-    ids: Option<StringBuilder>,
+    has_ids: bool,
 }
 
 impl ClustersWriter {
@@ -301,10 +337,10 @@ impl ClustersWriter {
         options: &ResultOptions<'_>,
         has_ids: bool,
     ) -> Result<Self, DataError> {
-        let ordinals = ["row", "cluster"];
-        let shape = Shape { kind: "clusters", ordinals, sorted: false, has_ids };
-        let table = ResultTable::create(path, options, &shape)?;
-        Ok(Self { table, ids: has_ids.then(StringBuilder::new) })
+        let last = MEMBER.len() - usize::from(!has_ids);
+        let columns = &MEMBER[usize::from(!options.threshold_column)..last];
+        let table = ResultTable::create(path, "clusters", columns, Some(options), false)?;
+        Ok(Self { table, has_ids })
     }
 
     /// Appends a member.
@@ -313,24 +349,21 @@ impl ClustersWriter {
     /// When writing fails.
     pub fn push(&mut self, member: ClusterRow<'_>) -> Result<(), DataError> {
         let ClusterRow { threshold, row, cluster, similarity, id } = member;
-        if let Some(ids) = &mut self.ids {
-            ids.append_option(id);
-        }
-        let numbers = Numbers { threshold, ordinals: [row, cluster], similarity };
-        if self.table.push(&numbers) { self.write() } else { Ok(()) }
-    }
-
-    fn write(&mut self) -> Result<(), DataError> {
-        let ids = self.ids.as_mut().map(|ids| Arc::new(ids.finish()) as ArrayRef);
-        self.table.write(ids)
+        let values = [
+            Value::Number(threshold),
+            Value::Ordinal(row),
+            Value::Ordinal(cluster),
+            Value::Number(similarity),
+            Value::Id(id),
+        ];
+        self.table.push(&values[..values.len() - usize::from(!self.has_ids)])
     }
 
     /// Writes what is left, publishes the file and returns how many members it holds.
     ///
     /// # Errors
     /// When writing or publishing fails; the file's place then holds what it held before.
-    pub fn finish(mut self) -> Result<u64, DataError> {
-        self.write()?;
+    pub fn finish(self) -> Result<u64, DataError> {
         self.table.finish()
     }
 }
@@ -352,14 +385,7 @@ pub struct NeighborRow<'a> {
 
 /// Writes `query, rank, row, similarity, id` in the order given; holds some MB in memory.
 pub struct NeighborsWriter {
-    output: ParquetOutput,
-    schema: SchemaRef,
-    queries: Vec<u64>,
-    ranks: Vec<u32>,
-    rows: Vec<u64>,
-    similarities: Vec<f64>,
-    ids: StringBuilder,
-    row_count: u64,
+    table: ResultTable,
 }
 
 impl NeighborsWriter {
@@ -368,34 +394,7 @@ impl NeighborsWriter {
     /// # Errors
     /// When the folder cannot be written.
     pub fn create(path: &Path) -> Result<Self, DataError> {
-        let column = |name, data_type| Field::new(name, data_type, false);
-        let fields = vec![
-            column("query", DataType::UInt64),
-            column("rank", DataType::UInt32),
-            column("row", DataType::UInt64),
-            column("similarity", DataType::Float64),
-            Field::new("id", DataType::Utf8, true),
-        ];
-        let metadata = HashMap::from([
-            (key::SCHEMA_VERSION.to_owned(), RESULT_SCHEMA_VERSION.to_string()),
-            (key::KIND.to_owned(), "neighbors".to_owned()),
-        ]);
-        let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_key_value_metadata(Some(key_values(schema.metadata())))
-            .build();
-        let output = ParquetOutput::create(path, Arc::clone(&schema), properties)?;
-        Ok(Self {
-            output,
-            schema,
-            queries: Vec::new(),
-            ranks: Vec::new(),
-            rows: Vec::new(),
-            similarities: Vec::new(),
-            ids: StringBuilder::new(),
-            row_count: 0,
-        })
+        Ok(Self { table: ResultTable::create(path, "neighbors", &NEIGHBOR, None, false)? })
     }
 
     /// Appends a neighbour.
@@ -404,36 +403,155 @@ impl NeighborsWriter {
     /// When writing fails.
     pub fn push(&mut self, neighbor: NeighborRow<'_>) -> Result<(), DataError> {
         let NeighborRow { query, rank, row, similarity, id } = neighbor;
-        self.queries.push(query);
-        self.ranks.push(rank);
-        self.rows.push(row);
-        self.similarities.push(similarity);
-        self.ids.append_option(id);
-        self.row_count += 1;
-        if self.queries.len() == BATCH_ROWS { self.write() } else { Ok(()) }
-    }
-
-    fn write(&mut self) -> Result<(), DataError> {
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(UInt64Array::from(std::mem::take(&mut self.queries))),
-            Arc::new(UInt32Array::from(std::mem::take(&mut self.ranks))),
-            Arc::new(UInt64Array::from(std::mem::take(&mut self.rows))),
-            Arc::new(Float64Array::from(std::mem::take(&mut self.similarities))),
-            Arc::new(self.ids.finish()),
-        ];
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)
-            .expect("the columns are those of the schema and equally long");
-        self.output.write(&batch)
+        self.table.push(&[
+            Value::Ordinal(query),
+            Value::Rank(rank),
+            Value::Ordinal(row),
+            Value::Number(similarity),
+            Value::Id(id),
+        ])
     }
 
     /// Writes what is left, publishes the file and returns how many neighbours it holds.
     ///
     /// # Errors
     /// When writing or publishing fails; the file's place then holds what it held before.
-    pub fn finish(mut self) -> Result<u64, DataError> {
-        self.write()?;
-        let count = KeyValue::new(key::ROW_COUNT.to_owned(), Some(self.row_count.to_string()));
-        self.output.finish(Some(count))?;
-        Ok(self.row_count)
+    pub fn finish(self) -> Result<u64, DataError> {
+        self.table.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float64Type, UInt64Type};
+    use arrow_array::{Array, RecordBatch};
+    use arrow_schema::DataType;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::read::support::opened;
+    use crate::read::support::read;
+
+    fn u64s(batch: &RecordBatch, name: &str) -> Vec<u64> {
+        batch.column_by_name(name).unwrap().as_primitive::<UInt64Type>().values().to_vec()
+    }
+
+    fn bits(batch: &RecordBatch, name: &str) -> Vec<u64> {
+        let column = batch.column_by_name(name).unwrap().as_primitive::<Float64Type>();
+        column.values().iter().map(|value| value.to_bits()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_come_back(
+            pairs in prop::collection::vec((any::<u64>(), any::<u64>(), any::<f64>()), 0..200),
+            threshold_column: bool,
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("pairs.parquet");
+            let options = ResultOptions { thresholds: &[0.85, 0.9], threshold_column };
+            let mut writer = PairsWriter::create(&path, &options, PairsForm::All).unwrap();
+            for &(left, right, similarity) in &pairs {
+                writer.push(PairRow { threshold: 0.9, left, right, similarity }).unwrap();
+            }
+            prop_assert_eq!(writer.finish().unwrap(), pairs.len() as u64);
+            let mut found = Vec::new();
+            for batch in read(&path) {
+                prop_assert_eq!(batch.column_by_name("threshold").is_some(), threshold_column);
+                let rows = u64s(&batch, "left").into_iter().zip(u64s(&batch, "right"));
+                found.extend(rows.zip(bits(&batch, "similarity")));
+            }
+            let expected: Vec<((u64, u64), u64)> =
+                pairs.iter().map(|&(left, right, s)| ((left, right), s.to_bits())).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn portions_make_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pairs.parquet");
+        let options = ResultOptions { thresholds: &[0.9], threshold_column: false };
+        let mut writer = PairsWriter::create(&path, &options, PairsForm::Distinct).unwrap();
+        let count = 2 * 65_536 + 3;
+        for left in 0..count {
+            let pair = PairRow { threshold: 0.9, left, right: left + 1, similarity: 0.95 };
+            writer.push(pair).unwrap();
+        }
+        assert!(!path.exists());
+        assert_eq!(writer.finish().unwrap(), count);
+        let found: Vec<u64> = read(&path).iter().flat_map(|batch| u64s(batch, "left")).collect();
+        assert!(found.into_iter().eq(0..count));
+    }
+
+    #[test]
+    fn files_say_what_they_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("clusters.parquet");
+        let options = ResultOptions { thresholds: &[0.85, 0.9], threshold_column: true };
+        let mut writer = ClustersWriter::create(&path, &options, true).unwrap();
+        for (row, id) in [(3, Some("a")), (9, None)] {
+            let member = ClusterRow { threshold: 0.85, row, cluster: 3, similarity: 1.0, id };
+            writer.push(member).unwrap();
+        }
+        writer.finish().unwrap();
+        let batch = &read(&path)[0];
+        let schema = batch.schema();
+        let columns: Vec<(&str, &DataType, bool)> = schema
+            .fields()
+            .iter()
+            .map(|field| (field.name().as_str(), field.data_type(), field.is_nullable()))
+            .collect();
+        assert_eq!(
+            columns,
+            [
+                ("threshold", &DataType::Float64, false),
+                ("row", &DataType::UInt64, false),
+                ("cluster", &DataType::UInt64, false),
+                ("similarity", &DataType::Float64, false),
+                ("id", &DataType::Utf8, true),
+            ]
+        );
+        let ids = batch.column_by_name("id").unwrap().as_string::<i32>();
+        assert_eq!((ids.value(0), ids.is_null(1)), ("a", true));
+        let file = opened(&path).unwrap();
+        let metadata = file.schema().metadata();
+        for (name, value) in [
+            (key::SCHEMA_VERSION, "1"),
+            (key::KIND, "clusters"),
+            (key::THRESHOLD, "0.85,0.9"),
+            (key::ROW_COUNT, "2"),
+        ] {
+            assert_eq!(metadata.get(name).map(String::as_str), Some(value), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_rows_has_its_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pairs.parquet");
+        let options = ResultOptions { thresholds: &[0.9], threshold_column: false };
+        assert_eq!(
+            PairsWriter::create(&path, &options, PairsForm::All).unwrap().finish().unwrap(),
+            0
+        );
+        let file = opened(&path).unwrap();
+        let names: Vec<String> =
+            file.schema().fields().iter().map(|field| field.name().clone()).collect();
+        assert_eq!(
+            (file.row_count(), names),
+            (0, vec!["left".into(), "right".into(), "similarity".into()])
+        );
+    }
+
+    #[test]
+    fn a_missing_folder_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("missing/pairs.parquet");
+        let options = ResultOptions { thresholds: &[0.9], threshold_column: false };
+        let error = PairsWriter::create(&path, &options, PairsForm::All).err().unwrap();
+        assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
+        assert_eq!(error.hint().as_deref(), Some("create the folder first"));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use memfold_datasets::npy::{Component, NpyWriter};
 use memfold_datasets::{
-    ColumnSet, ColumnsMeta, Corpus, CorpusOptions, ParquetText, ParquetWriter, VectorFile,
+    ColumnSet, ColumnsMeta, ColumnsWriter, Corpus, CorpusOptions, ParquetText, VectorFile,
 };
 use memfold_index::Row;
 
@@ -100,11 +100,11 @@ fn own_parquet() -> &'static [u8] {
         let folder = folder();
         let path = folder.path().join("vectors.parquet");
         let meta = ColumnsMeta { columns: ColumnSet::Vectors, ..ColumnsMeta::vectors(3) };
-        let mut writer = ParquetWriter::create(&path, &meta).expect("it can be written");
+        let mut writer = ColumnsWriter::create_parquet(&path, &meta).expect("it can be written");
         for row in 0..9_u8 {
             writer.push_vector(&[1.0, f32::from(row), -0.5]).expect("the vector is valid");
         }
-        writer.finish().expect("it can be written");
+        writer.publish().expect("it can be written");
         std::fs::read(&path).expect("it was written a moment ago")
     })
 }

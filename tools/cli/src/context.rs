@@ -101,9 +101,13 @@ pub(crate) fn unreadable(error: &DataError) -> Failure {
     }
 }
 
-/// Returns advice about a file of vectors; it names the option of a column that is missing or cannot be used.
+/// Returns advice about a file of vectors or texts; it names the option of a column or field that is missing or cannot
+/// be used.
 pub(crate) fn data_hint(error: &DataError) -> Option<String> {
     let option = match error {
+        DataError::NoField { role, found, .. } if !found.is_empty() => {
+            return Some(format!("name it with --{role}-field NAME"));
+        }
         DataError::NoColumn { role, .. } | DataError::ColumnType { role, .. } => match role {
             ColumnRole::Vector | ColumnRole::Array => Some("--vector-column NAME"),
             ColumnRole::Id => Some("--id-column NAME"),

@@ -7,15 +7,14 @@ use std::sync::Arc;
 use arrow_array::builder::LargeStringBuilder;
 use arrow_array::{Array, LargeStringArray, RecordBatch};
 use arrow_buffer::{Buffer, ScalarBuffer, ToByteSlice};
-use memfold_index::{Mapped, Progress, VectorMatrix};
+use memfold_index::{Mapped, VectorMatrix};
 
-use super::open::{CorpusOptions, Picked};
-use super::skipped::{SkipReason, SkippedRows};
+use super::{Corpus, CorpusOptions, Picked, SkipReason, SkippedRows};
 use crate::DataError;
 use crate::atomic_file::NewFile;
 use crate::error::VectorFault;
-use crate::read::{CellKind, Cells, DECODE_ROWS, Source, SourceOptions, VectorCells, open};
-use crate::schema::DIM_MAX;
+use crate::read::{CellKind, Cells, DECODE_ROWS, Opened, Source, SourceOptions, open};
+use crate::vectors::VectorCells;
 
 /// Vectors whose lengths are looked at to learn the dimension of a file that does not tell.
 const PROBED_VECTORS: usize = 1024;
@@ -26,18 +25,6 @@ const MEMORY_BYTES_MAX: usize = 128 << 20;
 /// Most rows that a matrix can number.
 const KEPT_ROWS_MAX: usize = u32::MAX as usize - 1;
 
-/// What a corpus holds.
-#[derive(Debug)]
-pub(super) struct Loaded {
-    pub(super) files: Vec<SourceFile>,
-    pub(super) dim: usize,
-    pub(super) row_count: u64,
-    pub(super) storage: Storage,
-    pub(super) skipped: SkippedRows,
-    pub(super) ids: Option<LargeStringArray>,
-    pub(super) order_keys: Option<Vec<u32>>,
-}
-
 /// One of the files.
 #[derive(Debug, Clone)]
 pub(super) struct SourceFile {
@@ -47,18 +34,8 @@ pub(super) struct SourceFile {
     picked: Picked,
 }
 
-impl Loaded {
-    /// Returns the position of the file that holds the row at `ordinal`, and the row's place there.
-    pub(super) fn place(&self, ordinal: u64) -> (usize, u64) {
-        assert!(ordinal < self.row_count, "row {ordinal} of {}", self.row_count);
-        let file = self.files.partition_point(|file| file.first_ordinal <= ordinal) - 1;
-        // Files without rows share their first ordinal with the next; the last of them has the row.
-        (file, ordinal - self.files[file].first_ordinal)
-    }
-}
-
 /// Reads the files.
-pub(super) fn load(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Loaded, DataError> {
+pub(super) fn load(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Corpus, DataError> {
     let survey = Survey::of(paths, options)?;
     options.progress.begin("read files", Some(survey.row_count));
     let loaded = Loader::new(&survey, options).load(survey.files);
@@ -80,12 +57,13 @@ impl Survey {
         let opened = SourceOptions {
             member: options.vector_column.clone(),
             scratch_dir: options.scratch_dir.clone(),
+            pool: options.pool,
         };
         for path in paths {
             if options.progress.cancelled() {
                 return Err(DataError::Cancelled);
             }
-            let (source, _) = open(path, &opened)?;
+            let Opened { source, .. } = open(path, &opened)?;
             let picked = Picked::from_source(&*source, path, options)?;
             if let Some(dim) = dim_of(&*source, path, &picked)? {
                 let first: &PathBuf = first_with_dim.get_or_insert_with(|| path.clone());
@@ -93,7 +71,8 @@ impl Survey {
             }
             let first_ordinal = survey.row_count;
             survey.row_count += source.row_count() as u64;
-            survey.files.push(SourceFile { path: path.clone(), first_ordinal, source, picked });
+            let path = path.clone();
+            survey.files.push(SourceFile { path, first_ordinal, source, picked });
         }
         survey.check_order(options)?;
         if survey.files.is_empty() {
@@ -143,14 +122,7 @@ fn dim_of(file: &dyn Source, path: &Path, picked: &Picked) -> Result<Option<usiz
         Some(dim) => Some(dim),
         None => most_common(&first_lengths(file, picked.vector)?),
     };
-    match found {
-        Some(found) if found == 0 || found > DIM_MAX => {
-            let (found, expected) =
-                (format!("vectors of {found} components"), format!("1 to {DIM_MAX}"));
-            Err(DataError::Shape { path: path.into(), found, expected })
-        }
-        found => Ok(found),
-    }
+    found.map_or(Ok(()), |dim| DataError::check_dim(path, dim)).map(|()| found)
 }
 
 fn first_lengths(file: &dyn Source, vector: usize) -> Result<Vec<usize>, DataError> {
@@ -181,10 +153,9 @@ fn most_common(values: &[usize]) -> Option<usize> {
 
 /// Reads rows in order.
 struct Loader<'a> {
+    options: &'a CorpusOptions<'a>,
     dim: usize,
     storage: StorageBuilder<'a>,
-    scratch_dir: &'a Path,
-    progress: &'a dyn Progress,
     skipped: SkippedRows,
     ids: Option<LargeStringBuilder>,
     order: Option<OrderKeys>,
@@ -195,15 +166,13 @@ struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     fn new(survey: &Survey, options: &'a CorpusOptions<'_>) -> Self {
-        let scratch_dir = options.scratch_dir.as_path();
         let has_ids = survey.files.iter().any(|file| file.picked.id.is_some());
         let kind = survey.files.iter().find_map(|file| file.picked.order).map(|(_, kind)| kind);
         Self {
+            options,
             dim: survey.dim,
             // A matrix needs a dimension, also where there are no vectors.
-            storage: StorageBuilder::new(scratch_dir, survey.dim.max(1), MEMORY_BYTES_MAX),
-            scratch_dir,
-            progress: options.progress,
+            storage: StorageBuilder::new(&options.scratch_dir, survey.dim.max(1), MEMORY_BYTES_MAX),
             skipped: SkippedRows::default(),
             ids: has_ids.then(LargeStringBuilder::new),
             order: kind.map(OrderKeys::new),
@@ -213,30 +182,32 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn load(mut self, files: Vec<SourceFile>) -> Result<Loaded, DataError> {
+    fn load(mut self, files: Vec<SourceFile>) -> Result<Corpus, DataError> {
         for file in &files {
             let positions = file.picked.positions();
             for batch in file.source.batches(&positions, DECODE_ROWS)? {
-                if self.progress.cancelled() {
+                if self.options.progress.cancelled() {
                     return Err(DataError::Cancelled);
                 }
                 let batch = batch?;
                 self.take(file, &batch)?;
-                self.progress.advance(batch.num_rows() as u64);
+                self.options.progress.advance(batch.num_rows() as u64);
             }
             if self.rows_read != file.first_ordinal + file.source.row_count() as u64 {
                 return Err(DataError::Changed { path: file.path.clone() });
             }
+            file.source.check_unchanged()?;
         }
         let storage = self.storage.finish();
-        Ok(Loaded {
+        Ok(Corpus {
             files,
             dim: self.dim,
             row_count: self.rows_read,
-            storage: storage.map_err(|source| scratch_error(self.scratch_dir, source))?,
+            storage: storage.map_err(|source| scratch_error(&self.options.scratch_dir, source))?,
             skipped: self.skipped,
             ids: self.ids.map(|mut ids| ids.finish()),
             order_keys: self.order.map(OrderKeys::ranks),
+            id_column: self.options.id_column.clone(),
         })
     }
 
@@ -262,7 +233,7 @@ impl<'a> Loader<'a> {
             return Err(DataError::Shape { path, found, expected });
         }
         self.take_cells(picked, batch, &kept);
-        self.take_vectors(&vectors, &kept).map_err(|e| scratch_error(self.scratch_dir, e))
+        self.take_vectors(&vectors, &kept).map_err(|e| scratch_error(&self.options.scratch_dir, e))
     }
 
     fn take_cells(&mut self, picked: &Picked, batch: &RecordBatch, kept: &[usize]) {
@@ -346,7 +317,8 @@ impl OrderKeys {
         }
     }
 
-    /// Returns the dense rank of every row, from 0: equal values have equal ranks, nulls the lowest.
+    /// Returns the dense rank of every row, from 0: equal values have equal ranks, nulls the
+    /// lowest.
     pub(super) fn ranks(self) -> Vec<u32> {
         match self {
             Self::Numbers(numbers) => dense_ranks(numbers.len(), |row| numbers[row]),
@@ -364,57 +336,16 @@ impl OrderKeys {
     }
 }
 
-/// Reads an RFC 3339 time, with a blank for `T` or without seconds too, as nanoseconds since 1970; without an offset as
-/// UTC.
+/// Reads a time, with a blank for `T` or without seconds too, as nanoseconds since 1970; without an
+/// offset as UTC.
 fn instant(text: &str) -> Option<i128> {
     let text = text.trim();
-    let number = |range: std::ops::Range<usize>| {
-        let digits = text.get(range)?;
-        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<i128>().ok())?
-    };
-    let is = |at: usize, bytes: &[u8]| text.as_bytes().get(at).is_some_and(|b| bytes.contains(b));
-    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    let is_date = is(4, b"-") && is(7, b"-") && (1..=12).contains(&month);
-    if !is_date || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Days from 1970, the year begun in March (Howard Hinnant).
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + day_of_year - 719_468;
-    let midnight = days * 86_400 * NANOS;
-    if text.len() == 10 {
-        return Some(midnight);
-    }
-    let (hour, minute) = (number(11..13)?, number(14..16)?);
-    if !is(10, b"T t") || !is(13, b":") || hour > 24 || minute > 59 {
-        return None;
-    }
-    let mut nanos = midnight + (hour * 60 + minute) * 60 * NANOS;
-    let mut rest = text.get(16..)?;
-    if rest.starts_with(':') {
-        nanos += number(17..19)? * NANOS;
-        rest = text.get(19..)?;
-    }
-    if let Some(fraction) = rest.strip_prefix('.') {
-        let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
-        let kept = digits.min(9);
-        nanos += format!("{:0<9}", &fraction[..kept]).parse::<i128>().ok()?;
-        rest = &fraction[digits..];
-    }
-    let sign = match rest.as_bytes() {
-        [] | b"Z" | b"z" => return Some(nanos),
-        [b'+', ..] => 1,
-        [b'-', ..] => -1,
-        _ => return None,
-    };
-    let digits: String = rest[1..].chars().filter(|c| *c != ':').collect();
-    let (hours, minutes) = (digits.get(..2)?, digits.get(2..).unwrap_or_default());
-    let minutes = if minutes.is_empty() { 0 } else { minutes.parse::<i128>().ok()? };
-    Some(nanos - sign * (hours.parse::<i128>().ok()? * 60 + minutes) * 60 * NANOS)
+    let time = text.parse::<jiff::Timestamp>().ok().or_else(|| {
+        let time: jiff::civil::DateTime = text.parse().ok()?;
+        Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+    });
+    time.map(jiff::Timestamp::as_nanosecond)
 }
-
-const NANOS: i128 = 1_000_000_000;
 
 /// Returns an integer that sorts as `value` does; both zeros are one.
 fn sortable(value: f64) -> i128 {

@@ -1,5 +1,3 @@
-use crate::DataError;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,17 +5,18 @@ use arrow_array::builder::{
     FixedSizeBinaryBuilder, FixedSizeListBuilder, Float16Builder, Float32Builder, Float64Builder,
     LargeListBuilder, ListBuilder,
 };
-use arrow_array::{ArrayRef, Int64Array};
+use arrow_array::types::Int8Type;
+use arrow_array::{
+    BinaryArray, BooleanArray, Date32Array, DictionaryArray, Float64Array, Int32Array, Int64Array,
+    ListArray, StringArray, StringViewArray, TimestampMicrosecondArray, TimestampSecondArray,
+    UInt64Array,
+};
 use half::f16;
-use memfold_index::{Progress, Row};
 use proptest::prelude::*;
 
 use super::*;
 use crate::npy::{Component, NpyWriter};
 use crate::read::support::{Form, ROWS, batch, fixture, write, write_as};
-
-mod cells;
-mod formats;
 
 /// A vector of a row, where there is one; components may be null.
 type Cell = Option<Vec<Option<f64>>>;
@@ -116,21 +115,6 @@ fn every_form_and_type_gives_the_same_vectors() {
 }
 
 #[test]
-fn files_of_other_programs_are_one_corpus() {
-    let mut names: Vec<PathBuf> = ["list_f32", "large_list_f64", "fixed_list_f16", "fixed_binary"]
-        .map(|name| fixture(&format!("parquet/{name}.parquet")))
-        .to_vec();
-    let arrow = std::fs::read_dir(fixture("arrow")).unwrap().map(|entry| entry.unwrap().path());
-    names.extend(arrow);
-    assert_eq!(names.len(), 11);
-    let corpus = open(&names).unwrap();
-    let expected: Vec<Vec<f32>> =
-        names.iter().flat_map(|_| ROWS.chunks(3).map(<[f32]>::to_vec)).collect();
-    assert_eq!(vectors_of(&corpus), expected);
-    assert_eq!(corpus.rows(), 33);
-}
-
-#[test]
 fn every_reason_is_counted_and_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut rows = cells(&[&[1.0, 2.0], &[1.0], &[1e300, 1.0], &[], &[0.0, -0.0], &[3.0, 4.0]]);
@@ -208,14 +192,14 @@ fn truncating_an_open_file_does_not_change_its_vectors() {
 #[test]
 fn vectors_beyond_the_memory_limit_go_to_a_file() {
     let folder = tempfile::tempdir().unwrap();
-    let mut storage = super::load::StorageBuilder::new(folder.path(), 2, 40);
+    let mut storage = load::StorageBuilder::new(folder.path(), 2, 40);
     for row in 0..20_u8 {
         storage.push(&[row.into(), 1.0]).unwrap();
     }
     assert!(storage.is_in_file());
     let storage = storage.finish().unwrap();
     assert_eq!((storage.matrix().len(), storage.matrix().vector(Row(19))), (20, &[19.0, 1.0][..]));
-    let mut nowhere = super::load::StorageBuilder::new(Path::new("/missing"), 2, 40);
+    let mut nowhere = load::StorageBuilder::new(Path::new("/missing"), 2, 40);
     assert!((0..6).any(|_| nowhere.push(&[1.0, 1.0]).is_err()));
 }
 
@@ -225,7 +209,7 @@ fn sliced_columns_keep_their_own_rows() {
     for column in
         [list_f64(&rows), large_list_f16(&rows), fixed_list_f32(&rows, 2), binary(&rows, 2)]
     {
-        let cells = crate::read::VectorCells::of(&column.slice(1, 2)).unwrap();
+        let cells = crate::vectors::VectorCells::of(&column.slice(1, 2)).unwrap();
         let mut values = Vec::new();
         (0..2).for_each(|i| cells.append(i, &mut values));
         assert_eq!(values, [2.0, 0.0, 3.0, 0.0], "{}", column.data_type());
@@ -293,21 +277,6 @@ fn files_of_two_dimensions_are_both_named() {
         )
     );
     assert!(error.hint().is_some());
-}
-
-#[test]
-fn damaged_files_are_errors() {
-    let folder = tempfile::tempdir().unwrap();
-    let rows: Vec<Cell> = (1..300).map(|i| Some(vec![Some(f64::from(i)); 8])).collect();
-    for form in Form::ALL {
-        let path = one(folder.path(), form, &[("vector", list_f64(&rows))]);
-        let bytes = std::fs::read(&path).unwrap();
-        for length in [0, 5, 20, bytes.len() / 2, bytes.len() - 9] {
-            std::fs::write(&path, &bytes[..length]).unwrap();
-            let error = open(std::slice::from_ref(&path)).unwrap_err().to_string();
-            assert!(error.contains(&path.display().to_string()), "{form:?} {length}: {error}");
-        }
-    }
 }
 
 /// Counts rows, and asks to stop after some.
@@ -400,4 +369,340 @@ proptest! {
             prop_assert_eq!(corpus.matrix().vector(row), cell);
         }
     }
+}
+
+#[test]
+fn ids_are_text_of_any_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let vectors = || list_f64(&cells(&[&[1.0, 0.0], &[0.0, 0.0], &[2.0, 0.0], &[3.0, 0.0]]));
+    let dictionary: DictionaryArray<Int8Type> =
+        [Some("x"), None, Some("y"), None].into_iter().collect();
+    let columns: [(ArrayRef, [Option<&str>; 3]); 8] = [
+        (
+            Arc::new(StringArray::from(vec![Some("x"), Some("-"), Some("é"), None])),
+            [Some("x"), Some("é"), None],
+        ),
+        (
+            Arc::new(LargeStringArray::from(vec!["x", "-", "", "z"])),
+            [Some("x"), Some(""), Some("z")],
+        ),
+        (
+            Arc::new(StringViewArray::from(vec!["x", "-", "a longer text than fits", "z"])),
+            [Some("x"), Some("a longer text than fits"), Some("z")],
+        ),
+        (Arc::new(dictionary), [Some("x"), Some("y"), None]),
+        (
+            Arc::new(Int64Array::from(vec![Some(i64::MIN), None, Some(7), None])),
+            [Some("-9223372036854775808"), Some("7"), None],
+        ),
+        (
+            Arc::new(UInt64Array::from(vec![u64::MAX, 0, 7, 8])),
+            [Some("18446744073709551615"), Some("7"), Some("8")],
+        ),
+        (
+            Arc::new(Float64Array::from(vec![1.0, 0.0, 2.5, 3.0])),
+            [Some("1"), Some("2.5"), Some("3")],
+        ),
+        (
+            Arc::new(BinaryArray::from(vec![b"\x00\xff".as_slice(), b"", b"\x10", b""])),
+            [Some("00ff"), Some("10"), Some("")],
+        ),
+    ];
+    for (ids, expected) in columns {
+        let kind = ids.data_type().clone();
+        for form in [Form::Parquet, Form::ArrowLz4] {
+            let ids = Arc::clone(&ids);
+            let corpus = open(&[one(folder.path(), form, &[("id", ids), ("vector", vectors())])]);
+            let corpus = corpus.unwrap();
+            let found = [0, 1, 2].map(|row| corpus.id(Row(row)));
+            assert_eq!(found, expected, "{form:?} {kind}");
+            assert_eq!(corpus.id_column(), Some("id"));
+        }
+    }
+}
+
+#[test]
+fn ids_of_files_without_them_are_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.npy");
+    npy(&path, 2, &[1.0, 0.0]);
+    let ids: ArrayRef = Arc::new(Int32Array::from(vec![5]));
+    let with = one(
+        folder.path(),
+        Form::Parquet,
+        &[("vector", list_f64(&cells(&[&[1.0, 0.0]]))), ("id", ids)],
+    );
+    let corpus = open(&[path.clone(), with.clone()]).unwrap();
+    assert_eq!((corpus.id(Row(0)), corpus.id(Row(1))), (None, Some("5")));
+    let corpus = open(std::slice::from_ref(&path)).unwrap();
+    assert_eq!((corpus.has_ids(), corpus.id_column(), corpus.id(Row(0))), (false, None, None));
+    let mut options = CorpusOptions::new(folder.path());
+    options.id_column = Some("id".into());
+    let error = Corpus::open(&[with, path.clone()], &options).unwrap_err();
+    assert!(error.to_string().starts_with(&format!("{}: no column id", path.display())), "{error}");
+    assert_eq!(error.hint().as_deref(), Some("name another column"));
+}
+
+fn ranks(columns: &[ArrayRef]) -> Result<Vec<u32>, DataError> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paths = Vec::new();
+    for (i, column) in columns.iter().enumerate() {
+        // Row 0 of each file is skipped, so that ranks are those of kept rows.
+        let mut rows = cells(&[&[0.0, 0.0]]);
+        rows.resize(column.len(), Some(vec![Some(1.0), Some(1.0)]));
+        let path = folder.path().join(i.to_string());
+        let columns = [("o", Arc::clone(column)), ("vector", list_f64(&rows))];
+        let form = if i % 2 == 0 { Form::Arrow } else { Form::Parquet };
+        write_as(&path, form, &[batch(&columns)]);
+        paths.push(path);
+    }
+    let mut options = CorpusOptions::new(folder.path());
+    options.order_column = Some("o".into());
+    Ok(Corpus::open(&paths, &options)?.order_keys().unwrap().to_vec())
+}
+
+#[test]
+fn values_of_every_kind_are_ranked() {
+    let of = |column: ArrayRef| ranks(&[column]).unwrap();
+    assert_eq!(
+        of(Arc::new(Int64Array::from(vec![
+            Some(0),
+            Some(5),
+            None,
+            Some(-1),
+            Some(5),
+            Some(i64::MAX)
+        ]))),
+        [2, 0, 1, 2, 3]
+    );
+    assert_eq!(of(Arc::new(UInt64Array::from(vec![0, u64::MAX, 1]))), [1, 0]);
+    assert_eq!(
+        of(Arc::new(Float64Array::from(vec![
+            Some(0.0),
+            Some(f64::NAN),
+            None,
+            Some(-0.0),
+            Some(0.0),
+            Some(-1.5),
+            Some(f64::INFINITY),
+            Some(f64::NEG_INFINITY),
+            Some(1e-300)
+        ]))),
+        [0, 0, 3, 3, 2, 5, 1, 4]
+    );
+    assert_eq!(of(Arc::new(BooleanArray::from(vec![true, true, false, true]))), [1, 0, 1]);
+    assert_eq!(
+        of(Arc::new(StringArray::from(vec![
+            Some("-"),
+            Some("2024-01-03"),
+            None,
+            Some("2024-01-01"),
+            Some(""),
+            Some("2024-01-03")
+        ]))),
+        [3, 0, 2, 1, 3]
+    );
+    // `--keep newest` compared times as texts.
+    assert_eq!(
+        of(Arc::new(StringArray::from(vec![
+            Some("2026-10-25T02:30:00+02:00"),
+            Some("2026-10-25T02:10:00+01:00"),
+            None,
+            Some("2026-10-25 00:30Z"),
+            Some("2026-10-25T00:30:00.5"),
+            Some("2026-10-24")
+        ]))),
+        [4, 0, 2, 3, 1]
+    );
+    let zoned = TimestampMicrosecondArray::from(vec![Some(0), Some(2), Some(-1), None, Some(2)]);
+    assert_eq!(of(Arc::new(zoned.with_timezone("+02:00"))), [2, 1, 0, 2]);
+}
+
+#[test]
+fn one_column_may_serve_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![9, 7]));
+    let vectors = list_f64(&cells(&[&[1.0], &[2.0]]));
+    let path = one(folder.path(), Form::Parquet, &[("vector", vectors), ("id", ids)]);
+    let mut options = CorpusOptions::new(folder.path());
+    options.order_column = Some("id".into());
+    let corpus = Corpus::open(&[path], &options).unwrap();
+    assert_eq!((corpus.order_keys(), corpus.id(Row(0))), (Some(&[1, 0][..]), Some("9")));
+}
+
+#[test]
+fn files_are_ranked_together() {
+    let seconds: ArrayRef = Arc::new(TimestampSecondArray::from(vec![0, 86_400, 86_401]));
+    let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 1, 2]));
+    assert_eq!(ranks(&[seconds.clone(), days]).unwrap(), [0, 1, 0, 2]);
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["-", "b", "a"]));
+    let views: ArrayRef = Arc::new(StringViewArray::from(vec!["-", "c", "b"]));
+    assert_eq!(ranks(&[texts.clone(), views]).unwrap(), [1, 0, 2, 1]);
+    let error = ranks(&[seconds, texts]).unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains("1: column \"o\" holds texts, expected times as in "), "{said}");
+    assert!(error.hint().is_some());
+}
+
+#[test]
+fn an_order_that_cannot_be_is_refused() {
+    let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int8Type, _, _>([
+        Some(vec![Some(1)]),
+        Some(vec![]),
+    ]));
+    let error = ranks(&[lists]).unwrap_err();
+    assert!(error.to_string().ends_with("expected numbers, times or text"), "{error}");
+    assert!(ranks(&[Arc::new(BinaryArray::from(vec![b"a".as_slice()]))]).is_err());
+}
+
+#[test]
+fn excerpts_come_in_the_order_of_the_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = |i: i64| (i % 5 != 3).then(|| format!("text {i}"));
+    let part = |rows: std::ops::Range<i64>| {
+        let vectors: Vec<Cell> = rows.clone().map(|i| Some(vec![Some((i % 4) as f64)])).collect();
+        let texts: StringArray = rows.map(text).collect();
+        batch(&[("content", Arc::new(texts) as ArrayRef), ("vector", list_f64(&vectors))])
+    };
+    let mut paths = Vec::new();
+    for (i, form) in (0..).zip(Form::ALL) {
+        let path = folder.path().join(i.to_string());
+        write_as(&path, form, &[part(20 * i..20 * i + 7), part(20 * i + 7..20 * i + 20)]);
+        paths.push(path);
+    }
+    paths.insert(2, folder.path().join("v.npy"));
+    npy(&paths[2], 1, &[1.0; 20]);
+    let corpus = open(&paths).unwrap();
+    let rows: Vec<Row> = corpus.matrix().rows().step_by(3).collect();
+    let rows: Vec<Row> = rows.iter().rev().chain(&rows).copied().collect();
+    let expected: Vec<Option<String>> = rows
+        .iter()
+        .map(|&row| match corpus.ordinal(row) as i64 {
+            ordinal @ 0..40 => text(ordinal),
+            40..60 => None,
+            ordinal => text(ordinal - 20),
+        })
+        .collect();
+    assert_eq!(corpus.excerpts(&rows).unwrap(), expected);
+    // The files stay open.
+    std::fs::remove_file(&paths[0]).unwrap();
+    assert_eq!(corpus.excerpts(&rows).unwrap(), expected);
+}
+
+fn open_named(names: &[PathBuf], vector_column: &str) -> Result<Corpus, DataError> {
+    let folder = std::env::temp_dir();
+    let vector_column = Some(vector_column.to_owned());
+    Corpus::open(names, &CorpusOptions { vector_column, ..CorpusOptions::new(&folder) })
+}
+
+#[test]
+fn arrays_are_chosen_by_name() {
+    for (name, array, rows) in [
+        ("npz/numpy_several.npz", "emb", 3),
+        ("npz/numpy_unnamed.npz", "a", 3),
+        ("safetensors/numpy_f32.safetensors", "weights", 2),
+        #[cfg(feature = "hdf5")]
+        ("hdf5/h5py_gzip_f64.hdf5", "test", 1),
+        // These have no names.
+        ("bare/numpy.fbin", "anything", 3),
+        ("bare/numpy.fvecs", "anything", 3),
+    ] {
+        let corpus = open_named(&[fixture(name)], array).unwrap();
+        assert_eq!(vectors_of(&corpus).concat(), ROWS[..3 * rows], "{name}");
+    }
+    let error = open_named(&[fixture("npz/numpy_several.npz")], "embedding").unwrap_err();
+    let (said, hint) = (error.to_string(), error.hint().unwrap());
+    assert!(said.contains("no array \"embedding\", found \"emb\""), "{said}");
+    assert_eq!(hint, "name the array that holds the vectors");
+}
+
+#[test]
+fn whole_numbers_become_floats() {
+    let names: Vec<PathBuf> = ["ibin", "u8bin", "i8bin", "ivecs", "bvecs"]
+        .iter()
+        .map(|name| fixture(&format!("bare/numpy.{name}")))
+        .collect();
+    let corpus = open(&names).unwrap();
+    let expected = [[1.0, 2.0, 3.0], [0.0, 127.0, 5.0], [100.0, 101.0, 102.0]];
+    assert_eq!(vectors_of(&corpus), expected.repeat(5));
+    let folder = tempfile::tempdir().unwrap();
+    let lists: ArrayRef = {
+        let mut builder = ListBuilder::new(arrow_array::builder::Int64Builder::new());
+        for row in [[3, -4], [0, 0], [i64::MAX, 1]] {
+            builder.append_value(row.map(Some));
+        }
+        Arc::new(builder.finish())
+    };
+    let path = one(folder.path(), Form::Parquet, &[("vector", lists)]);
+    let corpus = open(&[path]).unwrap();
+    assert_eq!(vectors_of(&corpus), [[3.0, -4.0], [9_223_372_036_854_775_807_i64 as f32, 1.0]]);
+    assert_eq!(corpus.skipped().examples()[0].reason, SkipReason::VectorZero);
+}
+
+#[test]
+fn json_lines_bring_ids_order_and_texts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.jsonl");
+    let lines = concat!(
+        r#"{"id":"a","emb":[1,0],"at":"2024-01-02","text":"one"}"#,
+        "\n\n",
+        r#"{"id":"b","emb":null,"at":"2024-01-01","text":"two"}"#,
+        "\n",
+        r#"{"id":"c","emb":[0,0],"at":"2024-01-03"}"#,
+        "\n",
+        r#"{"emb":[0,2],"at":"2024-01-01","text":"four"}"#,
+    );
+    std::fs::write(&path, lines).unwrap();
+    let options =
+        CorpusOptions { order_column: Some("at".into()), ..CorpusOptions::new(folder.path()) };
+    let corpus = Corpus::open(std::slice::from_ref(&path), &options).unwrap();
+    assert_eq!(vectors_of(&corpus), [[1.0, 0.0], [0.0, 2.0]]);
+    assert_eq!(ordinals_of(&corpus), [0, 3]);
+    assert_eq!((corpus.id(Row(0)), corpus.id(Row(1))), (Some("a"), None));
+    assert_eq!(corpus.order_keys(), Some(&[1, 0][..]));
+    let texts = corpus.excerpts(&[Row(1), Row(0)]).unwrap();
+    assert_eq!(texts, [Some("four".to_owned()), Some("one".to_owned())]);
+    let reasons: Vec<_> = corpus.skipped().counts().collect();
+    assert_eq!(reasons, [(SkipReason::VectorNull, 1), (SkipReason::VectorZero, 1)]);
+    // Another column of numbers may be chosen, as in other formats.
+    std::fs::write(&path, "{\"e5\":[1,2.5]}\n{\"e5\":[3,4]}\n").unwrap();
+    let options =
+        CorpusOptions { vector_column: Some("e5".into()), ..CorpusOptions::new(folder.path()) };
+    let corpus = Corpus::open(&[path], &options).unwrap();
+    assert_eq!(vectors_of(&corpus), [[1.0, 2.5], [3.0, 4.0]]);
+}
+
+#[test]
+fn rows_and_ordinals_agree_around_gaps() {
+    for mask in 0..1_u32 << 9 {
+        let mut skipped = SkippedRows::default();
+        let mut kept = Vec::new();
+        for ordinal in 0..9 {
+            if mask >> ordinal & 1 == 1 {
+                skipped.add(ordinal, SkipReason::VectorZero, || (PathBuf::new(), ordinal));
+                assert_eq!(skipped.row(ordinal), None);
+            } else {
+                kept.push(ordinal);
+            }
+        }
+        for (row, &ordinal) in kept.iter().enumerate() {
+            assert_eq!(skipped.ordinal(Row(row as u32)), ordinal, "{mask:b}");
+            assert_eq!(skipped.row(ordinal), Some(Row(row as u32)), "{mask:b}");
+        }
+    }
+}
+
+#[test]
+fn the_first_of_each_reason_are_named() {
+    let mut skipped = SkippedRows::default();
+    for ordinal in 0..5 {
+        skipped.add(ordinal, SkipReason::VectorNull, || ("a".into(), ordinal));
+    }
+    skipped.add(5, SkipReason::VectorZero, || ("b".into(), 0));
+    let named: Vec<(SkipReason, u64)> =
+        skipped.examples().iter().map(|example| (example.reason, example.row)).collect();
+    let null = SkipReason::VectorNull;
+    assert_eq!(named, [(null, 0), (null, 1), (null, 2), (SkipReason::VectorZero, 0)]);
+    let counts: Vec<_> = skipped.counts().collect();
+    assert_eq!(counts, [(null, 5), (SkipReason::VectorZero, 1)]);
 }

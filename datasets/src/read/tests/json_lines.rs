@@ -1,11 +1,11 @@
-//! What JSON lines become.
+//! What JSON lines become, also against what `serde_json` makes of the same lines.
 
 use arrow_array::types::UInt64Type;
-use arrow_schema::DataType;
+use arrow_select::concat::concat;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
 
-use super::super::support::{fixture, read};
 use super::*;
-use crate::VectorFile;
 
 fn write_lines(folder: &Path, text: &str) -> std::path::PathBuf {
     let path = folder.join("rows.jsonl");
@@ -178,4 +178,123 @@ fn many_rows_are_kept_in_a_file_and_typed_by_all_of_them() {
     let vectors = file.batches(&[2], DECODE_ROWS).unwrap().map(|batch| batch.unwrap());
     let vectors: Vec<f32> = vectors.flat_map(|batch| values_of(batch.column(0))).collect();
     assert_eq!(vectors[2 * 4_999..], [4_999.0, 1.0]);
+}
+
+/// Chunks of lines are parsed on their own; what lines before them say counts all the same.
+#[test]
+fn later_chunk_is_held_to_what_the_first_lines_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let many = "{\"vector\":[1,2]}\n".repeat(3000);
+    for (line, expected) in [
+        ("{\"vector\":[1,2,3]}", "vector has 3 components, expected 2 as on line 1 (column 17)"),
+        ("{\"vector\":[1,2,3]", "vector has 3 components, expected 2 as on line 1 (column 17)"),
+        ("{\"vector\":[1,2]", "EOF while parsing an object (column 15)"),
+    ] {
+        let path = write_lines(folder.path(), &format!("{many}{line}\n{many}{{\n"));
+        let error = opened(&path).unwrap_err().to_string();
+        assert!(error.contains("line 3001: ") && error.ends_with(expected), "{error}");
+    }
+    let fields = |at: usize| (0..3000).map(|i| format!("\"f{}\":1", i + at)).collect::<Vec<_>>();
+    let [first, second] = [0, 1500].map(|at| format!("{{{}}}\n", fields(at).join(",")));
+    let path = write_lines(folder.path(), &format!("{first}{}{second}", "\n".repeat(2000)));
+    let error = opened(&path).unwrap_err().to_string();
+    assert!(error.contains("line 2002: more than 4096 different fields"), "{error}");
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let number = prop_oneof![
+        (-3_i64..3).prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        (-1e6..1e6_f64).prop_map(Value::from),
+    ];
+    let plain = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        number.clone(),
+        "[a-z\"\\\\ü🦀\n]{0,6}".prop_map(Value::from),
+    ];
+    prop_oneof![
+        6 => plain.clone(),
+        1 => prop::collection::vec("[a-z]{0,3}".prop_map(Value::from), 0..3).prop_map(Value::from),
+        1 => prop::collection::vec(number, 0..3).prop_map(Value::from),
+        1 => prop::collection::vec(plain.clone(), 0..3).prop_map(Value::from),
+        1 => prop::collection::btree_map("[a-c]", plain, 0..3)
+            .prop_map(|map| Value::Object(map.into_iter().collect())),
+    ]
+}
+
+/// Rows whose fields are of any kinds, or mostly of one each.
+fn rows() -> impl Strategy<Value = Vec<Map<String, Value>>> {
+    let row = prop::collection::btree_map("[a-e]", value(), 0..5);
+    let row = (row, prop::option::of([-10.0..10.0_f32, -1.0..1.0_f32]));
+    let row = row.prop_map(|(fields, vector)| {
+        let mut row: Map<String, Value> = fields.into_iter().collect();
+        row.extend(vector.map(|vector| ("emb".to_owned(), json!(vector))));
+        row
+    });
+    prop::collection::vec(row, 1..12)
+}
+
+/// Tells whether a cell holds `value`, as the type of its column allows.
+fn holds(column: &ArrayRef, row: usize, value: &Value) -> bool {
+    if column.is_null(row) || value.is_null() {
+        return column.is_null(row) && value.is_null();
+    }
+    match column.data_type() {
+        DataType::Boolean => value.as_bool() == Some(column.as_boolean().value(row)),
+        DataType::Int64 => value.as_i64() == Some(column.as_primitive::<Int64Type>().value(row)),
+        DataType::UInt64 => value.as_u64() == Some(column.as_primitive::<UInt64Type>().value(row)),
+        DataType::Float64 => {
+            value.as_f64() == Some(column.as_primitive::<Float64Type>().value(row))
+        }
+        DataType::Utf8 => {
+            let text = column.as_string::<i32>().value(row);
+            match value {
+                Value::String(expected) => text == expected,
+                other => serde_json::from_str::<Value>(text).is_ok_and(|found| found == *other),
+            }
+        }
+        DataType::List(_) => {
+            let (items, values) = (column.as_list::<i32>().value(row), value.as_array());
+            values.is_some_and(|values| {
+                values.len() == items.len()
+                    && values.iter().enumerate().all(|(i, value)| holds(&items, i, value))
+            })
+        }
+        _ => false,
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_cell_holds_its_value(rows in rows(), at in any::<prop::sample::Index>()) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.jsonl");
+        let lines: Vec<String> =
+            rows.iter().map(|row| serde_json::to_string(row).unwrap()).collect();
+        // Blank lines between two of the rows, so that these are in different chunks.
+        let (before, after) = lines.split_at(at.index(lines.len() + 1));
+        let blank = "\n".repeat(1024 * (at.index(4) / 2));
+        let lines = [before.join("\n"), blank, after.join("\n")];
+        std::fs::write(&path, lines.join("\n")).unwrap();
+        let file = opened(&path).unwrap();
+        prop_assert_eq!(file.row_count(), rows.len());
+        for (position, field) in file.schema().fields().iter().enumerate() {
+            let batches: Vec<RecordBatch> =
+                file.batches(&[position], DECODE_ROWS).unwrap().map(Result::unwrap).collect();
+            let columns: Vec<&dyn Array> = batches.iter().map(|batch| &**batch.column(0)).collect();
+            let column = &concat(&columns).unwrap();
+            prop_assert_eq!(field.is_nullable(), column.null_count() > 0);
+            for (i, row) in rows.iter().enumerate() {
+                let value = row.get(field.name()).unwrap_or(&Value::Null);
+                if field.name() == "emb" && value.is_array() {
+                    let found: Vec<f32> = serde_json::from_value(value.clone()).unwrap();
+                    prop_assert_eq!(values_of(column)[2 * i..][..2].to_vec(), found);
+                } else {
+                    prop_assert!(holds(column, i, value), "{} of {column:?}", value);
+                }
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use memfold_datasets::columns::ColumnRecord;
 use memfold_datasets::corpus::CorpusOptions;
 use memfold_datasets::npy::{Component, NpyWriter};
-use memfold_datasets::{ColumnSet, ColumnsMeta, Corpus, ParquetWriter};
+use memfold_datasets::{ColumnSet, ColumnsMeta, ColumnsWriter, Corpus};
 use memfold_index::file::FileMode;
 use memfold_index::file::generations::{COLUMNS_FILE, INDEX_FILE};
 use memfold_index::{NoProgress, Pool, Row, VectorError, VectorMatrix};
@@ -94,12 +94,12 @@ fn write(file: &Path, rows: &[TestRow]) {
     }
     let columns = ColumnSet::Records { text: false, lineage: false };
     let meta = ColumnsMeta { columns, ..ColumnsMeta::vectors(DIM as u32) };
-    let mut writer = ParquetWriter::create(file, &meta).unwrap();
+    let mut writer = ColumnsWriter::create_parquet(file, &meta).unwrap();
     for (id, vector) in rows {
         let id = id.as_deref().unwrap_or_default();
         writer.push(&ColumnRecord { id, vector, ..ColumnRecord::default() }).unwrap();
     }
-    writer.finish().unwrap();
+    writer.publish().unwrap();
 }
 
 fn search(

@@ -12,7 +12,7 @@ use memfold::dedup::{Clustering, DedupReport, DedupSeconds};
 use memfold::machine::Stopwatch;
 use memfold_datasets::annotate;
 use memfold_datasets::corpus::{Corpus, CorpusOptions};
-use memfold_index::Progress;
+use memfold_index::{Pool, Progress};
 use memfold_plan::policy::defaults::RECALL_TARGET;
 use memfold_plan::report::Recall;
 use memfold_simd::Similarity;
@@ -46,7 +46,7 @@ pub(crate) fn run(
     let watch = MemoryWatch::start();
     let (stopwatch, bars) = (Stopwatch::start(), Bars::new(printer));
     let pool = settings::pool(global)?;
-    let corpus = load(args, &inputs, &bars)?;
+    let corpus = load(args, &inputs, &pool, &bars)?;
     if let Some(path) = &args.annotate {
         annotate::check(&corpus, path).map_err(|error| results::unannotated(&error))?;
     }
@@ -82,7 +82,7 @@ pub(crate) fn run(
     Ok(Exit::Done)
 }
 
-fn load(args: &DedupArgs, inputs: &[PathBuf], bars: &Bars) -> Result<Corpus, Failure> {
+fn load(args: &DedupArgs, inputs: &[PathBuf], pool: &Pool, bars: &Bars) -> Result<Corpus, Failure> {
     let options = CorpusOptions {
         vector_column: args.vector_column.clone(),
         id_column: args.id_column.clone(),
@@ -92,6 +92,7 @@ fn load(args: &DedupArgs, inputs: &[PathBuf], bars: &Bars) -> Result<Corpus, Fai
             KeepArg::Column(name) => Some(name.clone()),
         },
         scratch_dir: settings::scratch_dir(),
+        pool: Some(pool),
         progress: bars,
     };
     let corpus = Corpus::open(inputs, &options).map_err(|error| unreadable(&error))?;

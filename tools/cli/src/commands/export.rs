@@ -10,7 +10,7 @@ use memfold::machine::{self, Stopwatch};
 use memfold_datasets::DataError;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::texts::Shape;
-use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetWriter, TextRowsWriter};
+use memfold_datasets::{ColumnsMeta, ColumnsWriter, TextRowsWriter};
 use memfold_index::file::FileMode;
 use memfold_model::text::excerpt;
 use memfold_store::LoadRequest;
@@ -326,10 +326,7 @@ pub fn export(
         let path = args.output.as_path();
         let file = NewFile::create_with(path, mode)
             .map_err(|source| DataError::Io { path: path.into(), source })?;
-        Ok(match format {
-            ExportFormat::Arrow => Box::new(ColumnsWriter::create_in(file, meta)?),
-            _ => Box::new(ParquetWriter::create_in(file, meta)?),
-        })
+        Ok(Box::new(ColumnsWriter::create_in(file, meta, format != ExportFormat::Arrow)?))
     };
     let exported = export::export(&store, &request, &options, &create);
     exported.map_err(|error| failure(args, &error))

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use clap::{self, Args};
 use memfold::import::{ImportError, ImportOptions, Imported, import};
 use memfold::machine;
-use memfold_datasets::texts::{SHAPES, Shape, TextError, TextFields, TextFile};
+use memfold_datasets::DataError;
+use memfold_datasets::texts::{SHAPES, Shape, TextFields, TextFile};
 use memfold_index::file::FileMode;
 use memfold_model::text::excerpt;
 
 use crate::args::{GlobalArgs, TextFieldArgs};
+use crate::context::data_hint;
 use crate::failure::{Exit, Failure};
 use crate::printer::{Document, Printer};
 use crate::progress::Bars;
@@ -170,8 +172,8 @@ pub(crate) fn read_texts(path: &Path, fields: &TextFields) -> Result<TextFile, F
     read().map_err(|error| read_failure(path, &error))
 }
 
-fn read_failure(path: &Path, error: &TextError) -> Failure {
-    Failure::new(&format!("read {}", path.display()), error, error.hint())
+fn read_failure(path: &Path, error: &DataError) -> Failure {
+    Failure::new(&format!("read {}", path.display()), error, data_hint(error))
 }
 
 /// Returns the permissions of a store that is made of a file.
@@ -180,7 +182,7 @@ fn mode_of_store(path: &Path) -> Result<FileMode, Failure> {
         return Ok(FileMode::from_bits(MODE_OF_STDIN));
     }
     let metadata =
-        std::fs::metadata(path).map_err(|error| read_failure(path, &TextError::from(error)))?;
+        std::fs::metadata(path).map_err(|error| read_failure(path, &DataError::from(error)))?;
     Ok(if metadata.is_file() { FileMode::like(&metadata) } else { FileMode::PRIVATE })
 }
 

@@ -10,8 +10,9 @@ use memfold::consolidate::{Outcome, RunContext, consolidate};
 use memfold::machine::Stopwatch;
 use memfold::mirror::mirror_path;
 use memfold::texts::{Answers, RemovedRecord, TextStore, answered, policy_of_texts};
+use memfold_datasets::DataError;
 use memfold_datasets::atomic_file::NewFile;
-use memfold_datasets::texts::{TextError, TextFile};
+use memfold_datasets::texts::TextFile;
 use memfold_guard::Guard;
 use memfold_model::text::excerpt;
 use memfold_plan::plan::{ActionState, Risk};
@@ -24,7 +25,7 @@ use super::args::{files, flags, repeated};
 use super::{ConsolidateArgs, ConsolidateDocument, overrides, planning_failure};
 use crate::args::GlobalArgs;
 use crate::commands::import::{is_stdin, read_texts};
-use crate::context::open_store;
+use crate::context::{data_hint, open_store};
 use crate::failure::{Exit, Failure};
 use crate::outputs::{Existing, Outputs};
 use crate::printer::{self, Printer};
@@ -276,12 +277,12 @@ fn write(
     };
     let failed = |path: &Path| format!("write {}", path.display());
     write_list().map_err(|error| Failure::new(&failed(&list), &error, None))?;
-    let write_texts = || -> Result<(), TextError> {
+    let write_texts = || -> Result<(), DataError> {
         let mut out = create(output)?;
         file.write(&|index| !removed.contains_key(&index), &mut out)?;
         Ok(out.publish().map(drop)?)
     };
-    write_texts().map_err(|error| Failure::new(&failed(output), &error, error.hint()))
+    write_texts().map_err(|error| Failure::new(&failed(output), &error, data_hint(&error)))
 }
 
 /// Writes the files of the run and shows what was found.

@@ -1,4 +1,5 @@
-//! [`ComponentType`] and [`Components`]: how the components of vectors are stored, and their values.
+//! How vectors are stored: [`ComponentType`], [`Components`], and [`VectorCells`], a column of
+//! vectors of whatever type.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,7 +11,7 @@ use arrow_array::types::{
     UInt8Type,
 };
 use arrow_array::{Array, ArrayRef, PrimitiveArray};
-use arrow_buffer::{Buffer, ScalarBuffer};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 use half::f16;
 
@@ -244,29 +245,24 @@ fn odd_f32(value: f64) -> f32 {
     f32::from_bits(below | 1)
 }
 
-/// The components of a column of vectors.
+/// The components of a column of vectors, of a [`ComponentType`].
 #[derive(Debug, Clone)]
-pub(crate) enum Components {
-    F16(ScalarBuffer<f16>),
-    F32(ScalarBuffer<f32>),
-    F64(ScalarBuffer<f64>),
-    I8(ScalarBuffer<i8>),
-    U8(ScalarBuffer<u8>),
-    I32(ScalarBuffer<i32>),
-    I64(ScalarBuffer<i64>),
-}
+pub(crate) struct Components(ArrayRef);
 
 /// Evaluates an expression with the values of whatever type they are.
 macro_rules! with_values {
     ($components:expr, $values:ident => $result:expr) => {
-        match $components {
-            Components::F16($values) => $result,
-            Components::F32($values) => $result,
-            Components::F64($values) => $result,
-            Components::I8($values) => $result,
-            Components::U8($values) => $result,
-            Components::I32($values) => $result,
-            Components::I64($values) => $result,
+        with_values!($components, $values => $result;
+            Float16 Float16Type, Float32 Float32Type, Float64 Float64Type, Int8 Int8Type,
+            UInt8 UInt8Type, Int32 Int32Type, Int64 Int64Type)
+    };
+    ($components:expr, $values:ident => $result:expr; $($name:ident $type:ty),*) => {
+        match $components.0.data_type() {
+            $(DataType::$name => {
+                let $values = $components.0.as_primitive::<$type>().values();
+                $result
+            })*
+            other => unreachable!("{other} was refused when the components were taken"),
         }
     };
 }
@@ -274,34 +270,16 @@ macro_rules! with_values {
 impl Components {
     /// Takes the components of `values`; `None` when they are of another type.
     pub(crate) fn of(values: &ArrayRef) -> Option<Self> {
-        Some(match values.data_type() {
-            DataType::Float16 => Self::F16(values.as_primitive::<Float16Type>().values().clone()),
-            DataType::Float32 => Self::F32(values.as_primitive::<Float32Type>().values().clone()),
-            DataType::Float64 => Self::F64(values.as_primitive::<Float64Type>().values().clone()),
-            DataType::Int8 => Self::I8(values.as_primitive::<Int8Type>().values().clone()),
-            DataType::UInt8 => Self::U8(values.as_primitive::<UInt8Type>().values().clone()),
-            DataType::Int32 => Self::I32(values.as_primitive::<Int32Type>().values().clone()),
-            DataType::Int64 => Self::I64(values.as_primitive::<Int64Type>().values().clone()),
-            _ => return None,
-        })
+        ComponentType::of(values.data_type()).map(|_| Self(Arc::clone(values)))
     }
 
     pub(crate) fn len(&self) -> usize {
-        with_values!(self, values => values.len())
+        self.0.len()
     }
 
     /// Returns the components in `range`.
     pub(crate) fn slice(&self, range: Range<usize>) -> Self {
-        let (start, count) = (range.start, range.len());
-        match self {
-            Self::F16(values) => Self::F16(values.slice(start, count)),
-            Self::F32(values) => Self::F32(values.slice(start, count)),
-            Self::F64(values) => Self::F64(values.slice(start, count)),
-            Self::I8(values) => Self::I8(values.slice(start, count)),
-            Self::U8(values) => Self::U8(values.slice(start, count)),
-            Self::I32(values) => Self::I32(values.slice(start, count)),
-            Self::I64(values) => Self::I64(values.slice(start, count)),
-        }
+        Self(self.0.slice(range.start, range.len()))
     }
 
     /// Returns the bytes of the components.
@@ -311,32 +289,21 @@ impl Components {
 
     /// Returns the components as an array without nulls.
     pub(crate) fn to_array(&self) -> ArrayRef {
-        let (component, bytes) = match self {
-            Self::F16(values) => (ComponentType::F16, values.inner()),
-            Self::F32(values) => (ComponentType::F32, values.inner()),
-            Self::F64(values) => (ComponentType::F64, values.inner()),
-            Self::I8(values) => (ComponentType::I8, values.inner()),
-            Self::U8(values) => (ComponentType::U8, values.inner()),
-            Self::I32(values) => (ComponentType::I32, values.inner()),
-            Self::I64(values) => (ComponentType::I64, values.inner()),
-        };
-        component.array_of(bytes.clone())
+        let component = ComponentType::of(self.0.data_type()).expect("checked when it was taken");
+        component.array_of(with_values!(self, values => values.inner().clone()))
     }
 
     /// Returns the components where they are f32 already.
     pub(crate) fn as_f32(&self) -> Option<&[f32]> {
-        match self {
-            Self::F32(values) => Some(values),
-            _ => None,
-        }
+        self.0.as_primitive_opt::<Float32Type>().map(|values| &values.values()[..])
     }
 
     /// Appends the components in `range`, rounded to f32 where they are longer.
     pub(crate) fn append(&self, range: Range<usize>, to: &mut Vec<f32>) {
-        match self {
-            Self::F32(values) => to.extend_from_slice(&values[range]),
-            other => {
-                with_values!(other, values => to.extend(values[range].iter().map(|&x| x.to_f32())));
+        match self.as_f32() {
+            Some(values) => to.extend_from_slice(&values[range]),
+            None => {
+                with_values!(self, values => to.extend(values[range].iter().map(|&x| x.to_f32())))
             }
         }
     }
@@ -346,8 +313,8 @@ impl Components {
         with_values!(self, values => finite_and_any(&values[range]))
     }
 
-    /// Returns what is wrong with the first component in `range` that is not finite, or not as an f32
-    /// where `is_f32`.
+    /// Returns what is wrong with the first component in `range` that is not finite, or not as an
+    /// f32 where `is_f32`.
     pub(crate) fn not_finite(&self, range: Range<usize>, is_f32: bool) -> Option<VectorFault> {
         let wide = |at: usize| with_values!(self, values => values[at].wide());
         let is_bad = |value: f64| match is_f32 {
@@ -387,17 +354,18 @@ impl Components {
             }
         };
         let narrowed = match to {
-            ComponentType::F16 => self.narrowed(rounding).map(|v| Self::F16(v.into())),
-            ComponentType::F64 => self.narrowed(rounding).map(|v| Self::F64(v.into())),
-            ComponentType::U8 => self.narrowed(rounding).map(|v| Self::U8(v.into())),
-            ComponentType::I8 => self.narrowed(rounding).map(|v| Self::I8(v.into())),
-            ComponentType::I32 => self.narrowed(rounding).map(|v| Self::I32(v.into())),
-            ComponentType::I64 => self.narrowed(rounding).map(|v| Self::I64(v.into())),
+            ComponentType::F16 => self.narrowed::<f16>(rounding).map(Buffer::from_vec),
+            ComponentType::F64 => self.narrowed::<f64>(rounding).map(Buffer::from_vec),
+            ComponentType::U8 => self.narrowed::<u8>(rounding).map(Buffer::from_vec),
+            ComponentType::I8 => self.narrowed::<i8>(rounding).map(Buffer::from_vec),
+            ComponentType::I32 => self.narrowed::<i32>(rounding).map(Buffer::from_vec),
+            ComponentType::I64 => self.narrowed::<i64>(rounding).map(Buffer::from_vec),
             ComponentType::F32 | ComponentType::Bf16 => {
-                self.narrowed(rounding).map(|v| Self::F32(v.into()))
+                self.narrowed::<f32>(rounding).map(Buffer::from_vec)
             }
         };
-        narrowed.map_err(fault)
+        let in_memory = ComponentType::of(&to.data_type()).unwrap_or(to);
+        narrowed.map(|bytes| Self(in_memory.array_of(bytes))).map_err(fault)
     }
 
     fn narrowed<T: Component>(&self, rounding: Rounding) -> Result<Vec<T>, (usize, f64)> {
@@ -421,11 +389,162 @@ fn finite_and_any<T: Component>(values: &[T]) -> (bool, bool) {
     })
 }
 
+/// What a column of vectors may be.
+pub(crate) const EXPECTED: &str =
+    "a list of f16, f32, f64, i8, u8, i32 or i64, or fixed-size binary of 4-byte floats";
+
+/// Bytes of a component of fixed-size binary.
+const BINARY_BYTES: i32 = 4;
+
+/// Returns the type of the components in a column of `data_type`, and their number where the type
+/// says it; `None` where it holds no vectors.
+pub(crate) fn shape_of(data_type: &DataType) -> Option<(ComponentType, Option<usize>)> {
+    match data_type {
+        DataType::FixedSizeBinary(bytes) if bytes % BINARY_BYTES == 0 => {
+            Some((ComponentType::F32, Some(usize::try_from(bytes / BINARY_BYTES).ok()?)))
+        }
+        DataType::FixedSizeList(item, size) => {
+            Some((ComponentType::of(item.data_type())?, Some(usize::try_from(*size).ok()?)))
+        }
+        DataType::List(item) | DataType::LargeList(item) => {
+            Some((ComponentType::of(item.data_type())?, None))
+        }
+        _ => None,
+    }
+}
+
+/// Where the vectors begin among the components.
+enum Starts {
+    Fixed { first: usize, width: usize },
+    Offsets(OffsetBuffer<i32>),
+    LargeOffsets(OffsetBuffer<i64>),
+}
+
+/// A column of vectors.
+pub(crate) struct VectorCells {
+    components: Components,
+    starts: Starts,
+    nulls: Option<NullBuffer>,
+    component_nulls: Option<NullBuffer>,
+    len: usize,
+}
+
+impl VectorCells {
+    /// Takes the vectors of `array`; `None` when it holds none.
+    pub(crate) fn of(array: &ArrayRef) -> Option<Self> {
+        let (components, starts) = match array.data_type() {
+            DataType::FixedSizeList(..) => {
+                let list = array.as_fixed_size_list();
+                let width = usize::try_from(list.value_length()).ok()?;
+                let first = usize::try_from(list.value_offset(0)).ok()?;
+                (ArrayRef::clone(list.values()), Starts::Fixed { first, width })
+            }
+            DataType::List(_) => {
+                let list = array.as_list::<i32>();
+                (ArrayRef::clone(list.values()), Starts::Offsets(list.offsets().clone()))
+            }
+            DataType::LargeList(_) => {
+                let list = array.as_list::<i64>();
+                (ArrayRef::clone(list.values()), Starts::LargeOffsets(list.offsets().clone()))
+            }
+            DataType::FixedSizeBinary(bytes) => {
+                let binary = array.as_fixed_size_binary();
+                let width = usize::try_from(bytes / BINARY_BYTES).ok()?;
+                let bytes = Buffer::from_slice_ref(binary.value_data());
+                (ComponentType::F32.array_of(bytes), Starts::Fixed { first: 0, width })
+            }
+            _ => return None,
+        };
+        let (component_nulls, nulls) = (components.nulls().cloned(), array.nulls().cloned());
+        let components = Components::of(&components)?;
+        Some(Self { components, starts, nulls, component_nulls, len: array.len() })
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the length of the vector at `i`; `None` where it is null.
+    pub(crate) fn length(&self, i: usize) -> Option<usize> {
+        let is_valid = self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(i));
+        is_valid.then(|| self.range(i).len())
+    }
+
+    /// Tells what is wrong with the vector at `i`, whose components must be finite, as f32 where
+    /// `is_f32`.
+    pub(crate) fn fault(&self, i: usize, dim: usize, is_f32: bool) -> Option<VectorFault> {
+        match self.length(i) {
+            None => return Some(VectorFault::Null),
+            Some(found) if found != dim => {
+                return Some(VectorFault::Length { found, expected: dim });
+            }
+            Some(_) => {}
+        }
+        let range = self.range(i);
+        if let Some(nulls) = &self.component_nulls
+            && let Some(component) = range.clone().position(|at| nulls.is_null(at))
+        {
+            return Some(VectorFault::ComponentNull { component });
+        }
+        match self.components.finite_and_any(range.clone()) {
+            (true, _) => None,
+            (false, _) => self.components.not_finite(range, is_f32),
+        }
+    }
+
+    /// Tells whether all components of the vector at `i` are zero.
+    pub(crate) fn is_zero(&self, i: usize) -> bool {
+        !self.components.finite_and_any(self.range(i)).1
+    }
+
+    /// Tells what is wrong with the first integer of the vector at `i` that f32 does not hold.
+    pub(crate) fn inexact(&self, i: usize) -> Option<VectorFault> {
+        self.components.inexact(self.range(i))
+    }
+
+    /// Appends the components of the vector at `i`.
+    pub(crate) fn append(&self, i: usize, to: &mut Vec<f32>) {
+        self.components.append(self.range(i), to);
+    }
+
+    /// Returns all components in one piece, where every vector has `dim` of them.
+    pub(crate) fn in_one_piece(&self, dim: usize) -> Option<Components> {
+        self.whole(dim).map(|range| self.components.slice(range))
+    }
+
+    /// Returns all components in one piece, where they are f32 and every vector has `dim` of them.
+    pub(crate) fn as_f32(&self, dim: usize) -> Option<&[f32]> {
+        self.components.as_f32().zip(self.whole(dim)).map(|(values, range)| &values[range])
+    }
+
+    fn whole(&self, dim: usize) -> Option<Range<usize>> {
+        if self.len == 0 {
+            return Some(0..0);
+        }
+        let (start, end) = (self.range(0).start, self.range(self.len - 1).end);
+        (end - start == self.len * dim && end <= self.components.len()).then_some(start..end)
+    }
+
+    fn range(&self, i: usize) -> Range<usize> {
+        // Offsets are never negative and never fall: the array was built with that check.
+        match &self.starts {
+            Starts::Fixed { first, width } => first + i * width..first + (i + 1) * width,
+            Starts::Offsets(offsets) => offsets[i] as usize..offsets[i + 1] as usize,
+            Starts::LargeOffsets(offsets) => offsets[i] as usize..offsets[i + 1] as usize,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use arrow_array::{Float16Array, Float32Array, Int32Array, Int64Array};
     use proptest::prelude::*;
 
     use super::*;
+
+    fn components<A: Array + 'static>(values: A) -> Components {
+        Components::of(&(Arc::new(values) as ArrayRef)).unwrap()
+    }
 
     /// The f16 nearest to `value`, found by looking at all of them.
     fn nearest_f16(value: f64) -> f16 {
@@ -471,9 +590,14 @@ mod tests {
             (f32::MIN_POSITIVE / 4.0, ComponentType::F16),
         ] {
             let mut values = vec![1.0_f32; 100];
-            assert!(Components::F32(values.clone().into()).converted(to, Rounding::Exact).is_ok());
+            assert!(
+                components(Float32Array::from(values.clone()))
+                    .converted(to, Rounding::Exact)
+                    .is_ok()
+            );
             values[7] = value;
-            let found = Components::F32(values.into()).converted(to, Rounding::Exact).unwrap_err();
+            let found =
+                components(Float32Array::from(values)).converted(to, Rounding::Exact).unwrap_err();
             let (component, value, expected) = (0, f64::from(value), to.name());
             assert_eq!(found, (7, VectorFault::Inexact { component, value, expected }));
         }
@@ -481,10 +605,10 @@ mod tests {
 
     #[test]
     fn integers_that_f32_does_not_hold_are_found() {
-        let found = Components::I64(vec![1, (1 << 24) + 1].into()).inexact(0..2);
+        let found = components(Int64Array::from(vec![1, (1 << 24) + 1])).inexact(0..2);
         let (component, expected) = (1, "f32");
         assert_eq!(found, Some(VectorFault::Inexact { component, value: 16_777_217.0, expected }));
-        assert_eq!(Components::I32(vec![1 << 24, i32::MIN].into()).inexact(0..2), None);
+        assert_eq!(components(Int32Array::from(vec![1 << 24, i32::MIN])).inexact(0..2), None);
     }
 
     proptest! {
@@ -496,9 +620,9 @@ mod tests {
                 let wide = values.converted(wide, Rounding::Exact).unwrap();
                 assert_eq!(wide.converted(own, Rounding::Exact).unwrap().bytes(), values.bytes());
             };
-            through(Components::I32(integers.into()), ComponentType::F64, ComponentType::I32);
-            through(Components::F16(halves.clone().into()), ComponentType::F32, ComponentType::F16);
-            through(Components::F16(halves.into()), ComponentType::F64, ComponentType::F16);
+            through(components(Int32Array::from(integers)), ComponentType::F64, ComponentType::I32);
+            through(components(Float16Array::from(halves.clone())), ComponentType::F32, ComponentType::F16);
+            through(components(Float16Array::from(halves)), ComponentType::F64, ComponentType::F16);
         }
 
         #[test]

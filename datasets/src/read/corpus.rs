@@ -1,25 +1,32 @@
-//! [`Corpus`] and how it is asked for.
+//! Vectors of several files as one matrix: [`Corpus`].
+//!
+//! Rows keep the place that they have over all files in the order of the arguments, their
+//! *ordinal*. Rows without a usable vector are skipped and counted; the others, in order, are the
+//! rows of the matrix. Vectors are copied, small corpora to memory and large ones to a file without
+//! a name: what other programs do to the files meanwhile does not change them.
+
+mod load;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use arrow_array::{Array, ArrayRef, LargeStringArray, RecordBatch};
 use arrow_schema::Schema;
-use memfold_index::{NoProgress, Progress, Row, VectorMatrix};
+use memfold_index::{NoProgress, Pool, Progress, Row, VectorMatrix};
 
-use super::load::{Loaded, load};
-use super::skipped::SkippedRows;
+use self::load::{SourceFile, Storage, load};
 use crate::DataError;
 use crate::error::ColumnRole;
 use crate::read::vector_file::vector_column;
-use crate::read::{CellKind, Source, Texts, find_column, shape_of};
+use crate::read::{CellKind, Source, Texts, find_column};
 use crate::schema::Column;
+use crate::vectors::shape_of;
 
 /// How a corpus is read.
 pub struct CorpusOptions<'a> {
     /// The vector column, or the array of an npz or HDF5 file, or tensor; `None`: `vector`,
-    /// `embedding`, `embeddings` or `emb`, or the array that is known to hold vectors. Other files of
-    /// bare vectors have no names.
+    /// `embedding`, `embeddings` or `emb`, or the array that is known to hold vectors. Other files
+    /// of bare vectors have no names.
     pub vector_column: Option<String>,
     /// The column of ids, which every file must have; `None`: `id`, where a file has it.
     pub id_column: Option<String>,
@@ -27,6 +34,8 @@ pub struct CorpusOptions<'a> {
     pub order_column: Option<String>,
     /// Where the vectors of a large corpus are kept: as large as the vectors in f32.
     pub scratch_dir: PathBuf,
+    /// Parses JSON lines; `None`: a pool of one thread for each core.
+    pub pool: Option<&'a Pool>,
     /// Told how many rows were read, and asked whether to stop.
     pub progress: &'a dyn Progress,
 }
@@ -40,6 +49,7 @@ impl CorpusOptions<'static> {
             id_column: None,
             order_column: None,
             scratch_dir: scratch_dir.into(),
+            pool: None,
             progress: &NoProgress,
         }
     }
@@ -77,7 +87,14 @@ pub struct Place<'a> {
 /// ```
 #[derive(Debug)]
 pub struct Corpus {
-    loaded: Loaded,
+    files: Vec<SourceFile>,
+    dim: usize,
+    row_count: u64,
+    storage: Storage,
+    skipped: SkippedRows,
+    ids: Option<LargeStringArray>,
+    order_keys: Option<Vec<u32>>,
+    /// The column that was asked for.
     id_column: Option<String>,
 }
 
@@ -91,8 +108,7 @@ impl Corpus {
     /// for, or holds vectors of another dimension than the first; when the scratch folder cannot
     /// take the vectors, or the caller asks to stop. Rows without a usable vector are no error.
     pub fn open(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, DataError> {
-        let loaded = load(paths, options)?;
-        Ok(Self { loaded, id_column: options.id_column.clone() })
+        load(paths, options)
     }
 
     /// Returns the vectors of the kept rows.
@@ -100,47 +116,52 @@ impl Corpus {
     /// Where no file tells a dimension, the matrix is empty.
     #[must_use]
     pub fn matrix(&self) -> VectorMatrix<'_> {
-        self.loaded.storage.matrix()
+        self.storage.matrix()
     }
 
     /// Returns the number of components of each vector; 0 where no file tells.
     #[must_use]
     pub const fn dim(&self) -> usize {
-        self.loaded.dim
+        self.dim
     }
 
     /// Returns the number of rows of all files, also of those that were skipped.
     #[must_use]
     pub const fn rows(&self) -> u64 {
-        self.loaded.row_count
+        self.row_count
     }
 
     /// Returns the rows that were skipped.
     #[must_use]
     pub const fn skipped(&self) -> &SkippedRows {
-        &self.loaded.skipped
+        &self.skipped
     }
 
     /// Returns the paths of the files in their order.
     pub fn paths(&self) -> impl ExactSizeIterator<Item = &Path> {
-        self.loaded.files.iter().map(|file| file.path.as_path())
+        self.files.iter().map(|file| file.path.as_path())
     }
 
     /// Returns the files, open, with their paths.
     pub(crate) fn sources(&self) -> impl Iterator<Item = (&Path, &dyn Source)> {
-        self.loaded.files.iter().map(|file| (file.path.as_path(), &*file.source))
+        self.files.iter().map(|file| (file.path.as_path(), &*file.source))
+    }
+
+    /// Refuses files that another program wrote to since they were opened.
+    pub(crate) fn check_unchanged(&self) -> Result<(), DataError> {
+        self.files.iter().try_for_each(|file| file.source.check_unchanged())
     }
 
     /// Returns the position of a kept row over all files. Costs a binary search over skipped rows.
     #[must_use]
     pub fn ordinal(&self, row: Row) -> u64 {
-        self.loaded.skipped.ordinal(row)
+        self.skipped.ordinal(row)
     }
 
     /// Returns the kept row at `ordinal`; `None` where it was skipped or there is none.
     #[must_use]
     pub fn row_at(&self, ordinal: u64) -> Option<Row> {
-        (ordinal < self.rows()).then(|| self.loaded.skipped.row(ordinal))?
+        (ordinal < self.rows()).then(|| self.skipped.row(ordinal))?
     }
 
     /// Returns the file of the row at `ordinal`, and its position there.
@@ -149,14 +170,22 @@ impl Corpus {
     /// When there is no such row.
     #[must_use]
     pub fn place(&self, ordinal: u64) -> Place<'_> {
-        let (file, row) = self.loaded.place(ordinal);
-        Place { path: &self.loaded.files[file].path, row }
+        let (file, row) = self.file_of(ordinal);
+        Place { path: &self.files[file].path, row }
+    }
+
+    /// Returns the position of the file that holds the row at `ordinal`, and the row's place there.
+    fn file_of(&self, ordinal: u64) -> (usize, u64) {
+        assert!(ordinal < self.row_count, "row {ordinal} of {}", self.row_count);
+        let file = self.files.partition_point(|file| file.first_ordinal <= ordinal) - 1;
+        // Files without rows share their first ordinal with the next; the last of them has the row.
+        (file, ordinal - self.files[file].first_ordinal)
     }
 
     /// Tells whether at least one file has ids.
     #[must_use]
     pub const fn has_ids(&self) -> bool {
-        self.loaded.ids.is_some()
+        self.ids.is_some()
     }
 
     /// Returns the name of the column that was asked for, or `id` where a file has it.
@@ -168,37 +197,38 @@ impl Corpus {
     /// Returns the id of a kept row as text; bytes are hexadecimal.
     #[must_use]
     pub fn id(&self, row: Row) -> Option<&str> {
-        let ids: &LargeStringArray = self.loaded.ids.as_ref()?;
+        let ids: &LargeStringArray = self.ids.as_ref()?;
         ids.is_valid(row.index()).then(|| ids.value(row.index()))
     }
 
     /// Returns the dense rank of each kept row in the order column, from 0: the row with the larger
     /// value has the larger rank, equal values have equal ranks, nulls and NaN the lowest.
     ///
-    /// Numbers and times are compared as such, texts as times where each of them is one, else by their bytes. `None` where no order was asked
-    /// for.
+    /// Numbers and times are compared as such, texts as times where each of them is one, else by
+    /// their bytes. `None` where no order was asked for.
     #[must_use]
     pub fn order_keys(&self) -> Option<&[u32]> {
-        self.loaded.order_keys.as_deref()
+        self.order_keys.as_deref()
     }
 
     /// Reads the texts of some rows from the files again: column `text` or `content`.
     ///
-    /// The result is in the order of `rows`; `None` where there is no such column, or no text. Meant
-    /// for a few rows: each costs about a page of its file.
+    /// The result is in the order of `rows`; `None` where there is no such column, or no text.
+    /// Meant for a few rows: each costs about a page of its file.
     ///
     /// # Errors
-    /// When a file cannot be read any more.
+    /// When a file cannot be read any more, or was changed.
     pub fn excerpts(&self, rows: &[Row]) -> Result<Vec<Option<String>>, DataError> {
+        self.check_unchanged()?;
         let mut wanted: BTreeMap<usize, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
         for (at, &row) in rows.iter().enumerate() {
-            let (file, row) = self.loaded.place(self.ordinal(row));
+            let (file, row) = self.file_of(self.ordinal(row));
             wanted.entry(file).or_default().entry(row as usize).or_default().push(at);
         }
         let mut texts = vec![None; rows.len()];
         for (file, rows) in wanted {
             let positions: Vec<usize> = rows.keys().copied().collect();
-            let found = texts_of(&*self.loaded.files[file].source, &positions)?;
+            let found = texts_of(&*self.files[file].source, &positions)?;
             for (text, takers) in found.into_iter().zip(rows.values()) {
                 takers.iter().for_each(|&at| texts[at].clone_from(&text));
             }
@@ -224,16 +254,16 @@ const TEXT_NAMES: [&str; 2] = ["text", "content"];
 
 /// The columns of one file that a corpus reads, by their positions in the file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Picked {
-    pub(super) vector: usize,
+struct Picked {
+    vector: usize,
     /// Components of each vector, where the type says how many.
-    pub(super) width: Option<usize>,
-    pub(super) id: Option<usize>,
-    pub(super) order: Option<(usize, CellKind)>,
+    width: Option<usize>,
+    id: Option<usize>,
+    order: Option<(usize, CellKind)>,
 }
 
 impl Picked {
-    pub(super) fn from_source(
+    fn from_source(
         source: &dyn Source,
         path: &Path,
         options: &CorpusOptions<'_>,
@@ -258,7 +288,7 @@ impl Picked {
     }
 
     /// Returns the positions of all columns, ascending.
-    pub(super) fn positions(&self) -> Vec<usize> {
+    fn positions(&self) -> Vec<usize> {
         let mut positions = vec![self.vector];
         positions.extend(self.id);
         positions.extend(self.order.map(|(position, _)| position));
@@ -267,15 +297,16 @@ impl Picked {
         positions
     }
 
-    /// Returns the column at `position` of the file, from a batch of [`positions`](Self::positions).
-    pub(super) fn column<'a>(&self, batch: &'a RecordBatch, position: usize) -> &'a ArrayRef {
+    /// Returns the column at `position` of the file, from a batch of
+    /// [`positions`](Self::positions).
+    fn column<'a>(&self, batch: &'a RecordBatch, position: usize) -> &'a ArrayRef {
         let at = self.positions().iter().position(|&other| other == position);
         batch.column(at.expect("the position is one of those read"))
     }
 }
 
 /// Returns the position of the column that holds a row's text.
-pub(super) fn text_column(schema: &Schema) -> Option<usize> {
+fn text_column(schema: &Schema) -> Option<usize> {
     let position = TEXT_NAMES.iter().find_map(|name| schema.index_of(name).ok())?;
     let kind = CellKind::of(schema.field(position).data_type());
     (kind == Some(CellKind::Text)).then_some(position)
@@ -302,3 +333,125 @@ fn kind_of(
         found: field.data_type().to_string(),
     })
 }
+
+/// Rows named for each reason.
+const NAMED_ROWS_MAX: usize = 3;
+
+/// Why a row takes no part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// The vector, or one of its components, is null.
+    VectorNull,
+    /// The vector has another length than most.
+    VectorLength,
+    /// A component is NaN or infinite, or too large for 32 bits.
+    VectorNotFinite,
+    /// All components are zero, so there is no direction to compare.
+    VectorZero,
+}
+
+impl SkipReason {
+    /// Every reason.
+    pub const ALL: [Self; 4] =
+        [Self::VectorNull, Self::VectorLength, Self::VectorNotFinite, Self::VectorZero];
+
+    /// Returns the reason's name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::VectorNull => "vector_null",
+            Self::VectorLength => "vector_length",
+            Self::VectorNotFinite => "vector_not_finite",
+            Self::VectorZero => "vector_zero",
+        }
+    }
+}
+
+/// A row that was skipped, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedRow {
+    /// Why.
+    pub reason: SkipReason,
+    /// Its file.
+    pub path: PathBuf,
+    /// Its position in the file, from 0.
+    pub row: u64,
+}
+
+/// Rows without a usable vector, counted by reason and kept in their place.
+#[derive(Debug, Clone, Default)]
+pub struct SkippedRows {
+    counts: [u64; SkipReason::ALL.len()],
+    examples: Vec<SkippedRow>,
+    /// Ascending.
+    ordinals: Vec<u64>,
+}
+
+impl SkippedRows {
+    /// Adds the row at `ordinal`, the largest so far; `row` tells its place.
+    fn add(&mut self, ordinal: u64, reason: SkipReason, place: impl FnOnce() -> (PathBuf, u64)) {
+        let count = &mut self.counts[reason as usize];
+        *count += 1;
+        if *count <= NAMED_ROWS_MAX as u64 {
+            let (path, row) = place();
+            self.examples.push(SkippedRow { reason, path, row });
+        }
+        self.ordinals.push(ordinal);
+    }
+
+    /// Returns how many rows were skipped.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.ordinals.len()
+    }
+
+    /// Tells whether no row was skipped.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.ordinals.is_empty()
+    }
+
+    /// Returns the reasons that occurred, in the order of [`SkipReason::ALL`], with their counts.
+    pub fn counts(&self) -> impl Iterator<Item = (SkipReason, u64)> {
+        let all = SkipReason::ALL.into_iter().zip(self.counts);
+        all.filter(|(_, count)| *count > 0)
+    }
+
+    /// Returns the first rows of each reason, in the order in which they were met.
+    #[must_use]
+    pub fn examples(&self) -> &[SkippedRow] {
+        &self.examples
+    }
+
+    /// Returns the ordinals of the skipped rows, ascending.
+    #[must_use]
+    pub fn ordinals(&self) -> &[u64] {
+        &self.ordinals
+    }
+
+    /// Returns the ordinal of the kept row `row`.
+    fn ordinal(&self, row: Row) -> u64 {
+        let row = u64::from(row.0);
+        // Before the i-th skipped row lie all rows with smaller ordinals but the i skipped ones.
+        let mut skipped = (0, self.ordinals.len());
+        while skipped.0 < skipped.1 {
+            let middle = usize::midpoint(skipped.0, skipped.1);
+            if self.ordinals[middle] - middle as u64 <= row {
+                skipped.0 = middle + 1;
+            } else {
+                skipped.1 = middle;
+            }
+        }
+        row + skipped.0 as u64
+    }
+
+    /// Returns the kept row at `ordinal`; `None` where it was skipped.
+    fn row(&self, ordinal: u64) -> Option<Row> {
+        let before = self.ordinals.binary_search(&ordinal).err()?;
+        u32::try_from(ordinal - before as u64).ok().map(Row)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,929 @@
+//! Mapped columns: Arrow IPC, uncompressed, 64-byte aligned, read without a copy.
+//!
+//! [`ColumnsWriter`] writes them in batches of [`crate::schema::BATCH_ROWS`] rows with bounded
+//! memory; [`MappedColumns`] maps a finished file and gives its vectors as a
+//! [`memfold_index::VectorMatrix`].
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::builder::{
+    Float64Builder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
+};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, Float32Array, RecordBatch, StringArray, UInt32Array,
+};
+use arrow_buffer::Buffer;
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
+use memfold_index::{MapError, Mapped, Row, VectorMatrix};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+
+use crate::DataError;
+use crate::atomic_file::NewFile;
+use crate::error::{ColumnRole, VectorFault};
+use crate::input::InputBytes;
+use crate::read::{ArrowFile, Source};
+use crate::schema::{
+    BATCH_ROWS, Column, ColumnSet, ColumnsMeta, category_field, component_field, key, parsed,
+};
+use crate::write::{ENCODED_ROWS, TableFile, TableFormat, key_values, plain_components};
+
+/// Columns named in an error.
+const COLUMNS_SHOWN: usize = 16;
+
+/// A column file in memory: vectors are read from the map, other columns decoded when they are
+/// needed.
+///
+/// Opening reads the footer and the head of each batch, not the rows.
+#[derive(Debug, Clone)]
+pub struct MappedColumns {
+    file: ArrowFile,
+    meta: ColumnsMeta,
+    vectors: Vec<Float32Array>,
+}
+
+impl MappedColumns {
+    /// Maps the file at `path`.
+    ///
+    /// # Errors
+    /// When it cannot be mapped, is no column file, or is damaged or misaligned.
+    pub fn open(path: &Path) -> Result<Self, DataError> {
+        Self::from_mapped(Mapped::open(path).map_err(|error| unmapped(path, error))?, path)
+    }
+
+    /// Reads a map; `path` is the name that errors use.
+    ///
+    /// # Errors
+    /// When it is no column file, or is damaged or misaligned.
+    pub fn from_mapped(mapped: Mapped, path: &Path) -> Result<Self, DataError> {
+        Self::from_buffer(Buffer::from(bytes::Bytes::from_owner(mapped)), path)
+    }
+
+    pub(crate) fn from_buffer(bytes: Buffer, path: &Path) -> Result<Self, DataError> {
+        let file = ArrowFile::open(InputBytes::in_memory(path, bytes))?;
+        let (meta, row_count) = read_meta(&file).map_err(|found| DataError::format(path, found))?;
+        let mut columns = Self { file, meta, vectors: vec![] };
+        columns.check_rows(row_count)?;
+        let vectors = columns.decode(&[Column::Vector])?;
+        let vectors = vectors.iter().map(|batch| batch.column(0).as_fixed_size_list().values());
+        columns.vectors =
+            vectors.map(|values| values.as_primitive::<Float32Type>().clone()).collect();
+        columns.matrix().map_err(|found| columns.damaged(found))?;
+        Ok(columns)
+    }
+
+    /// Checks that all batches but the last are full, and that all rows are there.
+    fn check_rows(&self, row_count: usize) -> Result<(), DataError> {
+        let last = self.file.batch_rows().count().saturating_sub(1);
+        let is_good =
+            |(i, rows)| rows == BATCH_ROWS || i == last && (1..BATCH_ROWS).contains(&rows);
+        if let Some((i, rows)) = self.file.batch_rows().enumerate().find(|found| !is_good(*found)) {
+            return Err(self.damaged(format!("batch {i}: {rows} rows, expected {BATCH_ROWS}")));
+        }
+        if self.len() != row_count {
+            return Err(self.damaged(format!("{} rows, expected {row_count}", self.len())));
+        }
+        Ok(())
+    }
+
+    /// Decodes some columns of every batch; text is checked to be UTF-8, nothing is copied.
+    fn decode(&self, columns: &[Column]) -> Result<Vec<RecordBatch>, DataError> {
+        let positions = columns.iter().map(|column| self.position(*column));
+        self.file.decode_in_place(&positions.collect::<Result<Vec<usize>, _>>()?)
+    }
+
+    fn position(&self, column: Column) -> Result<usize, DataError> {
+        let position = self.meta.columns.columns().position(|other| other == column);
+        position.ok_or_else(|| self.missing(column))
+    }
+
+    fn matrix(&self) -> Result<VectorMatrix<'_>, String> {
+        let chunks = self.vectors.iter().map(|chunk| &chunk.values()[..]).collect();
+        VectorMatrix::from_chunks(chunks, self.dim()).map_err(|error| error.to_string())
+    }
+
+    fn path(&self) -> &Path {
+        self.file.bytes().path()
+    }
+
+    fn damaged(&self, found: String) -> DataError {
+        DataError::damaged(self.path(), found)
+    }
+
+    fn missing(&self, column: Column) -> DataError {
+        let names: Vec<&str> = self.meta.columns.columns().map(Column::name).collect();
+        let role = match column {
+            Column::Text | Column::Lineage => ColumnRole::Text,
+            _ => ColumnRole::Id,
+        };
+        let (expected, found) = (column.name().into(), names.join(", "));
+        DataError::NoColumn { path: self.path().into(), role, expected, found }
+    }
+
+    /// Returns what the file says about its rows.
+    #[must_use]
+    pub const fn meta(&self) -> &ColumnsMeta {
+        &self.meta
+    }
+
+    /// Returns the number of components of each vector.
+    #[must_use]
+    pub const fn dim(&self) -> usize {
+        self.meta.dim as usize
+    }
+
+    /// Returns the number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.file.row_count()
+    }
+
+    /// Tells whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the vectors, straight from the map.
+    #[must_use]
+    pub fn vectors(&self) -> VectorMatrix<'_> {
+        self.matrix().expect("checked when the file was opened")
+    }
+
+    /// Returns the ids.
+    ///
+    /// # Errors
+    /// When the file holds bare vectors, or an id is no UTF-8.
+    pub fn ids(&self) -> Result<TextColumn, DataError> {
+        let batches = self.decode(&[Column::Id])?;
+        Ok(TextColumn::new(batches.iter().map(|batch| batch.column(0).as_string().clone())))
+    }
+
+    /// Returns the first row with one of the store's row numbers, reading that column only.
+    ///
+    /// # Errors
+    /// When the file holds bare vectors.
+    pub fn find_rowid(&self, rowid: i64) -> Result<Option<Row>, DataError> {
+        let batches = self.decode(&[Column::Rowid])?;
+        let numbers = batches.iter().map(|batch| batch.column(0).as_primitive::<Int64Type>());
+        let mut numbers = numbers.flat_map(|numbers| numbers.values().iter());
+        // Rows are numbered with 32 bits.
+        Ok(numbers.position(|number| *number == rowid).map(|row| Row(row as u32)))
+    }
+
+    /// Returns all columns beside the vectors.
+    ///
+    /// # Errors
+    /// When the file holds bare vectors, or a text is no UTF-8.
+    pub fn records(&self) -> Result<Records, DataError> {
+        let wanted: Vec<Column> = match self.meta.columns {
+            // Asking for an id gives the error that names the file.
+            ColumnSet::Vectors => vec![Column::Id],
+            set => set.columns().filter(|c| !matches!(c, Column::Row | Column::Vector)).collect(),
+        };
+        Ok(Records::new(self.decode(&wanted)?))
+    }
+}
+
+/// Says why a file could not be mapped.
+fn unmapped(path: &Path, error: MapError) -> DataError {
+    match error {
+        MapError::Open { source, .. } | MapError::Map { source, .. } => DataError::io(path, source),
+        other => DataError::format(path, other.to_string()),
+    }
+}
+
+/// Reads the metadata and the stated number of rows, and checks that the columns are ours.
+fn read_meta(file: &ArrowFile) -> Result<(ColumnsMeta, usize), String> {
+    let other = |found: String| format!("not a memfold column file ({found})");
+    let schema = file.schema();
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let set = ColumnSet::from_names(&names).ok_or_else(|| {
+        let shown = names.iter().take(COLUMNS_SHOWN).map(|name| name.escape_debug().to_string());
+        other(format!("columns {}", shown.collect::<Vec<_>>().join(", ")))
+    })?;
+    let get = |wanted: &str| {
+        let found = schema.metadata().get(wanted).or_else(|| file.stated().get(wanted));
+        found.map(String::as_str)
+    };
+    let meta = ColumnsMeta::from_metadata(get, set)?;
+    for (found, expected) in schema.fields().iter().zip(meta.arrow_schema().fields()) {
+        if found != expected {
+            let kind = |field: &Field| {
+                let null = if field.is_nullable() { " or null" } else { "" };
+                format!("{}{null}", field.data_type())
+            };
+            let (name, found, expected) = (found.name(), kind(found), kind(expected));
+            return Err(other(format!("column {name} is {found}, expected {expected}")));
+        }
+    }
+    Ok((meta, parsed(get, key::ROW_COUNT)?))
+}
+
+/// A column of text, in the map.
+#[derive(Debug, Clone)]
+pub struct TextColumn {
+    batches: Vec<StringArray>,
+}
+
+impl TextColumn {
+    pub(crate) fn new(batches: impl Iterator<Item = StringArray>) -> Self {
+        Self { batches: batches.collect() }
+    }
+
+    /// Returns the text at `row`; `None` where it is null.
+    ///
+    /// # Panics
+    /// When `row` is not smaller than the number of rows.
+    #[must_use]
+    pub fn get(&self, row: Row) -> Option<&str> {
+        text(&self.batches[row.index() / BATCH_ROWS], row.index() % BATCH_ROWS)
+    }
+
+    /// Returns the texts in row order.
+    pub fn iter(&self) -> impl Iterator<Item = Option<&str>> {
+        self.batches.iter().flat_map(|batch| batch.iter())
+    }
+}
+
+/// All columns beside the vectors, in the map.
+#[derive(Debug, Clone)]
+pub struct Records {
+    batches: Vec<RecordBatch>,
+}
+
+/// One row as read back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MappedRecord<'a> {
+    /// The store's row number.
+    pub rowid: i64,
+    /// The store's id.
+    pub id: &'a str,
+    /// Microseconds since 1970 in UTC.
+    pub created_at: Option<i64>,
+    /// Categories in the store's order.
+    pub categories: Vec<Box<str>>,
+    /// As stored.
+    pub importance: f64,
+    /// How often it was read.
+    pub access_count: i64,
+    /// Where it came from.
+    pub source: &'a str,
+    /// The embedding model.
+    pub model: &'a str,
+    /// The content, where the file has it.
+    pub text: Option<&'a str>,
+    /// Provenance as JSON, where the file has it.
+    pub lineage: Option<&'a str>,
+}
+
+impl Records {
+    pub(crate) const fn new(batches: Vec<RecordBatch>) -> Self {
+        Self { batches }
+    }
+
+    /// Returns the record at `row`.
+    ///
+    /// # Panics
+    /// When `row` is not smaller than the number of rows.
+    #[must_use]
+    pub fn record(&self, row: Row) -> MappedRecord<'_> {
+        let batch = &self.batches[row.index() / BATCH_ROWS];
+        let i = row.index() % BATCH_ROWS;
+        let required = |column| string_at(batch, column, i).expect("the column has no nulls");
+        let created_at =
+            column(batch, Column::CreatedAt).as_primitive::<TimestampMicrosecondType>();
+        let categories = column(batch, Column::Categories).as_list::<i32>().value(i);
+        MappedRecord {
+            rowid: column(batch, Column::Rowid).as_primitive::<Int64Type>().value(i),
+            id: required(Column::Id),
+            created_at: created_at.is_valid(i).then(|| created_at.value(i)),
+            categories: categories.as_string::<i32>().iter().flatten().map(Into::into).collect(),
+            importance: column(batch, Column::Importance).as_primitive::<Float64Type>().value(i),
+            access_count: column(batch, Column::AccessCount).as_primitive::<Int64Type>().value(i),
+            source: required(Column::Source),
+            model: required(Column::Model),
+            text: string_at(batch, Column::Text, i),
+            lineage: string_at(batch, Column::Lineage, i),
+        }
+    }
+}
+
+fn column(batch: &RecordBatch, column: Column) -> &ArrayRef {
+    batch.column_by_name(column.name()).expect("the set was recognised by its column names")
+}
+
+fn string_at(batch: &RecordBatch, column: Column, i: usize) -> Option<&str> {
+    batch.column_by_name(column.name()).and_then(|array| text(array.as_string(), i))
+}
+
+fn text(array: &StringArray, i: usize) -> Option<&str> {
+    array.is_valid(i).then(|| array.value(i))
+}
+
+impl MappedColumns {
+    /// Returns one id, reading that one only.
+    ///
+    /// # Errors
+    /// When the file holds bare vectors, or the cell is damaged or no UTF-8.
+    ///
+    /// # Panics
+    /// When `row` is not smaller than the number of rows.
+    pub fn id_at(&self, row: Row) -> Result<&str, DataError> {
+        let (buffers, at) = self.buffers(row, Column::Id)?;
+        let damaged = || self.damaged(format!("row {}: its id", row.0));
+        let offset = |at: usize| {
+            let bytes: [u8; 4] = buffers[1].get(4 * at..)?.first_chunk().copied()?;
+            usize::try_from(i32::from_le_bytes(bytes)).ok()
+        };
+        let (start, end) = offset(at).zip(offset(at + 1)).ok_or_else(damaged)?;
+        let bytes = buffers[2].get(start..end).ok_or_else(damaged)?;
+        std::str::from_utf8(bytes).map_err(|_| damaged())
+    }
+
+    /// Returns one of the store's row numbers, reading that one only.
+    ///
+    /// # Errors
+    /// When the file holds bare vectors, or the cell is damaged.
+    ///
+    /// # Panics
+    /// When `row` is not smaller than the number of rows.
+    pub fn rowid_at(&self, row: Row) -> Result<i64, DataError> {
+        let (buffers, at) = self.buffers(row, Column::Rowid)?;
+        let bytes = buffers[1].get(8 * at..).and_then(<[u8]>::first_chunk);
+        let damaged = || self.damaged(format!("row {}: its rowid", row.0));
+        bytes.map(|bytes| i64::from_le_bytes(*bytes)).ok_or_else(damaged)
+    }
+
+    /// Returns the buffers of a column in the batch of a row (the third one empty where it has
+    /// two), and the row's place in them.
+    fn buffers(&self, row: Row, column: Column) -> Result<([&[u8]; 3], usize), DataError> {
+        let position = self.position(column)?;
+        let fields = self.file.schema().fields();
+        let first: usize = fields[..position].iter().map(|field| buffer_count(field)).sum();
+        let (number, at) = (row.index() / BATCH_ROWS, row.index() % BATCH_ROWS);
+        let buffers = self.file.buffers(number, first, buffer_count(&fields[position]));
+        let damaged = || self.damaged(format!("batch {number}: its header"));
+        buffers.map(|buffers| (buffers, at)).ok_or_else(damaged)
+    }
+}
+
+/// Returns how many buffers a column of our schema has.
+fn buffer_count(field: &Field) -> usize {
+    match field.data_type() {
+        DataType::Utf8 => 3,
+        DataType::List(item) => 2 + buffer_count(item),
+        DataType::FixedSizeList(item, _) => 1 + buffer_count(item),
+        _ => 2,
+    }
+}
+
+/// One row to be written.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ColumnRecord<'a> {
+    /// The store's row number.
+    pub rowid: i64,
+    /// The store's id.
+    pub id: &'a str,
+    /// Microseconds since 1970 in UTC; `None` where unreadable.
+    pub created_at: Option<i64>,
+    /// Categories in the store's order.
+    pub categories: &'a [Box<str>],
+    /// As stored.
+    pub importance: f64,
+    /// How often it was read.
+    pub access_count: i64,
+    /// Where it came from.
+    pub source: &'a str,
+    /// The embedding model.
+    pub model: &'a str,
+    /// The content; written only where the file has a text column.
+    pub text: Option<&'a str>,
+    /// Provenance as JSON; written only where the file has a lineage column.
+    pub lineage: Option<&'a str>,
+    /// The vector: finite, of the file's dimension.
+    pub vector: &'a [f32],
+}
+
+/// Writes the columns of [`crate::schema`] as a column file in batches of 65,536 rows, or as
+/// Parquet in row groups of as many, all but the vectors compressed with zstd; one of them is in
+/// memory.
+///
+/// # Examples
+/// ```
+/// use memfold_datasets::{ColumnsMeta, ColumnsWriter, VectorFile};
+///
+/// let folder = tempfile::tempdir()?;
+/// let mut writer = ColumnsWriter::create_unlinked(folder.path(), &ColumnsMeta::vectors(2))?;
+/// writer.push_vector(&[0.6, 0.8])?;
+/// let columns = writer.finish()?;
+/// assert_eq!(columns.vectors().vector(memfold_index::Row(0)), [0.6, 0.8]);
+///
+/// let path = folder.path().join("vectors.parquet");
+/// let mut writer = ColumnsWriter::create_parquet(&path, &ColumnsMeta::vectors(2))?;
+/// writer.push_vector(&[0.6, 0.8])?;
+/// writer.publish()?;
+/// assert_eq!(VectorFile::open(&path)?.read_all()?, [0.6, 0.8]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ColumnsWriter {
+    file: TableFile,
+    batch: BatchBuilder,
+}
+
+impl ColumnsWriter {
+    /// Begins a file that takes its place at `path` when finished.
+    ///
+    /// # Errors
+    /// When the dimension is out of range or the folder cannot be written.
+    pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, DataError> {
+        Self::start(NewFile::create(path), path, meta, TableFormat::Arrow)
+    }
+
+    /// Begins a Parquet file that takes its place at `path` when published.
+    ///
+    /// # Errors
+    /// When the dimension is out of range or the folder cannot be written.
+    pub fn create_parquet(path: &Path, meta: &ColumnsMeta) -> Result<Self, DataError> {
+        Self::start(NewFile::create(path), path, meta, TableFormat::Parquet)
+    }
+
+    /// Begins in a new file, which takes its place when finished; as Parquet where asked to.
+    ///
+    /// # Errors
+    /// When the dimension is out of range or the file cannot be written.
+    pub fn create_in(
+        file: NewFile,
+        meta: &ColumnsMeta,
+        is_parquet: bool,
+    ) -> Result<Self, DataError> {
+        let format = if is_parquet { TableFormat::Parquet } else { TableFormat::Arrow };
+        let path = file.path().to_owned();
+        Self::start(Ok(file), &path, meta, format)
+    }
+
+    /// Begins a file without a name in `folder`; only the result of [`finish`](Self::finish) sees
+    /// it.
+    ///
+    /// # Errors
+    /// When the dimension is out of range or the folder cannot be written.
+    pub fn create_unlinked(folder: &Path, meta: &ColumnsMeta) -> Result<Self, DataError> {
+        Self::start(NewFile::create_unlinked(folder), folder, meta, TableFormat::Arrow)
+    }
+
+    /// Begins in an empty file that is open for reading and writing.
+    ///
+    /// # Errors
+    /// When the dimension is out of range or the file cannot be written.
+    pub fn from_file(file: File, meta: &ColumnsMeta) -> Result<Self, DataError> {
+        Self::create_in(NewFile::from_file(file), meta, false)
+    }
+
+    fn start(
+        file: io::Result<NewFile>,
+        path: &Path,
+        meta: &ColumnsMeta,
+        format: TableFormat,
+    ) -> Result<Self, DataError> {
+        let (batch_rows, properties) = match format {
+            TableFormat::Arrow => (BATCH_ROWS, None),
+            TableFormat::Parquet => (ENCODED_ROWS, Some(parquet_properties(meta))),
+        };
+        let batch = BatchBuilder::new(meta, batch_rows)?;
+        Ok(Self { file: TableFile::begin(file, path, &batch.schema, properties)?, batch })
+    }
+
+    /// Returns how many rows were pushed.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.batch.row_count as usize
+    }
+
+    /// Tells whether no row was pushed.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends a row with all its columns and returns its number.
+    ///
+    /// # Errors
+    /// When the vector does not fit or is not finite, the file holds bare vectors, or writing
+    /// fails.
+    pub fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, DataError> {
+        let row = self.batch.push(record)?;
+        self.write_if_full().map(|()| row)
+    }
+
+    /// Appends a bare vector and returns its number.
+    ///
+    /// # Errors
+    /// When the vector does not fit or is not finite, the file has record columns, or writing
+    /// fails.
+    pub fn push_vector(&mut self, vector: &[f32]) -> Result<Row, DataError> {
+        let row = self.batch.push_vector(vector)?;
+        self.write_if_full().map(|()| row)
+    }
+
+    fn write_if_full(&mut self) -> Result<(), DataError> {
+        if self.batch.is_full() { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<(), DataError> {
+        let batch = self.batch.take();
+        self.file.write(&batch.map_err(|error| DataError::of_arrow(self.file.path(), error))?)
+    }
+
+    /// Writes what is left, publishes the file, which must not be Parquet, and maps it.
+    ///
+    /// # Errors
+    /// When writing, publishing or mapping fails; the file's place then holds what it held before.
+    pub fn finish(self) -> Result<MappedColumns, DataError> {
+        let path = self.file.path().to_owned();
+        let file = self.publish_file()?;
+        let mapped = Mapped::from_file(&file).map_err(|error| unmapped(&path, error))?;
+        MappedColumns::from_mapped(mapped, &path)
+    }
+
+    /// Writes what is left and publishes the file, without reading any of it again.
+    ///
+    /// # Errors
+    /// When writing or publishing fails; the file's place then holds what it held before.
+    pub fn publish(self) -> Result<(), DataError> {
+        self.publish_file().map(drop)
+    }
+
+    fn publish_file(mut self) -> Result<File, DataError> {
+        if !self.batch.is_empty() {
+            self.write()?;
+        }
+        self.file.finish(Some(self.batch.row_count.into()))
+    }
+}
+
+/// How columns are written as Parquet.
+fn parquet_properties(meta: &ColumnsMeta) -> WriterProperties {
+    let components = [Column::Vector.name(), "list", "item"].map(str::to_owned);
+    let column = |column: Column| ColumnPath::from(column.name());
+    let properties = WriterProperties::builder()
+        // What never repeats needs no dictionary.
+        .set_column_dictionary_enabled(column(Column::Rowid), false)
+        .set_column_dictionary_enabled(column(Column::Id), false)
+        .set_column_dictionary_enabled(column(Column::Row), false)
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_row_count(Some(BATCH_ROWS))
+        .set_key_value_metadata(Some(key_values(meta.arrow_schema().metadata())));
+    plain_components(properties, ColumnPath::new(components.to_vec())).build()
+}
+
+/// The row has other columns than the file.
+fn unlike(row: u32, found: &str) -> DataError {
+    DataError::encode(Path::new(""), format!("row {row}: {found}"))
+}
+
+/// Returns the position of the first NaN or infinite value.
+pub(crate) fn first_not_finite(values: &[f32]) -> Option<usize> {
+    // The whole pass has no branch, so it runs at memory speed; the search is for the rare case.
+    let finite = values.iter().fold(true, |finite, value| finite & value.is_finite());
+    if finite { None } else { values.iter().position(|value| !value.is_finite()) }
+}
+
+/// Rows checked and gathered until they fill a record batch.
+struct BatchBuilder {
+    schema: SchemaRef,
+    dim: u32,
+    /// Rows of a full batch.
+    batch_rows: usize,
+    first_row: u32,
+    row_count: u32,
+    vectors: Vec<f32>,
+    fields: Option<FieldBuilders>,
+}
+
+/// The columns beside `row` and `vector`.
+struct FieldBuilders {
+    rowid: Int64Builder,
+    id: StringBuilder,
+    created_at: TimestampMicrosecondBuilder,
+    categories: ListBuilder<StringBuilder>,
+    importance: Float64Builder,
+    access_count: Int64Builder,
+    source: StringBuilder,
+    model: StringBuilder,
+    text: Option<StringBuilder>,
+    lineage: Option<StringBuilder>,
+}
+
+impl BatchBuilder {
+    /// Begins the first batch of a file; each has `batch_rows`, only the last one fewer.
+    fn new(meta: &ColumnsMeta, batch_rows: usize) -> Result<Self, DataError> {
+        DataError::check_dim(Path::new(""), meta.dim as usize)?;
+        let fields = match meta.columns {
+            ColumnSet::Vectors => None,
+            ColumnSet::Records { text, lineage } => Some(FieldBuilders::new(text, lineage)),
+        };
+        let schema = Arc::new(meta.arrow_schema());
+        Ok(Self {
+            schema,
+            dim: meta.dim,
+            batch_rows,
+            first_row: 0,
+            row_count: 0,
+            vectors: Vec::new(),
+            fields,
+        })
+    }
+
+    /// Tells whether the batch has all its rows.
+    const fn is_full(&self) -> bool {
+        (self.row_count - self.first_row) as usize == self.batch_rows
+    }
+
+    /// Tells whether the batch has no row.
+    const fn is_empty(&self) -> bool {
+        self.row_count == self.first_row
+    }
+
+    /// Appends a row with all its columns and returns its number.
+    fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, DataError> {
+        self.check(record.vector)?;
+        let Some(fields) = &mut self.fields else {
+            return Err(unlike(self.row_count, "a record in a file of bare vectors"));
+        };
+        fields.push(record);
+        Ok(self.append(record.vector))
+    }
+
+    /// Appends a bare vector and returns its number.
+    fn push_vector(&mut self, vector: &[f32]) -> Result<Row, DataError> {
+        self.check(vector)?;
+        if self.fields.is_some() {
+            return Err(unlike(self.row_count, "a bare vector in a file of records"));
+        }
+        Ok(self.append(vector))
+    }
+
+    fn check(&self, vector: &[f32]) -> Result<(), DataError> {
+        let fault = if vector.len() == self.dim as usize {
+            first_not_finite(vector).map(|component| VectorFault::NotFinite {
+                component,
+                value: vector[component].into(),
+            })
+        } else {
+            Some(VectorFault::Length { found: vector.len(), expected: self.dim as usize })
+        };
+        if let Some(fault) = fault {
+            let row = self.row_count.into();
+            return Err(DataError::Vector { path: PathBuf::new(), row, fault });
+        }
+        if self.row_count == u32::MAX - 1 {
+            let (found, expected) = ("more rows".into(), format!("at most {}", u32::MAX - 1));
+            return Err(DataError::Shape { path: PathBuf::new(), found, expected });
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, vector: &[f32]) -> Row {
+        self.vectors.extend_from_slice(vector);
+        self.row_count += 1;
+        Row(self.row_count - 1)
+    }
+
+    /// Returns the gathered rows as a batch and begins the next one.
+    fn take(&mut self) -> Result<RecordBatch, ArrowError> {
+        let rows = UInt32Array::from_iter_values(self.first_row..self.row_count);
+        let values = Float32Array::from(std::mem::take(&mut self.vectors));
+        let vectors = FixedSizeListArray::try_new(
+            component_field(),
+            self.dim.cast_signed(),
+            Arc::new(values),
+            None,
+        )?;
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(rows)];
+        columns.extend(self.fields.as_mut().into_iter().flat_map(FieldBuilders::finish));
+        columns.push(Arc::new(vectors));
+        self.first_row = self.row_count;
+        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+    }
+}
+
+impl FieldBuilders {
+    fn new(text: bool, lineage: bool) -> Self {
+        Self {
+            rowid: Int64Builder::new(),
+            id: StringBuilder::new(),
+            created_at: TimestampMicrosecondBuilder::new().with_timezone("UTC"),
+            categories: ListBuilder::new(StringBuilder::new()).with_field(category_field()),
+            importance: Float64Builder::new(),
+            access_count: Int64Builder::new(),
+            source: StringBuilder::new(),
+            model: StringBuilder::new(),
+            text: text.then(StringBuilder::new),
+            lineage: lineage.then(StringBuilder::new),
+        }
+    }
+
+    fn push(&mut self, record: &ColumnRecord<'_>) {
+        self.rowid.append_value(record.rowid);
+        self.id.append_value(record.id);
+        self.created_at.append_option(record.created_at);
+        for category in record.categories {
+            self.categories.values().append_value(category);
+        }
+        self.categories.append(true);
+        self.importance.append_value(record.importance);
+        self.access_count.append_value(record.access_count);
+        self.source.append_value(record.source);
+        self.model.append_value(record.model);
+        if let Some(text) = &mut self.text {
+            text.append_option(record.text);
+        }
+        if let Some(lineage) = &mut self.lineage {
+            lineage.append_option(record.lineage);
+        }
+    }
+
+    fn finish(&mut self) -> Vec<ArrayRef> {
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(self.rowid.finish()),
+            Arc::new(self.id.finish()),
+            Arc::new(self.created_at.finish()),
+            Arc::new(self.categories.finish()),
+            Arc::new(self.importance.finish()),
+            Arc::new(self.access_count.finish()),
+            Arc::new(self.source.finish()),
+            Arc::new(self.model.finish()),
+        ];
+        for text in [&mut self.text, &mut self.lineage].into_iter().flatten() {
+            columns.push(Arc::new(text.finish()));
+        }
+        columns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records_meta(text: bool) -> ColumnsMeta {
+        ColumnsMeta {
+            dim: 3,
+            model: Some("all-MiniLM-L6-v2".into()),
+            normalised: true,
+            source_hash: Some("ab12".into()),
+            synthetic: false,
+            columns: ColumnSet::Records { text, lineage: text },
+        }
+    }
+
+    fn record<'a>(id: &'a str, categories: &'a [Box<str>], vector: &'a [f32]) -> ColumnRecord<'a> {
+        ColumnRecord {
+            rowid: 7,
+            id,
+            created_at: (id != "b").then_some(1_700_000_000_000_000),
+            categories,
+            importance: 1.5,
+            access_count: 3,
+            source: "agent",
+            model: "m",
+            text: (id != "a").then_some("text, ünï"),
+            lineage: None,
+            vector,
+        }
+    }
+
+    fn write_three(path: &Path) -> MappedColumns {
+        let mut writer = ColumnsWriter::create(path, &records_meta(true)).unwrap();
+        let categories: [Box<str>; 2] = ["one".into(), "två".into()];
+        for (i, id) in ["a", "b", "c"].into_iter().enumerate() {
+            let vector = [i as f32, -0.0, f32::MIN_POSITIVE / 2.0];
+            let row = writer.push(&record(id, &categories[..i.min(2)], &vector)).unwrap();
+            assert_eq!(row.index(), i);
+        }
+        writer.finish().unwrap()
+    }
+
+    #[test]
+    fn rows_come_back_bit_equal() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("columns.arrow");
+        write_three(&path);
+        let columns = MappedColumns::open(&path).unwrap();
+        assert_eq!((columns.len(), columns.dim()), (3, 3));
+        assert_eq!(*columns.meta(), records_meta(true));
+        let vector =
+            columns.vectors().vector(Row(2)).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(vector, [2.0f32, -0.0, f32::MIN_POSITIVE / 2.0].map(f32::to_bits));
+        assert!(columns.ids().unwrap().iter().eq([Some("a"), Some("b"), Some("c")]));
+        for (row, id) in (0..).zip(["a", "b", "c"]) {
+            assert_eq!(
+                (columns.id_at(Row(row)).unwrap(), columns.rowid_at(Row(row)).unwrap()),
+                (id, 7)
+            );
+        }
+        let records = columns.records().unwrap();
+        let last = records.record(Row(2));
+        assert_eq!(last.categories, ["one".into(), "två".into()]);
+        assert_eq!((last.created_at, last.text), (Some(1_700_000_000_000_000), Some("text, ünï")));
+        assert_eq!((last.rowid, last.access_count, last.source, last.model), (7, 3, "agent", "m"));
+        assert_eq!(records.record(Row(1)).created_at, None);
+        assert_eq!(records.record(Row(0)).text, None);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn vectors_are_read_from_the_map_at_aligned_places() {
+        let folder = tempfile::tempdir().unwrap();
+        let columns = write_three(&folder.path().join("columns.arrow"));
+        let matrix = columns.vectors();
+        assert_eq!(matrix.vector(Row(0)).as_ptr() as usize % 64, 0);
+        assert!(std::ptr::eq(matrix.vector(Row(0)), columns.clone().vectors().vector(Row(0))));
+    }
+
+    #[test]
+    fn batches_join_into_one_matrix() {
+        let mut writer =
+            ColumnsWriter::from_file(tempfile::tempfile().unwrap(), &ColumnsMeta::vectors(1))
+                .unwrap();
+        let count = 2 * BATCH_ROWS + 5;
+        for i in 0..count {
+            writer.push_vector(&[i as f32]).unwrap();
+        }
+        let columns = writer.finish().unwrap();
+        let matrix = columns.vectors();
+        assert_eq!(matrix.len(), count);
+        assert!(matrix.rows().all(|row| matrix.vector(row) == [row.index() as f32]));
+        let error = columns.records().unwrap_err();
+        assert_eq!(error.to_string(), "unnamed file: no column id, found row, vector");
+    }
+
+    #[test]
+    fn an_empty_file_has_no_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let writer =
+            ColumnsWriter::create_unlinked(folder.path(), &ColumnsMeta::vectors(4)).unwrap();
+        let columns = writer.finish().unwrap();
+        assert!(columns.is_empty() && columns.vectors().is_empty());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("columns.arrow");
+        let mut writer = ColumnsWriter::create(&path, &ColumnsMeta::vectors(2)).unwrap();
+        let said = |error: DataError| error.to_string();
+        assert_eq!(
+            said(writer.push_vector(&[1.0]).unwrap_err()),
+            "row 0: vector has 1 components, expected 2"
+        );
+        assert_eq!(
+            said(writer.push_vector(&[1.0, f32::NAN]).unwrap_err()),
+            "row 0: component 1 is NaN"
+        );
+        assert_eq!(
+            said(writer.push(&record("a", &[], &[1.0, 0.0])).unwrap_err()),
+            "row 0: a record in a file of bare vectors"
+        );
+        drop(writer);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let mut writer = ColumnsWriter::create(&path, &records_meta(false)).unwrap();
+        assert_eq!(
+            said(writer.push_vector(&[1.0, 0.0, 0.0]).unwrap_err()),
+            "row 0: a bare vector in a file of records"
+        );
+        let error = ColumnsWriter::create(&path, &ColumnsMeta::vectors(0)).err().unwrap();
+        assert_eq!(said(error), "vectors of 0 components, expected 1 to 65536");
+        let nowhere = folder.path().join("missing").join("columns.arrow");
+        let error = ColumnsWriter::create(&nowhere, &ColumnsMeta::vectors(1)).err().unwrap();
+        assert_eq!(error.hint().as_deref(), Some("create the folder first"));
+        assert!(said(error).starts_with(&format!("{}: ", nowhere.display())));
+    }
+
+    #[test]
+    fn other_files_are_named_as_what_they_are() {
+        let open = |bytes: &[u8]| {
+            let buffer = arrow_buffer::Buffer::from(bytes);
+            MappedColumns::from_buffer(buffer, Path::new("f")).unwrap_err().to_string()
+        };
+        assert_eq!(open(b""), "f: not a finished Arrow IPC file (0 bytes)");
+        assert_eq!(
+            open(b"PAR1 and more bytes"),
+            "f: not a finished Arrow IPC file (it begins with \"PAR1 a\")"
+        );
+        assert_eq!(
+            open(b"ARROW1\0\0 cut in the middle"),
+            "f: not a finished Arrow IPC file (it ends with \"middle\")"
+        );
+        assert_eq!(
+            open(b"ARROW1\0\0\xFF\xFF\0\0ARROW1"),
+            "f: not a finished Arrow IPC file (a footer of 65535 bytes)"
+        );
+    }
+}

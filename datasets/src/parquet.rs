@@ -1,0 +1,713 @@
+//! Parquet files: [`ParquetTable`], whose columns are read, and [`ParquetText`], a column of texts.
+//!
+//! [`VectorFile`](crate::VectorFile) reads the vectors of any Parquet file, and
+//! [`ColumnsWriter`](crate::ColumnsWriter) writes the columns of [`crate::schema`]. Files that are
+//! read often belong in [`crate::columns`].
+
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_schema::{ArrowError, SchemaRef};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder, RowSelection,
+};
+use parquet::basic::Compression;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+
+use crate::DataError;
+use crate::catch_panic::catch_panic;
+use crate::error::ColumnRole;
+use crate::input::InputBytes;
+use crate::read::{Batches, DECODE_ROWS, Source, Texts, find_column};
+
+/// The first and last bytes of a Parquet file.
+pub(crate) const MAGIC: &[u8] = b"PAR1";
+/// The last bytes of a file whose footer is encrypted.
+const MAGIC_ENCRYPTED: &[u8] = b"PARE";
+/// Footer length and magic.
+const TRAILER_BYTES: usize = 8;
+/// A Parquet file whose footer makes sense.
+#[derive(Debug, Clone)]
+pub(crate) struct ParquetTable {
+    bytes: InputBytes,
+    metadata: ArrowReaderMetadata,
+    row_count: usize,
+}
+
+impl ParquetTable {
+    /// Reads the footer, with the Arrow types that the file was written from.
+    pub(crate) fn open(bytes: InputBytes) -> Result<Self, DataError> {
+        let damaged = |found| DataError::damaged(bytes.path(), format!("footer: {found}"));
+        check_footer(&read_footer(&bytes)?).map_err(damaged)?;
+        let metadata = catch_panic(|| ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new()))
+            .and_then(|loaded| loaded.map_err(|error| error.to_string()))
+            .map_err(damaged)?;
+        let row_count = row_count(metadata.metadata()).map_err(damaged)?;
+        Ok(Self { bytes, metadata, row_count })
+    }
+
+    /// Returns how the first column is compressed.
+    pub(crate) fn compression(&self) -> Compression {
+        let groups = self.metadata.metadata().row_groups().first();
+        let first = groups.and_then(|group| group.columns().first());
+        first.map_or(Compression::UNCOMPRESSED, ColumnChunkMetaData::compression)
+    }
+
+    /// Checks that the parts of a column lie inside the file and are compressed in a way that this
+    /// build can read.
+    fn check_chunks(&self, column: &str) -> Result<(), DataError> {
+        let groups = self.metadata.metadata().row_groups().iter();
+        for chunk in groups.flat_map(RowGroupMetaData::columns) {
+            if chunk.column_path().parts().first().is_none_or(|name| name != column) {
+                continue;
+            }
+            let start = start_of(chunk);
+            let size = chunk.compressed_size();
+            let is_inside = start >= MAGIC.len() as i64
+                && size >= 0
+                && start
+                    .checked_add(size)
+                    .is_some_and(|end| end.cast_unsigned() <= self.bytes.len());
+            if !is_inside {
+                let length = self.bytes.len();
+                let found = format!("column {column:?}: {size} bytes at {start} of {length}");
+                return Err(self.damaged(found));
+            }
+            let compression = chunk.compression();
+            if !is_known(compression) {
+                let name = compression.to_string();
+                let name = name.split('(').next().unwrap_or_default();
+                let found =
+                    format!("column {column:?} is compressed with {name}, expected {CODECS}");
+                return Err(DataError::format(self.bytes.path(), found));
+            }
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, found: String) -> DataError {
+        DataError::damaged(self.bytes.path(), found)
+    }
+}
+
+/// The codecs that are read, as errors list them.
+const CODECS: &str = "none, snappy, zstd, gzip, lz4 or brotli";
+
+const fn is_known(compression: Compression) -> bool {
+    !matches!(compression, Compression::LZO)
+}
+
+/// Returns where the pages of a column chunk begin, as the file has it.
+fn start_of(chunk: &ColumnChunkMetaData) -> i64 {
+    chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset())
+}
+
+/// Returns the number of rows on which the file and its row groups agree.
+fn row_count(metadata: &ParquetMetaData) -> Result<usize, String> {
+    let rows = metadata.file_metadata().num_rows();
+    let groups = metadata.row_groups().iter().map(|group| group.num_rows());
+    let sum = groups.clone().try_fold(0_i64, i64::checked_add);
+    if groups.min().is_some_and(|rows| rows < 0) || sum != Some(rows) {
+        return Err(format!("{rows} rows, but row groups of {}", sum.unwrap_or(i64::MAX)));
+    }
+    match u32::try_from(rows) {
+        Ok(rows) if rows < u32::MAX => Ok(rows as usize),
+        _ => Err(format!("{rows} rows, expected at most {}", u32::MAX - 1)),
+    }
+}
+
+/// Returns the bytes of the footer, whose place and length are checked against the file's.
+fn read_footer(bytes: &InputBytes) -> Result<Buffer, DataError> {
+    let unreadable = |found: String| {
+        DataError::format(bytes.path(), format!("not a readable Parquet file ({found})"))
+    };
+    let length = bytes.len();
+    let start = bytes.read(0, MAGIC.len().min(length as usize))?;
+    if start.as_slice() != MAGIC {
+        return Err(unreadable(format!("it begins with \"{}\"", start.escape_ascii())));
+    }
+    if length < (MAGIC.len() + TRAILER_BYTES) as u64 {
+        return Err(unreadable(format!("cut off after {length} bytes")));
+    }
+    let trailer_start = length - TRAILER_BYTES as u64;
+    let trailer = bytes.read(trailer_start, TRAILER_BYTES)?;
+    let (&footer_length, magic) = trailer.split_first_chunk().unwrap_or((&[0; 4], &[]));
+    if magic == MAGIC_ENCRYPTED {
+        return Err(unreadable("its footer is encrypted".into()));
+    }
+    if magic != MAGIC {
+        return Err(unreadable(format!("cut off: it ends in \"{}\"", magic.escape_ascii())));
+    }
+    let footer_length = u32::from_le_bytes(footer_length);
+    let Some(footer_start) = trailer_start.checked_sub(footer_length.into()) else {
+        return Err(unreadable(format!("a footer of {footer_length} bytes in {length}")));
+    };
+    bytes.read(footer_start, footer_length as usize)
+}
+
+/// Deepest nesting that is followed; real footers need 7 levels.
+const DEPTH_MAX: usize = 32;
+
+/// Checks that every field, list and text of the footer lies inside its bytes.
+///
+/// An element takes at least a byte, so a count that passes is no larger than the footer.
+fn check_footer(bytes: &[u8]) -> Result<(), String> {
+    let mut walk = Walk { bytes, position: 0 };
+    walk.structure(0)
+        .ok_or_else(|| format!("unreadable at byte {} of {}", walk.position, bytes.len()))
+}
+
+/// A position in the bytes; `None` from a step means that they end too early or make no sense.
+struct Walk<'a> {
+    bytes: &'a [u8],
+    position: usize,
+}
+
+impl Walk<'_> {
+    fn structure(&mut self, depth: usize) -> Option<()> {
+        loop {
+            let header = self.byte()?;
+            if header == 0 {
+                return Some(());
+            }
+            // A zero in the upper half says that the field's id follows in full.
+            if header >> 4 == 0 {
+                self.number()?;
+            }
+            // A field holds a flag in its type; in a list it takes a byte.
+            if !matches!(header & 15, 1 | 2) {
+                self.value(header & 15, depth)?;
+            }
+        }
+    }
+
+    fn value(&mut self, kind: u8, depth: usize) -> Option<()> {
+        match kind {
+            1..=3 => self.skip(1),
+            4..=6 => self.number().map(drop),
+            7 => self.skip(8),
+            8 => {
+                let length = self.number()?;
+                self.skip(length)
+            }
+            9 | 10 if depth < DEPTH_MAX => self.list(depth + 1),
+            12 if depth < DEPTH_MAX => self.structure(depth + 1),
+            _ => None,
+        }
+    }
+
+    fn list(&mut self, depth: usize) -> Option<()> {
+        let header = self.byte()?;
+        let count = match header >> 4 {
+            15 => self.number()?,
+            count => u64::from(count),
+        };
+        if count > (self.bytes.len() - self.position) as u64 {
+            return None;
+        }
+        (0..count).try_for_each(|_| self.value(header & 15, depth))
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 127) << shift;
+            if byte & 128 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn skip(&mut self, count: u64) -> Option<()> {
+        let end = self.position.checked_add(usize::try_from(count).ok()?)?;
+        (end <= self.bytes.len()).then(|| self.position = end)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let byte = self.bytes.get(self.position).copied();
+        self.position += usize::from(byte.is_some());
+        byte
+    }
+}
+
+impl Source for ParquetTable {
+    fn schema(&self) -> &SchemaRef {
+        self.metadata.schema()
+    }
+
+    fn row_count(&self) -> usize {
+        self.row_count
+    }
+
+    fn check_unchanged(&self) -> Result<(), DataError> {
+        self.bytes.check_unchanged()
+    }
+
+    fn batches(&self, positions: &[usize], rows: usize) -> Result<Batches, DataError> {
+        let rows = rows.min(DECODE_ROWS);
+        let batches = TableBatches::begin(self, positions, self.row_count, |builder| {
+            builder.with_batch_size(rows)
+        });
+        Ok(Box::new(batches?))
+    }
+
+    fn batches_of_rows(
+        &self,
+        position: usize,
+        rows: &[usize],
+    ) -> Result<Vec<RecordBatch>, DataError> {
+        let ranges = rows.iter().map(|&row| row..row + 1);
+        let selection = RowSelection::from_consecutive_ranges(ranges, self.row_count);
+        TableBatches::begin(self, &[position], rows.len(), |builder| {
+            builder.with_batch_size(DECODE_ROWS).with_row_selection(selection)
+        })?
+        .collect()
+    }
+}
+
+/// Columns of a Parquet file, batch by batch; after an error there are no more.
+struct TableBatches {
+    table: ParquetTable,
+    /// The names of the columns, for errors.
+    columns: String,
+    reader: ParquetRecordBatchReader,
+    row_count: usize,
+    rows_read: usize,
+    is_over: bool,
+}
+
+impl TableBatches {
+    /// Begins to read `row_count` rows, which `choose` selects.
+    fn begin(
+        table: &ParquetTable,
+        positions: &[usize],
+        row_count: usize,
+        choose: impl FnOnce(
+            ParquetRecordBatchReaderBuilder<InputBytes>,
+        ) -> ParquetRecordBatchReaderBuilder<InputBytes>,
+    ) -> Result<Self, DataError> {
+        let fields = table.metadata.schema().fields();
+        for &position in positions {
+            table.check_chunks(fields[position].name())?;
+        }
+        let names = positions.iter().map(|&position| format!("{:?}", fields[position].name()));
+        let columns = names.collect::<Vec<_>>().join(", ");
+        let handle = table.bytes.clone();
+        let build = || {
+            let metadata = table.metadata.clone();
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(handle, metadata);
+            let roots = positions.iter().copied();
+            let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+            choose(builder.with_projection(mask)).build().map_err(|error| error.to_string())
+        };
+        let reader = catch_panic(build)
+            .and_then(|built| built)
+            .map_err(|found| table.damaged(format!("column {columns}: {found}")))?;
+        let table = table.clone();
+        Ok(Self { table, columns, reader, row_count, rows_read: 0, is_over: false })
+    }
+
+    fn damaged(&self, found: &str) -> DataError {
+        self.table.damaged(format!("column {}: {found}", self.columns))
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, DataError> {
+        let rows_read = self.rows_read;
+        let next = catch_panic(|| self.reader.next().transpose().map_err(arrow_message))
+            .and_then(|read| read)
+            .map_err(|found| self.damaged(&format!("after row {rows_read}: {found}")))?;
+        self.rows_read += next.as_ref().map_or(0, RecordBatch::num_rows);
+        let is_short = next.is_none() && self.rows_read != self.row_count;
+        if self.rows_read > self.row_count || is_short {
+            let found = format!("{} rows, expected {}", self.rows_read, self.row_count);
+            return Err(self.damaged(&found));
+        }
+        Ok(next)
+    }
+}
+
+impl Iterator for TableBatches {
+    type Item = Result<RecordBatch, DataError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let next = self.next_batch().transpose();
+        self.is_over = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+fn arrow_message(error: ArrowError) -> String {
+    match error {
+        ArrowError::ParquetError(message) => message,
+        other => other.to_string(),
+    }
+}
+
+/// Reads a text column of a Parquet file: an iterator over its rows, with a small batch in memory.
+///
+/// A row without text is `None`. After an error there are no more rows.
+///
+/// # Examples
+/// ```no_run
+/// use memfold_datasets::ParquetText;
+///
+/// for text in ParquetText::open("texts.parquet".as_ref(), &["text", "content"])? {
+///     let text: Option<String> = text?;
+/// }
+/// # Ok::<(), memfold_datasets::DataError>(())
+/// ```
+pub struct ParquetText {
+    column: Box<str>,
+    row_count: usize,
+    batches: Batches,
+    /// Texts of the batch that was begun, and how many were handed out.
+    begun: Option<(Texts, usize, usize)>,
+}
+
+impl std::fmt::Debug for ParquetText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ParquetText").field("column", &self.column).finish_non_exhaustive()
+    }
+}
+
+impl ParquetText {
+    /// Opens the first of the columns `names` that the file at `path` has.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is not a Parquet file, or has no such column of text.
+    pub fn open(path: &Path, names: &[&str]) -> Result<Self, DataError> {
+        let table = ParquetTable::open(InputBytes::open(path)?)?;
+        let role = ColumnRole::Text;
+        let position = find_column(table.schema(), path, names, role)?;
+        let field = table.schema().field(position);
+        let column: Box<str> = field.name().as_str().into();
+        if !Texts::accept(field.data_type()) {
+            let (path, found) = (path.into(), field.data_type().to_string());
+            return Err(DataError::ColumnType { path, role, column, expected: "text", found });
+        }
+        let batches = table.batches(&[position], DECODE_ROWS)?;
+        Ok(Self { column, row_count: table.row_count(), batches, begun: None })
+    }
+
+    /// Returns the number of rows of the file.
+    #[must_use]
+    pub const fn row_count(&self) -> usize {
+        self.row_count
+    }
+
+    /// Returns the name of the column that was found.
+    #[must_use]
+    pub fn column(&self) -> &str {
+        &self.column
+    }
+}
+
+impl Iterator for ParquetText {
+    type Item = Result<Option<String>, DataError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some((texts, next, count)) = &mut self.begun
+                && next < count
+            {
+                *next += 1;
+                return Some(Ok(texts.get(*next - 1).map(str::to_owned)));
+            }
+            match self.batches.next()? {
+                Ok(batch) => {
+                    let texts = Texts::of(batch.column(0)).expect("the type was checked");
+                    self.begun = Some((texts, 0, batch.num_rows()));
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use arrow_array::types::Int64Type;
+    use arrow_array::{ArrayRef, ListArray};
+    use parquet::arrow::ArrowWriter;
+    use parquet::basic::{BrotliLevel, GzipLevel, ZstdLevel};
+    use parquet::file::properties::WriterProperties;
+
+    use super::*;
+    use crate::VectorFile;
+    use crate::schema::{BATCH_ROWS, ColumnSet, ColumnsMeta};
+    use crate::{ColumnRecord, ColumnsWriter};
+
+    /// What the files of `tests-data/parquet` hold.
+    const ROWS: [f32; 9] = [0.5, -0.25, 3.0, 1.0, 0.0, -0.0, 65504.0, 0.125, -2.0];
+
+    fn fixture(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests-data/parquet/{name}.parquet"))
+    }
+
+    fn bits(values: &[f32]) -> Vec<u32> {
+        values.iter().map(|value| value.to_bits()).collect()
+    }
+
+    fn records_meta() -> ColumnsMeta {
+        ColumnsMeta {
+            dim: 3,
+            model: Some("all-MiniLM-L6-v2".into()),
+            normalised: true,
+            source_hash: Some("ab12".into()),
+            synthetic: false,
+            columns: ColumnSet::Records { text: true, lineage: false },
+        }
+    }
+
+    fn write_records(path: &Path) {
+        let mut writer = ColumnsWriter::create_parquet(path, &records_meta()).unwrap();
+        let categories: [Box<str>; 2] = ["one".into(), "två".into()];
+        for (i, vector) in ROWS.chunks(3).enumerate() {
+            let id = format!("stm_{i}");
+            let row = writer.push(&ColumnRecord {
+                rowid: i as i64,
+                id: &id,
+                created_at: (i != 1).then_some(1_700_000_000_000_000),
+                categories: &categories[..i.min(2)],
+                importance: 1.5,
+                access_count: 3,
+                source: "agent",
+                model: "m",
+                text: (i != 1).then_some("text, ünï"),
+                lineage: None,
+                vector,
+            });
+            assert_eq!(row.unwrap().index(), i);
+        }
+        assert_eq!(writer.len(), 3);
+        writer.publish().unwrap();
+    }
+
+    #[test]
+    fn files_of_other_programs_are_read_bit_equal() {
+        let names = [
+            "list_f32",
+            "large_list_f64",
+            "fixed_list_f16",
+            "fixed_list_f32_pages_v2",
+            "fixed_binary",
+        ];
+        for name in names {
+            let reader = VectorFile::open(&fixture(name)).unwrap();
+            assert_eq!((reader.len(), reader.dim(), reader.meta()), (3, 3, None), "{name}");
+            assert_eq!(bits(&reader.read_all().unwrap()), bits(&ROWS), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_codec_is_read() {
+        let gzip = VectorFile::open(&fixture("gzip")).unwrap();
+        assert_eq!(bits(&gzip.read_all().unwrap()), bits(&ROWS));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.parquet");
+        let rows = (0..500).map(|i| Some([Some(i % 7), Some(i)]));
+        let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(rows));
+        let batch = RecordBatch::try_from_iter([("vector", lists)]).unwrap();
+        for codec in [
+            Compression::UNCOMPRESSED,
+            Compression::SNAPPY,
+            Compression::ZSTD(ZstdLevel::default()),
+            Compression::GZIP(GzipLevel::default()),
+            Compression::LZ4,
+            Compression::LZ4_RAW,
+            Compression::BROTLI(BrotliLevel::default()),
+        ] {
+            let properties = WriterProperties::builder().set_compression(codec).build();
+            let file = File::create(&path).unwrap();
+            let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+            writer.write(&batch).unwrap();
+            writer.close().unwrap();
+            let values = VectorFile::open(&path).unwrap().read_all().unwrap();
+            assert!(
+                (0..500).all(|i| values[2 * i..][..2] == [(i % 7) as f32, i as f32]),
+                "{codec}"
+            );
+        }
+    }
+
+    #[test]
+    fn texts_are_read_in_order() {
+        let read = |name: &str, names: &[&str]| -> Vec<Option<String>> {
+            ParquetText::open(&fixture(name), names).unwrap().map(Result::unwrap).collect()
+        };
+        let some = |text: &str| Some(text.to_owned());
+        let texts = [some("first"), None, some("drei ünï")];
+        assert_eq!(read("list_f32", &["content", "text"]), texts);
+        assert_eq!(read("two_vectors", &["text"]), [some("a"), some("b"), some("a")]);
+        let text = ParquetText::open(&fixture("list_f32"), &["content", "text"]).unwrap();
+        assert_eq!((text.row_count(), text.column()), (3, "text"));
+    }
+
+    #[test]
+    fn real_texts_are_read_beside_their_vectors() {
+        let Some(folder) = std::env::var_os("MEMFOLD_DATA") else {
+            let _ = std::io::stdout().write_all(b"skipped: MEMFOLD_DATA is not set\n");
+            return;
+        };
+        let folder = Path::new(&folder).join("embeddings");
+        let vectors = crate::VectorFile::open(&folder.join("vectors_f16.npy")).unwrap();
+        for name in ["text", "created_at"] {
+            let texts = ParquetText::open(&folder.join("texts.parquet"), &[name]).unwrap();
+            assert_eq!(texts.row_count(), vectors.len());
+            let texts: Vec<String> = texts.map(|text| text.unwrap().unwrap()).collect();
+            assert_eq!(texts.len(), vectors.len());
+            assert!(texts.iter().all(|text| !text.is_empty()));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let said = |name: &str| -> String {
+            let read = VectorFile::open(&fixture(name)).and_then(VectorFile::read_all);
+            let message = read.unwrap_err().to_string();
+            let prefix = format!("{}: ", fixture(name).display());
+            message.strip_prefix(&prefix).expect("a message begins with the path").to_owned()
+        };
+        assert_eq!(said("null_row"), "row 1: the vector is null");
+        assert_eq!(said("null_component"), "row 1: component 1 is null");
+        assert_eq!(said("ragged"), "row 2: vector has 1 components, expected 3");
+        assert_eq!(said("not_finite"), "row 1: component 1 is inf");
+        assert_eq!(
+            said("no_vector"),
+            r#"no column vector, embedding, embeddings, emb, found "row" (Int64), "text" (Utf8), "score" (Float64)"#
+        );
+        let column =
+            VectorFile::open_member(&fixture("list_f32"), Some("text")).unwrap_err().to_string();
+        assert!(
+            column.ends_with(
+                r#"column "text" is Utf8, expected a list of f16, f32, f64, i8, u8, i32 or i64, or fixed-size binary of 4-byte floats"#
+            ),
+            "{column}"
+        );
+        let text = ParquetText::open(&fixture("list_f32"), &["row"]).unwrap_err().to_string();
+        assert!(text.ends_with(r#"column "row" is Int64, expected text"#), "{text}");
+    }
+
+    #[test]
+    fn other_files_are_named_as_what_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f.parquet");
+        let said = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let error = VectorFile::open(&path).unwrap_err();
+            assert!(error.hint().is_some());
+            error
+                .to_string()
+                .replace(&format!("{}: not a readable Parquet file ", path.display()), "")
+        };
+        let bytes = std::fs::read(fixture("list_f32")).unwrap();
+        assert_eq!(said(b""), r#"(it begins with "")"#);
+        assert_eq!(said(b"PAR1PAR1"), "(cut off after 8 bytes)");
+        assert_eq!(said(&bytes[..100]), r#"(cut off: it ends in "\x00\x00\x11\x11")"#);
+        assert_eq!(said(b"PAR1\xFF\xFF\xFF\x7FPAR1"), "(a footer of 2147483647 bytes in 12)");
+        assert_eq!(said(b"PAR1\0\0\0\0PARE"), "(its footer is encrypted)");
+        std::fs::remove_file(&path).unwrap();
+        let missing = VectorFile::open(&path).unwrap_err();
+        assert!(missing.to_string().starts_with(&format!("{}: No such file", path.display())));
+    }
+
+    #[test]
+    fn our_columns_come_back_with_their_metadata() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.parquet");
+        write_records(&path);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let reader = VectorFile::open(&path).unwrap();
+        assert_eq!(reader.meta(), Some(records_meta()));
+        assert_eq!(bits(&reader.read_all().unwrap()), bits(&ROWS));
+        let column = |name: &str| -> Vec<Option<String>> {
+            ParquetText::open(&path, &[name]).unwrap().map(Result::unwrap).collect()
+        };
+        assert_eq!(column("text"), [Some("text, ünï".into()), None, Some("text, ünï".into())]);
+        assert_eq!(column("id"), ["stm_0", "stm_1", "stm_2"].map(|id| Some(id.to_owned())));
+    }
+
+    #[test]
+    fn the_same_rows_make_the_same_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+        write_records(&a);
+        write_records(&b);
+        assert!(std::fs::read(a).unwrap() == std::fs::read(b).unwrap());
+    }
+
+    #[test]
+    fn row_groups_join_and_rows_come_in_portions() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.parquet");
+        let mut writer = ColumnsWriter::create_parquet(&path, &ColumnsMeta::vectors(2)).unwrap();
+        let count = BATCH_ROWS + 5;
+        for i in 0..count {
+            writer.push_vector(&[i as f32, 1.0]).unwrap();
+        }
+        writer.publish().unwrap();
+        let mut reader = VectorFile::open(&path).unwrap();
+        assert_eq!((reader.len(), reader.meta()), (count, Some(ColumnsMeta::vectors(2))));
+        let (mut row, mut values) = (0, vec![7.0]);
+        loop {
+            let rows = reader.read_rows(1000, &mut values).unwrap();
+            assert_eq!(values.len(), 2 * rows);
+            assert!(values.chunks(2).enumerate().all(|(i, v)| v == [(row + i) as f32, 1.0]));
+            row += rows;
+            if rows == 0 {
+                break;
+            }
+            assert!(rows == 1000 || row == count);
+        }
+        assert_eq!(row, count);
+    }
+
+    #[test]
+    fn an_abandoned_file_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.parquet");
+        let mut writer = ColumnsWriter::create_parquet(&path, &ColumnsMeta::vectors(2)).unwrap();
+        let error = writer.push_vector(&[1.0, f32::INFINITY]).unwrap_err();
+        assert_eq!(error.to_string(), "row 0: component 1 is inf");
+        drop(writer);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let nowhere = folder.path().join("missing").join("rows.parquet");
+        let error =
+            ColumnsWriter::create_parquet(&nowhere, &ColumnsMeta::vectors(2)).err().unwrap();
+        assert!(matches!(error, DataError::Io { .. }));
+    }
+
+    #[test]
+    fn fields_lists_and_texts_are_walked() {
+        // i32 1 · list of two structs, each a text · flag · stop
+        let bytes = [0x15, 2, 0x19, 0x2C, 0x18, 1, b'a', 0, 0x18, 1, b'b', 0, 0x11, 0];
+        assert_eq!(check_footer(&bytes), Ok(()));
+        assert!((0..bytes.len()).all(|length| check_footer(&bytes[..length]).is_err()));
+    }
+
+    #[test]
+    fn a_count_beyond_the_end_is_refused() {
+        // A list of 2³¹ − 1 structs.
+        let bytes = [0x19, 0xFC, 0xFF, 0xFF, 0xFF, 0xFF, 0x07, 0, 0];
+        assert_eq!(check_footer(&bytes).unwrap_err(), "unreadable at byte 7 of 9");
+    }
+
+    #[test]
+    fn deep_nesting_is_refused() {
+        assert!(check_footer(&[0x1C; 10_000]).is_err());
+        assert!(check_footer(&[0x19; 10_000]).is_err());
+    }
+}
