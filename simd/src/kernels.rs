@@ -141,8 +141,8 @@ impl Kernels {
     /// Appends every `(row, column)` of the block × panel whose score is not negative, in no
     /// particular order: `score = Σ row code · column code + row bias + column bias ≥ 0`, exact.
     ///
-    /// No matrix of scores is written. A block with one row is a scan of the panel. Where the block says with how many
-    /// groups of columns its rows are compared, scores beyond these are appended too if they were computed beside others.
+    /// No matrix of scores is written. A block with one row is a scan of the panel. With `group_counts`, hits of later
+    /// groups may also be reported.
     ///
     /// # Panics
     /// When block and panel have different `dim`, the block's lengths do not agree, or a row bias
@@ -189,7 +189,7 @@ impl Kernels {
     }
 }
 
-/// Checks what [`Kernels::hits`] asks for; tells whether there is anything to compare.
+/// Validates the arguments of [`Kernels::hits`] and returns whether there is anything to compare.
 fn may_hit(rows: &RowBlock<'_>, columns: Columns<'_>) -> bool {
     assert_eq!(
         rows.shifted_codes.len(),

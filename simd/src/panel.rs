@@ -62,8 +62,8 @@ pub struct RowBlock<'a> {
     pub biases: &'a [i32],
     /// Codes per row; a multiple of 4.
     pub dim: usize,
-    /// With how many groups of [`PACKED_COLUMNS`] columns, from the first on, each run of [`RUN_ROWS`] rows is compared
-    /// at least; empty where every row is compared with all columns.
+    /// For each run of [`RUN_ROWS`] rows, the number of leading groups of [`PACKED_COLUMNS`] columns to compare it with;
+    /// empty: compare every row with all columns. Kernels may compare more groups than asked for.
     pub group_counts: &'a [u32],
 }
 
@@ -316,7 +316,7 @@ impl<'a> Columns<'a> {
     /// [`PACKED_BIASES`] numbers for each group; `None` where the lengths do not fit each other, `dim` is not a multiple
     /// of 4 in 1..=[`DIM_MAX`], or the slices do not begin at a multiple of 64 bytes.
     ///
-    /// Nothing is copied, and what is stored is not looked at: whatever it is, scores may be wrong and nothing else.
+    /// Nothing is copied. Safety: any byte values are valid; wrong ones give wrong scores, not undefined behaviour.
     #[must_use]
     pub fn from_packed(codes: &'a [i8], biases: &'a [i32], dim: usize) -> Option<Self> {
         if dim == 0 || !dim.is_multiple_of(STEP_DIMS) || dim > DIM_MAX {
@@ -379,7 +379,7 @@ pub(crate) struct RowTile<T, const ROWS: usize> {
     pub(crate) biases: [i32; ROWS],
 }
 
-/// Tiles of so many steps, 64 codes of each row, need no memory from the heap: scans are made of these.
+/// Tiles of up to this many steps (64 codes of each row, as scans have) are kept on the stack.
 const FEW_STEPS: usize = 16;
 
 impl<T: Copy + Default, const ROWS: usize> RowTile<T, ROWS> {

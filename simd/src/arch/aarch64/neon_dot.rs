@@ -68,7 +68,7 @@ type Scores = [[int32x4_t; TILE_REGISTERS]; TILE_ROWS];
 #[inline]
 #[target_feature(enable = "neon,dotprod")]
 pub(super) fn add_products(mut sum: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
-    // SAFETY: whoever calls this has the feature; the instruction reads and writes these registers alone.
+    // SAFETY: the function has the feature; the instruction reads and writes these registers alone.
     unsafe {
         asm!(
             "sdot {0:v}.4s, {1:v}.16b, {2:v}.16b",

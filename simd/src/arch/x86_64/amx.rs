@@ -19,7 +19,7 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::sync::OnceLock;
 
-use super::avx512;
+use super::avx512::{self, load_part};
 use crate::panel::{
     Columns, GROUP_COLUMNS, Group, Hit, NEVER, RowBlock, SHIFTED_ZERO, STEP_DIMS, ScoredHit,
     push_mask, push_scored,
@@ -80,7 +80,7 @@ fn is_permitted() -> bool {
     result == 0
 }
 
-/// Elsewhere nobody has tried.
+/// Other systems are not supported.
 #[cfg(not(target_os = "linux"))]
 fn is_permitted() -> bool {
     false
@@ -346,15 +346,6 @@ impl Tile {
         }
         masks
     }
-}
-
-/// Loads up to 64 codes, at least one, and zeros for the rest.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn load_part(codes: &[u8]) -> __m512i {
-    let mask = u64::MAX >> (REGISTER_BYTES - codes.len().clamp(1, REGISTER_BYTES));
-    // SAFETY: the mask has a bit for no more codes than there are; others are not read.
-    unsafe { _mm512_maskz_loadu_epi8(mask, codes.as_ptr().cast()) }
 }
 
 #[inline]

@@ -138,7 +138,7 @@ fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
     let shift = _mm512_set1_epi8(i8::MIN);
     let (mut sum, mut correction) = (_mm512_setzero_si512(), _mm512_setzero_si512());
     for (a, b) in a.chunks(64).zip(b.chunks(64)) {
-        let (a, b) = (load_i8_part(a), load_i8_part(b));
+        let (a, b) = (load_part(a), load_part(b));
         sum = _mm512_dpbusd_epi32(sum, _mm512_xor_si512(a, shift), b);
         correction = _mm512_dpbusd_epi32(correction, shift, b);
     }
@@ -165,9 +165,9 @@ fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
             }
         }
         if !tail.is_empty() {
-            let rest = load_i8_part(tail);
+            let rest = load_part(tail);
             for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(dim)) {
-                let row = _mm512_xor_si512(load_i8_part(&row[dim - tail.len()..]), shift);
+                let row = _mm512_xor_si512(load_part(&row[dim - tail.len()..]), shift);
                 *sum = _mm512_dpbusd_epi32(*sum, row, rest);
             }
         }
@@ -229,10 +229,11 @@ fn sums_across([a, b, c, d]: [__m512i; SUMMED_TOGETHER]) -> [i32; SUMMED_TOGETHE
 /// Loads up to 64 codes, and zeros for the rest.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn load_i8_part(x: &[i8]) -> __m512i {
-    let mask = u64::MAX >> (64 - x.len().clamp(1, 64));
-    // SAFETY: the mask has a bit for no more codes than the slice, which is not empty, has; others are not read.
-    unsafe { _mm512_maskz_loadu_epi8(mask, x.as_ptr()) }
+pub(super) fn load_part<T>(codes: &[T]) -> __m512i {
+    const { assert!(size_of::<T>() == 1) };
+    let mask = u64::MAX.unbounded_shr(64 - codes.len().min(64) as u32);
+    // SAFETY: the mask has a bit for no more codes than the slice has; others are not read.
+    unsafe { _mm512_maskz_loadu_epi8(mask, codes.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx512f")]
@@ -371,4 +372,19 @@ fn passing<const ROWS: usize>(scores: &Scores<ROWS>) -> [u32; ROWS] {
         *mask = u32::from(low) | u32::from(high) << 16;
     }
     masks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One byte was read beyond an empty slice, whose address need not be one that can be read.
+    #[test]
+    fn an_empty_slice_is_not_read() {
+        if Level::Avx512.is_available() {
+            // SAFETY: the processor has the level.
+            let lanes = unsafe { sums_across([load_part::<i8>(&[]); SUMMED_TOGETHER]) };
+            assert_eq!(lanes, [0; SUMMED_TOGETHER]);
+        }
+    }
 }
