@@ -5,8 +5,8 @@ use std::path::Path;
 
 use bytemuck::{Pod, Zeroable};
 use memfold_simd::Kernels;
-use twox_hash::XxHash3_64;
 
+use crate::sample::hash_values;
 use crate::{Pool, Progress, Row, Spool, VectorMatrix};
 
 /// Rows for each task and for each look at the wish to stop.
@@ -224,9 +224,6 @@ fn scan_row(
     if squared_norm <= 0.0 {
         return Err(DistinctError::InvalidVector { row: row.0, reason: "the vector is all zeros" });
     }
-    bits.clear();
-    // `+ 0.0` turns −0 into +0.
-    bits.extend(vector.iter().map(|value| (value + 0.0).to_bits().to_le()));
-    let hash = XxHash3_64::oneshot(bytemuck::cast_slice(bits));
+    let hash = hash_values(vector, bits);
     Ok(Scanned { hash, row: row.0.into(), squared_norm_bits: squared_norm.to_bits() })
 }

@@ -24,6 +24,7 @@ pub mod transform;
 pub mod vectors;
 
 mod distinct;
+mod sample;
 
 pub use file::{MapError, Mapped};
 pub use flat::{DamagedFlatIndex, FlatIndex, FlatScan, FlatView};

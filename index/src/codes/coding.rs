@@ -6,10 +6,10 @@ use std::ops::{Deref, DerefMut};
 use bytemuck::Pod;
 use memfold_simd::Kernels;
 use memmap2::MmapMut;
-use twox_hash::XxHash3_64;
 
 use super::rotation::Rotation;
 use crate::distinct::DistinctRows;
+use crate::sample::{hash_codes, smallest};
 use crate::scan::squared_norm;
 use crate::transform::normalize_into;
 use crate::{Pool, Row, VectorMatrix};
@@ -107,9 +107,7 @@ impl<'a> Coding<'a> {
         pool: &Pool,
         kernels: &Kernels,
     ) -> Result<Self, DamagedCoding> {
-        let mut sample: Vec<usize> = (0..distinct.len()).collect();
-        pool.sort_by_key(&mut sample, |&at| (distinct.hashes[at], at));
-        sample.truncate(SAMPLED_ROWS);
+        let sample = smallest(&distinct.hashes, SAMPLED_ROWS);
         let mut sampled = Sampled { matrix, distinct, positions: &sample, rotation: None };
         if turned {
             sampled.rotation = Rotation::learn(&sampled.units(), matrix.dim(), pool, kernels);
@@ -257,11 +255,6 @@ impl Sampled<'_> {
 /// Returns the nearest integer of a number below 2⁵⁰, to the even one from the middle.
 fn rounded(number: f64) -> i64 {
     ((number + NO_FRACTION) - NO_FRACTION) as i64
-}
-
-/// Returns a hash of codes: it spreads samples, levels and orders whatever the order of rows.
-pub(crate) fn hash_codes(codes: &[i8]) -> u64 {
-    XxHash3_64::oneshot(bytemuck::cast_slice(codes))
 }
 
 /// Encodes vectors of which only the codes are wanted, such as queries.

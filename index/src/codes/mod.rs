@@ -17,5 +17,4 @@ pub use coding::{CodeRows, Members, MembersView, NodeCodes};
 pub use coding::{Coding, DamagedCoding};
 
 pub(crate) use coding::Pages;
-pub(crate) use coding::hash_codes;
 pub(crate) use split::{SplitCodes, SplitRows};

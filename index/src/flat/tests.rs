@@ -140,6 +140,24 @@ fn the_same_bytes_for_every_thread_count_and_level() {
     }
 }
 
+/// −0.0 hashed otherwise than 0.0, so that the same vectors gave another sample and other bytes.
+#[test]
+fn negative_zeros_give_the_same_bytes() {
+    let kernels = Kernels::active();
+    let values: Vec<f32> = rows(Shape::OneHot, 5_000, 24, 17)
+        .into_iter()
+        .zip(rows(Shape::Random, 5_000, 24, 18))
+        .map(|(hot, random)| if hot > 0.0 || random > 0.4 { hot + random.abs() } else { 0.0 })
+        .collect();
+    let negative: Vec<f32> = values.iter().map(|&x| if x == 0.0 { -0.0 } else { x }).collect();
+    let [plain, negative] = [values, negative].map(|values| {
+        let matrix = VectorMatrix::from_slice(&values, 24).unwrap();
+        FlatIndex::build(&matrix, &pool(2), kernels).unwrap()
+    });
+    assert_eq!(plain.transform(), negative.transform());
+    assert_eq!((plain.codes(), plain.norms()), (negative.codes(), negative.norms()));
+}
+
 #[test]
 fn what_cannot_be_asked_is_refused() {
     let (pool, kernels) = (pool(1), Kernels::active());

@@ -2,8 +2,8 @@
 
 use memfold_simd::panel::{PACKED_BIASES, PACKED_COLUMNS};
 use memfold_simd::{ColumnPanel, Columns, Kernels};
-use twox_hash::XxHash3_64;
 
+use crate::sample::hash_values;
 use crate::scan::squared_norm;
 use crate::transform::covariance::{CoordinateRanges, LearnedDirections};
 use crate::transform::{
@@ -125,13 +125,14 @@ pub(super) fn sampled_units(
 ) -> Result<Vec<f32>, VectorError> {
     let batches = pool.map(matrix.len().div_ceil(BATCH_ROWS), |batch| {
         let rows = batch * BATCH_ROWS..matrix.len().min((batch + 1) * BATCH_ROWS);
+        let mut bits = Vec::with_capacity(matrix.dim());
         let mut hashed: Vec<(u64, Row)> = rows
             .map(|row| {
                 // A matrix has fewer than 2³² rows.
                 let row = Row(row as u32);
                 let vector = matrix.vector(row);
                 squared_norm(vector, kernels).ok_or(VectorError::InvalidRow { row: row.0 })?;
-                Ok((XxHash3_64::oneshot(bytemuck::cast_slice(vector)), row))
+                Ok((hash_values(vector, &mut bits), row))
             })
             .collect::<Result<_, VectorError>>()?;
         keep_smallest(&mut hashed);

@@ -12,8 +12,9 @@ use super::partition::{Partition, Probes};
 use super::traversal::{Breadth, Traversal};
 use super::view::{GraphSections, GraphView, LinkTable, Links, SCANNED_NODES_MAX, entry};
 use super::{BuildGraphError, GraphOptions};
-use crate::codes::{Coding, Members, NodeCodes, SplitCodes, SplitRows, hash_codes};
+use crate::codes::{Coding, Members, NodeCodes, SplitCodes, SplitRows};
 use crate::distinct::DistinctRows;
+use crate::sample::hash_codes;
 use crate::{Pool, Progress, VectorMatrix};
 
 /// Rows of a task.

@@ -6,6 +6,7 @@ use memfold_simd::{Kernels, Similarity};
 
 use super::view::GraphView;
 use super::{DamagedGraph, Searcher};
+use crate::sample::smallest;
 use crate::{Pool, Progress, VectorMatrix};
 
 /// Rows that a gate before publication looks up.
@@ -61,7 +62,9 @@ pub fn check(
     kernels: &'static Kernels,
     progress: &dyn Progress,
 ) -> Result<GateReport, GateError> {
-    let sampled = sample(graph, lookups, pool);
+    let nodes = 0..graph.node_count() as u32;
+    let hashes: Vec<u64> = nodes.map(|node| graph.codes.lead_hash(node)).collect();
+    let sampled: Vec<u32> = smallest(&hashes, lookups).into_iter().map(|at| at as u32).collect();
     let mut report = GateReport {
         nodes: graph.node_count(),
         reachable: reachable(graph),
@@ -102,13 +105,6 @@ pub fn check(
         _ if report.found < report.looked_up => Err(GateError::Lost(report)),
         _ => Ok(report),
     }
-}
-
-fn sample(graph: &GraphView<'_>, count: usize, pool: &Pool) -> Vec<u32> {
-    let mut hashed: Vec<(u64, u32)> =
-        (0..graph.node_count() as u32).map(|node| (graph.codes.lead_hash(node), node)).collect();
-    pool.sort_by_key(&mut hashed, |&one| one);
-    hashed.into_iter().take(count).map(|(_, node)| node).collect()
 }
 
 fn reachable(graph: &GraphView<'_>) -> usize {
