@@ -30,7 +30,7 @@
 mod view;
 mod query;
 
-pub use query::FlatScan;
+pub use query::{FlatScan, ScanMemory};
 pub use view::FlatIndex;
 pub use view::{DamagedFlatIndex, FlatView};
 

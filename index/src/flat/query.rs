@@ -350,6 +350,10 @@ pub struct FlatScan<'a> {
     searches: Searches,
 }
 
+/// The memory of a [`FlatScan`], which another one may use again, also for another flat index.
+#[derive(Debug, Default)]
+pub struct ScanMemory(Searches);
+
 impl<'a> FlatScan<'a> {
     /// Takes a flat index and the vectors that it was built from, in constant time.
     ///
@@ -369,6 +373,18 @@ impl<'a> FlatScan<'a> {
             });
         }
         Ok(Self { rows: Rows { flat, vectors, kernels }, searches: Searches::default() })
+    }
+
+    /// Searches with the memory of an earlier scan.
+    #[must_use]
+    pub fn with_memory(self, memory: ScanMemory) -> Self {
+        Self { searches: memory.0, ..self }
+    }
+
+    /// Returns the memory for another scan.
+    #[must_use]
+    pub fn into_memory(self) -> ScanMemory {
+        ScanMemory(self.searches)
     }
 
     /// Returns the `k` rows most similar to `query`, best first; of rows equally similar the smaller ones. Fewer when

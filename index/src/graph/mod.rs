@@ -32,7 +32,7 @@ mod partition;
 
 pub use build::Graph;
 pub use error::{BuildGraphError, DamagedGraph};
-pub use searcher::Searcher;
+pub use searcher::{SearchMemory, Searcher};
 pub(crate) use view::LAYERS_MAX;
 pub use view::{GraphOptions, GraphSections, GraphView};
 

@@ -48,6 +48,15 @@ pub struct Searcher<'a> {
     found: Vec<Neighbor>,
 }
 
+/// The memory of a [`Searcher`], which another one may use again, also for another graph.
+#[derive(Debug, Default)]
+pub struct SearchMemory {
+    traversal: Option<Traversal>,
+    proposed: Vec<Near>,
+    best: BestNeighbors,
+    found: Vec<Neighbor>,
+}
+
 impl<'a> Searcher<'a> {
     /// Makes a searcher of a graph over the vectors that it was built from.
     ///
@@ -58,13 +67,33 @@ impl<'a> Searcher<'a> {
         vectors: &'a VectorMatrix<'a>,
         kernels: &'static Kernels,
     ) -> Result<Self, DamagedGraph> {
+        Self::with_memory(SearchMemory::default(), graph, vectors, kernels)
+    }
+
+    /// Makes a searcher with the memory of an earlier one.
+    ///
+    /// # Errors
+    /// When the vectors have another dimension.
+    pub fn with_memory(
+        memory: SearchMemory,
+        graph: &'a GraphView<'a>,
+        vectors: &'a VectorMatrix<'a>,
+        kernels: &'static Kernels,
+    ) -> Result<Self, DamagedGraph> {
         let (expected, found) = (graph.dim(), vectors.dim());
         if expected != found {
             return Err(DamagedGraph::Dimension { expected, found });
         }
-        let traversal = Traversal::new(kernels);
-        let (best, found) = (BestNeighbors::new(0), Vec::new());
-        Ok(Self { graph, vectors, kernels, traversal, proposed: Vec::new(), best, found })
+        let SearchMemory { traversal, proposed, best, found } = memory;
+        let traversal = traversal.unwrap_or_else(|| Traversal::new(kernels));
+        Ok(Self { graph, vectors, kernels, traversal, proposed, best, found })
+    }
+
+    /// Returns the memory for another searcher.
+    #[must_use]
+    pub fn into_memory(self) -> SearchMemory {
+        let Self { traversal, proposed, best, found, .. } = self;
+        SearchMemory { traversal: Some(traversal), proposed, best, found }
     }
 
     /// Returns about the `k` rows most similar to `query`, best first; of rows equally similar the smaller ones.

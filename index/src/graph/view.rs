@@ -1,5 +1,7 @@
 //! [`GraphView`]: a graph over borrowed slices, as a mapped file gives them.
 
+use std::ops::Deref;
+
 use super::DamagedGraph;
 use crate::Row;
 use crate::codes::{Coding, MembersView, Pages, SplitRows};
@@ -60,8 +62,7 @@ pub struct GraphView<'a> {
     pub(super) codes: SplitRows<'a>,
     lead_share: f32,
     pub(super) base: Layer<'a>,
-    /// From below.
-    pub(super) upper: Vec<Layer<'a>>,
+    pub(super) upper: UpperLayers<'a>,
     pub(super) members: MembersView<'a>,
     pub(super) entry: u32,
 }
@@ -74,6 +75,21 @@ pub(super) struct Layer<'a> {
     pub(super) links: Links<'a>,
     /// Nodes of the whole graph.
     node_count: usize,
+}
+
+/// The layers above the lowest, from below; a lookup opens a view, so they take no memory from the heap.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UpperLayers<'a> {
+    layers: [Layer<'a>; LAYERS_MAX],
+    count: usize,
+}
+
+impl<'a> Deref for UpperLayers<'a> {
+    type Target = [Layer<'a>];
+
+    fn deref(&self) -> &[Layer<'a>] {
+        &self.layers[..self.count]
+    }
 }
 
 impl<'a> GraphView<'a> {
@@ -157,16 +173,18 @@ impl<'a> GraphView<'a> {
     }
 }
 
-fn upper_layers<'a>(sections: &GraphSections<'a>, node_count: usize) -> Vec<Layer<'a>> {
+fn upper_layers<'a>(sections: &GraphSections<'a>, node_count: usize) -> UpperLayers<'a> {
     let (mut nodes, mut links) = (sections.layer_nodes, sections.layer_links);
-    let layers = sections.layer_sizes.iter().map(|&size| {
+    let mut layer = |size: u32| {
         let (layer_nodes, layer_links);
         (layer_nodes, nodes) = nodes.split_at(size as usize);
         let (size, degree) = (size as usize, 2 * sections.degree);
         (layer_links, links) = links.split_at(size * degree * link_bytes(size));
         Layer { nodes: Some(layer_nodes), links: Links::new(layer_links, size, degree), node_count }
-    });
-    layers.collect()
+    };
+    let sizes = sections.layer_sizes;
+    let layers = std::array::from_fn(|at| layer(sizes.get(at).copied().unwrap_or(0)));
+    UpperLayers { layers, count: sizes.len() }
 }
 
 impl<'a> Layer<'a> {
