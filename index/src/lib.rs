@@ -24,6 +24,7 @@ pub mod transform;
 pub mod vectors;
 
 mod distinct;
+mod kmeans;
 mod sample;
 
 pub use file::{MapError, Mapped};
