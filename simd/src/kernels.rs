@@ -1,8 +1,10 @@
 //! The table of kernels of one level.
 
+use std::sync::OnceLock;
+
 use crate::float_panel::FloatPanel;
 use crate::panel::{BIAS_MAX, Columns, Hit, RUN_ROWS, RowBlock, ScoredHit};
-use crate::{Level, Similarity};
+use crate::{Level, Similarity, arch, portable};
 
 /// The longest int8 vectors whose dot product is certain to fit an i32.
 pub const DOT_I8_DIM_MAX: usize = 65_536;
@@ -32,6 +34,27 @@ pub struct Kernels {
 }
 
 impl Kernels {
+    /// Returns the table for this machine: the best level, or the one `MEMFOLD_ISA` names.
+    ///
+    /// An unknown or unavailable name is ignored here; programs check [`Level::requested`] first.
+    #[must_use]
+    pub fn active() -> &'static Self {
+        static ACTIVE: OnceLock<&'static Kernels> = OnceLock::new();
+        ACTIVE.get_or_init(|| {
+            let level = Level::requested().ok().flatten().unwrap_or_else(Level::best);
+            Self::at(level).unwrap_or(&portable::KERNELS)
+        })
+    }
+
+    /// Returns the table for `level`, or `None` where the processor lacks it.
+    #[must_use]
+    pub fn at(level: Level) -> Option<&'static Self> {
+        match level {
+            Level::Scalar => Some(&portable::KERNELS),
+            _ => arch::kernels(level),
+        }
+    }
+
     /// Returns the level.
     #[must_use]
     pub const fn level(&self) -> Level {
