@@ -23,12 +23,14 @@ pub mod index_file;
 pub mod transform;
 pub mod vectors;
 
+mod damaged;
 mod distinct;
 mod kmeans;
 mod sample;
 
+pub use damaged::Damaged;
 pub use file::{MapError, Mapped};
-pub use flat::{DamagedFlatIndex, FlatIndex, FlatScan, FlatView};
+pub use flat::{FlatIndex, FlatScan, FlatView};
 pub use join::{
     GraphJoin, JoinCounters, JoinError, JoinIndex, JoinOptions, JoinedPairs, MeasuredRecall, Pair,
     PairAudit, PairStream, Receipt, TILE_ROWS_MAX, TileError, TilePlan, TileRequest, TileSummary,
@@ -36,9 +38,7 @@ pub use join::{
 };
 pub use nearest::{GraphSearcher, Nearest};
 pub use neighbor::{BestNeighbors, Neighbor};
-pub use pool::{NoProgress, Progress};
-pub use pool::{Pool, StartPoolError};
+pub use pool::{NoProgress, Pool, Progress, StartPoolError};
 pub use scan::{Scan, VectorError};
 pub use spool::{Sorted, Spool};
-pub use vectors::Row;
-pub use vectors::VectorMatrix;
+pub use vectors::{Row, VectorMatrix};

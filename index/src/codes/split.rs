@@ -2,7 +2,8 @@
 
 use memfold_simd::Kernels;
 
-use super::coding::{CodeRows, Pages};
+use super::coding::CodeRows;
+use super::pages::Pages;
 use super::rotation::LEAD_DIMS;
 use crate::sample::hash_codes;
 

@@ -31,8 +31,7 @@ mod view;
 mod query;
 
 pub use query::{FlatScan, ScanMemory};
-pub use view::FlatIndex;
-pub use view::{DamagedFlatIndex, FlatView};
+pub use view::{FlatIndex, FlatView};
 
 #[cfg(test)]
 mod tests;

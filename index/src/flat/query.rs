@@ -7,10 +7,10 @@ use std::ops::Range;
 use memfold_simd::panel::PACKED_COLUMNS;
 use memfold_simd::{Kernels, RowBlock, ScoredHit, Similarity};
 
-use super::{DamagedFlatIndex, FlatView};
+use super::FlatView;
 use crate::scan::query_norm;
 use crate::transform::{FINE_CODES, PREFIX_CODES, PrefixCodes, QueryBounds};
-use crate::{BestNeighbors, Neighbor, Pool, Row, VectorError, VectorMatrix};
+use crate::{BestNeighbors, Damaged, Neighbor, Pool, Row, VectorError, VectorMatrix};
 
 /// Groups of 32 rows that are tested together: their codes, 128 KiB, stay in the second-level cache for all queries.
 const GROUPS_TOGETHER: usize = 64;
@@ -363,13 +363,11 @@ impl<'a> FlatScan<'a> {
         flat: FlatView<'a>,
         vectors: &'a VectorMatrix<'a>,
         kernels: &'static Kernels,
-    ) -> Result<Self, DamagedFlatIndex> {
+    ) -> Result<Self, Damaged> {
         if (flat.len(), flat.dim()) != (vectors.len(), vectors.dim()) {
-            return Err(DamagedFlatIndex::Vectors {
-                flat_rows: flat.len(),
-                flat_dim: flat.dim(),
-                rows: vectors.len(),
-                dim: vectors.dim(),
+            return Err(Damaged::Vectors {
+                index: [flat.len(), flat.dim()],
+                found: [vectors.len(), vectors.dim()],
             });
         }
         Ok(Self { rows: Rows { flat, vectors, kernels }, searches: Searches::default() })

@@ -6,9 +6,9 @@ use memfold_simd::{Kernels, Level, Similarity};
 use proptest::prelude::*;
 use twox_hash::XxHash3_64;
 
-use super::{DamagedFlatIndex, FlatIndex, FlatScan, FlatView};
+use super::{FlatIndex, FlatScan, FlatView};
 use crate::join::tests::{SHAPES, Shape, Values, rows};
-use crate::{Pool, Row, Scan, VectorError, VectorMatrix};
+use crate::{Damaged, Pool, Row, Scan, VectorError, VectorMatrix};
 
 fn pool(threads: usize) -> Pool {
     Pool::new(NonZeroUsize::new(threads)).unwrap()
@@ -176,7 +176,7 @@ fn what_cannot_be_asked_is_refused() {
     let error = scan.k_nearest_batch(&queries, 1, &pool).unwrap_err();
     assert_eq!(error, VectorError::InvalidQuery { query: 1 });
     let error = FlatScan::new(flat.view(), &queries, kernels).unwrap_err();
-    let expected = DamagedFlatIndex::Vectors { flat_rows: 1, flat_dim: 2, rows: 2, dim: 2 };
+    let expected = Damaged::Vectors { index: [1, 2], found: [2, 2] };
     assert_eq!(error, expected);
 }
 
@@ -218,7 +218,7 @@ impl Stored {
         &bytemuck::cast_slice(&self.norms)[..self.norm_count]
     }
 
-    fn view(&self, shape: (usize, usize)) -> Result<FlatView<'_>, DamagedFlatIndex> {
+    fn view(&self, shape: (usize, usize)) -> Result<FlatView<'_>, Damaged> {
         FlatView::new(&self.transform, self.codes(), self.norms(), shape.0, shape.1)
     }
 }
@@ -256,16 +256,17 @@ fn slices_of_other_lengths_are_refused() {
     let (codes, norms) = (stored.codes(), stored.norms());
     let view = |transform, codes, norms| FlatView::new(transform, codes, norms, 40, 8);
     let short = &stored.transform[..stored.transform.len() - 1];
-    assert!(matches!(view(short, codes, norms), Err(DamagedFlatIndex::Transform(_))));
+    let error = view(short, codes, norms).unwrap_err();
+    assert!(matches!(error, Damaged::Length { part: "the prefix transform", .. }), "{error}");
     let error = view(&stored.transform, &codes[1..], norms).unwrap_err();
-    assert!(matches!(error, DamagedFlatIndex::Length { what: "codes", .. }), "{error}");
+    assert!(matches!(error, Damaged::Length { part: "codes", .. }), "{error}");
     let error = view(&stored.transform, codes, &norms[1..]).unwrap_err();
-    assert!(matches!(error, DamagedFlatIndex::Length { what: "norms", .. }), "{error}");
+    assert!(matches!(error, Damaged::Length { part: "norms", .. }), "{error}");
     let mut moved = vec![0; codes.len() + 64];
     let start = moved.as_ptr().align_offset(64) + 1;
     moved[start..start + codes.len()].copy_from_slice(codes);
     let error = view(&stored.transform, &moved[start..start + codes.len()], norms).unwrap_err();
-    assert_eq!(error, DamagedFlatIndex::Alignment);
+    assert_eq!(error, Damaged::Alignment);
 }
 
 proptest! {

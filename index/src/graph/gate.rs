@@ -1,13 +1,11 @@
 //! The gate: a graph that cannot find its own rows is not published.
 
-use std::sync::Mutex;
-
 use memfold_simd::{Kernels, Similarity};
 
+use super::Searcher;
 use super::view::GraphView;
-use super::{DamagedGraph, Searcher};
 use crate::sample::smallest;
-use crate::{Pool, Progress, VectorMatrix};
+use crate::{Damaged, Pool, Progress, VectorMatrix};
 
 /// Rows that a gate before publication looks up.
 pub const SAMPLED_LOOKUPS: usize = 10_000;
@@ -43,7 +41,7 @@ pub enum GateError {
     Lost(GateReport),
     /// Graph and vectors do not fit each other.
     #[error(transparent)]
-    Damaged(#[from] DamagedGraph),
+    Damaged(#[from] Damaged),
     /// The caller asked to stop.
     #[error("interrupted")]
     Cancelled,
@@ -77,29 +75,19 @@ pub fn check(
         return Err(GateError::Lost(report));
     }
     progress.begin("look up rows", Some(sampled.len() as u64));
-    let idle = Mutex::new(Vec::new());
-    let found = pool.map(sampled.len().div_ceil(BATCH_LOOKUPS), |batch| {
+    let make = || Ok(Searcher::new(graph, vectors, kernels)?);
+    let batch_count = sampled.len().div_ceil(BATCH_LOOKUPS);
+    let found = pool.map_reusing(batch_count, make, |searcher, batch| {
         if progress.cancelled() {
             return Err(GateError::Cancelled);
         }
-        let taken = idle.lock().ok().and_then(|mut idle| idle.pop());
-        let mut searcher = match taken {
-            Some(searcher) => searcher,
-            None => Searcher::new(graph, vectors, kernels)?,
-        };
         let nodes = sampled[batch * BATCH_LOOKUPS..].iter().take(BATCH_LOOKUPS);
-        let found =
-            nodes.filter(|&&node| finds_itself(&mut searcher, graph, vectors, node)).count();
-        if let Ok(mut idle) = idle.lock() {
-            idle.push(searcher);
-        }
+        let found = nodes.filter(|&&node| finds_itself(searcher, graph, vectors, node)).count();
         progress.advance(BATCH_LOOKUPS as u64);
         Ok(found)
     });
     progress.end();
-    for found in found {
-        report.found += found?;
-    }
+    report.found = found?.iter().sum();
     match report {
         _ if report.reachable < report.nodes => Err(GateError::Unreachable(report)),
         _ if report.found < report.looked_up => Err(GateError::Lost(report)),

@@ -31,10 +31,10 @@ pub mod gate;
 mod partition;
 
 pub use build::Graph;
-pub use error::{BuildGraphError, DamagedGraph};
+pub use error::BuildGraphError;
 pub use searcher::{SearchMemory, Searcher};
-pub(crate) use view::LAYERS_MAX;
 pub use view::{GraphOptions, GraphSections, GraphView};
+pub(crate) use view::{LAYERS_MAX, layers};
 
 #[cfg(test)]
 mod tests;

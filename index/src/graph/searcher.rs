@@ -2,11 +2,10 @@
 
 use memfold_simd::{Kernels, Similarity};
 
-use super::DamagedGraph;
 use super::nearest::Near;
 use super::traversal::{Breadth, Traversal};
 use super::view::{GraphView, SCANNED_NODES_MAX};
-use crate::{BestNeighbors, Neighbor, Row, VectorError, VectorMatrix};
+use crate::{BestNeighbors, Damaged, Neighbor, Row, VectorError, VectorMatrix};
 
 /// Nodes that are judged for `k` rows at most: codes misplace a few.
 const fn judged_nodes(k: usize) -> usize {
@@ -66,7 +65,7 @@ impl<'a> Searcher<'a> {
         graph: &'a GraphView<'a>,
         vectors: &'a VectorMatrix<'a>,
         kernels: &'static Kernels,
-    ) -> Result<Self, DamagedGraph> {
+    ) -> Result<Self, Damaged> {
         Self::with_memory(SearchMemory::default(), graph, vectors, kernels)
     }
 
@@ -79,10 +78,12 @@ impl<'a> Searcher<'a> {
         graph: &'a GraphView<'a>,
         vectors: &'a VectorMatrix<'a>,
         kernels: &'static Kernels,
-    ) -> Result<Self, DamagedGraph> {
-        let (expected, found) = (graph.dim(), vectors.dim());
-        if expected != found {
-            return Err(DamagedGraph::Dimension { expected, found });
+    ) -> Result<Self, Damaged> {
+        if graph.dim() != vectors.dim() {
+            return Err(Damaged::Vectors {
+                index: [graph.row_count(), graph.dim()],
+                found: [vectors.len(), vectors.dim()],
+            });
         }
         let SearchMemory { traversal, proposed, best, found } = memory;
         let traversal = traversal.unwrap_or_else(|| Traversal::new(kernels));
@@ -265,45 +266,5 @@ impl<'a> Searcher<'a> {
         let kept =
             nodes.clone().filter(|&node| self.graph.members.rows(node).any(|(row, _)| keep(row)));
         (kept.count(), nodes.len())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::graph::tests::clustered;
-    use crate::graph::{Graph, GraphOptions};
-    use crate::{NoProgress, Pool};
-
-    impl Searcher<'_> {
-        fn capacities(&self) -> [usize; 3] {
-            [self.traversal.capacity(), self.proposed.capacity(), self.found.capacity()]
-        }
-    }
-
-    #[test]
-    fn memory_is_used_again() {
-        let values = clustered(6_000, 12, 11);
-        let vectors = VectorMatrix::from_slice(&values, 12).unwrap();
-        let (pool, kernels) = (Pool::new(None).unwrap(), Kernels::active());
-        let options = GraphOptions::default();
-        let graph = Graph::build(&vectors, options, &pool, kernels, &NoProgress).unwrap();
-        let view = graph.view();
-        assert!(view.node_count() > SCANNED_NODES_MAX);
-        let mut searcher = Searcher::new(&view, &vectors, kernels).unwrap();
-        let threshold = Similarity::new(0.9).unwrap();
-        let mut before = [0; 3];
-        for round in 0..3 {
-            for row in (0..6_000).step_by(50) {
-                let query = vectors.vector(Row(row));
-                searcher.k_nearest(query, 10, 64).unwrap();
-                searcher.range(query, threshold, 64).unwrap();
-                searcher.k_nearest_where(query, 10, 64, |row| row.0 % 2 == 0).unwrap();
-            }
-            if round > 0 {
-                assert_eq!(searcher.capacities(), before);
-            }
-            before = searcher.capacities();
-        }
     }
 }

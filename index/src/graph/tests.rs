@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use twox_hash::XxHash3_64;
 
 use super::*;
-use crate::{Neighbor, NoProgress, Pool, Progress, Row, Scan, VectorError, VectorMatrix};
+use crate::pool::StopAfter;
+use crate::{Damaged, Neighbor, NoProgress, Pool, Row, Scan, VectorError, VectorMatrix};
 
 /// splitmix64.
 fn mixed(seed: u64) -> u64 {
@@ -291,19 +292,16 @@ fn what_cannot_be_searched_is_refused() {
 
 #[test]
 fn building_stops_when_asked() {
-    struct Stop;
-    impl Progress for Stop {
-        fn begin(&self, _stage: &'static str, _total: Option<u64>) {}
-        fn advance(&self, _done: u64) {}
-        fn end(&self) {}
-        fn cancelled(&self) -> bool {
-            true
-        }
-    }
     let values = clustered(2_000, 8, 7);
     let options = GraphOptions::default();
-    let error =
-        Graph::build(&matrix(&values, 8), options, &pool(2), Kernels::active(), &Stop).unwrap_err();
+    let error = Graph::build(
+        &matrix(&values, 8),
+        options,
+        &pool(2),
+        Kernels::active(),
+        &StopAfter::default(),
+    )
+    .unwrap_err();
     assert_eq!(error, BuildGraphError::Cancelled);
 }
 
@@ -342,11 +340,7 @@ impl Sections {
         }
     }
 
-    fn view<T>(
-        &self,
-        degree: usize,
-        act: impl FnOnce(GraphView<'_>) -> T,
-    ) -> Result<T, DamagedGraph> {
+    fn view<T>(&self, degree: usize, act: impl FnOnce(GraphView<'_>) -> T) -> Result<T, Damaged> {
         let [layer_sizes, layer_nodes, member_starts, member_rows] = &self.numbers;
         let [links, layer_links] = &self.links;
         let [mean, rotation, scalars] = &self.floats;

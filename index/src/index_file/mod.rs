@@ -12,14 +12,15 @@ use std::io::{Seek, Write};
 
 use memfold_simd::Kernels;
 
+use super::Damaged;
 use super::file::sections::REBUILD;
 use super::file::{
     FileHead, FileKind, SectionFile, SectionFileError, SectionFileWriter, SectionId,
 };
-use super::flat::{DamagedFlatIndex, FlatIndex, FlatView};
+use super::flat::{FlatIndex, FlatView};
 use super::graph::gate::{self, GateError, GateReport};
-use super::graph::{BuildGraphError, DamagedGraph, Graph, GraphOptions, GraphView};
-use super::transform::{DamagedTransform, FINE_CODES, PREFIX_CODES};
+use super::graph::{BuildGraphError, Graph, GraphOptions, GraphView};
+use super::transform::{FINE_CODES, PREFIX_CODES};
 use super::{Pool, Progress, Row, VectorMatrix};
 use sections::{FLAT_BUILDER, GRAPH_BUILDER};
 
@@ -151,24 +152,15 @@ pub enum OpenIndexFileError {
     /// A section is missing or of another kind.
     #[error(transparent)]
     Section(#[from] SectionFileError),
-    /// Sections of the flat index do not fit each other.
-    #[error("the sections of the flat index do not fit each other: {0}")]
-    Flat(#[from] DamagedFlatIndex),
-    /// Sections of the graph do not fit each other.
-    #[error("the sections of the graph do not fit each other: {0}")]
-    Graph(#[from] DamagedGraph),
+    /// Sections do not fit each other.
+    #[error("its sections do not fit each other: {0}")]
+    Damaged(#[from] Damaged),
     /// The parameters are those of something else.
     #[error("{found} bytes of parameters that are not those of this version")]
     Parameters {
         /// Bytes found.
         found: usize,
     },
-}
-
-impl From<DamagedTransform> for OpenIndexFileError {
-    fn from(error: DamagedTransform) -> Self {
-        Self::Flat(error.into())
-    }
 }
 
 impl OpenIndexFileError {

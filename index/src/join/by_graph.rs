@@ -15,7 +15,6 @@
 
 use std::cmp::Reverse;
 use std::io;
-use std::sync::Mutex;
 
 use memfold_simd::Similarity;
 
@@ -177,37 +176,32 @@ impl Search<'_> {
     fn run<S: Send>(
         &self,
         rows: &[Row],
-        searcher: impl Fn() -> Result<S, JoinError> + Sync,
-        search: impl Fn(&mut S, Row) -> Result<Vec<Neighbor>, JoinError> + Sync,
+        searcher: impl Fn() -> Result<S, JoinError> + Sync + Send,
+        search: impl Fn(&mut S, Row) -> Result<Vec<Neighbor>, JoinError> + Sync + Send,
     ) -> Result<(), JoinError> {
         let options = self.budget.options;
-        let idle = Mutex::new(Vec::new());
         options.progress.begin("search near rows", Some(rows.len() as u64));
-        let searched = options.pool.map(rows.len().div_ceil(TASK_ROWS), |task| {
+        let task_count = rows.len().div_ceil(TASK_ROWS);
+        let searched = options.pool.map_reusing(task_count, searcher, |searcher, task| {
             if self.sink.is_over() {
                 return Ok(());
             }
             if options.progress.cancelled() {
                 return Err(JoinError::Cancelled);
             }
-            let taken = idle.lock().ok().and_then(|mut idle| idle.pop());
-            let mut searching = taken.map_or_else(&searcher, Ok)?;
             let mut records = Vec::new();
             let rows = &rows[task * TASK_ROWS..rows.len().min((task + 1) * TASK_ROWS)];
             for &row in rows {
-                let found = search(&mut searching, row)?;
+                let found = search(searcher, row)?;
                 let others = found.iter().filter(|other| other.row != row);
                 records.extend(others.map(|other| self.record(row, other)));
-            }
-            if let Ok(mut idle) = idle.lock() {
-                idle.push(searching);
             }
             options.progress.advance(rows.len() as u64);
             let taken = self.sink.take(records.into_iter());
             taken.map_err(|error| scratch_error(&error, options))
         });
         options.progress.end();
-        searched.into_iter().collect()
+        searched.map(drop)
     }
 
     fn record(&self, row: Row, other: &Neighbor) -> PairRecord {

@@ -108,23 +108,6 @@ pub use quantizer::{Quantizer, RowBounds};
 /// Covers the rounding of the canonical similarity in `2 − 2t`.
 pub(crate) const SIMILARITY_SLACK: f64 = 1e-9;
 
-/// Numbers that are no transform.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DamagedTransform {
-    /// Three numbers stand before up to `dim` directions, each of which has a middle and `dim` values.
-    #[error("{found} numbers are no transform of vectors of dimension {dim}")]
-    Length {
-        /// The vectors' dimension.
-        dim: usize,
-        /// Numbers found.
-        found: usize,
-    },
-    /// Steps and norm are positive and finite.
-    #[error("a step between codes or the norm of the directions is not a positive number")]
-    Scale,
-}
-
 /// Bounds the relative error of a dot product of `dim` terms in f32, in any order of additions.
 #[must_use]
 pub(crate) fn f32_dot_error(dim: usize) -> f64 {

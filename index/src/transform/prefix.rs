@@ -2,8 +2,9 @@
 
 use memfold_simd::{Kernels, Similarity};
 
+use super::SIMILARITY_SLACK;
 use super::quantizer::{BIAS_LIMIT, CODE_MAX, NO_FRACTION};
-use super::{DamagedTransform, SIMILARITY_SLACK};
+use crate::Damaged;
 
 /// Codes of each row that every scan reads.
 pub(crate) const PREFIX_CODES: usize = 64;
@@ -89,17 +90,23 @@ impl<'a> PrefixTransform<'a> {
     ///
     /// # Errors
     /// When there are not as many as `dim` asks for, or a step or the norm is not positive.
-    pub fn new(numbers: &'a [f32], dim: usize) -> Result<Self, DamagedTransform> {
+    pub fn new(numbers: &'a [f32], dim: usize) -> Result<Self, Damaged> {
         let found = numbers.len();
         let width = found.saturating_sub(HEAD) / dim.saturating_add(1);
         let whole = dim.checked_add(1).and_then(|each| each.checked_mul(width)?.checked_add(HEAD));
         if dim == 0 || width > dim.min(PREFIX_CODES + FINE_CODES) || whole != Some(found) {
-            return Err(DamagedTransform::Length { dim, found });
+            return Err(Damaged::Length {
+                part: "the prefix transform",
+                found,
+                expected: HEAD + width * (dim + 1),
+            });
         }
         let (head, numbers) = numbers.split_at(HEAD);
         let is_positive = |&number: &f32| number.is_finite() && number > 0.0;
         if !head.iter().all(is_positive) {
-            return Err(DamagedTransform::Scale);
+            return Err(Damaged::NotPositive {
+                number: "a step between codes or the norm of the directions",
+            });
         }
         let (middles, directions) = numbers.split_at(width);
         let (first_middles, fine_middles) = middles.split_at(width.min(PREFIX_CODES));

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use memfold_datasets::DataError;
 use memfold_index::VectorError;
 use memfold_index::file::{GenerationError, SectionFileError};
-use memfold_index::flat::DamagedFlatIndex;
+use memfold_index::Damaged;
 use memfold_index::graph::BuildGraphError;
-use memfold_index::graph::DamagedGraph;
 use memfold_index::graph::gate::GateError;
 use memfold_index::index_file::OpenIndexFileError;
 
@@ -287,14 +286,8 @@ impl From<DataError> for SearchError {
     }
 }
 
-impl From<DamagedFlatIndex> for SearchError {
-    fn from(error: DamagedFlatIndex) -> Self {
-        Self::Damaged(error.to_string())
-    }
-}
-
-impl From<DamagedGraph> for SearchError {
-    fn from(error: DamagedGraph) -> Self {
+impl From<Damaged> for SearchError {
+    fn from(error: Damaged) -> Self {
         Self::Damaged(error.to_string())
     }
 }

@@ -6,7 +6,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::disk::Refused;
 use super::manifest::{Manifest, ManifestFile, head_checksum};
 use super::{GenerationError, INDEX_FILE, names};
 use crate::file::sections::Checksum;
@@ -235,7 +234,7 @@ pub(super) fn map(path: &Path) -> Result<Option<Mapped>, GenerationError> {
     match opened {
         Ok(file) => Ok(Some(Mapped::map(&file, path)?)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Refused::new("open", path, error).into()),
+        Err(error) => Err(GenerationError::io("open", path)(error)),
     }
 }
 
@@ -288,7 +287,7 @@ impl FolderIdentity {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(GenerationError::Missing { path: path.into() })
             }
-            Err(error) => Err(Refused::new("open", path, error).into()),
+            Err(error) => Err(GenerationError::io("open", path)(error)),
         }
     }
 }
