@@ -7,7 +7,7 @@ use bytemuck::{Pod, Zeroable};
 use memfold_simd::Kernels;
 
 use crate::sample::hash_values;
-use crate::{Pool, Progress, Row, Spool, VectorMatrix};
+use crate::{ExternalSort, Pool, Progress, Row, VectorMatrix};
 
 /// Rows for each task and for each look at the wish to stop.
 const BATCH_ROWS: usize = 1_024;
@@ -77,7 +77,7 @@ impl DistinctRows {
         scratch_dir: Option<&Path>,
         progress: &dyn Progress,
     ) -> io::Result<Result<Self, DistinctError>> {
-        let mut spool = Spool::new(scratch_dir, ROWS_IN_MEMORY);
+        let mut spool = ExternalSort::new(scratch_dir, ROWS_IN_MEMORY);
         let mut refused = Ok(());
         let digest = scan_rows(matrix, kernels, pool, progress, |scanned| match scanned {
             Ok(one) => spool.push(one),

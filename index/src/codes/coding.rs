@@ -10,6 +10,7 @@ use crate::distinct::DistinctRows;
 use crate::sample::{hash_codes, smallest};
 use crate::scan::squared_norm;
 use crate::transform::normalize_into;
+use crate::transform::quantizer::{CODE_MAX, NO_FRACTION, quantize};
 use crate::{Damaged, Pool, Row, VectorMatrix};
 
 /// Rows from which rotation, mean and step are learned: those with the smallest hashes.
@@ -21,17 +22,11 @@ const BATCH_ROWS: usize = 1_024;
 /// Half the coded range, in root mean squares of a coordinate: those along principal directions reach far.
 const RANGE_SPREADS: f64 = 16.0;
 
-/// The largest code.
-const CODE_MAX: f64 = 127.0;
-
 /// Unit coordinates are summed as multiples of 2⁻³⁰: 2³² of them fit an i64.
 const FIXED_POINT: f64 = 1_073_741_824.0;
 
 /// Deviations are squared as multiples of 2⁻²⁰: a row of 65,536 fits an i64.
 const SQUARED_POINT: f64 = 1_048_576.0;
-
-/// Rounds a small number to the nearest integer by leaving no room for a fraction.
-const NO_FRACTION: f64 = 6_755_399_441_055_744.0;
 
 /// Turns vectors into int8 codes: `round((R x / |x| − mean) / step)`, clipped to ±127, where `R` is a rotation or
 /// leaves vectors as they are.
@@ -141,8 +136,7 @@ impl<'a> Coding<'a> {
         let (rotation, norm) = (self.rotation.as_ref(), squared_norm.sqrt());
         each_coordinate(rotation, vector, norm, |at, coordinate| {
             let scaled = (coordinate - f64::from(self.mean[at])) * inverse_step;
-            // The lowest bits of the sum are the rounded number's.
-            codes[at] = (scaled.clamp(-CODE_MAX, CODE_MAX) + NO_FRACTION).to_bits() as i8;
+            (codes[at], _) = quantize(scaled, CODE_MAX);
         });
         codes[self.mean.len()..].fill(0);
     }

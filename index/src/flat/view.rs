@@ -5,7 +5,8 @@ use memfold_simd::{ColumnPanel, Columns, Kernels};
 
 use crate::sample::hash_values;
 use crate::scan::squared_norm;
-use crate::transform::covariance::{CoordinateRanges, LearnedDirections};
+use crate::transform::covariance::{LearnedDirections, WIDTH_MAX};
+use crate::transform::quantizer::CoordinateRanges;
 use crate::transform::{FINE_CODES, PREFIX_CODES, PrefixTransform, normalize_into};
 use crate::{Damaged, NoProgress, Pool, Progress, Row, VectorError, VectorMatrix};
 
@@ -177,7 +178,7 @@ impl FlatIndex {
         }
         let directions = LearnedDirections::of(&units, dim, pool, kernels);
         let ranges = in_batches(matrix, pool, progress, |rows| {
-            let mut ranges = CoordinateRanges::NONE;
+            let mut ranges = CoordinateRanges::none(WIDTH_MAX);
             for vector in rows.map(|row| matrix.vector(row)) {
                 let squared_norm = kernels.dot(vector, vector);
                 directions.widen_first(&mut ranges, vector, squared_norm, kernels);
@@ -185,7 +186,8 @@ impl FlatIndex {
             ranges
         });
         let Some(ranges) = ranges else { return Ok(None) };
-        let ranges = ranges.iter().fold(CoordinateRanges::NONE, CoordinateRanges::joined);
+        let ranges =
+            ranges.iter().fold(CoordinateRanges::none(WIDTH_MAX), CoordinateRanges::joined);
         let numbers = directions.into_numbers(&ranges, kernels);
         let transform = transform_of(&numbers, dim);
         let batches = in_batches(matrix, pool, progress, |rows| {

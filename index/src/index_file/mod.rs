@@ -18,7 +18,7 @@ use super::file::{
     FileHead, FileKind, SectionFile, SectionFileError, SectionFileWriter, SectionId,
 };
 use super::flat::{FlatIndex, FlatView};
-use super::graph::gate::{self, GateError, GateReport};
+use super::graph::verify::{self, GraphReport, VerifyGraphError};
 use super::graph::{BuildGraphError, Graph, GraphOptions, GraphView};
 use super::transform::{FINE_CODES, PREFIX_CODES};
 use super::{Pool, Progress, Row, VectorMatrix};
@@ -208,9 +208,9 @@ pub enum GraphOutcome {
     /// None was asked for.
     NotAsked,
     /// It finds its own rows.
-    Kept(GateReport),
+    Kept(GraphReport),
     /// It does not, so it was thrown away: scans answer.
-    Refused(GateError),
+    Refused(VerifyGraphError),
 }
 
 impl IndexBuild {
@@ -235,10 +235,10 @@ impl IndexBuild {
             return Ok((Self { flat, graph: None }, GraphOutcome::NotAsked));
         };
         let graph = Graph::build(matrix, options, pool, kernels, progress)?;
-        let lookups = gate::SAMPLED_LOOKUPS;
-        match gate::check(&graph.view(), matrix, lookups, pool, kernels, progress) {
+        let lookups = verify::SAMPLED_LOOKUPS;
+        match verify::check(&graph.view(), matrix, lookups, pool, kernels, progress) {
             Ok(report) => Ok((Self { flat, graph: Some(graph) }, GraphOutcome::Kept(report))),
-            Err(GateError::Cancelled) => Err(BuildGraphError::Cancelled),
+            Err(VerifyGraphError::Cancelled) => Err(BuildGraphError::Cancelled),
             Err(refused) => Ok((Self { flat, graph: None }, GraphOutcome::Refused(refused))),
         }
     }

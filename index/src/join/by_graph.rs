@@ -25,7 +25,7 @@ use super::{JoinCounters, JoinError, JoinOptions, Pair, PairStream};
 use crate::distinct::DistinctRows;
 use crate::flat::{FlatIndex, FlatScan};
 use crate::graph::{Graph, GraphOptions, Searcher};
-use crate::{Neighbor, Row, Sorted, Spool, VectorMatrix};
+use crate::{ExternalSort, Neighbor, Row, Sorted, VectorMatrix};
 
 /// Rows of a task.
 const TASK_ROWS: usize = 64;
@@ -71,7 +71,7 @@ impl Default for GraphJoin {
 ///
 /// # Examples
 /// ```
-/// use memfold_index::join::{GraphJoin, join_pairs_by_graph};
+/// use memfold_index::{GraphJoin, join_pairs_by_graph};
 /// use memfold_index::{JoinOptions, Pool, VectorMatrix};
 /// use memfold_simd::Similarity;
 ///
@@ -103,7 +103,7 @@ pub fn join_pairs_by_graph(
     search_all(by, budget, &sink)?;
     let failed = |error: io::Error| scratch_error(&error, options);
     let found = sink.finish().map_err(failed)?.ok_or_else(|| budget.spent())?;
-    let mut pairs = Spool::new(options.scratch_dir, PAIRS_IN_MEMORY);
+    let mut pairs = ExternalSort::new(options.scratch_dir, PAIRS_IN_MEMORY);
     let (mut last, mut count) = (None, 0);
     for record in found.iter().filter(|record| last.replace(*record) != Some(*record)) {
         count += 1;
@@ -449,9 +449,6 @@ fn scan(
     options: &JoinOptions<'_>,
 ) -> Result<Vec<Vec<Similarity>>, JoinError> {
     let mut similarities = Vec::with_capacity(positions.len());
-    if positions.is_empty() {
-        return Ok(similarities);
-    }
     let distinct = &rerank.vectors(0..rerank.distinct.len());
     let flat =
         FlatIndex::build(distinct, options.pool, options.kernels).map_err(JoinError::index)?;

@@ -3,7 +3,6 @@
 use std::num::NonZeroUsize;
 
 use memfold_simd::{Kernels, Level, Similarity};
-use proptest::prelude::*;
 
 use super::tests::{SHAPES, Shape, Values, rows};
 use super::{
@@ -90,23 +89,6 @@ fn few_rows_lose_nothing() {
             assert_eq!(recall.sampled_pairs, 2 * exact.pairs.len() as u64);
             assert_eq!(found.collect(), exact, "{shape:?}");
         }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
-
-    #[test]
-    fn small_sets_are_joined_exactly(
-        shape in prop::sample::select(&SHAPES[..]),
-        row_count in 0_usize..120,
-        dim in 1_usize..40,
-        threshold in 0.3_f64..1.0,
-        seed in any::<u64>(),
-    ) {
-        let values = rows(shape, row_count, dim, seed);
-        let (exact, found) = both(&values, dim, threshold, &GraphJoin::default());
-        prop_assert_eq!(found.collect(), exact);
     }
 }
 

@@ -13,7 +13,7 @@ use super::{JoinCounters, JoinError, JoinOptions, Pair};
 /// The rows of a join in blocks, ready to be compared.
 pub(super) struct Cascade<'a> {
     rerank: Rerank<'a>,
-    /// `None`: every pair is judged.
+    /// `None`: every pair is reranked.
     tests: Option<CodeTests<'a>>,
     blocks: Vec<Block>,
 }
@@ -67,7 +67,7 @@ impl<'a> Cascade<'a> {
         Ok(Self::new(rerank, Some(stages.tests()), blocks))
     }
 
-    /// Takes rows in blocks; `None`: every pair of them is judged.
+    /// Takes rows in blocks; `None`: every pair of them is reranked.
     pub(super) const fn new(
         rerank: Rerank<'a>,
         tests: Option<CodeTests<'a>>,

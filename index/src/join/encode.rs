@@ -356,11 +356,11 @@ pub(super) fn cells_of(rerank: &Rerank<'_>, stages: &Stages, positions: Range<us
     encoded.assigned.iter().map(|assigned| assigned.cell).collect()
 }
 
-/// Rows and values of a block where every pair is judged: two of them fit the second-level cache.
+/// Rows and values of a block where every pair is reranked: two of them fit the second-level cache.
 const DIRECT_BLOCK_ROWS: usize = 64;
 const DIRECT_BLOCK_VALUES: usize = 49_152;
 
-/// Cuts rows of which every pair is judged into blocks.
+/// Cuts rows of which every pair is reranked into blocks.
 pub(super) fn direct_blocks(positions: Range<u32>, dim: usize) -> Vec<Block> {
     let positions: Vec<u32> = positions.collect();
     let block = |positions: &[u32]| Block { positions: positions.to_vec(), ..Block::default() };

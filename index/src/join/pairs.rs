@@ -17,7 +17,7 @@ use super::plan::{SAMPLED_ROWS, Sample};
 use super::rerank::Rerank;
 use super::{JoinCounters, JoinError, JoinOptions, JoinedPairs, Pair};
 use crate::distinct::DistinctRows;
-use crate::{Row, Sorted, Spool, VectorMatrix};
+use crate::{ExternalSort, Row, Sorted, VectorMatrix};
 
 /// All pairs at or above a threshold in order, with bit-equal vectors collapsed.
 ///
@@ -166,7 +166,7 @@ pub(super) const PAIRS_IN_MEMORY: usize = 1 << 22;
 /// Pairs leave a worker block by block, so that beside those that are kept in memory each worker holds those of two blocks.
 /// The order in which they come leaves no trace.
 pub(super) struct PairSink {
-    spool: Mutex<Spool<PairRecord>>,
+    spool: Mutex<ExternalSort<PairRecord>>,
     pairs_max: u64,
     found: AtomicU64,
     /// The most pairs that came at once.
@@ -177,7 +177,7 @@ impl PairSink {
     /// Keeps up to [`PAIRS_IN_MEMORY`] pairs in memory where there is a scratch folder for more.
     pub(super) fn new(scratch_dir: Option<&Path>, pairs_max: u64) -> Self {
         Self {
-            spool: Mutex::new(Spool::new(scratch_dir, PAIRS_IN_MEMORY)),
+            spool: Mutex::new(ExternalSort::new(scratch_dir, PAIRS_IN_MEMORY)),
             pairs_max,
             found: AtomicU64::new(0),
             batch_max: AtomicU64::new(0),

@@ -139,7 +139,7 @@ const TILE_PAIRS: i32 = 384;
 const AMX_TILE_PAIRS: i32 = 1_024;
 const TILE_COST: f64 = 250.0;
 
-/// Cost of a pair that is judged, and of each of its dimensions, in the same units.
+/// Cost of a pair that is reranked, and of each of its dimensions, in the same units.
 const RERANK_COST: f64 = 30.0;
 const RERANK_COST_PER_DIM: f64 = 0.3;
 
@@ -214,11 +214,11 @@ impl Stages {
             stages.cells = Cells::one(stages.quantizer.dim());
             survivors.take_all();
         }
-        let judged = rerank_cost(rerank);
+        let reranked = rerank_cost(rerank);
         let firsts = FIRST_WIDTHS.into_iter().filter(|&first| first < width).chain([width]);
         let costs = firsts.map(|first| {
             (stages.first_width, stages.i7) = (first, survivors.i7(&stages, first, rerank));
-            let cost = survivors.expected_cost(&stages, judged, options);
+            let cost = survivors.expected_cost(&stages, reranked, options);
             (cost, first, stages.i7.take())
         });
         let (cost, first, i7) = costs.min_by(|(a, ..), (b, ..)| a.total_cmp(b)).expect("one width");
@@ -346,8 +346,8 @@ impl Survivors {
         rerank.kernels.prefers_i7().then(fit)
     }
 
-    /// Returns the mean cost of a pair when a rerank costs `judged`.
-    fn expected_cost(&self, stages: &Stages, judged: f64, options: &JoinOptions<'_>) -> f64 {
+    /// Returns the mean cost of a pair when a rerank costs `reranked`.
+    fn expected_cost(&self, stages: &Stages, reranked: f64, options: &JoinOptions<'_>) -> f64 {
         let Encoded { i7_codes, bounds, .. } = self.encode(stages);
         let dim = stages.quantizer.dim();
         let codes = |row: usize, count: usize| &self.codes[row * dim..][..count];
@@ -376,7 +376,7 @@ impl Survivors {
         let passing_tiles = 1.0 - (1.0 - passing_first / tested.max(1.0)).powi(tile_pairs);
         let test = test + passing_tiles * TILE_COST / f64::from(tile_pairs);
         let survivor = SURVIVOR_COST + SURVIVOR_COST_PER_CODE * dim as f64;
-        (tested * test + passing_first * survivor + passing_all * judged) / self.pair_count()
+        (tested * test + passing_first * survivor + passing_all * reranked) / self.pair_count()
     }
 
     fn encode(&self, stages: &Stages) -> Encoded {

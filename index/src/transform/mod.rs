@@ -94,16 +94,14 @@
 //! Coordinates of a [`PrefixTransform`] are canonical dot products in f64, divided by `|x|`: off by less than 1e-10 in
 //! all, which is added to each error, and the same bits on every machine, as is all that follows from them.
 
-pub mod covariance;
 pub mod quantizer;
+pub mod covariance;
 pub mod prefix;
 
 pub use covariance::Covariance;
-pub(crate) use prefix::FINE_CODES;
-pub(crate) use prefix::PREFIX_CODES;
+pub(crate) use prefix::{FINE_CODES, PREFIX_CODES};
 pub use prefix::{PrefixBounds, PrefixCodes, PrefixTransform, QueryBounds};
-pub use quantizer::Projection;
-pub use quantizer::{Quantizer, RowBounds};
+pub use quantizer::{Projection, Quantizer, RowBounds};
 
 /// Covers the rounding of the canonical similarity in `2 − 2t`.
 pub(crate) const SIMILARITY_SLACK: f64 = 1e-9;

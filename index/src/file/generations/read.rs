@@ -138,16 +138,12 @@ impl Generation {
         self.files.iter().map(|(name, file)| (name.as_str(), file))
     }
 
-    /// Returns all that lookups read, with names: its files, then the segments of fresh rows seen so far.
-    pub fn looked_up_files(&self) -> impl Iterator<Item = (String, &Mapped)> {
+    /// Returns names and lengths of all that lookups read: its files, then the segments of fresh rows seen so far.
+    pub fn file_lengths(&self) -> impl Iterator<Item = (String, u64)> {
         let files = self.files.iter().map(|(name, file)| (name.clone(), file));
         let fresh = (1..).zip(&self.fresh);
-        files.chain(fresh.map(|(number, file)| (names::fresh(number), file.mapped())))
-    }
-
-    /// Returns names and lengths of these.
-    pub fn file_lengths(&self) -> impl Iterator<Item = (String, u64)> {
-        self.looked_up_files().map(|(name, file)| (name, file.len() as u64))
+        let fresh = fresh.map(|(number, file)| (names::fresh(number), file.mapped()));
+        files.chain(fresh).map(|(name, file)| (name, file.len() as u64))
     }
 
     /// Compares every byte of its files with what was published.

@@ -16,7 +16,7 @@ use crate::join::compare::{Cascade, TASK_LEFTS_MAX, Workspace};
 use crate::join::pairs::{PAIRS_IN_MEMORY, PairRecord, Task};
 use crate::join::rerank::Rerank;
 use crate::join::{JoinCounters, JoinError, JoinOptions, PairStream, default_pair_budget};
-use crate::{Mapped, Row, Sorted, Spool, VectorMatrix};
+use crate::{ExternalSort, Mapped, Row, Sorted, VectorMatrix};
 
 /// Pairs of a task that are sorted in memory: 16 MiB.
 const TASK_PAIRS_IN_MEMORY: usize = 1 << 20;
@@ -231,7 +231,7 @@ impl TilePlan {
         let rerank = Rerank { matrix: &matrix, distinct: &distinct, kernels, threshold };
         let cascade = Cascade::new(rerank, self.tests(), blocks);
         let partial = self.dir().join(PARTIAL);
-        let mut pairs = Spool::new(Some(&partial), TASK_PAIRS_IN_MEMORY);
+        let mut pairs = ExternalSort::new(Some(&partial), TASK_PAIRS_IN_MEMORY);
         let (mut work, mut found) = (Workspace::default(), 0);
         for first in (0..lefts).step_by(TASK_LEFTS_MAX) {
             let lefts = first..lefts.min(first + TASK_LEFTS_MAX);
@@ -293,7 +293,7 @@ impl TilePlan {
             ..JoinCounters::default()
         };
         let partial = self.dir().join(PARTIAL);
-        let mut pairs = Spool::new(Some(&partial), PAIRS_IN_MEMORY);
+        let mut pairs = ExternalSort::new(Some(&partial), PAIRS_IN_MEMORY);
         let mut found = 0;
         for task in self.tasks()? {
             let path = self.path_of_receipt(task);
@@ -320,7 +320,7 @@ impl TilePlan {
         &self,
         task: TileTask,
         receipt: &Receipt,
-        pairs: &mut Spool<PairRecord>,
+        pairs: &mut ExternalSort<PairRecord>,
     ) -> Result<(), TileError> {
         if receipt.pairs == 0 {
             return Ok(());
