@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput};
-use memfold_simd::simsimd::{self, Bf16, F16};
 use memfold_simd::{ColumnPanel, Kernels, Level, RowBlock};
+use simsimd::{SpatialSimilarity, bf16, f16};
 
 /// Sentence embedders' dimensions, the prefix of the join, and the ends of what there is.
 const DIMS: [usize; 6] = [8, 64, 384, 768, 1536, 4096];
@@ -93,21 +93,21 @@ fn bench_simsimd(group: &mut BenchmarkGroup<'_, WallTime>, dim: usize) {
     let (a, b) = (vector(dim, 1), vector(dim, 2));
     group.throughput(Throughput::Elements(dim as u64));
     bench_simsimd_type(group, "f32", &a, &b);
-    let half = |x: &[f32]| x.iter().map(|&x| F16::from_f32(x)).collect::<Vec<_>>();
+    let half = |x: &[f32]| x.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>();
     bench_simsimd_type(group, "f16", &half(&a), &half(&b));
-    let brain = |x: &[f32]| x.iter().map(|&x| Bf16::from_f32(x)).collect::<Vec<_>>();
+    let brain = |x: &[f32]| x.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>();
     bench_simsimd_type(group, "bf16", &brain(&a), &brain(&b));
     bench_simsimd_type(group, "i8", &codes(dim, 1), &codes(dim, 2));
 }
 
-fn bench_simsimd_type<T: simsimd::Element>(
+fn bench_simsimd_type<T: SpatialSimilarity>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
     a: &[T],
     b: &[T],
 ) {
     group.bench_function(BenchmarkId::new(format!("dot_{name}/simsimd"), a.len()), |bencher| {
-        bencher.iter(|| simsimd::dot(black_box(a), black_box(b)));
+        bencher.iter(|| T::dot(black_box(a), black_box(b)));
     });
 }
 

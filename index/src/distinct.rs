@@ -5,9 +5,9 @@ use std::path::Path;
 
 use bytemuck::{Pod, Zeroable};
 use memfold_simd::Kernels;
-use twox_hash::XxHash3_64;
 
-use crate::{Pool, Progress, Row, Spool, VectorMatrix};
+use crate::sample::hash_values;
+use crate::{ExternalSort, Pool, Progress, Row, VectorMatrix};
 
 /// Rows for each task and for each look at the wish to stop.
 const BATCH_ROWS: usize = 1_024;
@@ -77,7 +77,7 @@ impl DistinctRows {
         scratch_dir: Option<&Path>,
         progress: &dyn Progress,
     ) -> io::Result<Result<Self, DistinctError>> {
-        let mut spool = Spool::new(scratch_dir, ROWS_IN_MEMORY);
+        let mut spool = ExternalSort::new(scratch_dir, ROWS_IN_MEMORY);
         let mut refused = Ok(());
         let digest = scan_rows(matrix, kernels, pool, progress, |scanned| match scanned {
             Ok(one) => spool.push(one),
@@ -224,9 +224,6 @@ fn scan_row(
     if squared_norm <= 0.0 {
         return Err(DistinctError::InvalidVector { row: row.0, reason: "the vector is all zeros" });
     }
-    bits.clear();
-    // `+ 0.0` turns −0 into +0.
-    bits.extend(vector.iter().map(|value| (value + 0.0).to_bits().to_le()));
-    let hash = XxHash3_64::oneshot(bytemuck::cast_slice(bits));
+    let hash = hash_values(vector, bits);
     Ok(Scanned { hash, row: row.0.into(), squared_norm_bits: squared_norm.to_bits() })
 }

@@ -29,7 +29,7 @@ impl PartialOrd for Neighbor {
 }
 
 /// Keeps the best `limit` of the neighbours offered to it, in any order of offering.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct BestNeighbors {
     /// The worst kept one is on top.
     kept: BinaryHeap<Neighbor>,

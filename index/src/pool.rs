@@ -1,6 +1,7 @@
 //! The thread pool: the only home of rayon.
 
 use std::num::NonZeroUsize;
+use std::sync::Mutex;
 
 use rayon::prelude::*;
 
@@ -46,6 +47,26 @@ impl Pool {
         self.inner.install(|| (0..count).into_par_iter().map(task).collect())
     }
 
+    /// As [`map`](Self::map), with something that tasks use again: as many are made as run at a time.
+    pub(crate) fn map_reusing<S: Send, T: Send, E: Send>(
+        &self,
+        count: usize,
+        make: impl Fn() -> Result<S, E> + Sync + Send,
+        task: impl Fn(&mut S, usize) -> Result<T, E> + Sync + Send,
+    ) -> Result<Vec<T>, E> {
+        let idle = Mutex::new(Vec::new());
+        let done = self.map(count, |number| {
+            let taken = idle.lock().ok().and_then(|mut idle| idle.pop());
+            let mut used = taken.map_or_else(&make, Ok)?;
+            let done = task(&mut used, number)?;
+            if let Ok(mut idle) = idle.lock() {
+                idle.push(used);
+            }
+            Ok(done)
+        });
+        done.into_iter().collect()
+    }
+
     /// Sorts a slice by a key that is unique for each element, in parallel.
     pub fn sort_by_key<T: Send, K: Ord>(
         &self,
@@ -84,6 +105,24 @@ impl Progress for NoProgress {
     fn end(&self) {}
     fn cancelled(&self) -> bool {
         false
+    }
+}
+
+/// Stops after so many looks at the wish to stop.
+#[cfg(test)]
+#[derive(Debug, Default)]
+pub(crate) struct StopAfter {
+    pub(crate) looks_max: u64,
+    pub(crate) looks: std::sync::atomic::AtomicU64,
+}
+
+#[cfg(test)]
+impl Progress for StopAfter {
+    fn begin(&self, _stage: &'static str, _total: Option<u64>) {}
+    fn advance(&self, _done: u64) {}
+    fn end(&self) {}
+    fn cancelled(&self) -> bool {
+        self.looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= self.looks_max
     }
 }
 

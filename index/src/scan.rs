@@ -100,7 +100,7 @@ impl<'a> Scan<'a> {
     /// When the query has another dimension or no direction.
     pub fn k_nearest(&self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError> {
         let mut best = BestNeighbors::new(k);
-        self.neighbors(query, 0)?.for_each(|neighbor| best.offer(neighbor));
+        self.neighbors(query)?.for_each(|neighbor| best.offer(neighbor));
         Ok(best.into_sorted())
     }
 
@@ -113,64 +113,15 @@ impl<'a> Scan<'a> {
         query: &[f32],
         threshold: Similarity,
     ) -> Result<Vec<Neighbor>, VectorError> {
-        self.range_at(query, 0, threshold)
-    }
-
-    /// Answers [`k_nearest`](Self::k_nearest) for every row of `queries`, in their order.
-    ///
-    /// # Errors
-    /// When the queries have another dimension or one has no direction.
-    pub fn k_nearest_batch(
-        &self,
-        queries: &VectorMatrix<'_>,
-        k: usize,
-        pool: &Pool,
-    ) -> Result<Vec<Vec<Neighbor>>, VectorError> {
-        let found = pool.map(queries.len(), |at| {
-            let mut best = BestNeighbors::new(k);
-            let query = queries.vector(Row(at as u32));
-            self.neighbors(query, at as u32)?.for_each(|neighbor| best.offer(neighbor));
-            Ok(best.into_sorted())
-        });
-        found.into_iter().collect()
-    }
-
-    /// Answers [`range`](Self::range) for every row of `queries`, in their order.
-    ///
-    /// # Errors
-    /// When the queries have another dimension or one has no direction.
-    pub fn range_batch(
-        &self,
-        queries: &VectorMatrix<'_>,
-        threshold: Similarity,
-        pool: &Pool,
-    ) -> Result<Vec<Vec<Neighbor>>, VectorError> {
-        let found = pool.map(queries.len(), |at| {
-            self.range_at(queries.vector(Row(at as u32)), at as u32, threshold)
-        });
-        found.into_iter().collect()
-    }
-
-    fn range_at(
-        &self,
-        query: &[f32],
-        position: u32,
-        threshold: Similarity,
-    ) -> Result<Vec<Neighbor>, VectorError> {
-        let neighbors = self.neighbors(query, position)?;
         let mut found: Vec<_> =
-            neighbors.filter(|neighbor| neighbor.similarity >= threshold).collect();
+            self.neighbors(query)?.filter(|neighbor| neighbor.similarity >= threshold).collect();
         found.sort_unstable();
         Ok(found)
     }
 
     /// Returns every row with its similarity, in row order.
-    fn neighbors(
-        &self,
-        query: &[f32],
-        position: u32,
-    ) -> Result<impl Iterator<Item = Neighbor>, VectorError> {
-        let query_norm = query_norm(query, self.matrix.dim(), position, self.kernels)?;
+    fn neighbors(&self, query: &[f32]) -> Result<impl Iterator<Item = Neighbor>, VectorError> {
+        let query_norm = query_norm(query, self.matrix.dim(), 0, self.kernels)?;
         let rows = self.matrix.rows().zip(&self.squared_norms);
         Ok(rows.filter_map(move |(row, &norm)| {
             let vector = self.matrix.vector(row);
@@ -240,29 +191,14 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_answers_as_single_queries_do() {
-        scanned(|scan, pool| {
-            let queries = VectorMatrix::from_slice(&VALUES, 2).unwrap();
-            let threshold = Similarity::new(0.5).unwrap();
-            let nearest = scan.k_nearest_batch(&queries, 3, pool).unwrap();
-            let ranges = scan.range_batch(&queries, threshold, pool).unwrap();
-            for row in queries.rows() {
-                let query = queries.vector(row);
-                assert_eq!(nearest[row.index()], scan.k_nearest(query, 3).unwrap());
-                assert_eq!(ranges[row.index()], scan.range(query, threshold).unwrap());
-            }
-        });
-    }
-
-    #[test]
     fn what_has_no_direction_is_refused() {
         scanned(|scan, pool| {
             let expected = VectorError::Dimension { expected: 2, found: 1 };
             assert_eq!(scan.k_nearest(&[1.0], 1).unwrap_err(), expected);
             let queries = [1.0, 0.0, f32::NAN, 0.0];
             let queries = VectorMatrix::from_slice(&queries, 2).unwrap();
-            let expected = VectorError::InvalidQuery { query: 1 };
-            assert_eq!(scan.k_nearest_batch(&queries, 1, pool).unwrap_err(), expected);
+            let error = scan.k_nearest(queries.vector(Row(1)), 1).unwrap_err();
+            assert_eq!(error.at(1), VectorError::InvalidQuery { query: 1 });
             let error = Scan::new(&queries, pool, Kernels::active()).unwrap_err();
             assert_eq!(error, VectorError::InvalidRow { row: Row(1).0 });
         });

@@ -2,7 +2,8 @@
 
 use std::alloc::System;
 
-use memfold_index::graph::{Graph, GraphOptions, Searcher};
+use memfold_index::flat::ScanMemory;
+use memfold_index::graph::{Graph, GraphOptions, SearchMemory, Searcher};
 use memfold_index::{FlatIndex, FlatScan, NoProgress, Pool, Row, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, Stats, StatsAlloc};
@@ -57,7 +58,24 @@ fn lookups_allocate_nothing() {
     let mut searcher = Searcher::new(&view, &vectors, kernels).unwrap();
     let mut scan = FlatScan::new(flat.view(), &vectors, kernels).unwrap();
     let threshold = Similarity::new(0.7).unwrap();
+    let (mut search_memory, mut scan_memory) = (SearchMemory::default(), ScanMemory::default());
     let of_pass = [
+        // As a lookup does it: everything is opened again, and only memory is kept.
+        allocations(&vectors, |query| {
+            let (memory, view) = (std::mem::take(&mut search_memory), graph.view());
+            let mut searcher = Searcher::with_memory(memory, &view, &vectors, kernels).unwrap();
+            let found = searcher.k_nearest(query, 10, 64).unwrap().len();
+            search_memory = searcher.into_memory();
+            found
+        }),
+        allocations(&vectors, |query| {
+            let memory = std::mem::take(&mut scan_memory);
+            let scan = FlatScan::new(flat.view(), &vectors, kernels).unwrap();
+            let mut scan = scan.with_memory(memory);
+            let found = scan.k_nearest(query, 10).unwrap().len();
+            scan_memory = scan.into_memory();
+            found
+        }),
         allocations(&vectors, |query| searcher.k_nearest(query, 10, 64).unwrap().len()),
         allocations(&vectors, |query| searcher.range(query, threshold, 64).unwrap().len()),
         allocations(&vectors, |query| scan.k_nearest(query, 10).unwrap().len()),

@@ -1,8 +1,10 @@
 //! The table of kernels of one level.
 
+use std::sync::OnceLock;
+
 use crate::float_panel::FloatPanel;
 use crate::panel::{BIAS_MAX, Columns, Hit, RUN_ROWS, RowBlock, ScoredHit};
-use crate::{Level, Similarity};
+use crate::{Level, Similarity, arch, portable};
 
 /// The longest int8 vectors whose dot product is certain to fit an i32.
 pub const DOT_I8_DIM_MAX: usize = 65_536;
@@ -32,6 +34,27 @@ pub struct Kernels {
 }
 
 impl Kernels {
+    /// Returns the table for this machine: the best level, or the one `MEMFOLD_ISA` names.
+    ///
+    /// An unknown or unavailable name is ignored here; programs check [`Level::requested`] first.
+    #[must_use]
+    pub fn active() -> &'static Self {
+        static ACTIVE: OnceLock<&'static Kernels> = OnceLock::new();
+        ACTIVE.get_or_init(|| {
+            let level = Level::requested().ok().flatten().unwrap_or_else(Level::best);
+            Self::at(level).unwrap_or(&portable::KERNELS)
+        })
+    }
+
+    /// Returns the table for `level`, or `None` where the processor lacks it.
+    #[must_use]
+    pub fn at(level: Level) -> Option<&'static Self> {
+        match level {
+            Level::Scalar => Some(&portable::KERNELS),
+            _ => arch::kernels(level),
+        }
+    }
+
     /// Returns the level.
     #[must_use]
     pub const fn level(&self) -> Level {
@@ -141,8 +164,8 @@ impl Kernels {
     /// Appends every `(row, column)` of the block × panel whose score is not negative, in no
     /// particular order: `score = Σ row code · column code + row bias + column bias ≥ 0`, exact.
     ///
-    /// No matrix of scores is written. A block with one row is a scan of the panel. Where the block says with how many
-    /// groups of columns its rows are compared, scores beyond these are appended too if they were computed beside others.
+    /// No matrix of scores is written. A block with one row is a scan of the panel. With `group_counts`, hits of later
+    /// groups may also be reported.
     ///
     /// # Panics
     /// When block and panel have different `dim`, the block's lengths do not agree, or a row bias
@@ -189,7 +212,7 @@ impl Kernels {
     }
 }
 
-/// Checks what [`Kernels::hits`] asks for; tells whether there is anything to compare.
+/// Validates the arguments of [`Kernels::hits`] and returns whether there is anything to compare.
 fn may_hit(rows: &RowBlock<'_>, columns: Columns<'_>) -> bool {
     assert_eq!(
         rows.shifted_codes.len(),

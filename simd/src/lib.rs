@@ -13,7 +13,6 @@
 //! | [`Kernels::scored_hits`] | i8 → (row, column, score) | the same with scores |
 //! | [`Kernels::dot_f32`] | f32 → f32 | last bits depend on the level |
 //! | [`Kernels::products_f32`] | f32 → f32 | the same, many vectors with a panel of others |
-//! | `simsimd`, a feature | f32, f16, bf16, i8 | none: the yardstick |
 //!
 //! A [`Level`] names what the processor can do; a table of [`Kernels`] for it can only be had after
 //! the processor was asked. Only `arch` contains `unsafe`.
@@ -37,9 +36,6 @@ pub mod panel;
 
 mod arch;
 mod portable;
-mod dispatch;
-#[cfg(feature = "simsimd")]
-pub mod simsimd;
 
 #[cfg(test)]
 mod tests;

@@ -62,8 +62,8 @@ pub struct RowBlock<'a> {
     pub biases: &'a [i32],
     /// Codes per row; a multiple of 4.
     pub dim: usize,
-    /// With how many groups of [`PACKED_COLUMNS`] columns, from the first on, each run of [`RUN_ROWS`] rows is compared
-    /// at least; empty where every row is compared with all columns.
+    /// For each run of [`RUN_ROWS`] rows, the number of leading groups of [`PACKED_COLUMNS`] columns to compare it with;
+    /// empty: compare every row with all columns. Kernels may compare more groups than asked for.
     pub group_counts: &'a [u32],
 }
 
@@ -316,7 +316,7 @@ impl<'a> Columns<'a> {
     /// [`PACKED_BIASES`] numbers for each group; `None` where the lengths do not fit each other, `dim` is not a multiple
     /// of 4 in 1..=[`DIM_MAX`], or the slices do not begin at a multiple of 64 bytes.
     ///
-    /// Nothing is copied, and what is stored is not looked at: whatever it is, scores may be wrong and nothing else.
+    /// Nothing is copied. Safety: any byte values are valid; wrong ones give wrong scores, not undefined behaviour.
     #[must_use]
     pub fn from_packed(codes: &'a [i8], biases: &'a [i32], dim: usize) -> Option<Self> {
         if dim == 0 || !dim.is_multiple_of(STEP_DIMS) || dim > DIM_MAX {
@@ -379,7 +379,7 @@ pub(crate) struct RowTile<T, const ROWS: usize> {
     pub(crate) biases: [i32; ROWS],
 }
 
-/// Tiles of so many steps, 64 codes of each row, need no memory from the heap: scans are made of these.
+/// Tiles of up to this many steps (64 codes of each row, as scans have) are kept on the stack.
 const FEW_STEPS: usize = 16;
 
 impl<T: Copy + Default, const ROWS: usize> RowTile<T, ROWS> {
@@ -436,35 +436,52 @@ pub(crate) fn signed_codes(shifted: [u8; STEP_DIMS]) -> [i8; STEP_DIMS] {
     shifted.map(|code| (code ^ SHIFTED_ZERO).cast_signed())
 }
 
-/// Appends a hit of `row` for each set bit of `mask`; bit `k` is column `first_column + k`.
-#[inline]
-pub(crate) fn push_mask(hits: &mut Vec<Hit>, row: usize, first_column: usize, mut mask: u32) {
-    while mask != 0 {
-        let column = first_column + mask.trailing_zeros() as usize;
-        hits.push(hit(row, column));
-        mask &= mask - 1;
+/// What a sweep appends: hits with or without their scores.
+pub(crate) trait Found: Sized {
+    /// Takes a hit whose score is the one at `at`.
+    fn new(hit: Hit, at: usize, scores: &[i32; GROUP_COLUMNS]) -> Self;
+
+    /// Tells whether scores are wanted.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "other levels have scores in memory in any case")
+    )]
+    const HAS_SCORES: bool;
+
+    /// Appends what `row` found for each set bit of `mask`; bit `k` is column `first_column + k`, with the score at `k`
+    /// where scores are wanted.
+    #[inline]
+    fn push(
+        found: &mut Vec<Self>,
+        row: usize,
+        first_column: usize,
+        mut mask: u32,
+        scores: &[i32; GROUP_COLUMNS],
+    ) {
+        while mask != 0 {
+            let at = mask.trailing_zeros() as usize;
+            // A panel or block of 2³² rows would hold 16 GiB of codes at the least dim; positions are u32.
+            let hit = Hit { row: row as u32, column: (first_column + at) as u32 };
+            found.push(Self::new(hit, at, scores));
+            mask &= mask - 1;
+        }
     }
 }
 
-/// Appends a scored hit of `row` for each column whose score, given in column order, is not negative.
-#[inline]
-pub(crate) fn push_scored(
-    hits: &mut Vec<ScoredHit>,
-    row: usize,
-    first_column: usize,
-    mut mask: u32,
-    scores: &[i32; GROUP_COLUMNS],
-) {
-    while mask != 0 {
-        let at = mask.trailing_zeros() as usize;
-        hits.push(ScoredHit { hit: hit(row, first_column + at), score: scores[at] });
-        mask &= mask - 1;
+impl Found for Hit {
+    const HAS_SCORES: bool = false;
+
+    #[inline]
+    fn new(hit: Hit, _at: usize, _scores: &[i32; GROUP_COLUMNS]) -> Self {
+        hit
     }
 }
 
-/// Returns the hit of a row and a column.
-#[inline]
-pub(crate) fn hit(row: usize, column: usize) -> Hit {
-    // A panel or block of 2³² rows would hold 16 GiB of codes at the least dim; positions are u32.
-    Hit { row: row as u32, column: column as u32 }
+impl Found for ScoredHit {
+    const HAS_SCORES: bool = true;
+
+    #[inline]
+    fn new(hit: Hit, at: usize, scores: &[i32; GROUP_COLUMNS]) -> Self {
+        Self { hit, score: scores[at] }
+    }
 }

@@ -1,10 +1,7 @@
 //! Kernels in plain Rust: the twin that every processor has.
 
 use crate::float_panel::{self, FloatPanel};
-use crate::panel::{
-    Columns, GROUP_COLUMNS, Group, Hit, RowBlock, STEP_DIMS, ScoredHit, push_mask, push_scored,
-    signed_codes,
-};
+use crate::panel::{Columns, Found, GROUP_COLUMNS, Group, RowBlock, STEP_DIMS, signed_codes};
 use crate::{Kernels, Level, canonical};
 
 /// The table of level `scalar`.
@@ -19,7 +16,7 @@ pub(crate) static KERNELS: Kernels = Kernels {
     prefetch: |_| {},
     hits,
     hits_i7: hits,
-    scored_hits,
+    scored_hits: hits,
 };
 
 /// Accumulators of [`dot_f32`], so that additions do not wait for each other.
@@ -75,27 +72,12 @@ pub(crate) fn picked_row(rows: &[i8], dim: usize, row: u32) -> &[i8] {
     &rows[row as usize * dim..][..dim]
 }
 
-fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
-    sweep(rows, columns, |row, first_column, scores| {
-        push_mask(hits, row, first_column, passing(scores));
-    });
-}
-
-fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
-    sweep(rows, columns, |row, first_column, scores| {
-        push_scored(hits, row, first_column, passing(scores), scores);
-    });
-}
-
-fn sweep(
-    rows: &RowBlock<'_>,
-    columns: Columns<'_>,
-    mut take: impl FnMut(usize, usize, &[i32; GROUP_COLUMNS]),
-) {
+fn hits<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<H>) {
     for (row, &bias) in rows.biases.iter().enumerate() {
         let codes = &rows.shifted_codes[row * rows.dim..][..rows.dim];
         for group in rows.groups(columns, row, 1) {
-            take(row, group.first_column, &scores(codes, bias, &group));
+            let scores = scores(codes, bias, &group);
+            H::push(hits, row, group.first_column, passing(&scores), &scores);
         }
     }
 }

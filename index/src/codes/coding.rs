@@ -1,18 +1,17 @@
 //! [`Coding`]: from a vector to int8 codes.
 
 use std::borrow::Cow;
-use std::ops::{Deref, DerefMut};
 
-use bytemuck::Pod;
 use memfold_simd::Kernels;
-use memmap2::MmapMut;
-use twox_hash::XxHash3_64;
 
+use super::pages::Pages;
 use super::rotation::Rotation;
 use crate::distinct::DistinctRows;
+use crate::sample::{hash_codes, smallest};
 use crate::scan::squared_norm;
 use crate::transform::normalize_into;
-use crate::{Pool, Row, VectorMatrix};
+use crate::transform::quantizer::{CODE_MAX, NO_FRACTION, quantize};
+use crate::{Damaged, Pool, Row, VectorMatrix};
 
 /// Rows from which rotation, mean and step are learned: those with the smallest hashes.
 const SAMPLED_ROWS: usize = 8_192;
@@ -23,17 +22,11 @@ const BATCH_ROWS: usize = 1_024;
 /// Half the coded range, in root mean squares of a coordinate: those along principal directions reach far.
 const RANGE_SPREADS: f64 = 16.0;
 
-/// The largest code.
-const CODE_MAX: f64 = 127.0;
-
 /// Unit coordinates are summed as multiples of 2⁻³⁰: 2³² of them fit an i64.
 const FIXED_POINT: f64 = 1_073_741_824.0;
 
 /// Deviations are squared as multiples of 2⁻²⁰: a row of 65,536 fits an i64.
 const SQUARED_POINT: f64 = 1_048_576.0;
-
-/// Rounds a small number to the nearest integer by leaving no room for a fraction.
-const NO_FRACTION: f64 = 6_755_399_441_055_744.0;
 
 /// Turns vectors into int8 codes: `round((R x / |x| − mean) / step)`, clipped to ±127, where `R` is a rotation or
 /// leaves vectors as they are.
@@ -45,29 +38,6 @@ pub struct Coding<'a> {
     rotation: Option<Rotation<'a>>,
     mean: Cow<'a, [f32]>,
     step: f32,
-}
-
-/// Bytes that are no coding.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DamagedCoding {
-    /// Vectors have at least one coordinate and codes at most 32,768.
-    #[error("dimension must be between 1 and 32,768, found {found}")]
-    Dimension {
-        /// The dimension found.
-        found: usize,
-    },
-    /// The step is positive and finite.
-    #[error("the step between codes is not a positive number")]
-    Step,
-    /// There is no rotation, or the one that fits the dimension.
-    #[error("{found} numbers are no rotation of vectors of dimension {dim}")]
-    Rotation {
-        /// The vectors' dimension.
-        dim: usize,
-        /// Numbers found.
-        found: usize,
-    },
 }
 
 impl<'a> Coding<'a> {
@@ -82,16 +52,17 @@ impl<'a> Coding<'a> {
         rotation: &'a [f32],
         mean: impl Into<Cow<'a, [f32]>>,
         step: f32,
-    ) -> Result<Self, DamagedCoding> {
+    ) -> Result<Self, Damaged> {
         let mean = mean.into();
         if mean.is_empty() || mean.len() > Self::DIM_MAX {
-            return Err(DamagedCoding::Dimension { found: mean.len() });
+            return Err(dimension(mean.len()));
         }
         if !(step.is_finite() && step > 0.0) {
-            return Err(DamagedCoding::Step);
+            return Err(Damaged::NotPositive { number: "the step between codes" });
         }
         let (dim, found) = (mean.len(), rotation.len());
-        let damaged = DamagedCoding::Rotation { dim, found };
+        let expected = Rotation::number_count(dim).unwrap_or(0);
+        let damaged = Damaged::Length { part: "the rotation", found, expected };
         let rotation = match found {
             0 => None,
             _ => Some(Rotation::new(rotation, dim).ok_or(damaged)?),
@@ -106,10 +77,8 @@ impl<'a> Coding<'a> {
         turned: bool,
         pool: &Pool,
         kernels: &Kernels,
-    ) -> Result<Self, DamagedCoding> {
-        let mut sample: Vec<usize> = (0..distinct.len()).collect();
-        pool.sort_by_key(&mut sample, |&at| (distinct.hashes[at], at));
-        sample.truncate(SAMPLED_ROWS);
+    ) -> Result<Self, Damaged> {
+        let sample = smallest(&distinct.hashes, SAMPLED_ROWS);
         let mut sampled = Sampled { matrix, distinct, positions: &sample, rotation: None };
         if turned {
             sampled.rotation = Rotation::learn(&sampled.units(), matrix.dim(), pool, kernels);
@@ -167,11 +136,14 @@ impl<'a> Coding<'a> {
         let (rotation, norm) = (self.rotation.as_ref(), squared_norm.sqrt());
         each_coordinate(rotation, vector, norm, |at, coordinate| {
             let scaled = (coordinate - f64::from(self.mean[at])) * inverse_step;
-            // The lowest bits of the sum are the rounded number's.
-            codes[at] = (scaled.clamp(-CODE_MAX, CODE_MAX) + NO_FRACTION).to_bits() as i8;
+            (codes[at], _) = quantize(scaled, CODE_MAX);
         });
         codes[self.mean.len()..].fill(0);
     }
+}
+
+const fn dimension(found: usize) -> Damaged {
+    Damaged::Range { number: "the dimension", found, expected: "1 to 32,768" }
 }
 
 /// Calls `take` with each coordinate of a vector that is divided by its norm, and turned.
@@ -257,11 +229,6 @@ impl Sampled<'_> {
 /// Returns the nearest integer of a number below 2⁵⁰, to the even one from the middle.
 fn rounded(number: f64) -> i64 {
     ((number + NO_FRACTION) - NO_FRACTION) as i64
-}
-
-/// Returns a hash of codes: it spreads samples, levels and orders whatever the order of rows.
-pub(crate) fn hash_codes(codes: &[i8]) -> u64 {
-    XxHash3_64::oneshot(bytemuck::cast_slice(codes))
 }
 
 /// Encodes vectors of which only the codes are wanted, such as queries.
@@ -423,83 +390,6 @@ impl<'a> MembersView<'a> {
     }
 }
 
-/// What is smaller stays on the heap: two large pages.
-const MAPPED_BYTES_MIN: usize = 4 << 20;
-
-/// Numbers on large pages, where they are many and the system has such pages.
-///
-/// A search reads some thousand rows here and there. On pages of 4 KiB each of them waits for the page's address too, and rows of
-/// 384 codes that do not begin where a line of the cache does take seven lines instead of six.
-#[derive(Debug)]
-pub(crate) struct Pages<T>(Memory<T>);
-
-#[derive(Debug)]
-enum Memory<T> {
-    Heap(Vec<T>),
-    Mapped(MmapMut),
-}
-
-impl<T: Pod> Pages<T> {
-    /// Returns so many zeros.
-    pub(crate) fn zeroed(count: usize) -> Self {
-        let bytes = count * size_of::<T>();
-        let mapped = if bytes < MAPPED_BYTES_MIN { None } else { MmapMut::map_anon(bytes).ok() };
-        let Some(map) = mapped else { return Self::from(vec![T::zeroed(); count]) };
-        // A hint: without it everything works, and takes longer.
-        #[cfg(target_os = "linux")]
-        let _unheeded = map.advise(memmap2::Advice::HugePage);
-        Self(Memory::Mapped(map))
-    }
-}
-
-impl<T> From<Vec<T>> for Pages<T> {
-    fn from(values: Vec<T>) -> Self {
-        Self(Memory::Heap(values))
-    }
-}
-
-impl<T> Default for Pages<T> {
-    fn default() -> Self {
-        Self::from(Vec::new())
-    }
-}
-
-impl<T: Pod> Deref for Pages<T> {
-    type Target = [T];
-
-    fn deref(&self) -> &[T] {
-        match &self.0 {
-            Memory::Heap(values) => values,
-            Memory::Mapped(map) => bytemuck::cast_slice(map),
-        }
-    }
-}
-
-impl<T: Pod> DerefMut for Pages<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        match &mut self.0 {
-            Memory::Heap(values) => values,
-            Memory::Mapped(map) => bytemuck::cast_slice_mut(map),
-        }
-    }
-}
-
-impl<T: Pod> Clone for Pages<T> {
-    fn clone(&self) -> Self {
-        let mut clone = Self::zeroed(self.len());
-        clone.copy_from_slice(self);
-        clone
-    }
-}
-
-impl<T: Pod + PartialEq> PartialEq for Pages<T> {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
-    }
-}
-
-impl<T: Pod + Eq> Eq for Pages<T> {}
-
 #[cfg(test)]
 mod coding_tests {
     use super::*;
@@ -544,41 +434,19 @@ mod coding_tests {
 
     #[test]
     fn what_is_no_coding_is_refused() {
-        assert_eq!(Coding::new(&[], vec![], 1.0), Err(DamagedCoding::Dimension { found: 0 }));
-        assert_eq!(
-            Coding::new(&[], vec![0.0; 40_000], 1.0),
-            Err(DamagedCoding::Dimension { found: 40_000 })
-        );
+        assert_eq!(Coding::new(&[], vec![], 1.0), Err(dimension(0)));
+        assert_eq!(Coding::new(&[], vec![0.0; 40_000], 1.0), Err(dimension(40_000)));
         for step in [0.0, -1.0, f32::NAN, f32::INFINITY] {
-            assert_eq!(Coding::new(&[], vec![0.0], step), Err(DamagedCoding::Step));
+            let coding = Coding::new(&[], vec![0.0], step);
+            assert!(matches!(coding, Err(Damaged::NotPositive { .. })));
         }
         let rotation = Coding::new(&[0.0; 3], vec![0.0; 90], 1.0);
-        assert_eq!(rotation, Err(DamagedCoding::Rotation { dim: 90, found: 3 }));
+        assert_eq!(
+            rotation,
+            Err(Damaged::Length { part: "the rotation", found: 3, expected: 64 * (90 + 26) })
+        );
         // A damaged mean gives codes, whatever they mean.
         let coding = Coding::new(&[], vec![f32::NAN, f32::INFINITY], f32::MIN_POSITIVE).unwrap();
         coding.encode_query(&[1.0, 1.0], Kernels::active(), &mut Vec::new()).unwrap();
-    }
-}
-
-#[cfg(test)]
-mod rows_tests {
-    use super::*;
-
-    #[test]
-    fn few_and_many_numbers_are_the_same() {
-        assert!(Pages::<i8>::default().is_empty());
-        for count in [0, 1, 1_000, (MAPPED_BYTES_MIN / 4) - 1, MAPPED_BYTES_MIN / 4, 3_000_001] {
-            let mut pages = Pages::<u32>::zeroed(count);
-            assert_eq!(matches!(pages.0, Memory::Mapped(_)), count * 4 >= MAPPED_BYTES_MIN);
-            assert!(pages.len() == count && pages.iter().all(|&number| number == 0));
-            (0..).zip(pages.iter_mut()).for_each(|(at, number)| *number = at);
-            let numbers: Vec<u32> = (0..count as u32).collect();
-            assert_eq!(*pages, *numbers);
-            assert!(pages == pages.clone() && pages == Pages::from(numbers));
-            if let Some(last) = pages.last_mut() {
-                *last += 1;
-                assert_ne!(pages, Pages::zeroed(count));
-            }
-        }
     }
 }

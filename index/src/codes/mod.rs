@@ -9,13 +9,13 @@
 //!
 //! Codes only propose. Nothing about them is proven; see [`crate::transform`] for codes with bounds.
 
+mod pages;
 mod coding;
 mod rotation;
 mod split;
 
+pub use coding::Coding;
 pub use coding::{CodeRows, Members, MembersView, NodeCodes};
-pub use coding::{Coding, DamagedCoding};
 
-pub(crate) use coding::Pages;
-pub(crate) use coding::hash_codes;
+pub(crate) use pages::Pages;
 pub(crate) use split::{SplitCodes, SplitRows};

@@ -2,8 +2,10 @@
 
 use memfold_simd::Kernels;
 
-use super::coding::{CodeRows, Pages, hash_codes};
+use super::coding::CodeRows;
+use super::pages::Pages;
 use super::rotation::LEAD_DIMS;
+use crate::sample::hash_codes;
 
 /// Codes in memory as they are searched: of each row the first ones, then of each row the others.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! first let a row pass, which keeps k-nearest searches from the vectors. It lies in a file as it lies in memory: a
 //! [`FlatView`] borrows both alike, in constant time.
 //!
-//! A [`FlatScan`] tests every row with one integer sign test, those that pass with a second, and judges the rest by the
+//! A [`FlatScan`] tests every row with one integer sign test, those that pass with a second, and reranks the rest by the
 //! canonical similarity over the vectors themselves, which may lie in a mapped column. The tests let
 //! everything near pass ([`transform`](crate::transform) has the proof), so answers are those of a plain
 //! [`Scan`](crate::Scan), row for row and bit for bit, at a fraction of its reads.
@@ -25,14 +25,13 @@
 //! | prefix norms | i32: groups of 32 biases for rows shifted to unsigned codes and 32 as they are; then squared lengths of fine codes, −1 where they do not count | 64 for each group, 1 for each row |
 //!
 //! The last group is padded with rows that never pass. Whoever damages these numbers gets answers with rows missing,
-//! never wrong rows: each was judged.
+//! never wrong rows: each was reranked.
 
 mod view;
 mod query;
 
-pub use query::FlatScan;
-pub use view::FlatIndex;
-pub use view::{DamagedFlatIndex, FlatView};
+pub use query::{FlatScan, ScanMemory};
+pub use view::{FlatIndex, FlatView};
 
 #[cfg(test)]
 mod tests;

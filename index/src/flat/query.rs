@@ -7,15 +7,15 @@ use std::ops::Range;
 use memfold_simd::panel::PACKED_COLUMNS;
 use memfold_simd::{Kernels, RowBlock, ScoredHit, Similarity};
 
-use super::{DamagedFlatIndex, FlatView};
+use super::FlatView;
 use crate::scan::query_norm;
 use crate::transform::{FINE_CODES, PREFIX_CODES, PrefixCodes, QueryBounds};
-use crate::{BestNeighbors, Neighbor, Pool, Row, VectorError, VectorMatrix};
+use crate::{BestNeighbors, Damaged, Neighbor, Pool, Row, VectorError, VectorMatrix};
 
 /// Groups of 32 rows that are tested together: their codes, 128 KiB, stay in the second-level cache for all queries.
 const GROUPS_TOGETHER: usize = 64;
 
-/// Proposals of a range are judged when there are this many, so that memory stays bounded.
+/// Proposals of a range are reranked when there are this many, so that memory stays bounded.
 const PROPOSED_TOGETHER: usize = 4_096;
 
 /// Fine codes, and vectors, that are on their way from memory.
@@ -49,8 +49,8 @@ struct Search {
     proposed: Vec<Proposal>,
     candidates: Vec<Candidate>,
     best: BestNeighbors,
-    /// The best scores of judged rows, the least on top.
-    judged_scores: BinaryHeap<Reverse<i32>>,
+    /// The best scores of reranked rows, the least on top.
+    reranked_scores: BinaryHeap<Reverse<i32>>,
     found: Vec<Neighbor>,
 }
 
@@ -112,35 +112,32 @@ impl Searches {
         self.searches.into_iter().take(count).map(|search| search.found)
     }
 
-    /// Finds all kept rows of some groups at or above the threshold.
+    /// Finds all rows of some groups at or above the threshold.
     pub(super) fn range(
         &mut self,
         rows: &Rows<'_>,
         queries: &[&[f32]],
         groups: Range<usize>,
         threshold: Similarity,
-        keep: impl Fn(Row) -> bool,
     ) {
         for groups in together(groups) {
             let bias = |search: &Search| search.bounds.bias(threshold);
             self.test(rows, queries.len(), groups, bias, |search, query, proposal| {
-                if keep(proposal.row) {
-                    search.proposed.push(proposal);
-                }
+                search.proposed.push(proposal);
                 if search.proposed.len() >= PROPOSED_TOGETHER {
-                    search.judge_range(rows, queries[query], threshold);
+                    search.rerank_range(rows, queries[query], threshold);
                 }
             });
         }
         for (search, query) in self.searches.iter_mut().zip(queries) {
-            search.judge_range(rows, query, threshold);
+            search.rerank_range(rows, query, threshold);
             search.found.sort_unstable();
         }
     }
 
-    /// Finds the `k` most similar of the kept rows of some groups.
+    /// Finds the `k` most similar rows of some groups.
     ///
-    /// A row whose score is among the best `k` is judged at once; that raises what others must reach. The rest is judged
+    /// A row whose score is among the best `k` is reranked at once; that raises what others must reach. The rest is reranked
     /// at the end, nearest codes first, until no other can be similar enough.
     pub(super) fn k_nearest(
         &mut self,
@@ -148,7 +145,6 @@ impl Searches {
         queries: &[&[f32]],
         groups: Range<usize>,
         k: usize,
-        keep: impl Fn(Row) -> bool,
     ) {
         if k == 0 {
             return;
@@ -156,9 +152,7 @@ impl Searches {
         self.searches[..queries.len()].iter_mut().for_each(|search| search.best.reset(k));
         for groups in together(groups) {
             self.test(rows, queries.len(), groups, Search::bias, |search, query, proposal| {
-                if keep(proposal.row) {
-                    search.take(rows, queries[query], proposal, k);
-                }
+                search.take(rows, queries[query], proposal, k);
             });
         }
         for (search, query) in self.searches.iter_mut().zip(queries) {
@@ -208,7 +202,7 @@ impl Search {
             proposed: Vec::new(),
             candidates: Vec::new(),
             best: BestNeighbors::new(0),
-            judged_scores: BinaryHeap::new(),
+            reranked_scores: BinaryHeap::new(),
             found: Vec::new(),
         }
     }
@@ -216,16 +210,16 @@ impl Search {
     fn begin(&mut self, squared_norm: f64, codes: PrefixCodes, bounds: QueryBounds) {
         (self.squared_norm, self.codes, self.bounds) = (squared_norm, codes, bounds);
         self.proposed.clear();
-        self.judged_scores.clear();
+        self.reranked_scores.clear();
         self.found.clear();
     }
 
     /// Adds all proposed rows at or above the threshold.
-    fn judge_range(&mut self, rows: &Rows<'_>, query: &[f32], threshold: Similarity) {
+    fn rerank_range(&mut self, rows: &Rows<'_>, query: &[f32], threshold: Similarity) {
         self.refine(rows, self.bounds.squared_distance_max(threshold));
         for (at, candidate) in self.candidates.iter().enumerate() {
             prefetch(rows, self.candidates.get(at + VECTORS_AHEAD));
-            let neighbor = self.judge(rows, query, candidate.row);
+            let neighbor = self.rerank(rows, query, candidate.row);
             self.found.extend(neighbor.filter(|found| found.similarity >= threshold));
         }
     }
@@ -238,9 +232,9 @@ impl Search {
 
     /// Judges a row of one of the best scores so far, and keeps others for later.
     fn take(&mut self, rows: &Rows<'_>, query: &[f32], proposal: Proposal, k: usize) {
-        if self.judged_scores.len() < k {
-            self.judged_scores.push(Reverse(proposal.score));
-        } else if let Some(mut least) = self.judged_scores.peek_mut()
+        if self.reranked_scores.len() < k {
+            self.reranked_scores.push(Reverse(proposal.score));
+        } else if let Some(mut least) = self.reranked_scores.peek_mut()
             && least.0 < proposal.score
         {
             *least = Reverse(proposal.score);
@@ -248,7 +242,7 @@ impl Search {
             self.proposed.push(proposal);
             return;
         }
-        if let Some(neighbor) = self.judge(rows, query, proposal.row) {
+        if let Some(neighbor) = self.rerank(rows, query, proposal.row) {
             self.best.offer(neighbor);
         }
     }
@@ -267,7 +261,7 @@ impl Search {
                 break;
             }
             prefetch(rows, self.candidates.get(at + VECTORS_AHEAD));
-            if let Some(neighbor) = self.judge(rows, query, candidate.row) {
+            if let Some(neighbor) = self.rerank(rows, query, candidate.row) {
                 self.best.offer(neighbor);
             }
         }
@@ -297,7 +291,7 @@ impl Search {
         self.proposed.clear();
     }
 
-    fn judge(&self, rows: &Rows<'_>, query: &[f32], row: Row) -> Option<Neighbor> {
+    fn rerank(&self, rows: &Rows<'_>, query: &[f32], row: Row) -> Option<Neighbor> {
         let vector = rows.vectors.vector(row);
         let norms = (self.squared_norm, rows.kernels.dot(vector, vector));
         let similarity = rows.kernels.similarity(query, vector, norms)?;
@@ -350,6 +344,10 @@ pub struct FlatScan<'a> {
     searches: Searches,
 }
 
+/// The memory of a [`FlatScan`], which another one may use again, also for another flat index.
+#[derive(Debug, Default)]
+pub struct ScanMemory(Searches);
+
 impl<'a> FlatScan<'a> {
     /// Takes a flat index and the vectors that it was built from, in constant time.
     ///
@@ -359,16 +357,26 @@ impl<'a> FlatScan<'a> {
         flat: FlatView<'a>,
         vectors: &'a VectorMatrix<'a>,
         kernels: &'static Kernels,
-    ) -> Result<Self, DamagedFlatIndex> {
+    ) -> Result<Self, Damaged> {
         if (flat.len(), flat.dim()) != (vectors.len(), vectors.dim()) {
-            return Err(DamagedFlatIndex::Vectors {
-                flat_rows: flat.len(),
-                flat_dim: flat.dim(),
-                rows: vectors.len(),
-                dim: vectors.dim(),
+            return Err(Damaged::Vectors {
+                index: [flat.len(), flat.dim()],
+                found: [vectors.len(), vectors.dim()],
             });
         }
         Ok(Self { rows: Rows { flat, vectors, kernels }, searches: Searches::default() })
+    }
+
+    /// Searches with the memory of an earlier scan.
+    #[must_use]
+    pub fn with_memory(self, memory: ScanMemory) -> Self {
+        Self { searches: memory.0, ..self }
+    }
+
+    /// Returns the memory for another scan.
+    #[must_use]
+    pub fn into_memory(self) -> ScanMemory {
+        ScanMemory(self.searches)
     }
 
     /// Returns the `k` rows most similar to `query`, best first; of rows equally similar the smaller ones. Fewer when
@@ -377,21 +385,8 @@ impl<'a> FlatScan<'a> {
     /// # Errors
     /// When the query has another dimension or no direction.
     pub fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<&[Neighbor], VectorError> {
-        self.k_nearest_where(query, k, |_| true)
-    }
-
-    /// Returns the `k` most similar of the rows that `keep` holds for.
-    ///
-    /// # Errors
-    /// When the query has another dimension or no direction.
-    pub fn k_nearest_where(
-        &mut self,
-        query: &[f32],
-        k: usize,
-        keep: impl Fn(Row) -> bool,
-    ) -> Result<&[Neighbor], VectorError> {
         self.searches.prepare(&self.rows, &[query], 0)?;
-        self.searches.k_nearest(&self.rows, &[query], self.rows.all_groups(), k, keep);
+        self.searches.k_nearest(&self.rows, &[query], self.rows.all_groups(), k);
         Ok(self.searches.found(0))
     }
 
@@ -404,43 +399,13 @@ impl<'a> FlatScan<'a> {
         query: &[f32],
         threshold: Similarity,
     ) -> Result<&[Neighbor], VectorError> {
-        self.range_where(query, threshold, |_| true)
-    }
-
-    /// Returns those of the rows with a similarity of at least `threshold` that `keep` holds for.
-    ///
-    /// # Errors
-    /// When the query has another dimension or no direction.
-    pub(crate) fn range_where(
-        &mut self,
-        query: &[f32],
-        threshold: Similarity,
-        keep: impl Fn(Row) -> bool,
-    ) -> Result<&[Neighbor], VectorError> {
         self.searches.prepare(&self.rows, &[query], 0)?;
-        self.searches.range(&self.rows, &[query], self.rows.all_groups(), threshold, keep);
+        self.searches.range(&self.rows, &[query], self.rows.all_groups(), threshold);
         Ok(self.searches.found(0))
     }
 
-    /// Answers [`k_nearest`](Self::k_nearest) for every row of `queries`, in their order, on all threads: several queries
-    /// share a pass over the flat index, and where there are fewer blocks of 24 than threads, a large flat index is cut into parts.
-    ///
-    /// # Errors
-    /// When the queries have another dimension or one has no direction.
-    pub fn k_nearest_batch(
-        &self,
-        queries: &VectorMatrix<'_>,
-        k: usize,
-        pool: &Pool,
-    ) -> Result<Vec<Vec<Neighbor>>, VectorError> {
-        let mut found = self.batch(queries, pool, |searches, queries, groups| {
-            searches.k_nearest(&self.rows, queries, groups, k, |_| true);
-        })?;
-        found.iter_mut().for_each(|found| found.truncate(k));
-        Ok(found)
-    }
-
-    /// Answers [`range`](Self::range) for every row of `queries` in the same way.
+    /// Answers [`range`](Self::range) for every row of `queries`, in their order, on all threads: several queries share a
+    /// pass over the flat index, and where there are fewer blocks of 24 than threads, a large flat index is cut into parts.
     ///
     /// # Errors
     /// When the queries have another dimension or one has no direction.
@@ -449,18 +414,6 @@ impl<'a> FlatScan<'a> {
         queries: &VectorMatrix<'_>,
         threshold: Similarity,
         pool: &Pool,
-    ) -> Result<Vec<Vec<Neighbor>>, VectorError> {
-        self.batch(queries, pool, |searches, queries, groups| {
-            searches.range(&self.rows, queries, groups, threshold, |_| true);
-        })
-    }
-
-    /// Searches blocks of queries in parts of the flat index and joins what the parts found.
-    fn batch(
-        &self,
-        queries: &VectorMatrix<'_>,
-        pool: &Pool,
-        search: impl Fn(&mut Searches, &[&[f32]], Range<usize>) + Sync + Send,
     ) -> Result<Vec<Vec<Neighbor>>, VectorError> {
         let block_count = queries.len().div_ceil(QUERIES_TOGETHER);
         let group_count = self.rows.all_groups().len();
@@ -477,7 +430,7 @@ impl<'a> FlatScan<'a> {
             let mut searches = Searches::default();
             searches.prepare(&self.rows, &block, first as u32)?;
             let groups = part * part_groups..group_count.min((part + 1) * part_groups);
-            search(&mut searches, &block, groups);
+            searches.range(&self.rows, &block, groups, threshold);
             Ok(searches.into_found(block.len()).collect::<Vec<_>>())
         });
         let mut joined: Vec<Vec<Neighbor>> = Vec::with_capacity(queries.len());

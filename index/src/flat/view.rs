@@ -2,14 +2,13 @@
 
 use memfold_simd::panel::{PACKED_BIASES, PACKED_COLUMNS};
 use memfold_simd::{ColumnPanel, Columns, Kernels};
-use twox_hash::XxHash3_64;
 
+use crate::sample::hash_values;
 use crate::scan::squared_norm;
-use crate::transform::covariance::{CoordinateRanges, LearnedDirections};
-use crate::transform::{
-    DamagedTransform, FINE_CODES, PREFIX_CODES, PrefixTransform, normalize_into,
-};
-use crate::{NoProgress, Pool, Progress, Row, VectorError, VectorMatrix};
+use crate::transform::covariance::{LearnedDirections, WIDTH_MAX};
+use crate::transform::quantizer::CoordinateRanges;
+use crate::transform::{FINE_CODES, PREFIX_CODES, PrefixTransform, normalize_into};
+use crate::{Damaged, NoProgress, Pool, Progress, Row, VectorError, VectorMatrix};
 
 /// A borrowed flat index: of a [`FlatIndex`](super::FlatIndex) or of a mapped file.
 #[derive(Debug, Clone, Copy)]
@@ -20,44 +19,6 @@ pub struct FlatView<'a> {
     pub(super) fine_codes: &'a [i8],
     /// One for each row.
     pub(super) fine_lengths: &'a [i32],
-}
-
-/// Slices that are no flat index.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DamagedFlatIndex {
-    /// The transform has another shape.
-    #[error(transparent)]
-    Transform(#[from] DamagedTransform),
-    /// There are codes or norms for more or fewer rows.
-    #[error("{found} {what} of {row_count} rows, expected {expected}")]
-    Length {
-        /// "codes" or "norms".
-        what: &'static str,
-        /// The rows.
-        row_count: usize,
-        /// How many there should be.
-        expected: usize,
-        /// How many there are.
-        found: usize,
-    },
-    /// Kernels read whole lines of 64 bytes.
-    #[error("codes or norms begin between two multiples of 64 bytes")]
-    Alignment,
-    /// The vectors are those of another flat index.
-    #[error(
-        "a flat index of {flat_rows} rows of dimension {flat_dim}, but {rows} vectors of dimension {dim}"
-    )]
-    Vectors {
-        /// Rows of the flat index.
-        flat_rows: usize,
-        /// Dimension of the flat index's rows.
-        flat_dim: usize,
-        /// Vectors given.
-        rows: usize,
-        /// Their dimension.
-        dim: usize,
-    },
 }
 
 impl<'a> FlatView<'a> {
@@ -71,7 +32,7 @@ impl<'a> FlatView<'a> {
         norms: &'a [i32],
         row_count: usize,
         dim: usize,
-    ) -> Result<Self, DamagedFlatIndex> {
+    ) -> Result<Self, Damaged> {
         let transform = PrefixTransform::new(transform, dim)?;
         let groups = row_count.div_ceil(PACKED_COLUMNS);
         let first_codes = groups.saturating_mul(PACKED_COLUMNS * PREFIX_CODES);
@@ -79,15 +40,15 @@ impl<'a> FlatView<'a> {
         let bias_count = groups.saturating_mul(PACKED_BIASES);
         let norm_count = bias_count.saturating_add(row_count);
         let lengths = [("codes", code_count, codes.len()), ("norms", norm_count, norms.len())];
-        for (what, expected, found) in lengths {
+        for (part, expected, found) in lengths {
             if expected != found {
-                return Err(DamagedFlatIndex::Length { what, row_count, expected, found });
+                return Err(Damaged::Length { part, found, expected });
             }
         }
         let (first_codes, fine_codes) = codes.split_at(first_codes);
         let (biases, fine_lengths) = norms.split_at(bias_count);
         let columns = Columns::from_packed(first_codes, biases, PREFIX_CODES);
-        let columns = columns.ok_or(DamagedFlatIndex::Alignment)?;
+        let columns = columns.ok_or(Damaged::Alignment)?;
         Ok(Self { transform, columns, fine_codes, fine_lengths })
     }
 
@@ -125,13 +86,14 @@ pub(super) fn sampled_units(
 ) -> Result<Vec<f32>, VectorError> {
     let batches = pool.map(matrix.len().div_ceil(BATCH_ROWS), |batch| {
         let rows = batch * BATCH_ROWS..matrix.len().min((batch + 1) * BATCH_ROWS);
+        let mut bits = Vec::with_capacity(matrix.dim());
         let mut hashed: Vec<(u64, Row)> = rows
             .map(|row| {
                 // A matrix has fewer than 2³² rows.
                 let row = Row(row as u32);
                 let vector = matrix.vector(row);
                 squared_norm(vector, kernels).ok_or(VectorError::InvalidRow { row: row.0 })?;
-                Ok((XxHash3_64::oneshot(bytemuck::cast_slice(vector)), row))
+                Ok((hash_values(vector, &mut bits), row))
             })
             .collect::<Result<_, VectorError>>()?;
         keep_smallest(&mut hashed);
@@ -216,7 +178,7 @@ impl FlatIndex {
         }
         let directions = LearnedDirections::of(&units, dim, pool, kernels);
         let ranges = in_batches(matrix, pool, progress, |rows| {
-            let mut ranges = CoordinateRanges::NONE;
+            let mut ranges = CoordinateRanges::none(WIDTH_MAX);
             for vector in rows.map(|row| matrix.vector(row)) {
                 let squared_norm = kernels.dot(vector, vector);
                 directions.widen_first(&mut ranges, vector, squared_norm, kernels);
@@ -224,7 +186,8 @@ impl FlatIndex {
             ranges
         });
         let Some(ranges) = ranges else { return Ok(None) };
-        let ranges = ranges.iter().fold(CoordinateRanges::NONE, CoordinateRanges::joined);
+        let ranges =
+            ranges.iter().fold(CoordinateRanges::none(WIDTH_MAX), CoordinateRanges::joined);
         let numbers = directions.into_numbers(&ranges, kernels);
         let transform = transform_of(&numbers, dim);
         let batches = in_batches(matrix, pool, progress, |rows| {
@@ -245,7 +208,7 @@ impl FlatIndex {
         matrix: &VectorMatrix<'_>,
         transform: &[f32],
         kernels: &Kernels,
-    ) -> Result<Self, DamagedTransform> {
+    ) -> Result<Self, Damaged> {
         let dim = matrix.dim();
         let rows = matrix.rows().map(|row| matrix.vector(row));
         let encoded = Encoded::of(rows, &PrefixTransform::new(transform, dim)?, kernels);

@@ -2,8 +2,6 @@
 //!
 //! Lost nodes: what a search for them does not find is linked from where that search ends.
 
-use std::sync::Mutex;
-
 use memfold_simd::Kernels;
 
 use super::layers::Layers;
@@ -12,8 +10,9 @@ use super::partition::{Partition, Probes};
 use super::traversal::{Breadth, Traversal};
 use super::view::{GraphSections, GraphView, LinkTable, Links, SCANNED_NODES_MAX, entry};
 use super::{BuildGraphError, GraphOptions};
-use crate::codes::{Coding, Members, NodeCodes, SplitCodes, SplitRows, hash_codes};
+use crate::codes::{Coding, Members, NodeCodes, SplitCodes, SplitRows};
 use crate::distinct::DistinctRows;
+use crate::sample::hash_codes;
 use crate::{Pool, Progress, VectorMatrix};
 
 /// Rows of a task.
@@ -292,14 +291,13 @@ fn lost(
     tools: Tools<'_>,
 ) -> Result<Vec<(u32, Vec<u32>)>, BuildGraphError> {
     let view = graph.view();
-    let idle = Mutex::new(Vec::new());
     tools.progress.begin("look up nodes", Some(nodes.len() as u64));
-    let batches = tools.pool.map(nodes.len().div_ceil(BATCH_LOOKUPS), |batch| {
+    let make = || Ok(Traversal::new(tools.kernels));
+    let batch_count = nodes.len().div_ceil(BATCH_LOOKUPS);
+    let batches = tools.pool.map_reusing(batch_count, make, |traversal, batch| {
         if tools.progress.cancelled() {
             return Err(BuildGraphError::Cancelled);
         }
-        let taken = idle.lock().ok().and_then(|mut idle| idle.pop());
-        let mut traversal = taken.unwrap_or_else(|| Traversal::new(tools.kernels));
         let nodes = nodes[batch * BATCH_LOOKUPS..].iter().take(BATCH_LOOKUPS);
         let lost = nodes.filter_map(|&node| {
             traversal.query.clear();
@@ -310,12 +308,9 @@ fn lost(
             (!is_found).then(|| (node, nearest()))
         });
         let lost: Vec<_> = lost.collect();
-        if let Ok(mut idle) = idle.lock() {
-            idle.push(traversal);
-        }
         tools.progress.advance(BATCH_LOOKUPS as u64);
         Ok(lost)
     });
     tools.progress.end();
-    Ok(batches.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+    Ok(batches?.concat())
 }

@@ -1,6 +1,6 @@
-//! Why there is no graph, or none that can be searched.
+//! Why there is no graph.
 
-use crate::codes::DamagedCoding;
+use crate::Damaged;
 use crate::distinct::DistinctError;
 use crate::scan::VectorError;
 
@@ -18,7 +18,7 @@ pub enum BuildGraphError {
     },
     /// The vectors are too long for distances of codes.
     #[error(transparent)]
-    Coding(#[from] DamagedCoding),
+    Coding(#[from] Damaged),
     /// Rows are numbered with 31 bits.
     #[error("{found} rows are more than a graph can number (2,147,483,648)")]
     TooManyRows {
@@ -55,43 +55,4 @@ impl From<DistinctError> for BuildGraphError {
             DistinctError::Cancelled => Self::Cancelled,
         }
     }
-}
-
-/// Slices that are no graph.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DamagedGraph {
-    /// The coding is none.
-    #[error(transparent)]
-    Coding(#[from] DamagedCoding),
-    /// A section has another length than the others ask for.
-    #[error("{section}: {found} values, expected {expected}")]
-    Length {
-        /// The section.
-        section: &'static str,
-        /// Values in it.
-        found: usize,
-        /// Values that the other sections ask for.
-        expected: usize,
-    },
-    /// The degree is out of range.
-    #[error("degree {found}, expected 2 to 64")]
-    Degree {
-        /// The degree found.
-        found: usize,
-    },
-    /// There are more upper layers than levels in a hash.
-    #[error("{found} upper layers, expected 10 at most")]
-    Layers {
-        /// Layers found.
-        found: usize,
-    },
-    /// The vectors do not belong to this graph.
-    #[error("vectors of {found} dimensions, the graph has {expected}")]
-    Dimension {
-        /// The graph's dimension.
-        expected: usize,
-        /// The vectors'.
-        found: usize,
-    },
 }

@@ -1,5 +1,8 @@
 //! From codes to links: candidates by cells and by samples, pruned, with what points back.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use memfold_simd::Kernels;
 
 use super::nearest::{Comparer, Near, NearestList};
@@ -324,7 +327,7 @@ const WINDOW: u32 = 256;
 /// The parent of a node that has not been reached.
 const NO_PARENT: u32 = u32::MAX;
 
-/// Links all nodes that `entry` cannot reach to near ones that it can; returns how many links that took.
+/// Links all nodes that `entry` cannot reach to near ones that it can; returns how many nodes were tried as parents.
 ///
 /// Links are added where there is room; otherwise the farthest one is replaced that no other node depends on.
 pub(super) fn repair(
@@ -333,17 +336,16 @@ pub(super) fn repair(
     entry: u32,
     kernels: &Kernels,
 ) -> usize {
-    let mut repair = Repair { codes, links, parents: vec![NO_PARENT; codes.len()], kernels };
+    let parents = vec![NO_PARENT; codes.len()];
+    let mut repair = Repair { codes, links, parents, open: BinaryHeap::new(), tried: 0, kernels };
     repair.reach(entry, entry);
-    let mut added = 0;
     for node in 0..codes.len() as u32 {
         if !repair.is_reached(node) {
             let parent = repair.attach(node);
             repair.reach(node, parent);
-            added += 1;
         }
     }
-    added
+    repair.tried
 }
 
 struct Repair<'a> {
@@ -351,6 +353,9 @@ struct Repair<'a> {
     links: &'a mut LinkTable,
     /// From which node each was reached first: these links stay.
     parents: Vec<u32>,
+    /// Reached nodes that may have room, the first on top. One without room never gets any: all its links stay.
+    open: BinaryHeap<Reverse<u32>>,
+    tried: usize,
     kernels: &'a Kernels,
 }
 
@@ -364,6 +369,7 @@ impl Repair<'_> {
         self.parents[node as usize] = parent;
         let mut waiting = vec![node];
         while let Some(node) = waiting.pop() {
+            self.open.push(Reverse(node));
             for next in self.links.view().of(node) {
                 let parent = &mut self.parents[next as usize];
                 if *parent == NO_PARENT {
@@ -377,10 +383,17 @@ impl Repair<'_> {
     /// Gives a node a link from one that is reached; returns that one.
     fn attach(&mut self, node: u32) -> u32 {
         let near = self.reached_near(node);
-        let mut parents = near.into_iter().chain(0..self.codes.len() as u32);
-        let parent =
-            parents.find(|&parent| self.is_reached(parent) && self.give_link(parent, node));
-        parent.expect("a tree of n nodes has n − 1 links, and there is room for 2 n")
+        if let Some(parent) = near.into_iter().find(|&parent| self.give_link(parent, node)) {
+            return parent;
+        }
+        loop {
+            let open = self.open.peek();
+            let &Reverse(first) = open.expect("n nodes have n − 1 parents, and 2 n links at least");
+            if self.give_link(first, node) {
+                return first;
+            }
+            self.open.pop();
+        }
     }
 
     /// Returns nodes that are reached, nearest first: its own links, and nodes of near numbers.
@@ -400,6 +413,7 @@ impl Repair<'_> {
 
     /// Links `parent` to `node` if it has room or a link that nothing depends on.
     fn give_link(&mut self, parent: u32, node: u32) -> bool {
+        self.tried += 1;
         let mut links: Vec<u32> = self.links.view().of(parent).collect();
         if links.len() < self.links.degree() {
             links.push(node);
@@ -411,5 +425,38 @@ impl Repair<'_> {
         }
         self.links.set(parent, &links);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codes::{NodeCodes, SplitCodes};
+
+    /// For each lost node all nodes were tried from the first on, whatever had been learned about them before: quadratic
+    /// where many nodes are lost and those near them have no room.
+    #[test]
+    fn a_full_node_is_tried_once() {
+        const TREES: usize = 16;
+        const PARENTS: usize = 511;
+        let kernels = Kernels::active();
+        // Full binary trees: first the parents of all trees, none of which has room, then all leaves.
+        let leaves = TREES * PARENTS;
+        let mut lists = vec![Vec::new(); leaves + TREES * (PARENTS + 1)];
+        for tree in 0..TREES {
+            let child = |at: usize| match at < PARENTS {
+                true => (tree * PARENTS + at) as u32,
+                false => (leaves + tree * (PARENTS + 1) + at - PARENTS) as u32,
+            };
+            for at in 0..PARENTS {
+                lists[tree * PARENTS + at] = vec![child(2 * at + 1), child(2 * at + 2)];
+            }
+        }
+        let mut links = LinkTable::new(lists.len(), 2, &lists);
+        let codes = NodeCodes::new(vec![0; lists.len() * 4], 4, kernels);
+        let codes = SplitCodes::of(codes.view());
+        let tried = repair(codes.view(), &mut links, 0, kernels);
+        assert!(tried <= leaves + TREES * (2 * WINDOW as usize + 3), "{tried} of {leaves}");
+        assert_eq!(repair(codes.view(), &mut links, 0, kernels), 0, "all are reached");
     }
 }

@@ -9,10 +9,10 @@
 //!    added and pruned once more.
 //! 4. `layers` builds the same above, for 1 in 64 nodes and one of each connected component, and so on; `build` links nodes that searches do not find,
 //!    `repair` those that none could.
-//! 5. [`gate`]: reachability of all nodes and lookups of a sample, before a graph is published.
+//! 5. [`verify`]: reachability of all nodes and lookups of a sample, before a graph is published.
 //!
 //! Searching: `traversal` walks along links by integer distances, of a node's first codes before the others;
-//! [`Searcher`] judges what it proposes by the canonical similarity, which alone decides order and thresholds.
+//! [`Searcher`] reranks what it proposes by the canonical similarity, which alone decides order and thresholds.
 //! [`GraphView`] works over borrowed slices and survives damaged ones.
 //!
 //! Distances are integers, ties are broken by node, and whatever is done in parallel is put together in task order;
@@ -27,14 +27,14 @@ mod layers;
 mod nearest;
 mod traversal;
 mod link;
-pub mod gate;
+pub mod verify;
 mod partition;
 
 pub use build::Graph;
-pub use error::{BuildGraphError, DamagedGraph};
-pub use searcher::Searcher;
-pub(crate) use view::LAYERS_MAX;
+pub use error::BuildGraphError;
+pub use searcher::{SearchMemory, Searcher};
 pub use view::{GraphOptions, GraphSections, GraphView};
+pub(crate) use view::{LAYERS_MAX, layers};
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use memfold_simd::Kernels;
 use super::nearest::{Comparer, NearestList, PackedNodes};
 use crate::Pool;
 use crate::codes::{CodeRows, NodeCodes};
+use crate::kmeans::k_means;
 
 /// Nodes of a cell, about.
 const CELL_NODES: usize = 256;
@@ -197,24 +198,19 @@ fn learn(
     kernels: &'static Kernels,
 ) -> Vec<PackedNodes> {
     if codes.len() == 0 {
-        return vec![pack(&NodeCodes::new(vec![0; codes.dim], codes.dim, kernels))];
+        return pack_all(&NodeCodes::new(vec![0; codes.dim], codes.dim, kernels));
     }
     let sample = &order[..order.len().min(count * SAMPLED_FOR_CELL)];
-    let mut centroids = codes.picked(&order[..count]);
-    for _ in 0..if count > 1 { ROUNDS } else { 0 } {
-        let partition = Partition {
-            centroids: pack_all(&centroids),
-            first_parts: Vec::new(),
-            parts: Vec::new(),
-        };
-        let nearest = partition.probes_of_all(codes, sample, 1, pool, kernels);
-        centroids = NodeCodes::new(means(codes, sample, &nearest, &centroids), codes.dim, kernels);
-    }
-    pack_all(&centroids)
-}
-
-fn pack(centroids: &NodeCodes) -> PackedNodes {
-    pack_all(centroids).remove(0)
+    let nearest = |centroids: &[i8]| {
+        let centroids = pack_all(&NodeCodes::new(centroids.to_vec(), codes.dim, kernels));
+        let partition = Partition { centroids, first_parts: Vec::new(), parts: Vec::new() };
+        partition.probes_of_all(codes, sample, 1, pool, kernels).cells
+    };
+    let first = codes.picked(&order[..count]).codes.to_vec();
+    let rounds = if count > 1 { ROUNDS } else { 0 };
+    let rows = || sample.iter().map(|&row| codes.row(row));
+    let centroids = k_means(first, codes.dim, rounds, rows, nearest);
+    pack_all(&NodeCodes::new(centroids, codes.dim, kernels))
 }
 
 fn pack_all(centroids: &NodeCodes) -> Vec<PackedNodes> {
@@ -225,26 +221,4 @@ fn pack_all(centroids: &NodeCodes) -> Vec<PackedNodes> {
             PackedNodes::pack(centroids.view(), cells, names)
         })
         .collect()
-}
-
-/// Returns the rounded means of the rows of each cell; a cell without rows keeps its centroid.
-fn means(codes: CodeRows<'_>, rows: &[u32], cells: &Probes, centroids: &NodeCodes) -> Vec<i8> {
-    let dim = codes.dim;
-    let mut sums = vec![0_i32; centroids.codes.len()];
-    let mut counts = vec![0_i32; centroids.squared_norms.len()];
-    for (&row, &cell) in rows.iter().zip(&cells.cells) {
-        counts[cell as usize] += 1;
-        for (sum, &code) in sums[cell as usize * dim..][..dim].iter_mut().zip(codes.row(row)) {
-            *sum += i32::from(code);
-        }
-    }
-    let cells = sums.chunks_exact(dim).zip(centroids.codes.chunks_exact(dim)).zip(counts);
-    let mean = |sum: i32, count: i32| (2 * sum + count).div_euclid(2 * count) as i8;
-    let means = cells.flat_map(|((sums, centroid), count)| {
-        sums.iter().zip(centroid).map(move |(&sum, &code)| match count {
-            0 => code,
-            _ => mean(sum, count),
-        })
-    });
-    means.collect()
 }

@@ -2,28 +2,21 @@
 
 use memfold_simd::{Kernels, Similarity};
 
-use super::DamagedGraph;
 use super::nearest::Near;
 use super::traversal::{Breadth, Traversal};
 use super::view::{GraphView, SCANNED_NODES_MAX};
-use crate::{BestNeighbors, Neighbor, Row, VectorError, VectorMatrix};
+use crate::{BestNeighbors, Damaged, Neighbor, Row, VectorError, VectorMatrix};
 
-/// Nodes that are judged for `k` rows at most: codes misplace a few.
-const fn judged_nodes(k: usize) -> usize {
+/// Nodes that are reranked for `k` rows at most: codes misplace a few.
+const fn reranked_nodes(k: usize) -> usize {
     k.saturating_add(k / 2).saturating_add(8)
 }
 
-/// Nodes whose vectors are on their way from memory while one is judged.
+/// Nodes whose vectors are on their way from memory while one is reranked.
 const FETCHED_AHEAD: usize = 3;
 
 /// A range is searched a little farther than it reaches, to come around gaps between its nodes: by an eighth.
 const RANGE_MARGIN: i32 = 8;
-
-/// Where fewer rows than one in 16 are wanted, they are all judged instead.
-const SELECTIVE: usize = 16;
-
-/// Nodes by which the share of wanted rows is estimated.
-const ESTIMATED_NODES: usize = 512;
 
 /// Which of the rows behind proposed nodes are found.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +27,7 @@ enum Wanted {
 
 /// Searches a graph, with memory that is used again: after some queries, one allocates nothing.
 ///
-/// Codes and links only propose. What is returned was judged by the canonical similarity over `vectors`, and is
+/// Codes and links only propose. What is returned was reranked by the canonical similarity over `vectors`, and is
 /// ordered by it, then by row. All rows of a group of equal vectors are returned, each for itself.
 #[derive(Debug)]
 pub struct Searcher<'a> {
@@ -42,7 +35,16 @@ pub struct Searcher<'a> {
     vectors: &'a VectorMatrix<'a>,
     kernels: &'static Kernels,
     traversal: Traversal,
-    /// The nodes to be judged.
+    /// The nodes to be reranked.
+    proposed: Vec<Near>,
+    best: BestNeighbors,
+    found: Vec<Neighbor>,
+}
+
+/// The memory of a [`Searcher`], which another one may use again, also for another graph.
+#[derive(Debug, Default)]
+pub struct SearchMemory {
+    traversal: Option<Traversal>,
     proposed: Vec<Near>,
     best: BestNeighbors,
     found: Vec<Neighbor>,
@@ -57,14 +59,36 @@ impl<'a> Searcher<'a> {
         graph: &'a GraphView<'a>,
         vectors: &'a VectorMatrix<'a>,
         kernels: &'static Kernels,
-    ) -> Result<Self, DamagedGraph> {
-        let (expected, found) = (graph.dim(), vectors.dim());
-        if expected != found {
-            return Err(DamagedGraph::Dimension { expected, found });
+    ) -> Result<Self, Damaged> {
+        Self::with_memory(SearchMemory::default(), graph, vectors, kernels)
+    }
+
+    /// Makes a searcher with the memory of an earlier one.
+    ///
+    /// # Errors
+    /// When the vectors have another dimension.
+    pub fn with_memory(
+        memory: SearchMemory,
+        graph: &'a GraphView<'a>,
+        vectors: &'a VectorMatrix<'a>,
+        kernels: &'static Kernels,
+    ) -> Result<Self, Damaged> {
+        if graph.dim() != vectors.dim() {
+            return Err(Damaged::Vectors {
+                index: [graph.row_count(), graph.dim()],
+                found: [vectors.len(), vectors.dim()],
+            });
         }
-        let traversal = Traversal::new(kernels);
-        let (best, found) = (BestNeighbors::new(0), Vec::new());
-        Ok(Self { graph, vectors, kernels, traversal, proposed: Vec::new(), best, found })
+        let SearchMemory { traversal, proposed, best, found } = memory;
+        let traversal = traversal.unwrap_or_else(|| Traversal::new(kernels));
+        Ok(Self { graph, vectors, kernels, traversal, proposed, best, found })
+    }
+
+    /// Returns the memory for another searcher.
+    #[must_use]
+    pub fn into_memory(self) -> SearchMemory {
+        let Self { traversal, proposed, best, found, .. } = self;
+        SearchMemory { traversal: Some(traversal), proposed, best, found }
     }
 
     /// Returns about the `k` rows most similar to `query`, best first; of rows equally similar the smaller ones.
@@ -81,38 +105,8 @@ impl<'a> Searcher<'a> {
         ef_search: usize,
     ) -> Result<&[Neighbor], VectorError> {
         let norm = self.encode(query)?;
-        self.propose(Breadth::finding(k, ef_search.max(judged_nodes(k))), judged_nodes(k));
-        self.judge(query, norm, |_| true, Wanted::Best(k));
-        Ok(&self.found)
-    }
-
-    /// Returns about the `k` most similar of the rows that `keep` holds for.
-    ///
-    /// Where it holds for few, all of them are judged, and the answer is exact.
-    ///
-    /// # Errors
-    /// When the query has another dimension or no direction.
-    pub fn k_nearest_where(
-        &mut self,
-        query: &[f32],
-        k: usize,
-        ef_search: usize,
-        keep: impl Fn(Row) -> bool,
-    ) -> Result<&[Neighbor], VectorError> {
-        let norm = self.encode(query)?;
-        let (kept, seen) = self.estimate(&keep);
-        if kept * SELECTIVE < seen {
-            self.judge_all(query, norm, &keep);
-        } else {
-            let widen = |count: usize| count.saturating_mul(seen) / kept.max(1);
-            let ef_search = widen(ef_search.max(judged_nodes(k)));
-            self.propose(Breadth::finding(widen(k), ef_search), usize::MAX);
-            let members = self.graph.members;
-            self.proposed.retain(|near| members.rows(near.node).any(|(row, _)| keep(row)));
-            self.proposed.truncate(judged_nodes(k));
-            self.judge(query, norm, &keep, Wanted::Best(k));
-        }
-        self.found.truncate(k);
+        self.propose(Breadth::finding(k, ef_search.max(reranked_nodes(k))), reranked_nodes(k));
+        self.rerank(query, norm, Wanted::Best(k));
         Ok(&self.found)
     }
 
@@ -140,7 +134,7 @@ impl<'a> Searcher<'a> {
             self.propose(Breadth::fixed(1), usize::MAX);
         }
         self.proposed.retain(|near| near.distance <= squared_radius);
-        self.judge(query, norm, |_| true, Wanted::From(threshold));
+        self.rerank(query, norm, Wanted::From(threshold));
         Ok(&self.found)
     }
 
@@ -168,13 +162,13 @@ impl<'a> Searcher<'a> {
     }
 
     /// Judges the rows of proposed nodes, until the codes of the next ones say that they are too far.
-    fn judge(&mut self, query: &[f32], norm: f64, keep: impl Fn(Row) -> bool, wanted: Wanted) {
+    fn rerank(&mut self, query: &[f32], norm: f64, wanted: Wanted) {
         let (limit, threshold) = match wanted {
             Wanted::Best(limit) => (limit, None),
             Wanted::From(threshold) => (usize::MAX, Some(threshold)),
         };
         self.best.reset(limit);
-        // Each row stands behind one node. Where a damaged file says otherwise, as many are judged as there are.
+        // Each row stands behind one node. Where a damaged file says otherwise, as many are reranked as there are.
         let mut left = self.vectors.len();
         self.proposed.iter().take(FETCHED_AHEAD).for_each(|near| self.fetch(Some(near)));
         for (at, near) in self.proposed.iter().enumerate() {
@@ -196,7 +190,7 @@ impl<'a> Searcher<'a> {
                 }
                 let passes =
                     similarity.filter(|found| threshold.is_none_or(|least| *found >= least));
-                if let Some(similarity) = passes.filter(|_| keep(row)) {
+                if let Some(similarity) = passes {
                     self.best.offer(Neighbor { row, similarity });
                 }
             }
@@ -206,7 +200,7 @@ impl<'a> Searcher<'a> {
         self.found.sort_unstable();
     }
 
-    /// Asks for the first vector of a node that will be judged soon.
+    /// Asks for the first vector of a node that will be reranked soon.
     fn fetch(&self, near: Option<&Near>) {
         let row = near.and_then(|near| self.graph.members.rows(near.node).next());
         if let Some((row, _)) = row.filter(|(row, _)| row.index() < self.vectors.len()) {
@@ -214,67 +208,8 @@ impl<'a> Searcher<'a> {
         }
     }
 
-    /// Judges every row that is wanted.
-    fn judge_all(&mut self, query: &[f32], norm: f64, keep: impl Fn(Row) -> bool) {
-        self.found.clear();
-        for row in self.vectors.rows().filter(|&row| keep(row)) {
-            let similarity = self.similarity(query, norm, row);
-            self.found.extend(similarity.map(|similarity| Neighbor { row, similarity }));
-        }
-        self.found.sort_unstable();
-    }
-
     fn similarity(&self, query: &[f32], norm: f64, row: Row) -> Option<Similarity> {
         let vector = self.vectors.vector(row);
         self.kernels.similarity(query, vector, (norm, self.kernels.dot(vector, vector)))
-    }
-
-    /// Counts how many of some nodes have a wanted row, and these nodes.
-    fn estimate(&self, keep: impl Fn(Row) -> bool) -> (usize, usize) {
-        let stride = self.graph.node_count().div_ceil(ESTIMATED_NODES).max(1);
-        let nodes = (0..self.graph.node_count() as u32).step_by(stride);
-        let kept =
-            nodes.clone().filter(|&node| self.graph.members.rows(node).any(|(row, _)| keep(row)));
-        (kept.count(), nodes.len())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::graph::tests::clustered;
-    use crate::graph::{Graph, GraphOptions};
-    use crate::{NoProgress, Pool};
-
-    impl Searcher<'_> {
-        fn capacities(&self) -> [usize; 3] {
-            [self.traversal.capacity(), self.proposed.capacity(), self.found.capacity()]
-        }
-    }
-
-    #[test]
-    fn memory_is_used_again() {
-        let values = clustered(6_000, 12, 11);
-        let vectors = VectorMatrix::from_slice(&values, 12).unwrap();
-        let (pool, kernels) = (Pool::new(None).unwrap(), Kernels::active());
-        let options = GraphOptions::default();
-        let graph = Graph::build(&vectors, options, &pool, kernels, &NoProgress).unwrap();
-        let view = graph.view();
-        assert!(view.node_count() > SCANNED_NODES_MAX);
-        let mut searcher = Searcher::new(&view, &vectors, kernels).unwrap();
-        let threshold = Similarity::new(0.9).unwrap();
-        let mut before = [0; 3];
-        for round in 0..3 {
-            for row in (0..6_000).step_by(50) {
-                let query = vectors.vector(Row(row));
-                searcher.k_nearest(query, 10, 64).unwrap();
-                searcher.range(query, threshold, 64).unwrap();
-                searcher.k_nearest_where(query, 10, 64, |row| row.0 % 2 == 0).unwrap();
-            }
-            if round > 0 {
-                assert_eq!(searcher.capacities(), before);
-            }
-            before = searcher.capacities();
-        }
     }
 }

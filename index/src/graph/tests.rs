@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use twox_hash::XxHash3_64;
 
 use super::*;
-use crate::{Neighbor, NoProgress, Pool, Progress, Row, Scan, VectorError, VectorMatrix};
+use crate::pool::StopAfter;
+use crate::{Damaged, Neighbor, NoProgress, Pool, Row, Scan, VectorError, VectorMatrix};
 
 /// splitmix64.
 fn mixed(seed: u64) -> u64 {
@@ -55,7 +56,7 @@ fn check_that_nothing_is_lost(matrix: &VectorMatrix<'_>, groups: &[Vec<u32>]) {
     let graph = built(matrix);
     let view = graph.view();
     let report =
-        gate::check(&view, matrix, usize::MAX, &pool(2), Kernels::active(), &NoProgress).unwrap();
+        verify::check(&view, matrix, usize::MAX, &pool(2), Kernels::active(), &NoProgress).unwrap();
     assert_eq!((report.nodes, report.found), (report.reachable, report.looked_up));
     let mut searcher = Searcher::new(&view, matrix, Kernels::active()).unwrap();
     for group in groups {
@@ -114,11 +115,12 @@ fn the_nearest_are_found() {
     let view = graph.view();
     assert!(view.node_count() > 19_000 && graph.sections().layer_sizes.len() > 1);
     let (pool, kernels) = (pool(2), Kernels::active());
-    let expected = Scan::new(&matrix, &pool, kernels).unwrap().k_nearest_batch(&queries, 10, &pool);
+    let scan = Scan::new(&matrix, &pool, kernels).unwrap();
     let mut searcher = Searcher::new(&view, &matrix, kernels).unwrap();
     let mut hits = 0;
-    for (query, expected) in queries.rows().zip(expected.unwrap()) {
-        let found = searcher.k_nearest(queries.vector(query), 10, 128).unwrap();
+    for query in queries.rows().map(|row| queries.vector(row)) {
+        let expected = scan.k_nearest(query, 10).unwrap();
+        let found = searcher.k_nearest(query, 10, 128).unwrap();
         assert!(found.is_sorted() && found.len() == 10);
         hits += found.iter().filter(|neighbor| expected.contains(neighbor)).count();
     }
@@ -150,32 +152,6 @@ fn a_range_is_found_beyond_ef_search() {
         expected += all.len();
     }
     assert!(expected > 30_000 && found * 1_000 >= expected * 999, "{found} of {expected}");
-}
-
-#[test]
-fn filters_keep_to_what_is_wanted() {
-    let values = clustered(6_000, 24, 4);
-    let matrix = matrix(&values, 24);
-    let graph = built(&matrix);
-    let view = graph.view();
-    let scan = Scan::new(&matrix, &pool(1), Kernels::active()).unwrap();
-    let mut searcher = Searcher::new(&view, &matrix, Kernels::active()).unwrap();
-    for every in [1, 3, 10, 400, 7_000] {
-        let (mut hits, mut wanted) = (0, 0);
-        for row in (0..6_000).step_by(300) {
-            let query = matrix.vector(Row(row));
-            let mut expected = scan.k_nearest(query, 6_000).unwrap();
-            expected.retain(|neighbor| neighbor.row.0 % every == 0);
-            expected.truncate(10);
-            let keep = |row: Row| row.0.is_multiple_of(every);
-            let found = searcher.k_nearest_where(query, 10, 64, keep).unwrap();
-            assert!(found.iter().all(|neighbor| keep(neighbor.row)));
-            hits += found.iter().filter(|neighbor| expected.contains(neighbor)).count();
-            wanted += expected.len();
-        }
-        assert!(hits * 100 >= wanted * 98, "every {every}: {hits} of {wanted}");
-    }
-    assert!(searcher.k_nearest_where(&values[..24], 10, 64, |_| false).unwrap().is_empty());
 }
 
 #[test]
@@ -245,7 +221,7 @@ fn few_rows_and_degenerate_ones_are_answered() {
         let mut searcher = Searcher::new(&view, &empty, kernels).unwrap();
         assert!(searcher.k_nearest(&query, 3, 8).unwrap().is_empty());
         assert!(searcher.range(&query, Similarity::ONE, 8).unwrap().is_empty());
-        gate::check(&view, &empty, 10, &pool(1), kernels, &NoProgress).unwrap();
+        verify::check(&view, &empty, 10, &pool(1), kernels, &NoProgress).unwrap();
         // One row, two, and many equal ones.
         for count in [1_usize, 2, 3_000_000 / 4_096] {
             let equal = vec![0.5; count * dim];
@@ -291,19 +267,16 @@ fn what_cannot_be_searched_is_refused() {
 
 #[test]
 fn building_stops_when_asked() {
-    struct Stop;
-    impl Progress for Stop {
-        fn begin(&self, _stage: &'static str, _total: Option<u64>) {}
-        fn advance(&self, _done: u64) {}
-        fn end(&self) {}
-        fn cancelled(&self) -> bool {
-            true
-        }
-    }
     let values = clustered(2_000, 8, 7);
     let options = GraphOptions::default();
-    let error =
-        Graph::build(&matrix(&values, 8), options, &pool(2), Kernels::active(), &Stop).unwrap_err();
+    let error = Graph::build(
+        &matrix(&values, 8),
+        options,
+        &pool(2),
+        Kernels::active(),
+        &StopAfter::default(),
+    )
+    .unwrap_err();
     assert_eq!(error, BuildGraphError::Cancelled);
 }
 
@@ -342,11 +315,7 @@ impl Sections {
         }
     }
 
-    fn view<T>(
-        &self,
-        degree: usize,
-        act: impl FnOnce(GraphView<'_>) -> T,
-    ) -> Result<T, DamagedGraph> {
+    fn view<T>(&self, degree: usize, act: impl FnOnce(GraphView<'_>) -> T) -> Result<T, Damaged> {
         let [layer_sizes, layer_nodes, member_starts, member_rows] = &self.numbers;
         let [links, layer_links] = &self.links;
         let [mean, rotation, scalars] = &self.floats;
@@ -432,8 +401,7 @@ proptest! {
             let mut searcher = Searcher::new(&view, &matrix, kernels).unwrap();
             let _ = searcher.k_nearest(&query, 5, 16);
             let _ = searcher.range(&query, Similarity::new(0.5).unwrap(), 16);
-            let _ = searcher.k_nearest_where(&query, 3, 16, |row| row.0 % 3 == 0);
-            let _ = gate::check(&view, &matrix, 20, &pool, kernels, &NoProgress);
+            let _ = verify::check(&view, &matrix, 20, &pool, kernels, &NoProgress);
         });
     }
 }

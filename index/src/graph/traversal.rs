@@ -166,19 +166,6 @@ impl Traversal {
         }
     }
 
-    /// Returns how much memory all lists have together.
-    #[cfg(test)]
-    pub(super) const fn capacity(&self) -> usize {
-        self.pool.capacity()
-            + self.visited.words.capacity()
-            + self.visited.seen.capacity()
-            + self.positions.capacity()
-            + self.nodes.capacity()
-            + self.distances.capacity()
-            + self.rest_distances.capacity()
-            + self.flooded.capacity()
-    }
-
     /// Returns the nodes that the last search found, nearest first.
     pub(super) fn found(&self) -> impl Iterator<Item = Near> {
         self.pool.iter().map(|candidate| candidate.near())

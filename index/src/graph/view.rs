@@ -1,8 +1,9 @@
 //! [`GraphView`]: a graph over borrowed slices, as a mapped file gives them.
 
-use super::DamagedGraph;
-use crate::Row;
+use std::ops::Deref;
+
 use crate::codes::{Coding, MembersView, Pages, SplitRows};
+use crate::{Damaged, Row};
 
 /// The sections of a graph as plain values, little-endian in files.
 #[derive(Debug, Clone, Copy)]
@@ -60,8 +61,7 @@ pub struct GraphView<'a> {
     pub(super) codes: SplitRows<'a>,
     lead_share: f32,
     pub(super) base: Layer<'a>,
-    /// From below.
-    pub(super) upper: Vec<Layer<'a>>,
+    pub(super) upper: UpperLayers<'a>,
     pub(super) members: MembersView<'a>,
     pub(super) entry: u32,
 }
@@ -76,21 +76,40 @@ pub(super) struct Layer<'a> {
     node_count: usize,
 }
 
+/// The layers above the lowest, from below; a lookup opens a view, so they take no memory from the heap.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UpperLayers<'a> {
+    layers: [Layer<'a>; LAYERS_MAX],
+    count: usize,
+}
+
+impl<'a> Deref for UpperLayers<'a> {
+    type Target = [Layer<'a>];
+
+    fn deref(&self) -> &[Layer<'a>] {
+        &self.layers[..self.count]
+    }
+}
+
 impl<'a> GraphView<'a> {
     /// Takes sections whose lengths fit each other.
     ///
     /// # Errors
     /// When they do not, the coding is none, or there are too many nodes or layers.
-    pub fn new(sections: GraphSections<'a>) -> Result<Self, DamagedGraph> {
+    pub fn new(sections: GraphSections<'a>) -> Result<Self, Damaged> {
         let coding = Coding::new(sections.rotation, sections.mean, sections.step)?;
         let degree = sections.degree;
         let node_count = sections.member_starts.len().saturating_sub(1);
         if !(2..=GraphOptions::DEGREE_MAX).contains(&degree) {
-            return Err(DamagedGraph::Degree { found: degree });
+            return Err(Damaged::Range {
+                number: "the degree",
+                found: degree,
+                expected: "2 to 64",
+            });
         }
         let layer_count = sections.layer_sizes.len();
         if layer_count > LAYERS_MAX {
-            return Err(DamagedGraph::Layers { found: layer_count });
+            return Err(layers(layer_count));
         }
         let layer_sizes = sections.layer_sizes.iter().map(|&size| size as usize);
         let in_layers = layer_sizes.clone().sum::<usize>();
@@ -105,9 +124,9 @@ impl<'a> GraphView<'a> {
             ("links of layers", sections.layer_links.len(), layer_links),
             ("starts of members", sections.member_starts.len(), node_count + 1),
         ];
-        for (section, found, expected) in lengths {
+        for (part, found, expected) in lengths {
             if found != expected {
-                return Err(DamagedGraph::Length { section, found, expected });
+                return Err(Damaged::Length { part, found, expected });
             }
         }
         let codes = SplitRows::new(sections.codes, coding.code_dim());
@@ -157,16 +176,22 @@ impl<'a> GraphView<'a> {
     }
 }
 
-fn upper_layers<'a>(sections: &GraphSections<'a>, node_count: usize) -> Vec<Layer<'a>> {
+pub(crate) const fn layers(found: usize) -> Damaged {
+    Damaged::Range { number: "the number of upper layers", found, expected: "10 at most" }
+}
+
+fn upper_layers<'a>(sections: &GraphSections<'a>, node_count: usize) -> UpperLayers<'a> {
     let (mut nodes, mut links) = (sections.layer_nodes, sections.layer_links);
-    let layers = sections.layer_sizes.iter().map(|&size| {
+    let mut layer = |size: u32| {
         let (layer_nodes, layer_links);
         (layer_nodes, nodes) = nodes.split_at(size as usize);
         let (size, degree) = (size as usize, 2 * sections.degree);
         (layer_links, links) = links.split_at(size * degree * link_bytes(size));
         Layer { nodes: Some(layer_nodes), links: Links::new(layer_links, size, degree), node_count }
-    });
-    layers.collect()
+    };
+    let sizes = sections.layer_sizes;
+    let layers = std::array::from_fn(|at| layer(sizes.get(at).copied().unwrap_or(0)));
+    UpperLayers { layers, count: sizes.len() }
 }
 
 impl<'a> Layer<'a> {
@@ -400,79 +425,5 @@ mod tests {
         table.set(0, &[2, 1, 0]);
         assert_eq!([of(&table, 0), of(&table, 1), of(&table, 2)], [vec![2, 1], vec![0], vec![1]]);
         assert_eq!(table.as_bytes()[6..12], [0, 0, 0, 255, 255, 255]);
-    }
-}
-
-#[cfg(test)]
-mod damage_tests {
-    use memfold_simd::{Kernels, Similarity};
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::graph::{Graph, Searcher};
-    use crate::{NoProgress, Pool, Row, VectorMatrix};
-
-    const DIM: usize = 24;
-
-    /// Points around a few centres, some of them twice.
-    fn values(rows: usize) -> Vec<f32> {
-        let value = |at: usize| {
-            let mixed = (at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
-            mixed as f32 / (1 << 24) as f32 - 0.5
-        };
-        let row = |row: usize| {
-            let own = if row.is_multiple_of(9) { row / 9 } else { row };
-            (0..DIM)
-                .map(move |at| value((own % 40) * DIM + at) * 4.0 + value((own + 99) * DIM + at))
-        };
-        (0..rows).flat_map(row).collect()
-    }
-
-    fn built(values: &[f32]) -> Graph {
-        let matrix = VectorMatrix::from_slice(values, DIM).unwrap();
-        let (pool, kernels) = (Pool::new(None).unwrap(), Kernels::active());
-        Graph::build(&matrix, GraphOptions::default(), &pool, kernels, &NoProgress).unwrap()
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(48))]
-
-        /// Files that open although their sections were changed are searched without a panic.
-        #[test]
-        fn damaged_sections_do_no_harm(
-            changes in proptest::collection::vec((0_usize..usize::MAX, any::<u32>()), 1..40),
-        ) {
-            let values = values(5_000);
-            let graph = built(&values);
-            let sections = graph.sections();
-            let damage = |values: &[u32], salt: usize| {
-                let mut damaged = values.to_vec();
-                for (at, value) in &changes {
-                    let length = damaged.len().max(1);
-                    if let Some(place) = damaged.get_mut(at.wrapping_add(salt) % length) {
-                        *place = *value;
-                    }
-                }
-                damaged
-            };
-            let mut links = sections.links.to_vec();
-            for (at, value) in &changes {
-                let place = at % links.len();
-                links[place] = *value as u8;
-            }
-            let starts = damage(sections.member_starts, 2);
-            let (nodes, rows) = (damage(sections.layer_nodes, 3), damage(sections.member_rows, 4));
-            let damaged = GraphSections {
-                links: &links, member_starts: &starts, layer_nodes: &nodes, member_rows: &rows, ..sections
-            };
-            let Ok(view) = GraphView::new(damaged) else { return Ok(()) };
-            let matrix = VectorMatrix::from_slice(&values, DIM).unwrap();
-            let mut searcher = Searcher::new(&view, &matrix, Kernels::active()).unwrap();
-            for row in [0, 999, 4_999] {
-                let query = matrix.vector(Row(row));
-                prop_assert!(searcher.k_nearest(query, 10, 64).is_ok());
-                prop_assert!(searcher.range(query, Similarity::new(0.8).unwrap(), 64).is_ok());
-            }
-        }
     }
 }

@@ -12,7 +12,7 @@
 //! | lists are allocated as `ef` asks \| `ef` is cut at the number of points |
 //! | parallel insertion loses points and comes out differently each time | insertion is serial, in row order; its levels come from a generator with a fixed seed |
 //! | equal vectors fill each other's lists of links, and hide what lies behind | rows of one direction are one point |
-//! | ties come in the order of heaps; distances are f32 | answers are judged by the canonical similarity and put in order |
+//! | ties come in the order of heaps; distances are f32 | answers are reranked by the canonical similarity and put in order |
 //! | no range search | `ef_search` grows until it reaches beyond the range |
 //! | dropping it uses the global thread pool | it is dropped in a pool of one thread of ours |
 //! | its files are neither checked nor portable, and reading them may end the process | none are written or read |
@@ -60,7 +60,7 @@ pub struct HnswRsOptions {
     pub ef_search: usize,
 }
 
-/// An `hnsw_rs` index over borrowed vectors, which judge its proposals.
+/// An `hnsw_rs` index over borrowed vectors, which rerank its proposals.
 pub struct HnswRsIndex<'a> {
     /// `None` only while it is dropped.
     graph: Option<Hnsw<'static, f32, UnitDistance>>,
@@ -188,7 +188,7 @@ impl<'a> HnswRsIndex<'a> {
         let query = self.prepare(query)?;
         let mut found = Vec::new();
         for (point, _) in self.propose(&query, k) {
-            found.extend(self.judge(&query, point));
+            found.extend(self.rerank(&query, point));
         }
         found.sort_unstable();
         found.truncate(k);
@@ -216,7 +216,7 @@ impl<'a> HnswRsIndex<'a> {
             }
             width = width.saturating_mul(2);
         };
-        let rows = proposed.into_iter().flat_map(|(point, _)| self.judge(&query, point));
+        let rows = proposed.into_iter().flat_map(|(point, _)| self.rerank(&query, point));
         let mut found: Vec<_> = rows.filter(|found| found.similarity >= threshold).collect();
         found.sort_unstable();
         Ok(found)
@@ -245,7 +245,7 @@ impl<'a> HnswRsIndex<'a> {
     }
 
     /// Returns the rows of a point with their similarities.
-    fn judge(&self, query: &Query<'_>, point: u32) -> impl Iterator<Item = Neighbor> {
+    fn rerank(&self, query: &Query<'_>, point: u32) -> impl Iterator<Item = Neighbor> {
         self.members.view().rows(point).filter_map(|(row, _)| {
             let vector = self.vectors.vector(row);
             let norms = (query.squared_norm, self.kernels.dot(vector, vector));

@@ -5,7 +5,8 @@ use memfold_simd::{Kernels, Similarity};
 use super::{HnswRsIndex, HnswRsOptions};
 use crate::graph::BuildGraphError;
 use crate::join::tests::{SHAPES, Shape, rows};
-use crate::{NoProgress, Pool, Progress, Row, Scan, VectorError, VectorMatrix};
+use crate::pool::StopAfter;
+use crate::{NoProgress, Pool, Row, Scan, VectorError, VectorMatrix};
 
 fn build<'a>(
     vectors: &'a VectorMatrix<'a>,
@@ -121,17 +122,9 @@ fn few_rows_and_large_ef_are_no_trouble() {
 
 #[test]
 fn a_build_can_be_stopped() {
-    struct Stop;
-    impl Progress for Stop {
-        fn begin(&self, _: &'static str, _: Option<u64>) {}
-        fn advance(&self, _: u64) {}
-        fn end(&self) {}
-        fn cancelled(&self) -> bool {
-            true
-        }
-    }
     let vectors = VectorMatrix::from_slice(&[1.0, 2.0, 3.0], 3).unwrap();
     let (pool, options) = (Pool::new(None).unwrap(), HnswRsOptions::default());
-    let error = HnswRsIndex::build(&vectors, &options, &pool, Kernels::active(), &Stop);
+    let error =
+        HnswRsIndex::build(&vectors, &options, &pool, Kernels::active(), &StopAfter::default());
     assert_eq!(error.unwrap_err(), BuildGraphError::Cancelled);
 }

@@ -12,14 +12,15 @@ use std::io::{Seek, Write};
 
 use memfold_simd::Kernels;
 
+use super::Damaged;
 use super::file::sections::REBUILD;
 use super::file::{
     FileHead, FileKind, SectionFile, SectionFileError, SectionFileWriter, SectionId,
 };
-use super::flat::{DamagedFlatIndex, FlatIndex, FlatView};
-use super::graph::gate::{self, GateError, GateReport};
-use super::graph::{BuildGraphError, DamagedGraph, Graph, GraphOptions, GraphView};
-use super::transform::{DamagedTransform, FINE_CODES, PREFIX_CODES};
+use super::flat::{FlatIndex, FlatView};
+use super::graph::verify::{self, GraphReport, VerifyGraphError};
+use super::graph::{BuildGraphError, Graph, GraphOptions, GraphView};
+use super::transform::{FINE_CODES, PREFIX_CODES};
 use super::{Pool, Progress, Row, VectorMatrix};
 use sections::{FLAT_BUILDER, GRAPH_BUILDER};
 
@@ -151,24 +152,15 @@ pub enum OpenIndexFileError {
     /// A section is missing or of another kind.
     #[error(transparent)]
     Section(#[from] SectionFileError),
-    /// Sections of the flat index do not fit each other.
-    #[error("the sections of the flat index do not fit each other: {0}")]
-    Flat(#[from] DamagedFlatIndex),
-    /// Sections of the graph do not fit each other.
-    #[error("the sections of the graph do not fit each other: {0}")]
-    Graph(#[from] DamagedGraph),
+    /// Sections do not fit each other.
+    #[error("its sections do not fit each other: {0}")]
+    Damaged(#[from] Damaged),
     /// The parameters are those of something else.
     #[error("{found} bytes of parameters that are not those of this version")]
     Parameters {
         /// Bytes found.
         found: usize,
     },
-}
-
-impl From<DamagedTransform> for OpenIndexFileError {
-    fn from(error: DamagedTransform) -> Self {
-        Self::Flat(error.into())
-    }
 }
 
 impl OpenIndexFileError {
@@ -216,9 +208,9 @@ pub enum GraphOutcome {
     /// None was asked for.
     NotAsked,
     /// It finds its own rows.
-    Kept(GateReport),
+    Kept(GraphReport),
     /// It does not, so it was thrown away: scans answer.
-    Refused(GateError),
+    Refused(VerifyGraphError),
 }
 
 impl IndexBuild {
@@ -243,10 +235,10 @@ impl IndexBuild {
             return Ok((Self { flat, graph: None }, GraphOutcome::NotAsked));
         };
         let graph = Graph::build(matrix, options, pool, kernels, progress)?;
-        let lookups = gate::SAMPLED_LOOKUPS;
-        match gate::check(&graph.view(), matrix, lookups, pool, kernels, progress) {
+        let lookups = verify::SAMPLED_LOOKUPS;
+        match verify::check(&graph.view(), matrix, lookups, pool, kernels, progress) {
             Ok(report) => Ok((Self { flat, graph: Some(graph) }, GraphOutcome::Kept(report))),
-            Err(GateError::Cancelled) => Err(BuildGraphError::Cancelled),
+            Err(VerifyGraphError::Cancelled) => Err(BuildGraphError::Cancelled),
             Err(refused) => Ok((Self { flat, graph: None }, GraphOutcome::Refused(refused))),
         }
     }

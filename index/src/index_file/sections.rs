@@ -13,9 +13,10 @@
 use std::io::{Seek, Write};
 
 use super::OpenIndexFileError;
+use crate::Damaged;
 use crate::file::{SectionFile, SectionFileError, SectionFileWriter, SectionId};
 use crate::flat::{FlatIndex, FlatView};
-use crate::graph::{DamagedGraph, Graph, GraphSections, GraphView, LAYERS_MAX};
+use crate::graph::{Graph, GraphSections, GraphView, LAYERS_MAX, layers};
 
 /// Centre, rotation and quantisation step of the codes, and the share of the first ones.
 const TRANSFORM: SectionId = SectionId::new(1);
@@ -95,11 +96,11 @@ struct UpperLayers<'a> {
 }
 
 impl<'a> UpperLayers<'a> {
-    fn of(section: &'a [u8]) -> Result<Self, DamagedGraph> {
+    fn of(section: &'a [u8]) -> Result<Self, Damaged> {
         let (count, rest) = split_numbers(section, 1, "upper layers")?;
         let count = count[0] as usize;
         if count > LAYERS_MAX {
-            return Err(DamagedGraph::Layers { found: count });
+            return Err(layers(count));
         }
         let (sizes, rest) = split_numbers(rest, count, "sizes of layers")?;
         let nodes = sizes.iter().map(|&size| size as usize).sum();
@@ -113,15 +114,15 @@ fn split_numbers<'a>(
     bytes: &'a [u8],
     count: usize,
     section: &'static str,
-) -> Result<(&'a [u32], &'a [u8]), DamagedGraph> {
+) -> Result<(&'a [u32], &'a [u8]), Damaged> {
     let short = || length(section, bytes.len() / 4, count);
     let split = count.checked_mul(4).and_then(|count| bytes.split_at_checked(count));
     let (numbers, rest) = split.ok_or_else(short)?;
     Ok((bytemuck::try_cast_slice(numbers).map_err(|_| short())?, rest))
 }
 
-const fn length(section: &'static str, found: usize, expected: usize) -> DamagedGraph {
-    DamagedGraph::Length { section, found, expected }
+const fn length(part: &'static str, found: usize, expected: usize) -> Damaged {
+    Damaged::Length { part, found, expected }
 }
 
 /// The section of the middles, directions and steps of the flat index's codes.

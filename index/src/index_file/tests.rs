@@ -8,7 +8,7 @@ use super::sections::DUPLICATE_GROUPS;
 use super::{GraphOutcome, IndexBuild, IndexView, OpenIndexFileError, TextKeys};
 use crate::file::{FileHead, FileKind, SectionFile, SectionFileWriter};
 use crate::flat::FlatScan;
-use crate::graph::gate::{self, GateError};
+use crate::graph::verify::{self, VerifyGraphError};
 use crate::graph::{GraphOptions, Searcher};
 use crate::{NoProgress, Pool, Row, VectorMatrix};
 
@@ -131,7 +131,7 @@ fn the_file_of_something_else_is_refused() {
     assert!(error.hint().unwrap().contains("index build"));
 }
 
-/// A forged file: all rows stand behind every other node. Each lookup judged them once for each node.
+/// A forged file: all rows stand behind every other node. Each lookup reranked them once for each node.
 #[test]
 fn rows_behind_many_nodes_are_judged_no_oftener_than_there_are_rows() {
     let (values, kernels) = (values(600), Kernels::active());
@@ -152,6 +152,6 @@ fn rows_behind_many_nodes_are_judged_no_oftener_than_there_are_rows() {
     let found = searcher.range(matrix.vector(Row(0)), all, 64).unwrap();
     assert_eq!(found.len(), 600);
     let pool = Pool::new(None).unwrap();
-    let refused = gate::check(&graph, &matrix, usize::MAX, &pool, kernels, &NoProgress);
-    assert!(matches!(refused, Err(GateError::Lost(_))), "{refused:?}");
+    let refused = verify::check(&graph, &matrix, usize::MAX, &pool, kernels, &NoProgress);
+    assert!(matches!(refused, Err(VerifyGraphError::Lost(_))), "{refused:?}");
 }

@@ -1,10 +1,8 @@
 //! The join by a graph against the exact join.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use memfold_simd::{Kernels, Level, Similarity};
-use proptest::prelude::*;
 
 use super::tests::{SHAPES, Shape, Values, rows};
 use super::{
@@ -12,6 +10,7 @@ use super::{
     join_pairs_by_graph,
 };
 use crate::graph::GraphOptions;
+use crate::pool::StopAfter;
 use crate::{NoProgress, Pool, Progress, VectorMatrix};
 
 const DIM: usize = 24;
@@ -90,23 +89,6 @@ fn few_rows_lose_nothing() {
             assert_eq!(recall.sampled_pairs, 2 * exact.pairs.len() as u64);
             assert_eq!(found.collect(), exact, "{shape:?}");
         }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
-
-    #[test]
-    fn small_sets_are_joined_exactly(
-        shape in prop::sample::select(&SHAPES[..]),
-        row_count in 0_usize..120,
-        dim in 1_usize..40,
-        threshold in 0.3_f64..1.0,
-        seed in any::<u64>(),
-    ) {
-        let values = rows(shape, row_count, dim, seed);
-        let (exact, found) = both(&values, dim, threshold, &GraphJoin::default());
-        prop_assert_eq!(found.collect(), exact);
     }
 }
 
@@ -196,18 +178,6 @@ fn a_budget_is_kept() {
     }
 }
 
-/// Asks to stop after some answers.
-struct StopAfter(AtomicU64, u64);
-
-impl Progress for StopAfter {
-    fn begin(&self, _stage: &'static str, _total: Option<u64>) {}
-    fn advance(&self, _done: u64) {}
-    fn end(&self) {}
-    fn cancelled(&self) -> bool {
-        self.0.fetch_add(1, Ordering::Relaxed) >= self.1
-    }
-}
-
 #[test]
 fn it_can_be_stopped_at_every_look() {
     let values = duplicates(9_000, 19);
@@ -215,9 +185,9 @@ fn it_can_be_stopped_at_every_look() {
     let pool = pool(2);
     let by = GraphJoin { audited_rows: 600, ..GraphJoin::default() };
     let join = |looks| {
-        let progress = StopAfter(AtomicU64::new(0), looks);
+        let progress = StopAfter { looks_max: looks, ..StopAfter::default() };
         let joined = join_pairs_by_graph(&matrix, near(0.97), &options(&pool, &progress), &by);
-        (joined.map(|found| found.pair_count()), progress.0.into_inner())
+        (joined.map(|found| found.pair_count()), progress.looks.into_inner())
     };
     let (found, looks) = join(u64::MAX);
     assert!(found.is_ok());

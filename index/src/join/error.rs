@@ -72,6 +72,11 @@ impl From<BuildGraphError> for JoinError {
 }
 
 impl JoinError {
+    /// The index that rows should ask failed.
+    pub(super) fn index(error: impl std::fmt::Display) -> Self {
+        Self::Index { reason: error.to_string() }
+    }
+
     /// Returns advice, where there is some.
     #[must_use]
     pub fn hint(&self) -> Option<String> {

@@ -1,37 +1,35 @@
-//! Joins: every pair of rows with cosine ≥ t. [`join_pairs`] is exact and proven complete, [`join_pairs_by_graph`] for more
-//! rows than that can compare; it misses some and measures how many.
+//! Joins: every pair of rows with cosine ≥ t. [`join_pairs`] is exact and proven complete; [`join_pairs_by_graph`], for more
+//! rows than that can compare, misses some and measures how many.
 //!
-//! The exact join:
+//! The exact join, in the order in which modules depend on each other:
 //! 1. `crate::distinct` refuses vectors without a direction and collapses bit-equal ones.
-//! 2. `plan` learns a projection and `cells` from samples and chooses how many directions the first test
-//!    takes, by a model of cost.
-//! 3. `blocks` encodes the rows and puts them together cell by cell.
-//! 4. `cascade` compares every two blocks: a staircase of sorted keys leaves out what lies too far apart in the direction
-//!    from cell to cell, a sign test of int8 codes over the first directions follows, another one over all
-//!    directions, then `verdict`. [`crate::transform`] proves that nothing of this rejects a near pair.
-//! 5. `verdict` decides by the canonical similarity alone.
-//! 6. `stream` runs the comparisons in waves, keeps to the pair budget and sorts.
+//! 2. `rerank` compares two rows by the canonical similarity, which alone decides.
+//! 3. `prune` partitions code space into cells and leaves out rows of two cells that are too far apart in the direction
+//!    from one to the other.
+//! 4. `encode` turns rows into int8 codes with bounds and puts them together cell by cell.
+//! 5. `plan` learns projection and cells from samples and chooses how many directions the first test takes, by a model
+//!    of cost.
+//! 6. `compare` takes every two blocks: pruning, a sign test of the first codes, another one of all codes, then `rerank`.
+//!    [`crate::transform`] proves that none of this rejects a near pair.
+//! 7. `pairs` runs the comparisons, keeps to the pair budget and sorts.
 //!
-//! Nothing of 2 to 4 can be seen in the answer. Where the threshold is too low for tests to reject
-//! anything, or rows are few, every pair is judged.
+//! Nothing of 3 to 6 can be seen in the answer. Where the threshold is too low for tests to reject anything, or rows are
+//! few, every pair is reranked.
 //!
-//! The join by a graph:
-//! 1. `crate::distinct`, as above.
-//! 2. `by_graph` builds an index of the distinct rows, and each of them asks it for what is near. A pair counts, whichever of
-//!    its rows found it.
-//! 3. `recall` looks for all pairs of sampled rows by a scan that misses none, and makes of them an estimate and an
-//!    interval.
+//! `by_graph` builds an index of the distinct rows, and each of them asks it for its near rows. A pair counts whichever
+//! of its rows found it. Recall is measured by an exact scan for the pairs of sampled rows.
 //!
 //! `tiles` cuts the exact join into tasks for inputs larger than memory and for more than one machine.
 
-mod blocks;
+mod rerank;
+mod prune;
+mod encode;
+mod plan;
+mod compare;
+mod pairs;
 mod by_graph;
-mod cascade;
-mod cells;
-mod error;
-mod recall;
-mod stream;
 mod tiles;
+mod error;
 
 #[cfg(test)]
 mod by_graph_tests;
@@ -42,11 +40,9 @@ use std::path::Path;
 
 use memfold_simd::{Kernels, Similarity};
 
-pub use by_graph::{GraphJoin, JoinIndex, join_pairs_by_graph};
+pub use by_graph::{GraphJoin, JoinIndex, MeasuredRecall, PairAudit, join_pairs_by_graph};
 pub use error::JoinError;
-pub use recall::{MeasuredRecall, PairAudit};
-pub use stream::PairStream;
-pub use stream::{default_pair_budget, join_pairs};
+pub use pairs::{PairStream, default_pair_budget, join_pairs};
 pub use tiles::{
     Receipt, TILE_ROWS_MAX, TileError, TilePlan, TileRequest, TileSummary, TileTask,
     join_pairs_by_tiles,
@@ -93,7 +89,7 @@ impl<'a> JoinOptions<'a> {
 /// What a join did to find its pairs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JoinCounters {
-    /// Directions of the first test; 0 where every pair was judged.
+    /// Directions of the first test; 0 where every pair was reranked.
     pub first_width: u32,
     /// Pairs of distinct rows.
     pub pairs_total: u64,
@@ -101,7 +97,7 @@ pub struct JoinCounters {
     pub pairs_tested: u64,
     /// Pairs that passed the first test.
     pub pairs_passed_first: u64,
-    /// Pairs that were judged; by a graph, those that rows found, from both sides.
+    /// Pairs that were reranked; by a graph, those that rows found, from both sides.
     pub pairs_judged: u64,
     /// Pairs that only one of both rows found, where each asked a graph.
     pub pairs_found_once: u64,

@@ -1,4 +1,4 @@
-//! The join against all pairs judged one by one.
+//! The join against all pairs reranked one by one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -164,7 +164,7 @@ fn in_one_group(joined: &JoinedPairs, pair: &Pair) -> bool {
 fn the_cascade_finds_every_pair_of_every_shape() {
     for (seed, shape) in (0..).zip(SHAPES) {
         for dim in [3, 30, 150] {
-            // Above the size below which every pair is judged.
+            // Above the size below which every pair is reranked.
             let values = rows(shape, 1_300, dim, seed);
             for threshold in [0.6, 0.95] {
                 assert_complete(&values, dim, threshold);

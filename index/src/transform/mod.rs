@@ -94,36 +94,17 @@
 //! Coordinates of a [`PrefixTransform`] are canonical dot products in f64, divided by `|x|`: off by less than 1e-10 in
 //! all, which is added to each error, and the same bits on every machine, as is all that follows from them.
 
-pub mod covariance;
 pub mod quantizer;
+pub mod covariance;
 pub mod prefix;
 
 pub use covariance::Covariance;
-pub(crate) use prefix::FINE_CODES;
-pub(crate) use prefix::PREFIX_CODES;
+pub(crate) use prefix::{FINE_CODES, PREFIX_CODES};
 pub use prefix::{PrefixBounds, PrefixCodes, PrefixTransform, QueryBounds};
-pub use quantizer::Projection;
-pub use quantizer::{Quantizer, RowBounds};
+pub use quantizer::{Projection, Quantizer, RowBounds};
 
 /// Covers the rounding of the canonical similarity in `2 − 2t`.
 pub(crate) const SIMILARITY_SLACK: f64 = 1e-9;
-
-/// Numbers that are no transform.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DamagedTransform {
-    /// Three numbers stand before up to `dim` directions, each of which has a middle and `dim` values.
-    #[error("{found} numbers are no transform of vectors of dimension {dim}")]
-    Length {
-        /// The vectors' dimension.
-        dim: usize,
-        /// Numbers found.
-        found: usize,
-    },
-    /// Steps and norm are positive and finite.
-    #[error("a step between codes or the norm of the directions is not a positive number")]
-    Scale,
-}
 
 /// Bounds the relative error of a dot product of `dim` terms in f32, in any order of additions.
 #[must_use]

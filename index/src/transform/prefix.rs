@@ -2,8 +2,9 @@
 
 use memfold_simd::{Kernels, Similarity};
 
-use super::quantizer::{BIAS_LIMIT, CODE_MAX, NO_FRACTION};
-use super::{DamagedTransform, SIMILARITY_SLACK};
+use super::SIMILARITY_SLACK;
+use super::quantizer::{BIAS_LIMIT, CODE_MAX, quantize};
+use crate::Damaged;
 
 /// Codes of each row that every scan reads.
 pub(crate) const PREFIX_CODES: usize = 64;
@@ -89,17 +90,23 @@ impl<'a> PrefixTransform<'a> {
     ///
     /// # Errors
     /// When there are not as many as `dim` asks for, or a step or the norm is not positive.
-    pub fn new(numbers: &'a [f32], dim: usize) -> Result<Self, DamagedTransform> {
+    pub fn new(numbers: &'a [f32], dim: usize) -> Result<Self, Damaged> {
         let found = numbers.len();
         let width = found.saturating_sub(HEAD) / dim.saturating_add(1);
         let whole = dim.checked_add(1).and_then(|each| each.checked_mul(width)?.checked_add(HEAD));
         if dim == 0 || width > dim.min(PREFIX_CODES + FINE_CODES) || whole != Some(found) {
-            return Err(DamagedTransform::Length { dim, found });
+            return Err(Damaged::Range {
+                number: "the length of the prefix transform",
+                found,
+                expected: "3 numbers, and a middle and a vector for each of up to 192 directions",
+            });
         }
         let (head, numbers) = numbers.split_at(HEAD);
         let is_positive = |&number: &f32| number.is_finite() && number > 0.0;
         if !head.iter().all(is_positive) {
-            return Err(DamagedTransform::Scale);
+            return Err(Damaged::NotPositive {
+                number: "a step between codes or the norm of the directions",
+            });
         }
         let (middles, directions) = numbers.split_at(width);
         let (first_middles, fine_middles) = middles.split_at(width.min(PREFIX_CODES));
@@ -187,13 +194,11 @@ impl Part<'_> {
         let directions = self.directions.chunks_exact(vector.len());
         for ((direction, &middle), to) in directions.zip(self.middles).zip(codes) {
             let moved = kernels.dot(direction, vector) / norm - f64::from(middle);
-            let scaled = (moved * inverse_step).clamp(-CODE_MAX, CODE_MAX) + NO_FRACTION;
-            let code = scaled - NO_FRACTION;
+            let code;
+            (*to, code) = quantize(moved * inverse_step, CODE_MAX);
             let error = moved - code * self.step;
             squared_error += error * error;
             squared_length += code * code;
-            // The lowest bits of the sum are the code's.
-            *to = scaled.to_bits() as i8;
         }
         Rounded { error: squared_error.sqrt() * (1.0 + 1e-9) + ERROR_SLACK, squared_length }
     }
@@ -244,8 +249,9 @@ mod tests {
     use super::*;
     use crate::Pool;
     use crate::join::tests::Values;
-    use crate::transform::covariance::{CoordinateRanges, LearnedDirections};
+    use crate::transform::covariance::{LearnedDirections, WIDTH_MAX};
     use crate::transform::normalize_into;
+    use crate::transform::quantizer::CoordinateRanges;
 
     const DIM: usize = 100;
 
@@ -268,7 +274,7 @@ mod tests {
         let noise = &mut Values(7);
         let sample = units(300, 1.0, noise);
         let learned = LearnedDirections::of(&sample, DIM, &pool, kernels);
-        let numbers = learned.into_numbers(&CoordinateRanges::NONE, kernels);
+        let numbers = learned.into_numbers(&CoordinateRanges::none(WIDTH_MAX), kernels);
         let transform = PrefixTransform::new(&numbers, DIM).unwrap();
         let (mut clipped, mut clipped_fine) = (0, 0);
         // From rows like those of the sample to rows that are clipped in most coordinates.

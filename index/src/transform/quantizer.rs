@@ -15,11 +15,62 @@ pub(crate) const WIDTH_MAX: usize = 8_192;
 const RANGE_MARGIN: f64 = 0.02;
 
 /// The largest code.
-pub(super) const CODE_MAX: f64 = 127.0;
+pub(crate) const CODE_MAX: f64 = 127.0;
 
 /// Rounds a small number to an integer by leaving no room for a fraction: far cheaper than a call on
 /// processors without a rounding instruction.
-pub(super) const NO_FRACTION: f64 = 6_755_399_441_055_744.0;
+pub(crate) const NO_FRACTION: f64 = 6_755_399_441_055_744.0;
+
+/// Rounds a coordinate in steps to a code within ±`code_max`; returns it as it is stored, and as a number.
+#[inline]
+pub(crate) fn quantize(scaled: f64, code_max: f64) -> (i8, f64) {
+    let sum = scaled.clamp(-code_max, code_max) + NO_FRACTION;
+    // The lowest bits of the sum are the code's.
+    (sum.to_bits() as i8, sum - NO_FRACTION)
+}
+
+/// The least and greatest value of each coordinate of some rows.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CoordinateRanges {
+    lowest: Vec<f64>,
+    highest: Vec<f64>,
+}
+
+impl CoordinateRanges {
+    /// Returns the ranges of no rows.
+    pub(crate) fn none(width: usize) -> Self {
+        Self { lowest: vec![f64::INFINITY; width], highest: vec![f64::NEG_INFINITY; width] }
+    }
+
+    /// Widens the ranges of the first coordinates by those of a row.
+    pub(crate) fn widen(&mut self, coordinates: impl Iterator<Item = f64>) {
+        for ((low, high), value) in self.lowest.iter_mut().zip(&mut self.highest).zip(coordinates) {
+            *low = low.min(value);
+            *high = high.max(value);
+        }
+    }
+
+    /// Returns the ranges of these rows and others.
+    pub(crate) fn joined(mut self, other: &Self) -> Self {
+        for (low, other) in self.lowest.iter_mut().zip(&other.lowest) {
+            *low = low.min(*other);
+        }
+        for (high, other) in self.highest.iter_mut().zip(&other.highest) {
+            *high = high.max(*other);
+        }
+        self
+    }
+
+    /// Returns lowest and highest values, infinite for coordinates of no rows.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.lowest.iter().copied().zip(self.highest.iter().copied())
+    }
+
+    /// Returns the middle of each range; 0 where there were no rows.
+    pub(crate) fn middles(&self) -> impl Iterator<Item = f64> {
+        self.iter().map(|(low, high)| if low <= high { (low + high) / 2.0 } else { 0.0 })
+    }
+}
 
 /// Coordinates that are encoded side by side.
 const LANES: usize = 8;
@@ -96,20 +147,16 @@ impl Quantizer {
         threshold: f64,
     ) -> Self {
         assert!(width <= projection.width() && width <= WIDTH_MAX, "{width} coordinates");
-        let mut lowest = vec![f64::INFINITY; width];
-        let mut highest = vec![f64::NEG_INFINITY; width];
+        let mut ranges = CoordinateRanges::none(width);
         for row in coordinates.chunks_exact(projection.width().max(1)) {
-            for ((low, high), &value) in lowest.iter_mut().zip(&mut highest).zip(row) {
-                *low = low.min(f64::from(value));
-                *high = high.max(f64::from(value));
-            }
+            ranges.widen(row.iter().map(|&value| value.into()));
         }
-        let ranges = || lowest.iter().zip(&highest).filter(|(low, high)| low <= high);
-        let half = ranges().map(|(low, high)| (high - low) / 2.0).fold(0.0, f64::max);
+        let halves =
+            ranges.iter().filter(|(low, high)| low <= high).map(|(low, high)| (high - low) / 2.0);
+        let half = halves.fold(0.0, f64::max);
         let distance_max =
             (projection.squared_norm_max() * (2.0 - 2.0 * threshold + SIMILARITY_SLACK)).sqrt();
-        let middle = |(low, high): (&f64, &f64)| if low <= high { (low + high) / 2.0 } else { 0.0 };
-        let middles: Vec<f64> = lowest.iter().zip(&highest).map(middle).collect();
+        let middles: Vec<f64> = ranges.middles().collect();
         let squared_length =
             |row: &[f32]| row.iter().zip(&middles).map(|(x, m)| (f64::from(*x) - m).powi(2)).sum();
         let rows = coordinates.chunks_exact(projection.width().max(1));
@@ -173,13 +220,11 @@ impl Quantizer {
             let values = coordinates.iter().zip(middles).zip(codes);
             for (((&coordinate, middle), to), sums) in values.zip(&mut lanes) {
                 let moved = f64::from(coordinate) - middle;
-                let scaled = (moved * inverse_step).clamp(-code_max, code_max) + NO_FRACTION;
-                let code = scaled - NO_FRACTION;
+                let code;
+                (*to, code) = quantize(moved * inverse_step, code_max);
                 let error = moved - code * self.step;
                 sums.squared_error += error * error;
                 sums.squared_length += code * code;
-                // The lowest bits of the sum are the code's.
-                *to = scaled.to_bits() as i8;
             }
         }
         lanes.into_iter().fold(Sums::default(), Sums::plus)

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::path::Path;
 
-use memfold_index::{MeasuredRecall, Pair, PairStream, Progress, Row, Sorted, Spool};
+use memfold_index::{ExternalSort, MeasuredRecall, Pair, PairStream, Progress, Row, Sorted};
 use memfold_plan::cluster::Link;
 use memfold_simd::Similarity;
 
@@ -217,7 +217,7 @@ fn sorted(
     progress: &dyn Progress,
 ) -> Result<Sorted<PairRecord>, DedupError> {
     let failed = DedupError::scratch(scratch_dir);
-    let mut spool = Spool::new(scratch_dir, RUN_RECORDS);
+    let mut spool = ExternalSort::new(scratch_dir, RUN_RECORDS);
     for record in watched(expanded(pairs), progress) {
         spool.push(record?).map_err(&failed)?;
     }

@@ -6,7 +6,7 @@ use std::{fmt, io};
 
 use memfold_index::components::component_firsts;
 use memfold_index::{
-    JoinCounters, JoinOptions, Pair, PairStream, Progress, Row, Sorted, Spool, TileSummary,
+    ExternalSort, JoinCounters, JoinOptions, Pair, PairStream, Progress, Row, Sorted, TileSummary,
     VectorMatrix,
 };
 use memfold_plan::cluster::{Link, greedy_complete_streamed};
@@ -83,7 +83,7 @@ fn read(
     let is_ordered = request.linkage == ClusterLinkage::GreedyComplete;
     let failed = DedupError::scratch(options.scratch_dir);
     let mut tallies: Vec<Tally> = thresholds.iter().copied().map(Tally::at).collect();
-    let mut links = Spool::new(options.scratch_dir, RUN_RECORDS);
+    let mut links = ExternalSort::new(options.scratch_dir, RUN_RECORDS);
     options.progress.begin("order pairs", Some(pairs.pair_count()));
     for pair in watched(pairs.pairs(), options.progress) {
         let pair = pair?;

@@ -4,12 +4,11 @@ use std::io;
 use std::path::PathBuf;
 
 use memfold_datasets::DataError;
+use memfold_index::Damaged;
 use memfold_index::VectorError;
 use memfold_index::file::{GenerationError, SectionFileError};
-use memfold_index::flat::DamagedFlatIndex;
 use memfold_index::graph::BuildGraphError;
-use memfold_index::graph::DamagedGraph;
-use memfold_index::graph::gate::GateError;
+use memfold_index::graph::verify::VerifyGraphError;
 use memfold_index::index_file::OpenIndexFileError;
 
 use super::fresh::ROWS_MAX;
@@ -103,7 +102,7 @@ pub enum IndexError {
     },
     /// The graph does not find its own rows.
     #[error("the graph is not fit to be searched: {0}")]
-    Gate(#[from] GateError),
+    Gate(#[from] VerifyGraphError),
     /// Vectors of the store could not be kept.
     #[error(transparent)]
     Scratch(#[from] ColumnsError),
@@ -203,7 +202,7 @@ impl IndexError {
             Self::Cancelled
             | Self::IndexBuild(BuildGraphError::Cancelled)
             | Self::File(SectionFileError::Cancelled)
-            | Self::Gate(GateError::Cancelled)
+            | Self::Gate(VerifyGraphError::Cancelled)
             | Self::Store(LoadStoreError::Cancelled)
             | Self::Corpus(DataError::Cancelled) => true,
             _ => false,
@@ -287,14 +286,8 @@ impl From<DataError> for SearchError {
     }
 }
 
-impl From<DamagedFlatIndex> for SearchError {
-    fn from(error: DamagedFlatIndex) -> Self {
-        Self::Damaged(error.to_string())
-    }
-}
-
-impl From<DamagedGraph> for SearchError {
-    fn from(error: DamagedGraph) -> Self {
+impl From<Damaged> for SearchError {
+    fn from(error: Damaged) -> Self {
         Self::Damaged(error.to_string())
     }
 }

@@ -1,6 +1,7 @@
 //! [`IndexFiles`]: the mapped files of a generation, whatever it was built from.
 
 use std::io::{Seek, Write};
+use std::sync::Arc;
 
 use memfold_datasets::MappedColumns;
 use memfold_index::file::generations::{COLUMNS_FILE, INDEX_FILE};
@@ -17,6 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::IndexError;
+use super::search::IdleSearches;
 use crate::export::Exported;
 
 /// Which tier answers.
@@ -46,6 +48,7 @@ pub struct IndexFiles {
     tiers: SectionFile,
     columns: MappedColumns,
     tier: IndexTier,
+    idle: Arc<IdleSearches>,
 }
 
 impl IndexFiles {
@@ -66,7 +69,7 @@ impl IndexFiles {
             Some(_) => IndexTier::Graph,
             None => IndexTier::Scan,
         };
-        let files = Self { generation, tiers, columns, tier };
+        let files = Self { generation, tiers, columns, tier, idle: Arc::default() };
         files.check(dim_of(&origin))?;
         Ok((files, origin))
     }
@@ -104,6 +107,11 @@ impl IndexFiles {
     #[must_use]
     pub const fn tiers(&self) -> &SectionFile {
         &self.tiers
+    }
+
+    /// Returns the memory of ended searches; clones share it.
+    pub(super) fn idle(&self) -> &IdleSearches {
+        &self.idle
     }
 
     /// Returns the rows with ids and vectors; in the index of a file `rowid` is a row's place in it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use memfold_index::graph::gate::{self, GateReport};
+use memfold_index::graph::verify::{self, GraphReport};
 use memfold_index::index_file::IndexView;
 use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
@@ -34,7 +34,7 @@ pub struct VerifiedIndex {
     /// Bytes read.
     pub bytes: u64,
     /// What the graph finds of its own rows; `None` without a graph.
-    pub graph: Option<GateReport>,
+    pub graph: Option<GraphReport>,
     /// How its rows stand to those of its store or file now; `None` where nobody asked.
     pub difference: Option<IndexDifference>,
 }
@@ -102,7 +102,7 @@ pub fn verify(
     thoroughness: &Thoroughness<'_>,
 ) -> Result<VerifiedIndex, IndexError> {
     let Thoroughness { store, pool, kernels } = *thoroughness;
-    let lookups = if store.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
+    let lookups = if store.is_some() { usize::MAX } else { verify::SAMPLED_LOOKUPS };
     index.texts().verify(load.progress)?;
     let verified =
         verify_files(index.files(), HasTexts(true), lookups, pool, kernels, load.progress)?;
@@ -142,7 +142,7 @@ pub(super) fn verify_files(
     }
     progress.end();
     let matrix = columns.vectors();
-    let check = |graph| gate::check(graph, &matrix, lookups, pool, kernels, progress);
+    let check = |graph| verify::check(graph, &matrix, lookups, pool, kernels, progress);
     let graph = tiers.graph.as_ref().map(check).transpose()?;
     let bytes = generation.file_lengths().map(|(_, bytes)| bytes).sum();
     Ok(VerifiedIndex { bytes, graph, difference: None })

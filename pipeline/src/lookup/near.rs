@@ -1,8 +1,7 @@
 //! Rows of an index near a vector, as it was indexed.
 
 use memfold_index::flat::FlatScan;
-use memfold_index::index_file::IndexView;
-use memfold_index::index_file::PREFIX_TRANSFORM;
+use memfold_index::index_file::{IndexView, PREFIX_TRANSFORM};
 use memfold_index::{Nearest as _, Neighbor, Pool, Row, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
@@ -108,11 +107,11 @@ pub(crate) fn near_rows(
     for segment in index.fresh().iter().filter(|segment| !segment.is_empty()) {
         let vectors = segment.matrix().map_err(|error| damaged(&error))?;
         let flat = segment.flat(transform).map_err(|error| damaged(&error))?;
-        let mut tier = Tier::Scan(FlatScan::new(flat, &vectors, kernels)?);
+        let mut tier = index.files().idle().scan(flat, &vectors, kernels)?;
         take(&mut tier, &|row| Ok(segment.id(row.index()).to_owned()))?;
     }
     let vectors: VectorMatrix<'_> = index.files().columns().vectors();
-    let mut tier = Tier::new::<SearchError>(&tiers, &vectors, kernels)?;
+    let mut tier = index.files().idle().tier(&tiers, &vectors, kernels)?;
     take(&mut tier, &|row| Ok(index.files().columns().id_at(row)?.to_owned()))?;
     near.settle();
     Ok(near)

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 
 use memfold_datasets::embedding;
-use memfold_index::flat::FlatScan;
-use memfold_index::graph::{DamagedGraph, Searcher};
-use memfold_index::index_file::IndexView;
-use memfold_index::index_file::PREFIX_TRANSFORM;
+use memfold_index::flat::{FlatScan, FlatView, ScanMemory};
+use memfold_index::graph::{SearchMemory, Searcher};
+use memfold_index::index_file::{IndexView, PREFIX_TRANSFORM};
 use memfold_index::scan::query_norm;
-use memfold_index::{DamagedFlatIndex, Nearest, Neighbor, Row, VectorError, VectorMatrix};
+use memfold_index::{Nearest, Neighbor, Row, VectorError, VectorMatrix};
 use memfold_model::memory::{Memory, Standing, VectorSpace};
 use memfold_model::text::strict_key;
 use memfold_simd::{Kernels, Similarity};
@@ -299,12 +299,12 @@ impl<'a> Search<'a> {
         for segment in index.fresh() {
             let vectors = segment.matrix().map_err(|error| damaged(&error))?;
             let flat = segment.flat(transform).map_err(|error| damaged(&error))?;
-            let tier = Tier::Scan(FlatScan::new(flat, &vectors, self.kernels)?);
+            let tier = index.files().idle().scan(flat, &vectors, self.kernels)?;
             let id = |row: Row| Ok(segment.id(row.index()));
             gone_rows += self.in_part(tier, &vectors, &id, wanted, &mut best)?;
         }
         let vectors = index.files().columns().vectors();
-        let tier = Tier::new::<SearchError>(&tiers, &vectors, self.kernels)?;
+        let tier = index.files().idle().tier(&tiers, &vectors, self.kernels)?;
         let id = |row: Row| Ok(index.files().columns().id_at(row)?);
         gone_rows += self.in_part(tier, &vectors, &id, wanted, &mut best)?;
         let searched = Searched::Index { fresh_rows, gone_rows };
@@ -526,31 +526,77 @@ impl Best {
 /// `ef_search` of a lookup in the graph: at least this, and wider where more is asked for.
 const EF_SEARCH: usize = 128;
 
-/// What answers lookups.
-pub(super) enum Tier<'a> {
+/// What answers lookups; its memory goes back to the searches of its index.
+pub(super) struct Tier<'a> {
+    /// `None` once the memory is back.
+    search: Option<TierSearch<'a>>,
+    idle: &'a IdleSearches,
+}
+
+enum TierSearch<'a> {
     Scan(FlatScan<'a>),
     Graph(Searcher<'a>),
 }
 
-impl<'a> Tier<'a> {
-    /// Takes the graph where there is one.
-    pub(super) fn new<E: From<DamagedFlatIndex> + From<DamagedGraph>>(
+/// The memory of searches over one index that have ended: after some lookups, one allocates nothing but its answer.
+#[derive(Debug, Default)]
+pub(super) struct IdleSearches {
+    scans: Mutex<Vec<ScanMemory>>,
+    graphs: Mutex<Vec<SearchMemory>>,
+}
+
+impl IdleSearches {
+    /// Searches the graph where there is one.
+    pub(super) fn tier<'a>(
+        &'a self,
         tiers: &'a IndexView<'a>,
         matrix: &'a VectorMatrix<'a>,
         kernels: &'static Kernels,
-    ) -> Result<Self, E> {
-        Ok(match &tiers.graph {
-            Some(graph) => Self::Graph(Searcher::new(graph, matrix, kernels)?),
-            None => Self::Scan(FlatScan::new(tiers.flat, matrix, kernels)?),
-        })
+    ) -> Result<Tier<'a>, SearchError> {
+        let Some(graph) = &tiers.graph else { return self.scan(tiers.flat, matrix, kernels) };
+        let memory = taken(&self.graphs);
+        let search = Searcher::with_memory(memory, graph, matrix, kernels)?;
+        Ok(Tier { search: Some(TierSearch::Graph(search)), idle: self })
+    }
+
+    pub(super) fn scan<'a>(
+        &'a self,
+        flat: FlatView<'a>,
+        matrix: &'a VectorMatrix<'a>,
+        kernels: &'static Kernels,
+    ) -> Result<Tier<'a>, SearchError> {
+        let scan = FlatScan::new(flat, matrix, kernels)?.with_memory(taken(&self.scans));
+        Ok(Tier { search: Some(TierSearch::Scan(scan)), idle: self })
+    }
+}
+
+fn taken<T: Default>(idle: &Mutex<Vec<T>>) -> T {
+    idle.lock().ok().and_then(|mut idle| idle.pop()).unwrap_or_default()
+}
+
+fn put<T>(idle: &Mutex<Vec<T>>, memory: T) {
+    if let Ok(mut idle) = idle.lock() {
+        idle.push(memory);
+    }
+}
+
+impl Drop for Tier<'_> {
+    fn drop(&mut self) {
+        match self.search.take() {
+            Some(TierSearch::Scan(scan)) => put(&self.idle.scans, scan.into_memory()),
+            Some(TierSearch::Graph(graph)) => put(&self.idle.graphs, graph.into_memory()),
+            None => {}
+        }
     }
 }
 
 impl Nearest for Tier<'_> {
     fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError> {
-        let found = match self {
-            Self::Scan(scan) => scan.k_nearest(query, k)?,
-            Self::Graph(graph) => graph.k_nearest(query, k, EF_SEARCH.max(k.saturating_mul(2)))?,
+        let ef_search = EF_SEARCH.max(k.saturating_mul(2));
+        let found = match &mut self.search {
+            Some(TierSearch::Scan(scan)) => scan.k_nearest(query, k)?,
+            Some(TierSearch::Graph(graph)) => graph.k_nearest(query, k, ef_search)?,
+            None => &[],
         };
         Ok(found.to_vec())
     }
@@ -560,10 +606,50 @@ impl Nearest for Tier<'_> {
         query: &[f32],
         threshold: Similarity,
     ) -> Result<Vec<Neighbor>, VectorError> {
-        let found = match self {
-            Self::Scan(scan) => scan.range(query, threshold)?,
-            Self::Graph(graph) => graph.range(query, threshold, EF_SEARCH)?,
+        let found = match &mut self.search {
+            Some(TierSearch::Scan(scan)) => scan.range(query, threshold)?,
+            Some(TierSearch::Graph(graph)) => graph.range(query, threshold, EF_SEARCH)?,
+            None => &[],
         };
         Ok(found.to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memfold_index::graph::{Graph, GraphOptions};
+    use memfold_index::index_file::TextKeys;
+    use memfold_index::{FlatIndex, NoProgress, Pool};
+
+    use super::*;
+
+    /// Every lookup made a searcher of its own, whose memory grows with the index.
+    #[test]
+    fn lookups_use_memory_again() {
+        let values: Vec<f32> = (0..6_000_u32 * 8)
+            .map(|at| (at.wrapping_mul(2_654_435_761) >> 8) as f32 / 8_388_608.0 - 1.0)
+            .collect();
+        let matrix = VectorMatrix::from_slice(&values, 8).unwrap();
+        let (pool, kernels) = (Pool::new(None).unwrap(), Kernels::active());
+        let flat = FlatIndex::build(&matrix, &pool, kernels).unwrap();
+        let options = GraphOptions::default();
+        let graph = Graph::build(&matrix, options, &pool, kernels, &NoProgress).unwrap();
+        let (view, idle) = (graph.view(), IdleSearches::default());
+        let tiers = IndexView {
+            flat: flat.view(),
+            graph: Some(view),
+            graph_options: Some(options),
+            text_keys: TextKeys::new(&[]),
+        };
+        for row in 0..20 {
+            let query = matrix.vector(Row(row));
+            let mut tier = idle.tier(&tiers, &matrix, kernels).unwrap();
+            assert_eq!(tier.k_nearest(query, 3).unwrap()[0].row, Row(row));
+            let mut scan = idle.scan(flat.view(), &matrix, kernels).unwrap();
+            assert_eq!(scan.k_nearest(query, 3).unwrap()[0].row, Row(row));
+            drop((tier, scan));
+            let (scans, graphs) = (idle.scans.lock().unwrap(), idle.graphs.lock().unwrap());
+            assert_eq!((scans.len(), graphs.len()), (1, 1), "one memory each, after any lookup");
+        }
     }
 }

@@ -90,7 +90,6 @@ fn use_file(bytes: &[u8], intact: &Intact) {
         for query in &queries {
             check(searcher.k_nearest(query, 10, 64), rows);
             check(searcher.range(query, half, 64), rows);
-            check(searcher.k_nearest_where(query, 5, 32, |row| row.0.is_multiple_of(3)), rows);
         }
     }
 }

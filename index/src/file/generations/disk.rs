@@ -32,20 +32,6 @@ pub(super) struct Disk {
     hook: Option<Arc<Hook>>,
 }
 
-/// The operating system refused an act.
-#[derive(Debug)]
-pub(super) struct Refused {
-    pub(super) action: &'static str,
-    pub(super) path: PathBuf,
-    pub(super) source: io::Error,
-}
-
-impl Refused {
-    pub(super) fn new(action: &'static str, path: &Path, source: io::Error) -> Self {
-        Self { action, path: path.into(), source }
-    }
-}
-
 impl fmt::Debug for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Disk").field("hooked", &self.hook.is_some()).finish()
@@ -63,18 +49,18 @@ impl Disk {
     }
 
     /// Makes a folder that only the owner may enter.
-    pub(super) fn create_folder(&self, path: &Path) -> Result<(), Refused> {
+    pub(super) fn create_folder(&self, path: &Path) -> Result<(), GenerationError> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(false);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, FileMode::PRIVATE.folder_bits());
         self.step(|| Step::CreateFolder(path.into()))
             .and_then(|()| builder.create(path))
-            .map_err(|e| Refused::new("create folder", path, e))
+            .map_err(GenerationError::io("create folder", path))
     }
 
     /// Makes a file that did not exist, with these permissions whatever the mask.
-    pub(super) fn create_file(&self, path: &Path, mode: FileMode) -> Result<File, Refused> {
+    pub(super) fn create_file(&self, path: &Path, mode: FileMode) -> Result<File, GenerationError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
         #[cfg(unix)]
@@ -82,47 +68,52 @@ impl Disk {
         let file = self
             .step(|| Step::CreateFile(path.into()))
             .and_then(|()| options.open(path))
-            .map_err(|e| Refused::new("create", path, e))?;
+            .map_err(GenerationError::io("create", path))?;
         self.set_mode(path, mode.file_bits())?;
         Ok(file)
     }
 
-    pub(super) fn write(&self, file: &mut File, path: &Path, bytes: &[u8]) -> Result<(), Refused> {
+    pub(super) fn write(
+        &self,
+        file: &mut File,
+        path: &Path,
+        bytes: &[u8],
+    ) -> Result<(), GenerationError> {
         self.step(|| Step::Write(path.into()))
             .and_then(|()| file.write_all(bytes))
-            .map_err(|e| Refused::new("write", path, e))
+            .map_err(GenerationError::io("write", path))
     }
 
     /// Gives a file or folder its permissions.
-    pub(super) fn set_mode(&self, path: &Path, bits: u32) -> Result<(), Refused> {
+    pub(super) fn set_mode(&self, path: &Path, bits: u32) -> Result<(), GenerationError> {
         self.step(|| Step::SetMode(path.into()))
             .and_then(|()| set_bits(path, bits))
-            .map_err(|e| Refused::new("set permissions of", path, e))
+            .map_err(GenerationError::io("set permissions of", path))
     }
 
-    pub(super) fn sync_file(&self, file: &File, path: &Path) -> Result<(), Refused> {
+    pub(super) fn sync_file(&self, file: &File, path: &Path) -> Result<(), GenerationError> {
         self.step(|| Step::SyncFile(path.into()))
             .and_then(|()| file.sync_all())
-            .map_err(|e| Refused::new("make durable", path, e))
+            .map_err(GenerationError::io("make durable", path))
     }
 
     /// Makes names in a folder durable.
-    pub(super) fn sync_folder(&self, path: &Path) -> Result<(), Refused> {
+    pub(super) fn sync_folder(&self, path: &Path) -> Result<(), GenerationError> {
         // Windows has no such call and needs none.
         let sync = || if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) };
         self.step(|| Step::SyncFolder(path.into()))
             .and_then(|()| sync())
-            .map_err(|e| Refused::new("make durable", path, e))
+            .map_err(GenerationError::io("make durable", path))
     }
 
-    pub(super) fn rename(&self, from: &Path, to: &Path) -> Result<(), Refused> {
+    pub(super) fn rename(&self, from: &Path, to: &Path) -> Result<(), GenerationError> {
         self.step(|| Step::Rename(from.into(), to.into()))
             .and_then(|()| fs::rename(from, to))
-            .map_err(|e| Refused::new("rename", from, e))
+            .map_err(GenerationError::io("rename", from))
     }
 
     /// Removes a file, a link or a folder with all that is in it, if it is there; follows no link.
-    pub(super) fn remove(&self, path: &Path) -> Result<(), Refused> {
+    pub(super) fn remove(&self, path: &Path) -> Result<(), GenerationError> {
         let remove = || match fs::symlink_metadata(path) {
             Ok(found) if found.is_dir() => fs::remove_dir_all(path),
             Ok(_) => fs::remove_file(path),
@@ -130,7 +121,7 @@ impl Disk {
         };
         match self.step(|| Step::Remove(path.into())).and_then(|()| remove()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Refused::new("remove", path, error))
+                Err(GenerationError::io("remove", path)(error))
             }
             _ => Ok(()),
         }
@@ -198,7 +189,7 @@ fn wait_for(file: &File, path: &Path, left: &mut Duration) -> Result<(), Generat
                 *left = left.saturating_sub(POLL);
             }
             Err(TryLockError::Error(error)) => {
-                return Err(Refused::new("lock", path, error).into());
+                return Err(GenerationError::io("lock", path)(error));
             }
         }
     }
@@ -212,15 +203,15 @@ fn open(disk: &Disk, path: &Path, mode: FileMode) -> Result<File, GenerationErro
             }
             Ok(_) => match OpenOptions::new().read(true).write(true).open(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                opened => return opened.map_err(|e| Refused::new("open", path, e).into()),
+                opened => return opened.map_err(GenerationError::io("open", path)),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 match disk.create_file(path, mode) {
-                    Err(refused) if refused.source.kind() == io::ErrorKind::AlreadyExists => {}
-                    created => return Ok(created?),
+                    Err(error) if error.is(io::ErrorKind::AlreadyExists) => {}
+                    created => return created,
                 }
             }
-            Err(error) => return Err(Refused::new("open", path, error).into()),
+            Err(error) => return Err(GenerationError::io("open", path)(error)),
         }
     }
 }

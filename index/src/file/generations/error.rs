@@ -1,9 +1,8 @@
 //! Errors of generations.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::disk::Refused;
 use super::names::FILES_MAX;
 use crate::file::sections::REBUILD;
 use crate::file::{MapError, SectionFileError};
@@ -136,6 +135,16 @@ pub enum GenerationError {
 }
 
 impl GenerationError {
+    /// The system refused `action`.
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, path: path.into(), source }
+    }
+
+    /// Tells whether the system refused for this reason.
+    pub(super) fn is(&self, kind: io::ErrorKind) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == kind)
+    }
+
     /// Returns advice, where there is some.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
@@ -170,11 +179,5 @@ impl GenerationError {
             },
         };
         Some(hint.into())
-    }
-}
-
-impl From<Refused> for GenerationError {
-    fn from(Refused { action, path, source }: Refused) -> Self {
-        Self::Io { action, path, source }
     }
 }

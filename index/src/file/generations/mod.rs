@@ -31,10 +31,9 @@ mod error;
 
 pub use disk::FileMode;
 pub use error::GenerationError;
-pub use manifest::FreshWriter;
 pub use names::{COLUMNS_FILE, INDEX_FILE, SEARCHED_FILE};
 pub use read::{Generation, Generations};
-pub use write::GenerationWriter;
+pub use write::{FreshWriter, GenerationWriter};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::disk::Refused;
 use super::manifest::{Manifest, ManifestFile, head_checksum};
 use super::{GenerationError, INDEX_FILE, names};
 use crate::file::sections::Checksum;
@@ -139,16 +138,12 @@ impl Generation {
         self.files.iter().map(|(name, file)| (name.as_str(), file))
     }
 
-    /// Returns all that lookups read, with names: its files, then the segments of fresh rows seen so far.
-    pub fn looked_up_files(&self) -> impl Iterator<Item = (String, &Mapped)> {
+    /// Returns names and lengths of all that lookups read: its files, then the segments of fresh rows seen so far.
+    pub fn file_lengths(&self) -> impl Iterator<Item = (String, u64)> {
         let files = self.files.iter().map(|(name, file)| (name.clone(), file));
         let fresh = (1..).zip(&self.fresh);
-        files.chain(fresh.map(|(number, file)| (names::fresh(number), file.mapped())))
-    }
-
-    /// Returns names and lengths of these.
-    pub fn file_lengths(&self) -> impl Iterator<Item = (String, u64)> {
-        self.looked_up_files().map(|(name, file)| (name, file.len() as u64))
+        let fresh = fresh.map(|(number, file)| (names::fresh(number), file.mapped()));
+        files.chain(fresh).map(|(name, file)| (name, file.len() as u64))
     }
 
     /// Compares every byte of its files with what was published.
@@ -235,7 +230,7 @@ pub(super) fn map(path: &Path) -> Result<Option<Mapped>, GenerationError> {
     match opened {
         Ok(file) => Ok(Some(Mapped::map(&file, path)?)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Refused::new("open", path, error).into()),
+        Err(error) => Err(GenerationError::io("open", path)(error)),
     }
 }
 
@@ -288,7 +283,7 @@ impl FolderIdentity {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(GenerationError::Missing { path: path.into() })
             }
-            Err(error) => Err(Refused::new("open", path, error).into()),
+            Err(error) => Err(GenerationError::io("open", path)(error)),
         }
     }
 }

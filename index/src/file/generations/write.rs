@@ -1,15 +1,17 @@
-//! [`GenerationWriter`]: a new generation, whole or not at all.
+//! [`GenerationWriter`]: a new generation, whole or not at all. [`FreshWriter`]: sealed fresh rows beside a live one.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::disk::LockFile;
-use super::disk::{Disk, Refused};
+use super::disk::{Disk, LockFile};
 use super::manifest::{Manifest, ManifestFile, head_checksum, pending_path};
 use super::names::FILES_MAX;
-use super::{COLUMNS_FILE, FileMode, GenerationError, Generations, INDEX_FILE, names, read};
+use super::{
+    COLUMNS_FILE, FileMode, Generation, GenerationError, Generations, INDEX_FILE, names, read,
+};
+use crate::Mapped;
 use crate::file::sections::checksum;
 use crate::file::{FileKind, SectionFile};
 
@@ -115,7 +117,7 @@ impl GenerationWriter {
         if !names::is_file(name) {
             return Err(GenerationError::FileName { path });
         }
-        Ok(self.disk.create_file(&path, self.mode)?)
+        self.disk.create_file(&path, self.mode)
     }
 
     /// Makes everything durable, makes the generation live, and removes those before the previous one.
@@ -164,7 +166,7 @@ impl GenerationWriter {
             return Err(GenerationError::Missing { path });
         };
         self.disk.set_mode(&path, self.mode.file_bits())?;
-        let file = File::open(&path).map_err(|e| Refused::new("open", &path, e))?;
+        let file = File::open(&path).map_err(GenerationError::io("open", &path))?;
         self.disk.sync_file(&file, &path)?;
         let bytes = mapped.len() as u64;
         let head_checksum = head_checksum(&mapped);
@@ -215,7 +217,7 @@ impl Generations {
         disk.remove(&lock)?;
         match fs::remove_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(true),
-            removed => Ok(removed.map(|()| true).map_err(|e| Refused::new("remove", folder, e))?),
+            removed => Ok(removed.map(|()| true).map_err(GenerationError::io("remove", folder))?),
         }
     }
 }
@@ -230,7 +232,7 @@ fn folder_exists(path: &Path) -> Result<bool, GenerationError> {
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound => Ok(false),
             io::ErrorKind::NotADirectory => Err(GenerationError::NotAFolder { path: path.into() }),
-            _ => Err(Refused::new("open", path, error).into()),
+            _ => Err(GenerationError::io("open", path)(error)),
         },
     }
 }
@@ -241,7 +243,7 @@ fn ensure_folder(disk: &Disk, path: &Path, mode: FileMode) -> Result<(), Generat
     }
     match disk.create_folder(path) {
         // Another writer was quicker; the lock decides which of the two goes on.
-        Err(refused) if refused.source.kind() == io::ErrorKind::AlreadyExists => {
+        Err(error) if error.is(io::ErrorKind::AlreadyExists) => {
             return if folder_exists(path)? {
                 Ok(())
             } else {
@@ -252,14 +254,14 @@ fn ensure_folder(disk: &Disk, path: &Path, mode: FileMode) -> Result<(), Generat
     }
     disk.set_mode(path, mode.folder_bits())?;
     match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => Ok(disk.sync_folder(parent)?),
-        _ => Ok(disk.sync_folder(Path::new("."))?),
+        Some(parent) if !parent.as_os_str().is_empty() => disk.sync_folder(parent),
+        _ => disk.sync_folder(Path::new(".")),
     }
 }
 
 /// Names in a folder; those that are no text are nobody's and come out as what no name of ours equals.
 fn names_in(folder: &Path) -> Result<Vec<String>, GenerationError> {
-    let failed = |error| Refused::new("list", folder, error);
+    let failed = |error| GenerationError::io("list", folder)(error);
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
@@ -311,7 +313,7 @@ fn is_ours(path: &Path) -> bool {
 }
 
 /// Removes a folder under another name, so that no reader sees it with some of its files.
-fn remove_generation(disk: &Disk, folder: &Path, name: &str) -> Result<(), Refused> {
+fn remove_generation(disk: &Disk, folder: &Path, name: &str) -> Result<(), GenerationError> {
     let mut path = folder.join(name);
     if !name.ends_with(names::PENDING) {
         let aside = folder.join(name.to_owned() + names::PENDING);
@@ -319,4 +321,114 @@ fn remove_generation(disk: &Disk, folder: &Path, name: &str) -> Result<(), Refus
         path = aside;
     }
     disk.remove(&path)
+}
+
+/// Adds a segment of fresh rows; holds a lock of the generation until it is published or dropped.
+///
+/// The lock is not that of generations: rows can be sealed while the next generation is being built. Dropped before
+/// [`publish`](Self::publish), it leaves nothing that a reader would see.
+#[derive(Debug)]
+pub struct FreshWriter<'g> {
+    generation: &'g mut Generation,
+    path: PathBuf,
+    mode: FileMode,
+    disk: Disk,
+    _lock: LockFile,
+}
+
+impl<'g> FreshWriter<'g> {
+    /// Takes the lock and maps the segments that others have sealed, so that the caller knows what is left.
+    ///
+    /// Waits up to about `wait` for another process; zero tries once.
+    ///
+    /// # Errors
+    /// When another process seals, the generation's folder is gone, or the system refuses.
+    pub fn begin(
+        generation: &'g mut Generation,
+        mode: FileMode,
+        wait: Duration,
+    ) -> Result<Self, GenerationError> {
+        Self::begin_on(Disk::default(), generation, mode, wait)
+    }
+
+    pub(super) fn begin_on(
+        disk: Disk,
+        generation: &'g mut Generation,
+        mode: FileMode,
+        wait: Duration,
+    ) -> Result<Self, GenerationError> {
+        let gone = || GenerationError::Gone { path: generation.folder().to_owned() };
+        if !generation.is_in_place() {
+            return Err(gone());
+        }
+        let lock = LockFile::take(&disk, &generation.folder().join(names::LOCK), mode, wait);
+        if !generation.is_in_place() {
+            return Err(gone());
+        }
+        let lock = lock?;
+        generation.see_fresh()?;
+        let name = names::fresh(generation.next_fresh()) + names::PENDING;
+        let path = generation.folder().join(name);
+        // Left behind by one that died: the lock is ours.
+        disk.remove(&path)?;
+        Ok(Self { generation, path, mode, disk, _lock: lock })
+    }
+
+    /// Returns the generation with all segments sealed so far.
+    #[must_use]
+    pub const fn generation(&self) -> &Generation {
+        self.generation
+    }
+
+    /// Returns where the segment is written.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the file of the segment, for a [`SectionFileWriter`](crate::file::SectionFileWriter).
+    ///
+    /// # Errors
+    /// When it was opened before, the generation is gone, or the system refuses.
+    pub fn create(&self) -> Result<File, GenerationError> {
+        self.disk.create_file(&self.path, self.mode).map_err(|refused| self.refused(refused))
+    }
+
+    /// Makes the segment durable and visible to every process, and returns its number.
+    ///
+    /// # Errors
+    /// When the file is no finished segment, the generation is gone, or the system refuses; the segment is then
+    /// not there, unless only the very last step failed, which makes its name durable.
+    pub fn publish(self) -> Result<u32, GenerationError> {
+        let number = self.generation.next_fresh();
+        let place = self.generation.folder().join(names::fresh(number));
+        let refused = |refused| self.refused(refused);
+        let file = File::open(&self.path)
+            .map_err(|error| refused(GenerationError::io("open", &self.path)(error)))?;
+        let mapped = Mapped::map(&file, &self.path).map_err(GenerationError::from)?;
+        SectionFile::from_mapped(mapped, &self.path, FileKind::Fresh)?;
+        self.disk.sync_file(&file, &self.path).map_err(refused)?;
+        self.disk.rename(&self.path, &place).map_err(refused)?;
+        self.disk.sync_folder(self.generation.folder()).map_err(refused)?;
+        self.generation.see_fresh()?;
+        Ok(number)
+    }
+
+    /// Says so where the folder went away under our hands.
+    fn refused(&self, refused: GenerationError) -> GenerationError {
+        if self.generation.is_in_place() {
+            refused
+        } else {
+            GenerationError::Gone { path: self.generation.folder().to_owned() }
+        }
+    }
+}
+
+impl Drop for FreshWriter<'_> {
+    fn drop(&mut self) {
+        // After publishing there is nothing of this name.
+        if self.generation.is_in_place() {
+            let _ = self.disk.remove(&self.path);
+        }
+    }
 }

@@ -40,6 +40,7 @@ compile_error!("sections are mapped as they lie on disk, little-endian; big-endi
 mod format;
 mod header;
 mod read;
+mod write;
 mod error;
 
 pub(crate) use error::REBUILD;
@@ -48,7 +49,7 @@ pub(super) use format::{Checksum, HEADER_BYTES, checksum};
 pub use format::{Element, ElementType, FileKind, SectionId};
 pub use header::{FileHead, Section};
 pub use read::SectionFile;
-pub use read::SectionFileWriter;
+pub use write::SectionFileWriter;
 
 #[cfg(test)]
 pub(super) mod tests;

@@ -10,22 +10,23 @@ use tempfile::NamedTempFile;
 
 use super::plan::{
     ALLOWANCES, BOUNDS, CELLS, CENTROIDS, CODES, FIRST_CODES, GROUPS, HISTOGRAM, KEYS, Parameters,
-    ROWS, SQUARED_NORMS, TASKS, TILES, VECTORS, VERSION, path_of_plan, path_of_tile,
+    ROWS, SQUARED_NORMS, TASKS, TILES, Tile, VECTORS, VERSION, path_of_plan, path_of_tile,
 };
 use super::{TileError, TileRequest};
 use crate::distinct::DistinctRows;
-use crate::file::{FileHead, FileKind, SectionFile, SectionFileError, SectionFileWriter};
-use crate::join::blocks::{Block, Plan, SAMPLED_ROWS, Stages, cells_of};
-use crate::join::cascade::{Sample, Verdict};
-use crate::join::cells::Cells;
-use crate::join::stream::{Budget, scratch_error};
+use crate::file::{FileHead, FileKind, SectionFileError, SectionFileWriter};
+use crate::join::encode::{Block, Stages, cells_of};
+use crate::join::pairs::{Budget, scratch_error};
+use crate::join::plan::{SAMPLED_ROWS, Sample};
+use crate::join::prune::{Cells, may_be_near};
+use crate::join::rerank::Rerank;
 use crate::join::{JoinError, JoinOptions};
 use crate::{Mapped, Row, VectorMatrix};
 
-/// Folders of a plan, …
+/// Folders of a plan.
 const FOLDERS: [&str; 4] = ["tiles", "pairs", "receipts", PARTIAL];
 
-/// … and that of files which are not whole yet.
+/// The folder of files that are being written.
 pub(super) const PARTIAL: &str = "partial";
 
 /// The file that a run locks; a folder with it is one of ours.
@@ -33,9 +34,6 @@ const LOCK: &str = "memfold-tiles.lock";
 
 /// Rows whose cells are found by one task.
 const BATCH_ROWS: usize = 1_024;
-
-/// Tasks between two looks at the results.
-const WAVE: usize = 256;
 
 /// Bytes of vectors that are sorted by their cells before they are written.
 const REGROUPED_BYTES: usize = 32 << 20;
@@ -92,16 +90,27 @@ fn clear(path: &Path) -> Result<(), TileError> {
 pub(super) fn write_whole(
     dir: &Path,
     path: &Path,
-    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+    write: impl FnOnce(BufWriter<&File>) -> Result<(), SectionFileError>,
 ) -> Result<(), TileError> {
     let place = dir.join(PARTIAL);
     let file = NamedTempFile::new_in(&place).map_err(TileError::system(&place))?;
-    let mut output = BufWriter::with_capacity(1 << 20, file.as_file());
-    let written = write(&mut output).and_then(|()| output.flush());
-    drop(output);
-    written.map_err(TileError::system(path))?;
+    write(BufWriter::with_capacity(1 << 20, file.as_file())).map_err(TileError::file(path))?;
     file.persist(path).map_err(|error| TileError::system(path)(error.error))?;
     Ok(())
+}
+
+/// A section file on its way to the disk.
+type Sections<'a> = SectionFileWriter<BufWriter<&'a File>>;
+
+fn write_sections(
+    dir: &Path,
+    path: &Path,
+    head: FileHead,
+    write: impl FnOnce(Sections<'_>) -> Result<Sections<'_>, SectionFileError>,
+) -> Result<(), TileError> {
+    write_whole(dir, path, |output| {
+        write(SectionFileWriter::new(output, head)?)?.finish().map(drop)
+    })
 }
 
 /// Returns what tells this request from others with other pairs.
@@ -130,58 +139,51 @@ pub(super) fn build(request: &TileRequest<'_>, options: &JoinOptions<'_>) -> Res
     let distinct = DistinctRows::within(matrix, kernels, pool, Some(dir), progress)
         .map_err(|error| scratch_error(&error, options))?
         .map_err(JoinError::from)?;
-    let verdict = Verdict { matrix, distinct: &distinct, kernels, threshold: request.threshold };
-    let sample = Sample::draw(&verdict, SAMPLED_ROWS);
-    Budget { verdict, sample: &sample, options }.check_sample()?;
-    let plan = Plan::choose(&verdict, &sample, options);
-    let stages = match &plan {
-        Plan::Direct => None,
-        Plan::Cascade(stages) => Some(&**stages),
-    };
-    let cells = assign(&verdict, stages, options)?;
+    let rerank = Rerank { matrix, distinct: &distinct, kernels, threshold: request.threshold };
+    let sample = Sample::draw(&rerank, SAMPLED_ROWS);
+    Budget { rerank, sample: &sample, options }.check_sample()?;
+    let stages = Stages::choose(&rerank, &sample, options);
+    let stages = stages.as_ref();
+    let cells = assign(&rerank, stages, options)?;
     let all = stages.map(|stages| &stages.cells);
     let layout = Layout::of(all, &cells, request.tile_rows_max, kernels);
-    let regrouped = regroup(&verdict, &cells, &layout, dir, options)?;
+    let regrouped = regroup(&rerank, &cells, &layout, dir, options)?;
     let writer = TileWriter {
         dir,
         identity: identity(request, &distinct.digest),
-        verdict,
+        rerank,
         stages,
         cells: &cells,
         layout: &layout,
         regrouped: &regrouped,
     };
-    let tiles = writer.write_all(options)?;
+    options.progress.begin("write tiles", Some(cells.len() as u64));
+    let tiles = pool.map(layout.tiles.len(), |number| writer.write(number as u32, options));
+    options.progress.end();
+    let tiles = tiles.into_iter().collect::<Result<Vec<_>, _>>()?;
     let tasks = tasks(&writer, options)?;
-    writer.write_plan(request, &tiles, &tasks, &sample.histogram(&verdict, options))
+    writer.write_plan(request, &tiles, &tasks, &sample.histogram(&rerank, options))
 }
 
 /// Returns the cell of each distinct row.
 fn assign(
-    verdict: &Verdict<'_>,
+    rerank: &Rerank<'_>,
     stages: Option<&Stages>,
     options: &JoinOptions<'_>,
 ) -> Result<Vec<u32>, JoinError> {
-    let row_count = verdict.distinct.len();
+    let row_count = rerank.distinct.len();
     let Some(stages) = stages else { return Ok(vec![0; row_count]) };
     options.progress.begin("assign rows to cells", Some(row_count as u64));
-    let mut cells = Vec::with_capacity(row_count);
-    while cells.len() < row_count {
-        let first = cells.len();
-        let batches = (row_count - first).div_ceil(BATCH_ROWS).min(WAVE);
-        let found = options.pool.map(batches, |batch| {
-            let start = first + batch * BATCH_ROWS;
-            let positions = start..row_count.min(start + BATCH_ROWS);
-            options.progress.advance(positions.len() as u64);
-            cells_of(verdict, stages, positions)
-        });
+    let batches = options.pool.map(row_count.div_ceil(BATCH_ROWS), |batch| {
         if options.progress.cancelled() {
             return Err(JoinError::Cancelled);
         }
-        found.into_iter().for_each(|batch| cells.extend(batch));
-    }
+        let positions = batch * BATCH_ROWS..row_count.min((batch + 1) * BATCH_ROWS);
+        options.progress.advance(positions.len() as u64);
+        Ok(cells_of(rerank, stages, positions))
+    });
     options.progress.end();
-    Ok(cells)
+    Ok(batches.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// Where distinct rows lie when they are regrouped: cell by cell, near cells together.
@@ -269,13 +271,13 @@ fn halves(
 /// Copies the vectors of distinct rows into a file without a name, in the order of the layout. The input is read in order
 /// and written in runs: both may be larger than memory.
 fn regroup(
-    verdict: &Verdict<'_>,
+    rerank: &Rerank<'_>,
     cells: &[u32],
     layout: &Layout,
     dir: &Path,
     options: &JoinOptions<'_>,
 ) -> Result<Mapped, TileError> {
-    let row_bytes = verdict.matrix.dim() * size_of::<f32>();
+    let row_bytes = rerank.matrix.dim() * size_of::<f32>();
     let mut file = tempfile::tempfile_in(dir).map_err(TileError::system(dir))?;
     let batch_rows = (REGROUPED_BYTES / row_bytes).max(64);
     let mut places = layout.starts.clone();
@@ -289,7 +291,7 @@ fn regroup(
         positions.sort_unstable_by_key(|&position| (cells[position], position));
         for run in positions.chunk_by(|&a, &b| cells[a] == cells[b]) {
             values.clear();
-            run.iter().for_each(|&at| values.extend_from_slice(verdict.vector(at)));
+            run.iter().for_each(|&at| values.extend_from_slice(rerank.vector(at)));
             let place = &mut places[cells[run[0]] as usize];
             file.seek(SeekFrom::Start((*place * row_bytes) as u64))
                 .and_then(|_| file.write_all(bytemuck::cast_slice(&values)))
@@ -306,7 +308,7 @@ fn regroup(
 struct TileWriter<'a> {
     dir: &'a Path,
     identity: [u8; 32],
-    verdict: Verdict<'a>,
+    rerank: Rerank<'a>,
     /// `None`: every pair is judged.
     stages: Option<&'a Stages>,
     cells: &'a [u32],
@@ -318,25 +320,14 @@ struct TileWriter<'a> {
 type TileRecord = [u64; 3];
 
 impl TileWriter<'_> {
-    fn write_all(&self, options: &JoinOptions<'_>) -> Result<Vec<TileRecord>, TileError> {
-        options.progress.begin("write tiles", Some(self.layout.order.len() as u64));
-        let tiles = options.pool.map(self.layout.tiles.len(), |number| {
-            if options.progress.cancelled() {
-                return Err(JoinError::Cancelled.into());
-            }
-            let record = self.write(number as u32)?;
-            options.progress.advance(record[0]);
-            Ok(record)
-        });
-        options.progress.end();
-        tiles.into_iter().collect()
-    }
-
-    fn write(&self, number: u32) -> Result<TileRecord, TileError> {
+    fn write(&self, number: u32, options: &JoinOptions<'_>) -> Result<TileRecord, TileError> {
+        if options.progress.cancelled() {
+            return Err(JoinError::Cancelled.into());
+        }
         let places = self.layout.tiles[number as usize].clone();
         let positions = &self.layout.order[places.clone()];
-        let distinct = self.verdict.distinct;
-        let dim = self.verdict.matrix.dim();
+        let distinct = self.rerank.distinct;
+        let dim = self.rerank.matrix.dim();
         let row_bytes = dim * size_of::<f32>();
         let vectors: &[f32] =
             bytemuck::cast_slice(&self.regrouped[places.start * row_bytes..places.end * row_bytes]);
@@ -354,14 +345,15 @@ impl TileWriter<'_> {
                 None => Ok(writer),
             }
         })?;
-        let file = SectionFile::open(&path, FileKind::Tile).map_err(TileError::file(&path))?;
+        let Tile { file } = Tile::open(self.dir, number)?;
+        options.progress.advance(rows.len() as u64);
         Ok([rows.len() as u64, file.byte_count(), file.fingerprint()])
     }
 
     /// Encodes the rows of a tile: a block for each of its cells.
     fn blocks(&self, positions: &[u32], vectors: &[f32], norms: &[f64]) -> Vec<Block> {
         let Some(stages) = self.stages else { return Vec::new() };
-        let matrix = VectorMatrix::from_slice(vectors, self.verdict.matrix.dim())
+        let matrix = VectorMatrix::from_slice(vectors, self.rerank.matrix.dim())
             .expect("whole rows of a matrix");
         let distinct = DistinctRows {
             rows: (0..positions.len() as u32).map(Row).collect(),
@@ -369,8 +361,8 @@ impl TileWriter<'_> {
             ..DistinctRows::default()
         };
         let cells: Vec<u32> = positions.iter().map(|&at| self.cells[at as usize]).collect();
-        let verdict = Verdict { matrix: &matrix, distinct: &distinct, ..self.verdict };
-        Block::of_cells(&verdict, stages, &cells)
+        let rerank = Rerank { matrix: &matrix, distinct: &distinct, ..self.rerank };
+        Block::of_cells(&rerank, stages, &cells)
     }
 
     fn write_codes<W: Write + Seek>(
@@ -391,7 +383,7 @@ impl TileWriter<'_> {
             |block| &block.centroid_dots,
         ];
         let bounds = columns.iter().flat_map(|column| blocks.iter().map(column));
-        let keys = blocks.iter().map(|b| b.largest_keys(&stages.cells, self.verdict.kernels));
+        let keys = blocks.iter().map(|b| b.largest_keys(&stages.cells, self.rerank.kernels));
         writer
             .chunks(BOUNDS, bounds)?
             .chunks(ALLOWANCES, blocks.iter().map(|b| &*b.allowances))?
@@ -404,7 +396,7 @@ impl TileWriter<'_> {
             // Rows and dimensions are numbered with 32 bits.
             row_count: rows as u32,
             node_count: nodes as u32,
-            dim: self.verdict.matrix.dim() as u32,
+            dim: self.rerank.matrix.dim() as u32,
             store_identity: self.identity,
             parameters,
         }
@@ -419,15 +411,17 @@ impl TileWriter<'_> {
     ) -> Result<(), TileError> {
         let tests = self.stages.map(Stages::tests);
         let parameters = Parameters {
+            version: VERSION,
             threshold: request.threshold.get(),
             tile_rows_max: request.tile_rows_max as u64,
             first_width: tests.map_or(0, |tests| tests.first_width as u64),
             code_dim: tests.map_or(0, |tests| tests.dim as u64),
-            has_i7: tests.is_some_and(|tests| tests.has_i7),
+            has_i7: u64::from(tests.is_some_and(|tests| tests.has_i7)),
         };
-        let distinct = self.verdict.distinct;
+        let distinct = self.rerank.distinct;
         let (rows, nodes) = (request.matrix.len(), distinct.len());
-        let head = self.head(FileKind::TilePlan, rows, nodes, parameters.to_bytes());
+        let head =
+            self.head(FileKind::TilePlan, rows, nodes, bytemuck::bytes_of(&parameters).to_vec());
         let centroids = self.stages.map_or(&[][..], |stages| stages.cells.centroids());
         let groups = distinct.groups.iter().map(|group| {
             let rows = group.iter().map(|row| row.0);
@@ -445,23 +439,6 @@ impl TileWriter<'_> {
     }
 }
 
-/// Writes a section file, whole or not at all.
-fn write_sections(
-    dir: &Path,
-    path: &Path,
-    head: FileHead,
-    write: impl FnOnce(Sections) -> Result<Sections, SectionFileError>,
-) -> Result<(), TileError> {
-    let place = dir.join(PARTIAL);
-    let file = NamedTempFile::new_in(&place).map_err(TileError::system(&place))?;
-    let (file, name) = file.into_parts();
-    let writer = SectionFileWriter::new(BufWriter::with_capacity(1 << 20, file), head);
-    let written = writer.and_then(write).and_then(SectionFileWriter::finish);
-    let mut output = written.map_err(TileError::file(path))?;
-    output.flush().map_err(TileError::system(path))?;
-    name.persist(path).map_err(|error| TileError::system(path)(error.error))
-}
-
 /// Returns every two tiles of which (5) of [`crate::transform`] leaves pairs.
 fn tasks(writer: &TileWriter<'_>, options: &JoinOptions<'_>) -> Result<Vec<[u32; 2]>, TileError> {
     let tile_count = writer.layout.tiles.len() as u32;
@@ -469,27 +446,20 @@ fn tasks(writer: &TileWriter<'_>, options: &JoinOptions<'_>) -> Result<Vec<[u32;
         let all = (0..tile_count).flat_map(|a| (a..tile_count).map(move |b| [a, b]));
         return Ok(all.collect());
     };
-    let open = |number| {
-        let path = path_of_tile(writer.dir, number);
-        SectionFile::open(&path, FileKind::Tile).map_err(TileError::file(&path))
-    };
-    let files: Vec<SectionFile> = (0..tile_count).map(open).collect::<Result<_, _>>()?;
-    let cell_count = stages.cells.len();
+    let open = |number| Tile::open(writer.dir, number);
+    let files: Vec<Tile> = (0..tile_count).map(open).collect::<Result<_, _>>()?;
+    // The cells of each tile, with the largest key of their rows towards every cell.
     let mut tiles: Vec<Vec<(u32, &[i32])>> = Vec::with_capacity(files.len());
-    for file in &files {
-        let failed = |error| TileError::file(file.path())(error);
-        let runs: &[u32] = file.section(CELLS).map_err(failed)?;
-        let keys: &[i32] = file.section(KEYS).map_err(failed)?;
-        let cells = runs.iter().step_by(2).copied();
-        tiles.push(cells.zip(keys.chunks_exact(cell_count)).collect());
+    for tile in &files {
+        let keys: &[i32] = tile.file.section(KEYS).map_err(TileError::file(tile.file.path()))?;
+        let cells = tile.runs()?.iter().map(|[cell, _]| *cell);
+        tiles.push(cells.zip(keys.chunks_exact(stages.cells.len())).collect());
     }
     let remain = |left: &[(u32, &[i32])], right: &[(u32, &[i32])]| {
-        left.iter().any(|(cell, keys)| {
-            let sum = |(other, others): &(u32, &[i32])| {
-                i64::from(keys[*other as usize]) + i64::from(others[*cell as usize])
-            };
-            right.iter().any(|other| sum(other) >= 0)
-        })
+        let near = |(cell, keys): &(u32, &[i32]), (other, others): &(u32, &[i32])| {
+            may_be_near(keys[*other as usize], others[*cell as usize])
+        };
+        left.iter().any(|left| right.iter().any(|right| near(left, right)))
     };
     let found = options.pool.map(tiles.len(), |left| {
         let rights = (left..tiles.len())
@@ -498,6 +468,3 @@ fn tasks(writer: &TileWriter<'_>, options: &JoinOptions<'_>) -> Result<Vec<[u32;
     });
     Ok(found.concat())
 }
-
-/// A section file on its way to the disk.
-type Sections = SectionFileWriter<BufWriter<File>>;

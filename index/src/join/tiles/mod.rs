@@ -1,6 +1,6 @@
 //! The exact join cut into tasks that need neither all vectors nor each other.
 //!
-//! 1. [`TilePlan::make`] reads the input a few times in order: equal vectors collapse, `Plan` learns what the join of one
+//! 1. [`TilePlan::make`] reads the input a few times in order: equal vectors collapse, the planner learns what the join of one
 //!    piece would learn, and rows regroup into *tiles*, files of rows of near cells with all that tests need.
 //! 2. Every two tiles are a [`TileTask`], unless (5) of [`crate::transform`] leaves no pair of their rows: a tile knows the
 //!    largest key of the rows of each of its cells towards every other cell.
@@ -21,14 +21,12 @@
 //! partial/                      files being written; renamed when whole
 //! ```
 
-mod build;
-mod error;
 mod plan;
+mod build;
 mod task;
 
 #[cfg(test)]
 mod tests;
 
-pub use error::TileError;
-pub use plan::{TILE_ROWS_MAX, TilePlan, TileRequest, TileSummary, TileTask};
+pub use plan::{TILE_ROWS_MAX, TileError, TilePlan, TileRequest, TileSummary, TileTask};
 pub use task::{Receipt, join_pairs_by_tiles};

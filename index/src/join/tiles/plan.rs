@@ -14,19 +14,23 @@
 //! Where the join would judge every pair there are the first two rows of this table alone.
 
 use std::fs::File;
+use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytemuck::{Pod, Zeroable};
 use memfold_simd::{Kernels, Similarity};
 
-use super::TileError;
 use super::build;
 use crate::distinct::digest_of;
-use crate::file::{Element, FileKind, SectionFile, SectionId};
-use crate::join::blocks::{Block, CodeTests};
-use crate::join::cascade::direct_blocks;
-use crate::join::cells::Cells;
+use crate::file::{
+    Element, FileHead, FileKind, MapError, SectionFile, SectionFileError, SectionId,
+};
+use crate::join::encode::{Block, CodeTests, direct_blocks};
+use crate::join::prune::Cells;
 use crate::join::{JoinError, JoinOptions};
+use crate::transform::quantizer::WIDTH_MAX;
 use crate::{NoProgress, Row, VectorMatrix};
 
 /// Most rows of a tile: two of 384 dimensions are 50 MiB of vectors and 13 MiB of codes.
@@ -85,7 +89,7 @@ pub struct TilePlan {
     dir: PathBuf,
     file: SectionFile,
     parameters: Parameters,
-    /// `None`: every pair is judged.
+    /// `None`: every pair is reranked.
     cells: Option<Cells>,
     /// Tiles whose checksums this process has compared.
     verified: Vec<AtomicBool>,
@@ -112,44 +116,30 @@ pub struct TileSummary {
     pub pairs_total: u64,
 }
 
-/// What a plan was made with.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// What a plan was made with, as it is stored.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 pub(super) struct Parameters {
+    pub(super) version: u64,
     pub(super) threshold: f64,
     pub(super) tile_rows_max: u64,
     pub(super) first_width: u64,
-    /// 0: every pair is judged.
+    /// 0: every pair is reranked.
     pub(super) code_dim: u64,
-    pub(super) has_i7: bool,
+    /// 1: the first test has codes of 7 bits of its own.
+    pub(super) has_i7: u64,
 }
 
 impl Parameters {
-    pub(super) fn to_bytes(self) -> Vec<u8> {
-        let numbers = [
-            VERSION,
-            self.threshold.to_bits(),
-            self.tile_rows_max,
-            self.first_width,
-            self.code_dim,
-            u64::from(self.has_i7),
-        ];
-        numbers.into_iter().flat_map(u64::to_le_bytes).collect()
-    }
-
     /// `None`: of something else, or of another version.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (words, []) = bytes.as_chunks::<8>() else { return None };
-        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let [VERSION, threshold, tile_rows_max, first_width, code_dim, has_i7] = words[..] else {
-            return None;
-        };
-        let threshold = f64::from_bits(threshold);
-        let is_known = Similarity::new(threshold).is_some()
-            && code_dim.is_multiple_of(4)
-            && first_width.max(code_dim) <= crate::transform::quantizer::WIDTH_MAX as u64
-            && has_i7 <= 1;
-        let has_i7 = has_i7 == 1;
-        is_known.then_some(Self { threshold, tile_rows_max, first_width, code_dim, has_i7 })
+        let read: Self = bytemuck::try_pod_read_unaligned(bytes).ok()?;
+        let is_known = read.version == VERSION
+            && Similarity::new(read.threshold).is_some()
+            && read.code_dim.is_multiple_of(4)
+            && read.first_width.max(read.code_dim) <= WIDTH_MAX as u64
+            && read.has_i7 <= 1;
+        is_known.then_some(read)
     }
 }
 
@@ -190,7 +180,7 @@ impl TilePlan {
         let path = path_of_plan(dir);
         let file = SectionFile::open(&path, FileKind::TilePlan).map_err(TileError::file(&path))?;
         file.verify(&NoProgress).map_err(TileError::file(&path))?;
-        let damaged = |found: &str| TileError::Damaged { path: path.clone(), found: found.into() };
+        let damaged = |found: &str| TileError::damaged(&path, found);
         let parameters = Parameters::from_bytes(&file.head().parameters)
             .ok_or_else(|| damaged("parameters that are not those of this version"))?;
         let centroids: &[i8] = file.section(CENTROIDS).map_err(TileError::file(&path))?;
@@ -203,7 +193,7 @@ impl TilePlan {
             _ => Some(Cells::new(centroids.to_vec(), code_dim, Kernels::active())),
         };
         let plan = Self { dir: dir.to_owned(), file, parameters, cells, verified: Vec::new() };
-        let tile_count = plan.tile_rows()?.count();
+        let tile_count = plan.tiles()?.len();
         let tasks: &[[u32; 2]] = plan.records(TASKS)?;
         if !tasks.iter().all(|[left, right]| left <= right && (*right as usize) < tile_count) {
             return Err(damaged("a task of tiles that are not there"));
@@ -214,29 +204,27 @@ impl TilePlan {
 
     /// Refuses a plan that was made of something else.
     fn check(&self, request: &TileRequest<'_>, options: &JoinOptions<'_>) -> Result<(), TileError> {
-        let other = |found: String, expected: String| {
+        let other = |(found, expected): (String, String)| {
             Err(TileError::OtherPlan { dir: self.dir.clone(), found, expected })
         };
-        let (found, expected) = (self.parameters.threshold, request.threshold.get());
-        if found.to_bits() != expected.to_bits() {
-            return other(format!("the threshold {found}"), format!("the threshold {expected}"));
-        }
-        let found = [self.file.head().row_count as usize, self.file.head().dim as usize];
-        let expected = [request.matrix.len(), request.matrix.dim()];
-        let shape = |[rows, dim]: [usize; 2]| format!("{rows} vectors of dimension {dim}");
-        if found != expected {
-            return other(shape(found), shape(expected));
-        }
-        let (found, expected) = (self.parameters.tile_rows_max, request.tile_rows_max as u64);
-        if found != expected {
-            return other(format!("{found} rows at most"), format!("{expected} rows at most"));
+        let threshold = |threshold: f64| format!("the threshold {threshold}");
+        let shape = |rows: usize, dim: usize| format!("{rows} vectors of dimension {dim}");
+        let rows_max = |rows: u64| format!("{rows} rows at most");
+        let (parameters, head, matrix) = (&self.parameters, self.head(), request.matrix);
+        let facts = [
+            (threshold(parameters.threshold), threshold(request.threshold.get())),
+            (shape(head.row_count as usize, head.dim as usize), shape(matrix.len(), matrix.dim())),
+            (rows_max(parameters.tile_rows_max), rows_max(request.tile_rows_max as u64)),
+        ];
+        if let Some(fact) = facts.into_iter().find(|(found, expected)| found != expected) {
+            return other(fact);
         }
         let JoinOptions { kernels, pool, progress, .. } = *options;
-        let digest = digest_of(request.matrix, kernels, pool, progress).map_err(JoinError::from)?;
-        if build::identity(request, &digest) != self.file.head().store_identity {
-            return other("other vectors".into(), "these: the input has changed".into());
+        let digest = digest_of(matrix, kernels, pool, progress).map_err(JoinError::from)?;
+        match build::identity(request, &digest) == head.store_identity {
+            true => Ok(()),
+            false => other(("other vectors".into(), "these: the input has changed".into())),
         }
-        Ok(())
     }
 
     /// Returns the folder.
@@ -260,100 +248,80 @@ impl TilePlan {
         Ok(tasks.iter().map(|&[left, right]| TileTask { left, right }))
     }
 
-    /// Tells whether there is such a task.
-    pub(super) fn has(&self, task: TileTask) -> Result<bool, TileError> {
-        // Written in this order; in another one, tasks that are there would be refused.
-        Ok(self.records::<u32, 2>(TASKS)?.binary_search(&[task.left, task.right]).is_ok())
-    }
-
     /// Returns what the plan holds and saves, with no task resumed.
     ///
     /// # Errors
     /// When the plan is damaged.
     pub fn summary(&self) -> Result<TileSummary, TileError> {
-        let tiles = self.records::<u64, 3>(TILES)?.len() as u64;
-        let mut pairs_in_tasks = 0;
-        for task in self.tasks()? {
-            pairs_in_tasks += self.pair_count(task)?;
-        }
-        let rows = u64::from(self.file.head().node_count);
-        Ok(TileSummary {
-            tiles,
-            tile_bytes: self.records::<u64, 3>(TILES)?.iter().map(|tile| tile[1]).sum(),
-            row_bytes: self.row_bytes(),
-            tasks: self.tasks()?.len() as u64,
-            tasks_total: tiles * (tiles + 1) / 2,
-            tasks_resumed: 0,
-            pairs_in_tasks,
-            pairs_total: rows * rows.saturating_sub(1) / 2,
-        })
-    }
-
-    fn row_bytes(&self) -> u64 {
-        let vector = 4 + 8 + 4 * self.dim();
+        let (tiles, dim) = (self.tiles()?, self.head().dim as usize);
+        let pairs =
+            self.tasks()?.map(|task| self.pair_count(task)).collect::<Result<Vec<_>, _>>()?;
         let codes = self.tests().map_or(0, |tests| {
             let first = if tests.has_i7 { tests.first_dim() } else { 0 };
             tests.dim + first + 4 * size_of::<i32>() + size_of::<f32>()
         });
-        (vector + codes) as u64
+        Ok(TileSummary {
+            tiles: tiles.len() as u64,
+            tile_bytes: tiles.iter().map(|[_, bytes, _]| bytes).sum(),
+            row_bytes: (4 + 8 + 4 * dim + codes) as u64,
+            tasks: pairs.len() as u64,
+            tasks_total: (tiles.len() * (tiles.len() + 1) / 2) as u64,
+            tasks_resumed: 0,
+            pairs_in_tasks: pairs.iter().sum(),
+            pairs_total: self.pairs_total(),
+        })
+    }
+
+    /// Returns how many pairs of distinct rows there are.
+    pub(super) fn pairs_total(&self) -> u64 {
+        let rows = u64::from(self.head().node_count);
+        rows * rows.saturating_sub(1) / 2
     }
 
     /// Returns how many pairs a task compares.
     pub(super) fn pair_count(&self, task: TileTask) -> Result<u64, TileError> {
-        let tiles: &[[u64; 3]] = self.records(TILES)?;
+        let tiles = self.tiles()?;
         let [left, right] = [task.left, task.right].map(|tile| tiles[tile as usize][0]);
         Ok(if task.left == task.right { left * left.saturating_sub(1) / 2 } else { left * right })
     }
 
-    fn tile_rows(&self) -> Result<impl ExactSizeIterator<Item = u64>, TileError> {
-        Ok(self.records::<u64, 3>(TILES)?.iter().map(|tile| tile[0]))
+    /// Returns rows, bytes and fingerprint of each tile.
+    fn tiles(&self) -> Result<&[[u64; 3]], TileError> {
+        self.records(TILES)
     }
 
     /// Returns a section of records of `N` numbers.
-    fn records<T: Element, const N: usize>(&self, id: SectionId) -> Result<&[[T; N]], TileError> {
-        let path = path_of_plan(&self.dir);
-        let numbers: &[T] = self.file.section(id).map_err(TileError::file(&path))?;
+    pub(super) fn records<T: Element, const N: usize>(
+        &self,
+        id: SectionId,
+    ) -> Result<&[[T; N]], TileError> {
+        let numbers: &[T] = self.file.section(id).map_err(TileError::file(self.file.path()))?;
         match numbers.as_chunks() {
             (records, []) => Ok(records),
-            _ => Err(TileError::Damaged { path, found: format!("section {id} is cut short") }),
+            _ => {
+                let found = format!("section {id} is cut short");
+                Err(TileError::damaged(self.file.path(), found))
+            }
         }
     }
 
     /// Returns the groups of equal rows.
     pub(super) fn groups(&self) -> Result<Vec<Vec<Row>>, TileError> {
-        let path = path_of_plan(&self.dir);
-        let mut numbers: &[u32] = self.file.section(GROUPS).map_err(TileError::file(&path))?;
+        let mut numbers: &[[u32; 1]] = self.records(GROUPS)?;
         let mut groups = Vec::new();
-        while let Some((&count, rest)) = numbers.split_first() {
+        while let Some((&[count], rest)) = numbers.split_first() {
             let split = rest.split_at_checked(count as usize).filter(|_| count > 1);
-            let Some((rows, rest)) = split else {
-                return Err(TileError::Damaged { path, found: "a group is cut short".into() });
-            };
-            groups.push(rows.iter().copied().map(Row).collect());
+            let cut = || TileError::damaged(self.file.path(), "a group is cut short");
+            let (rows, rest) = split.ok_or_else(cut)?;
+            groups.push(rows.as_flattened().iter().copied().map(Row).collect());
             numbers = rest;
         }
         Ok(groups)
     }
 
-    /// Returns the shares of sampled pairs.
-    pub(super) fn histogram(&self) -> Result<Vec<(f64, f64)>, TileError> {
-        let records: &[[f64; 2]] = self.records(HISTOGRAM)?;
-        Ok(records.iter().map(|&[similarity, share]| (similarity, share)).collect())
-    }
-
-    /// Returns how many rows are distinct.
-    pub(super) fn distinct_rows(&self) -> u64 {
-        self.file.head().node_count.into()
-    }
-
-    /// Returns how many rows the input has.
-    pub(super) fn row_count(&self) -> u32 {
-        self.file.head().row_count
-    }
-
-    /// Returns how many components vectors have.
-    pub(super) fn dim(&self) -> usize {
-        self.file.head().dim as usize
+    /// Returns what the plan's file says of itself: the rows of the input, and as nodes the distinct ones.
+    pub(super) const fn head(&self) -> &FileHead {
+        self.file.head()
     }
 
     /// Returns a number that stands for every byte of the plan, and by their fingerprints for its tiles.
@@ -361,41 +329,42 @@ impl TilePlan {
         self.file.fingerprint()
     }
 
-    /// Returns what comparing codes needs to know; `None`: every pair is judged.
+    /// Returns what comparing codes needs to know; `None`: every pair is reranked.
     pub(super) fn tests(&self) -> Option<CodeTests<'_>> {
         self.cells.as_ref().map(|cells| CodeTests {
             cells,
             dim: self.parameters.code_dim as usize,
             first_width: self.parameters.first_width as usize,
-            has_i7: self.parameters.has_i7,
+            has_i7: self.parameters.has_i7 == 1,
         })
     }
 
     /// Maps a tile; the first time it compares every byte with its checksums.
     pub(super) fn tile(&self, number: u32) -> Result<Tile, TileError> {
-        let path = path_of_tile(&self.dir, number);
-        let file = SectionFile::open(&path, FileKind::Tile).map_err(TileError::file(&path))?;
-        let [row_count, _, fingerprint] = self.records(TILES)?[number as usize];
-        if file.fingerprint() != fingerprint || u64::from(file.head().row_count) != row_count {
-            return Err(TileError::Damaged { path, found: "not the tile of this plan".into() });
+        let tile = Tile::open(&self.dir, number)?;
+        let [row_count, _, fingerprint] = self.tiles()?[number as usize];
+        if tile.file.fingerprint() != fingerprint || tile.len() as u64 != row_count {
+            return Err(TileError::damaged(tile.file.path(), "not the tile of this plan"));
         }
         if !self.verified[number as usize].load(Ordering::Relaxed) {
-            file.verify(&NoProgress).map_err(TileError::file(&path))?;
+            tile.file.verify(&NoProgress).map_err(TileError::file(tile.file.path()))?;
             self.verified[number as usize].store(true, Ordering::Relaxed);
         }
-        Ok(Tile { path, file })
+        Ok(tile)
     }
 }
 
 /// A tile, mapped.
 pub(super) struct Tile {
-    path: PathBuf,
-    file: SectionFile,
+    pub(super) file: SectionFile,
 }
 
 impl Tile {
-    pub(super) fn section<T: Element>(&self, id: SectionId) -> Result<&[T], TileError> {
-        self.file.section(id).map_err(TileError::file(&self.path))
+    /// Maps a tile without looking at its numbers.
+    pub(super) fn open(dir: &Path, number: u32) -> Result<Self, TileError> {
+        let path = path_of_tile(dir, number);
+        let file = SectionFile::open(&path, FileKind::Tile).map_err(TileError::file(&path))?;
+        Ok(Self { file })
     }
 
     /// Returns a section of `width` numbers for each row.
@@ -405,65 +374,60 @@ impl Tile {
         width: usize,
     ) -> Result<&[T], TileError> {
         let count = self.len() as u64 * width as u64;
-        self.file.section_of(id, count).map_err(TileError::file(&self.path))
+        self.file.section_of(id, count).map_err(TileError::file(self.file.path()))
     }
 
     pub(super) fn len(&self) -> usize {
         self.file.head().row_count as usize
     }
 
-    /// Returns the cell and the number of each run of rows.
-    pub(super) fn runs(&self) -> Result<Vec<(u32, usize)>, TileError> {
-        let runs: &[u32] = self.section(CELLS)?;
-        let (runs, _) = runs.as_chunks::<2>();
-        Ok(runs.iter().map(|&[cell, count]| (cell, count as usize)).collect())
+    /// Returns the cell and the number of each run of rows of one cell.
+    pub(super) fn runs(&self) -> Result<&[[u32; 2]], TileError> {
+        let runs: &[u32] = self.file.section(CELLS).map_err(TileError::file(self.file.path()))?;
+        Ok(runs.as_chunks().0)
     }
 
-    /// Returns the rows as blocks whose positions begin at `first`.
+    /// Returns the rows as blocks whose positions begin at `first`; `row_count` are those of the join.
     pub(super) fn blocks(
         &self,
         tests: Option<CodeTests<'_>>,
         first: usize,
-        row_count: u64,
+        row_count: usize,
         dim: usize,
     ) -> Result<Vec<Block>, TileError> {
         // A matrix of two tiles has fewer than 2³² rows.
-        let position = |at: usize| (first + at) as u32;
+        let positions = |rows: Range<usize>| (first + rows.start) as u32..(first + rows.end) as u32;
         let Some(tests) = tests else {
-            return Ok(direct_blocks(position(0)..position(self.len()), dim));
+            return Ok(direct_blocks(positions(0..self.len()), dim));
         };
-        let first_dim = tests.first_dim();
+        let first_dim = if tests.has_i7 { tests.first_dim() } else { 0 };
         let codes: &[i8] = self.column(CODES, tests.dim)?;
         let i7_codes: &[i8] = if tests.has_i7 { self.column(FIRST_CODES, first_dim)? } else { &[] };
         let bounds: &[i32] = self.column(BOUNDS, 4)?;
-        let column = |number: usize, start: usize, end: usize| {
-            bounds[number * self.len()..][start..end].to_vec()
-        };
         let allowances: &[f32] = self.column(ALLOWANCES, 1)?;
-        let block_rows = tests.block_rows(row_count as usize);
         let (mut blocks, mut start) = (Vec::new(), 0);
-        for (cell, count) in self.runs()? {
-            let run = start..start + count;
-            if run.end > self.len() || cell as usize >= tests.cells.len() {
-                let found = "a run of rows that are not there".into();
-                return Err(TileError::Damaged { path: self.path.clone(), found });
+        for &[cell, count] in self.runs()? {
+            let end = start + count as usize;
+            if end > self.len() || cell as usize >= tests.cells.len() {
+                let found = "a run of rows that are not there";
+                return Err(TileError::damaged(self.file.path(), found));
             }
-            while start < run.end {
-                let end = run.end.min(start + block_rows);
+            while start < end {
+                let rows = start..end.min(start + tests.block_rows(row_count));
+                let of = |width: usize| rows.start * width..rows.end * width;
+                let column = |number: usize| bounds[number * self.len()..][rows.clone()].to_vec();
                 blocks.push(Block {
                     cell,
-                    positions: (position(start)..position(end)).collect(),
-                    codes: codes[start * tests.dim..end * tests.dim].to_vec(),
-                    i7_codes: i7_codes
-                        .get(start * first_dim..end * first_dim)
-                        .map_or_else(Vec::new, <[i8]>::to_vec),
-                    first_biases: column(0, start, end),
-                    first_sums: column(1, start, end),
-                    second_biases: column(2, start, end),
-                    centroid_dots: column(3, start, end),
-                    allowances: allowances[start..end].to_vec(),
+                    positions: positions(rows.clone()).collect(),
+                    codes: codes[of(tests.dim)].to_vec(),
+                    i7_codes: i7_codes[of(first_dim)].to_vec(),
+                    first_biases: column(0),
+                    first_sums: column(1),
+                    second_biases: column(2),
+                    centroid_dots: column(3),
+                    allowances: allowances[rows.clone()].to_vec(),
                 });
-                start = end;
+                start = rows.end;
             }
         }
         Ok(blocks)
@@ -476,4 +440,129 @@ pub(super) fn path_of_plan(dir: &Path) -> PathBuf {
 
 pub(super) fn path_of_tile(dir: &Path, number: u32) -> PathBuf {
     dir.join("tiles").join(format!("{number:06}.mfi"))
+}
+
+/// What is found in place of a file that is gone.
+pub(super) const MISSING: &str = "the file is missing";
+
+/// Why tiles gave no pairs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TileError {
+    /// The vectors cannot be joined, or the caller asked to stop.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// A file of tiles or of the plan is missing, cut short or damaged.
+    #[error(transparent)]
+    File(SectionFileError),
+    /// A file holds something else than was written.
+    #[error("{}: {found}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        found: String,
+        /// The receipt of the task whose pairs the file holds; removing it repeats that task alone.
+        receipt: Option<PathBuf>,
+    },
+    /// A task has not run yet.
+    #[error("{}: no receipt, so the task has not run", path.display())]
+    NotRun {
+        /// The receipt that is missing.
+        path: PathBuf,
+    },
+    /// The folder holds the tiles of something else.
+    #[error("{} holds tiles of {found}, not of {expected}", dir.display())]
+    OtherPlan {
+        /// The folder.
+        dir: PathBuf,
+        /// What its plan was made of.
+        found: String,
+        /// What was asked for.
+        expected: String,
+    },
+    /// The folder holds something that a plan of tiles does not.
+    #[error("{} holds {name:?}, which is no part of a plan of tiles", dir.display())]
+    OtherFiles {
+        /// The folder.
+        dir: PathBuf,
+        /// The first of them.
+        name: String,
+    },
+    /// Another process joins the tiles of this folder.
+    #[error("{} is in use by another run", dir.display())]
+    InUse {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// The system refused to read or write.
+    #[error("{}: {source}", path.display())]
+    System {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+impl TileError {
+    pub(super) fn damaged(path: &Path, found: impl Into<String>) -> Self {
+        Self::Damaged { path: path.to_owned(), found: found.into(), receipt: None }
+    }
+
+    pub(super) fn system(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { path: path.to_owned(), source }
+    }
+
+    /// An error of a section file at `path`.
+    pub(super) fn file(path: &Path) -> impl FnOnce(SectionFileError) -> Self {
+        move |error| match error {
+            SectionFileError::Write { source, .. } => {
+                Self::System { path: path.to_owned(), source }
+            }
+            SectionFileError::Cancelled => Self::Join(JoinError::Cancelled),
+            SectionFileError::Map(MapError::Open { path, source })
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                Self::damaged(&path, MISSING)
+            }
+            error => Self::File(error),
+        }
+    }
+
+    /// Returns advice, where there is some.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Join(error) => error.hint(),
+            Self::Damaged { receipt: Some(receipt), .. } => Some(format!(
+                "remove {} and run again: that task alone is repeated",
+                receipt.display()
+            )),
+            Self::File(_) | Self::Damaged { .. } => {
+                Some("remove the folder and run again: all in it is derived from the input".into())
+            }
+            Self::NotRun { .. } => Some("run the task, then merge".into()),
+            Self::OtherPlan { .. } => {
+                Some("name another folder, or remove this one: all in it is derived".into())
+            }
+            Self::OtherFiles { .. } => {
+                Some("name an empty folder, or one that is not there".into())
+            }
+            Self::InUse { .. } => Some("wait until it has ended, or name another folder".into()),
+            Self::System { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Some("free some space there and run again: finished tasks are kept".into())
+            }
+            Self::System { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
+                Some("raise the limit on the size of files (ulimit -f) and run again".into())
+            }
+            Self::System { .. } => None,
+        }
+    }
+
+    /// Tells whether the caller asked to stop.
+    #[must_use]
+    pub const fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Join(JoinError::Cancelled))
+    }
 }

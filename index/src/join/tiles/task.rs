@@ -1,31 +1,25 @@
 //! Runs tasks and puts their pairs together.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytemuck::Zeroable;
 use memfold_simd::Similarity;
 
 use super::build::{PARTIAL, lock, write_whole};
-use super::plan::{ROWS, SQUARED_NORMS, TILE_ROWS_MAX, Tile, VECTORS};
+use super::plan::{HISTOGRAM, MISSING, ROWS, SQUARED_NORMS, TASKS, TILE_ROWS_MAX, VECTORS};
 use super::{TileError, TilePlan, TileRequest, TileSummary, TileTask};
 use crate::distinct::DistinctRows;
-use crate::join::blocks::Block;
-use crate::join::cascade::{Cascade, TASK_LEFTS_MAX, Verdict, Workspace};
-use crate::join::stream::{PairRecord, Task};
+use crate::file::{MapError, SectionFileError};
+use crate::join::compare::{Cascade, TASK_LEFTS_MAX, Workspace};
+use crate::join::pairs::{PAIRS_IN_MEMORY, PairRecord, Task};
+use crate::join::rerank::Rerank;
 use crate::join::{JoinCounters, JoinError, JoinOptions, PairStream, default_pair_budget};
-use crate::{Row, Sorted, Spool, VectorMatrix};
+use crate::{ExternalSort, Mapped, Row, Sorted, VectorMatrix};
 
 /// Pairs of a task that are sorted in memory: 16 MiB.
 const TASK_PAIRS_IN_MEMORY: usize = 1 << 20;
-
-/// Pairs of all tasks that are sorted in memory: 64 MiB.
-const PAIRS_IN_MEMORY: usize = 1 << 22;
-
-/// Pairs that are read at a time.
-const PAIRS_TOGETHER: usize = 1 << 16;
 
 /// What a task found and did. It depends on the plan alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,9 +160,10 @@ impl TilePlan {
     /// When the plan has no such tile, a tile is missing or damaged, the task finds more pairs than the budget allows, the
     /// system refuses to write, or the caller asked to stop.
     pub fn run(&self, task: TileTask, options: &JoinOptions<'_>) -> Result<Receipt, TileError> {
-        if !self.has(task)? {
+        // Written in this order; in another one, tasks that are there would be refused.
+        if self.records::<u32, 2>(TASKS)?.binary_search(&[task.left, task.right]).is_err() {
             let found = format!("no task of the tiles {} and {}", task.left, task.right);
-            return Err(TileError::Damaged { path: self.dir().to_owned(), found });
+            return Err(TileError::damaged(self.dir(), found));
         }
         match self.receipt(task)? {
             Some(receipt) => Ok(receipt),
@@ -179,15 +174,10 @@ impl TilePlan {
     fn compare(&self, task: TileTask, options: &JoinOptions<'_>) -> Result<Receipt, TileError> {
         let (pairs, did) = self.find(task, options)?;
         let mut hasher = blake3::Hasher::new();
-        let mut hash = |pair: &PairRecord| {
-            hasher.update(bytemuck::bytes_of(pair));
-        };
-        if pairs.is_empty() {
-            pairs.iter().for_each(|pair| hash(&pair));
-        } else {
-            write_whole(self.dir(), &self.path_of_pairs(task), |output| {
+        if !pairs.is_empty() {
+            write_bytes(self.dir(), &self.path_of_pairs(task), |output| {
                 pairs.iter().try_for_each(|pair| {
-                    hash(&pair);
+                    hasher.update(bytemuck::bytes_of(&pair));
                     output.write_all(bytemuck::bytes_of(&pair))
                 })
             })?;
@@ -200,36 +190,50 @@ impl TilePlan {
             blake3: *hasher.finalize().as_bytes(),
         };
         let text = receipt.to_text(self.fingerprint());
-        write_whole(self.dir(), &self.path_of_receipt(task), |output| {
+        write_bytes(self.dir(), &self.path_of_receipt(task), |output| {
             output.write_all(text.as_bytes())
         })?;
         Ok(receipt)
     }
 
-    /// Returns the near pairs of two tiles, sorted.
+    /// Returns the near pairs of two tiles, or of one, sorted by the rows of the input.
     fn find(
         &self,
         task: TileTask,
         options: &JoinOptions<'_>,
     ) -> Result<(Sorted<PairRecord>, JoinCounters), TileError> {
-        let tiles = TwoTiles::open(self, task)?;
-        let rows = tiles.vectors(self.dim())?;
-        let matrix = VectorMatrix::from_chunks(rows, self.dim()).expect("chunks of one row each");
-        let distinct = tiles.distinct()?;
-        let verdict = Verdict {
-            matrix: &matrix,
-            distinct: &distinct,
-            kernels: options.kernels,
-            threshold: self.threshold(),
+        let mut tiles = vec![self.tile(task.left)?];
+        if task.left != task.right {
+            tiles.push(self.tile(task.right)?);
+        }
+        let (dim, row_count) = (self.head().dim as usize, self.head().node_count as usize);
+        let (mut rows, mut vectors, mut blocks) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut squared_norms, mut left_blocks) = (Vec::new(), 0);
+        for tile in &tiles {
+            left_blocks = blocks.len();
+            blocks.extend(tile.blocks(self.tests(), rows.len(), row_count, dim)?);
+            rows.extend_from_slice(tile.column::<u32>(ROWS, 1)?);
+            squared_norms.extend_from_slice(tile.column::<f64>(SQUARED_NORMS, 1)?);
+            vectors.extend(tile.column::<f32>(VECTORS, dim)?.chunks_exact(dim));
+        }
+        let (lefts, rights) = match tiles.len() {
+            1 => (blocks.len(), 0),
+            _ => (left_blocks, left_blocks),
         };
-        let (blocks, lefts) = tiles.blocks(self)?;
-        let cascade = Cascade::new(verdict, self.tests(), blocks);
+        let matrix = VectorMatrix::from_chunks(vectors, dim).expect("chunks of one row each");
+        let distinct = DistinctRows {
+            // Their numbers among both; those in the input come back below.
+            rows: (0..rows.len() as u32).map(Row).collect(),
+            squared_norms,
+            ..DistinctRows::default()
+        };
+        let (kernels, threshold) = (options.kernels, self.threshold());
+        let rerank = Rerank { matrix: &matrix, distinct: &distinct, kernels, threshold };
+        let cascade = Cascade::new(rerank, self.tests(), blocks);
         let partial = self.dir().join(PARTIAL);
-        let mut pairs = Spool::new(Some(&partial), TASK_PAIRS_IN_MEMORY);
-        let mut work = Workspace::default();
-        let (budget, mut found) = (self.budget(options), 0);
+        let mut pairs = ExternalSort::new(Some(&partial), TASK_PAIRS_IN_MEMORY);
+        let (mut work, mut found) = (Workspace::default(), 0);
         for first in (0..lefts).step_by(TASK_LEFTS_MAX) {
-            let rights = if task.left == task.right { 0 } else { lefts };
             let lefts = first..lefts.min(first + TASK_LEFTS_MAX);
             let part = Task { lefts, rights: rights..cascade.block_count() };
             for (left, right) in part.block_pairs() {
@@ -238,11 +242,11 @@ impl TilePlan {
                 }
                 cascade.compare(left, right, &mut work);
                 found += work.pairs.len() as u64;
-                if found > budget {
+                if found > self.budget(options) {
                     return Err(self.over_budget(options));
                 }
                 for pair in work.pairs.drain(..) {
-                    let pair = tiles.renamed(pair.into());
+                    let pair = PairRecord::from(pair).renamed(|row| rows[row as usize]);
                     pairs.push(pair).map_err(TileError::system(&partial))?;
                 }
             }
@@ -263,9 +267,10 @@ impl TilePlan {
             Err(source) if source.kind() == io::ErrorKind::InvalidData => String::new(),
             Err(source) => return Err(TileError::System { path, source }),
         };
-        let damaged = |found: &str| {
-            let receipt = path.clone();
-            TileError::Pairs { path: path.clone(), receipt, found: found.into() }
+        let damaged = |found: &str| TileError::Damaged {
+            path: path.clone(),
+            found: found.into(),
+            receipt: Some(path.clone()),
         };
         let (plan, receipt) =
             Receipt::from_text(&text).ok_or_else(|| damaged("the receipt is damaged"))?;
@@ -282,14 +287,13 @@ impl TilePlan {
     /// read or write, or the caller asked to stop.
     pub fn merge(&self, options: &JoinOptions<'_>) -> Result<PairStream, TileError> {
         let tests = self.tests();
-        let rows = self.distinct_rows();
         let mut counters = JoinCounters {
             first_width: tests.map_or(0, |tests| tests.first_width as u32),
-            pairs_total: rows * rows.saturating_sub(1) / 2,
+            pairs_total: self.pairs_total(),
             ..JoinCounters::default()
         };
         let partial = self.dir().join(PARTIAL);
-        let mut pairs = Spool::new(Some(&partial), PAIRS_IN_MEMORY);
+        let mut pairs = ExternalSort::new(Some(&partial), PAIRS_IN_MEMORY);
         let mut found = 0;
         for task in self.tasks()? {
             let path = self.path_of_receipt(task);
@@ -307,6 +311,7 @@ impl TilePlan {
             self.read_pairs(task, &receipt, &mut pairs)?;
         }
         let sorted = pairs.finish().map_err(TileError::system(&partial))?;
+        let rows = self.head().node_count.into();
         Ok(PairStream::new(sorted, self.groups()?, rows, counters, None))
     }
 
@@ -315,57 +320,51 @@ impl TilePlan {
         &self,
         task: TileTask,
         receipt: &Receipt,
-        pairs: &mut Spool<PairRecord>,
+        pairs: &mut ExternalSort<PairRecord>,
     ) -> Result<(), TileError> {
         if receipt.pairs == 0 {
             return Ok(());
         }
         let path = self.path_of_pairs(task);
-        let damaged = |found: String| {
-            let receipt = self.path_of_receipt(task);
-            TileError::Pairs { path: path.clone(), receipt, found }
+        let damaged = |found: String| TileError::Damaged {
+            path: path.clone(),
+            found,
+            receipt: Some(self.path_of_receipt(task)),
         };
-        let mut file = File::open(&path).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => damaged("the file is missing".into()),
-            _ => TileError::System { path: path.clone(), source },
-        })?;
-        let bytes = file.metadata().map_err(TileError::system(&path))?.len();
-        let expected = receipt.pairs.saturating_mul(size_of::<PairRecord>() as u64);
-        if bytes != expected {
-            return Err(damaged(format!("{bytes} bytes long, expected {expected}")));
-        }
-        let mut hasher = blake3::Hasher::new();
-        let mut left = receipt.pairs;
-        let mut batch = vec![PairRecord::zeroed(); PAIRS_TOGETHER.min(left as usize)];
-        while left > 0 {
-            let batch = &mut batch[..PAIRS_TOGETHER.min(left as usize)];
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(batch);
-            file.read_exact(bytes).map_err(TileError::system(&path))?;
-            hasher.update(bytes);
-            for &pair in &*batch {
-                if !pair.is_of(self.row_count()) {
-                    return Err(damaged("a pair of rows that are not there".into()));
-                }
-                pairs.push(pair).map_err(TileError::system(self.dir()))?;
+        let bytes = Mapped::open(&path).map_err(|error| match error {
+            MapError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                damaged(MISSING.into())
             }
-            left -= batch.len() as u64;
+            error => TileError::system(&path)(io::Error::other(error)),
+        })?;
+        let expected = receipt.pairs.saturating_mul(size_of::<PairRecord>() as u64);
+        if bytes.len() as u64 != expected {
+            return Err(damaged(format!("{} bytes long, expected {expected}", bytes.len())));
         }
-        if *hasher.finalize().as_bytes() != receipt.blake3 {
+        if *blake3::hash(&bytes).as_bytes() != receipt.blake3 {
             return Err(damaged("not the pairs that the task found".into()));
+        }
+        for &pair in bytemuck::cast_slice::<u8, PairRecord>(&bytes) {
+            if !pair.is_of(self.head().row_count) {
+                return Err(damaged("a pair of rows that are not there".into()));
+            }
+            pairs.push(pair).map_err(TileError::system(self.dir()))?;
         }
         Ok(())
     }
 
     fn budget(&self, options: &JoinOptions<'_>) -> u64 {
-        options.pair_budget.unwrap_or_else(|| default_pair_budget(self.distinct_rows()))
+        options.pair_budget.unwrap_or_else(|| default_pair_budget(self.head().node_count.into()))
     }
 
     fn over_budget(&self, options: &JoinOptions<'_>) -> TileError {
         let (budget, threshold) = (self.budget(options), self.threshold().get());
-        match self.histogram() {
-            Ok(histogram) => JoinError::PairBudget { budget, threshold, histogram }.into(),
-            Err(error) => error,
-        }
+        let shares = match self.records(HISTOGRAM) {
+            Ok(shares) => shares,
+            Err(error) => return error,
+        };
+        let histogram = shares.iter().map(|&[similarity, share]| (similarity, share)).collect();
+        JoinError::PairBudget { budget, threshold, histogram }.into()
     }
 
     fn path_of_pairs(&self, task: TileTask) -> PathBuf {
@@ -377,62 +376,13 @@ impl TilePlan {
     }
 }
 
-/// The tiles of a task; the same one twice is one.
-struct TwoTiles {
-    left: Tile,
-    right: Option<Tile>,
-    /// The row in the input of each row of both.
-    rows: Vec<u32>,
-}
-
-impl TwoTiles {
-    fn open(plan: &TilePlan, task: TileTask) -> Result<Self, TileError> {
-        let left = plan.tile(task.left)?;
-        let right = (task.left != task.right).then(|| plan.tile(task.right)).transpose()?;
-        let mut tiles = Self { left, right, rows: Vec::new() };
-        let columns: Vec<&[u32]> =
-            tiles.tiles().map(|tile| tile.column(ROWS, 1)).collect::<Result<_, _>>()?;
-        tiles.rows = columns.concat();
-        Ok(tiles)
-    }
-
-    fn tiles(&self) -> impl Iterator<Item = &Tile> {
-        std::iter::once(&self.left).chain(&self.right)
-    }
-
-    /// Returns the vectors one by one: tiles have different lengths.
-    fn vectors(&self, dim: usize) -> Result<Vec<&[f32]>, TileError> {
-        let mut vectors = Vec::with_capacity(self.rows.len());
-        for tile in self.tiles() {
-            vectors.extend(tile.column::<f32>(VECTORS, dim)?.chunks_exact(dim));
-        }
-        Ok(vectors)
-    }
-
-    fn distinct(&self) -> Result<DistinctRows, TileError> {
-        let norms: Vec<&[f64]> =
-            self.tiles().map(|tile| tile.column(SQUARED_NORMS, 1)).collect::<Result<_, _>>()?;
-        Ok(DistinctRows {
-            // Their numbers among both; those in the input come back in `renamed`.
-            rows: (0..self.rows.len() as u32).map(Row).collect(),
-            squared_norms: norms.concat(),
-            ..DistinctRows::default()
-        })
-    }
-
-    /// Returns the blocks of both, and how many are the left one's.
-    fn blocks(&self, plan: &TilePlan) -> Result<(Vec<Block>, usize), TileError> {
-        let (rows, dim) = (plan.distinct_rows(), plan.dim());
-        let mut blocks = self.left.blocks(plan.tests(), 0, rows, dim)?;
-        let lefts = blocks.len();
-        if let Some(right) = &self.right {
-            blocks.extend(right.blocks(plan.tests(), self.left.len(), rows, dim)?);
-        }
-        Ok((blocks, lefts))
-    }
-
-    /// Returns a pair by its rows in the input.
-    fn renamed(&self, pair: PairRecord) -> PairRecord {
-        pair.renamed(|row| self.rows[row as usize])
-    }
+fn write_bytes(
+    dir: &Path,
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> Result<(), TileError> {
+    write_whole(dir, path, |mut output| {
+        let written = write(&mut output).and_then(|()| output.flush());
+        written.map_err(|source| SectionFileError::Write { part: String::new(), source })
+    })
 }

@@ -93,21 +93,6 @@ proptest! {
             Err(error) => prop_assert!(by_budget(error)),
         }
     }
-
-    #[test]
-    fn few_rows_of_any_values_are_joined_by_tiles(
-        values in prop::collection::vec(
-            prop_oneof![4 => -1.0_f32..1.0, 2 => Just(0.5), 1 => Just(0.0), 1 => Just(f32::MAX)],
-            3 * 24,
-        ),
-        threshold in -1.0_f64..=1.0,
-        rows_max in 1_usize..30,
-    ) {
-        let valid = values.chunks_exact(3).filter(|row| row.iter().any(|value| value.abs() > 0.0));
-        let values: Vec<f32> = valid.flatten().copied().collect();
-        let expected = in_one_piece(&values, 3, threshold);
-        prop_assert_eq!(by_tiles(&values, 3, threshold, rows_max), expected);
-    }
 }
 
 /// Rows of many narrow clusters, for which bounds exclude tasks.

@@ -7,7 +7,7 @@ use std::path::Path;
 use memfold_datasets::Corpus;
 use memfold_datasets::corpus::CorpusOptions;
 use memfold_index::file::Generations;
-use memfold_index::graph::gate;
+use memfold_index::graph::verify;
 use memfold_index::{Pool, Progress, Row, VectorMatrix};
 use memfold_simd::Kernels;
 
@@ -315,7 +315,7 @@ pub fn verify_corpus_index(
     kernels: &'static Kernels,
     progress: &dyn Progress,
 ) -> Result<VerifiedIndex, IndexError> {
-    let lookups = if corpus.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
+    let lookups = if corpus.is_some() { usize::MAX } else { verify::SAMPLED_LOOKUPS };
     let verified = verify_files(index.files(), HasTexts(false), lookups, pool, kernels, progress)?;
     let difference = corpus.map(|corpus| difference(index, corpus)).transpose()?;
     Ok(VerifiedIndex { difference, ..verified })

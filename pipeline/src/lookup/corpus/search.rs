@@ -9,7 +9,7 @@ use memfold_simd::{Kernels, Similarity};
 use super::SearchedRows;
 use crate::lookup::SearchError;
 use crate::lookup::Wanted;
-use crate::lookup::search::Tier;
+use crate::lookup::search::IdleSearches;
 
 /// Queries that one thread answers before it looks for others.
 const QUERIES_TOGETHER: usize = 64;
@@ -112,7 +112,7 @@ struct Compared<'a> {
 
 enum How<'a> {
     Every(Scan<'a>),
-    IndexBuild(Box<IndexView<'a>>),
+    IndexBuild(Box<IndexView<'a>>, &'a IdleSearches),
 }
 
 impl<'a> Compared<'a> {
@@ -127,7 +127,8 @@ impl<'a> Compared<'a> {
         }
         let how = match rows {
             SearchedRows::Index(index) => {
-                How::IndexBuild(Box::new(IndexView::open(index.files().tiers())?))
+                let tiers = IndexView::open(index.files().tiers())?;
+                How::IndexBuild(Box::new(tiers), index.files().idle())
             }
             SearchedRows::Corpus(_) => How::Every(Scan::new(matrix, pool, kernels)?),
         };
@@ -138,8 +139,8 @@ impl<'a> Compared<'a> {
     fn nearest(&self) -> Result<Box<dyn Nearest + '_>, SearchError> {
         Ok(match &self.how {
             How::Every(scan) => Box::new(scan),
-            How::IndexBuild(tiers) => {
-                Box::new(Tier::new::<SearchError>(tiers, self.matrix, self.kernels)?)
+            How::IndexBuild(tiers, idle) => {
+                Box::new(idle.tier(tiers, self.matrix, self.kernels)?)
             }
         })
     }

@@ -12,43 +12,22 @@ use std::arch::aarch64::*;
 use std::arch::asm;
 
 use crate::float_panel::{FloatPanel, FloatStep, FloatTile, GROUP_COLUMNS};
-use crate::panel::{Columns, Group, GroupStep, Hit, RowBlock, RowTile, signed_codes};
-use crate::panel::{STEP_DIMS, ScoredHit, push_mask, push_scored};
+use crate::panel::{Columns, Found, Group, GroupStep, RowBlock, RowTile, STEP_DIMS, signed_codes};
 use crate::portable::picked_row;
-use crate::{Kernels, Level, canonical, portable};
+use crate::{Kernels, canonical, portable};
 
-/// Returns this level's table, or `None` where the processor lacks it.
-pub(crate) fn kernels() -> Option<&'static Kernels> {
-    Level::Neon.is_available().then_some(&KERNELS)
-}
-
-static KERNELS: Kernels = Kernels {
-    level: Level::Neon,
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dot: |a, b| unsafe { dot(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dot_f32: |a, b| unsafe { dot_f32(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    products_f32: |rows, panel, count, products| unsafe {
-        products_f32(rows, panel, count, products);
-    },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dot_i8: |a, b| unsafe { dot_i8(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    squared_distances: |vector, rows, picked, to| unsafe {
-        squared_distances(vector, rows, picked, to);
-    },
+pub(crate) static KERNELS: Kernels = kernels!(
+    Neon,
     prefetch,
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
-    // Codes of 8 bits take as long.
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    hits_i7: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    scored_hits: |rows, columns, hits| unsafe { self::scored_hits(rows, columns, hits) },
-};
+    dot,
+    dot_f32,
+    products_f32,
+    dot_i8,
+    dots_i8,
+    squared_distances,
+    hits,
+    hits
+);
 
 /// Rows of a tile.
 const TILE_ROWS: usize = 4;
@@ -228,43 +207,39 @@ fn add_products([low, high]: [int32x4_t; 2], a: int8x16_t, b: int8x16_t) -> [int
     [vpadalq_s16(low, low_products), vpadalq_s16(high, vmull_high_s8(a, b))]
 }
 
+/// Compares tiles of rows and columns.
 #[target_feature(enable = "neon")]
-fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
-    sweep(rows, columns, |row, first_column, scores| {
-        push_mask(hits, row, first_column, passing(scores));
-    });
-}
-
-#[target_feature(enable = "neon")]
-fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
-    sweep(rows, columns, |row, first_column, scores| {
-        let mut ordered = [0; GROUP_COLUMNS];
-        ordered[..TILE_COLUMNS].copy_from_slice(scores);
-        push_scored(hits, row, first_column, passing(scores), &ordered);
-    });
-}
-
-/// Compares tiles of rows and columns; `take` is told each row of a tile with a score that passes: its
-/// number, the tile's first column, its scores.
-#[inline]
-#[target_feature(enable = "neon")]
-fn sweep(
-    rows: &RowBlock<'_>,
-    columns: Columns<'_>,
-    mut take: impl FnMut(usize, usize, &[i32; TILE_COLUMNS]),
-) {
+fn hits<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<H>) {
     let mut tile = RowTile::<i32, TILE_ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
         tile.fill(rows, first_row, join_signed);
         for group in rows.groups(columns, first_row, TILE_ROWS) {
             for first_column in (0..group.biases.signed.len()).step_by(TILE_COLUMNS) {
-                let scores = scores(&tile, &group, first_column);
-                if any_passes(&scores) {
-                    for (row, scores) in scores.iter().enumerate() {
-                        take(first_row + row, group.first_column + first_column, &stored(scores));
-                    }
-                }
+                push(
+                    &scores(&tile, &group, first_column),
+                    first_row,
+                    group.first_column + first_column,
+                    hits,
+                );
             }
+        }
+    }
+}
+
+/// Appends what passes of a tile.
+#[inline]
+#[target_feature(enable = "neon")]
+pub(super) fn push<const ROWS: usize, const REGISTERS: usize, H: Found>(
+    scores: &[[int32x4_t; REGISTERS]; ROWS],
+    first_row: usize,
+    first_column: usize,
+    hits: &mut Vec<H>,
+) {
+    if any_passes(scores) {
+        for (row, scores) in scores.iter().enumerate() {
+            let scores = stored(scores);
+            let mask = passing(&scores[..4 * REGISTERS]);
+            H::push(hits, first_row + row, first_column, mask, &scores);
         }
     }
 }
@@ -317,7 +292,7 @@ fn load_biases(group: &Group<'_>, first_column: usize) -> [int32x4_t; 2] {
 /// Tells whether a score of a tile is not negative.
 #[inline]
 #[target_feature(enable = "neon")]
-pub(super) fn any_passes<const ROWS: usize, const REGISTERS: usize>(
+fn any_passes<const ROWS: usize, const REGISTERS: usize>(
     scores: &[[int32x4_t; REGISTERS]; ROWS],
 ) -> bool {
     let mut largest = vdupq_n_s32(i32::MIN);
@@ -330,11 +305,8 @@ pub(super) fn any_passes<const ROWS: usize, const REGISTERS: usize>(
 /// Returns a row's scores, four of a register.
 #[inline]
 #[target_feature(enable = "neon")]
-pub(super) fn stored<const REGISTERS: usize, const COLUMNS: usize>(
-    scores: &[int32x4_t; REGISTERS],
-) -> [i32; COLUMNS] {
-    const { assert!(COLUMNS == 4 * REGISTERS) };
-    let mut stored = [0; COLUMNS];
+fn stored<const REGISTERS: usize>(scores: &[int32x4_t; REGISTERS]) -> [i32; GROUP_COLUMNS] {
+    let mut stored = [0; GROUP_COLUMNS];
     for (stored, &score) in stored.as_chunks_mut::<4>().0.iter_mut().zip(scores) {
         // SAFETY: the array is the 16 bytes that are written.
         unsafe { vst1q_s32(stored.as_mut_ptr(), score) };
@@ -344,7 +316,7 @@ pub(super) fn stored<const REGISTERS: usize, const COLUMNS: usize>(
 
 /// Returns the columns that pass, one bit each.
 #[inline]
-pub(super) fn passing(scores: &[i32]) -> u32 {
+fn passing(scores: &[i32]) -> u32 {
     let passing = scores.iter().enumerate().map(|(column, &score)| u32::from(score >= 0) << column);
     passing.sum()
 }

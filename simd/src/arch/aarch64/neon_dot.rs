@@ -10,45 +10,22 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::neon::{self, any_passes, passing, stored};
-use crate::panel::{
-    Columns, GROUP_COLUMNS, Group, Hit, RowBlock, RowTile, ScoredHit, push_mask, push_scored,
-};
-use crate::portable;
-use crate::{Kernels, Level};
+use super::neon;
+use crate::panel::{Columns, Found, GROUP_COLUMNS, Group, RowBlock, RowTile};
+use crate::{Kernels, portable};
 
-/// Returns this level's table, or `None` where the processor lacks it.
-pub(crate) fn kernels() -> Option<&'static Kernels> {
-    Level::NeonDot.is_available().then_some(&KERNELS)
-}
-
-static KERNELS: Kernels = Kernels {
-    level: Level::NeonDot,
-    // SAFETY: `kernels` hands this out only where the processor has the level, which includes NEON.
-    dot: |a, b| unsafe { neon::dot(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level, which includes NEON.
-    dot_f32: |a, b| unsafe { neon::dot_f32(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level, which includes NEON.
-    products_f32: |rows, panel, count, products| unsafe {
-        neon::products_f32(rows, panel, count, products);
-    },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dot_i8: |a, b| unsafe { dot_i8(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    squared_distances: |vector, rows, picked, to| unsafe {
-        neon::squared_distances(vector, rows, picked, to);
-    },
-    prefetch: neon::prefetch,
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
-    // Codes of 8 bits take as long.
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    hits_i7: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    scored_hits: |rows, columns, hits| unsafe { self::scored_hits(rows, columns, hits) },
-};
+pub(crate) static KERNELS: Kernels = kernels!(
+    NeonDot,
+    neon::prefetch,
+    neon::dot,
+    neon::dot_f32,
+    neon::products_f32,
+    dot_i8,
+    dots_i8,
+    neon::squared_distances,
+    hits,
+    hits
+);
 
 /// Rows of a tile.
 const TILE_ROWS: usize = 6;
@@ -68,7 +45,7 @@ type Scores = [[int32x4_t; TILE_REGISTERS]; TILE_ROWS];
 #[inline]
 #[target_feature(enable = "neon,dotprod")]
 pub(super) fn add_products(mut sum: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
-    // SAFETY: whoever calls this has the feature; the instruction reads and writes these registers alone.
+    // SAFETY: the function has the feature; the instruction reads and writes these registers alone.
     unsafe {
         asm!(
             "sdot {0:v}.4s, {1:v}.16b, {2:v}.16b",
@@ -102,42 +79,16 @@ fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
     dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_i8(vector, row)));
 }
 
+/// Compares tiles of rows and columns.
 #[target_feature(enable = "neon,dotprod")]
-fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
-    sweep(rows, columns, |row, first_column, scores| {
-        push_mask(hits, row, first_column, passing(scores));
-    });
-}
-
-#[target_feature(enable = "neon,dotprod")]
-fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
-    sweep(rows, columns, |row, first_column, scores| {
-        let mut ordered = [0; GROUP_COLUMNS];
-        ordered[..TILE_COLUMNS].copy_from_slice(scores);
-        push_scored(hits, row, first_column, passing(scores), &ordered);
-    });
-}
-
-/// Compares tiles of rows and columns; `take` is told each row of a tile with a score that passes: its
-/// number, the tile's first column, its scores.
-#[inline]
-#[target_feature(enable = "neon,dotprod")]
-fn sweep(
-    rows: &RowBlock<'_>,
-    columns: Columns<'_>,
-    mut take: impl FnMut(usize, usize, &[i32; TILE_COLUMNS]),
-) {
+fn hits<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<H>) {
     let mut tile = RowTile::<i32, TILE_ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
         tile.fill(rows, first_row, neon::join_signed);
         for group in rows.groups(columns, first_row, TILE_ROWS) {
             for first_column in (0..GROUP_COLUMNS).step_by(TILE_COLUMNS) {
                 let scores = scores(&tile, &group, first_column / LANES);
-                if any_passes(&scores) {
-                    for (row, scores) in scores.iter().enumerate() {
-                        take(first_row + row, group.first_column + first_column, &stored(scores));
-                    }
-                }
+                neon::push(&scores, first_row, group.first_column + first_column, hits);
             }
         }
     }

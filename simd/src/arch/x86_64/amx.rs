@@ -19,26 +19,20 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::sync::OnceLock;
 
-use super::avx512;
+use super::avx512::{self, load_part};
 use crate::panel::{
-    Columns, GROUP_COLUMNS, Group, Hit, NEVER, RowBlock, SHIFTED_ZERO, STEP_DIMS, ScoredHit,
-    push_mask, push_scored,
+    Columns, Found, GROUP_COLUMNS, Group, NEVER, RowBlock, SHIFTED_ZERO, STEP_DIMS,
 };
 use crate::{Kernels, Level};
 
-/// Returns this level's table, or `None` where the processor lacks it.
-pub(crate) fn kernels() -> Option<&'static Kernels> {
-    Level::Amx.is_available().then_some(&KERNELS)
-}
-
-static KERNELS: Kernels = Kernels {
+pub(crate) static KERNELS: Kernels = Kernels {
     level: Level::Amx,
-    // SAFETY: `kernels` hands this out only where the processor has the level.
+    // SAFETY: `arch::kernels` hands this out only where the processor has the level.
     hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
+    // SAFETY: `arch::kernels` hands this out only where the processor has the level.
     hits_i7: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    scored_hits: |rows, columns, hits| unsafe { self::scored_hits(rows, columns, hits) },
+    // SAFETY: `arch::kernels` hands this out only where the processor has the level.
+    scored_hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
     ..avx512::KERNELS
 };
 
@@ -80,7 +74,7 @@ fn is_permitted() -> bool {
     result == 0
 }
 
-/// Elsewhere nobody has tried.
+/// Other systems are not supported.
 #[cfg(not(target_os = "linux"))]
 fn is_permitted() -> bool {
     false
@@ -217,30 +211,20 @@ impl Drop for Registers {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
+fn hits<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<H>) {
     if rows.biases.len() <= avx512::FEW_ROWS {
         return avx512::hits(rows, columns, hits);
     }
     sweep(rows, columns, |tile, products, group| {
         for (row, mask) in tile.passing(products, group).into_iter().enumerate() {
-            push_mask(hits, tile.first_row + row, group.first_column, mask);
-        }
-    });
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
-    if rows.biases.len() <= avx512::FEW_ROWS {
-        return avx512::scored_hits(rows, columns, hits);
-    }
-    sweep(rows, columns, |tile, products, group| {
-        let passing = tile.passing(products, group).into_iter().enumerate();
-        for (row, mask) in passing.filter(|&(_, mask)| mask != 0) {
-            let mut scores = products.0[row];
-            for (score, bias) in scores.iter_mut().zip(&group.biases.shifted) {
-                *score = score.wrapping_add(*bias).wrapping_add(tile.biases[row]);
+            let mut scores = [0; GROUP_COLUMNS];
+            if H::HAS_SCORES && mask != 0 {
+                scores = products.0[row];
+                for (score, bias) in scores.iter_mut().zip(&group.biases.shifted) {
+                    *score = score.wrapping_add(*bias).wrapping_add(tile.biases[row]);
+                }
             }
-            push_scored(hits, tile.first_row + row, group.first_column, mask, &scores);
+            H::push(hits, tile.first_row + row, group.first_column, mask, &scores);
         }
     });
 }
@@ -346,15 +330,6 @@ impl Tile {
         }
         masks
     }
-}
-
-/// Loads up to 64 codes, at least one, and zeros for the rest.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn load_part(codes: &[u8]) -> __m512i {
-    let mask = u64::MAX >> (REGISTER_BYTES - codes.len().clamp(1, REGISTER_BYTES));
-    // SAFETY: the mask has a bit for no more codes than there are; others are not read.
-    unsafe { _mm512_maskz_loadu_epi8(mask, codes.as_ptr().cast()) }
 }
 
 #[inline]

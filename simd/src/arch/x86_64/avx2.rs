@@ -15,42 +15,22 @@
 use std::arch::x86_64::*;
 
 use crate::float_panel::{FloatPanel, FloatStep, FloatTile, GROUP_COLUMNS};
-use crate::panel::{Columns, Group, GroupStep, Hit, RowBlock, RowTile, STEP_DIMS};
-use crate::panel::{ScoredHit, push_mask, push_scored};
+use crate::panel::{Columns, Found, Group, GroupStep, Hit, RowBlock, RowTile, STEP_DIMS};
 use crate::portable::picked_row;
-use crate::{Kernels, Level, canonical, portable};
+use crate::{Kernels, canonical, portable};
 
-/// Returns this level's table, or `None` where the processor lacks it.
-pub(crate) fn kernels() -> Option<&'static Kernels> {
-    Level::Avx2.is_available().then_some(&KERNELS)
-}
-
-static KERNELS: Kernels = Kernels {
-    level: Level::Avx2,
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dot: |a, b| unsafe { dot(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dot_f32: |a, b| unsafe { dot_f32(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    products_f32: |rows, panel, count, products| unsafe {
-        products_f32(rows, panel, count, products);
-    },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dot_i8: |a, b| unsafe { dot_i8(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    squared_distances: |vector, rows, picked, to| unsafe {
-        squared_distances(vector, rows, picked, to);
-    },
+pub(crate) static KERNELS: Kernels = kernels!(
+    Avx2,
     prefetch,
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    hits_i7: |rows, columns, hits| unsafe { self::hits_i7(rows, columns, hits) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    scored_hits: |rows, columns, hits| unsafe { self::scored_hits(rows, columns, hits) },
-};
+    dot,
+    dot_f32,
+    products_f32,
+    dot_i8,
+    dots_i8,
+    squared_distances,
+    hits,
+    hits_i7
+);
 
 /// Rows of a full tile.
 const TILE_ROWS: usize = 6;
@@ -289,21 +269,80 @@ fn widen_i8(x: &[i8; 16]) -> __m256i {
 }
 
 #[target_feature(enable = "avx2")]
-fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
+fn hits<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<H>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep_rows(rows, columns, hits, |s, row, column, hits| push_passing(s, row, column, hits));
+        sweep_rows(rows, columns, hits);
     } else {
-        sweep(rows, columns, hits, |s, row, column, hits| push_passing(s, row, column, hits));
+        sweep(rows, columns, hits);
     }
 }
 
+/// Compares tiles of rows and columns.
+#[inline]
 #[target_feature(enable = "avx2")]
-fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
-    if rows.biases.len() <= FEW_ROWS {
-        sweep_rows(rows, columns, hits, |s, row, column, hits| push_scores(s, row, column, hits));
-    } else {
-        sweep(rows, columns, hits, |s, row, column, hits| push_scores(s, row, column, hits));
+fn sweep<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<H>) {
+    let mut tile = RowTile::<i64, TILE_ROWS>::new();
+    for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
+        tile.fill(rows, first_row, join_widened);
+        for group in rows.groups(columns, first_row, TILE_ROWS) {
+            for first_column in (0..group.biases.shifted.len()).step_by(TILE_COLUMNS) {
+                let scores = scores(&tile, &group, first_column);
+                if any_passes(&scores) {
+                    push(&scores, first_row, group.first_column + first_column, hits);
+                }
+            }
+        }
     }
+}
+
+/// Does what [`sweep`] does, for few rows: memory is slower than the arithmetic then, so columns are read in the order in
+/// which they lie, and all of a group are scored before any is looked at.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn sweep_rows<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<H>) {
+    let mut tile = RowTile::<i64, 1>::new();
+    for row in 0..rows.biases.len() {
+        tile.fill(rows, row, join_widened);
+        for group in rows.groups(columns, row, 1) {
+            let scores = group_scores(&tile, &group);
+            if any_passes(&scores) {
+                for (at, &score) in scores.iter().enumerate() {
+                    push(&[score], row, group.first_column + at * TILE_COLUMNS, hits);
+                }
+            }
+        }
+    }
+}
+
+/// Appends what passes of a tile.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn push<const ROWS: usize, H: Found>(
+    scores: &Scores<ROWS>,
+    first_row: usize,
+    first_column: usize,
+    hits: &mut Vec<H>,
+) {
+    let stored = match H::HAS_SCORES {
+        true => scores.map(|scores| stored(scores)),
+        false => [[0; GROUP_COLUMNS]; ROWS],
+    };
+    for (row, mask) in passing(scores).into_iter().enumerate() {
+        H::push(hits, first_row + row, first_column, mask, &stored[row]);
+    }
+}
+
+/// Returns scores in the order of columns.
+#[target_feature(enable = "avx2")]
+fn stored(scores: __m256i) -> [i32; GROUP_COLUMNS] {
+    let mut stored = [0; TILE_COLUMNS];
+    // SAFETY: the array is the 32 bytes that are written.
+    unsafe { _mm256_storeu_si256(stored.as_mut_ptr().cast(), scores) };
+    let mut ordered = [0; GROUP_COLUMNS];
+    for (column, score) in COLUMN_ORDER.into_iter().zip(stored) {
+        ordered[column as usize] = score;
+    }
+    ordered
 }
 
 /// Compares tiles of rows and columns of 7-bit codes.
@@ -318,7 +357,8 @@ fn hits_i7(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
                 if any_passes_i7(&scores) {
                     for (row, &score) in scores.iter().enumerate() {
                         let column = group.first_column + first_column;
-                        push_mask(hits, first_row + row, column, passing_i7(score));
+                        let mask = passing_i7(score);
+                        Hit::push(hits, first_row + row, column, mask, &[0; GROUP_COLUMNS]);
                     }
                 }
             }
@@ -410,59 +450,11 @@ fn passing_i7(score: __m256i) -> u32 {
     !_mm_movemask_epi8(_mm_packs_epi16(halves.0, halves.1)).cast_unsigned() & 0xffff
 }
 
-/// Compares tiles of rows and columns; `push` appends what passes of a tile, whose first row and first column
-/// it is told.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn sweep<T>(
-    rows: &RowBlock<'_>,
-    columns: Columns<'_>,
-    hits: &mut Vec<T>,
-    push: impl Fn(&Scores<TILE_ROWS>, usize, usize, &mut Vec<T>),
-) {
-    let mut tile = RowTile::<i64, TILE_ROWS>::new();
-    for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
-        tile.fill(rows, first_row, join_widened);
-        for group in rows.groups(columns, first_row, TILE_ROWS) {
-            for first_column in (0..group.biases.shifted.len()).step_by(TILE_COLUMNS) {
-                let scores = scores(&tile, &group, first_column);
-                if any_passes(&scores) {
-                    push(&scores, first_row, group.first_column + first_column, hits);
-                }
-            }
-        }
-    }
-}
-
 /// Tiles of a group.
 const GROUP_TILES: usize = GROUP_COLUMNS / TILE_COLUMNS;
 
 /// Bytes of columns that are on their way from memory.
 pub(super) const COLUMN_BYTES_AHEAD: usize = 4_096;
-
-/// Does what [`sweep`] does, for few rows: memory is slower than the arithmetic then, so columns are read in the order in
-/// which they lie, and all of a group are scored before any is looked at.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn sweep_rows<T>(
-    rows: &RowBlock<'_>,
-    columns: Columns<'_>,
-    hits: &mut Vec<T>,
-    push: impl Fn(&Scores<1>, usize, usize, &mut Vec<T>),
-) {
-    let mut tile = RowTile::<i64, 1>::new();
-    for row in 0..rows.biases.len() {
-        tile.fill(rows, row, join_widened);
-        for group in rows.groups(columns, row, 1) {
-            let scores = group_scores(&tile, &group);
-            if any_passes(&scores) {
-                for (at, &score) in scores.iter().enumerate() {
-                    push(&[score], row, group.first_column + at * TILE_COLUMNS, hits);
-                }
-            }
-        }
-    }
-}
 
 /// Returns the scores of one row and all columns of a group.
 #[inline]
@@ -549,39 +541,6 @@ fn any_passes<const ROWS: usize>(scores: &Scores<ROWS>) -> bool {
 #[target_feature(enable = "avx2")]
 pub(super) fn sign_mask(x: __m256i) -> u32 {
     _mm256_movemask_ps(_mm256_castsi256_ps(x)).cast_unsigned()
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn push_passing<const ROWS: usize>(
-    scores: &Scores<ROWS>,
-    first_row: usize,
-    first_column: usize,
-    hits: &mut Vec<Hit>,
-) {
-    for (row, mask) in passing(scores).into_iter().enumerate() {
-        push_mask(hits, first_row + row, first_column, mask);
-    }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn push_scores<const ROWS: usize>(
-    scores: &Scores<ROWS>,
-    first_row: usize,
-    first_column: usize,
-    hits: &mut Vec<ScoredHit>,
-) {
-    for (row, (mask, &score)) in passing(scores).into_iter().zip(scores).enumerate() {
-        let mut stored = [0; TILE_COLUMNS];
-        // SAFETY: the array is the 32 bytes that are written.
-        unsafe { _mm256_storeu_si256(stored.as_mut_ptr().cast(), score) };
-        let mut ordered = [0; GROUP_COLUMNS];
-        for (column, score) in COLUMN_ORDER.into_iter().zip(stored) {
-            ordered[column as usize] = score;
-        }
-        push_scored(hits, first_row + row, first_column, mask, &ordered);
-    }
 }
 
 /// Returns the columns that pass with each row, one bit each.

@@ -15,43 +15,23 @@
 use std::arch::x86_64::*;
 
 use super::avx2::{self, SUMMED_TOGETHER};
+use crate::Kernels;
 use crate::float_panel::{FloatPanel, FloatStep, FloatTile, GROUP_COLUMNS};
-use crate::panel::{Columns, Group, Hit, RowBlock, RowTile, ScoredHit, push_mask, push_scored};
+use crate::panel::{Columns, Found, Group, RowBlock, RowTile};
 use crate::portable::{self, picked_row};
-use crate::{Kernels, Level};
 
-/// Returns this level's table, or `None` where the processor lacks it.
-pub(crate) fn kernels() -> Option<&'static Kernels> {
-    Level::Avx512.is_available().then_some(&KERNELS)
-}
-
-pub(super) static KERNELS: Kernels = Kernels {
-    level: Level::Avx512,
-    // SAFETY: `kernels` hands this out only where the processor has the level, which includes AVX2.
-    dot: |a, b| unsafe { avx2::dot(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dot_f32: |a, b| unsafe { dot_f32(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    products_f32: |rows, panel, count, products| unsafe {
-        products_f32(rows, panel, count, products);
-    },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dot_i8: |a, b| unsafe { dot_i8(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    squared_distances: |vector, rows, picked, to| unsafe {
-        squared_distances(vector, rows, picked, to);
-    },
-    prefetch: avx2::prefetch,
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
-    // Codes of 8 bits take as long.
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    hits_i7: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    scored_hits: |rows, columns, hits| unsafe { self::scored_hits(rows, columns, hits) },
-};
+pub(crate) static KERNELS: Kernels = kernels!(
+    Avx512,
+    avx2::prefetch,
+    avx2::dot,
+    dot_f32,
+    products_f32,
+    dot_i8,
+    dots_i8,
+    squared_distances,
+    hits,
+    hits
+);
 
 /// Rows of a full tile.
 const TILE_ROWS: usize = 12;
@@ -138,7 +118,7 @@ fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
     let shift = _mm512_set1_epi8(i8::MIN);
     let (mut sum, mut correction) = (_mm512_setzero_si512(), _mm512_setzero_si512());
     for (a, b) in a.chunks(64).zip(b.chunks(64)) {
-        let (a, b) = (load_i8_part(a), load_i8_part(b));
+        let (a, b) = (load_part(a), load_part(b));
         sum = _mm512_dpbusd_epi32(sum, _mm512_xor_si512(a, shift), b);
         correction = _mm512_dpbusd_epi32(correction, shift, b);
     }
@@ -165,9 +145,9 @@ fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
             }
         }
         if !tail.is_empty() {
-            let rest = load_i8_part(tail);
+            let rest = load_part(tail);
             for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(dim)) {
-                let row = _mm512_xor_si512(load_i8_part(&row[dim - tail.len()..]), shift);
+                let row = _mm512_xor_si512(load_part(&row[dim - tail.len()..]), shift);
                 *sum = _mm512_dpbusd_epi32(*sum, row, rest);
             }
         }
@@ -229,10 +209,11 @@ fn sums_across([a, b, c, d]: [__m512i; SUMMED_TOGETHER]) -> [i32; SUMMED_TOGETHE
 /// Loads up to 64 codes, and zeros for the rest.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn load_i8_part(x: &[i8]) -> __m512i {
-    let mask = u64::MAX >> (64 - x.len().clamp(1, 64));
-    // SAFETY: the mask has a bit for no more codes than the slice, which is not empty, has; others are not read.
-    unsafe { _mm512_maskz_loadu_epi8(mask, x.as_ptr()) }
+pub(super) fn load_part<T>(codes: &[T]) -> __m512i {
+    const { assert!(size_of::<T>() == 1) };
+    let mask = u64::MAX.unbounded_shr(64 - codes.len().min(64) as u32);
+    // SAFETY: the mask has a bit for no more codes than the slice has; others are not read.
+    unsafe { _mm512_maskz_loadu_epi8(mask, codes.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx512f")]
@@ -242,40 +223,21 @@ fn load_i8(x: &[i8; 64]) -> __m512i {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub(super) fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
+pub(super) fn hits<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<H>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep::<1, _>(rows, columns, hits, |s, row, column, hits| {
-            push_passing(s, row, column, hits)
-        });
+        sweep::<1, H>(rows, columns, hits);
     } else {
-        sweep::<TILE_ROWS, _>(rows, columns, hits, |s, row, column, hits| {
-            push_passing(s, row, column, hits)
-        });
+        sweep::<TILE_ROWS, H>(rows, columns, hits);
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub(super) fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
-    if rows.biases.len() <= FEW_ROWS {
-        sweep::<1, _>(rows, columns, hits, |s, row, column, hits| {
-            push_scores(s, row, column, hits)
-        });
-    } else {
-        sweep::<TILE_ROWS, _>(rows, columns, hits, |s, row, column, hits| {
-            push_scores(s, row, column, hits)
-        });
-    }
-}
-
-/// Compares tiles of rows with groups of columns; `push` appends what passes of a tile, whose first row and
-/// first column it is told.
+/// Compares tiles of rows with groups of columns.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn sweep<const ROWS: usize, T>(
+fn sweep<const ROWS: usize, H: Found>(
     rows: &RowBlock<'_>,
     columns: Columns<'_>,
-    hits: &mut Vec<T>,
-    push: impl Fn(&Scores<ROWS>, usize, usize, &mut Vec<T>),
+    hits: &mut Vec<H>,
 ) {
     let mut tile = RowTile::<i32, ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(ROWS) {
@@ -283,10 +245,26 @@ fn sweep<const ROWS: usize, T>(
         for group in rows.groups(columns, first_row, ROWS) {
             let scores = scores(&tile, &group);
             if any_passes(&scores) {
-                push(&scores, first_row, group.first_column, hits);
+                let stored = match H::HAS_SCORES {
+                    true => scores.map(|scores| stored(scores)),
+                    false => [[0; GROUP_COLUMNS]; ROWS],
+                };
+                for (row, mask) in passing(&scores).into_iter().enumerate() {
+                    H::push(hits, first_row + row, group.first_column, mask, &stored[row]);
+                }
             }
         }
     }
+}
+
+#[target_feature(enable = "avx512f")]
+fn stored(scores: [__m512i; TILE_REGISTERS]) -> [i32; GROUP_COLUMNS] {
+    let mut stored = [0; GROUP_COLUMNS];
+    for (stored, score) in stored.as_chunks_mut::<16>().0.iter_mut().zip(scores) {
+        // SAFETY: the array is the 64 bytes that are written.
+        unsafe { _mm512_storeu_si512(stored.as_mut_ptr().cast(), score) };
+    }
+    stored
 }
 
 #[inline]
@@ -326,39 +304,6 @@ fn any_passes<const ROWS: usize>(scores: &Scores<ROWS>) -> bool {
     _mm512_cmpge_epi32_mask(all, _mm512_setzero_si512()) != 0
 }
 
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn push_passing<const ROWS: usize>(
-    scores: &Scores<ROWS>,
-    first_row: usize,
-    first_column: usize,
-    hits: &mut Vec<Hit>,
-) {
-    for (row, mask) in passing(scores).into_iter().enumerate() {
-        push_mask(hits, first_row + row, first_column, mask);
-    }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn push_scores<const ROWS: usize>(
-    scores: &Scores<ROWS>,
-    first_row: usize,
-    first_column: usize,
-    hits: &mut Vec<ScoredHit>,
-) {
-    let mut stored = [[0; GROUP_COLUMNS]; ROWS];
-    for (stored, scores) in stored.iter_mut().zip(scores) {
-        for (stored, &score) in stored.as_chunks_mut::<16>().0.iter_mut().zip(scores) {
-            // SAFETY: the array is the 64 bytes that are written.
-            unsafe { _mm512_storeu_si512(stored.as_mut_ptr().cast(), score) };
-        }
-    }
-    for (row, (mask, scores)) in passing(scores).into_iter().zip(&stored).enumerate() {
-        push_scored(hits, first_row + row, first_column, mask, scores);
-    }
-}
-
 /// Returns the columns that pass with each row, one bit each.
 #[inline]
 #[target_feature(enable = "avx512f")]
@@ -371,4 +316,20 @@ fn passing<const ROWS: usize>(scores: &Scores<ROWS>) -> [u32; ROWS] {
         *mask = u32::from(low) | u32::from(high) << 16;
     }
     masks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Level;
+
+    /// One byte was read beyond an empty slice, whose address need not be one that can be read.
+    #[test]
+    fn an_empty_slice_is_not_read() {
+        if Level::Avx512.is_available() {
+            // SAFETY: the processor has the level.
+            let lanes = unsafe { sums_across([load_part::<i8>(&[]); SUMMED_TOGETHER]) };
+            assert_eq!(lanes, [0; SUMMED_TOGETHER]);
+        }
+    }
 }

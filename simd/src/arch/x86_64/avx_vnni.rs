@@ -10,44 +10,21 @@
 use std::arch::x86_64::*;
 
 use super::avx2;
-use crate::panel::{
-    Columns, GROUP_COLUMNS, Group, Hit, RowBlock, RowTile, ScoredHit, push_mask, push_scored,
-};
-use crate::portable;
-use crate::{Kernels, Level};
+use crate::panel::{Columns, Found, GROUP_COLUMNS, Group, RowBlock, RowTile};
+use crate::{Kernels, portable};
 
-/// Returns this level's table, or `None` where the processor lacks it.
-pub(crate) fn kernels() -> Option<&'static Kernels> {
-    Level::AvxVnni.is_available().then_some(&KERNELS)
-}
-
-static KERNELS: Kernels = Kernels {
-    level: Level::AvxVnni,
-    // SAFETY: `kernels` hands this out only where the processor has the level, which includes AVX2.
-    dot: |a, b| unsafe { avx2::dot(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level, which includes AVX2.
-    dot_f32: |a, b| unsafe { avx2::dot_f32(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level, which includes AVX2.
-    products_f32: |rows, panel, count, products| unsafe {
-        avx2::products_f32(rows, panel, count, products);
-    },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dot_i8: |a, b| unsafe { dot_i8(a, b) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
-    // SAFETY: `kernels` hands this out only where the processor has the level, which includes AVX2.
-    squared_distances: |vector, rows, picked, to| unsafe {
-        avx2::squared_distances(vector, rows, picked, to);
-    },
-    prefetch: avx2::prefetch,
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
-    // Codes of 8 bits take as long.
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    hits_i7: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    scored_hits: |rows, columns, hits| unsafe { self::scored_hits(rows, columns, hits) },
-};
+pub(crate) static KERNELS: Kernels = kernels!(
+    AvxVnni,
+    avx2::prefetch,
+    avx2::dot,
+    avx2::dot_f32,
+    avx2::products_f32,
+    dot_i8,
+    dots_i8,
+    avx2::squared_distances,
+    hits,
+    hits
+);
 
 /// Rows of a full tile.
 const TILE_ROWS: usize = 6;
@@ -103,55 +80,51 @@ fn shifted_dot(row: &[i8], vector: &[i8]) -> i32 {
 }
 
 #[target_feature(enable = "avx2,avxvnni")]
-fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
+fn hits<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<H>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep::<1, GROUP_REGISTERS, _>(rows, columns, hits, |s, row, column, hits| {
-            push_passing(s, row, column, hits)
-        });
+        sweep::<1, GROUP_REGISTERS, H>(rows, columns, hits);
     } else {
-        let push = |s: &Scores<TILE_ROWS, TILE_REGISTERS>, row, column, hits: &mut _| {
-            push_passing(s, row, column, hits)
-        };
-        sweep::<TILE_ROWS, TILE_REGISTERS, _>(rows, columns, hits, push);
+        sweep::<TILE_ROWS, TILE_REGISTERS, H>(rows, columns, hits);
     }
 }
 
-#[target_feature(enable = "avx2,avxvnni")]
-fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
-    if rows.biases.len() <= FEW_ROWS {
-        sweep::<1, GROUP_REGISTERS, _>(rows, columns, hits, |s, row, column, hits| {
-            push_scores(s, row, column, hits)
-        });
-    } else {
-        let push = |s: &Scores<TILE_ROWS, TILE_REGISTERS>, row, column, hits: &mut _| {
-            push_scores(s, row, column, hits)
-        };
-        sweep::<TILE_ROWS, TILE_REGISTERS, _>(rows, columns, hits, push);
-    }
-}
-
-/// Compares tiles of rows and columns; `push` appends what passes of a tile, whose first row and first column
-/// it is told.
+/// Compares tiles of rows and columns.
 #[inline]
 #[target_feature(enable = "avx2,avxvnni")]
-fn sweep<const ROWS: usize, const REGISTERS: usize, T>(
+fn sweep<const ROWS: usize, const REGISTERS: usize, H: Found>(
     rows: &RowBlock<'_>,
     columns: Columns<'_>,
-    hits: &mut Vec<T>,
-    push: impl Fn(&Scores<ROWS, REGISTERS>, usize, usize, &mut Vec<T>),
+    hits: &mut Vec<H>,
 ) {
     let mut tile = RowTile::<i32, ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(ROWS) {
         tile.fill(rows, first_row, i32::from_le_bytes);
         for group in rows.groups(columns, first_row, ROWS) {
             for first in (0..GROUP_REGISTERS).step_by(REGISTERS) {
-                let scores = scores(&tile, &group, first);
+                let scores = scores::<ROWS, REGISTERS>(&tile, &group, first);
                 if any_passes(&scores) {
-                    push(&scores, first_row, group.first_column + first * LANES, hits);
+                    let first_column = group.first_column + first * LANES;
+                    let stored = match H::HAS_SCORES {
+                        true => scores.map(|scores| stored(scores)),
+                        false => [[0; GROUP_COLUMNS]; ROWS],
+                    };
+                    for (row, mask) in passing(&scores).into_iter().enumerate() {
+                        H::push(hits, first_row + row, first_column, mask, &stored[row]);
+                    }
                 }
             }
         }
     }
+}
+
+#[target_feature(enable = "avx2")]
+fn stored<const REGISTERS: usize>(scores: [__m256i; REGISTERS]) -> [i32; GROUP_COLUMNS] {
+    let mut stored = [0; GROUP_COLUMNS];
+    for (stored, score) in stored.as_chunks_mut::<LANES>().0.iter_mut().zip(scores) {
+        // SAFETY: the array is the 32 bytes that are written.
+        unsafe { _mm256_storeu_si256(stored.as_mut_ptr().cast(), score) };
+    }
+    stored
 }
 
 /// Returns the scores of a tile with some registers of columns, from the first one on.
@@ -197,37 +170,6 @@ fn any_passes<const ROWS: usize, const REGISTERS: usize>(scores: &Scores<ROWS, R
     let ones = _mm256_set1_epi32(-1);
     let all = scores.as_flattened().iter().fold(ones, |all, &score| _mm256_and_si256(all, score));
     avx2::sign_mask(all) != 0xff
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn push_passing<const ROWS: usize, const REGISTERS: usize>(
-    scores: &Scores<ROWS, REGISTERS>,
-    first_row: usize,
-    first_column: usize,
-    hits: &mut Vec<Hit>,
-) {
-    for (row, mask) in passing(scores).into_iter().enumerate() {
-        push_mask(hits, first_row + row, first_column, mask);
-    }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn push_scores<const ROWS: usize, const REGISTERS: usize>(
-    scores: &Scores<ROWS, REGISTERS>,
-    first_row: usize,
-    first_column: usize,
-    hits: &mut Vec<ScoredHit>,
-) {
-    for (row, (mask, scores)) in passing(scores).into_iter().zip(scores).enumerate() {
-        let mut stored = [0; GROUP_COLUMNS];
-        for (stored, &score) in stored.as_chunks_mut::<LANES>().0.iter_mut().zip(scores) {
-            // SAFETY: the array is the 32 bytes that are written.
-            unsafe { _mm256_storeu_si256(stored.as_mut_ptr().cast(), score) };
-        }
-        push_scored(hits, first_row + row, first_column, mask, &stored);
-    }
 }
 
 /// Returns the columns that pass with each row, one bit each.

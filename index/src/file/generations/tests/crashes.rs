@@ -157,24 +157,6 @@ fn a_failure_at_any_step_is_an_error_and_leaves_no_mess() {
     }
 }
 
-#[test]
-fn a_death_at_any_step_leaves_the_old_or_the_new_generation() {
-    for generations in [0, 1, 2] {
-        let mut outcomes = BTreeSet::new();
-        for step in 0.. {
-            let (_place, folder) = published(generations);
-            let (_, steps) = publish_on(&folder, Fault::From(step));
-            if steps.len() < step {
-                break;
-            }
-            outcomes.insert(live(&folder));
-            let context = format!("dead before step {step} after {generations} generations");
-            assert_recovers(&folder, generations as u64, &context);
-        }
-        assert!(outcomes.iter().eq(&[generations as u64, generations as u64 + 1]), "{outcomes:?}");
-    }
-}
-
 /// Where a path of the trace is after the renames that followed.
 fn whereabouts(path: &Path, later: &[Step]) -> PathBuf {
     let mut path = path.to_owned();

@@ -53,28 +53,6 @@ fn readers_never_fail_under_a_thousand_swaps() {
 }
 
 #[test]
-fn writers_take_turns() {
-    let place = place();
-    let numbers: Vec<u64> = std::thread::scope(|scope| {
-        let write = || {
-            (0..25)
-                .map(|_| {
-                    let writer =
-                        GenerationWriter::begin(place.path(), FileMode::PRIVATE, LONG).unwrap();
-                    fill(&writer);
-                    writer.publish().unwrap()
-                })
-                .collect::<Vec<_>>()
-        };
-        let started: Vec<_> = (0..4).map(|_| scope.spawn(write)).collect();
-        started.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
-    });
-    let mut sorted = numbers;
-    sorted.sort_unstable();
-    assert!(sorted.into_iter().eq(1..=100), "each number once");
-}
-
-#[test]
 fn sealers_take_turns_while_generations_come_and_go() {
     let place = place();
     publish(place.path());

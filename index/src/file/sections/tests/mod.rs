@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::format::{BLOCK_BYTES, HEADER_BYTES, PARAMETERS_BYTES_MAX, SECTION_ALIGNMENT, checksum};
 use super::*;
-use crate::{Mapped, NoProgress, Progress};
+use crate::{Mapped, NoProgress};
 
 const CODES: SectionId = SectionId::new(3);
 const NORMS: SectionId = SectionId::new(4);
@@ -203,23 +203,10 @@ fn opening_reads_the_header_only() {
     assert_eq!(values.last(), Some(&0));
 }
 
-/// Asks to stop from the start.
-struct Stop;
-
-impl Progress for Stop {
-    fn begin(&self, stage: &'static str, total: Option<u64>) {
-        assert_eq!((stage, total), ("verify", Some(2)));
-    }
-    fn advance(&self, _done: u64) {}
-    fn end(&self) {}
-    fn cancelled(&self) -> bool {
-        true
-    }
-}
-
 #[test]
 fn verifying_can_be_interrupted() {
-    let error = open(&small_file()).unwrap().verify(&Stop).unwrap_err();
+    let error =
+        open(&small_file()).unwrap().verify(&crate::pool::StopAfter::default()).unwrap_err();
     assert!(matches!(error, SectionFileError::Cancelled), "{error}");
     assert_eq!(error.hint(), None);
 }

@@ -1,14 +1,13 @@
-//! The gate: a graph that cannot find its own rows is not published.
-
-use std::sync::Mutex;
+//! Verifies a graph before it is published: every node is reachable and sampled rows find themselves.
 
 use memfold_simd::{Kernels, Similarity};
 
+use super::Searcher;
 use super::view::GraphView;
-use super::{DamagedGraph, Searcher};
-use crate::{Pool, Progress, VectorMatrix};
+use crate::sample::smallest;
+use crate::{Damaged, Pool, Progress, VectorMatrix};
 
-/// Rows that a gate before publication looks up.
+/// Rows that are looked up before publication.
 pub const SAMPLED_LOOKUPS: usize = 10_000;
 
 /// `ef_search` of a lookup: what searches use.
@@ -17,9 +16,9 @@ const LOOKUP_WIDTH: usize = 128;
 /// Lookups of a task.
 const BATCH_LOOKUPS: usize = 256;
 
-/// What the gate looked at.
+/// What was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GateReport {
+pub struct GraphReport {
     /// Nodes of the graph.
     pub nodes: usize,
     /// Nodes that its entry reaches.
@@ -33,16 +32,16 @@ pub struct GateReport {
 /// Why a graph is not published.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum GateError {
+pub enum VerifyGraphError {
     /// Some nodes cannot be found by any search.
     #[error("{} of {} nodes cannot be reached", .0.nodes - .0.reachable, .0.nodes)]
-    Unreachable(GateReport),
+    Unreachable(GraphReport),
     /// Some rows do not find themselves.
     #[error("{} of {} rows looked up do not find themselves", .0.looked_up - .0.found, .0.looked_up)]
-    Lost(GateReport),
+    Lost(GraphReport),
     /// Graph and vectors do not fit each other.
     #[error(transparent)]
-    Damaged(#[from] DamagedGraph),
+    Damaged(#[from] Damaged),
     /// The caller asked to stop.
     #[error("interrupted")]
     Cancelled,
@@ -60,9 +59,11 @@ pub fn check(
     pool: &Pool,
     kernels: &'static Kernels,
     progress: &dyn Progress,
-) -> Result<GateReport, GateError> {
-    let sampled = sample(graph, lookups, pool);
-    let mut report = GateReport {
+) -> Result<GraphReport, VerifyGraphError> {
+    let nodes = 0..graph.node_count() as u32;
+    let hashes: Vec<u64> = nodes.map(|node| graph.codes.lead_hash(node)).collect();
+    let sampled: Vec<u32> = smallest(&hashes, lookups).into_iter().map(|at| at as u32).collect();
+    let mut report = GraphReport {
         nodes: graph.node_count(),
         reachable: reachable(graph),
         looked_up: sampled.len(),
@@ -71,44 +72,27 @@ pub fn check(
     // Each row stands behind one node; where a damaged file says otherwise, lookups would hardly end.
     let rows: usize = sampled.iter().map(|&node| graph.members.rows(node).len()).sum();
     if rows > vectors.len() {
-        return Err(GateError::Lost(report));
+        return Err(VerifyGraphError::Lost(report));
     }
     progress.begin("look up rows", Some(sampled.len() as u64));
-    let idle = Mutex::new(Vec::new());
-    let found = pool.map(sampled.len().div_ceil(BATCH_LOOKUPS), |batch| {
+    let make = || Ok(Searcher::new(graph, vectors, kernels)?);
+    let batch_count = sampled.len().div_ceil(BATCH_LOOKUPS);
+    let found = pool.map_reusing(batch_count, make, |searcher, batch| {
         if progress.cancelled() {
-            return Err(GateError::Cancelled);
+            return Err(VerifyGraphError::Cancelled);
         }
-        let taken = idle.lock().ok().and_then(|mut idle| idle.pop());
-        let mut searcher = match taken {
-            Some(searcher) => searcher,
-            None => Searcher::new(graph, vectors, kernels)?,
-        };
         let nodes = sampled[batch * BATCH_LOOKUPS..].iter().take(BATCH_LOOKUPS);
-        let found =
-            nodes.filter(|&&node| finds_itself(&mut searcher, graph, vectors, node)).count();
-        if let Ok(mut idle) = idle.lock() {
-            idle.push(searcher);
-        }
+        let found = nodes.filter(|&&node| finds_itself(searcher, graph, vectors, node)).count();
         progress.advance(BATCH_LOOKUPS as u64);
         Ok(found)
     });
     progress.end();
-    for found in found {
-        report.found += found?;
-    }
+    report.found = found?.iter().sum();
     match report {
-        _ if report.reachable < report.nodes => Err(GateError::Unreachable(report)),
-        _ if report.found < report.looked_up => Err(GateError::Lost(report)),
+        _ if report.reachable < report.nodes => Err(VerifyGraphError::Unreachable(report)),
+        _ if report.found < report.looked_up => Err(VerifyGraphError::Lost(report)),
         _ => Ok(report),
     }
-}
-
-fn sample(graph: &GraphView<'_>, count: usize, pool: &Pool) -> Vec<u32> {
-    let mut hashed: Vec<(u64, u32)> =
-        (0..graph.node_count() as u32).map(|node| (graph.codes.lead_hash(node), node)).collect();
-    pool.sort_by_key(&mut hashed, |&one| one);
-    hashed.into_iter().take(count).map(|(_, node)| node).collect()
 }
 
 fn reachable(graph: &GraphView<'_>) -> usize {

@@ -1,21 +1,23 @@
-//! [`PairStream`]: the answer of a join, larger than memory should hold.
-//!
-//! Runs the comparisons in waves, in task order, within the pair budget.
+//! [`join_pairs`]: plans, compares within a pair budget, and sorts. [`PairStream`]: the answer, larger than memory should
+//! hold.
 
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
 use memfold_simd::Similarity;
 
-use super::blocks::{Plan, SAMPLED_ROWS};
-use super::cascade::{Cascade, Sample, TASK_LEFTS_MAX, Verdict, Workspace};
-use super::recall::{MeasuredRecall, PairAudit};
+use super::by_graph::{MeasuredRecall, PairAudit};
+use super::compare::{Cascade, TASK_LEFTS_MAX, Workspace};
+use super::encode::Stages;
+use super::plan::{SAMPLED_ROWS, Sample};
+use super::rerank::Rerank;
 use super::{JoinCounters, JoinError, JoinOptions, JoinedPairs, Pair};
 use crate::distinct::DistinctRows;
-use crate::{Row, Sorted, Spool, VectorMatrix};
+use crate::{ExternalSort, Row, Sorted, VectorMatrix};
 
 /// All pairs at or above a threshold in order, with bit-equal vectors collapsed.
 ///
@@ -116,13 +118,13 @@ impl PairStream {
 }
 
 impl PairRecord {
-    /// Returns the pair of the rows that these are called elsewhere.
+    /// Returns the same pair with other row numbers.
     pub(super) fn renamed(self, name: impl Fn(u32) -> u32) -> Self {
         let (a, b) = (name(self.left), name(self.right));
         Self { left: a.min(b), right: a.max(b), ..self }
     }
 
-    /// Tells whether it joins two of so many rows.
+    /// Tells whether both rows are below this number, in order.
     pub(super) const fn is_of(&self, row_count: u32) -> bool {
         self.left < self.right && self.right < row_count
     }
@@ -150,70 +152,97 @@ impl From<PairRecord> for Pair {
     }
 }
 
-/// Tasks whose results are held apart before they are put together.
+/// Tasks that are made at a time.
 const WAVE_TASKS: usize = 4_096;
 
 /// Blocks on the right of a task. There are fewer on both sides where there are few blocks, so that every worker has some.
 const TASK_RIGHTS_MAX: usize = 32;
 
 /// Pairs that are kept in memory when there is a folder for more: 64 MiB.
-const PAIRS_IN_MEMORY: usize = 1 << 22;
+pub(super) const PAIRS_IN_MEMORY: usize = 1 << 22;
 
-/// What became of a collection.
-pub(super) enum Collected {
-    /// All pairs, sorted by (left, right).
-    Pairs(Sorted<PairRecord>, JoinCounters),
-    /// There are more pairs than the budget.
-    OverBudget,
+/// Takes the pairs of all workers as they are found, counts them against a limit and sorts them.
+///
+/// Pairs leave a worker block by block, so that beside those that are kept in memory each worker holds those of two blocks.
+/// The order in which they come leaves no trace.
+pub(super) struct PairSink {
+    spool: Mutex<ExternalSort<PairRecord>>,
+    pairs_max: u64,
+    found: AtomicU64,
+    /// The most pairs that came at once.
+    batch_max: AtomicU64,
 }
 
-/// Compares every two blocks and collects the pairs, or learns that they exceed `budget`.
-///
-/// Which of both happens depends on the number of pairs alone, not on the order of work.
-pub(super) fn collect(
+impl PairSink {
+    /// Keeps up to [`PAIRS_IN_MEMORY`] pairs in memory where there is a scratch folder for more.
+    pub(super) fn new(scratch_dir: Option<&Path>, pairs_max: u64) -> Self {
+        Self {
+            spool: Mutex::new(ExternalSort::new(scratch_dir, PAIRS_IN_MEMORY)),
+            pairs_max,
+            found: AtomicU64::new(0),
+            batch_max: AtomicU64::new(0),
+        }
+    }
+
+    /// Tells whether more pairs came than the limit: further work cannot change the answer.
+    pub(super) fn is_over(&self) -> bool {
+        self.found.load(Ordering::Relaxed) > self.pairs_max
+    }
+
+    /// Takes pairs; those beyond the limit are only counted.
+    pub(super) fn take(&self, pairs: impl ExactSizeIterator<Item = PairRecord>) -> io::Result<()> {
+        let count = pairs.len() as u64;
+        self.found.fetch_add(count, Ordering::Relaxed);
+        self.batch_max.fetch_max(count, Ordering::Relaxed);
+        if count == 0 || self.is_over() {
+            return Ok(());
+        }
+        let mut spool = self.spool.lock().unwrap_or_else(PoisonError::into_inner);
+        pairs.into_iter().try_for_each(|pair| spool.push(pair))
+    }
+
+    /// Sorts all pairs by (left, right); `None` where there are more than the limit.
+    pub(super) fn finish(self) -> io::Result<Option<Sorted<PairRecord>>> {
+        if self.is_over() {
+            return Ok(None);
+        }
+        self.spool.into_inner().unwrap_or_else(PoisonError::into_inner).finish().map(Some)
+    }
+}
+
+/// Compares every two blocks.
+fn compare_all(
     cascade: &Cascade<'_>,
-    budget: u64,
+    sink: &PairSink,
     options: &JoinOptions<'_>,
-) -> Result<Collected, JoinError> {
-    let found = AtomicU64::new(0);
+) -> Result<JoinCounters, JoinError> {
     let mut tasks = tasks(cascade.block_count());
     let mut counters = JoinCounters::default();
-    let mut pairs = Spool::new(options.scratch_dir, PAIRS_IN_MEMORY);
     loop {
         let wave: Vec<_> = tasks.by_ref().take(WAVE_TASKS).collect();
         if wave.is_empty() {
-            break;
+            return Ok(counters);
         }
-        let results = options.pool.map(wave.len(), |task| {
+        let compared = options.pool.map(wave.len(), |task| {
             let mut work = Workspace::default();
             for (left, right) in wave[task].block_pairs() {
                 if options.progress.cancelled() {
                     return Err(JoinError::Cancelled);
                 }
-                // What follows a spent budget is not worth its time: the answer is known.
-                if found.load(Ordering::Relaxed) > budget {
+                if sink.is_over() {
                     break;
                 }
-                let before = work.pairs.len();
                 cascade.compare(left, right, &mut work);
-                found.fetch_add((work.pairs.len() - before) as u64, Ordering::Relaxed);
+                let pairs = work.pairs.drain(..).map(PairRecord::from);
+                sink.take(pairs).map_err(|error| scratch_error(&error, options))?;
                 options.progress.advance(cascade.pair_count(left, right));
             }
-            Ok((work.pairs, work.counters))
+            Ok(work.counters)
         });
-        let results = results.into_iter().collect::<Result<Vec<_>, _>>()?;
-        if found.load(Ordering::Relaxed) > budget {
-            return Ok(Collected::OverBudget);
-        }
-        for (found, did) in results {
-            counters.add(&did);
-            for pair in found {
-                pairs.push(pair.into()).map_err(|error| scratch_error(&error, options))?;
-            }
+        for did in compared {
+            counters.add(&did?);
         }
     }
-    let sorted = pairs.finish().map_err(|error| scratch_error(&error, options))?;
-    Ok(Collected::Pairs(sorted, counters))
 }
 
 /// Blocks that are compared with each other by one worker.
@@ -304,16 +333,18 @@ pub fn join_pairs(
 ) -> Result<PairStream, JoinError> {
     let JoinOptions { kernels, pool, progress, .. } = *options;
     let distinct = DistinctRows::of(matrix, kernels, pool, progress)?;
-    let verdict = Verdict { matrix, distinct: &distinct, kernels, threshold };
-    let sample = Sample::draw(&verdict, SAMPLED_ROWS);
-    let budget = Budget { verdict, sample: &sample, options };
+    let rerank = Rerank { matrix, distinct: &distinct, kernels, threshold };
+    let sample = Sample::draw(&rerank, SAMPLED_ROWS);
+    let budget = Budget { rerank, sample: &sample, options };
     budget.check_sample()?;
-    let plan = Plan::choose(&verdict, &sample, options);
-    let cascade = Cascade::prepare(verdict, &plan, options)?;
+    let stages = Stages::choose(&rerank, &sample, options);
+    let cascade = Cascade::prepare(rerank, stages.as_ref(), options)?;
+    let sink = PairSink::new(options.scratch_dir, budget.pairs_max());
     options.progress.begin("compare pairs", Some(budget.pairs_total()));
-    let collected = collect(&cascade, budget.pairs_max(), options);
+    let did = compare_all(&cascade, &sink, options);
     options.progress.end();
-    let Collected::Pairs(pairs, did) = collected? else { return Err(budget.spent()) };
+    let (did, sorted) = (did?, sink.finish().map_err(|error| scratch_error(&error, options))?);
+    let pairs = sorted.ok_or_else(|| budget.spent())?;
     let pairs_total = budget.pairs_total();
     let counters = JoinCounters { first_width: cascade.first_width(), pairs_total, ..did };
     let distinct_rows = distinct.len() as u64;
@@ -326,11 +357,10 @@ const BUDGET_MIN: u64 = 1_000_000;
 /// Distinct pairs allowed for each distinct row: a threshold that gives more does not discriminate.
 const BUDGET_PER_ROW: u64 = 64;
 
-/// A sample must see this many times the budget, …
-const EARLY_EXCESS: u64 = 8;
-
-/// … in at least this many near pairs, before the join is refused without being run.
+/// A join is refused without being run when its sample has this many near pairs and they promise this many times the
+/// budget.
 const EARLY_PAIRS_MIN: u64 = 64;
+const EARLY_EXCESS: u64 = 8;
 
 /// Returns how many distinct pairs a join may find where its options do not say.
 #[must_use]
@@ -342,7 +372,7 @@ pub const fn default_pair_budget(distinct_rows: u64) -> u64 {
 /// The budget of one join.
 #[derive(Clone, Copy)]
 pub(super) struct Budget<'a> {
-    pub(super) verdict: Verdict<'a>,
+    pub(super) rerank: Rerank<'a>,
     pub(super) sample: &'a Sample,
     pub(super) options: &'a JoinOptions<'a>,
 }
@@ -350,13 +380,13 @@ pub(super) struct Budget<'a> {
 impl Budget<'_> {
     /// Returns how many distinct pairs may be found.
     pub(super) fn pairs_max(&self) -> u64 {
-        let row_count = self.verdict.distinct.len() as u64;
+        let row_count = self.rerank.distinct.len() as u64;
         self.options.pair_budget.unwrap_or_else(|| default_pair_budget(row_count))
     }
 
     /// Returns how many pairs of distinct rows there are.
     pub(super) fn pairs_total(&self) -> u64 {
-        let row_count = self.verdict.distinct.len() as u64;
+        let row_count = self.rerank.distinct.len() as u64;
         row_count * row_count.saturating_sub(1) / 2
     }
 
@@ -366,7 +396,7 @@ impl Budget<'_> {
         if pairs_total <= u128::from(pairs_max) {
             return Ok(());
         }
-        let near = self.sample.near_pairs(&self.verdict, self.options);
+        let near = self.sample.near_pairs(&self.rerank, self.options);
         let sampled = u128::from(self.sample.pair_count());
         // near / sampled · all pairs > excess · budget, without division.
         let excess = sampled * u128::from(EARLY_EXCESS) * u128::from(pairs_max);
@@ -380,15 +410,17 @@ impl Budget<'_> {
     pub(super) fn spent(&self) -> JoinError {
         JoinError::PairBudget {
             budget: self.pairs_max(),
-            threshold: self.verdict.threshold.get(),
-            histogram: self.sample.histogram(&self.verdict, self.options),
+            threshold: self.rerank.threshold.get(),
+            histogram: self.sample.histogram(&self.rerank, self.options),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::tasks;
+    use super::*;
+    use crate::join::tests::{Shape, rows};
+    use crate::{Pool, VectorMatrix};
 
     #[test]
     fn tasks_cover_every_two_blocks_once() {
@@ -399,5 +431,31 @@ mod tests {
             let all = (0..blocks).flat_map(|left| (left..blocks).map(move |right| (left, right)));
             assert!(covered.into_iter().eq(all), "{blocks}");
         }
+    }
+
+    /// The pairs of up to 4,096 tasks were held in memory before the first of them went to the scratch folder.
+    #[test]
+    fn pairs_leave_a_worker_block_by_block() {
+        let values = rows(Shape::Anisotropic, 3_000, 16, 7);
+        let matrix = VectorMatrix::from_slice(&values, 16).unwrap();
+        let (pool, folder) = (Pool::new(None).unwrap(), tempfile::tempdir().unwrap());
+        let options = JoinOptions {
+            scratch_dir: Some(folder.path()),
+            pair_budget: Some(u64::MAX),
+            ..JoinOptions::new(&pool)
+        };
+        let threshold = Similarity::new(0.9).unwrap();
+        let distinct = DistinctRows::of(&matrix, options.kernels, &pool, options.progress).unwrap();
+        let (distinct, kernels) = (&distinct, options.kernels);
+        let rerank = Rerank { matrix: &matrix, distinct, kernels, threshold };
+        let sample = Sample::draw(&rerank, SAMPLED_ROWS);
+        let stages = Stages::choose(&rerank, &sample, &options);
+        let cascade = Cascade::prepare(rerank, stages.as_ref(), &options).unwrap();
+        let sink = PairSink::new(options.scratch_dir, u64::MAX);
+        compare_all(&cascade, &sink, &options).unwrap();
+        let blocks = 0..cascade.block_count();
+        let largest = blocks.map(|block| cascade.pair_count(block, 0)).max().unwrap();
+        let (held, found) = (sink.batch_max.load(Ordering::Relaxed), sink.found.into_inner());
+        assert!(found > 1_000_000 && held <= largest && held * 50 < found, "{held} of {found}");
     }
 }

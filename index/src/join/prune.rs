@@ -1,17 +1,15 @@
-//! [`Cells`]: a partition of code space, so that most rows of two far cells need not be compared.
+//! Which rows of two cells can be near at all.
 //!
-//! [`Side`]: which rows of two cells can be near at all.
-//!
-//! Two cells have a direction, from one centroid to the other. Near rows lie near each other in this
-//! direction too, so with keys as in (5) of [`crate::transform`] only pairs with `key + key ≥ 0` remain. Rows
-//! and columns sorted by falling keys make them a staircase: each run of rows meets a first part of the
-//! columns.
+//! [`Cells`] partition code space. Two cells have a direction, from one centroid to the other. Near rows lie near each
+//! other in this direction too, so with keys as in (5) of [`crate::transform`] only pairs with `key + key ≥ 0` remain.
+//! [`SortedProjection`]: with rows and columns sorted by falling keys, each run of rows is compared with a leading part
+//! of the columns.
 
 use memfold_simd::Kernels;
 use memfold_simd::panel::{PACKED_COLUMNS, RUN_ROWS};
 
-use super::blocks::Block;
 use crate::Pool;
+use crate::kmeans::k_means;
 
 /// Rounds of Lloyd's algorithm; cells that are not quite settled separate nearly as well.
 const ROUNDS: usize = 5;
@@ -32,7 +30,7 @@ pub(super) struct Cells {
 
 /// The cell of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Assigned {
+pub(super) struct Assignment {
     pub(super) cell: u32,
     /// The product of the row's codes and the centroid's.
     pub(super) dot: i32,
@@ -53,12 +51,11 @@ impl Cells {
         if count < 2 {
             return Self::one(dim);
         }
-        let mut cells = Self::new(codes[..count * dim].to_vec(), dim, kernels);
-        for _ in 0..ROUNDS {
-            let assigned = cells.assign(codes, pool, kernels);
-            cells = Self::new(cells.means(codes, &assigned), dim, kernels);
-        }
-        cells
+        let first = codes[..count * dim].to_vec();
+        let nearest = |centroids: &[i8]| {
+            Self::new(centroids.to_vec(), dim, kernels).assign(codes, pool, kernels)
+        };
+        Self::new(k_means(first, dim, ROUNDS, || codes.chunks_exact(dim), nearest), dim, kernels)
     }
 
     /// One cell, which is no partition: its centroid is zero.
@@ -98,11 +95,16 @@ impl Cells {
 
     /// Finds the nearest cell of a row, the first of several; `dots` receives the products with all
     /// centroids.
-    pub(super) fn nearest(&self, codes: &[i8], kernels: &Kernels, dots: &mut Vec<i32>) -> Assigned {
+    pub(super) fn nearest(
+        &self,
+        codes: &[i8],
+        kernels: &Kernels,
+        dots: &mut Vec<i32>,
+    ) -> Assignment {
         dots.clear();
         if self.len() == 1 {
             dots.push(0);
-            return Assigned { cell: 0, dot: 0 };
+            return Assignment { cell: 0, dot: 0 };
         }
         kernels.dots_i8(codes, &self.centroids, dots);
         // |c|² − 2⟨c, q⟩ is the squared distance without what all cells share.
@@ -113,7 +115,7 @@ impl Cells {
                 best = (distance, cell);
             }
         }
-        Assigned { cell: best.1 as u32, dot: dots[best.1] }
+        Assignment { cell: best.1 as u32, dot: dots[best.1] }
     }
 
     fn assign(&self, codes: &[i8], pool: &Pool, kernels: &Kernels) -> Vec<u32> {
@@ -124,29 +126,6 @@ impl Cells {
             rows.map(|codes| self.nearest(codes, kernels, &mut dots).cell).collect::<Vec<_>>()
         });
         batches.concat()
-    }
-
-    /// Returns the rounded means of the rows of each cell; a cell without rows keeps its centroid.
-    fn means(&self, codes: &[i8], assigned: &[u32]) -> Vec<i8> {
-        let mut sums = vec![0_i32; self.centroids.len()];
-        let mut counts = vec![0_i32; self.len()];
-        for (codes, &cell) in codes.chunks_exact(self.dim).zip(assigned) {
-            let start = cell as usize * self.dim;
-            counts[cell as usize] += 1;
-            for (sum, &code) in sums[start..start + self.dim].iter_mut().zip(codes) {
-                *sum += i32::from(code);
-            }
-        }
-        let rounded =
-            |sum: i32, count: i32| (2 * sum + count).div_euclid(2 * count).clamp(-127, 127) as i8;
-        let cells = sums.chunks_exact(self.dim).zip(self.centroids.chunks_exact(self.dim));
-        let means = cells.zip(counts).flat_map(|((sums, centroid), count)| {
-            sums.iter().zip(centroid).map(move |(&sum, &code)| match count {
-                0 => code,
-                _ => rounded(sum, count),
-            })
-        });
-        means.collect()
     }
 }
 
@@ -162,12 +141,29 @@ pub(super) fn key(towards: i32, distance: f32, allowance: f32) -> i32 {
     towards + (distance * allowance).min(KEY_MAX) as i32 + 2
 }
 
-/// The rows of a block in the order of falling keys towards a cell.
+/// Tells whether rows with these keys towards each other's cells can be near: (5) of [`crate::transform`].
+pub(super) const fn may_be_near(key: i32, other: i32) -> bool {
+    key.saturating_add(other) >= 0
+}
+
+/// What pruning needs of rows of one cell.
+#[derive(Clone, Copy)]
+pub(super) struct CellRows<'a> {
+    pub(super) cell: u32,
+    /// The codes of all directions, row after row.
+    pub(super) codes: &'a [i8],
+    /// The products with the cell's centroid.
+    pub(super) centroid_dots: &'a [i32],
+    /// Not less than each row's allowance.
+    pub(super) allowances: &'a [f32],
+}
+
+/// The rows of a block in the order of falling keys towards another cell.
 ///
-/// Blocks of one cell see the same order, so it is found once for all of them.
+/// All blocks of that cell share the order.
 #[derive(Debug, Default)]
-pub(super) struct Side {
-    /// The block and the cell.
+pub(super) struct SortedProjection {
+    /// The block and the other cell.
     of: Option<(usize, u32)>,
     /// The rows' places in the block, bucket by bucket.
     pub(super) order: Vec<u32>,
@@ -175,7 +171,7 @@ pub(super) struct Side {
     dots: Vec<i32>,
     /// The largest key.
     largest: i32,
-    /// How much larger than a bucket's number a key's distance from the largest is, in bits.
+    /// log₂ of the width of a bucket.
     shift: u32,
     /// Where buckets end in the order.
     ends: Vec<u32>,
@@ -183,28 +179,27 @@ pub(super) struct Side {
     group_keys: Vec<i32>,
 }
 
-impl Side {
-    /// Turns a block towards a cell; returns whether it was not turned so before.
-    pub(super) fn face(
+impl SortedProjection {
+    /// Sorts the rows of a block towards a cell, unless they are; returns whether the order is new.
+    pub(super) fn project(
         &mut self,
-        number: usize,
-        block: &Block,
+        block: usize,
+        rows: CellRows<'_>,
         cell: u32,
         cells: &Cells,
         kernels: &Kernels,
     ) -> bool {
-        let of = Some((number, cell));
+        let of = Some((block, cell));
         if self.of == of {
             return false;
         }
         self.of = of;
-        if block.cell == cell {
+        if rows.cell == cell {
             // Every pair of one cell remains.
             self.keys.clear();
-            self.keys.resize(block.len(), 0);
+            self.keys.resize(rows.allowances.len(), 0);
         } else {
-            let distance = cells.distance(block.cell, cell, kernels);
-            self.measure(block, cells.centroid(cell), distance, kernels);
+            self.measure(rows, cell, cells, kernels);
         }
         self.sort();
         true
@@ -212,9 +207,9 @@ impl Side {
 
     /// Returns how many of the first rows, and of the first columns, remain beside each other.
     pub(super) fn remaining(&self, columns: &Self) -> (usize, usize) {
-        match self.largest.saturating_add(columns.largest) {
-            ..0 => (0, 0),
-            _ => (self.count_from(-columns.largest), columns.count_from(-self.largest)),
+        match may_be_near(self.largest, columns.largest) {
+            true => (self.count_from(-columns.largest), columns.count_from(-self.largest)),
+            false => (0, 0),
         }
     }
 
@@ -222,22 +217,22 @@ impl Side {
     pub(super) fn count_groups(&self, row_count: usize, columns: &Self, counts: &mut Vec<u32>) {
         counts.extend(self.order[..row_count].chunks(RUN_ROWS).map(|run| {
             let largest = run.iter().map(|&at| self.keys[at as usize]).max().unwrap_or(i32::MIN);
-            columns.group_keys.partition_point(|key| key.saturating_add(largest) >= 0) as u32
+            columns.group_keys.partition_point(|&key| may_be_near(key, largest)) as u32
         }));
     }
 
-    /// Computes the keys of a block's rows towards another cell.
+    /// Computes the keys of rows towards another cell.
     pub(super) fn measure(
         &mut self,
-        block: &Block,
-        other: &[i8],
-        distance: f64,
+        rows: CellRows<'_>,
+        cell: u32,
+        cells: &Cells,
         kernels: &Kernels,
     ) {
         self.dots.clear();
-        kernels.dots_i8(other, &block.codes, &mut self.dots);
-        let distance = (distance * (1.0 + 1e-6)) as f32;
-        let products = self.dots.iter().zip(&block.centroid_dots).zip(&block.allowances);
+        kernels.dots_i8(cells.centroid(cell), rows.codes, &mut self.dots);
+        let distance = (cells.distance(rows.cell, cell, kernels) * (1.0 + 1e-6)) as f32;
+        let products = self.dots.iter().zip(rows.centroid_dots).zip(rows.allowances);
         self.keys.clear();
         self.keys
             .extend(products.map(|((dot, own), allowance)| key(dot - own, distance, *allowance)));
@@ -289,6 +284,8 @@ impl Side {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -316,15 +313,16 @@ mod tests {
         assert_eq!((cells.len(), cells.centroid(0)), (1, &[0_i8; 4][..]));
         let mut dots = Vec::new();
         let found = cells.nearest(&[9; 4], Kernels::active(), &mut dots);
-        assert_eq!(found, Assigned { cell: 0, dot: 0 });
+        assert_eq!(found, Assignment { cell: 0, dot: 0 });
     }
-}
 
-#[cfg(test)]
-mod staircase_tests {
-    use proptest::prelude::*;
-
-    use super::*;
+    /// The sum of two keys of 1e9 and products of long rows overflowed in the estimate of a plan.
+    #[test]
+    fn keys_do_not_overflow() {
+        let largest = key(127 * 127 * 8_192, 1e9, 1e9);
+        assert!(may_be_near(largest, largest));
+        assert!(!may_be_near(i32::MIN, -1) && may_be_near(5, -5) && !may_be_near(4, -5));
+    }
 
     proptest! {
         #[test]
@@ -333,9 +331,9 @@ mod staircase_tests {
             column_keys in prop::collection::vec(-4_000_i32..4_000, 1..200),
         ) {
             let sorted = |keys: &Vec<i32>| {
-                let mut side = Side { keys: keys.clone(), ..Side::default() };
-                side.sort();
-                side
+                let mut sorted = SortedProjection { keys: keys.clone(), ..SortedProjection::default() };
+                sorted.sort();
+                sorted
             };
             let (rows, columns) = (sorted(&row_keys), sorted(&column_keys));
             let mut covered = std::collections::BTreeSet::new();

@@ -1,4 +1,4 @@
-//! [`Spool`]: sorts more records than memory should hold.
+//! [`ExternalSort`]: sorts more records than memory should hold.
 //!
 //! Records are gathered, sorted and written as runs into one file without a name; reading maps that
 //! file and merges its runs. As long as one run is enough, no file is made. Merging costs a comparison per
@@ -18,7 +18,7 @@ use crate::Mapped;
 
 /// Records on their way to being sorted.
 #[derive(Debug)]
-pub struct Spool<T> {
+pub struct ExternalSort<T> {
     scratch_dir: Option<PathBuf>,
     run_records: usize,
     open: Vec<T>,
@@ -35,8 +35,8 @@ pub struct Sorted<T> {
     runs: Vec<Range<usize>>,
 }
 
-impl<T: Pod + Ord> Spool<T> {
-    /// Makes an empty spool that keeps up to `run_records` records (at least one) in memory and moves
+impl<T: Pod + Ord> ExternalSort<T> {
+    /// Makes an empty sort that keeps up to `run_records` records (at least one) in memory and moves
     /// more to a file without a name in `scratch_dir`. `None`: everything stays in memory.
     #[must_use]
     pub fn new(scratch_dir: Option<&Path>, run_records: usize) -> Self {
@@ -184,7 +184,7 @@ mod tests {
             run_records in 1_usize..90,
         ) {
             let folder = tempfile::tempdir().unwrap();
-            let mut spool = Spool::new(Some(folder.path()), run_records);
+            let mut spool = ExternalSort::new(Some(folder.path()), run_records);
             for &record in &records {
                 spool.push(record).unwrap();
             }
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn without_a_folder_everything_stays_in_memory() {
-        let mut spool = Spool::new(None, 2);
+        let mut spool = ExternalSort::new(None, 2);
         for record in [5_u32, 1, 4, 1, 3] {
             spool.push(record).unwrap();
         }
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_an_error() {
-        let mut spool = Spool::new(Some(Path::new("/nonexistent/scratch")), 1);
+        let mut spool = ExternalSort::new(Some(Path::new("/nonexistent/scratch")), 1);
         spool.push(1_u8).unwrap();
         assert!(spool.push(2).is_err());
     }
