@@ -85,7 +85,7 @@ mod tests {
         let (a, b) = (guard.read(a), guard.read(b));
         let there = guard.probability(&a, &b, &guard.judge(&a, &b), similarity);
         let back = guard.probability(&b, &a, &guard.judge(&b, &a), similarity);
-        assert_eq!(there, back);
+        assert!((there - back).abs() < f64::EPSILON, "{there} {back}");
         there
     }
 
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn probabilities_end_where_the_guard_decides() {
-        assert_eq!(probability("The port is 80", "The port is 80.", 0.99), 1.0);
-        assert_eq!(probability("The port is 80", "The port is 81", 0.99), 0.0);
+        assert!(probability("The port is 80", "The port is 80.", 0.99) >= 1.0);
+        assert!(probability("The port is 80", "The port is 81", 0.99) <= 0.0);
     }
 
     #[test]
