@@ -108,7 +108,7 @@ fn unusable(path: &Path, problem: impl Into<String>, hint: &'static str) -> Conf
     ConfigError::Unusable { path: path.into(), problem: problem.into().into(), hint }
 }
 
-const OWN_ADVICE: &str = "whoever can write it decides what runs here do: make it yours alone (chown, chmod go-w), or \
+const OWN_ADVICE: &str = "all who can write it decide what runs here do: make it yours alone (chown, chmod go-w), or \
                           move it away and name it with --config";
 const PIPE: &str = "a pipe";
 

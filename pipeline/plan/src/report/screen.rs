@@ -90,7 +90,7 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
     let tokens = report.stats.tokens_saved;
     if tokens > 0 {
         let tokens = grouped(tokens);
-        lines.push(format!("about {tokens} tokens saved for whoever reads all live memories"));
+        lines.push(format!("about {tokens} fewer tokens when all memories are loaded"));
     }
     let recall = &report.detected.pair_recall;
     let plural = if report.detected.pairs == 1 { "" } else { "s" };
