@@ -103,7 +103,10 @@ fn two_servers_and_four_writers_share_a_store() {
                     let answer = server.post("/v1/check", &asked);
                     assert!([200, 429].contains(&answer.status), "{answer:?}");
                     if answer.status == 200 {
-                        assert_eq!(answer.json()["decision"], "touch");
+                        // Where the time for a check ran out, nothing was looked through.
+                        let known = answer.json();
+                        let is_late = known["coverage"] == "none";
+                        assert!(known["decision"] == "touch" || is_late, "{known}");
                     }
                 }
             });
