@@ -10,6 +10,7 @@ use memfold_lifecycle::{
 };
 use memfold_model::memory::MemoryId;
 use memfold_model::summary::Summary;
+use memfold_model::text;
 use memfold_model::time::Instant;
 use memfold_store::brain_db::{FlagKind, OpenPair, SessionRows, StoreReader, TimedMemory};
 use memfold_store::{BrainDb, LoadRequest};
@@ -106,8 +107,7 @@ fn distinct(items: Vec<SummaryItem>) -> Vec<SummaryItem> {
     let rank =
         |item: &SummaryItem| (!item.conflicts.is_empty(), item.access_count, item.updated_at);
     for item in items {
-        let words: Vec<&str> = item.text.split_whitespace().collect();
-        let words = words.join(" ").to_lowercase();
+        let words = text::strict_key(&item.text).to_lowercase();
         let known = by_words.entry(words.trim_end_matches('.').to_owned());
         let kept = known.or_insert_with(|| item.clone());
         if rank(&item) > rank(kept) {

@@ -35,7 +35,7 @@ pub(super) struct Opinion {
     pub(super) contradiction_score: f64,
     /// Whether they differ in one value only.
     pub(super) update: bool,
-    /// How probable it is that they say the same; 0 where they cannot.
+    /// How probable it is that they say the same; 0 where they cannot, or are not to be proposed.
     pub(super) probability: f64,
 }
 
@@ -100,11 +100,13 @@ impl Judge<'_> {
         Ok(Readings { position, readings: readings.into_iter().flatten().collect() })
     }
 
-    /// Gives the opinion on every pair, in order. Texts with one strict key need no comparison.
+    /// Gives the opinion on every pair, in order; a probability only where pairs of that similarity are proposed. Texts
+    /// with one strict key need no comparison.
     pub(super) fn opinions(
         &self,
         pairs: &[NodePair],
         readings: &Readings,
+        proposing: Option<Similarity>,
     ) -> Result<Vec<Opinion>, DetectError> {
         let batches: Vec<&[NodePair]> = pairs.chunks(PAIRS_PER_TASK).collect();
         self.progress.begin("compare texts", Some(pairs.len() as u64));
@@ -116,11 +118,13 @@ impl Judge<'_> {
             let opinion = |pair: &NodePair| {
                 let (older, newer) = (readings.of(pair.b), readings.of(pair.a));
                 let judgement = self.guard.judge(older, newer);
-                let similarity = pair.similarity.get();
-                Opinion::of(
-                    &judgement,
-                    self.guard.probability(older, newer, &judgement, similarity),
-                )
+                let probability = match proposing {
+                    Some(minimum) if pair.similarity >= minimum => {
+                        self.guard.probability(older, newer, &judgement, pair.similarity.get())
+                    }
+                    _ => 0.0,
+                };
+                Opinion::of(&judgement, probability)
             };
             batches[i].iter().map(opinion).collect()
         });

@@ -98,7 +98,7 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
     let threshold = merging.unwrap_or(Similarity::ONE);
 
     let NearPairs { pairs, proposing, series } = near_pairs(policy, joins, &nodes, memories.len());
-    let judged = judge(input, &nodes, &pairs, threshold)?;
+    let judged = judge(input, &nodes, &pairs, threshold, proposing)?;
     // From which similarity on a pair is linked.
     let from = |i: usize| match judged.opinions.get(i).map(|opinion| opinion.verdict) {
         None | Some(Verdict::Same) => Some(threshold),
@@ -237,6 +237,7 @@ fn judge(
     nodes: &Nodes,
     pairs: &[NodePair],
     threshold: Similarity,
+    proposing: Option<Similarity>,
 ) -> Result<Judged, DetectError> {
     if !input.policy.guard.enabled {
         return Ok(Judged::default());
@@ -250,7 +251,7 @@ fn judge(
         progress: input.progress,
     };
     let readings = judge.read(pairs)?;
-    let opinions = judge.opinions(pairs, &readings)?;
+    let opinions = judge.opinions(pairs, &readings, proposing)?;
     let contradictions = judge.contradictions(pairs, &opinions, &readings);
     let near_misses = judge.near_misses(pairs, &opinions, &readings, threshold);
     Ok(Judged { opinions, contradictions, near_misses })
