@@ -452,8 +452,8 @@ def lifecycle():
 
 @measurement("temporal", "published expressions of time that are resolved as expected", "data")
 def temporal():
-    words = ["cargo", "run", "--quiet", "--locked", "-p", "memfold-lifecycle", "--example", "temporal_corpus", "--"]
-    keep({**ask(*words, "pipeline/lifecycle/tests/data/temporal.jsonl"), "data": "temporal"})
+    words = ["cargo", "run", "--quiet", "--locked", "-p", "memfold-core", "--example", "temporal_corpus", "--"]
+    keep({**ask(*words, "pipeline/core/tests/data/temporal.jsonl"), "data": "temporal"})
 
 
 @measurement("incremental", "runs over 500 changed memories of 100,000, beside runs over all", "data", "mode")

@@ -13,7 +13,7 @@ use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criteri
 use memfold::quick_check::{Incoming, QuickCheck};
 use memfold_bench::is_test_run;
 use memfold_bench::workload::{DIM, SyntheticStore, Workbench};
-use memfold_model::time::Instant;
+use memfold_core::time::Instant;
 
 /// Memories of each store; a test run takes the first ones.
 const ROW_COUNTS: [u32; 3] = [1_000, 10_000, 100_000];

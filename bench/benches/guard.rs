@@ -4,8 +4,8 @@
 //! run over a store. The pairs are written for this benchmark; each kind takes another way through the guard.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use memfold_core::policy::Policy;
 use memfold_guard::{Guard, Reading};
-use memfold_plan::policy::Policy;
 
 /// What the texts are to each other, the older and the newer.
 const PAIRS: [(&str, &str, &str); 4] = [

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use memfold_bench::percentile;
 use memfold_cli::{Bars, Exit, Failure, GlobalArgs, MemoryWatch, Printer, Stopwatch};
 use memfold_cli::{open_test_set, open_vectors, pool, table};
+use memfold_core::report::grouped;
+use memfold_guard::text::excerpt;
 use memfold_index::graph::{Graph, GraphOptions, Searcher};
 use memfold_index::hnsw_rs::{HnswRsIndex, HnswRsOptions};
 use memfold_index::{
     FlatIndex, FlatScan, GraphSearcher, Nearest, Neighbor, Pool, Progress, Row, Scan, VectorMatrix,
 };
-use memfold_model::text::excerpt;
-use memfold_plan::report::grouped;
 use memfold_simd::Kernels;
 
 use crate::args::{AnnArgs, AnnMethodArg};

@@ -6,11 +6,11 @@ use clap::Args;
 use memfold::export::SYNTHETIC_MODEL;
 use memfold_bench::synthetic::{VectorGenerator, VectorRecipe, VectorRecipeBuilder, templated};
 use memfold_cli::{Bars, Exit, Failure, GlobalArgs, Printer, check_outputs, pool, whole};
+use memfold_core::time::Instant;
 use memfold_datasets::DataError;
 use memfold_datasets::npy::{Component, NpyWriter};
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetText, VectorFile};
 use memfold_index::{JoinOptions, Progress, VectorMatrix};
-use memfold_model::time::Instant;
 use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore};
 use serde::Serialize;
 

@@ -6,9 +6,9 @@ use memfold_bench::likeness_plots;
 use memfold_bench::synthetic::{Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES, SimilarityQuantiles};
 use memfold_cli::{Bars, Exit, Failure, GlobalArgs, Printer};
 use memfold_cli::{check_outputs, pool, table, write_output};
+use memfold_core::report::grouped;
 use memfold_datasets::VectorFile;
 use memfold_index::{JoinOptions, Progress as _, VectorMatrix};
-use memfold_plan::report::grouped;
 use serde::Serialize;
 
 use crate::args::LikenessArgs;

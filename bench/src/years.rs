@@ -3,10 +3,10 @@
 use jiff::tz::TimeZone;
 use memfold::lifecycle::Tiers;
 use memfold_cli::{Exit, Failure, Printer};
+use memfold_core::lifecycle::{RetentionPolicy, Tier};
+use memfold_core::policy::Policy;
+use memfold_core::time::Instant;
 use memfold_index::NoProgress;
-use memfold_lifecycle::{RetentionPolicy, Tier};
-use memfold_model::time::Instant;
-use memfold_plan::policy::Policy;
 use memfold_store::brain_db::OpenOptions;
 use memfold_store::{BrainDb, LoadRequest};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &YearsArgs, printer: Printer) -> Result<Exit, Failure> {
         let tiers = Tiers::of_vitals(&store, &vitals, &at(night), &policy, &retention);
         let tiers = tiers.map_err(|error| failed(&error))?;
         if let Some(last) = &last {
-            let moved = |(id, now): &(&_, &memfold_lifecycle::TierAssignment)| {
+            let moved = |(id, now): &(&_, &memfold_core::lifecycle::TierAssignment)| {
                 last.assignments.get(*id).is_some_and(|before| before.tier != now.tier)
             };
             changes += tiers.assignments.iter().filter(moved).count() as u64;

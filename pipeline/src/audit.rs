@@ -1,7 +1,7 @@
 //! Audit of a run: a person looks at a random sample of its merges; the share of wrong ones is kept with its interval.
 
-use memfold_model::runs::{Executed, RunKind, RunState, RunSummary};
-use memfold_plan::plan::{ActionState, SavedAction};
+use memfold_core::plan::{ActionState, SavedAction};
+use memfold_core::runs::{Executed, RunKind, RunState, RunSummary};
 use memfold_store::brain_db::{RunStart, Session, SessionError};
 use schemars::JsonSchema;
 use serde::Serialize;

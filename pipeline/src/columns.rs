@@ -7,7 +7,7 @@ use memfold_datasets::DataError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, MappedColumns};
 use memfold_index::{Row, VectorMatrix};
 
-use memfold_model::memory::{SpaceIndex, VectorSpace};
+use memfold_core::memory::{SpaceIndex, VectorSpace};
 use memfold_store::VectorSink;
 
 /// Writes each space to a file without a name, which is gone when the columns are dropped.

@@ -13,16 +13,17 @@ use tracing::info_span;
 use crate::columns::{ColumnSink, ColumnsError, VectorColumns};
 use crate::error::MemfoldError;
 use crate::judging::{Ground, Judging, judge_plan};
-use memfold_guard::Guard;
-use memfold_model::memory::{Memory, MemoryId, MemoryIndex, SpaceIndex, Standing, VectorSpace};
-use memfold_model::time::Instant;
-use memfold_plan::detect::{
+use memfold_core::Snapshot;
+use memfold_core::detect::{
     BuiltIn, DetectInput, Detection, Joins, detect, join_spaces, join_threshold,
 };
-use memfold_plan::plan::{Decided, GuardedTexts, Plan, PlanInput, decide};
-use memfold_plan::policy::Policy;
-use memfold_plan::report::{Executed, Incremental, Mode, Report, Run, Seconds};
-use memfold_store::{LoadRequest, MemoryStore, Snapshot, VectorSink};
+use memfold_core::memory::{Memory, MemoryId, MemoryIndex, SpaceIndex, Standing, VectorSpace};
+use memfold_core::plan::{Decided, GuardedTexts, Plan, PlanInput, decide};
+use memfold_core::policy::Policy;
+use memfold_core::report::{Executed, Incremental, Mode, Report, Run, Seconds};
+use memfold_core::time::Instant;
+use memfold_guard::Guard;
+use memfold_store::{LoadRequest, MemoryStore, VectorSink};
 
 /// What a run works with; only `now` and `time_zone` reach the plan.
 #[derive(Clone, Copy)]

@@ -1,9 +1,9 @@
 //! [`MemfoldError`]: why a store could not be opened, planned or changed.
 
+use memfold_core::detect::DetectError;
+use memfold_core::policy::ConfigError;
 use memfold_guard::LexiconError;
 use memfold_index::StartPoolError;
-use memfold_plan::detect::DetectError;
-use memfold_plan::policy::ConfigError;
 use memfold_store::brain_db::SessionError;
 use memfold_store::{LoadStoreError, OpenStoreError};
 
@@ -77,7 +77,7 @@ impl MemfoldError {
             Self::TimeZone { .. } => {
                 Some("use an IANA name such as Europe/Berlin, or UTC".to_owned())
             }
-            Self::NeedsMirror { path, kind } if *kind == memfold_store::markdown::KIND => {
+            Self::NeedsMirror { path, kind } if *kind == memfold_adapters::markdown::KIND => {
                 Some(format!(
                     "mirror it first, with memfold::mirror::Mirror or `memfold status {0}`, and open its mirror, which \
                  `memfold doctor {0}` names",

@@ -5,13 +5,14 @@
 use std::io;
 use std::path::Path;
 
+use memfold_core::Snapshot;
+use memfold_core::memory::{Memory, MemoryIndex, SpaceIndex, Standing, VectorSpace};
 use memfold_datasets::DataError;
 use memfold_datasets::{
     Column, ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, TextRowsWriter,
 };
 use memfold_index::{Progress, Row};
-use memfold_model::memory::{Memory, MemoryIndex, SpaceIndex, Standing, VectorSpace};
-use memfold_store::{LiveRow, LiveVisitor, LoadRequest, LoadStoreError, MemoryStore, Snapshot};
+use memfold_store::{LiveRow, LiveVisitor, LoadRequest, LoadStoreError, MemoryStore};
 use serde_json::json;
 
 use super::columns::{ColumnSink, ColumnsError, VectorColumns};

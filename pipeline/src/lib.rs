@@ -6,12 +6,12 @@
 //!
 //! | stage | from | to |
 //! |---|---|---|
-//! | [`memfold_store`] | a [`MemoryStore`](memfold_store::MemoryStore), such as `brain.db` | a [`Snapshot`](memfold_model::Snapshot): memories, and what was left out |
+//! | [`memfold_store`] | a [`MemoryStore`](memfold_store::MemoryStore), such as `brain.db` | a [`Snapshot`](memfold_core::Snapshot): memories, and what was left out |
 //! | [`columns`] | vectors, as the store is read | mapped matrices, one for each model and dimension |
-//! | [`memfold_plan::detect`] | pairs of near vectors | units, clusters, contradictions |
-//! | [`memfold_guard`], [`memfold_plan::cluster`] | two texts; a graph of links | a verdict; groups that are linked throughout |
-//! | [`memfold_plan::plan`] | a detection and a [`Policy`](memfold_plan::policy::Policy) | actions, and noops with a reason |
-//! | [`memfold_plan::report`] | all of it | JSON, Markdown, the screen |
+//! | [`memfold_core::detect`] | pairs of near vectors | units, clusters, contradictions |
+//! | [`memfold_guard`], [`memfold_core::cluster`] | two texts; a graph of links | a verdict; groups that are linked throughout |
+//! | [`memfold_core::plan`] | a detection and a [`Policy`](memfold_core::policy::Policy) | actions, and noops with a reason |
+//! | [`memfold_core::report`] | all of it | JSON, Markdown, the screen |
 //!
 //! [`quick_check`] asks on every save whether a memory is known already, and folds it at once where that is safe.
 //!
@@ -25,7 +25,7 @@
 //! Two stand apart: [`embed`] gives memories the vectors that they lack; with [`dedup`] the pairs of any corpus become
 //! clusters, without a store or texts.
 //!
-//! A stage is a function from plain data to plain data. [`memfold_guard`] and [`memfold_plan`] do no I/O, read no clock
+//! A stage is a function from plain data to plain data. [`memfold_guard`] and [`memfold_core`] do no I/O, read no clock
 //! and know no store. No answer depends on threads, ISA level, the order of a store's rows or a hash map's;
 //! the time is an argument. Nothing here writes to a store that somebody else owns;
 //! [`import`] makes new ones of other files, [`memfold_store::brain_db::BrainDbWriter`] for demos, tests and benchmarks.

@@ -1,20 +1,20 @@
 //! How alive the memories of a store are, how they hang together, and whether a run is due.
 //!
-//! The decisions are those of [`memfold_lifecycle`], pure functions; here their inputs are gathered from a store. Tiers are
+//! The decisions are those of [`memfold_core::lifecycle`], pure functions; here their inputs are gathered from a store. Tiers are
 //! derived: no row of the owner changes with them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use jiff::tz::TimeZone;
-use memfold_lifecycle::{
+use memfold_core::lifecycle::{
     Confidence, DueState, Edge, EdgeType, RetentionInput, RetentionPolicy, Tier, TierAssignment,
     TierCounts, TierReason, Transition, assign, references, superseded_by, transitions,
 };
-use memfold_model::memory::{Exclusion, Memory, MemoryId, Standing};
-use memfold_model::runs::{RunKind, RunState, RunSummary};
-use memfold_model::time::Instant;
-use memfold_plan::plan::protected_by;
-use memfold_plan::policy::{Policy, ProtectionPolicy};
+use memfold_core::memory::{Exclusion, Memory, MemoryId, Standing};
+use memfold_core::plan::protected_by;
+use memfold_core::policy::{Policy, ProtectionPolicy};
+use memfold_core::runs::{RunKind, RunState, RunSummary};
+use memfold_core::time::Instant;
 use memfold_store::brain_db::{
     AssignedTier, Session, SessionError, StoredEdge, StoredMerge, Vitals,
 };

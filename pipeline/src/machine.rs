@@ -6,9 +6,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use jiff::tz::TimeZone;
-use memfold_model::text::excerpt;
-use memfold_model::time::Instant;
-use memfold_plan::policy::{ConfigLoader, time_zone};
+use memfold_core::policy::{ConfigLoader, time_zone};
+use memfold_core::time::Instant;
+use memfold_guard::text::excerpt;
 
 /// Returns the layers that every configuration begins with: the files of system and user, the
 /// environment, and the machine's time zone.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use memfold_core::plan::Plan;
+use memfold_core::policy::{Configuration, config_hash};
+use memfold_core::report::Report;
+use memfold_core::time::Instant;
 use memfold_guard::Guard;
 use memfold_index::{NoProgress, Pool, Progress};
-use memfold_model::time::Instant;
-use memfold_plan::plan::Plan;
-use memfold_plan::policy::{Configuration, config_hash};
-use memfold_plan::report::Report;
 use memfold_simd::Kernels;
 use memfold_store::brain_db::{Session, SessionOptions};
 use memfold_store::{BrainDb, OpenOptions};
@@ -138,7 +138,7 @@ impl Memfold {
     /// As [`Self::open`]; also where no thread can be started.
     pub fn open_with(path: impl Into<PathBuf>, options: Options) -> Result<Self, MemfoldError> {
         let path = path.into();
-        if let Some(kind) = memfold_store::origin::detect(&path) {
+        if let Some(kind) = memfold_adapters::detect(&path) {
             return Err(MemfoldError::NeedsMirror { path, kind });
         }
         let configuration = match &options.configuration {

@@ -10,16 +10,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use jiff::tz::TimeZone;
-use memfold_index::NoProgress;
-use memfold_lifecycle::{
+use memfold_core::lifecycle::{
     Edge, EdgeType, Retention, RetentionInput, RetentionPolicy, Tier, TierReason, assign,
     superseded_by,
 };
-use memfold_model::memory::{Memory, MemoryId};
-use memfold_model::summary::Confidence;
-use memfold_model::time::Instant;
-use memfold_plan::plan::protected_by;
-use memfold_plan::policy::Policy;
+use memfold_core::memory::{Memory, MemoryId};
+use memfold_core::plan::protected_by;
+use memfold_core::policy::Policy;
+use memfold_core::summary::Confidence;
+use memfold_core::time::Instant;
+use memfold_index::NoProgress;
 use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{
     Fate, KeptReader, Reach, RecallCounter, RecallFacts, SessionError, StoreReader, StoredEdge,

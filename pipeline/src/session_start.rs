@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
-use memfold_index::NoProgress;
-use memfold_lifecycle::{
+use memfold_core::lifecycle::{
     RetentionInput, RetentionPolicy, SessionBlock, SessionPolicy, SessionState, SummaryItem, Tier,
     assign, session_block,
 };
-use memfold_model::memory::MemoryId;
-use memfold_model::summary::Summary;
-use memfold_model::text;
-use memfold_model::time::Instant;
+use memfold_core::memory::MemoryId;
+use memfold_core::summary::Summary;
+use memfold_core::time::Instant;
+use memfold_guard::text;
+use memfold_index::NoProgress;
 use memfold_store::brain_db::{FlagKind, OpenPair, SessionRows, StoreReader, TimedMemory};
 use memfold_store::{BrainDb, LoadRequest};
 

@@ -6,14 +6,14 @@ use serde::Serialize;
 use crate::execute::{
     EditContext, carry_out_alone, decision, merge_of_two, settled_flag, write_unit,
 };
+use memfold_core::decisions::content_hash;
+use memfold_core::detect::newest_first;
+use memfold_core::memory::{Memory, MemoryId};
+use memfold_core::plan::{ActionType, Evidence};
+use memfold_core::policy::Policy;
+use memfold_core::runs::RunKind;
+use memfold_guard::text::excerpt;
 use memfold_guard::{Guard, Verdict};
-use memfold_model::decisions::content_hash;
-use memfold_model::memory::{Memory, MemoryId};
-use memfold_model::runs::RunKind;
-use memfold_model::text::excerpt;
-use memfold_plan::detect::newest_first;
-use memfold_plan::plan::{ActionType, Evidence};
-use memfold_plan::policy::Policy;
 use memfold_store::brain_db::{Fate, Mark, Session, WaitingFlag, Writes};
 use memfold_store::upkeep::UpkeepRun;
 use memfold_store::{BrainDb, LoadRequest};

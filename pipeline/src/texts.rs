@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
-use memfold_datasets::texts::{TextFields, TextFile, TextRecord};
-use memfold_guard::Guard;
-use memfold_index::NoProgress;
-use memfold_model::decisions::Decisions;
-use memfold_model::memory::{
+use memfold_core::decisions::Decisions;
+use memfold_core::memory::{
     BaseDigest, CategoryList, CreatedAt, Embedding, Exclusion, InvalidEmbedding, Memory, MemoryId,
     Standing, VectorSpace,
 };
-use memfold_model::time::Instant;
-use memfold_model::{SkipReason, Snapshot};
-use memfold_plan::plan::{ActionState, ActionType, Plan, SavedAction};
-use memfold_plan::policy::{Policy, RuleAction};
+use memfold_core::plan::{ActionState, ActionType, Plan, SavedAction};
+use memfold_core::policy::{Policy, RuleAction};
+use memfold_core::time::Instant;
+use memfold_core::{SkipReason, Snapshot};
+use memfold_datasets::texts::{TextFields, TextFile, TextRecord};
+use memfold_guard::Guard;
+use memfold_index::NoProgress;
 use memfold_store::brain_db::SessionError;
 use memfold_store::origin::{
     Origin, OriginContents, OriginError, OriginRecord, OriginUnit, Published, Skipped,
@@ -427,7 +427,7 @@ impl Spaces<'_> {
                 self.known.len() - 1
             }
         };
-        let space = memfold_model::memory::SpaceIndex(at as u32);
+        let space = memfold_core::memory::SpaceIndex(at as u32);
         let row = self.sink.push(space, vector).map_err(LoadStoreError::Sink)?;
         Ok(Embedding::Vector { space, row })
     }

@@ -5,8 +5,8 @@ use std::process::Stdio;
 
 use jiff::tz::TimeZone;
 use memfold::session_start::{SessionPlace, session_context};
-use memfold_lifecycle::RetentionPolicy;
-use memfold_model::time::Instant;
+use memfold_core::lifecycle::RetentionPolicy;
+use memfold_core::time::Instant;
 use memfold_store::brain_db::{BrainDb, OpenOptions, StoreStyle};
 use memfold_tests::{PlainMemory, brain_db, memory, unit_vector};
 use rusqlite::{Connection, TransactionBehavior};

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use jiff::tz::TimeZone;
-use memfold_model::time::Instant;
-use memfold_plan::plan::Plan;
+use memfold_core::plan::Plan;
+use memfold_core::time::Instant;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::templated;
 use memfold_tests::{Draws, NOW, apply, brain_db, comparable_source, created_at};

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
-use memfold_plan::report::Report;
+use memfold_core::report::Report;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{brain_db, memory, unit_vector};
 use rusqlite::Connection;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller};
-use memfold_lifecycle::RetentionPolicy;
-use memfold_plan::policy::Policy;
+use memfold_core::lifecycle::RetentionPolicy;
+use memfold_core::policy::Policy;
 use memfold_store::brain_db::{BrainDb, OpenOptions, Session, SessionOptions, StoreStyle};
 use memfold_tests::{NOW, PlainMemory, brain_db, memory, store_now, unit_vector};
 use rusqlite::{Connection, TransactionBehavior};

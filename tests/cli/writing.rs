@@ -1,6 +1,6 @@
 //! Files that a run writes when asked: plans and reports.
 
-use memfold_plan::report::{Report, read_plan};
+use memfold_core::report::{Report, read_plan};
 
 use crate::support::{Place, consolidate};
 

@@ -118,7 +118,7 @@ impl<'s> Agent<'s> {
         let document = result["structuredContent"].clone();
         assert_eq!(fits(&output, &document), Ok(()), "{tool}: {document:#}");
         let text = result["content"][0]["text"].as_str().unwrap().to_owned();
-        let tokens = memfold_lifecycle::estimated_tokens(&text);
+        let tokens = memfold_core::lifecycle::estimated_tokens(&text);
         assert!(tokens <= 2_000, "{tool}: {tokens}");
         for advice in [" --", "`memfold", "/v1/"] {
             assert!(!text.contains(advice), "{tool} advises {advice}: {text}");

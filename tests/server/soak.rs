@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use memfold::machine::{self, Stopwatch};
-use memfold_model::lineage::Whereabouts;
-use memfold_model::memory::MemoryId;
+use memfold_core::lineage::Whereabouts;
+use memfold_core::memory::MemoryId;
 use memfold_store::{BrainDb, OpenOptions};
 use memfold_tests::{generated_rows, memory};
 use serde_json::{Value, json};

@@ -12,11 +12,11 @@ use memfold::execute::{
     UndoTarget, WriteRules, execute, preview_undo, undo,
 };
 use memfold::quick_check::{QuickCheck, QuickCheckOptions};
+use memfold_core::policy::{ConfigLoader, QuickCheckPolicy};
+use memfold_core::report::run_id;
+use memfold_core::runs::RunState;
+use memfold_core::time::Instant;
 use memfold_index::NoProgress;
-use memfold_model::runs::RunState;
-use memfold_model::time::Instant;
-use memfold_plan::policy::{ConfigLoader, QuickCheckPolicy};
-use memfold_plan::report::run_id;
 use memfold_simd::Kernels;
 use memfold_store::brain_db::{BrainDb, OpenOptions, Session, SessionOptions, StoreStyle};
 use memfold_store::journal::RevertOptions;

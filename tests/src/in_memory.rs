@@ -1,6 +1,6 @@
 //! [`InMemoryStore`]: plain rows, read as any other store's; the model that others are tested against.
 
-use memfold_store::Snapshot;
+use memfold_core::Snapshot;
 use memfold_store::reading::{Cell, categories_to_json, read_rows};
 use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, VectorSink};
 

@@ -10,10 +10,10 @@ use memfold::lookup::{
     StoreIndex, Thoroughness, TierChoice, VerifiedIndex, Wanted, build_index, freshness,
     seal_fresh, search, verify,
 };
+use memfold_core::memory::Standing;
+use memfold_core::time::Instant;
 use memfold_index::file::FileMode;
 use memfold_index::{NoProgress, Pool};
-use memfold_model::memory::Standing;
-use memfold_model::time::Instant;
 use memfold_simd::Kernels;
 use memfold_store::brain_db::{BrainDb, OpenOptions};
 use memfold_store::{LoadRequest, MemoryStore as _, VecSink};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use memfold_core::policy::Linkage;
 use memfold_datasets::VectorFile;
-use memfold_plan::policy::Linkage;
 
 /// One matrix, cut at one threshold by one linkage.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use crate::PlainMemory;
 use jiff::tz::TimeZone;
-use memfold_model::time::Instant;
-use memfold_plan::plan::{Action, ActionType, Plan};
+use memfold_core::plan::{Action, ActionType, Plan};
+use memfold_core::time::Instant;
 use serde_json::{Value, json};
 
 /// The name and the time that the model's own runs write into provenance.

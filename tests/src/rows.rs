@@ -5,9 +5,9 @@ use std::path::Path;
 use crate::{InMemoryStore, PlainEmbedding, PlainMemory};
 use jiff::tz::TimeZone;
 use memfold_bench::synthetic::{VectorGenerator, VectorRecipe};
+use memfold_core::time::Instant;
 use memfold_datasets::npy::{Component, NpyWriter};
 use memfold_datasets::sample;
-use memfold_model::time::Instant;
 use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore};
 
 /// The time of every run here: that of the sample.

@@ -9,13 +9,13 @@ use memfold::MemfoldError;
 use memfold::consolidate::{Outcome, RunContext, consolidate_judged};
 use memfold::incremental::{ChangedRun, RowMarks, consolidate_changed};
 use memfold::judging::{Judging, StoredAnswers};
+use memfold_core::judge::Judge;
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{Action, ActionType, Plan};
+use memfold_core::policy::{ConfigLoader, Configuration, JudgeSettings, Policy};
+use memfold_core::time::Instant;
 use memfold_guard::Guard;
 use memfold_index::{NoProgress, Pool};
-use memfold_judge::Judge;
-use memfold_model::memory::MemoryId;
-use memfold_model::time::Instant;
-use memfold_plan::plan::{Action, ActionType, Plan};
-use memfold_plan::policy::{ConfigLoader, Configuration, JudgeSettings, Policy};
 use memfold_simd::{Kernels, Level};
 use memfold_store::{BrainDb, LoadRequest, MemoryStore};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use memfold_bench::synthetic::{VectorGenerator, VectorRecipe, templated};
-use memfold_model::time::Instant;
+use memfold_core::time::Instant;
 use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle};
 
 use crate::draws::Draws;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use memfold_core::cluster::agglomerate;
+use memfold_core::policy::Linkage;
 use memfold_index::{JoinOptions, Pool, VectorMatrix, join_pairs};
-use memfold_plan::cluster::agglomerate;
-use memfold_plan::policy::Linkage;
 use memfold_simd::{Similarity, canonical};
 use memfold_tests::InMemoryStore;
 use memfold_tests::{

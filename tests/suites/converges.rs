@@ -1,6 +1,6 @@
 //! Running again on what a plan made plans nothing.
 
-use memfold_plan::plan::{ActionType, Risk};
+use memfold_core::plan::{ActionType, Risk};
 use memfold_tests::{
     Draws, Run, apply, generated_rows, memory, merges, sample_rows, store_of_vectors, unit_vector,
 };

@@ -10,8 +10,8 @@ use memfold_index::{NoProgress, Row};
 
 use tempfile::TempDir;
 
-use memfold_model::memory::VectorSpace;
-use memfold_model::time::Instant;
+use memfold_core::memory::VectorSpace;
+use memfold_core::time::Instant;
 use memfold_store::brain_db::StoreStyle;
 use memfold_store::{BrainDb, LoadRequest, MemoryStore, OpenOptions};
 use memfold_tests::{InMemoryStore, PlainEmbedding, PlainMemory, brain_db};

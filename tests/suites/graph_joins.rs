@@ -1,6 +1,6 @@
 //! A run by a graph is the same run: it may miss pairs, says how many, and its plan depends on nothing else.
 
-use memfold_plan::report::RecallKind;
+use memfold_core::report::RecallKind;
 use memfold_simd::Level;
 use memfold_tests::{InMemoryStore, PlainMemory};
 use memfold_tests::{Run, clusters, generated_rows, merges, sample_rows, store_of_vectors};

@@ -1,9 +1,9 @@
 //! The rules of memory folders in JSON files (`profile: hivemind`), each with its exclusions.
 
 use memfold::execute::UndoTarget;
-use memfold_model::memory::MemoryId;
-use memfold_model::time::Instant;
-use memfold_plan::plan::{Action, ActionType};
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{Action, ActionType};
+use memfold_core::time::Instant;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{Desk, PlainMemory, Run, StoreImage, diff, merges, store_now, unit_vector};
 

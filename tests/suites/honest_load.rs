@@ -1,6 +1,6 @@
 //! What is loaded adds up, and what is left out has a reason.
 
-use memfold_plan::report::Loaded;
+use memfold_core::report::Loaded;
 use memfold_store::brain_db::StoreStyle;
 use memfold_store::{BrainDb, OpenOptions};
 use memfold_tests::InMemoryStore;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use memfold_model::time::Instant;
-use memfold_plan::report::markdown;
+use memfold_core::report::markdown;
+use memfold_core::time::Instant;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{Desk, Run, generated_rows, memory, merges, noops, unit_vector};
 use memfold_tests::{InMemoryStore, PlainMemory};

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use memfold::incremental::{ChangedRun, RowMarks, SearchedBy, targets};
 use memfold::lookup::TierChoice;
+use memfold_core::plan::{Action, ActionType, Plan};
+use memfold_core::runs::RunState;
 use memfold_index::file::FileMode;
-use memfold_model::runs::RunState;
-use memfold_plan::plan::{Action, ActionType, Plan};
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{
     CONFIG_HASH, Desk, Draws, IndexDesk, PlainEmbedding, PlainMemory, Run, memory, unit_vector,
@@ -65,12 +65,7 @@ impl Case {
         IndexDesk::of(self.desk.path()).build(TierChoice::Auto);
     }
 
-    fn keep(
-        &self,
-        marks: RowMarks,
-        run: &str,
-        pending: &BTreeSet<memfold_model::memory::MemoryId>,
-    ) {
+    fn keep(&self, marks: RowMarks, run: &str, pending: &BTreeSet<memfold_core::memory::MemoryId>) {
         let run = SearchedBy::run(run, CONFIG_HASH);
         marks.keep(&self.folder, FileMode::from_bits(0o600), run, pending).unwrap();
     }

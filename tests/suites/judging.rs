@@ -6,15 +6,15 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use memfold_guard::{Guard, GuardPolicy};
-use memfold_judge::ask::{Asking, Recorded};
-use memfold_judge::{
+use memfold_core::judge::ask::{Asking, Recorded};
+use memfold_core::judge::{
     AnswerLimits, Asked, Budget, Chain, Group, Judge, JudgeError, Judgement, Member, ModelEndpoint,
     Outcome, Prompt, Records, Reply, Task, accept_opinions, ask_all,
 };
-use memfold_model::memory::MemoryId;
-use memfold_model::summary::Confidence;
-use memfold_plan::policy::Linkage;
+use memfold_core::memory::MemoryId;
+use memfold_core::policy::Linkage;
+use memfold_core::summary::Confidence;
+use memfold_guard::{Guard, GuardPolicy};
 use memfold_simd::Similarity;
 use memfold_tests::stub_provider::{self, StubProvider, answer, json_answer};
 use memfold_tests::{Run, linkage_cases, store_of_vectors};
@@ -96,7 +96,7 @@ fn passed(asked: &Asked) -> Vec<Outcome> {
         content_words_lost_max: 0.25,
         confidence_min: Confidence::High,
     };
-    let outcome = |(group, votes): (Group, &Vec<memfold_judge::Vote>)| {
+    let outcome = |(group, votes): (Group, &Vec<memfold_core::judge::Vote>)| {
         let said: Vec<_> = votes.iter().map(|vote| vote.opinions.clone()).collect();
         accept_opinions(&group, &said, &guard, &rules, &|_, _| Some(0.9))
     };
@@ -467,7 +467,7 @@ impl Judge for Listener {
             let text = |memory: &Value| memory["text"].as_str().unwrap().to_owned();
             self.0.push(texts.map(text).collect());
         }
-        let usage = memfold_judge::Usage::default();
+        let usage = memfold_core::judge::Usage::default();
         Ok(Reply { judge: "listener".to_owned(), opinions: Vec::new(), usage })
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use memfold_plan::plan::{ActionType, Plan};
+use memfold_core::plan::{ActionType, Plan};
 use memfold_tests::{InMemoryStore, PlainMemory, Run, memory};
 
 const STORE: &str = include_str!("../data/agent_store.txt");
@@ -43,7 +43,7 @@ fn lines() -> (Vec<Line>, Vec<PlainMemory>) {
 fn sets(plan: &Plan, wanted: ActionType) -> Vec<BTreeSet<String>> {
     let actions = plan.actions.iter().filter(|action| action.action == wanted);
     let ids =
-        |ids: &[memfold_model::memory::MemoryId]| ids.iter().map(ToString::to_string).collect();
+        |ids: &[memfold_core::memory::MemoryId]| ids.iter().map(ToString::to_string).collect();
     actions.map(|action| ids(&action.target_ids)).collect()
 }
 

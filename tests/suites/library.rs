@@ -2,7 +2,7 @@
 
 use memfold::execute::ExecuteError;
 use memfold::{ApplyOptions, Memfold, MemfoldError, Options};
-use memfold_plan::policy::ConfigLoader;
+use memfold_core::policy::ConfigLoader;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{Desk, sample_rows};
 

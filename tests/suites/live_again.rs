@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use memfold::lookup::{Freshness, TierChoice, Wanted};
 use memfold::quick_check::{Decision, Incoming, Written};
-use memfold_model::memory::MemoryId;
+use memfold_core::memory::MemoryId;
 use memfold_simd::Similarity;
 use memfold_store::brain_db::{Session, SessionOptions, StoreStyle};
 use memfold_store::journal::RevertOptions;

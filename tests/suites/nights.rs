@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
-use memfold_model::memory::MemoryId;
-use memfold_model::time::Instant;
-use memfold_plan::plan::{Action, ActionType};
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{Action, ActionType};
+use memfold_core::time::Instant;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::PlainMemory;
 use memfold_tests::{Desk, created_at, integrity, memory, sample_rows, unit_vector};
@@ -203,7 +203,7 @@ fn a_hundred_generations_leave_one_memory_that_knows_them_all() {
 }
 
 /// How many memories a tree shows or counts.
-fn known(branches: &memfold_model::lineage::Few<memfold_model::lineage::Branch>) -> u64 {
+fn known(branches: &memfold_core::lineage::Few<memfold_core::lineage::Branch>) -> u64 {
     let shown = branches.shown.iter().map(|branch| 1 + known(&branch.branches));
     branches.more + shown.sum::<u64>()
 }

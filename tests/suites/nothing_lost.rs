@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use memfold_core::plan::{ActionType, Plan};
+use memfold_core::policy::Policy;
 use memfold_datasets::sample::{self, SampleKind, SampleMemory};
 use memfold_guard::Guard;
-use memfold_model::text::strict_key;
-use memfold_plan::plan::{ActionType, Plan};
-use memfold_plan::policy::Policy;
+use memfold_guard::text::strict_key;
 use memfold_simd::canonical;
 use memfold_tests::InMemoryStore;
 use memfold_tests::{Run, merges, sample_rows};
@@ -59,7 +59,7 @@ impl Planned {
     /// Whether a person is asked about two members of the group.
     fn proposes_within(&self, group: &[&SampleMemory]) -> bool {
         let proposals = self.plan.actions.iter().filter(|a| a.action == ActionType::ProposeMerge);
-        let members = |action: &memfold_plan::plan::Action| {
+        let members = |action: &memfold_core::plan::Action| {
             let named = |member: &&&SampleMemory| {
                 action.target_ids.iter().any(|id| id.as_str() == &*member.id)
             };

@@ -1,7 +1,7 @@
 //! Stores at the edges of what there is: executed and undone as any other.
 
 use memfold::execute::{ExecuteError, UndoTarget};
-use memfold_model::runs::RunState;
+use memfold_core::runs::RunState;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::PlainMemory;
 use memfold_tests::{Desk, diff, integrity, memory, merges, sample_rows, unit_vector};

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use memfold::embed::{EmbedError, Embedder, HttpError, embedder};
-use memfold_plan::policy::{ConfigLoader, EmbedSettings};
+use memfold_core::policy::{ConfigLoader, EmbedSettings};
 use memfold_tests::stub_provider::{StubProvider, answer, json_answer};
 use serde_json::{Value, json};
 

@@ -11,17 +11,18 @@ use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
 use memfold::consolidate::{RunContext, consolidate};
+use memfold_core::SkipReason;
+use memfold_core::Snapshot;
+use memfold_core::decisions::{SingleAction, content_hash};
+use memfold_core::memory::{Embedding, Exclusion, Memory, MemoryId, Standing};
+use memfold_core::policy::Policy;
+use memfold_core::time::Instant;
 use memfold_guard::Guard;
-use memfold_model::SkipReason;
-use memfold_model::decisions::{SingleAction, content_hash};
-use memfold_model::memory::{Embedding, Exclusion, Memory, MemoryId, Standing};
-use memfold_model::time::Instant;
-use memfold_plan::policy::Policy;
 use memfold_store::brain_db::{
     BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, Session, SessionOptions,
 };
 use memfold_store::journal::{RowImage, StoredValue};
-use memfold_store::{LoadRequest, MemoryStore as _, Snapshot, VecSink};
+use memfold_store::{LoadRequest, MemoryStore as _, VecSink};
 
 /// 2026-06-01T00:00:00Z.
 const NOW: Instant = Instant(1_780_272_000_000_000);
@@ -181,7 +182,7 @@ fn plan(path: &Path) -> Vec<String> {
     let store = BrainDb::open(path, OpenOptions::default()).unwrap();
     let guard = Guard::new(&policy.guard).unwrap();
     let plan = consolidate(&store, &policy, &guard, &context).unwrap().plan;
-    let short = |action: &memfold_plan::plan::Action| {
+    let short = |action: &memfold_core::plan::Action| {
         let ids: Vec<&str> = action.target_ids.iter().map(MemoryId::as_str).collect();
         format!("{} {}", action.action.name(), ids.join(" "))
     };

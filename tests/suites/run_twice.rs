@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use memfold::execute::{Pick, Selection, UndoTarget};
-use memfold_model::runs::RunState;
-use memfold_model::time::Instant;
-use memfold_plan::plan::{ActionType, Plan};
+use memfold_core::plan::{ActionType, Plan};
+use memfold_core::runs::RunState;
+use memfold_core::time::Instant;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{Desk, Draws, memory, store_now};
 use memfold_tests::{PlainEmbedding, PlainMemory};

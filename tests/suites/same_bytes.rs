@@ -1,8 +1,8 @@
 //! One store gives one plan: whatever the threads, the ISA level, the order of rows and the adapter.
 
 use memfold::consolidate::Outcome;
+use memfold_core::plan::plan_digest;
 use memfold_datasets::sample;
-use memfold_plan::plan::plan_digest;
 use memfold_simd::Level;
 use memfold_store::brain_db::StoreStyle;
 use memfold_store::{BrainDb, OpenOptions};

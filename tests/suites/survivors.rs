@@ -2,7 +2,7 @@
 //! of the owner's is touched.
 
 use memfold::execute::UnitResult;
-use memfold_model::runs::RunState;
+use memfold_core::runs::RunState;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::PlainMemory;
 use memfold_tests::{

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use memfold::lifecycle::Tiers;
+use memfold_core::lifecycle::{RetentionPolicy, Tier, TierReason};
+use memfold_core::memory::MemoryId;
+use memfold_core::policy::Policy;
+use memfold_core::time::Instant;
 use memfold_index::NoProgress;
-use memfold_lifecycle::{RetentionPolicy, Tier, TierReason};
-use memfold_model::memory::MemoryId;
-use memfold_model::time::Instant;
-use memfold_plan::policy::Policy;
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{AssignedTier, Session, SessionOptions};
 use memfold_tests::Desk;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memfold::execute::{ExecuteError, Undo, UndoTarget};
-use memfold_model::memory::MemoryId;
-use memfold_model::runs::RunState;
-use memfold_plan::plan::{Action, ActionType, action_label};
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{Action, ActionType, action_label};
+use memfold_core::runs::RunState;
 use memfold_store::brain_db::StoreStyle;
 use memfold_store::journal::RevertOptions;
 use memfold_tests::PlainMemory;

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use memfold_cli::{Bars, Exit, Failure, GlobalArgs, MemoryWatch, Printer, Settings, Stopwatch};
 use memfold_cli::{check_outputs, is_terminal, judge_chain, table};
+use memfold_core::judge::ask::Asking;
+use memfold_core::judge::{Task, Usage};
+use memfold_core::report::{Commands, grouped};
 use memfold_datasets::atomic_file::NewFile;
+use memfold_guard::text::excerpt;
 use memfold_index::Progress;
-use memfold_judge::ask::Asking;
-use memfold_judge::{Task, Usage};
-use memfold_model::text::excerpt;
-use memfold_plan::report::{Commands, grouped};
 
 use super::{
     ContradictionFigures, CurvePoint, GuardBench, GuardBenchError, GuardBenchReport, JudgeBench,

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use memfold_guard::{Guard, Side};
-use memfold_judge::ask::{Asking, Recorded};
-use memfold_judge::{
+use memfold_core::judge::ask::{Asking, Recorded};
+use memfold_core::judge::{
     AnswerLimits, Group, Judge, Judgement, Member, Opinion, OpinionKind, Records, Task, Usage,
     accept_opinions, ask_all,
 };
-use memfold_model::memory::MemoryId;
-use memfold_plan::policy::JudgeSettings;
+use memfold_core::memory::MemoryId;
+use memfold_core::policy::JudgeSettings;
+use memfold_guard::{Guard, Side};
 use serde::Serialize;
 
 use super::{Label, LabelledPair};
@@ -179,7 +179,7 @@ fn outcome(
     settings: &JudgeSettings,
     group: &Group,
     votes: &[Vec<Opinion>],
-) -> memfold_judge::Outcome {
+) -> memfold_core::judge::Outcome {
     let rules = AnswerLimits {
         replace_similarity_min: settings.replace_similarity_min,
         task: Task::Duplicates { rewrite: false },
@@ -189,7 +189,7 @@ fn outcome(
     accept_opinions(group, votes, guard, &rules, &|_, _| None)
 }
 
-fn merges(outcome: &memfold_judge::Outcome) -> bool {
+fn merges(outcome: &memfold_core::judge::Outcome) -> bool {
     outcome.accepted.iter().any(|accepted| accepted.survivor.is_some())
 }
 

@@ -3,8 +3,8 @@ use std::io::{self, BufReader, Read};
 use super::pairs::Band;
 use super::run::{ContradictionCurve, VerdictCounts};
 use super::*;
+use memfold_core::policy::Policy;
 use memfold_guard::{Guard, Verdict};
-use memfold_plan::policy::Policy;
 
 fn parse(text: &str) -> Vec<Result<LabelledPair, String>> {
     let pairs = LabelledPairs::new(text.as_bytes());

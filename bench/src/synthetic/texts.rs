@@ -415,9 +415,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use memfold_core::policy::Policy;
     use memfold_guard::Guard;
     use memfold_guard::Verdict;
-    use memfold_plan::policy::Policy;
 
     /// Numbers of groups from the whole range, its ends and small ones among them.
     fn groups() -> impl Iterator<Item = u64> {

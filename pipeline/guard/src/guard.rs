@@ -1,7 +1,5 @@
 //! The guard: reads texts, judges pairs.
 
-use memfold_model::memory::Memory;
-
 use crate::lexer::{Flags, Kind, Token};
 use crate::lexicon::{BUILT_IN, Lexicon, LexiconError};
 use crate::policy::GuardPolicy;
@@ -32,12 +30,6 @@ impl Guard {
     #[must_use]
     pub fn read(&self, text: &str) -> Reading {
         Reading::new(text, &self.lexicon)
-    }
-
-    /// Reads the text of a memory, against the day it was made.
-    #[must_use]
-    pub fn read_memory(&self, memory: &Memory) -> Reading {
-        self.read(&memory.content).on_day(memory.day())
     }
 
     /// Judges an older text beside a newer one. The verdict does not depend on their order; *left* is the older text.

@@ -179,7 +179,7 @@ pub(crate) fn lex(text: &str, lexicon: &Lexicon) -> Lexed {
 
 /// Tells whether white space carries meaning: a line begins with blanks below another line, or a block is fenced.
 fn is_indented(text: &str) -> bool {
-    memfold_model::text::keeps_white_space(text)
+    crate::text::keeps_white_space(text)
 }
 
 struct Lexer<'a> {

@@ -8,6 +8,7 @@
 //! `extension` knows what may be added, `place` what a conflict is about, `verdict` decides. What it leaves open has a
 //! `probability`.
 
+pub mod text;
 mod policy;
 mod guard;
 mod verdict;
@@ -28,5 +29,6 @@ pub use guard::{Coverage, Guard};
 pub use lexicon::LexiconError;
 pub use policy::GuardPolicy;
 pub use probability::FEATURES;
+pub use quantity::month_number;
 pub use reading::Reading;
 pub use verdict::{Difference, DifferenceKind, Judgement, Side, Step, Verdict};

@@ -1,7 +1,5 @@
 //! The reader of quantities and times: what some tokens of a text amount to, however they are written.
 
-use memfold_model::time::month_number;
-
 use crate::lexer::{Flags, Kind, Lexed};
 use crate::number::{NumberWord, number_word};
 
@@ -718,4 +716,26 @@ fn digits(text: &str, english: bool) -> Option<Quantity> {
         }
         _ => None,
     }
+}
+
+/// Reads an English month in lower case, in full, its first three letters or `sept`; January is 1.
+#[must_use]
+pub fn month_number(word: &str) -> Option<i8> {
+    const MONTHS: [&str; 12] = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    let named = |name: &&str| word == *name || word == &name[..3];
+    let index = if word == "sept" { Some(8) } else { MONTHS.iter().position(named) };
+    i8::try_from(index? + 1).ok()
 }

@@ -4,7 +4,7 @@ use crate::lexer::{Flags, Kind, Lexed, lex};
 use crate::lexicon::{Lexicon, Marks, PHRASE_WORDS_MAX, Roles};
 use crate::quantity::{Quantity, Reader};
 use crate::stem::phrase_key;
-use memfold_model::text;
+use crate::text;
 
 /// Words of a compound, at most.
 const COMPOUND_WORDS_MAX: usize = 5;

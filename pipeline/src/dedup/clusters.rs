@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::path::Path;
 
+use memfold_core::cluster::Link;
 use memfold_index::{ExternalSort, MeasuredRecall, Pair, PairStream, Progress, Row, Sorted};
-use memfold_plan::cluster::Link;
 use memfold_simd::Similarity;
 
 use super::run::{RUN_RECORDS, watched};

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
+use memfold_core::cluster::{Link, greedy_complete_streamed};
+use memfold_core::report::Recall;
 use memfold_index::components::component_firsts;
 use memfold_index::{
     ExternalSort, JoinCounters, JoinOptions, Pair, PairStream, Progress, Row, Sorted, TileSummary,
     VectorMatrix,
 };
-use memfold_plan::cluster::{Link, greedy_complete_streamed};
-use memfold_plan::report::Recall;
 use memfold_simd::Similarity;
 use schemars::JsonSchema;
 use serde::Serialize;

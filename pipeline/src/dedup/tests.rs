@@ -145,7 +145,7 @@ proptest! {
         for clustering in joined.dedup(&keep, ClusterLinkage::Single, &THRESHOLDS) {
             let pairs = joined.all_pairs(clustering.threshold.get());
             let edges = pairs.iter().map(|pair| (pair.left.0, pair.right.0));
-            let expected = memfold_plan::cluster::components(codes.len(), edges);
+            let expected = memfold_core::cluster::components(codes.len(), edges);
             let expected = expected.into_iter().filter(|group| group.len() > 1);
             let expected: BTreeSet<Vec<Row>> =
                 expected.map(|group| group.into_iter().map(Row).collect()).collect();

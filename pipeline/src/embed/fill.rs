@@ -10,10 +10,10 @@ use std::time::Duration;
 use std::{io, thread};
 
 use jiff::tz::TimeZone;
+use memfold_core::detect::newest_first;
+use memfold_core::memory::{Embedding, Memory, MemoryId, SpaceIndex, Standing, VectorSpace};
+use memfold_core::time::Instant;
 use memfold_index::{Progress, Row};
-use memfold_model::memory::{Embedding, Memory, MemoryId, SpaceIndex, Standing, VectorSpace};
-use memfold_model::time::Instant;
-use memfold_plan::detect::newest_first;
 use memfold_store::brain_db::{Layout, NewEmbedding, Session, SessionError, Writes};
 use memfold_store::reading::MODEL_UNNAMED;
 use memfold_store::{BrainDb, LoadRequest, MemoryStore, VectorSink};

@@ -1,7 +1,7 @@
 //! Providers that are asked over HTTP.
 
-use memfold_judge::http::{Client, Endpoint, HttpError, beginning, key_in};
-use memfold_model::text::excerpt;
+use memfold_core::judge::http::{Client, Endpoint, HttpError, beginning, key_in};
+use memfold_guard::text::excerpt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

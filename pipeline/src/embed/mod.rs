@@ -6,7 +6,7 @@
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use memfold::embed::embedder;
-//! use memfold_plan::policy::ConfigLoader;
+//! use memfold_core::policy::ConfigLoader;
 //!
 //! let settings = ConfigLoader::new().set("embed.provider=daemon").load()?.settings.embed;
 //! let variables = |name: &str| std::env::var(name).ok();
@@ -23,7 +23,7 @@ mod local;
 mod open;
 pub mod fill;
 
-pub use memfold_judge::http::HttpError;
-pub use memfold_plan::policy::{EmbedSettings, KeyFromElsewhere, Provider};
+pub use memfold_core::judge::http::HttpError;
+pub use memfold_core::policy::{EmbedSettings, KeyFromElsewhere, Provider};
 pub use open::{embedder, store_model};
 pub use provider::{EmbedError, Embedder};

@@ -1,8 +1,8 @@
 //! [`embedder`]: the configured provider, ready to be asked.
 
 use jiff::tz::TimeZone;
+use memfold_core::time::Instant;
 use memfold_index::NoProgress;
-use memfold_model::time::Instant;
 use memfold_store::reading::MODEL_UNNAMED;
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
 

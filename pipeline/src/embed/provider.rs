@@ -1,6 +1,6 @@
 //! [`Embedder`]: what makes vectors of texts, and how its answers are checked.
 
-use memfold_judge::http::HttpError;
+use memfold_core::judge::http::HttpError;
 use memfold_store::LoadStoreError;
 use memfold_store::brain_db::SessionError;
 

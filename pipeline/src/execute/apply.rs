@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use memfold_model::memory::MemoryId;
-use memfold_model::runs::{RunKind, RunState};
-use memfold_plan::plan::{ActionState, SavedAction, SavedPlan, action_label, plan_id};
-use memfold_plan::report::Executed;
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{ActionState, SavedAction, SavedPlan, action_label, plan_id};
+use memfold_core::report::Executed;
+use memfold_core::runs::{RunKind, RunState};
 use memfold_store::brain_db::{
     ActionUpdate, BrainDb, Deed, Layout, Mark, RunStart, Session, SessionError, UnitRecord,
     UnitRow, Writes, apply,

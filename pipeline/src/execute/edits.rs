@@ -6,11 +6,11 @@ use jiff::tz::TimeZone;
 
 use super::flag::{Flag, decision, kind_of, settled};
 use super::units::{self, Draft, Merged};
-use memfold_model::memory::MemoryId;
-use memfold_model::summary::Confidence;
-use memfold_model::time::Instant;
-use memfold_plan::plan::{Action, ActionType, Rationale, SETTLED, SavedAction};
-use memfold_plan::policy::{Absorbed, FlagTarget, Policy};
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{Action, ActionType, Rationale, SETTLED, SavedAction};
+use memfold_core::policy::{Absorbed, FlagTarget, Policy};
+use memfold_core::summary::Confidence;
+use memfold_core::time::Instant;
 use memfold_store::brain_db::{
     Layout, Reference, SessionError, StoredEdge, StoredSummary, UnitRow, Words, Writes,
 };

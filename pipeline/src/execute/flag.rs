@@ -1,8 +1,8 @@
 //! Flags and decisions as the records and rows that stand for them.
 
-use memfold_model::decisions::content_hash;
-use memfold_model::memory::MemoryId;
-use memfold_plan::plan::{Action, Evidence, UPDATE, flag_key};
+use memfold_core::decisions::content_hash;
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{Action, Evidence, UPDATE, flag_key};
 use memfold_store::brain_db::{FlagKind, Layout, SessionError, UnitRow, Writes};
 use memfold_store::journal::{Change, ColumnChange, Record, RowImage, RowKey, StoredValue, Table};
 use memfold_store::reading::categories_to_json;

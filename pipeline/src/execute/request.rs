@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{ActionType, Plan, Risk, SavedPlan, plan_digest};
+use memfold_core::policy::{Policy, Settings};
+use memfold_core::report::{AppliedReport, AppliedRun, Executed};
+use memfold_core::runs::RunState;
+use memfold_core::time::Instant;
 use memfold_index::Progress;
-use memfold_model::memory::MemoryId;
-use memfold_model::runs::RunState;
-use memfold_model::time::Instant;
-use memfold_plan::plan::{ActionType, Plan, Risk, SavedPlan, plan_digest};
-use memfold_plan::policy::{Policy, Settings};
-use memfold_plan::report::{AppliedReport, AppliedRun, Executed};
 use memfold_store::LoadStoreError;
 use memfold_store::brain_db::{BackupOutcome, SessionError};
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::flag::decision;
-use memfold_model::memory::MemoryId;
-use memfold_model::runs::{RunKind, RunState};
-use memfold_plan::plan::{ActionState, ActionType, SavedAction};
-use memfold_plan::report::Executed;
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{ActionState, ActionType, SavedAction};
+use memfold_core::report::Executed;
+use memfold_core::runs::{RunKind, RunState};
 use memfold_store::brain_db::{
     ActionUpdate, Deed, Mark, RunStart, Session, SessionError, UnitRecord, Writes, apply,
 };
@@ -117,9 +117,9 @@ mod tests {
 
     use super::*;
     use crate::execute::{UndoRequest, UndoTarget, undo};
-    use memfold_model::decisions::content_hash;
-    use memfold_model::time::Instant;
-    use memfold_plan::plan::{Action, Evidence, Plan, Rationale, Risk};
+    use memfold_core::decisions::content_hash;
+    use memfold_core::plan::{Action, Evidence, Plan, Rationale, Risk};
+    use memfold_core::time::Instant;
     use memfold_store::brain_db::{
         BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, SessionOptions,
     };

@@ -1,6 +1,6 @@
 //! Which actions of a plan to carry out: `--only`, `--except`, and what a review said.
 
-use memfold_plan::plan::{Action, ActionState, ActionType, Risk, SavedAction, action_label};
+use memfold_core::plan::{Action, ActionState, ActionType, Risk, SavedAction, action_label};
 
 /// Names actions: one by its label, or all of a risk or type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,8 +162,8 @@ pub(super) fn is_approved(note: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memfold_model::memory::MemoryId;
-    use memfold_plan::plan::{Action, Evidence, Rationale};
+    use memfold_core::memory::MemoryId;
+    use memfold_core::plan::{Action, Evidence, Rationale};
 
     fn saved(position: usize, state: ActionState) -> SavedAction {
         let action = Action {

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{ActionState, ActionType};
+use memfold_core::report::Executed;
+use memfold_core::runs::{RunKind, RunState};
+use memfold_core::time::Instant;
 use memfold_index::Progress;
-use memfold_model::memory::MemoryId;
-use memfold_model::runs::{RunKind, RunState};
-use memfold_model::time::Instant;
-use memfold_plan::plan::{ActionState, ActionType};
-use memfold_plan::report::Executed;
 use memfold_store::brain_db::{
     ActionUpdate, BrainDb, Deed, Layout, Mark, NowRows, RunStart, Session, SessionError,
     UnitRecord, Writes, apply,

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use memfold_guard::{Guard, Verdict};
-use memfold_model::decisions::content_hash;
-use memfold_model::memory::{Memory, MemoryId};
-use memfold_model::time::Instant;
-use memfold_plan::plan::{
+use memfold_core::decisions::content_hash;
+use memfold_core::memory::{Memory, MemoryId};
+use memfold_core::plan::{
     Action, ActionState, ActionType, Evidence, Rationale, Risk, SavedAction, Values, action_label,
 };
-use memfold_plan::policy::MergePolicy;
+use memfold_core::policy::MergePolicy;
+use memfold_core::time::Instant;
+use memfold_guard::{Guard, Verdict};
 use memfold_store::brain_db::{
     Deed, Layout, Mark, Session, SessionError, UnitRecord, UnitRow, WaitingFlag, Writes, apply,
 };
@@ -233,7 +233,7 @@ pub(crate) fn merge_of_two(
         canonical_id: Some(survivor.id.clone()),
         new_categories: values.new_categories(survivor),
         new_importance: values.new_importance(survivor),
-        risk: memfold_plan::plan::risk(&survivor.content, &absorbed.content, true),
+        risk: memfold_core::plan::risk(&survivor.content, &absorbed.content, true),
         ..action_of(ActionType::Merge, ids, rule_id, vec![reason.to_owned()], None, evidence)
     }
 }
@@ -405,7 +405,7 @@ fn texts(writes: &Writes<'_>, flag: &WaitingFlag) -> Result<Option<[String; 2]>,
     let layout = writes.layout()?;
     let mut texts = Vec::with_capacity(2);
     for (id, hash) in &flag.sides {
-        let row = writes.memory(&layout, &memfold_model::memory::MemoryId::new(id.as_str()))?;
+        let row = writes.memory(&layout, &memfold_core::memory::MemoryId::new(id.as_str()))?;
         let text = row.and_then(|row| Some(row.image.get("content")?.as_text()?.to_owned()));
         texts.extend(text.filter(|text| content_hash(text) == *hash));
     }

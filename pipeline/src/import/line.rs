@@ -7,8 +7,8 @@ use memfold_datasets::texts::TextRecord;
 
 use super::ImportOptions;
 use crate::quick_check::{importance_fault, vector_fault};
-use memfold_model::text::{excerpt, is_blank};
-use memfold_model::time::Instant;
+use memfold_core::time::Instant;
+use memfold_guard::text::{excerpt, is_blank};
 use memfold_store::brain_db::ImportedMemory;
 use memfold_store::reading::categories_to_json;
 

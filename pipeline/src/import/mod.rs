@@ -8,11 +8,11 @@ use std::fmt;
 use std::path::Path;
 
 use jiff::tz::TimeZone;
+use memfold_core::memory::VectorSpace;
+use memfold_core::time::Instant;
 use memfold_datasets::texts::{Shape, TextFile};
 use memfold_index::Progress;
 use memfold_index::file::FileMode;
-use memfold_model::memory::VectorSpace;
-use memfold_model::time::Instant;
 use memfold_store::brain_db::{
     CreateStoreError, ImportedMemory, NewEmbedding, NewStore, Session, SessionError,
     SessionOptions, Writes,

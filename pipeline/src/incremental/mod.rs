@@ -13,13 +13,14 @@ mod searched;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use memfold_core::Snapshot;
+use memfold_core::detect::join_threshold;
+use memfold_core::memory::MemoryIndex;
+use memfold_core::policy::{Policy, RuleAction};
+use memfold_core::report::Incremental;
 use memfold_guard::Guard;
-use memfold_model::memory::MemoryIndex;
-use memfold_plan::detect::join_threshold;
-use memfold_plan::policy::{Policy, RuleAction};
-use memfold_plan::report::Incremental;
 use memfold_store::brain_db::StoreReader;
-use memfold_store::{BrainDb, LoadRequest, LoadStoreError, OpenStoreError, Snapshot};
+use memfold_store::{BrainDb, LoadRequest, LoadStoreError, OpenStoreError};
 use tracing::field::Empty;
 use tracing::info_span;
 

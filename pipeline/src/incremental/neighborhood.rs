@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use memfold_core::memory::{Memory, MemoryId, VectorSpace};
+use memfold_guard::text::strict_key;
 use memfold_guard::{Guard, Reading, Verdict};
 use memfold_index::flat::{FlatIndex, FlatScan};
 use memfold_index::index_file::PREFIX_TRANSFORM;
 use memfold_index::{Pool, VectorError, VectorMatrix};
-use memfold_model::memory::{Memory, MemoryId, VectorSpace};
-use memfold_model::text::strict_key;
 use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{Fate, Reaches, SpaceShapes, StoreReader};
 use memfold_store::reading::ModelShapes;

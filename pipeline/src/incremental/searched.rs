@@ -4,6 +4,10 @@ use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{ActionType, Plan};
+use memfold_core::policy::Policy;
+use memfold_core::time::Instant;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_index::NoProgress;
 use memfold_index::file::generations::SEARCHED_FILE;
@@ -11,10 +15,6 @@ use memfold_index::file::{
     FileHead, FileKind, FileMode, Generations, SectionFile, SectionFileError, SectionFileWriter,
     SectionId,
 };
-use memfold_model::memory::MemoryId;
-use memfold_model::time::Instant;
-use memfold_plan::plan::{ActionType, Plan};
-use memfold_plan::policy::Policy;
 use memfold_store::brain_db::{MarkedRow, RowMark};
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
 use serde::{Deserialize, Serialize};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use memfold_judge::{Accepted, Group, OpinionKind, Task, Vote};
-use memfold_model::memory::{Memory, MemoryId, MemoryIndex};
-use memfold_plan::plan::{Action, ActionType, Evidence, Plan, Rationale, Risk, Values};
-use memfold_plan::policy::JudgeTask;
+use memfold_core::judge::{Accepted, Group, OpinionKind, Task, Vote};
+use memfold_core::memory::{Memory, MemoryId, MemoryIndex};
+use memfold_core::plan::{Action, ActionType, Evidence, Plan, Rationale, Risk, Values};
+use memfold_core::policy::JudgeTask;
 use memfold_simd::Similarity;
 
 use super::{RULE, Stage, decided, ids, reasons};

@@ -6,22 +6,23 @@ mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memfold_guard::Guard;
-use memfold_index::JoinOptions;
-use memfold_judge::ask::{Asking, Recorded, Tally, request_count};
-use memfold_judge::{
+use memfold_core::Snapshot;
+use memfold_core::detect::{DetectInput, Detection, newest_first};
+use memfold_core::judge::ask::{Asking, Recorded, Tally, request_count};
+use memfold_core::judge::{
     Accepted, AnswerLimits, Asked, Group, Judge, Judgement, Member, Opinion, Outcome, Records,
     Refusal, Refused, Task, Usage, Vote, accept_opinions, ask_all,
 };
-use memfold_model::memory::{Memory, MemoryId, MemoryIndex, Standing};
-use memfold_model::text::excerpt;
-use memfold_plan::detect::{DetectInput, Detection, newest_first};
-use memfold_plan::plan::{Action, ActionType, Evidence, Plan, ProtectedBy, Rationale, Risk};
-use memfold_plan::policy::{JudgeSettings, JudgeTask, MergePolicy, name_of};
-use memfold_plan::report::{Judged, Ruling};
+use memfold_core::memory::{Memory, MemoryId, MemoryIndex, Standing};
+use memfold_core::plan::{Action, ActionType, Evidence, Plan, ProtectedBy, Rationale, Risk};
+use memfold_core::policy::{JudgeSettings, JudgeTask, MergePolicy, name_of};
+use memfold_core::report::{Judged, Ruling};
+use memfold_guard::Guard;
+use memfold_guard::text::excerpt;
+use memfold_index::JoinOptions;
 use memfold_simd::Similarity;
+use memfold_store::LoadStoreError;
 use memfold_store::brain_db::{BrainDb, Session, SessionError, StoredJudgement, StoredSummary};
-use memfold_store::{LoadStoreError, Snapshot};
 use tracing::info_span;
 
 use crate::error::MemfoldError;

@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memfold_judge::{
+use memfold_core::decisions::{SingleAction, content_hash, share};
+use memfold_core::detect::{TopicRules, newest_first, topics};
+use memfold_core::judge::{
     AcceptedSummary, Group, SaidDecision, Task, Vote, accept_summary, accept_supersession,
 };
-use memfold_model::decisions::{SingleAction, content_hash, share};
-use memfold_model::memory::{Memory, MemoryId, MemoryIndex, Standing};
-use memfold_model::summary::{
+use memfold_core::memory::{Memory, MemoryId, MemoryIndex, Standing};
+use memfold_core::plan::{Action, ActionType, Plan, Values};
+use memfold_core::policy::JudgeTask;
+use memfold_core::summary::{
     Confidence, KeyFact, SummarizedDecision, Summary, SummaryConfidence, SupersededFact,
 };
-use memfold_plan::detect::{TopicRules, newest_first, topics};
-use memfold_plan::plan::{Action, ActionType, Plan, Values};
-use memfold_plan::policy::JudgeTask;
 use memfold_simd::Similarity;
 use sha2::{Digest as _, Sha256};
 
@@ -176,10 +176,10 @@ impl Stage<'_, '_, '_> {
         let memories: Vec<&Memory> = sources.iter().filter_map(|id| self.memory_of(id)).collect();
         let times: Vec<_> =
             memories.iter().filter_map(|memory| memory.created_at.instant()).collect();
-        let time = |at: Option<&memfold_model::time::Instant>| {
+        let time = |at: Option<&memfold_core::time::Instant>| {
             at.map_or_else(String::new, |at| at.to_rfc3339())
         };
-        let fact = |fact: &memfold_judge::SaidFact| KeyFact {
+        let fact = |fact: &memfold_core::judge::SaidFact| KeyFact {
             fact: fact.fact.trim().to_owned(),
             source_ids: ids(group, &fact.ids),
         };

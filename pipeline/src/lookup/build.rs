@@ -16,7 +16,7 @@ use memfold_simd::Kernels;
 use super::files::{NewTextRows, TEXTS_FILE, text_hash};
 use super::{IndexError, IndexTier, ORIGIN_FILE, Origin, StoreIndex};
 use crate::export::{Export, ExportOptions};
-use memfold_model::memory::VectorSpace;
+use memfold_core::memory::VectorSpace;
 use memfold_store::{BrainDb, LoadRequest};
 
 /// Up to so many rows a scan answers in a fraction of a millisecond, and exactly: no graph is worth its build.

@@ -3,15 +3,15 @@
 use std::io::{Seek, Write};
 use std::sync::Arc;
 
+use memfold_core::memory::VectorSpace;
 use memfold_datasets::MappedColumns;
+use memfold_guard::text::{loose_key, strict_key};
 use memfold_index::file::generations::{COLUMNS_FILE, INDEX_FILE};
 use memfold_index::file::{
     FileHead, FileKind, Generation, SectionFile, SectionFileError, SectionFileWriter, SectionId,
 };
 use memfold_index::index_file::{IndexView, TEXT_KEYS, TextKeys};
 use memfold_index::{Mapped, Row};
-use memfold_model::memory::VectorSpace;
-use memfold_model::text::{loose_key, strict_key};
 use memfold_store::brain_db::Marks;
 use memfold_store::reading::ModelShapes;
 use serde::de::DeserializeOwned;

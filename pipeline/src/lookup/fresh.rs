@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use memfold_core::memory::MemoryId;
 use memfold_index::file::{
     FileHead, FileKind, FileMode, FreshWriter, Generation, Generations, SectionFile,
     SectionFileWriter, SectionId,
@@ -21,7 +22,6 @@ use memfold_index::flat::{FlatIndex, FlatView};
 use memfold_index::index_file::PREFIX_TRANSFORM;
 use memfold_index::index_file::{IndexView, OpenIndexFileError};
 use memfold_index::{Row, VectorError, VectorMatrix};
-use memfold_model::memory::MemoryId;
 use memfold_simd::Kernels;
 use memfold_store::brain_db::{Marks, SpaceShapes, StoreReader};
 use memfold_store::{BrainDb, LoadRequest};

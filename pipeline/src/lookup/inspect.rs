@@ -12,7 +12,7 @@ use super::files::IndexFiles;
 use super::{SearchError, StoreIndex};
 use crate::columns::ColumnSink;
 use crate::lookup::IndexError;
-use memfold_model::memory::Standing;
+use memfold_core::memory::Standing;
 use memfold_store::brain_db::SpaceShapes;
 use memfold_store::{BrainDb, LoadRequest, MemoryStore as _};
 

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
+use memfold_core::memory::{Memory, Standing, VectorSpace};
 use memfold_datasets::embedding;
+use memfold_guard::text::strict_key;
 use memfold_index::flat::{FlatScan, FlatView, ScanMemory};
 use memfold_index::graph::{SearchMemory, Searcher};
 use memfold_index::index_file::{IndexView, PREFIX_TRANSFORM};
 use memfold_index::scan::query_norm;
 use memfold_index::{Nearest, Neighbor, Row, VectorError, VectorMatrix};
-use memfold_model::memory::{Memory, Standing, VectorSpace};
-use memfold_model::text::strict_key;
 use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{LiveMemory, Reaches, SpaceShapes, StoreReader};
 use memfold_store::reading::ModelShapes;

@@ -4,14 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
+use memfold_core::memory::MemoryId;
+use memfold_core::time::Instant;
 use memfold_datasets::atomic_file::stay_within;
 use memfold_index::file::FileMode;
-use memfold_model::memory::MemoryId;
-use memfold_model::time::Instant;
-use memfold_store::OsLock;
 use memfold_store::brain_db::{MemoryState, MirrorOf, NewStore, Session, SessionOptions};
 use memfold_store::journal::RevertOptions;
 use memfold_store::origin::Origin;
+use memfold_store::whole_file::OsLock;
 
 use super::MirrorError;
 use crate::execute::{ExecuteError, UndoRequest, UndoTarget, undo};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memfold_model::time::Instant;
+use memfold_core::time::Instant;
 use memfold_store::brain_db::{LastUnit, MemoryState, MirroredRecord, SessionError};
 use memfold_store::origin::{
     OriginChange, OriginConflict, OriginRecord, OriginStanding, OriginUnit, Published,

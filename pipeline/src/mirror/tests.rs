@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use memfold_core::policy::ConfigLoader;
+use memfold_core::time::Instant;
 use memfold_index::NoProgress;
-use memfold_model::time::Instant;
-use memfold_plan::policy::ConfigLoader;
 use memfold_store::brain_db::{Session, SessionOptions};
 use memfold_store::journal::RevertOptions;
 use memfold_store::origin::{

@@ -1,8 +1,8 @@
 //! What a check says, and what a save did.
 
+use memfold_core::memory::{CategoryList, MemoryId};
 use memfold_guard::Verdict;
-use memfold_model::memory::{CategoryList, MemoryId};
-use memfold_model::text::is_blank;
+use memfold_guard::text::is_blank;
 use memfold_store::reading::{archives, reserved_prefix};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,13 +1,13 @@
 //! [`decide`]: what is to be done with a memory, given what is alike.
 
+use memfold_core::decisions::content_hash;
+use memfold_core::detect::newest_first;
+use memfold_core::memory::Memory;
+use memfold_core::plan::{is_written_better, protected_by};
+use memfold_core::time::Instant;
 use memfold_guard::Side;
+use memfold_guard::text::strict_key;
 use memfold_guard::{Guard, Reading, Verdict};
-use memfold_model::decisions::content_hash;
-use memfold_model::memory::Memory;
-use memfold_model::text::strict_key;
-use memfold_model::time::Instant;
-use memfold_plan::detect::newest_first;
-use memfold_plan::plan::{is_written_better, protected_by};
 use memfold_store::brain_db::{FlagKind, Ghost, SpaceShapes, StoreReader};
 
 use super::Incoming;
@@ -225,7 +225,7 @@ impl Fitness<'_> {
 fn lacks(found: &Match) -> Option<String> {
     let lacking = match &found.judgement {
         Some(judgement) if judgement.says_all(Side::Right) => return None,
-        Some(judgement) => memfold_plan::plan::lacks(judgement, &found.memory.content),
+        Some(judgement) => memfold_core::plan::lacks(judgement, &found.memory.content),
         None => Vec::new(),
     };
     Some(match lacking.is_empty() {

@@ -7,12 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use memfold_core::policy::{Policy, QuickCheckPolicy};
+use memfold_core::time::Instant;
 use memfold_guard::LexiconError;
+use memfold_guard::text::excerpt;
 use memfold_index::NoProgress;
 use memfold_index::file::FileMode;
-use memfold_model::text::excerpt;
-use memfold_model::time::Instant;
-use memfold_plan::policy::{Policy, QuickCheckPolicy};
 use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{
     AnsweredRequest, KeptReader, OpenOptions, Session, SessionError, SessionOptions, StoreReader,

@@ -10,8 +10,8 @@ use super::Incoming;
 use super::answer::IndexUsed;
 use crate::lookup::{NearRows, SearchError, StoreIndex, near_rows};
 use crate::recall::words;
-use memfold_model::memory::VectorSpace;
-use memfold_model::text::{TextKey, strict_key};
+use memfold_core::memory::VectorSpace;
+use memfold_guard::text::{TextKey, strict_key};
 use memfold_store::brain_db::{Fate, Marks, Reaches, SpaceShapes, StoreReader};
 use memfold_store::reading::ModelShapes;
 

@@ -4,8 +4,8 @@ use memfold_index::{NoProgress, Row};
 
 use super::{Incoming, QuickCheck};
 use crate::lookup::SearchError;
-use memfold_model::memory::VectorSpace;
-use memfold_model::time::Instant;
+use memfold_core::memory::VectorSpace;
+use memfold_core::time::Instant;
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{Reach, StoreReader};
 

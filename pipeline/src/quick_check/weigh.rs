@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
+use memfold_core::detect::{newest_first, separating};
+use memfold_core::memory::{Memory, MemoryId};
+use memfold_core::plan::differences;
+use memfold_core::policy::defaults::SHARED_VECTOR_TEXTS_MAX;
+use memfold_core::policy::{GuardPolicy, Policy, QuickCheckPolicy};
 use memfold_datasets::embedding;
+use memfold_guard::text::{TextKey, dated_key};
 use memfold_guard::{Guard, Judgement, LexiconError, Reading};
-use memfold_model::memory::{Memory, MemoryId};
-use memfold_model::text::{TextKey, dated_key};
-use memfold_plan::detect::{newest_first, separating};
-use memfold_plan::plan::differences;
-use memfold_plan::policy::defaults::SHARED_VECTOR_TEXTS_MAX;
-use memfold_plan::policy::{GuardPolicy, Policy, QuickCheckPolicy};
 use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{Fate, OpenFlag, SpaceShapes, StoreReader};
 
@@ -295,7 +295,7 @@ impl Weighing<'_> {
         let reading = guard.read(text).on_day(Some(self.rules.today));
         for found in &mut self.weighed.matches {
             let content = &found.memory.content;
-            let judgement = guard.judge(&guard.read_memory(&found.memory), &reading);
+            let judgement = guard.judge(&found.memory.reading(guard), &reading);
             found.differences = differences(&judgement, content, text);
             found.judgement = Some(judgement);
         }

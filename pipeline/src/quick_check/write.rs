@@ -10,12 +10,12 @@ use crate::execute::{
     Draft, EditContext, action_of, carry_out_alone, changes_of, fold_away, merge_of_two, near_flag,
     write_unit,
 };
-use memfold_model::memory::{CategoryList, Memory, MemoryId};
-use memfold_model::runs::RunKind;
-use memfold_model::text::strict_key;
-use memfold_model::time::Instant;
-use memfold_plan::plan::{Action, ActionType, Evidence, proof_steps, protected_by, signal_kinds};
-use memfold_plan::policy::defaults::FLAGS_PER_MEMORY_MAX;
+use memfold_core::memory::{CategoryList, Memory, MemoryId};
+use memfold_core::plan::{Action, ActionType, Evidence, proof_steps, protected_by, signal_kinds};
+use memfold_core::policy::defaults::FLAGS_PER_MEMORY_MAX;
+use memfold_core::runs::RunKind;
+use memfold_core::time::Instant;
+use memfold_guard::text::strict_key;
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{
     Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, RunStart, SessionError, UnitRow,
@@ -109,7 +109,7 @@ impl<'a> Writing<'a> {
     /// What was saved under this id before, if anything was.
     fn saved_before(&self, id: &str) -> Result<Option<Wrote>, SaveError> {
         let key = strict_key(self.text);
-        let taken = || SaveError::IdTaken { id: memfold_model::text::excerpt(id, 80) };
+        let taken = || SaveError::IdTaken { id: memfold_guard::text::excerpt(id, 80) };
         let mut at = MemoryId::new(id);
         let mut is_first = true;
         loop {
@@ -429,7 +429,7 @@ impl<'a> Writing<'a> {
     fn begin_run(&self) -> Result<String, SaveError> {
         self.writes.prepare(&self.at)?;
         let holder = self.shared.options.holder.as_str();
-        let wanted = memfold_plan::report::run_id(holder, self.now, self.text);
+        let wanted = memfold_core::report::run_id(holder, self.now, self.text);
         let start = RunStart {
             run_id: &wanted,
             kind: RunKind::Save,
@@ -513,7 +513,7 @@ impl<'a> Writing<'a> {
         }
     }
 
-    fn protection(&self, memory: &Memory) -> Option<memfold_plan::plan::ProtectedBy> {
+    fn protection(&self, memory: &Memory) -> Option<memfold_core::plan::ProtectedBy> {
         protected_by(memory, false, &self.shared.options.policy, self.now)
     }
 

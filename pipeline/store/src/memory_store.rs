@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
 
-use super::Snapshot;
 use crate::brain_db::read::open::OpenStoreError;
+use memfold_core::Snapshot;
+use memfold_core::memory::{Memory, SpaceIndex, VectorSpace};
+use memfold_core::time::Instant;
 use memfold_index::{Progress, Row};
-use memfold_model::memory::{Memory, SpaceIndex, VectorSpace};
-use memfold_model::time::Instant;
 
 /// A place that holds memories.
 pub trait MemoryStore {

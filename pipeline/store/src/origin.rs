@@ -7,10 +7,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-mod kinds;
-
-pub use kinds::{BRAIN_DB, detect, kind_names, open, root};
-
 /// A store of another system.
 pub trait Origin {
     /// Returns the name of the format, as `--store-kind` spells it.

@@ -13,7 +13,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// Replaces a file, or makes it, so that it is there as a whole and lasts. The new file has exactly the permissions of
 /// `like`, by default those of the old one. A link is followed: the file that it leads to is replaced, the link stays.
-pub(crate) fn replace(path: &Path, bytes: &[u8], like: Option<&Path>) -> io::Result<()> {
+pub fn replace(path: &Path, bytes: &[u8], like: Option<&Path>) -> io::Result<()> {
     let like = like.or_else(|| path.exists().then_some(path));
     let mut file = match like {
         Some(like) => NewFile::create_like(path, like)?,
@@ -28,11 +28,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], like: Option<&Path>) -> io::Res
 ///
 /// What another program writes between a look and a rename would be lost. So both files change their names at once,
 /// and what came out is looked at.
-pub(crate) fn replace_expected(
-    path: &Path,
-    bytes: &[u8],
-    expected: Option<&[u8]>,
-) -> io::Result<bool> {
+pub fn replace_expected(path: &Path, bytes: &[u8], expected: Option<&[u8]>) -> io::Result<bool> {
     let mut file = match expected {
         Some(_) => NewFile::create_like(path, path)?,
         None => NewFile::create(path)?,
@@ -73,7 +69,7 @@ fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
 }
 
 /// Returns the temporary files that killed processes left in a folder: of one file, or of any.
-pub(crate) fn leftovers(folder: &Path, of: Option<&Path>) -> Vec<PathBuf> {
+pub fn leftovers(folder: &Path, of: Option<&Path>) -> Vec<PathBuf> {
     let suffix = of.map_or_else(|| ".tmp".to_owned(), temporary_suffix);
     let is_leftover = |path: &PathBuf| {
         let name = path.file_name().and_then(std::ffi::OsStr::to_str).unwrap_or_default();
@@ -89,7 +85,7 @@ pub(crate) fn leftovers(folder: &Path, of: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// Removes a file so that it stays away.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
+pub fn remove(path: &Path) -> io::Result<()> {
     fs::remove_file(path)?;
     sync_folder_of(path)
 }
@@ -127,7 +123,7 @@ impl OsLock {
     ///
     /// # Errors
     /// When the file cannot be opened or locked.
-    pub(crate) fn take_on(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
+    pub fn take_on(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
         lock(path, patience, || File::open(path))
     }
 
@@ -135,7 +131,7 @@ impl OsLock {
     ///
     /// # Errors
     /// When the file cannot be read, or holds no text.
-    pub(crate) fn content(&self) -> io::Result<String> {
+    pub fn content(&self) -> io::Result<String> {
         let mut content = String::new();
         (&self.file).seek(io::SeekFrom::Start(0))?;
         (&self.file).read_to_string(&mut content)?;
@@ -146,14 +142,14 @@ impl OsLock {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(crate) fn set_content(&self, content: &str) -> io::Result<()> {
+    pub fn set_content(&self, content: &str) -> io::Result<()> {
         self.file.set_len(0)?;
         (&self.file).seek(io::SeekFrom::Start(0))?;
         (&self.file).write_all(content.as_bytes())
     }
 
     /// Tells whether the lock keeps others away.
-    pub(crate) const fn is_effective(&self) -> bool {
+    pub const fn is_effective(&self) -> bool {
         self.is_effective
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use memfold_plan::policy::{ConfigLoader, config_hash};
+use memfold_core::policy::{ConfigLoader, config_hash};
 
 use super::Changes;
 use super::place::with_file;

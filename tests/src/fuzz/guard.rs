@@ -2,10 +2,10 @@
 
 use std::sync::OnceLock;
 
+use memfold_core::policy::Policy;
+use memfold_core::report::word_diff;
+use memfold_guard::text::{excerpt, is_relative_to_day, loose_key, strict_key};
 use memfold_guard::{Guard, Judgement, Verdict};
-use memfold_model::text::{excerpt, is_relative_to_day, loose_key, strict_key};
-use memfold_plan::policy::Policy;
-use memfold_plan::report::word_diff;
 
 use super::Changes;
 

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use memfold::execute::{Selection, preview};
-use memfold_plan::plan::{Plan, SavedPlan, plan_digest, plan_id};
-use memfold_plan::report::read_plan;
+use memfold_core::plan::{Plan, SavedPlan, plan_digest, plan_id};
+use memfold_core::report::read_plan;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::{OpenOptions, Session, SessionOptions, StoreStyle};
 use rusqlite::Connection;

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::{NOW, folder_state, plain_store, rollback, wild, write};
-use memfold_model::runs::{RunKind, RunState};
+use memfold_core::runs::{RunKind, RunState};
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{
     BrainDb, Checkup, CreateOptions, Finding, FullTextKind, HealthStatus, Mend, OpenOptions,
@@ -324,7 +324,7 @@ fn a_changed_record_of_runs_is_noticed() {
             at: "2026-05-01T00:00:00",
         };
         session(&path).begin_run(&start).unwrap();
-        let executed = memfold_plan::report::Executed::default();
+        let executed = memfold_core::report::Executed::default();
         session(&path).finish_run(run_id, RunState::Done, "t", executed).unwrap();
     }
     assert_eq!(finding(&path, "audit_chain_whole").severity, Severity::Ok);

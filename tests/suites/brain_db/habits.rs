@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{DIM, load, plain_store, wild, write};
-use memfold_model::memory::{CreatedAt, Embedding, Memory, Standing};
-use memfold_store::{SkipReason, Snapshot, VecSink};
+use memfold_core::memory::{CreatedAt, Embedding, Memory, Standing};
+use memfold_core::{SkipReason, Snapshot};
+use memfold_store::VecSink;
 
 fn wild_store(count: u64) -> (Snapshot, VecSink, BTreeMap<SkipReason, u64>) {
     let folder = tempfile::tempdir().unwrap();

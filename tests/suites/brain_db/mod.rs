@@ -19,11 +19,12 @@ use memfold_index::NoProgress;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use memfold_model::time::Instant;
+use memfold_core::Snapshot;
+use memfold_core::time::Instant;
 use memfold_store::brain_db::{
     BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, StoreStyle, WrittenStore,
 };
-use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, Snapshot, VecSink};
+use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, VecSink};
 
 /// 2026-06-01T00:00:00Z.
 const NOW: Instant = Instant(1_780_272_000_000_000);

@@ -6,9 +6,10 @@ use proptest::prelude::*;
 
 use super::row_by_row::assert_agree;
 use super::{load, load_with};
-use memfold_model::memory::{Memory, MemoryId};
+use memfold_core::Snapshot;
+use memfold_core::memory::{Memory, MemoryId};
+use memfold_store::VecSink;
 use memfold_store::brain_db::StoreStyle;
-use memfold_store::{Snapshot, VecSink};
 use memfold_tests::{InMemoryStore, PlainEmbedding, PlainMemory, brain_db};
 
 fn embedding() -> impl Strategy<Value = PlainEmbedding> {

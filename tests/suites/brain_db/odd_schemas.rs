@@ -3,8 +3,8 @@
 use rusqlite::Connection;
 
 use super::{load, sql_store};
-use memfold_model::memory::{Embedding, MemoryId};
-use memfold_store::{SkipReason, Snapshot};
+use memfold_core::memory::{Embedding, MemoryId};
+use memfold_core::{SkipReason, Snapshot};
 
 const BARE_STM: &str =
     "CREATE TABLE stm (id, content, categories, importance, access_count, created_at, source);";

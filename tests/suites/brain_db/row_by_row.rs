@@ -9,7 +9,7 @@ use memfold_index::NoProgress;
 use rusqlite::Connection;
 
 use super::{NOW, load, plain_store, sql_store, wild, write};
-use memfold_model::memory::Standing;
+use memfold_core::memory::Standing;
 use memfold_store::{BrainDb, LiveRow, LiveVisitor, LoadRequest, MemoryStore, OpenOptions};
 
 /// Writes down what it is shown.

@@ -9,7 +9,7 @@ use memfold_index::{Progress, Row};
 use rusqlite::Connection;
 
 use super::{NOW, folder_state, load, plain_store, rollback, write};
-use memfold_model::memory::{SpaceIndex, VectorSpace};
+use memfold_core::memory::{SpaceIndex, VectorSpace};
 use memfold_store::brain_db::CreateOptions;
 use memfold_store::{
     BrainDb, LoadRequest, LoadStoreError, MemoryStore as _, OpenOptions, VecSink, VectorSink,

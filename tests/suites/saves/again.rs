@@ -6,8 +6,8 @@
 use jiff::tz::TimeZone;
 use memfold::quick_check::{Decision, Incoming, Saved, Written};
 use memfold::settle::{SettleRules, Settled, Settlement, settle};
-use memfold_model::memory::MemoryId;
-use memfold_plan::policy::Policy;
+use memfold_core::memory::MemoryId;
+use memfold_core::policy::Policy;
 use memfold_store::brain_db::{OpenPair, Session, SessionOptions, StoreStyle};
 use memfold_store::upkeep::UpkeepRun;
 use memfold_tests::PlainMemory;

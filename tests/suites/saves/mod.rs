@@ -179,7 +179,7 @@ fn a_newer_wording_takes_the_place_of_the_old_one_and_can_be_undone() {
     );
     assert_eq!(live(&desk), 2);
     let resolved = desk.store().resolve(
-        &memfold_model::memory::MemoryId::new("m000000"),
+        &memfold_core::memory::MemoryId::new("m000000"),
         &jiff::tz::TimeZone::UTC,
         desk.now(),
     );
@@ -196,7 +196,7 @@ fn a_newer_wording_takes_the_place_of_the_old_one_and_can_be_undone() {
         .plan
         .actions
         .iter()
-        .filter(|action| action.action == memfold_plan::plan::ActionType::Merge)
+        .filter(|action| action.action == memfold_core::plan::ActionType::Merge)
         .collect();
     assert!(merged.is_empty(), "{merged:?}");
     assert!(integrity(desk.path()).is_empty());
@@ -298,7 +298,7 @@ fn a_chain_of_wordings_ends_in_one_memory_and_every_step_can_be_undone() {
     let mut before = live(&desk);
     for unit in units.iter().rev() {
         let label = &unit.memories[0];
-        let target = UndoTarget::Memory(memfold_model::memory::MemoryId::new(label.as_str()));
+        let target = UndoTarget::Memory(memfold_core::memory::MemoryId::new(label.as_str()));
         let undone = desk.try_undo(&target).unwrap();
         assert_eq!(undone.executed.applied, 1, "{:?}", undone.outcomes);
         let after = live(&desk);

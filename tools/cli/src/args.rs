@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use memfold::lookup::TierChoice;
 use memfold::lookup::corpus::CorpusColumns;
+use memfold_core::time::Instant;
 use memfold_datasets::texts::{Shape, TextFields};
-use memfold_model::time::Instant;
 use memfold_simd::Similarity;
 
 use crate::mirrored::{Mirrored, Named};

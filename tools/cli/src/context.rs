@@ -12,13 +12,13 @@ use memfold::embed::fill::NewVectors;
 use memfold::embed::{EmbedError, Embedder, embedder, store_model};
 use memfold::lookup::corpus::CorpusColumns;
 use memfold::quick_check::{Incoming, vector_fault};
+use memfold_core::plan::Action;
 use memfold_datasets::corpus::Corpus;
 use memfold_datasets::vector_file::VectorFormat;
 use memfold_datasets::{ColumnRole, DataError};
 use memfold_index::Progress;
 use memfold_index::file::FileMode;
 use memfold_index::file::generations::SEARCHED_FILE;
-use memfold_plan::plan::Action;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::OpenOptions;
 

@@ -13,12 +13,13 @@ use memfold::execute::forbidden_by;
 use memfold::machine;
 use memfold::mirror::{Mirror, MirrorError, MirrorOptions, Publication, Pulled, mirror_path};
 use memfold::texts::{self, TextOrigin};
-use memfold_model::text::excerpt;
-use memfold_model::time::Instant;
-use memfold_plan::policy::{Trigger, name_of};
+use memfold_adapters::BRAIN_DB;
+use memfold_core::policy::{Trigger, name_of};
+use memfold_core::time::Instant;
+use memfold_guard::text::excerpt;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::SessionOptions;
-use memfold_store::origin::{self, BRAIN_DB, Origin, OriginChange, OriginConflict, OriginError};
+use memfold_store::origin::{Origin, OriginChange, OriginConflict, OriginError};
 
 use crate::args::GlobalArgs;
 use crate::cli::Command;
@@ -101,7 +102,7 @@ impl Mirrored {
     }
 
     fn origin(&self) -> Result<Box<dyn Origin>, Failure> {
-        let opened = origin::open(self.kind, &self.origin);
+        let opened = memfold_adapters::open(self.kind, &self.origin);
         let opened = opened.ok_or_else(|| {
             let advice = "name another store: only kinds of stores are served, not files of texts";
             Failure::usage(format!("{} is no store", self.origin.display()), advice)
@@ -251,7 +252,7 @@ fn find(global: &GlobalArgs, path: &Path, takes_texts: bool) -> Result<Option<Fo
         (Some(kind), _) => Some(known_kind(kind)?),
         (None, Some(kind)) if kind == texts::KIND => Some(texts::KIND),
         (None, Some(kind)) => Some(known_kind(&kind)?),
-        (None, None) => origin::detect(&path)
+        (None, None) => memfold_adapters::detect(&path)
             .or_else(|| (takes_texts && is_texts(&path)).then_some(texts::KIND)),
     };
     let Some(kind) = kind.filter(|kind| *kind != BRAIN_DB) else {
@@ -263,10 +264,10 @@ fn find(global: &GlobalArgs, path: &Path, takes_texts: bool) -> Result<Option<Fo
             None => Ok(None),
         };
     };
-    let path = origin::root(kind, &path);
+    let path = memfold_adapters::root(kind, &path);
     let opened = match kind {
         texts::KIND => Some(Ok(Box::new(TextOrigin::new(path.clone())) as Box<dyn Origin>)),
-        kind => origin::open(kind, &path),
+        kind => memfold_adapters::open(kind, &path),
     };
     let Some(opened) = opened else { return Ok(None) };
     let mut origin = opened.map_err(|error| origin_failure("open the store", &error))?;
@@ -284,9 +285,9 @@ fn find(global: &GlobalArgs, path: &Path, takes_texts: bool) -> Result<Option<Fo
 }
 
 fn known_kind(typed: &str) -> Result<&'static str, Failure> {
-    let found = origin::kind_names().find(|name| *name == typed);
+    let found = memfold_adapters::kind_names().find(|name| *name == typed);
     found.ok_or_else(|| {
-        let known: Vec<&str> = origin::kind_names().collect();
+        let known: Vec<&str> = memfold_adapters::kind_names().collect();
         Failure::usage(
             format!("--store-kind {typed:?} is no kind of store"),
             format!("use one of {}", known.join(", ")),

@@ -12,7 +12,7 @@ use std::panic::PanicHookInfo;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, TableStyle, Width};
 use console::{Term, measure_text_width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use memfold_model::text::{printable, printable_json};
+use memfold_guard::text::{printable, printable_json};
 
 use crate::failure::{Exit, Failure};
 

@@ -4,12 +4,12 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use memfold::execute::{RunWatcher, UnitOutcome, UnitResult};
-use memfold_model::runs::RunState;
-use memfold_plan::plan::{Action, ActionType, Plan};
-use memfold_plan::report::{
+use memfold_core::plan::{Action, ActionType, Plan};
+use memfold_core::report::{
     Executed, Mode, Report, ReportFileError, ReportPaths, Reported, ensure_report_dir, log_lines,
     state_report_dir, write_metrics, write_plan, write_report, write_report_in,
 };
+use memfold_core::runs::RunState;
 
 use crate::failure::{Exit, Failure};
 use crate::outputs::{Existing, Outputs};
@@ -105,7 +105,7 @@ impl RunFiles<'_> {
     /// Writes the plan where that was asked for.
     pub(crate) fn write_plan(&self, plan: &Plan, written: &mut Written) {
         let Some(path) = self.plan else { return };
-        let failed = |error: memfold_plan::report::WritePlanError| {
+        let failed = |error: memfold_core::report::WritePlanError| {
             let hint = error.hint();
             Failure::new("write the plan", &error, hint)
         };
@@ -115,7 +115,7 @@ impl RunFiles<'_> {
     /// Writes the metrics where that was asked for.
     pub(crate) fn write_metrics(&self, page: impl FnOnce() -> String, written: &mut Written) {
         let Some(path) = self.metrics else { return };
-        let failed = |error: memfold_plan::report::WriteMetricsError| {
+        let failed = |error: memfold_core::report::WriteMetricsError| {
             let hint = error.hint();
             Failure::new("write the metrics", &error, hint)
         };

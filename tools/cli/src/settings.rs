@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 use memfold::machine;
+use memfold_core::policy::{ConfigLoader, Configuration, config_hash};
+use memfold_core::time::Instant;
 use memfold_guard::Guard;
 use memfold_index::Pool;
-use memfold_model::time::Instant;
-use memfold_plan::policy::{ConfigLoader, Configuration, config_hash};
 use memfold_simd::Level;
 use serde_json::{Map, Value};
 

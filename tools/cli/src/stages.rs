@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use memfold::machine::Stopwatch;
-use memfold_plan::report::log_lines;
+use memfold_core::report::log_lines;
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};

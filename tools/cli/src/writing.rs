@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use memfold::execute::{ExecuteError, Execution, UnitResult, forbidden_by};
 use memfold::machine;
+use memfold_core::plan::action_label;
+use memfold_core::report::{ReportFileError, ensure_report_dir, state_report_dir};
+use memfold_core::runs::RunState;
 use memfold_datasets::atomic_file::stay_within;
-use memfold_model::runs::RunState;
-use memfold_model::text::excerpt;
-use memfold_plan::plan::action_label;
-use memfold_plan::report::{ReportFileError, ensure_report_dir, state_report_dir};
+use memfold_guard::text::excerpt;
 use memfold_store::brain_db::{BackupOutcome, Session, SessionError, SessionOptions};
 
 use crate::args::GlobalArgs;
@@ -130,7 +130,7 @@ pub(crate) fn note_backup(execution: &Execution, printer: Printer) {
 
 /// Words as a command line, for messages.
 pub(crate) fn command_line(words: &[&str]) -> String {
-    memfold_plan::report::shell_words(words)
+    memfold_core::report::shell_words(words)
 }
 
 /// A command about a store as a command line: the words before the store, the store, those after it.
@@ -178,7 +178,7 @@ pub(crate) fn global_words(global: &GlobalArgs) -> Vec<String> {
 
 /// A count with its noun: `1 unit`, `1,204 units`.
 pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", memfold_plan::report::grouped(count), noun(count, one, many))
+    format!("{} {}", memfold_core::report::grouped(count), noun(count, one, many))
 }
 
 /// The noun of a count.

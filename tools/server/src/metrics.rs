@@ -205,7 +205,7 @@ pub fn store_gauges(store: &ServedStore) -> Vec<(&'static str, String, f64)> {
     let mut gauges = Vec::new();
     match store.survey(false) {
         Ok(survey) => {
-            for tier in memfold_lifecycle::Tier::ALL {
+            for tier in memfold_core::lifecycle::Tier::ALL {
                 let name = tier.to_string().to_lowercase();
                 gauges.push((
                     "memfold_memories",

@@ -39,7 +39,7 @@ pub(super) fn open(
 
 #[cfg(all(test, not(feature = "local-models")))]
 mod without {
-    use memfold_plan::policy::ConfigLoader;
+    use memfold_core::policy::ConfigLoader;
 
     #[test]
     fn without_the_feature_the_error_says_how_to_build() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use candle_core::{DType, Device, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::bert::{BertModel, Config};
-use memfold_model::text::excerpt;
+use memfold_guard::text::excerpt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokenizers::{PaddingParams, PaddingStrategy, Tokenizer, TruncationParams};

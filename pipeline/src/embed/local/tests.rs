@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::embed::{Embedder, embedder};
-use memfold_plan::policy::ConfigLoader;
+use memfold_core::policy::ConfigLoader;
 
 const COSINE_MIN: f64 = 0.9999;
 

@@ -26,6 +26,7 @@ pub use own::served::{AnsweredRequest, Lease, ScheduleRow};
 pub use own::statements::{StoredEdge, StoredMerge, StoredSummary};
 pub use own::tiers::{AssignedTier, StoredTier};
 pub use own::units::{Deed, UnitRecord};
+pub use read::access::{Access, Stamp};
 pub use read::load::ReadBlobs;
 pub use read::lookup::{Marks, Reach, Reaches, StoreReader, Watermark};
 pub use read::open::{BrainDb, KeptReader, OpenOptions, OpenStoreError, Shortage};

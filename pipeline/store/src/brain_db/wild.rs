@@ -3,9 +3,9 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
-use crate::SkipReason;
 use crate::brain_db::create::{NewMemory, Spelled, WrittenStore, blob, embedding_id};
 use crate::reading::cell::categories_to_json;
+use memfold_core::SkipReason;
 
 /// Spells the memory number `row` in one of the ways that mean the same.
 pub(crate) fn spell(row: u64, memory: &NewMemory<'_>) -> Spelled {

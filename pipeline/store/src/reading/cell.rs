@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
-use memfold_model::memory::CategoryList;
-use memfold_model::memory::MemoryId;
-use memfold_model::time::Instant;
+use memfold_core::memory::CategoryList;
+use memfold_core::memory::MemoryId;
+use memfold_core::time::Instant;
 
 /// A value and its storage class. Text is bytes, because stores hold text that is no UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq)]

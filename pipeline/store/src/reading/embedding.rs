@@ -12,12 +12,12 @@ use crate::reading::memory::{
     facts_of, texts_of,
 };
 use crate::reading::vector::{ModelShapes, RawRow, ShapeSurvey, decode_components};
-use crate::{SkipReason, Snapshot};
-use memfold_model::decisions::Decisions;
-use memfold_model::memory::{
+use memfold_core::decisions::Decisions;
+use memfold_core::memory::{
     BaseDigest, CreatedAt, Embedding, Exclusion, InvalidEmbedding, Memory, SpaceIndex, Standing,
     VectorSpace,
 };
+use memfold_core::{SkipReason, Snapshot};
 
 /// An embedding that covers this many characters of its text is not called stale for being short.
 const FRESH_CHARS_MIN: usize = 500;

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::tz::TimeZone;
 
-use crate::SkipReason;
 use crate::memory_store::LoadRequest;
 use crate::reading::cell::{
     Cell, InvalidUtf8, Provenance, archives, parse_categories, parse_source,
 };
-use memfold_model::memory::{
+use memfold_core::SkipReason;
+use memfold_core::memory::{
     BaseDigest, CreatedAt, Embedding, Exclusion, Memory, MemoryId, Standing,
 };
-use memfold_model::text;
-use memfold_model::time::Instant;
+use memfold_core::time::Instant;
+use memfold_guard::text;
 
 /// Cells of a [`RawMemory`].
 pub(crate) const MEMORY_CELLS: usize = 10;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::reading::cell::Cell;
 use crate::reading::embedding::RawEmbedding;
 use crate::reading::memory::{MEMORY_CELLS, RawMemory};
-use memfold_model::memory::InvalidEmbedding;
+use memfold_core::memory::InvalidEmbedding;
 
 /// The name of the model where no row of the store names one.
 pub const MODEL_UNNAMED: &str = "unnamed";

@@ -17,11 +17,11 @@ use crate::brain_db::write::layout::Layout;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
 use crate::upkeep::mentions::{names_any, scrub_cells, scrub_document, scrub_source};
 use crate::upkeep::run::{UpkeepError, UpkeepRun};
-use memfold_model::lineage::{Lineage as _, Whereabouts};
-use memfold_model::memory::MemoryId;
-use memfold_model::runs::RunKind;
-use memfold_model::text::excerpt;
-use memfold_model::time::Instant;
+use memfold_core::lineage::{Lineage as _, Whereabouts};
+use memfold_core::memory::MemoryId;
+use memfold_core::runs::RunKind;
+use memfold_core::time::Instant;
+use memfold_guard::text::excerpt;
 
 /// Characters of an id.
 const ID_CHARS: usize = 80;

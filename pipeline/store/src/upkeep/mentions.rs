@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::brain_db::read::open::{BrainDb, OpenOptions};
 use crate::brain_db::write::session::SessionError;
-use memfold_model::memory::MemoryId;
+use memfold_core::memory::MemoryId;
 
 /// Provenance is unwrapped this deep.
 const DEPTH_MAX: usize = 16;

@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
 use crate::upkeep::run::UpkeepRun;
-use memfold_model::runs::RunKind;
-use memfold_model::time::Instant;
+use memfold_core::runs::RunKind;
+use memfold_core::time::Instant;
 
 /// Units removed in one transaction, so that others need not wait.
 const UNITS_AT_ONCE: u32 = 100;

@@ -15,12 +15,12 @@ use crate::journal::{Change, ColumnChange, Record, RowImage, RowKey, StoredValue
 use crate::reading::cell::categories_to_json;
 use crate::reading::memory::{RawMemory, row_facts};
 use crate::upkeep::run::{UpkeepError, UpkeepRun};
-use memfold_model::decisions::content_hash;
-use memfold_model::lineage::{Lineage as _, Resolved, Whereabouts, resolve};
-use memfold_model::memory::{Exclusion, MemoryId, Standing};
-use memfold_model::runs::RunKind;
-use memfold_model::text::excerpt;
-use memfold_model::time::Instant;
+use memfold_core::decisions::content_hash;
+use memfold_core::lineage::{Lineage as _, Resolved, Whereabouts, resolve};
+use memfold_core::memory::{Exclusion, MemoryId, Standing};
+use memfold_core::runs::RunKind;
+use memfold_core::time::Instant;
+use memfold_guard::text::excerpt;
 
 /// Characters of a text.
 const TEXT_CHARS: usize = 120;

@@ -4,10 +4,10 @@ use jiff::tz::TimeZone;
 
 use crate::brain_db::own::runs::RunStart;
 use crate::brain_db::write::session::{Session, SessionError};
-use memfold_model::lineage::Whereabouts;
-use memfold_model::runs::{RunKind, RunState};
-use memfold_model::time::Instant;
-use memfold_plan::report::Executed;
+use memfold_core::lineage::Whereabouts;
+use memfold_core::report::Executed;
+use memfold_core::runs::{RunKind, RunState};
+use memfold_core::time::Instant;
 
 /// A run of upkeep.
 #[derive(Debug, Clone, Copy)]

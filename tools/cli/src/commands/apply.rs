@@ -9,10 +9,10 @@ use memfold::execute::{
     WriteRules, execute_watched, forbidden_by, preview,
 };
 use memfold::machine::{self, Stopwatch};
-use memfold_model::memory::MemoryId;
-use memfold_model::text::excerpt;
-use memfold_plan::plan::{SavedAction, SavedPlan, plan_id};
-use memfold_plan::report::{Executed, Mode, applied_metrics, read_plan, run_id};
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{SavedAction, SavedPlan, plan_id};
+use memfold_core::report::{Executed, Mode, applied_metrics, read_plan, run_id};
+use memfold_guard::text::excerpt;
 use memfold_simd::Kernels;
 use memfold_store::BrainDb;
 use serde::Serialize;

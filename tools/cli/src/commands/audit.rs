@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{self, Args};
 use memfold::audit::{self, Findings, Interval};
 use memfold::machine;
-use memfold_model::runs::RunKind;
-use memfold_model::text::excerpt;
-use memfold_plan::plan::{SavedAction, SavedPlan};
-use memfold_plan::report::{grouped, run_id};
+use memfold_core::plan::{SavedAction, SavedPlan};
+use memfold_core::report::{grouped, run_id};
+use memfold_core::runs::RunKind;
+use memfold_guard::text::excerpt;
 use memfold_store::brain_db::RunStart;
 use serde::Serialize;
 

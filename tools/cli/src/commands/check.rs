@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{self, Args};
 use memfold::quick_check::{Check, Incoming, QuickCheck, QuickCheckOptions, Saved};
-use memfold_model::text::excerpt;
+use memfold_guard::text::excerpt;
 use memfold_simd::Kernels;
 
 use crate::args::{GlobalArgs, StorePlaceArgs};

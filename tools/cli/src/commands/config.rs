@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{self, Args, Subcommand};
-use memfold_plan::policy::{Entry, FileLayer, config_schema};
+use memfold_core::policy::{Entry, FileLayer, config_schema};
 use serde::Serialize;
 use serde_json::Value;
 

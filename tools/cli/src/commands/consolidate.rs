@@ -19,14 +19,14 @@ use memfold::incremental::{ChangedRun, RowMarks, SearchedBy, consolidate_changed
 use memfold::judging::Judging;
 use memfold::lifecycle::Tiers;
 use memfold::machine::{self, Stopwatch};
-use memfold_guard::Guard;
-use memfold_model::runs::RunState;
-use memfold_model::text::excerpt;
-use memfold_model::time::Instant;
-use memfold_plan::policy::Absorbed;
-use memfold_plan::report::{
+use memfold_core::policy::Absorbed;
+use memfold_core::report::{
     Commands, Mode, StoreFigures, UnknownCategory, metrics, run_id, screen,
 };
+use memfold_core::runs::RunState;
+use memfold_core::time::Instant;
+use memfold_guard::Guard;
+use memfold_guard::text::excerpt;
 use memfold_simd::Kernels;
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
 use serde_json::{Map, Value};

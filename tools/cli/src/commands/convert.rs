@@ -7,7 +7,7 @@ use clap::{self, Args};
 use memfold::machine::Stopwatch;
 use memfold_datasets::convert::{ComponentType, ConvertOptions, Converted, VectorFormat, convert};
 use memfold_datasets::{ColumnRole, DataError, VectorFault};
-use memfold_model::text::excerpt;
+use memfold_guard::text::excerpt;
 
 use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use glob::{MatchOptions, Pattern};
 use memfold::dedup::{Clustering, DedupReport, DedupSeconds};
 use memfold::machine::Stopwatch;
+use memfold_core::policy::defaults::RECALL_TARGET;
+use memfold_core::report::Recall;
 use memfold_datasets::annotate;
 use memfold_datasets::corpus::{Corpus, CorpusOptions};
 use memfold_index::{Pool, Progress};
-use memfold_plan::policy::defaults::RECALL_TARGET;
-use memfold_plan::report::Recall;
 use memfold_simd::Similarity;
 
 use self::join::{JoinArg, KeepArg, Work};

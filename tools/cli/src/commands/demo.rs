@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use clap::{self, Args};
-use memfold_plan::plan::{ActionState, PlanSummary};
+use memfold_core::plan::{ActionState, PlanSummary};
 use memfold_store::BrainDb;
 use memfold_store::brain_db::{
     BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions,

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{self, Args};
+use memfold_core::policy::defaults::SHARED_VECTOR_TEXTS_MAX;
+use memfold_core::{SkipReason, Snapshot};
+use memfold_guard::text::excerpt;
 use memfold_index::NoProgress;
-use memfold_model::text::excerpt;
-use memfold_plan::policy::defaults::SHARED_VECTOR_TEXTS_MAX;
 use memfold_store::brain_db::{
     Checkup, Finding, Health, HealthStatus, Mend, OpenOptions, Rival, Severity, findings, health,
 };
-use memfold_store::{LoadRequest, LoadStoreError, SkipReason, Snapshot};
+use memfold_store::{LoadRequest, LoadStoreError};
 use serde::Serialize;
 
 use crate::args::GlobalArgs;

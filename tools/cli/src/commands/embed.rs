@@ -7,10 +7,10 @@ use memfold::embed::EmbedError;
 use memfold::embed::fill::{Fill, Filled, Refusal, Unembedded, check_space, fill, unembedded};
 use memfold::embed::{Embedder, Provider, embedder};
 use memfold::machine::{self, Stopwatch};
+use memfold_core::policy::name_of;
+use memfold_core::report::Mode;
+use memfold_guard::text::excerpt;
 use memfold_index::Progress;
-use memfold_model::text::excerpt;
-use memfold_plan::policy::name_of;
-use memfold_plan::report::Mode;
 use memfold_store::LoadRequest;
 
 use crate::args::{GlobalArgs, WritingArgs, whole};

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use clap::{self, Args};
 use memfold::lifecycle::{EdgeMap, Tiers};
 use memfold::machine;
-use memfold_guard::{Difference, Judgement, Side, Step};
-use memfold_index::NoProgress;
-use memfold_lifecycle::{Retention, TREE_DEPTH_MAX, Tier, TierAssignment, TierReason, tree};
-use memfold_model::lineage::{
+use memfold_core::lifecycle::{Retention, TREE_DEPTH_MAX, Tier, TierAssignment, TierReason, tree};
+use memfold_core::lineage::{
     Branch, Explanation, Few, Fold, KnownBy, MemoryView, Resolved, Whereabouts,
 };
-use memfold_model::memory::MemoryId;
-use memfold_model::text::excerpt;
+use memfold_core::memory::MemoryId;
+use memfold_guard::text::excerpt;
+use memfold_guard::{Difference, Judgement, Side, Step};
+use memfold_index::NoProgress;
 use memfold_store::LoadRequest;
 use serde::Serialize;
 

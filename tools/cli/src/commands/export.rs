@@ -11,8 +11,8 @@ use memfold_datasets::DataError;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::texts::Shape;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, TextRowsWriter};
+use memfold_guard::text::excerpt;
 use memfold_index::file::FileMode;
-use memfold_model::text::excerpt;
 use memfold_store::LoadRequest;
 
 use crate::args::GlobalArgs;

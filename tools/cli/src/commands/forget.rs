@@ -6,10 +6,10 @@ use std::time::Duration;
 use clap::{self, Args};
 use memfold::lookup::StoreIndex;
 use memfold::machine;
+use memfold_core::memory::MemoryId;
+use memfold_core::report::{Mode, run_id, state_report_dir};
+use memfold_guard::text::excerpt;
 use memfold_index::file::Generations;
-use memfold_model::memory::MemoryId;
-use memfold_model::text::excerpt;
-use memfold_plan::report::{Mode, run_id, state_report_dir};
 use memfold_store::upkeep::{
     Erasure, Mentions, UpkeepError, UpkeepRun, forget, mentions, preview_forget,
 };

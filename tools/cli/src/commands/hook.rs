@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::{self, Args, Subcommand};
 use memfold::machine;
 use memfold::session_start::{SessionPlace, session_context};
-use memfold_lifecycle::{HookInput, hook_output};
-use memfold_model::text::printable_json;
+use memfold_core::lifecycle::{HookInput, hook_output};
+use memfold_guard::text::printable_json;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::OpenOptions;
 

@@ -8,8 +8,8 @@ use memfold::import::{ImportError, ImportOptions, Imported, import};
 use memfold::machine;
 use memfold_datasets::DataError;
 use memfold_datasets::texts::{SHAPES, Shape, TextFields, TextFile};
+use memfold_guard::text::excerpt;
 use memfold_index::file::FileMode;
-use memfold_model::text::excerpt;
 
 use crate::args::{GlobalArgs, TextFieldArgs};
 use crate::context::data_hint;

@@ -7,9 +7,9 @@ use memfold::recall::{
     ArchivedMemory, RECALLED_DEFAULT, RecallMode, RecallOptions, RecallQuery, Recalled,
     RecalledMemory, Recaller,
 };
-use memfold_lifecycle::temporal::{Answer, Candidate, TimeReference, answer, wants_time};
-use memfold_lifecycle::{Retention, Tier, TierReason};
-use memfold_model::text::excerpt;
+use memfold_core::lifecycle::temporal::{Answer, Candidate, TimeReference, answer, wants_time};
+use memfold_core::lifecycle::{Retention, Tier, TierReason};
+use memfold_guard::text::excerpt;
 use memfold_store::BrainDb;
 
 use crate::args::{GlobalArgs, StorePlaceArgs, whole};

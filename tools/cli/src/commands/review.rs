@@ -17,12 +17,12 @@ use memfold::execute::{KeepBothRequest, Selection, UndoRequest, UndoTarget, keep
 use memfold::machine;
 use memfold::settle::Settlement;
 use memfold::texts;
+use memfold_core::memory::{Memory, MemoryId};
+use memfold_core::plan::{Action, ActionState, SavedAction, SavedPlan};
+use memfold_core::report::{Commands, run_id};
+use memfold_core::time::Instant;
+use memfold_guard::text::excerpt;
 use memfold_index::NoProgress;
-use memfold_model::memory::{Memory, MemoryId};
-use memfold_model::text::excerpt;
-use memfold_model::time::Instant;
-use memfold_plan::plan::{Action, ActionState, SavedAction, SavedPlan};
-use memfold_plan::report::{Commands, run_id};
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{BrainDb, Session, SessionError};
 use memfold_store::journal::RevertOptions;

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use clap::{self, Args};
 use memfold::audit::Findings;
-use memfold_model::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
-use memfold_model::text::excerpt;
+use memfold_core::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
+use memfold_guard::text::excerpt;
 use memfold_store::BrainDb;
 use serde::Serialize;
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{self, Args};
 use memfold::quick_check::{Incoming, QuickCheck, SaveError, Saved, Written};
+use memfold_guard::text::excerpt;
 use memfold_index::NoProgress;
-use memfold_model::text::excerpt;
 use serde::Deserialize;
 
 use super::check::screen;

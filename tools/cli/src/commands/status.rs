@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::{self, Args};
 use memfold::lifecycle::{Tiers, due_state};
 use memfold::lookup::{FreshSegment, Freshness, StoreIndex, freshness};
+use memfold_core::lifecycle::{DueReason, DueState, Tier, TierCounts, due};
+use memfold_core::plan::{ActionState, PlanSummary};
+use memfold_core::runs::RunSummary;
+use memfold_core::time::Instant;
+use memfold_guard::text::excerpt;
 use memfold_index::NoProgress;
-use memfold_lifecycle::{DueReason, DueState, Tier, TierCounts, due};
-use memfold_model::runs::RunSummary;
-use memfold_model::text::excerpt;
-use memfold_model::time::Instant;
-use memfold_plan::plan::{ActionState, PlanSummary};
 use memfold_store::{BrainDb, LoadRequest};
 use serde::Serialize;
 

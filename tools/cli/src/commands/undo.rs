@@ -9,10 +9,10 @@ use memfold::execute::{
     ExecuteError, Undo, UndoOutcome, UndoRequest, UndoTarget, forbidden_by, preview_undo, undo,
 };
 use memfold::machine::{self, Stopwatch};
-use memfold_model::memory::MemoryId;
-use memfold_model::runs::RunKind;
-use memfold_model::text::excerpt;
-use memfold_plan::report::{Executed, Mode, run_id};
+use memfold_core::memory::MemoryId;
+use memfold_core::report::{Executed, Mode, run_id};
+use memfold_core::runs::RunKind;
+use memfold_guard::text::excerpt;
 use memfold_store::journal::RevertOptions;
 use serde::Serialize;
 

@@ -7,9 +7,9 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::tz::TimeZone;
-use memfold_lifecycle::{Tier, TierAssignment};
-use memfold_model::lineage::{Branch, Explanation, Few};
-use memfold_model::memory::{Memory, MemoryId, Standing};
+use memfold_core::lifecycle::{Tier, TierAssignment};
+use memfold_core::lineage::{Branch, Explanation, Few};
+use memfold_core::memory::{Memory, MemoryId, Standing};
 use memfold_store::brain_db::{OpenPair, StoredEdge, StoredTier};
 use serde::Deserialize;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use memfold_plan::plan::ActionType;
+use memfold_core::plan::ActionType;
 use serde::Deserialize;
 
 use super::plan::words;
@@ -149,7 +149,7 @@ fn growth(created: &[i64]) -> Option<Growth> {
         let count = created.partition_point(|at| *at <= until);
         format!("{:.1},{:.1}", width * share, height - height * count as f64 / total)
     };
-    let day = |at: i64| memfold_model::time::Instant(at).to_rfc3339().chars().take(10).collect();
+    let day = |at: i64| memfold_core::time::Instant(at).to_rfc3339().chars().take(10).collect();
     let points = (0..POINTS).map(point).collect::<Vec<_>>().join(" ");
     let is_line = last - first >= MICROS_PER_DAY;
     is_line.then(|| Growth { points, first: day(first), last: day(last) })

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use memfold_guard::{Step, StepKind};
-use memfold_model::memory::MemoryId;
-use memfold_plan::plan::{
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{
     Action, ActionState, ActionType, Risk, SavedAction, SavedPlan, probability_in_words,
 };
+use memfold_guard::{Step, StepKind};
 use memfold_store::brain_db::Fate;
 use serde::Deserialize;
 
@@ -142,7 +142,7 @@ pub(super) async fn latest(
     let of = app.clone();
     let work = move |store: &Arc<ServedStore>| {
         let shell = Shell::of(&of, store, "Plan");
-        let line = |plan: memfold_plan::plan::PlanSummary| PlanLine {
+        let line = |plan: memfold_core::plan::PlanSummary| PlanLine {
             place: shell.about("/ui/plan", "id", &plan.plan_id),
             types: counted(plan.types.iter().map(|(kind, count)| (words(*kind), *count))),
             states: counted(plan.states.iter().map(|(state, count)| (state.name(), *count))),

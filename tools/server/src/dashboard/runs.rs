@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use memfold_model::runs::{RunSummary, UnitSummary};
+use memfold_core::runs::{RunSummary, UnitSummary};
 use serde::Deserialize;
 
 use super::plan::counted;

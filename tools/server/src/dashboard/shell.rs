@@ -11,8 +11,8 @@ use axum::http::header::{
 };
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use memfold_model::text::excerpt;
-use memfold_plan::report::{Piece, PieceKind, word_diff};
+use memfold_core::report::{Piece, PieceKind, word_diff};
+use memfold_guard::text::excerpt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use memfold_lifecycle::estimated_tokens;
-use memfold_model::memory::MemoryId;
-use memfold_model::text::excerpt;
-use memfold_plan::plan::{ActionType, SavedAction, differences};
+use memfold_core::lifecycle::estimated_tokens;
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{ActionType, SavedAction, differences};
+use memfold_guard::text::excerpt;
 use memfold_store::brain_db::{Fate, FlagKind, OpenPair};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use memfold_lifecycle::TierCounts;
-use memfold_model::lineage::Whereabouts;
-use memfold_model::memory::MemoryId;
-use memfold_plan::plan::{ActionState, ActionType, SavedAction, SavedPlan};
+use memfold_core::lifecycle::TierCounts;
+use memfold_core::lineage::Whereabouts;
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{ActionState, ActionType, SavedAction, SavedPlan};
 use memfold_store::brain_db::Fate;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -457,7 +457,7 @@ fn status_of_run(store: &ServedStore, run: &str) -> Result<ConsolidateResult, Pr
 fn status(store: &ServedStore) -> Result<ConsolidateResult, Problem> {
     let status = store.status()?;
     let tiers = status.tiers.counts();
-    let line = |run: &memfold_model::runs::RunSummary| RunLine {
+    let line = |run: &memfold_core::runs::RunSummary| RunLine {
         run_id: run.run_id.clone(),
         kind: run.kind.clone(),
         state: run.state.clone(),

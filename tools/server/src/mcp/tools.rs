@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use memfold::quick_check::{Check, Decision, Saved};
-use memfold_model::memory::MemoryId;
+use memfold_core::memory::MemoryId;
 use memfold_store::brain_db::Fate;
 use rmcp::handler::server::tool::schema_for_type;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};

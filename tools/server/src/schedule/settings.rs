@@ -66,7 +66,7 @@ impl ScheduleSettings {
     pub fn cron(&self, zone_default: &TimeZone) -> Result<Cron, Problem> {
         let zone = match self.timezone.as_deref() {
             None => zone_default.clone(),
-            Some(name) => memfold_plan::policy::time_zone(name).ok_or_else(|| {
+            Some(name) => memfold_core::policy::time_zone(name).ok_or_else(|| {
                 Problem::unprocessable(format!("the time zone {name:?} is not known"))
                     .with_hint("use an IANA name such as Europe/Berlin, or UTC")
             })?,

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use memfold::machine;
 use memfold_cli::open_own_tables;
-use memfold_model::time::Instant;
+use memfold_core::time::Instant;
 use memfold_store::brain_db::{Lease, ScheduleRow};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use memfold::machine;
 use memfold_cli::Consolidated;
-use memfold_plan::plan::{Action, ActionType};
+use memfold_core::plan::{Action, ActionType};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -10,9 +10,9 @@ use memfold::quick_check::{Check, Incoming, SaveRequest, Saved, SavedOnce, vecto
 use memfold::recall::{RECALLED_DEFAULT, RecallMode, RecallQuery, Recalled};
 use memfold::session_start::{SessionPlace, session_context};
 use memfold_cli::{WORDS_ALONE, candidates, mode_like};
-use memfold_lifecycle::temporal::{Answer, answer, wants_time};
-use memfold_model::memory::{Memory, MemoryId};
-use memfold_model::text::is_blank;
+use memfold_core::lifecycle::temporal::{Answer, answer, wants_time};
+use memfold_core::memory::{Memory, MemoryId};
+use memfold_guard::text::is_blank;
 use memfold_simd::{Kernels, Similarity};
 use memfold_store::LoadStoreError;
 use memfold_store::brain_db::Fate;

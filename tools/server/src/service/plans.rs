@@ -11,15 +11,15 @@ use memfold::lifecycle::Tiers;
 use memfold::machine;
 use memfold::settle::{SettleRules, Settled, Settlement, settle};
 use memfold_cli::{Status, named_memories, open_own_tables, open_session, status};
-use memfold_lifecycle::{TierAssignment, TierCounts};
-use memfold_model::lineage::Explanation;
-use memfold_model::memory::MemoryId;
-use memfold_model::runs::RunSummary;
-use memfold_model::time::Instant;
-use memfold_plan::plan::{
+use memfold_core::lifecycle::{TierAssignment, TierCounts};
+use memfold_core::lineage::Explanation;
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{
     ActionState, ActionType, PlanSummary, Risk, SavedAction, SavedPlan, SwapInput, swap_survivor,
 };
-use memfold_plan::report::run_id;
+use memfold_core::report::run_id;
+use memfold_core::runs::RunSummary;
+use memfold_core::time::Instant;
 use memfold_store::brain_db::OpenPair;
 use memfold_store::upkeep::UpkeepRun;
 use schemars::JsonSchema;

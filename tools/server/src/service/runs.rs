@@ -9,9 +9,9 @@ use memfold_cli::{
     ApplyArgs, Bars, ConsolidateArgs, Consolidated, Failure, JudgeArg, UndoArgs, apply_saved,
     consolidate, find_run, undo_named,
 };
-use memfold_model::runs::{RunHistory, RunState, RunSummary, UnitSummary};
-use memfold_plan::plan::{ActionState, PlanSummary, SavedPlan};
-use memfold_plan::report::Mode;
+use memfold_core::plan::{ActionState, PlanSummary, SavedPlan};
+use memfold_core::report::Mode;
+use memfold_core::runs::{RunHistory, RunState, RunSummary, UnitSummary};
 use memfold_store::journal::RevertOptions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

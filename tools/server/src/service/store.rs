@@ -15,11 +15,11 @@ use memfold_cli::{
     Failure, GlobalArgs, Mirrored, Printer, Provider, Settings, StorePlaceArgs, open_options,
     open_quick_check,
 };
+use memfold_core::plan::SavedPlan;
+use memfold_core::report::shell_words as command_line;
+use memfold_core::time::Instant;
 use memfold_guard::Guard;
 use memfold_index::NoProgress;
-use memfold_model::time::Instant;
-use memfold_plan::plan::SavedPlan;
-use memfold_plan::report::shell_words as command_line;
 use memfold_store::brain_db::{Session, SessionOptions};
 use memfold_store::{BrainDb, LoadRequest};
 

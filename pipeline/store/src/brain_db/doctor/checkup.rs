@@ -15,10 +15,10 @@ use crate::brain_db::doctor::findings::{Severity, findings, size};
 use crate::brain_db::read::open::{BrainDb, OpenOptions, OpenStoreError, Reader};
 use crate::brain_db::write::layout::reactions_of;
 use crate::memory_store::{LoadRequest, LoadStoreError, MemoryStore as _};
-use crate::{SkipReason, Snapshot};
-use memfold_model::memory::{CreatedAt, Embedding, InvalidEmbedding, Memory, Standing};
-use memfold_model::text::excerpt;
-use memfold_plan::report::StoreFigures;
+use memfold_core::memory::{CreatedAt, Embedding, InvalidEmbedding, Memory, Standing};
+use memfold_core::report::StoreFigures;
+use memfold_core::{SkipReason, Snapshot};
+use memfold_guard::text::excerpt;
 
 /// A store, loaded and examined.
 #[derive(Debug)]

@@ -8,7 +8,6 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
 
-use crate::Snapshot;
 use crate::brain_db::doctor::facts::{
     AuditChain, Files, Found, FullText, FullTextKind, OwnTables, UnfinishedRun,
 };
@@ -19,9 +18,10 @@ use crate::brain_db::read::access::{Columns, Stamp, beside, has_rowid};
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::beside::lock_path;
 use crate::memory_store::{LoadRequest, LoadStoreError};
-use memfold_model::memory::{Exclusion, Memory, MemoryId, Standing};
-use memfold_model::time::Instant;
-use memfold_plan::report::StoreFigures;
+use memfold_core::Snapshot;
+use memfold_core::memory::{Exclusion, Memory, MemoryId, Standing};
+use memfold_core::report::StoreFigures;
+use memfold_core::time::Instant;
 
 /// Complaints that are kept.
 const COMPLAINTS_MAX: u32 = 10;

@@ -9,9 +9,9 @@ use rusqlite::Connection;
 use crate::brain_db::doctor::examine::UnopenedTable;
 use crate::brain_db::read::access::Columns;
 use crate::memory_store::VectorSink;
-use crate::{SkipReason, Snapshot};
+use memfold_core::memory::{Memory, SpaceIndex, Standing, VectorSpace};
+use memfold_core::{SkipReason, Snapshot};
 use memfold_index::Row;
-use memfold_model::memory::{Memory, SpaceIndex, Standing, VectorSpace};
 
 /// Examples that are kept of each kind of case.
 pub(crate) const EXAMPLES_MAX: usize = 20;
@@ -370,7 +370,7 @@ pub(crate) fn find_rivals(
     }
     let beside = path.with_file_name("consolidations.db");
     if beside.exists() {
-        let place = memfold_model::text::excerpt(&beside.display().to_string(), 200);
+        let place = memfold_guard::text::excerpt(&beside.display().to_string(), 200);
         let what = "a nightly consolidator deletes memories without a trace";
         rivals.push(Rival { place, what, stop: STOP_NIGHTLY, rows: None });
     }

@@ -5,13 +5,13 @@ use crate::brain_db::doctor::memory_findings::{
 };
 use serde::Serialize;
 
-use crate::SkipReason;
 use crate::brain_db::doctor::examine::UnopenedTable;
 use crate::brain_db::doctor::facts::{
     AuditChain, Facts, Files, Found, MemoryFacts, OwnTables, Rival, UnfinishedRun,
 };
-use memfold_model::text::excerpt;
-use memfold_plan::report::shell_word;
+use memfold_core::SkipReason;
+use memfold_core::report::shell_word;
+use memfold_guard::text::excerpt;
 
 /// Returns what the facts mean, the worst first. `store` is the store's path as commands shall name it.
 #[must_use]
@@ -64,18 +64,18 @@ fn damage(facts: &Facts, store: &str) -> Finding {
         };
         return Finding::new(Severity::Ok, "sound", what);
     };
-    let (from, to) = (memfold_plan::report::shell_word(store), format!("{store}.recovered"));
+    let (from, to) = (memfold_core::report::shell_word(store), format!("{store}.recovered"));
     let mut finding = Finding::new(
         Severity::Critical,
         "damaged",
-        format!("the file is damaged: {}", memfold_model::text::excerpt(first, 120)),
+        format!("the file is damaged: {}", memfold_guard::text::excerpt(first, 120)),
     );
     finding.examples.clone_from(&facts.damage);
     finding
         .advice("stop every program that writes to it; copy it with its -wal file; then")
         .shell(format!(
             "sqlite3 {from} .recover | sqlite3 {}",
-            memfold_plan::report::shell_word(&to)
+            memfold_core::report::shell_word(&to)
         ))
         .advice("or go back to a backup: docs/recovery.md says how")
 }
@@ -237,7 +237,7 @@ impl Finding {
 
 /// Returns a count with its noun: `1 memory`, `1,204 memories`.
 pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", memfold_plan::report::grouped(count), if count == 1 { one } else { many })
+    format!("{} {}", memfold_core::report::grouped(count), if count == 1 { one } else { many })
 }
 
 /// Returns ids as a list of SQL literals.
@@ -247,7 +247,7 @@ pub(crate) fn sql_list(ids: &[String]) -> String {
 
 /// Returns a text as an SQL literal of one line without anything invisible.
 pub(crate) fn sql_text(text: &str) -> String {
-    if text.chars().any(memfold_model::text::is_deceptive) {
+    if text.chars().any(memfold_guard::text::is_deceptive) {
         let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
         return format!("CAST(x'{hex}' AS TEXT)");
     }
@@ -326,7 +326,7 @@ fn pages(files: &Files, store: &str) -> Option<Finding> {
 }
 
 fn lock(files: &Files) -> Option<Finding> {
-    let name = memfold_model::text::excerpt(files.lock_file.as_ref()?, 100);
+    let name = memfold_guard::text::excerpt(files.lock_file.as_ref()?, 100);
     let what = format!("{name} lies beside the store; the file alone locks nothing");
     Some(Finding::new(Severity::Ok, "lock_file", what))
 }

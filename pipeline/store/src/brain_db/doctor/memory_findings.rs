@@ -1,9 +1,9 @@
 //! The memories: what cannot be read, what readers still see, what lost its survivor.
 
-use crate::SkipReason;
 use crate::brain_db::doctor::facts::{Facts, Found, FullText, FullTextKind, MemoryFacts};
 use crate::brain_db::doctor::findings::{Finding, Severity, counted, parts, sql_list, sql_text};
-use memfold_model::text::excerpt;
+use memfold_core::SkipReason;
+use memfold_guard::text::excerpt;
 
 /// Commands that are spelled out for the first cases.
 const COMMANDS_MAX: usize = 3;

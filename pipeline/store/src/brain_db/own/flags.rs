@@ -10,9 +10,9 @@ use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{SessionError, Writes};
 use crate::journal::{Record, Table};
 use crate::memory_store::LoadStoreError;
-use memfold_model::decisions::content_hash;
-use memfold_model::memory::MemoryId;
-use memfold_model::time::Instant;
+use memfold_core::decisions::content_hash;
+use memfold_core::memory::MemoryId;
+use memfold_core::time::Instant;
 
 /// An open flag: its row, its two memories and the hashes of the texts it is about.
 pub(crate) type OpenFlag = (i64, [(String, String); 2]);

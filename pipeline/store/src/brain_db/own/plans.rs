@@ -14,8 +14,8 @@ use serde_json::Value;
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
-use memfold_model::memory::MemoryId;
-use memfold_plan::plan::{
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{
     Action, ActionState, ActionType, Plan, PlanSummary, SavedAction, SavedPlan, plan_digest,
     plan_id,
 };

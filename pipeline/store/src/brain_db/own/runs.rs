@@ -9,8 +9,8 @@ use crate::brain_db::own::tables::own_tables_exist;
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
 use crate::journal::StoredValue;
-use memfold_model::runs::{ChainBreak, RunKind, RunState, RunSummary};
-use memfold_plan::report::Executed;
+use memfold_core::report::Executed;
+use memfold_core::runs::{ChainBreak, RunKind, RunState, RunSummary};
 
 /// The columns that the chain covers: all but the place in it. The hash of the run before comes last.
 const CHAINED: &str = "seq, run_id, kind, plan_id, target, state, holder, started_at, heartbeat_at, \

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use memfold_model::memory::MemoryId;
-use memfold_model::summary::Summary;
+use memfold_core::memory::MemoryId;
+use memfold_core::summary::Summary;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 use crate::brain_db::read::access::Columns;

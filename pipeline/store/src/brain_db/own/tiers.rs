@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memfold_model::memory::MemoryId;
+use memfold_core::memory::MemoryId;
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::brain_db::read::access::Columns;

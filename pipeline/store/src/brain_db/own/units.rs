@@ -12,8 +12,8 @@ use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{SessionError, Writes};
 use crate::journal::{JournalEntry, Op, RowKey, Table};
 use crate::memory_store::LoadStoreError;
-use memfold_model::memory::MemoryId;
-use memfold_model::runs::{RunHistory, UnitSummary};
+use memfold_core::memory::MemoryId;
+use memfold_core::runs::{RunHistory, UnitSummary};
 
 /// One transaction of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ pub struct Deed {
     pub position: usize,
     /// Its type.
     #[serde(rename = "type")]
-    pub action: memfold_plan::plan::ActionType,
+    pub action: memfold_core::plan::ActionType,
     /// Its targets: the survivor first.
     pub ids: Vec<MemoryId>,
     /// Who decided, where no rule did: a model's name, or a person.

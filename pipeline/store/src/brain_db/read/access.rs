@@ -21,7 +21,7 @@ const READ_VERSION_WAL: u8 = 2;
 
 /// A way to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+pub enum Access {
     /// With SQLite's locks, beside other processes: the files they need are there already.
     Shared,
     /// As a file that does not change: there is no log to read, and nobody has it open.
@@ -32,7 +32,7 @@ pub(crate) enum Access {
 
 /// What a file looks like from outside; any write by anybody shows in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub struct Stamp {
     database: FileStamp,
     header: Vec<u8>,
     log: FileStamp,
@@ -52,7 +52,7 @@ struct FileLook {
 
 impl Stamp {
     /// Looks at the store and the files beside it.
-    pub(crate) fn take(path: &Path) -> io::Result<Self> {
+    pub fn take(path: &Path) -> io::Result<Self> {
         Ok(Self {
             database: file_stamp(path),
             header: read_head(path, HEADER_BYTES)?,
@@ -61,7 +61,9 @@ impl Stamp {
         })
     }
 
-    pub(crate) fn is_sqlite(&self) -> bool {
+    /// Returns whether the file begins like a SQLite database.
+    #[must_use]
+    pub fn is_sqlite(&self) -> bool {
         self.header.starts_with(MAGIC)
     }
 
@@ -80,7 +82,7 @@ impl Stamp {
     }
 
     /// Tells whether a connection that was made in view of this sees, in view of the store as it is, what a new one would.
-    pub(crate) fn still_serves(&self, access: Access, now: &Self, path: &Path) -> bool {
+    pub fn still_serves(&self, access: Access, now: &Self, path: &Path) -> bool {
         let identity = |stamp: &Self| stamp.database.as_ref().and_then(|look| look.identity);
         match access {
             // SQLite's locks show what others wrote, as long as it is the same file.
@@ -94,7 +96,7 @@ impl Stamp {
     }
 
     /// Chooses the way to read.
-    pub(crate) fn access(&self, path: &Path) -> Access {
+    pub fn access(&self, path: &Path) -> Access {
         // Whoever has a store in WAL mode open keeps both files beside it.
         let is_open = self.log.is_some() && beside(path, "-shm").exists();
         // Only SQLite can tell whether a journal is hot.
@@ -110,12 +112,12 @@ impl Stamp {
 
 impl Access {
     /// Tells whether SQLite's locks keep writers from changing what is read.
-    pub(crate) const fn is_isolated(self) -> bool {
+    pub const fn is_isolated(self) -> bool {
         matches!(self, Self::Shared)
     }
 
     /// Returns the URI that opens `path` this way.
-    pub(crate) fn uri(self, path: &Path) -> String {
+    pub fn uri(self, path: &Path) -> String {
         let parameters = match self {
             Self::Shared => "mode=ro",
             Self::Frozen => "mode=ro&immutable=1",

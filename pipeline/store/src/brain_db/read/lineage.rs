@@ -16,13 +16,13 @@ use crate::journal::RowImage;
 use crate::memory_store::LoadStoreError;
 use crate::reading::cell::parse_source;
 use crate::reading::memory::{RawMemory, RowFacts, row_facts};
-use memfold_model::decisions;
-use memfold_model::lineage::{
+use memfold_core::decisions;
+use memfold_core::lineage::{
     Declined, Explanation, Few, FlagNote, Fold, KeptApart, KnownBy, Lineage, MemoryView, Place,
     Promotion, Resolved, Whereabouts, explain_folds, resolve,
 };
-use memfold_model::memory::{Exclusion, MemoryId, Standing};
-use memfold_model::time::Instant;
+use memfold_core::memory::{Exclusion, MemoryId, Standing};
+use memfold_core::time::Instant;
 
 impl BrainDb {
     /// Finds the live memory that holds what a memory of this id said.

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow};
 
-use crate::Snapshot;
 use crate::brain_db::read::access::{Columns, Stamp, embeddings_are_unique, has_rowid};
 use crate::brain_db::read::open::{BrainDb, Reader, UNLOCKED_TRIES};
 use crate::memory_store::{LiveVisitor, LoadRequest, LoadStoreError, MemoryStore, VectorSink};
@@ -13,8 +12,9 @@ use crate::reading::cell::Cell;
 use crate::reading::embedding::{EmbeddingReader, RawEmbedding};
 use crate::reading::memory::{MEMORY_CELLS, MemoryReader, OldestRow, RawMemory, ReadMemories};
 use crate::reading::vector::{ModelShapes, ShapeSurvey};
+use memfold_core::Snapshot;
+use memfold_core::memory::Memory;
 use memfold_index::Progress;
-use memfold_model::memory::Memory;
 
 /// Rows between two looks at progress and the wish to stop.
 const BATCH_ROWS: u64 = 4096;

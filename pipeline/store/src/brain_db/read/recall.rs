@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use memfold_model::memory::{Memory, MemoryId, Standing};
-use memfold_model::summary::Summary;
-use memfold_model::time::Instant;
+use memfold_core::memory::{Memory, MemoryId, Standing};
+use memfold_core::summary::Summary;
+use memfold_core::time::Instant;
 use rusqlite::{OptionalExtension as _, Params, Row as SqlRow, params};
 
 use crate::brain_db::own::merged::merged_with;

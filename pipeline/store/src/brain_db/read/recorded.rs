@@ -13,9 +13,9 @@ use crate::reading::cell::Cell;
 use crate::reading::embedding::{EmbeddingReader, RawEmbedding};
 use crate::reading::memory::{MemoryReader, RawMemory};
 use crate::reading::vector::ShapeSurvey;
-use memfold_model::decisions::{Decisions, FlaggedPairs, SingleAction, content_hash};
-use memfold_model::memory::{Memory, MemoryId, Standing};
-use memfold_model::time::Instant;
+use memfold_core::decisions::{Decisions, FlaggedPairs, SingleAction, content_hash};
+use memfold_core::memory::{Memory, MemoryId, Standing};
+use memfold_core::time::Instant;
 
 impl Pass<'_> {
     /// Returns (absorbed, survivor) pairs of earlier runs, the latest record of each first.

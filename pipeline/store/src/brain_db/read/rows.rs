@@ -13,8 +13,8 @@ use crate::reading::cell::{is_archived_by_run, parse_source};
 use crate::reading::embedding::{EmbeddingReader, RawEmbedding, decode_vector};
 use crate::reading::memory::{MemoryReader, RawMemory, ReadMemories};
 use crate::reading::vector::ModelShapes;
-use memfold_model::decisions::content_hash;
-use memfold_model::memory::{Exclusion, Memory, MemoryId, Standing, VectorSpace};
+use memfold_core::decisions::content_hash;
+use memfold_core::memory::{Exclusion, Memory, MemoryId, Standing, VectorSpace};
 
 /// A live memory and its vector, as they are now.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
-use memfold_model::memory::{MemoryId, Standing};
-use memfold_model::time::Instant;
+use memfold_core::memory::{MemoryId, Standing};
+use memfold_core::time::Instant;
 
-use crate::Snapshot;
 use crate::brain_db::read::load::{MEMORY_COLUMNS, cell, derived_store_id, raw_memory};
 use crate::brain_db::read::lookup::StoreReader;
 use crate::brain_db::read::rows::Fate;
@@ -15,6 +14,7 @@ use crate::reading::cell::Cell;
 use crate::reading::embedding::{EmbeddingReader, RawEmbedding};
 use crate::reading::memory::{MemoryReader, RawMemory, digest_of_columns, row_facts};
 use crate::reading::vector::ModelShapes;
+use memfold_core::Snapshot;
 
 /// What tells whether a row changed: halves of hashes, so that a million rows are 16 MB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use memfold_model::memory::{Memory, Standing};
-use memfold_model::time::Instant;
+use memfold_core::memory::{Memory, Standing};
+use memfold_core::time::Instant;
 
 use crate::brain_db::read::access::has_rowid;
 use crate::brain_db::read::load::{MEMORY_COLUMNS, Pass, cell, raw_memory};

@@ -18,8 +18,8 @@ use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{Session, SessionError};
 use crate::memory_store::LoadStoreError;
 use crate::whole_file::OsLock;
+use memfold_core::runs::RunningRun;
 use memfold_index::file::FileMode;
-use memfold_model::runs::RunningRun;
 
 /// A living run shows itself at least so often.
 const HEARTBEAT_WATCHED: Duration = Duration::from_secs(5);

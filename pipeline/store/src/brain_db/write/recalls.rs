@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use memfold_model::memory::MemoryId;
+use memfold_core::memory::MemoryId;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 
 use crate::brain_db::read::access::Columns;

@@ -9,7 +9,7 @@ use crate::brain_db::write::session::{SessionError, Writes};
 use crate::journal::{RowImage, StoredValue};
 use crate::reading::cell::Cell;
 use crate::reading::memory::{RawMemory, base_digest};
-use memfold_model::memory::{BaseDigest, MemoryId};
+use memfold_core::memory::{BaseDigest, MemoryId};
 
 /// A memory's row with what belongs to it.
 #[derive(Debug, Clone, PartialEq)]

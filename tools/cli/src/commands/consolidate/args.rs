@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{self, Args, ValueEnum};
-use memfold_plan::report::{Commands, Mode, Report};
+use memfold_core::report::{Commands, Mode, Report};
 use serde_json::{Map, Value};
 
 use super::judge::JudgeArg;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use memfold::consolidate::Outcome;
-use memfold_model::text::excerpt;
-use memfold_plan::plan::{Action, ActionType};
-use memfold_store::markdown;
-use memfold_store::origin::{self, OriginRecord};
+use memfold_adapters::markdown;
+use memfold_core::plan::{Action, ActionType};
+use memfold_guard::text::excerpt;
+use memfold_store::origin::OriginRecord;
 
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
@@ -46,7 +46,7 @@ impl<'a> Budget<'a> {
         let what = format!("read {}", self.file.display());
         let text = std::fs::read_to_string(self.file);
         let text = text.map_err(|error| Failure::new(&what, &error, None))?;
-        let contents = origin::open(markdown::KIND, self.file).map(|store| store?.read());
+        let contents = memfold_adapters::open(markdown::KIND, self.file).map(|store| store?.read());
         let records = match contents {
             Some(contents) => {
                 contents.map_err(|error| Failure::new(&what, &error, error.hint()))?.records

@@ -1,9 +1,9 @@
 //! What `memfold consolidate --json` prints.
 
-use memfold_model::runs::Executed;
-use memfold_plan::report::{
+use memfold_core::report::{
     Detected, Incremental, Judged, Loaded, Mode, Planned, Report, ScopeView, Seconds, Stats,
 };
+use memfold_core::runs::Executed;
 use serde::Serialize;
 
 use crate::printer::documents;

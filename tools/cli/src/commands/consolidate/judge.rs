@@ -7,10 +7,10 @@ use memfold::MemfoldError;
 use memfold::consolidate::{Outcome, RunContext};
 use memfold::execute::forbidden_by;
 use memfold::judging::{Announcement, Judging, StoredAnswers};
+use memfold_core::judge::{Budget, Chain, ModelEndpoint, Usage};
+use memfold_core::policy::{JudgeModel, JudgeSettings, JudgeTask};
+use memfold_core::report::grouped;
 use memfold_index::Progress;
-use memfold_judge::{Budget, Chain, ModelEndpoint, Usage};
-use memfold_plan::policy::{JudgeModel, JudgeSettings, JudgeTask};
-use memfold_plan::report::grouped;
 use memfold_store::BrainDb;
 
 use super::{ConsolidateArgs, planning_failure};

@@ -10,14 +10,14 @@ use memfold::consolidate::{Outcome, RunContext, consolidate};
 use memfold::machine::Stopwatch;
 use memfold::mirror::mirror_path;
 use memfold::texts::{Answers, RemovedRecord, TextStore, answered, policy_of_texts};
+use memfold_core::plan::{ActionState, Risk};
+use memfold_core::policy::Policy;
+use memfold_core::report::{Commands, MergeSample, Mode, Report, grouped, screen};
 use memfold_datasets::DataError;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::texts::TextFile;
 use memfold_guard::Guard;
-use memfold_model::text::excerpt;
-use memfold_plan::plan::{ActionState, Risk};
-use memfold_plan::policy::Policy;
-use memfold_plan::report::{Commands, MergeSample, Mode, Report, grouped, screen};
+use memfold_guard::text::excerpt;
 use memfold_simd::Kernels;
 use memfold_store::brain_db::SessionError;
 

@@ -4,11 +4,11 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use memfold::dedup::{JoinForecast, SampledJoin};
+use memfold_core::report::grouped;
 use memfold_datasets::corpus::Corpus;
 use memfold_index::{
     JoinOptions, Pool, Row, TILE_ROWS_MAX, TilePlan, TileRequest, VectorMatrix, join_pairs,
 };
-use memfold_plan::report::grouped;
 use memfold_simd::{Kernels, Similarity};
 use serde::Serialize;
 

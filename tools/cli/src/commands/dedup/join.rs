@@ -10,12 +10,12 @@ use memfold::dedup::{
     DedupTiles, Keep, KeepOrder, dedup,
 };
 use memfold::machine::Stopwatch;
+use memfold_core::policy::JoinMethod;
 use memfold_datasets::corpus::Corpus;
 use memfold_index::{
     JoinError, JoinOptions, PairStream, Pool, Progress, Row, TileError, TileSummary, VectorMatrix,
     default_pair_budget, join_pairs, join_pairs_by_graph, join_pairs_by_tiles,
 };
-use memfold_plan::policy::JoinMethod;
 use memfold_simd::{Kernels, Similarity};
 
 use crate::args::{similarity, whole};

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use memfold::dedup::{Clustering, DedupError, DedupSeconds, Member, each_logical_pair};
 use memfold::machine::Stopwatch;
+use memfold_core::report::{Commands, Recall, grouped, shell_words};
 use memfold_datasets::DataError;
 use memfold_datasets::annotate::{Membership, annotate};
 use memfold_datasets::corpus::Corpus;
 use memfold_datasets::results::{
     ClusterRow, ClustersWriter, PairRow, PairsForm, PairsWriter, ResultOptions,
 };
+use memfold_guard::text::excerpt;
 use memfold_index::{Pair, PairStream, Progress, Row, TileSummary};
-use memfold_model::text::excerpt;
-use memfold_plan::report::{Commands, Recall, grouped, shell_words};
 
 use super::join::{Work, unclustered};
 use crate::commands::dedup::join::{JoinArg, PairsFormArg};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use console::measure_text_width;
 use memfold::lifecycle::EdgeMap;
-use memfold_lifecycle::{Edge, TreeLine};
-use memfold_model::memory::{Memory, MemoryId, Standing};
-use memfold_model::text::excerpt;
+use memfold_core::lifecycle::{Edge, TreeLine};
+use memfold_core::memory::{Memory, MemoryId, Standing};
+use memfold_guard::text::excerpt;
 use serde::Serialize;
 
 use crate::printer::{COLUMNS, line};

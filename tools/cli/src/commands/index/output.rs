@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use memfold::lookup::{IndexDifference, IndexError, IndexFiles, VerifiedIndex};
+use memfold_guard::text::excerpt;
 use memfold_index::index_file::GraphOutcome;
-use memfold_model::text::excerpt;
 
 use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use memfold_core::memory::{CreatedAt, Memory, MemoryId, Standing};
+use memfold_core::plan::{Action, ActionType, SavedAction, SavedPlan, probability_in_words};
+use memfold_core::policy::Policy;
+use memfold_core::report::{Piece, PieceKind, word_diff};
+use memfold_core::time::Instant;
 use memfold_guard::Guard;
-use memfold_model::memory::{CreatedAt, Memory, MemoryId, Standing};
-use memfold_model::text::excerpt;
-use memfold_model::time::Instant;
-use memfold_plan::plan::{Action, ActionType, SavedAction, SavedPlan, probability_in_words};
-use memfold_plan::policy::Policy;
-use memfold_plan::report::{Piece, PieceKind, word_diff};
+use memfold_guard::text::excerpt;
 use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, NoVectors};
 
 use crate::printer::{COLUMNS, cut, line, wrap};

@@ -4,10 +4,10 @@ use jiff::tz::TimeZone;
 use memfold::execute::ExecuteError;
 use memfold::machine;
 use memfold::settle::{SettleRules, Settled, Settlement, preview_settlement, settle};
+use memfold_core::report::{Mode, run_id};
 use memfold_guard::Verdict;
+use memfold_guard::text::excerpt;
 use memfold_index::NoProgress;
-use memfold_model::text::excerpt;
-use memfold_plan::report::{Mode, run_id};
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{FlagKind, OpenPair};
 use memfold_store::upkeep::UpkeepRun;
@@ -195,7 +195,7 @@ pub(super) fn settle_pair(
 }
 
 fn told(settled: &Settled, is_done: bool) -> String {
-    let id = |id: &memfold_model::memory::MemoryId| excerpt(id.as_str(), ID_CHARS);
+    let id = |id: &memfold_core::memory::MemoryId| excerpt(id.as_str(), ID_CHARS);
     let (newer, older) = (id(&settled.newer), id(&settled.older));
     let would = if is_done { "" } else { "would be " };
     let mut text = match settled.settlement {

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, VecDeque};
 
 use console::measure_text_width;
 use memfold::execute::Selection;
-use memfold_guard::Guard;
-use memfold_index::Row;
-use memfold_model::memory::{
+use memfold_core::memory::{
     BaseDigest, CreatedAt, Embedding, Memory, MemoryId, SpaceIndex, Standing,
 };
-use memfold_model::time::Instant;
-use memfold_plan::plan::{
+use memfold_core::plan::{
     Action, ActionState, ActionType, Evidence, ONE_SAYS_MORE, Plan, Rationale, Risk, SavedAction,
     SavedPlan,
 };
-use memfold_plan::policy::Policy;
+use memfold_core::policy::Policy;
+use memfold_core::time::Instant;
+use memfold_guard::Guard;
+use memfold_index::Row;
 
 use crate::commands::review::card::Material;
 use crate::commands::review::walk::{Answer, Dialogue, ReviewStore, Tally, Walk};

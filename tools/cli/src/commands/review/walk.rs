@@ -5,11 +5,11 @@ use std::io::{self, BufRead};
 
 use console::{Key, Term};
 use memfold::execute::Selection;
-use memfold_model::text::excerpt;
-use memfold_plan::plan::{
+use memfold_core::plan::{
     Action, ActionState, ActionType, ONE_SAYS_MORE, Risk, SavedAction, SavedPlan, SwapInput,
     UPDATE, superseding, swap_survivor,
 };
+use memfold_guard::text::excerpt;
 use serde::Serialize;
 
 use crate::commands::review::card::{Card, Material};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use memfold_model::memory::MemoryId;
-use memfold_model::text::excerpt;
-use memfold_plan::plan::{
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{
     Action, ActionState, ActionType, PlanSummary, SavedAction, SavedPlan, probability_in_words,
 };
+use memfold_guard::text::excerpt;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::SessionError;
 use serde::Serialize;

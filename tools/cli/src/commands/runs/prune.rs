@@ -1,8 +1,8 @@
 //! `memfold runs --prune-older-than`: removes old entries of the journal.
 
 use memfold::machine;
-use memfold_model::text::excerpt;
-use memfold_plan::report::{Mode, run_id};
+use memfold_core::report::{Mode, run_id};
+use memfold_guard::text::excerpt;
 use memfold_store::upkeep::{Pruned, UpkeepRun, preview_prune, prune};
 use serde::Serialize;
 

@@ -8,7 +8,7 @@ use memfold::lookup::{IndexError, Match, Matches, Searched, StoreIndex, Wanted};
 use memfold_datasets::Corpus;
 use memfold_datasets::DataError;
 use memfold_datasets::results::{NeighborRow, NeighborsWriter};
-use memfold_model::text::excerpt;
+use memfold_guard::text::excerpt;
 
 use crate::args::{GlobalArgs, SearchArgs};
 use crate::commands::dedup::skipped_rows;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use clap::{self, ValueEnum};
 use memfold::lifecycle::Tiers;
-use memfold_lifecycle::{Retention, Tier, TierAssignment, TierCounts, TierReason};
-use memfold_model::memory::MemoryId;
-use memfold_model::text::excerpt;
+use memfold_core::lifecycle::{Retention, Tier, TierAssignment, TierCounts, TierReason};
+use memfold_core::memory::MemoryId;
+use memfold_guard::text::excerpt;
 use memfold_store::LoadStoreError;
 use serde::Serialize;
 

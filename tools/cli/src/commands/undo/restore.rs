@@ -4,11 +4,11 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 use memfold::machine;
-use memfold_model::lineage::Whereabouts;
-use memfold_model::memory::MemoryId;
-use memfold_model::text::excerpt;
-use memfold_model::time::Instant;
-use memfold_plan::report::{Mode, run_id};
+use memfold_core::lineage::Whereabouts;
+use memfold_core::memory::MemoryId;
+use memfold_core::report::{Mode, run_id};
+use memfold_core::time::Instant;
+use memfold_guard::text::excerpt;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::SessionError;
 use memfold_store::upkeep::{

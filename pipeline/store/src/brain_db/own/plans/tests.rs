@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::brain_db::own::tables::migrate;
-use memfold_model::memory::MemoryId;
-use memfold_plan::plan::{
+use memfold_core::memory::MemoryId;
+use memfold_core::plan::{
     Action, ActionState, ActionType, Evidence, Plan, Rationale, Risk, canonical_json, plan_digest,
     plan_id,
 };

@@ -1,7 +1,7 @@
 use super::*;
 use crate::brain_db::create::FRESH_TABLES;
 use crate::brain_db::own::tables::migrate;
-use memfold_model::lineage::{Branch, Few, KnownBy, Whereabouts};
+use memfold_core::lineage::{Branch, Few, KnownBy, Whereabouts};
 
 const NOW: Instant = Instant(1_780_272_000_000_000);
 
@@ -193,7 +193,7 @@ fn ten_thousand_ghosts_are_counted() {
 #[test]
 fn decisions_and_flags_are_told_while_they_are_active() {
     let connection = store(&[("a", "A.", "[]", "agent"), ("b", "B.", "[]", "agent")], true);
-    let hash = memfold_model::decisions::content_hash("A.");
+    let hash = memfold_core::decisions::content_hash("A.");
     for active in [0, 1] {
         for (kind, member) in
             [("keep_both", "a"), ("keep_both", "b"), ("promoted", "a"), ("declined", "a")]

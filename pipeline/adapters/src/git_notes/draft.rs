@@ -1,0 +1,490 @@
+//! From units to lines: what each change adds to the refs or takes out of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::git_notes::ids::{Domain, Place};
+use crate::git_notes::ledger::{Book, SheetKey, Slot};
+use crate::git_notes::library::Library;
+use crate::git_notes::line::{Fields, encode, text};
+use crate::git_notes::meta::{self, NewMeta};
+use memfold_store::origin::{
+    LinkKind, OriginChange, OriginConflict, OriginRecord, OriginStanding, OriginUnit, Published,
+};
+
+/// The namespace of a memory that was made of no other and says none.
+const NAMESPACE_DEFAULT: &str = "learnings";
+
+/// The lines of a library with some units applied.
+pub(super) struct Draft {
+    pub(super) library: Library,
+    pub(super) published: Published,
+    /// The time of the commits, in seconds since 1970: that of the latest unit.
+    pub(super) seconds: i64,
+    /// Positions of the units by their keys.
+    positions: BTreeMap<String, usize>,
+}
+
+/// A unit while it is applied.
+struct Step<'a> {
+    unit: &'a OriginUnit,
+    key: String,
+    position: usize,
+}
+
+/// What a unit found, for the record of its run.
+struct BegunRun {
+    /// Where the first changed memory is, unless this unit makes it.
+    place: Option<Place>,
+    ids: Vec<String>,
+    /// The tiers of these memories.
+    tiers: Vec<String>,
+}
+
+/// Why a unit is left alone: the record and what is different.
+type Refusal = (String, String);
+
+impl Draft {
+    /// Applies units to what was read.
+    pub(super) fn of(library: Library, units: &[OriginUnit]) -> Self {
+        let keys = units.iter().map(unit_key);
+        let positions = keys.enumerate().map(|(position, key)| (key, position)).collect();
+        let times = units.iter().filter_map(|unit| unit.at.parse::<Timestamp>().ok());
+        let seconds = times.map(Timestamp::as_second).max().unwrap_or(0);
+        let mut draft = Self { library, published: Published::default(), seconds, positions };
+        for (position, unit) in units.iter().enumerate() {
+            let step = Step { unit, key: unit_key(unit), position };
+            let refusal = unit.changes.iter().find_map(|change| draft.refusal(&step, change));
+            match refusal {
+                Some((id, reason)) => {
+                    draft.take_back(&step);
+                    draft.published.conflicts.push(OriginConflict { unit: position, id, reason });
+                }
+                None => {
+                    draft.apply(&step);
+                    draft.published.units.push(position);
+                }
+            }
+        }
+        draft
+    }
+
+    fn refusal(&self, step: &Step<'_>, change: &OriginChange) -> Option<Refusal> {
+        let refused = |id: &str, reason: &str| Some((id.to_owned(), reason.to_owned()));
+        if self.is_written(step, change) || self.is_as_wanted(change) {
+            return None;
+        }
+        match change {
+            OriginChange::Create { record, .. } if self.library.base(&record.id).is_some() => {
+                refused(&record.id, "another record has this id")
+            }
+            OriginChange::Create { record, made_of } if self.home(record, made_of).is_none() => {
+                refused(
+                    &record.id,
+                    "there is no commit to attach it to: none of its sources is in a note",
+                )
+            }
+            OriginChange::Update { before, record, .. } => {
+                self.difference(step, &record.id, before)
+            }
+            OriginChange::Retire { before, id, .. } => self.difference(step, id, before),
+            OriginChange::Restore { record, .. } if self.library.base(&record.id).is_none() => {
+                refused(&record.id, "its note is gone")
+            }
+            OriginChange::Restore { before: Some(before), record } => {
+                self.difference(step, &record.id, before).filter(|_| !self.is_back(step, record))
+            }
+            OriginChange::Remove { before: Some(before), id }
+                if self.library.base(&self.library.resolve(id)).is_some() =>
+            {
+                // Its own lines go one ref after the other; what it was made of is back before.
+                let is_begun = step.unit.changes.iter().any(|change| {
+                    matches!(change, OriginChange::Restore { record, .. } if self.is_back(step, record))
+                });
+                self.difference(step, id, before).filter(|_| !is_begun)
+            }
+            _ => None,
+        }
+    }
+
+    /// Tells whether a record is restored already, by an earlier, interrupted publish.
+    fn is_back(&self, step: &Step<'_>, record: &OriginRecord) -> bool {
+        let id = self.library.resolve(&record.id);
+        let now = self.library.state(&id, |_, _| true);
+        let is_same = now.is_some_and(|now| now.digest() == record.digest());
+        let mut lines = self.library.ledger.of_unit(&step.key);
+        is_same
+            || lines.any(|(slot, fields)| {
+                slot.sheet.book == Book::Meta && text(fields, "memory_id") == Some(id.as_str())
+            })
+    }
+
+    /// Tells what is different from what was read. Lines that this call writes or has written do not count.
+    fn difference(&self, step: &Step<'_>, id: &str, before: &str) -> Option<Refusal> {
+        let id = self.library.resolve(id);
+        let Some(now) = self.state(step, &id) else {
+            return Some((id, "its note is gone".to_owned()));
+        };
+        let is_others = |fields: &Fields| {
+            text(fields, "unit").is_none_or(|unit| !self.positions.contains_key(unit))
+        };
+        let untouched = || self.library.state(&id, |_, fields| is_others(fields));
+        let is_same =
+            now.digest() == before || untouched().is_some_and(|record| record.digest() == before);
+        (!is_same).then(|| (id, "it was changed since it was read".to_owned()))
+    }
+
+    /// Returns a memory as it was before this unit.
+    fn state(&self, step: &Step<'_>, id: &str) -> Option<OriginRecord> {
+        self.library.state(id, |_, fields| self.is_earlier(step, fields))
+    }
+
+    /// Tells whether a line is of somebody else or of a unit before this one.
+    fn is_earlier(&self, step: &Step<'_>, fields: &Fields) -> bool {
+        let position = text(fields, "unit").and_then(|unit| self.positions.get(unit));
+        position.is_none_or(|position| *position < step.position)
+    }
+
+    fn is_written(&self, step: &Step<'_>, change: &OriginChange) -> bool {
+        let (book, name, id) = match change {
+            OriginChange::Create { record, .. } => (Book::Summaries, "id", &record.id),
+            OriginChange::Update { record, .. } => (Book::Meta, "memory_id", &record.id),
+            OriginChange::Retire { id, .. } => (Book::Meta, "memory_id", id),
+            OriginChange::Restore { .. } | OriginChange::Remove { .. } => return false,
+        };
+        let id = self.library.resolve(id);
+        let mut lines = self.library.ledger.of_unit(&step.key);
+        lines.any(|(slot, fields)| {
+            slot.sheet.book == book && text(fields, name) == Some(id.as_str())
+        })
+    }
+
+    /// Tells whether a change has nothing to do, whoever did it.
+    fn is_as_wanted(&self, change: &OriginChange) -> bool {
+        let Some(wanted) = self.wanted(change) else { return false };
+        let now = self.library.state(&wanted.id, |_, _| true);
+        let has_links = || match change {
+            OriginChange::Update { record, .. } => self.missing_links(record).next().is_none(),
+            _ => true,
+        };
+        now.is_some_and(|now| meta::says_the_same(&now, &wanted)) && has_links()
+    }
+
+    /// Returns what a change makes of a memory, where that may be a state it was in before.
+    pub(super) fn wanted(&self, change: &OriginChange) -> Option<OriginRecord> {
+        match change {
+            OriginChange::Update { record, merged, .. } if merged.is_empty() => {
+                let id = self.library.resolve(&record.id);
+                Some(OriginRecord { id, standing: OriginStanding::Live, ..(**record).clone() })
+            }
+            OriginChange::Retire { id, into, .. } => {
+                let now = self.library.state(&self.library.resolve(id), |_, _| true)?;
+                let into = into.as_ref().map(|into| self.library.resolve(into));
+                let merged = into.map(|into| OriginStanding::Merged { into });
+                Some(OriginRecord { standing: merged.unwrap_or(OriginStanding::Archived), ..now })
+            }
+            _ => None,
+        }
+    }
+
+    fn apply(&mut self, step: &Step<'_>) {
+        let run = self.begin_run(step);
+        for change in &step.unit.changes {
+            let is_written = self.is_written(step, change);
+            if is_written || !(self.is_as_wanted(change) || self.go_back(change)) {
+                self.apply_change(step, change, is_written);
+            }
+        }
+        if let Some(run) = run.filter(|_| self.library.ledger.has_memories(&step.key)) {
+            self.end_run(step, run);
+        }
+    }
+
+    fn apply_change(&mut self, step: &Step<'_>, change: &OriginChange, is_written: bool) {
+        match change {
+            OriginChange::Create { record, made_of } => {
+                if !is_written {
+                    self.create(step, record, made_of);
+                }
+                self.merged_edges(step, &record.id, made_of);
+                self.link_edges(step, record);
+            }
+            OriginChange::Update { record, merged, .. } => {
+                if !is_written {
+                    self.write_meta(step, record, None);
+                }
+                self.merged_edges(step, &record.id, merged);
+                self.link_edges(step, record);
+            }
+            OriginChange::Retire { id, into, reason, .. } => {
+                let id = self.library.resolve(id);
+                let state = self.state(step, &id).filter(|_| !is_written);
+                if let Some(record) = state {
+                    self.write_meta(step, &record, Some((into.as_deref(), reason)));
+                }
+                if let Some(into) = into {
+                    self.merged_edges(step, into, std::slice::from_ref(&id));
+                }
+            }
+            OriginChange::Restore { record, .. } => {
+                if !self.restore(record) {
+                    self.write_meta(step, record, None);
+                }
+            }
+            OriginChange::Remove { id, .. } => self.remove(id),
+        }
+    }
+
+    /// Takes out what an earlier, interrupted publish wrote of a unit that is left alone now.
+    fn take_back(&mut self, step: &Step<'_>) {
+        let Library { ledger, ids, .. } = &mut self.library;
+        let lines: Vec<Rc<Slot>> =
+            ledger.of_unit(&step.key).map(|(slot, _)| Rc::clone(slot)).collect();
+        for slot in &lines {
+            ledger.remove(slot, ids);
+        }
+    }
+
+    fn create(&mut self, step: &Step<'_>, record: &OriginRecord, made_of: &[String]) {
+        let Some(home) = self.home(record, made_of) else { return };
+        let made_of: Vec<String> = made_of.iter().map(|id| self.library.resolve(id)).collect();
+        let sources = made_of.iter().filter_map(|id| self.library.base(id));
+        let mut times: Vec<String> = sources.filter_map(|base| base.record.created_at).collect();
+        times.sort();
+        let created_at = record.created_at.as_deref().unwrap_or(&step.unit.at);
+        let fields = json!({
+            "id": record.id,
+            "namespace": home.namespace,
+            "created_at": created_at,
+            "temporal_range": {"start": times.first(), "end": times.last()},
+            "summary": record.text,
+            "key_facts": [],
+            "decisions": [],
+            "superseded_facts": [],
+            "source_memory_ids": made_of,
+            "consolidation_run_id": step.unit.run_id,
+            "tier": "warm",
+            "activation_count": record.access_count,
+            "last_accessed": record.last_accessed,
+            "expires_at": record.expires_at,
+            "tags": record.tags,
+            "attributes": meta::attributes_value(&record.attributes),
+            "importance": record.importance,
+            "source": record.source,
+            "rule": step.unit.rule,
+            "unit": step.key,
+        });
+        self.insert(Book::Summaries, &home, fields);
+    }
+
+    /// Returns where a new record goes: the namespace most of its sources have, and there the first commit. What was
+    /// made of nothing goes to the commit that is checked out.
+    fn home(&self, record: &OriginRecord, made_of: &[String]) -> Option<Place> {
+        if made_of.is_empty() {
+            let domain = Domain::Project;
+            let namespace = record.attributes.iter().find(|(name, _)| name == "namespace");
+            let namespace = namespace.map_or(NAMESPACE_DEFAULT, |(_, value)| value).to_owned();
+            let commit = self.library.repositories.get(&domain)?.head()?;
+            return Some(Place { domain, namespace, commit });
+        }
+        let places: Vec<Place> = made_of
+            .iter()
+            .filter_map(|id| self.library.base(&self.library.resolve(id)))
+            .map(|base| base.place)
+            .collect();
+        let mut counts = BTreeMap::new();
+        for place in &places {
+            *counts.entry((place.domain, &place.namespace)).or_insert(0_usize) += 1;
+        }
+        let most = counts.iter().rev().max_by_key(|(_, count)| **count)?.0;
+        places.iter().find(|place| (place.domain, &place.namespace) == *most).cloned()
+    }
+
+    fn write_meta(
+        &mut self,
+        step: &Step<'_>,
+        record: &OriginRecord,
+        retired: Option<(Option<&str>, &str)>,
+    ) {
+        let id = self.library.resolve(&record.id);
+        let Some(base) = self.library.base(&id) else { return };
+        let into = retired.map(|(into, _)| into.map(|into| self.library.resolve(into)));
+        let prior = self.library.meta(&id, |_, fields| self.is_earlier(step, fields));
+        let new = NewMeta {
+            record,
+            base: &base.record,
+            prior: prior.map(|(_, fields)| fields),
+            retired: into.as_ref().map(Option::as_deref),
+            at: &step.unit.at,
+        };
+        let mut fields = new.fields();
+        fields.insert("consolidation_run_id".to_owned(), step.unit.run_id.as_str().into());
+        fields.insert("rule".to_owned(), step.unit.rule.as_str().into());
+        if let Some((_, reason)) = retired {
+            fields.insert("reason".to_owned(), reason.into());
+        }
+        fields.insert("unit".to_owned(), step.key.as_str().into());
+        self.insert(Book::Meta, &base.place, Value::Object(fields));
+    }
+
+    fn merged_edges(&mut self, step: &Step<'_>, into: &str, merged: &[String]) {
+        for id in merged {
+            self.edge(step, into, id, "consolidates");
+        }
+    }
+
+    /// Writes the links of a record that its note lacks.
+    fn link_edges(&mut self, step: &Step<'_>, record: &OriginRecord) {
+        let missing: Vec<_> = self.missing_links(record).collect();
+        for (to, kind) in missing {
+            self.edge(step, &record.id, &to, kind);
+        }
+    }
+
+    fn missing_links<'a>(
+        &'a self,
+        record: &'a OriginRecord,
+    ) -> impl Iterator<Item = (String, &'static str)> + 'a {
+        let id = self.library.resolve(&record.id);
+        let links = self.library.base(&id).map(|base| base.record.links).unwrap_or_default();
+        let known: BTreeSet<String> =
+            links.iter().map(|link| self.library.resolve(&link.to)).collect();
+        record.links.iter().filter_map(move |link| {
+            let to = self.library.resolve(&link.to);
+            let kind = match link.kind {
+                LinkKind::References if known.contains(&to) => return None,
+                LinkKind::References => "references",
+                LinkKind::Supersedes => "supersedes",
+            };
+            (!self.has_edge(&id, &to, kind)).then_some((to, kind))
+        })
+    }
+
+    fn has_edge(&self, source: &str, target: &str, kind: &str) -> bool {
+        let resolved =
+            |fields: &Fields, name| text(fields, name).map(|id| self.library.resolve(id));
+        self.library.ledger.about(Book::Edges, source).any(|(_, fields)| {
+            resolved(fields, "source_id").as_deref() == Some(source)
+                && resolved(fields, "target_id").as_deref() == Some(target)
+                && text(fields, "edge_type").is_some_and(|found| found.eq_ignore_ascii_case(kind))
+        })
+    }
+
+    fn edge(&mut self, step: &Step<'_>, source: &str, target: &str, kind: &str) {
+        let (source, target) = (self.library.resolve(source), self.library.resolve(target));
+        let base = self.library.base(&source).or_else(|| self.library.base(&target));
+        let Some(base) = base.filter(|_| source != target) else { return };
+        let fields = json!({
+            "source_id": source,
+            "target_id": target,
+            "edge_type": kind,
+            "weight": 1.0,
+            "reason": step.unit.rule,
+            "created_at": step.unit.at,
+            "consolidation_run_id": step.unit.run_id,
+            "unit": step.key,
+        });
+        self.insert(Book::Edges, &base.place, fields);
+    }
+
+    /// Looks at what the record of the run will compare with, where it is not written yet.
+    fn begin_run(&self, step: &Step<'_>) -> Option<BegunRun> {
+        let mut lines = self.library.ledger.of_unit(&step.key);
+        if lines.any(|(slot, _)| slot.sheet.book == Book::Runs) {
+            return None;
+        }
+        let ids = step.unit.changes.iter().filter_map(changed_id);
+        let ids: Vec<String> = ids.map(|id| self.library.resolve(id)).collect();
+        let place = ids.iter().find_map(|id| self.library.base(id)).map(|base| base.place);
+        let tier = |id: &String| {
+            let prior = self.library.meta(id, |_, fields| self.is_earlier(step, fields));
+            meta::tier(prior.map(|(_, fields)| fields)).to_owned()
+        };
+        let tiers = ids.iter().map(tier).collect();
+        Some(BegunRun { place, ids, tiers })
+    }
+
+    fn end_run(&mut self, step: &Step<'_>, run: BegunRun) {
+        let created = || {
+            let lines = self.library.ledger.of_unit(&step.key);
+            lines.map(|(slot, _)| slot.place()).next()
+        };
+        let Some(place) = run.place.clone().or_else(created) else { return };
+        let unit = step.unit;
+        let is_new = |change: &&OriginChange| matches!(change, OriginChange::Create { .. });
+        let tiers = run.ids.iter().zip(&run.tiers);
+        let transitions: Vec<Value> =
+            tiers.filter_map(|(id, from)| self.transition(step, id, from)).collect();
+        let fields = json!({
+            "run_id": unit.run_id,
+            "started_at": unit.at,
+            "completed_at": unit.at,
+            "phase": "completed",
+            "memories_processed": unit.changes.len(),
+            "memory_ids": run.ids,
+            "clusters_found": usize::from(unit.changes.len() > 1),
+            "summaries_created": unit.changes.iter().filter(is_new).count(),
+            "supersessions_detected": 0,
+            "tier_transitions": transitions,
+            "errors": [],
+            "rule": unit.rule,
+            "unit": step.key,
+        });
+        self.insert(Book::Runs, &place, fields);
+    }
+
+    fn transition(&self, step: &Step<'_>, id: &str, from: &str) -> Option<Value> {
+        let mut lines = self.library.ledger.of_unit(&step.key);
+        let (_, fields) = lines.find(|(slot, fields)| {
+            slot.sheet.book == Book::Meta && text(fields, "memory_id") == Some(id)
+        })?;
+        let to = meta::tier(Some(fields));
+        let score = fields.get("retention").and_then(|retention| retention.get("overall"));
+        let reason = text(fields, "reason").unwrap_or(&step.unit.rule);
+        (from != to).then(|| {
+            json!({
+                "memory_id": id, "from_tier": from, "to_tier": to, "reason": reason, "retention_score": score,
+            })
+        })
+    }
+
+    fn insert(&mut self, book: Book, place: &Place, fields: Value) {
+        let Value::Object(fields) = fields else { return };
+        let slot = Slot {
+            sheet: SheetKey::of(book, place),
+            commit: place.commit.clone(),
+            line: encode(&fields),
+        };
+        self.library.ledger.insert(slot, fields, &self.library.ids);
+    }
+}
+
+/// Returns the record that a change writes.
+fn changed_id(change: &OriginChange) -> Option<&str> {
+    match change {
+        OriginChange::Create { record, .. } | OriginChange::Update { record, .. } => {
+            Some(&record.id)
+        }
+        OriginChange::Retire { id, .. } => Some(id),
+        OriginChange::Restore { .. } | OriginChange::Remove { .. } => None,
+    }
+}
+
+/// Names a unit by its run, its rule and the records it changes: the same at every writing.
+fn unit_key(unit: &OriginUnit) -> String {
+    let mut parts = vec![unit.run_id.as_str(), &unit.at, &unit.rule];
+    for change in &unit.changes {
+        parts.push(match change {
+            OriginChange::Create { .. } => "create",
+            OriginChange::Update { .. } => "update",
+            OriginChange::Retire { .. } => "retire",
+            OriginChange::Restore { .. } => "restore",
+            OriginChange::Remove { .. } => "remove",
+        });
+        parts.extend(changed_id(change));
+    }
+    blake3::hash(parts.join("\n").as_bytes()).to_hex()[..16].to_owned()
+}

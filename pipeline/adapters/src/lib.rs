@@ -1,0 +1,16 @@
+//! How do the stores of other systems become a `brain.db`, and back?
+//!
+//! Each adapter implements [`Origin`](memfold_store::origin::Origin): it reads records and writes changes. The mirror, plans and
+//! undo are elsewhere. [`detect`] and [`open`] choose the adapter of a path.
+
+mod kinds;
+pub mod mcp_memory;
+pub mod markdown;
+pub mod json_folder;
+#[cfg(feature = "git")]
+pub mod git_notes;
+#[cfg(not(feature = "git"))]
+#[path = "git_notes/not_built.rs"]
+pub mod git_notes;
+
+pub use kinds::{BRAIN_DB, detect, kind_names, open, root};

@@ -1,0 +1,614 @@
+//! [`Document`]: a file of pieces together with those that were taken out of it.
+//!
+//! A piece that is taken out keeps its place among the others. Headings and blank lines follow from the memories: a
+//! heading is out while everything under it is, and of the blank lines around a gap those of one piece stay. So the text
+//! is again what it was when all memories are back, in whatever order they went and came.
+
+use serde::{Deserialize, Serialize};
+
+use super::scan::{Form, Kind, Memory, Piece, scan};
+use memfold_store::origin::OriginRecord;
+
+/// A piece that was taken out, as it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Removed {
+    kind: SlotKind,
+    /// The bytes as they were.
+    text: String,
+    /// Its place: bytes of the file before it.
+    offset: usize,
+    /// The line above and the line below, by which the place is found in a file that others changed.
+    above: String,
+    below: String,
+    /// The memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) record: Option<Box<OriginRecord>>,
+}
+
+/// What matters of a piece that is not in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum SlotKind {
+    Memory,
+    Link { target: String },
+    Heading { level: u8 },
+    Gap,
+    Other,
+}
+
+/// A piece at its place.
+#[derive(Debug, Clone, PartialEq)]
+struct Slot {
+    kind: SlotKind,
+    text: String,
+    /// The id and what is said, of a memory that is in the file.
+    memory: Option<(String, Memory)>,
+    /// The memory of a piece that was taken out.
+    record: Option<Box<OriginRecord>>,
+    is_out: bool,
+    /// Whether this call took it out or put it back.
+    is_touched: bool,
+}
+
+/// A memory of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Live<'a> {
+    pub(super) id: &'a str,
+    pub(super) memory: &'a Memory,
+    pub(super) raw: &'a str,
+    /// The line on which it begins, from 1.
+    pub(super) line: usize,
+}
+
+/// A file of pieces.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Document {
+    slots: Vec<Slot>,
+}
+
+impl Document {
+    /// Puts what was taken out back among the pieces of a text. `is_known`: the text is the one that was written then.
+    pub(super) fn new(text: &str, removed: &[Removed], is_known: bool) -> Self {
+        let gaps = removed.iter().filter(|removed| removed.kind == SlotKind::Gap);
+        let pieces = scan(text, separator(gaps.map(|removed| &*removed.text)));
+        let mut places: Vec<(usize, &Removed)> = match is_known {
+            true => removed.iter().map(|removed| (removed.offset, removed)).collect(),
+            false => {
+                let places = Places::new(text, &pieces);
+                removed.iter().map(|removed| (places.find(removed), removed)).collect()
+            }
+        };
+        places.sort_by_key(|(offset, _)| *offset);
+        let mut places = places.into_iter().peekable();
+        let mut slots = Vec::with_capacity(pieces.len() + removed.len());
+        let mut offset = 0;
+        for piece in pieces {
+            while let Some((_, removed)) = places.next_if(|(at, _)| *at <= offset) {
+                slots.push(Slot::out(removed));
+            }
+            offset += piece.text.len();
+            slots.push(Slot::of(piece));
+        }
+        slots.extend(places.map(|(_, removed)| Slot::out(removed)));
+        Self { slots }
+    }
+
+    /// Gives the memories that are in the file their ids.
+    pub(super) fn name(&mut self, mut id: impl FnMut(&Memory) -> String) {
+        for slot in &mut self.slots {
+            if let Some((name, memory)) = &mut slot.memory {
+                *name = id(memory);
+            }
+        }
+    }
+
+    /// Returns the memories in the file, in its order.
+    pub(super) fn live(&self) -> impl Iterator<Item = Live<'_>> {
+        let mut line = 1;
+        self.slots.iter().filter(|slot| !slot.is_out).filter_map(move |slot| {
+            let at = line;
+            line += slot.text.matches('\n').count();
+            let (id, memory) = slot.memory.as_ref()?;
+            Some(Live { id, memory, raw: &slot.text, line: at })
+        })
+    }
+
+    /// Returns the memories that were taken out.
+    pub(super) fn removed(&self) -> impl Iterator<Item = &OriginRecord> {
+        self.slots.iter().filter_map(|slot| slot.record.as_deref())
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<Live<'_>> {
+        self.live().find(|live| live.id == id)
+    }
+
+    pub(super) fn find_removed(&self, id: &str) -> Option<&OriginRecord> {
+        self.removed().find(|record| record.id == id)
+    }
+
+    /// Takes a memory out; one that is out is kept as this record now.
+    pub(super) fn take_out(&mut self, record: OriginRecord) {
+        let is_it = |slot: &&mut Slot| match (&slot.memory, &slot.record) {
+            (Some((id, _)), _) => *id == record.id,
+            (_, Some(known)) => known.id == record.id,
+            _ => false,
+        };
+        if let Some(slot) = self.slots.iter_mut().find(is_it) {
+            slot.is_touched |= !slot.is_out;
+            slot.is_out = true;
+            slot.memory = None;
+            slot.record = Some(Box::new(record));
+        }
+    }
+
+    /// Puts a memory back.
+    pub(super) fn put_back(&mut self, id: &str) {
+        let is_it = |slot: &&mut Slot| slot.record.as_ref().is_some_and(|record| record.id == id);
+        if let Some(slot) = self.slots.iter_mut().find(is_it)
+            && let Some(record) = slot.record.take()
+        {
+            let form = Form::Paragraph;
+            let memory = Memory { text: record.text, section: Vec::new(), form };
+            slot.memory = Some((record.id, memory));
+            (slot.is_out, slot.is_touched) = (false, true);
+        }
+    }
+
+    /// Takes out or puts back the links to files; `is_gone` tells of a target whether its file is out.
+    pub(super) fn follow_links(&mut self, is_gone: impl Fn(&str) -> Option<bool>) {
+        for slot in &mut self.slots {
+            if let SlotKind::Link { target } = &slot.kind
+                && let Some(is_out) = is_gone(target)
+                && is_out != slot.is_out
+            {
+                (slot.is_out, slot.is_touched) = (is_out, true);
+            }
+        }
+    }
+
+    /// Gives a memory in the file other bytes.
+    pub(super) fn rewrite(&mut self, id: &str, raw: String, text: &str) {
+        let is_it = |slot: &&mut Slot| slot.memory.as_ref().is_some_and(|(known, _)| known == id);
+        if let Some(slot) = self.slots.iter_mut().find(is_it) {
+            slot.text = raw;
+            if let Some((_, memory)) = &mut slot.memory {
+                text.clone_into(&mut memory.text);
+            }
+        }
+    }
+
+    /// Adds text at the end, which is one memory.
+    pub(super) fn append(&mut self, text: &str, id: &str, said: &str) {
+        self.settle();
+        let (whole, removed) = self.to_keep();
+        let mut ids: Vec<String> = self.live().map(|live| live.id.to_owned()).collect();
+        ids.push(id.to_owned());
+        let mut document = Self::new(&(whole + text), &removed, true);
+        let count = document.live().count();
+        if count == ids.len() && document.live().last().is_some_and(|live| live.memory.text == said)
+        {
+            document.name_in_order(ids);
+            *self = document;
+        }
+    }
+
+    /// Takes a memory away for good, with what was written before it if nothing follows.
+    pub(super) fn erase(&mut self, id: &str, lead: &str) {
+        self.settle();
+        let (text, mut removed) = self.to_keep();
+        let mut start = 0;
+        let mut found = None;
+        for slot in self.slots.iter().filter(|slot| !slot.is_out) {
+            // A line end that is missing is made where something follows.
+            start += text[start..].len()
+                - text[start..].strip_prefix(&slot.text).map_or_else(
+                    || text[start..].trim_start_matches(['\r', '\n']).len(),
+                    |_| text[start..].len(),
+                );
+            if slot.memory.as_ref().is_some_and(|(known, _)| known == id) {
+                found = Some((start, start + slot.text.len()));
+            }
+            start += slot.text.len();
+        }
+        let Some((start, end)) = found else { return };
+        let is_last = end == text.len() && text[..start].ends_with(lead);
+        let start = if is_last { start - lead.len() } else { start };
+        for removed in removed.iter_mut().filter(|removed| removed.offset > start) {
+            removed.offset = start.max(removed.offset.saturating_sub(end - start));
+        }
+        let ids = self.live().map(|live| live.id).filter(|known| *known != id);
+        let ids: Vec<String> = ids.map(str::to_owned).collect();
+        let mut document = Self::new(&(text[..start].to_owned() + &text[end..]), &removed, true);
+        document.name_in_order(ids);
+        *self = document;
+    }
+
+    fn name_in_order(&mut self, ids: Vec<String>) {
+        let mut ids = ids.into_iter();
+        self.name(|_| ids.next().unwrap_or_default());
+    }
+
+    /// Returns what separates the blocks of the file, if it consists of blocks.
+    pub(super) fn separator(&self) -> Option<&str> {
+        let gaps = self.slots.iter().filter(|slot| slot.kind == SlotKind::Gap);
+        separator(gaps.map(|slot| &*slot.text))
+    }
+
+    /// Tells whether the file has a title above all sections: one heading of level 1, before all others.
+    pub(super) fn has_title(&self) -> bool {
+        let is_top = |slot: &&Slot| slot.kind == SlotKind::Heading { level: 1 };
+        let mut headings = self.slots.iter().filter(|slot| slot.is_heading());
+        headings.next().is_some_and(|slot| is_top(&slot)) && !headings.any(|slot| is_top(&slot))
+    }
+
+    /// Tells whether the last section of the file is one with a title of its own, and another one than this.
+    pub(super) fn needs_title(&self, title: &str) -> bool {
+        let mut headings = self.slots.iter().filter(|slot| !slot.is_out && slot.is_heading());
+        let first = headings.next();
+        let last = headings
+            .next_back()
+            .or(first.filter(|slot| slot.kind != SlotKind::Heading { level: 1 }));
+        last.is_some_and(|slot| slot.text.trim().trim_matches('#').trim() != title)
+    }
+
+    /// Tells whether a list at the end needs a blank line before it.
+    pub(super) fn needs_line(&self) -> bool {
+        let last = self.slots.iter().rfind(|slot| !slot.is_out);
+        last.is_some_and(|slot| match &slot.memory {
+            Some((_, memory)) => !matches!(memory.form, Form::Item { .. }),
+            None => {
+                matches!(slot.kind, SlotKind::Heading { .. } | SlotKind::Other)
+                    && slot.text != "\u{feff}"
+            }
+        })
+    }
+
+    /// Takes out headings without content and blank lines that separate nothing, around what was touched, and puts them
+    /// back where they are needed again.
+    pub(super) fn settle(&mut self) {
+        if self.slots.iter().any(|slot| slot.is_touched) {
+            self.settle_headings();
+            self.settle_gaps();
+            self.slots.iter_mut().for_each(|slot| slot.is_touched = false);
+        }
+    }
+
+    fn settle_headings(&mut self) {
+        let title = self.slots.iter().position(Slot::is_heading);
+        for at in (0..self.slots.len()).rev() {
+            let SlotKind::Heading { level } = self.slots[at].kind else { continue };
+            if Some(at) == title && level == 1 {
+                continue;
+            }
+            let ends = |slot: &Slot| matches!(slot.kind, SlotKind::Heading { level: other } if other <= level);
+            let section = &self.slots[at + 1..];
+            let section = &section[..section.iter().position(ends).unwrap_or(section.len())];
+            if !section.iter().any(|slot| slot.is_touched) {
+                continue;
+            }
+            let is_content = |slot: &Slot| slot.kind != SlotKind::Gap;
+            let has_lost =
+                section.iter().any(|slot| slot.is_out && is_content(slot) && !slot.is_heading());
+            let is_empty = !section.iter().any(|slot| !slot.is_out && is_content(slot));
+            let slot = &mut self.slots[at];
+            slot.is_touched |= slot.is_out != (has_lost && is_empty);
+            slot.is_out = has_lost && is_empty;
+        }
+    }
+
+    /// Between two pieces that are in the file stands one gap, if there was one; at the start none, at the end the last.
+    fn settle_gaps(&mut self) {
+        let is_content = |slot: &Slot| slot.kind != SlotKind::Gap;
+        let mut start = 0;
+        while start <= self.slots.len() {
+            let behind = &self.slots[start..];
+            let end = behind.iter().position(|slot| is_content(slot) && !slot.is_out);
+            let end = end.map_or(self.slots.len(), |at| start + at);
+            let run = &self.slots[start..end];
+            if run.iter().any(|slot| slot.is_touched) || self.touches(start, end) {
+                let has_lost = run.iter().any(is_content);
+                let gaps = (start..end).filter(|at| self.slots[*at].kind == SlotKind::Gap);
+                let gaps: Vec<usize> = gaps.collect();
+                let is_last = gaps.last().is_some_and(|at| at + 1 == self.slots.len());
+                let kept = match (start == 0, end == self.slots.len()) {
+                    _ if !has_lost => None,
+                    (false, true) if is_last => gaps.last(),
+                    (false, false) => gaps.first(),
+                    _ => Some(&usize::MAX),
+                };
+                for at in &gaps {
+                    self.slots[*at].is_out = kept.is_some_and(|kept| kept != at);
+                }
+            }
+            start = end + 1;
+        }
+    }
+
+    /// Tells whether a piece beside a run was put back.
+    fn touches(&self, start: usize, end: usize) -> bool {
+        let is_touched = |at: Option<usize>| {
+            at.and_then(|at| self.slots.get(at)).is_some_and(|slot| slot.is_touched)
+        };
+        is_touched(start.checked_sub(1)) || is_touched(Some(end))
+    }
+
+    /// Returns the text of the file.
+    pub(super) fn text(&self) -> String {
+        self.render().0
+    }
+
+    /// Returns the text and where it has what was taken out.
+    fn render(&self) -> (String, Vec<(usize, &Slot)>) {
+        let line_end = self.slots.iter().find_map(|slot| slot.text.find('\n').map(|at| (slot, at)));
+        let line_end = match line_end {
+            Some((slot, at)) if slot.text[..at].ends_with('\r') => "\r\n",
+            _ => "\n",
+        };
+        let (mut text, mut out) = (String::new(), Vec::new());
+        let mut is_open = false;
+        for slot in &self.slots {
+            if slot.is_out {
+                out.push((text.len(), slot));
+                continue;
+            }
+            // The last line of the file came without an end, and something follows it now.
+            if is_open && slot.kind != SlotKind::Gap {
+                text.push_str(line_end);
+            }
+            text.push_str(&slot.text);
+            let is_block = matches!(&slot.memory, Some((_, memory)) if memory.form == Form::Block);
+            let is_line = !matches!(slot.kind, SlotKind::Gap | SlotKind::Other) && !is_block;
+            is_open = is_line && !slot.text.ends_with('\n');
+        }
+        (text, out)
+    }
+
+    /// Returns the text and what is to be kept of the pieces that are out.
+    pub(super) fn to_keep(&self) -> (String, Vec<Removed>) {
+        let (text, out) = self.render();
+        let keep = |(offset, slot): &(usize, &Slot)| Removed {
+            kind: slot.kind.clone(),
+            text: slot.text.clone(),
+            offset: *offset,
+            above: line_above(&text[..*offset]).to_owned(),
+            below: line_below(&text[*offset..]).to_owned(),
+            record: slot.record.clone(),
+        };
+        let removed = out.iter().map(keep).collect();
+        (text, removed)
+    }
+
+    /// Tells whether the text is read as the pieces that are in it: without one of them, two others may be read as one.
+    pub(super) fn is_sound(&self) -> bool {
+        let out = self.slots.iter().filter(|slot| slot.is_out && slot.kind == SlotKind::Gap);
+        let separator = separator(out.map(|slot| &*slot.text));
+        let found = scan(&self.text(), separator).into_iter().map(Slot::of);
+        let found: Vec<Slot> = found.filter(|slot| slot.kind != SlotKind::Gap).collect();
+        let wanted = self.slots.iter().filter(|slot| !slot.is_out && slot.kind != SlotKind::Gap);
+        let said = |slot: &Slot| slot.memory.as_ref().map(|(_, memory)| memory.text.clone());
+        let is_same = |one: &Slot, other: &Slot| {
+            one.kind == other.kind
+                && one.text.trim_end() == other.text.trim_end()
+                && said(one) == said(other)
+        };
+        found.len() == wanted.clone().count()
+            && found.iter().zip(wanted).all(|(one, other)| is_same(one, other))
+    }
+}
+
+/// Returns what separates the blocks of a file, by the gaps that were taken out: the text alone may not tell.
+fn separator<'a>(gaps: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    gaps.flat_map(str::lines).map(str::trim).find(|line| !line.is_empty())
+}
+
+impl Slot {
+    fn of(piece: Piece) -> Self {
+        let (kind, memory) = match piece.kind {
+            Kind::Memory(memory) => (SlotKind::Memory, Some((String::new(), memory))),
+            Kind::Link { target } => (SlotKind::Link { target }, None),
+            Kind::Heading { level, .. } => (SlotKind::Heading { level }, None),
+            Kind::Gap => (SlotKind::Gap, None),
+            Kind::Other => (SlotKind::Other, None),
+        };
+        Self { kind, text: piece.text, memory, record: None, is_out: false, is_touched: false }
+    }
+
+    fn out(removed: &Removed) -> Self {
+        Self {
+            kind: removed.kind.clone(),
+            text: removed.text.clone(),
+            memory: None,
+            record: removed.record.clone(),
+            is_out: true,
+            is_touched: false,
+        }
+    }
+
+    const fn is_heading(&self) -> bool {
+        matches!(self.kind, SlotKind::Heading { .. })
+    }
+}
+
+fn line_above(text: &str) -> &str {
+    text.trim_end().rsplit('\n').next().unwrap_or_default().trim()
+}
+
+fn line_below(text: &str) -> &str {
+    text.trim_start().split('\n').next().unwrap_or_default().trim()
+}
+
+/// The places between the pieces of a text, with the lines around each.
+struct Places<'a>(Vec<(usize, &'a str, &'a str)>);
+
+impl<'a> Places<'a> {
+    fn new(text: &'a str, pieces: &[Piece]) -> Self {
+        let starts = pieces.iter().scan(0, |offset, piece| {
+            let start = *offset;
+            *offset += piece.text.len();
+            Some(start)
+        });
+        let starts = starts.chain([text.len()]);
+        Self(starts.map(|at| (at, line_above(&text[..at]), line_below(&text[at..]))).collect())
+    }
+
+    /// Returns the place with the same line above and below, as far as there is one, and the nearest of several.
+    fn find(&self, removed: &Removed) -> usize {
+        let rank = |(at, above, below): &(usize, &str, &str)| {
+            let is_same = (*above == removed.above, *below == removed.below);
+            (u8::from(!is_same.0) * 2 + u8::from(!is_same.1), at.abs_diff(removed.offset))
+        };
+        self.0.iter().min_by_key(|place| rank(place)).map_or(0, |(at, ..)| *at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn document(text: &str) -> Document {
+        let mut document = Document::new(text, &[], true);
+        let mut count = 0;
+        document.name(|_| {
+            count += 1;
+            format!("m{count}")
+        });
+        document
+    }
+
+    fn record(document: &Document, id: &str) -> OriginRecord {
+        let live = document.find(id).unwrap();
+        OriginRecord {
+            id: id.to_owned(),
+            text: live.memory.text.clone(),
+            raw: live.raw.to_owned(),
+            ..OriginRecord::default()
+        }
+    }
+
+    fn without(text: &str, ids: &[&str]) -> String {
+        let mut document = document(text);
+        for id in ids {
+            document.take_out(record(&document, id));
+        }
+        document.settle();
+        document.text()
+    }
+
+    #[test]
+    fn a_memory_goes_with_its_line_end_and_its_empty_heading() {
+        let text =
+            "# Memory\n\nIntro.\n\n## A\n- a\n- b\n\n## B\n\n- c\n\n### D\n- d\n\n## E\n- e\n";
+        assert_eq!(without(text, &["m2"]), text.replace("- a\n", ""));
+        assert_eq!(without(text, &["m2", "m3"]), text.replace("## A\n- a\n- b\n\n", ""));
+        assert_eq!(
+            without(text, &["m4"]),
+            text.replace("- c\n\n", ""),
+            "its subheading has content"
+        );
+        assert_eq!(without(text, &["m4", "m5"]), text.replace("## B\n\n- c\n\n### D\n- d\n\n", ""));
+        assert_eq!(without(text, &["m6"]), text.replace("\n## E\n- e\n", ""));
+        assert_eq!(without("# T\n- a\n", &["m1"]), "# T\n", "the title stays");
+        assert_eq!(without("a\n§\nb\n§\nc", &["m2"]), "a\n§\nc");
+        assert_eq!(without("a\n§\nb\n§\nc", &["m2", "m3"]), "a");
+        assert_eq!(without("a\n§\nb\n§\nc\n", &["m1"]), "b\n§\nc\n");
+        assert_eq!(without("P\n\nQ\n\nR\n", &["m2"]), "P\n\nR\n");
+        assert_eq!(without("\u{feff}- a\r\n- b\r\n\tb\r\n- c", &["m2"]), "\u{feff}- a\r\n- c");
+        assert_eq!(without("Front:\n- a\n\nBack:\n- b\n", &["m1"]), "Back:\n- b\n");
+    }
+
+    /// What others appended or edited since stays, and what comes back finds its place among it.
+    #[test]
+    fn a_place_is_found_again_in_a_file_that_others_changed() {
+        let mut document = document("# A\n- a\n- b\n\n# B\n- c\n- d");
+        for id in ["m2", "m4"] {
+            document.take_out(record(&document, id));
+        }
+        document.settle();
+        let (text, removed) = document.to_keep();
+        assert_eq!(text, "# A\n- a\n\n# B\n- c\n");
+        let edited = format!("New first line.\n\n{text}- e\n");
+        let mut back = Document::new(&edited, &removed, false);
+        back.put_back("m2");
+        back.put_back("m4");
+        back.settle();
+        assert_eq!(back.text(), "New first line.\n\n# A\n- a\n- b\n\n# B\n- c\n- d\n- e\n");
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        let lines = prop::sample::select(vec![
+            "# A",
+            "## B",
+            "### C",
+            "- a",
+            "  - b",
+            "* c",
+            "1. d",
+            "text",
+            "text:",
+            "```",
+            "---",
+            "",
+            "",
+            "",
+            "| a | b |\n|---|---|\n| 1 | 2 |",
+            "- [l](l.md)",
+            "**Bold**",
+            "• ü",
+            "§",
+        ]);
+        let ends = prop::sample::select(vec!["\n", "\n", "\r\n", "\n\n"]);
+        let last = prop::sample::select(vec!["", "\n", "\n\n"]);
+        (prop::collection::vec((lines, ends), 0..25), last).prop_map(|(lines, last)| {
+            let text: String = lines.iter().flat_map(|(line, end)| [*line, *end]).collect();
+            text.trim_end().to_owned() + last
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        /// Memories go and come back in any order, through a file each time: the bytes are those that there were.
+        #[test]
+        fn the_bytes_return(text in text(), order in any::<u64>(), back in any::<u64>()) {
+            let shuffled = |seed: u64, mut ids: Vec<String>| {
+                ids.sort_by_key(|id| (id.len() as u64).wrapping_mul(31) ^ seed.rotate_left(id.bytes().map(u32::from).sum()));
+                ids
+            };
+            let mut document = document(&text);
+            let ids: Vec<String> = document.live().map(|live| live.id.to_owned()).collect();
+            let gone = shuffled(order, ids);
+            let pass = |document: &mut Document| {
+                document.settle();
+                let (text, removed) = document.to_keep();
+                let names: Vec<String> = match document.is_sound() {
+                    true => document.live().map(|live| live.id.to_owned()).collect(),
+                    false => return false,
+                };
+                *document = Document::new(&text, &removed, true);
+                let mut at = names.iter();
+                document.name(|_| at.next().cloned().unwrap_or_default());
+                true
+            };
+            for id in &gone {
+                let before = document.clone();
+                document.take_out(record(&document, id));
+                if !pass(&mut document) {
+                    document = before;
+                }
+            }
+            let out: Vec<String> = document.removed().map(|record| record.id.clone()).collect();
+            for id in shuffled(back, out) {
+                document.put_back(&id);
+                document.settle();
+                let (text, removed) = document.to_keep();
+                // Two that are one without a third come back together with it.
+                if document.is_sound() {
+                    document = Document::new(&text, &removed, true);
+                }
+            }
+            prop_assert_eq!(document.text(), text);
+        }
+    }
+}

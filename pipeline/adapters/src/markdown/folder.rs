@@ -1,0 +1,690 @@
+//! The files of a store: which are read, how each is read, and its memories as records.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use jiff::civil::Date;
+use serde_json::Value;
+
+use super::document::{Document, Live};
+use super::ledger::{Archived, Kept, Ledger, Written, digest};
+use super::scan::{Memory, front_matter};
+use memfold_store::origin::{
+    LinkKind, OriginContents, OriginError, OriginLink, OriginRecord, OriginStanding, Skipped,
+};
+
+/// The folder of files that memfold took out.
+pub(super) const ARCHIVE: &str = "archive";
+/// A file that is longer is left out.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Folders are read to this depth.
+const DEPTH_MAX: usize = 8;
+/// Folders that hold no memories.
+const OTHER_FOLDERS: [&str; 4] = [ARCHIVE, "node_modules", "skills", "reports"];
+/// Files that hold no memories.
+const OTHER_FILES: [&str; 2] = ["skill.md", "readme.md"];
+/// Files of instructions at the top of a project.
+const PROJECT_FILES: [&str; 4] = ["claude.md", "claude.local.md", "agents.md", "gemini.md"];
+/// Files of memories at the top of a workspace, beside its folder of days.
+const WORKSPACE_FILES: [&str; 2] = ["memory.md", "user.md"];
+/// The folder of days in a workspace.
+const DAYS: &str = "memory";
+/// A value of front matter that is longer is no category.
+const VALUE_CHARS_MAX: usize = 64;
+/// Markdown has none; what `brain.db` calls routine.
+const IMPORTANCE: f64 = 1.0;
+const ID_DIGITS: usize = 12;
+/// What keeps a memory from being changed, within its text.
+const PROTECTING: [&str; 3] = ["!important", "never delete", "never-delete"];
+/// The category of protected memories, one of the defaults of `protection.categories`.
+const PROTECTED: &str = "protected";
+/// Words of titles and names of files that say nothing of what a memory is about. A title of other words does: "Port 8080"
+/// below "Staging" is not what it is below "Production".
+const GENERAL_WORDS: [&str; 79] = [
+    "a",
+    "about",
+    "agents",
+    "an",
+    "and",
+    "april",
+    "august",
+    "auto",
+    "claude",
+    "context",
+    "conventions",
+    "curated",
+    "daily",
+    "day",
+    "days",
+    "debugging",
+    "december",
+    "decisions",
+    "facts",
+    "february",
+    "feedback",
+    "for",
+    "friday",
+    "from",
+    "general",
+    "guidelines",
+    "history",
+    "important",
+    "in",
+    "index",
+    "insights",
+    "instructions",
+    "january",
+    "july",
+    "june",
+    "key",
+    "learned",
+    "learnings",
+    "lessons",
+    "log",
+    "logs",
+    "long",
+    "march",
+    "may",
+    "memories",
+    "memory",
+    "misc",
+    "monday",
+    "notes",
+    "note",
+    "november",
+    "october",
+    "of",
+    "on",
+    "other",
+    "overview",
+    "patterns",
+    "preferences",
+    "project",
+    "reference",
+    "remember",
+    "rule",
+    "rules",
+    "saturday",
+    "saved",
+    "september",
+    "session",
+    "sessions",
+    "short",
+    "summary",
+    "sunday",
+    "system",
+    "term",
+    "the",
+    "things",
+    "thursday",
+    "to",
+    "tuesday",
+    "wednesday",
+];
+
+/// What the front matter and the name of a file say of its memories.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Front {
+    tags: Vec<String>,
+    attributes: BTreeMap<String, String>,
+    created_at: Option<String>,
+    updated_at: Option<String>,
+    description: String,
+    /// Whether the whole file is one memory.
+    is_topic: bool,
+    /// Whether the file stands for the store: its name and its title say nothing that is not of all.
+    is_main: bool,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Body {
+    Pieces(Document),
+    /// One memory, in the file or in the archive.
+    Topic {
+        record: Box<OriginRecord>,
+        archived: Option<Archived>,
+    },
+}
+
+/// A file of memories.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct MarkdownFile {
+    /// The text that was read; `None` where there is no such file.
+    pub(super) before: Option<String>,
+    pub(super) front: Front,
+    pub(super) body: Body,
+    /// Memories whose ids do not follow from their texts.
+    pub(super) written: Vec<Written>,
+    /// Whether memfold made the file.
+    pub(super) is_made: bool,
+}
+
+/// All files of a store.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Files {
+    pub(super) by_path: BTreeMap<String, MarkdownFile>,
+    /// The file of each memory.
+    pub(super) places: BTreeMap<String, String>,
+    pub(super) skipped: Vec<Skipped>,
+}
+
+/// Which files of a folder are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// Every file.
+    Memories,
+    /// Some at the top, and a folder of days.
+    Workspace,
+    /// Instructions at the top.
+    Project,
+}
+
+/// Tells whether a file or a folder holds memories in Markdown.
+pub(super) fn is_one(path: &Path) -> bool {
+    if path.is_file() {
+        return is_markdown(&path.to_string_lossy());
+    }
+    path.is_dir() && layout(path).is_some()
+}
+
+fn is_markdown(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.ends_with(".md") || name.ends_with(".markdown")
+}
+
+fn layout(folder: &Path) -> Option<Layout> {
+    let files = names(folder, |kind| kind.is_file());
+    let has =
+        |wanted: &[&str]| files.iter().any(|name| wanted.contains(&&*name.to_ascii_lowercase()));
+    let markdown = |folder: &Path| -> Vec<String> {
+        let names = names(folder, |kind| kind.is_file());
+        names.into_iter().filter(|name| is_markdown(name)).collect()
+    };
+    let own = markdown(folder);
+    let is_day = |name: &String| day_of(name).is_some();
+    let is_named = folder.file_name().is_some_and(|name| name == "memory" || name == "memories");
+    if !markdown(&folder.join(DAYS)).is_empty() {
+        return Some(Layout::Workspace);
+    }
+    if has(&WORKSPACE_FILES) || own.iter().any(is_day) || is_named && !own.is_empty() {
+        return Some(Layout::Memories);
+    }
+    let has_front = |within: &str, name: &String| {
+        let text = fs::File::open(folder.join(within).join(name)).and_then(|file| {
+            let mut text = Vec::new();
+            file.take(1 << 16).read_to_end(&mut text).map(|_| text)
+        });
+        text.is_ok_and(|text| front_matter(&String::from_utf8_lossy(&text)).is_some())
+    };
+    let fronts = own.iter().filter(|name| has_front("", name)).count();
+    if fronts > 0 && fronts * 2 >= own.len()
+        || markdown(&folder.join("system")).iter().any(|name| has_front("system", name))
+    {
+        return Some(Layout::Memories);
+    }
+    has(&PROJECT_FILES).then_some(Layout::Project)
+}
+
+fn names(folder: &Path, is_wanted: impl Fn(&fs::FileType) -> bool) -> Vec<String> {
+    let items = fs::read_dir(folder).into_iter().flatten().flatten();
+    let wanted = items.filter(|item| item.file_type().is_ok_and(|kind| is_wanted(&kind)));
+    wanted.map(|item| item.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Returns the day that a name begins with, as `2026-11-28`.
+fn day_of(name: &str) -> Option<String> {
+    let day = name.get(..10)?;
+    let is_whole = !name[10..].starts_with(|c: char| c.is_ascii_digit());
+    day.parse::<Date>().ok().filter(|_| is_whole).map(|_| day.to_owned())
+}
+
+impl Files {
+    /// Reads the files of a store, and puts what was taken out back in its place.
+    pub(super) fn load(path: &Path, is_file: bool, ledger: &Ledger) -> Result<Self, OriginError> {
+        let mut texts = BTreeMap::new();
+        let mut skipped = Vec::new();
+        if is_file {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            read(path, &name, &mut texts, &mut skipped)?;
+        } else {
+            // A folder that somebody named to be one.
+            let layout = layout(path).unwrap_or(Layout::Memories);
+            walk(path, "", layout, &mut texts, &mut skipped)?;
+        }
+        let mut files = Self { skipped, ..Self::default() };
+        let known: BTreeSet<&String> = ledger.files.keys().chain(ledger.pending.keys()).collect();
+        let known = known.into_iter().filter(|path| !texts.contains_key(*path));
+        let missing: Vec<(String, Option<String>)> =
+            known.map(|path| (path.clone(), None)).collect();
+        for (path, text) in texts.into_iter().map(|(path, text)| (path, Some(text))).chain(missing)
+        {
+            let kept = ledger.kept(&path, text.as_deref());
+            files.put(&path, text, &kept, is_file);
+        }
+        Ok(files)
+    }
+
+    fn put(&mut self, path: &str, before: Option<String>, kept: &Kept, is_file: bool) {
+        let text = before.as_deref().unwrap_or_default();
+        let front = match front(path, text, is_file) {
+            Ok(front) => front,
+            Err(reason) => {
+                self.skipped.push(Skipped { place: path.to_owned(), reason });
+                return;
+            }
+        };
+        let body = match &kept.archived {
+            Some(archived) if before.is_none() => {
+                Body::Topic { record: archived.record.clone(), archived: Some(archived.clone()) }
+            }
+            _ if front.is_topic => {
+                Body::Topic { record: Box::new(topic(path, text, &front)), archived: None }
+            }
+            _ => Body::Pieces(document(path, text, kept)),
+        };
+        let file = MarkdownFile {
+            before: before.clone(),
+            front,
+            body,
+            written: kept.written.clone(),
+            is_made: kept.is_made,
+        };
+        // A file that others removed, with what was taken out of it.
+        if before.is_some() || file.records(path).next().is_some() {
+            for id in file.records(path).map(|record| record.id) {
+                self.places.insert(id, path.to_owned());
+            }
+            self.by_path.insert(path.to_owned(), file);
+        }
+    }
+
+    /// Returns all records: those in files, then those that were taken out.
+    pub(super) fn contents(self) -> OriginContents {
+        let mut contents = OriginContents { skipped: self.skipped, ..OriginContents::default() };
+        for (path, file) in &self.by_path {
+            contents.records.extend(file.records(path).filter(|record| !record.text.is_empty()));
+        }
+        contents.records.sort_by_key(|record| record.standing != OriginStanding::Live);
+        contents
+    }
+}
+
+impl MarkdownFile {
+    /// Returns the records of the file, and those that were taken out of it.
+    pub(super) fn records<'a>(
+        &'a self,
+        path: &'a str,
+    ) -> Box<dyn Iterator<Item = OriginRecord> + 'a> {
+        match &self.body {
+            Body::Topic { record, .. } => Box::new(std::iter::once((**record).clone())),
+            Body::Pieces(document) => {
+                let live = document.live().map(|live| self.record(path, live));
+                Box::new(live.chain(document.removed().cloned()))
+            }
+        }
+    }
+
+    pub(super) fn record(&self, path: &str, live: Live<'_>) -> OriginRecord {
+        let Memory { text, section, .. } = live.memory;
+        let mut attributes = self.front.attributes.clone();
+        if !section.is_empty() {
+            attributes.insert("section".to_owned(), section.join("/"));
+        }
+        let topic = match (&self.front, &self.body) {
+            (Front { is_main: true, .. }, Body::Pieces(document)) => {
+                let is_titled = document.has_title();
+                subject("", section.get(usize::from(is_titled)..).unwrap_or_default())
+            }
+            _ => subject(path, section),
+        };
+        if !topic.is_empty() {
+            attributes.insert("topic".to_owned(), topic.join("/"));
+        }
+        let written = self.written.iter().find(|written| written.id == live.id);
+        let made_of = written.map(|written| &*written.made_of).unwrap_or_default();
+        let link = |to: &String| OriginLink { kind: LinkKind::Supersedes, to: to.clone() };
+        OriginRecord {
+            id: live.id.to_owned(),
+            tags: tags(&self.front.tags, text),
+            attributes: attributes.into_iter().collect(),
+            place: format!("{path}:{}", live.line),
+            raw: live.raw.to_owned(),
+            links: made_of.iter().map(link).collect(),
+            ..plain(text, &self.front)
+        }
+    }
+}
+
+fn plain(text: &str, front: &Front) -> OriginRecord {
+    OriginRecord {
+        text: text.to_owned(),
+        importance: IMPORTANCE,
+        created_at: front.created_at.clone(),
+        updated_at: front.updated_at.clone(),
+        source: super::KIND.to_owned(),
+        ..OriginRecord::default()
+    }
+}
+
+/// The memory that a whole file is: what its front matter describes it with, and its text.
+fn topic(path: &str, text: &str, front: &Front) -> OriginRecord {
+    let body = front_matter(text).map_or(text, |(bytes, _)| &text[bytes..]);
+    let body = body.trim().replace("\r\n", "\n");
+    let is_said = front.description.is_empty() || body.contains(&front.description);
+    let said = if is_said { body } else { format!("{}\n{body}", front.description) };
+    let mut attributes = front.attributes.clone();
+    let above = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let subject = subject(above, &[]);
+    if !subject.is_empty() {
+        attributes.insert("topic".to_owned(), subject.join("/"));
+    }
+    OriginRecord {
+        id: path.to_owned(),
+        tags: tags(&front.tags, &said),
+        attributes: attributes.into_iter().collect(),
+        place: path.to_owned(),
+        raw: text.to_owned(),
+        ..plain(said.trim(), front)
+    }
+}
+
+fn tags(tags: &[String], text: &str) -> Vec<String> {
+    let text = text.to_lowercase();
+    let is_protected = PROTECTING.iter().any(|mark| text.contains(mark));
+    let protected = is_protected.then(|| PROTECTED.to_owned());
+    tags.iter().filter(|tag| *tag != PROTECTED || !is_protected).cloned().chain(protected).collect()
+}
+
+fn document(path: &str, text: &str, kept: &Kept) -> Document {
+    let mut document = Document::new(text, &kept.removed, kept.digest == digest(text));
+    let mut taken: BTreeSet<String> = document.removed().map(|record| record.id.clone()).collect();
+    taken.extend(kept.written.iter().map(|written| written.id.clone()));
+    let mut written: Vec<&Written> = kept.written.iter().collect();
+    let mut next: BTreeMap<String, usize> = BTreeMap::new();
+    document.name(|memory| {
+        let hash = hash(&memory.text);
+        if let Some(at) = written.iter().position(|written| written.hash == hash) {
+            return written.remove(at).id.clone();
+        }
+        let number = next.entry(hash.clone()).or_insert(1);
+        loop {
+            let id = numbered(path, &hash, *number);
+            *number += 1;
+            if !taken.contains(&id) {
+                return id;
+            }
+        }
+    });
+    document
+}
+
+/// Returns the digits of a text in its id.
+pub(super) fn hash(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex()[..ID_DIGITS].to_owned()
+}
+
+/// Returns the id of a memory: its file and its text; equal texts are numbered.
+fn numbered(path: &str, hash: &str, number: usize) -> String {
+    match number {
+        1 => format!("{path}#{hash}"),
+        number => format!("{path}#{hash}#{number}"),
+    }
+}
+
+/// Returns what a memory is about by its file and the titles above it, without what says nothing of that.
+fn subject(path: &str, section: &[String]) -> Vec<String> {
+    let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
+    let parts = stem.split('/').chain(section.iter().map(String::as_str));
+    parts.filter(|part| !is_general(part)).map(str::to_lowercase).collect()
+}
+
+fn is_general(title: &str) -> bool {
+    let title = title.to_lowercase();
+    let mut words = title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.all(|word| {
+        let digits = word.trim_start_matches(|c: char| c.is_ascii_digit());
+        digits.is_empty()
+            || ["am", "pm", "th", "st", "nd", "rd", "t", "z"].contains(&digits) && digits != word
+            || GENERAL_WORDS.contains(&word)
+    })
+}
+
+/// Reads the front matter of a file; an error says why it cannot be understood.
+fn front(path: &str, text: &str, is_file: bool) -> Result<Front, String> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let lower = path.to_ascii_lowercase();
+    let mut front = Front {
+        created_at: day_of(name).map(at_midnight),
+        is_main: is_file || lower == WORKSPACE_FILES[0] || PROJECT_FILES.contains(&&*lower),
+        ..Front::default()
+    };
+    if front.created_at.is_some() && !is_file {
+        front.attributes.insert("log".to_owned(), "days".to_owned());
+    }
+    let Some((_, yaml)) = front_matter(text) else { return Ok(front) };
+    let options = serde_saphyr::options! { with_snippet: false };
+    let value: Value = serde_saphyr::from_str_with_options(yaml, options)
+        .map_err(|error| format!("its front matter is no YAML: {error}"))?;
+    let mut has = BTreeSet::new();
+    let nested = value["metadata"].as_object();
+    for (key, value) in value.as_object().into_iter().chain(nested).flatten() {
+        let key = key.to_lowercase();
+        front.take(&key, value);
+        has.insert(key);
+    }
+    // A file of instructions or a block with a limit may be described too, and holds many memories.
+    let has = |key: &str| has.contains(key);
+    front.is_topic = !is_file
+        && (has("name") || has("title") || has("type"))
+        && !(has("limit") || has("label") || has("read_only") || has("paths") || has("globs"));
+    Ok(front)
+}
+
+impl Front {
+    fn take(&mut self, key: &str, value: &Value) {
+        let text = match value {
+            Value::String(text) => text.trim().to_owned(),
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            Value::Array(items) => {
+                let items: Vec<String> =
+                    items.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+                match key {
+                    "tags" => return self.tags = items,
+                    _ => items.join(","),
+                }
+            }
+            _ => return,
+        };
+        let is_time = |text: &str| text.get(..10).is_some_and(|day| day.parse::<Date>().is_ok());
+        match key {
+            "description" => self.description = text,
+            "name" | "title" => {}
+            "tags" => self.tags = text.split(',').map(|tag| tag.trim().to_owned()).collect(),
+            "created" | "created_at" | "date" if is_time(&text) => {
+                self.created_at = Some(at_midnight(text))
+            }
+            "updated" | "updated_at" | "modified" | "last_updated" if is_time(&text) => {
+                self.updated_at = Some(at_midnight(text));
+            }
+            "read_only" if text == "true" => self.tags.push(PROTECTED.to_owned()),
+            "user" | "user_id" | "userid" | "owner" => self.attribute("user", text),
+            "agent" | "agent_id" | "agentid" => self.attribute("agent", text),
+            "paths" | "globs" => self.attribute("topic", text),
+            key if key.ends_with("id") || key.contains("session") || key.contains("hash") => {}
+            key => self.attribute(key, text),
+        }
+    }
+
+    fn attribute(&mut self, name: &str, value: String) {
+        let is_category = !value.is_empty()
+            && value.chars().count() <= VALUE_CHARS_MAX
+            && name.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));
+        if is_category {
+            self.attributes.insert(name.to_owned(), value);
+        }
+    }
+}
+
+/// Makes a time of a day.
+fn at_midnight(text: String) -> String {
+    if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.replacen(' ', "T", 1) }
+}
+
+fn walk(
+    root: &Path,
+    within: &str,
+    layout: Layout,
+    texts: &mut BTreeMap<String, String>,
+    skipped: &mut Vec<Skipped>,
+) -> Result<(), OriginError> {
+    let folder = root.join(within);
+    let failed = |source| OriginError::Io { action: "read", path: folder.clone(), source };
+    let mut items =
+        fs::read_dir(&folder).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    items.sort_by_key(fs::DirEntry::file_name);
+    for item in items {
+        let name = item.file_name().to_string_lossy().into_owned();
+        let path = if within.is_empty() { name.clone() } else { format!("{within}/{name}") };
+        let kind = item.file_type().map_err(failed)?;
+        let is_folder = kind.is_dir() || kind.is_symlink() && item.path().is_dir();
+        if name.starts_with('.') || !layout.reads(&path, is_folder) {
+            continue;
+        }
+        let reason = if kind.is_symlink() {
+            "it is a link, and links are not followed"
+        } else if item.file_name().to_str().is_none() {
+            "its name is not UTF-8"
+        } else if kind.is_dir() && path.split('/').count() > DEPTH_MAX {
+            "it is too deep"
+        } else if kind.is_dir() {
+            walk(root, &path, layout, texts, skipped)?;
+            continue;
+        } else if kind.is_file() {
+            read(&item.path(), &path, texts, skipped)?;
+            continue;
+        } else {
+            "it is not a regular file"
+        };
+        skipped.push(Skipped { place: path, reason: reason.to_owned() });
+    }
+    Ok(())
+}
+
+impl Layout {
+    /// Tells whether a file or a folder is one to read.
+    fn reads(self, path: &str, is_folder: bool) -> bool {
+        let lower = path.to_ascii_lowercase();
+        let name = lower.rsplit('/').next().unwrap_or(&lower);
+        if is_folder && OTHER_FOLDERS.contains(&name) {
+            return false;
+        }
+        let is_file = is_markdown(name) && !OTHER_FILES.contains(&name);
+        let is_days = lower == DAYS || lower.starts_with("memory/");
+        match self {
+            Self::Memories => is_folder || is_file,
+            Self::Workspace if is_days => is_folder || is_file,
+            Self::Workspace => WORKSPACE_FILES.contains(&&*lower),
+            Self::Project => PROJECT_FILES.contains(&&*lower),
+        }
+    }
+}
+
+/// Returns a folder and those in it that are read.
+pub(super) fn folders(root: &Path) -> Vec<PathBuf> {
+    let mut found = vec![root.to_owned()];
+    let mut at = 0;
+    while let Some(folder) = found.get(at).cloned() {
+        let names = names(&folder, |kind| kind.is_dir()).into_iter();
+        let names =
+            names.filter(|name| !name.starts_with('.') && !OTHER_FOLDERS[1..].contains(&&**name));
+        if folder.components().count() <= root.components().count() + DEPTH_MAX {
+            found.extend(names.map(|name| folder.join(name)));
+        }
+        at += 1;
+    }
+    found
+}
+
+fn read(
+    path: &Path,
+    within: &str,
+    texts: &mut BTreeMap<String, String>,
+    skipped: &mut Vec<Skipped>,
+) -> Result<(), OriginError> {
+    let mut skip = |reason: String| skipped.push(Skipped { place: within.to_owned(), reason });
+    let failed = |source| OriginError::Io { action: "read", path: path.to_owned(), source };
+    let bytes = match fs::File::open(path) {
+        Ok(file) => {
+            let mut bytes = Vec::new();
+            file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+            bytes
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            skip("it may not be read".to_owned());
+            return Ok(());
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        skip(format!("it is longer than {} MiB", FILE_BYTES_MAX >> 20));
+    } else if let Ok(text) = String::from_utf8(bytes) {
+        texts.insert(within.to_owned(), text);
+    } else {
+        skip("it is not UTF-8".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_that_name_a_subject_keep_memories_apart() {
+        let subject = |path: &str, titles: &[&str]| {
+            let titles: Vec<String> = titles.iter().map(|title| (*title).to_owned()).collect();
+            subject(path, &titles).join("/")
+        };
+        assert_eq!(subject("MEMORY.md", &["Memory", "Key facts"]), "");
+        assert_eq!(subject("memory/2026-11-28.md", &["2026-11-28", "09:15", "Session 3"]), "");
+        assert_eq!(subject("MEMORY.md", &["Staging"]), "staging");
+        assert_eq!(subject("projects/Kiln/notes.md", &["Rules"]), "projects/kiln");
+        assert_eq!(subject("daily/3rd March.md", &["10am"]), "");
+        assert_eq!(subject("USER.md", &[]), "user");
+    }
+
+    #[test]
+    fn the_words_are_in_order() {
+        let mut sorted = GENERAL_WORDS.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), GENERAL_WORDS.len());
+    }
+
+    #[test]
+    fn front_matter_is_fields() {
+        let text = "---\nname: testing\ndescription: No mocks\ntags: [a, b]\ncreated: 2026-05-01\nmetadata:\n  type: \
+                    feedback\n  originSessionId: 123\n---\nUse a real database.\n";
+        let found = front("feedback_testing.md", text, false).unwrap();
+        assert!(found.is_topic);
+        assert_eq!(found.tags, ["a", "b"]);
+        assert_eq!(found.created_at.as_deref(), Some("2026-05-01T00:00:00Z"));
+        assert_eq!(
+            found.attributes.into_iter().collect::<Vec<_>>(),
+            [("type".into(), "feedback".into())]
+        );
+        let block =
+            front("system/human.md", "---\ndescription: The user\nlimit: 5000\n---\nx\n", false)
+                .unwrap();
+        assert!(!block.is_topic);
+        assert!(front("a.md", "---\na: [\n---\n", false).is_err());
+        assert!(
+            !front("CLAUDE.md", text, true).unwrap().is_topic,
+            "a file by itself is read by its bullets"
+        );
+    }
+}

@@ -1,0 +1,556 @@
+//! The store on disk: what is read, what is written, what a crash leaves.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use proptest::prelude::*;
+
+use super::ledger::{FileLayer, SystemFiles};
+use super::*;
+use memfold_store::origin::{OriginChange, OriginRecord, OriginStanding};
+
+/// A store on disk, and the place of its removed texts.
+struct Fixture {
+    folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Fixture {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join("store").join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        Self { path: folder.path().join("store"), folder }
+    }
+
+    /// A copy of a folder or a file of `tests/data/markdown`.
+    fn of_data(name: &str) -> Self {
+        let data =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/markdown").join(name);
+        let mut files = Vec::new();
+        let mut open = vec![(data.clone(), String::new())];
+        while let Some((path, within)) = open.pop() {
+            if path.is_file() {
+                let within = if within.is_empty() { name.to_owned() } else { within };
+                files.push((within, fs::read_to_string(&path).unwrap()));
+                continue;
+            }
+            for item in fs::read_dir(&path).unwrap().map(|item| item.unwrap()) {
+                let name = item.file_name().into_string().unwrap();
+                let within = if within.is_empty() { name } else { format!("{within}/{name}") };
+                open.push((item.path(), within));
+            }
+        }
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (&**path, &**text)).collect();
+        let mut fixture = Self::new(&files);
+        if data.is_file() {
+            fixture.path.push(name);
+        }
+        fixture
+    }
+
+    fn removed(&self) -> PathBuf {
+        self.folder.path().join("state/removed.json")
+    }
+
+    fn open(&self) -> MarkdownMemories {
+        let mut store = MarkdownMemories::open(&self.path).unwrap();
+        store.keep_removed_in(&self.removed());
+        store
+    }
+
+    fn records(&self) -> Vec<OriginRecord> {
+        self.open().read().unwrap().records
+    }
+
+    fn live(&self) -> Vec<OriginRecord> {
+        let records = self.records().into_iter();
+        records.filter(|record| record.standing == OriginStanding::Live).collect()
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.live().into_iter().map(|record| record.text).collect()
+    }
+
+    /// The files of the store.
+    fn image(&self) -> BTreeMap<String, String> {
+        let root = self.folder.path().join("store");
+        let mut found = BTreeMap::new();
+        let mut open = vec![root.clone()];
+        while let Some(path) = open.pop() {
+            if path.is_dir() {
+                open.extend(fs::read_dir(&path).unwrap().map(|item| item.unwrap().path()));
+            } else {
+                let within = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+                found.insert(
+                    within,
+                    String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned(),
+                );
+            }
+        }
+        found
+    }
+
+    fn edit(&self, path: &str, edit: impl FnOnce(String) -> String) {
+        let path = self.folder.path().join("store").join(path);
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        fs::write(path, edit(text)).unwrap();
+    }
+
+    fn write(&self, changes: Vec<OriginChange>) -> Published {
+        self.open().write(&[unit(changes)]).unwrap()
+    }
+}
+
+fn unit(changes: Vec<OriginChange>) -> OriginUnit {
+    OriginUnit { run_id: "r".into(), at: "2026-06-01T00:00:00Z".into(), rule: "R1".into(), changes }
+}
+
+fn retire(record: &OriginRecord, into: Option<&OriginRecord>) -> OriginChange {
+    OriginChange::Retire {
+        before: record.digest(),
+        id: record.id.clone(),
+        into: into.map(|into| into.id.clone()),
+        reason: "R1".into(),
+    }
+}
+
+fn restore(record: &OriginRecord) -> OriginChange {
+    OriginChange::Restore { before: Some(record.digest()), record: Box::new(record.clone()) }
+}
+
+fn create(id: &str, text: &str) -> OriginChange {
+    let record = OriginRecord { id: id.into(), text: text.into(), ..OriginRecord::default() };
+    OriginChange::Create { record: Box::new(record), made_of: Vec::new() }
+}
+
+fn attribute<'a>(record: &'a OriginRecord, name: &str) -> &'a str {
+    let found = record.attributes.iter().find(|(known, _)| known == name);
+    found.map_or("", |(_, value)| value)
+}
+
+const FORMS: [(&str, usize); 7] = [
+    ("topics", 4),
+    ("project", 8),
+    ("days", 10),
+    ("section_signs", 6),
+    ("letta", 6),
+    ("dashes.md", 4),
+    ("windows.md", 4),
+];
+
+#[test]
+fn every_form_is_recognised_and_read_whole() {
+    for (name, count) in FORMS {
+        let fixture = Fixture::of_data(name);
+        assert!(is_one(&fixture.path), "{name}");
+        let contents = fixture.open().read().unwrap();
+        assert_eq!(contents.records.len(), count, "{name}: {:#?}", fixture.texts());
+        assert_eq!(contents.skipped, [], "{name}");
+        let ids: BTreeSet<&str> = contents.records.iter().map(|record| &*record.id).collect();
+        assert_eq!(ids.len(), count, "{name}");
+        assert_eq!(fixture.open().read().unwrap(), contents, "{name}");
+    }
+    let empty = Fixture::new(&[("src/main.rs", ""), ("README.md", "# A program\n")]);
+    assert!(!is_one(&empty.path), "a folder of a program");
+}
+
+#[test]
+fn fields_times_sections_and_protection_are_read() {
+    let topics = Fixture::of_data("topics").live();
+    let freeze = topics.iter().find(|record| record.id == "project_freeze.md").unwrap();
+    assert_eq!(freeze.created_at.as_deref(), Some("2026-02-27T00:00:00Z"));
+    assert_eq!(attribute(freeze, "type"), "project");
+    let days = Fixture::of_data("days").live();
+    let tea: Vec<_> = days.iter().filter(|record| record.text.starts_with("Prefers tea")).collect();
+    assert_eq!(
+        (tea[0].created_at.as_deref(), attribute(tea[0], "section")),
+        (None, "Long-term memory/Preferences")
+    );
+    assert_eq!(tea[1].created_at.as_deref(), Some("2026-05-01T00:00:00Z"));
+    assert!(tea.iter().all(|record| attribute(record, "topic").is_empty()), "{tea:#?}");
+    let project = Fixture::of_data("project").live();
+    let protected = project.iter().filter(|record| record.tags.contains(&"protected".to_owned()));
+    assert_eq!(
+        protected.map(|record| &*record.text).collect::<Vec<_>>(),
+        ["Never delete the file `db/seed.sql`"]
+    );
+    let letta = Fixture::of_data("letta").live();
+    let persona = letta.iter().find(|record| record.text.starts_with("I am")).unwrap();
+    assert_eq!(persona.tags, ["protected"], "read_only");
+    let apart =
+        Fixture::new(&[("MEMORY.md", "# Staging\n- Port 8080\n\n# Production\n- Port 8080\n")])
+            .live();
+    assert_eq!(
+        [attribute(&apart[0], "topic"), attribute(&apart[1], "topic")],
+        ["staging", "production"]
+    );
+}
+
+#[test]
+fn all_that_is_taken_out_returns_in_every_form() {
+    for (name, count) in FORMS {
+        let fixture = Fixture::of_data(name);
+        let (before, live) = (fixture.image(), fixture.live());
+        let units: Vec<_> = live.iter().map(|record| unit(vec![retire(record, None)])).collect();
+        let published = fixture.open().write(&units).unwrap();
+        assert_eq!(published.conflicts, [], "{name}");
+        assert_eq!(fixture.live().len(), 0, "{name}: {:#?}", fixture.image());
+        assert_eq!(fixture.records().len(), count, "{name}");
+        let after = fixture.image();
+        assert_eq!(
+            fixture.open().write(&units).unwrap().units.len(),
+            count,
+            "{name}: written already"
+        );
+        assert_eq!(fixture.image(), after, "{name}");
+        let back: Vec<_> = live.iter().map(|record| unit(vec![restore(record)])).collect();
+        assert_eq!(fixture.open().write(&back).unwrap().conflicts, [], "{name}");
+        assert_eq!(fixture.image(), before, "{name}");
+        assert_eq!(fixture.live(), live, "{name}");
+    }
+}
+
+#[test]
+fn a_topic_moves_to_the_archive_with_its_link() {
+    let fixture = Fixture::of_data("topics");
+    let (before, live) = (fixture.image(), fixture.live());
+    let [database, testing] = ["feedback_database.md", "feedback_testing.md"]
+        .map(|id| live.iter().find(|record| record.id == id).unwrap());
+    assert_eq!(fixture.write(vec![retire(database, Some(testing))]).conflicts, []);
+    let after = fixture.image();
+    assert_eq!(after["archive/feedback_database.md"], before["feedback_database.md"]);
+    assert!(!after.contains_key("feedback_database.md"));
+    let index = before["MEMORY.md"].lines().filter(|line| !line.contains("feedback_database"));
+    assert_eq!(after["MEMORY.md"].lines().collect::<Vec<_>>(), index.collect::<Vec<_>>());
+    assert_eq!(fixture.write(vec![restore(database)]).conflicts, []);
+    assert_eq!(fixture.image(), before);
+}
+
+#[test]
+fn what_others_changed_is_a_conflict_and_left_alone() {
+    let fixture =
+        Fixture::new(&[("MEMORY.md", "- a\n- b\n- c\n"), ("t.md", "---\nname: t\n---\nText.\n")]);
+    let live = fixture.live();
+    fixture.edit("MEMORY.md", |text| text.replace("- b\n", "- b, changed\n"));
+    fixture.edit("t.md", |text| text + "More.\n");
+    let before = fixture.image();
+    let units = [
+        unit(vec![retire(&live[1], None), retire(&live[2], None)]),
+        unit(vec![retire(&live[3], None)]),
+    ];
+    let published = fixture.open().write(&units).unwrap();
+    let reasons: Vec<&str> = published.conflicts.iter().map(|conflict| &*conflict.reason).collect();
+    assert_eq!(reasons, ["it is not in its file any more", "it was changed"]);
+    assert_eq!(fixture.image(), before);
+    assert_eq!(fixture.write(vec![retire(&live[2], None)]).conflicts, []);
+    fixture.edit("MEMORY.md", |text| text + "- d\n");
+    assert_eq!(fixture.write(vec![restore(&live[2])]).conflicts, []);
+    assert_eq!(fixture.image()["MEMORY.md"], "- a\n- b, changed\n- c\n- d\n");
+}
+
+#[test]
+fn equal_bullets_keep_their_ids_when_one_goes() {
+    let fixture = Fixture::new(&[("MEMORY.md", "- a\n- b\n- a\n- a\n")]);
+    let live = fixture.live();
+    assert!(live[2].id.ends_with("#2") && live[3].id.ends_with("#3"), "{live:?}");
+    assert_eq!(
+        fixture
+            .write(vec![retire(&live[0], Some(&live[3])), retire(&live[2], Some(&live[3]))])
+            .conflicts,
+        []
+    );
+    assert_eq!(fixture.image()["MEMORY.md"], "- b\n- a\n");
+    assert_eq!(fixture.live()[1].id, live[3].id);
+    assert_eq!(fixture.write(vec![restore(&live[2])]).conflicts, []);
+    assert_eq!(
+        fixture.live().iter().map(|r| &*r.id).collect::<Vec<_>>(),
+        [&*live[1].id, &*live[2].id, &*live[3].id]
+    );
+}
+
+#[test]
+fn texts_are_written_in_their_form_and_taken_back() {
+    for (text, expected) in [
+        ("# M\n\n## A\n- a\n", "# M\n\n## A\n- a\n\n## Notes\n\n- New\n  and more\n"),
+        ("- a\n", "- a\n- New\n  and more\n"),
+        ("Text", "Text\n\n- New\n  and more\n"),
+        ("a\r\n§\r\nb", "a\r\n§\r\nb\r\n§\r\nNew\r\nand more"),
+        ("", "- New\n  and more\n"),
+    ] {
+        let fixture = Fixture::new(&[("MEMORY.md", text)]);
+        let before = fixture.image();
+        assert_eq!(fixture.write(vec![create("mem_1", "New\nand more")]).conflicts, [], "{text:?}");
+        assert_eq!(fixture.image()["MEMORY.md"], expected, "{text:?}");
+        let written = fixture.live().pop().unwrap();
+        assert_eq!((&*written.id, &*written.text), ("mem_1", "New\nand more"));
+        let remove = OriginChange::Remove { before: Some(written.digest()), id: written.id };
+        assert_eq!(fixture.write(vec![remove]).conflicts, []);
+        assert_eq!(fixture.image(), before, "{text:?}");
+        assert!(fixture.image()["MEMORY.md"] == text);
+    }
+    let fixture =
+        Fixture::new(&[("MEMORY.md", "- a\r\n1. Old text\r\n   of two lines\r\n- c\r\n")]);
+    let before = fixture.live().remove(1);
+    let record = Box::new(OriginRecord { text: "New text\nof lines".into(), ..before.clone() });
+    let update = OriginChange::Update { before: before.digest(), record, merged: Vec::new() };
+    assert_eq!(fixture.write(vec![update.clone()]).conflicts, []);
+    assert_eq!(fixture.image()["MEMORY.md"], "- a\r\n1. New text\r\n   of lines\r\n- c\r\n");
+    assert_eq!(fixture.live()[1].id, before.id);
+    assert_eq!(fixture.write(vec![update]).conflicts, [], "written already");
+    let back = OriginChange::Restore {
+        before: Some(fixture.live()[1].digest()),
+        record: Box::new(before.clone()),
+    };
+    assert_eq!(fixture.write(vec![back]).conflicts, []);
+    assert_eq!(fixture.live()[1], before);
+    assert!(
+        fixture.write(vec![create("mem_2", "[x](x.md)")]).conflicts[0]
+            .reason
+            .contains("read otherwise")
+    );
+}
+
+/// A list that a sentence ends would be read as one text without the bullet between them.
+#[test]
+fn what_would_join_its_neighbours_stays() {
+    let fixture = Fixture::new(&[("MEMORY.md", "# A\nText:\n- a\n---\n- b\n")]);
+    let live = fixture.live();
+    let units = [unit(vec![retire(&live[0], None)]), unit(vec![retire(&live[1], None)])];
+    let published = fixture.open().write(&units).unwrap();
+    assert_eq!(published.units.len() + published.conflicts.len(), 2);
+    assert!(published.units.contains(&1), "{published:?}");
+    let left: Vec<String> = fixture.texts();
+    assert!(left.len() < 2, "{left:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn modes_stay_and_links_are_not_followed() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let fixture =
+        Fixture::new(&[("MEMORY.md", "- a\n- a\n"), ("t.md", "---\nname: t\n---\nText.\n")]);
+    let outside = fixture.folder.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("secret.md"), "- secret\n").unwrap();
+    for (link, target) in
+        [("out.md", "../outside/secret.md"), ("far", "../outside"), ("archive", "../outside")]
+    {
+        symlink(target, fixture.path.join(link)).unwrap();
+    }
+    fs::write(fixture.path.join("bytes.md"), b"- \xff\xfe\n").unwrap();
+    fs::File::create(fixture.path.join("huge.md")).unwrap().set_len((16 << 20) + 1).unwrap();
+    for name in ["MEMORY.md", "t.md"] {
+        fs::set_permissions(fixture.path.join(name), fs::Permissions::from_mode(0o640)).unwrap();
+    }
+    let contents = fixture.open().read().unwrap();
+    let skipped: Vec<&str> = contents.skipped.iter().map(|skipped| &*skipped.place).collect();
+    assert_eq!(skipped, ["bytes.md", "far", "huge.md", "out.md"]);
+    assert_eq!(contents.records.len(), 3);
+    let refused = fixture.open().write(&[unit(vec![retire(&contents.records[2], None)])]);
+    assert!(
+        refused.unwrap_err().to_string().contains("enter"),
+        "the archive leads out of the folder"
+    );
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+    fs::remove_file(fixture.path.join("archive")).unwrap();
+    let live = fixture.live();
+    assert_eq!(
+        fixture.write(vec![retire(&live[0], Some(&live[1])), retire(&live[2], None)]).conflicts,
+        []
+    );
+    let mode =
+        |name: &str| fixture.path.join(name).metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!([mode("MEMORY.md"), mode("archive/t.md")], [0o640, 0o640]);
+    assert_eq!(fixture.removed().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fixture.write(vec![restore(&live[2])]).conflicts, []);
+    assert_eq!(mode("t.md"), 0o640);
+}
+
+/// Two processes with the same removed texts, and one that appends as agents do.
+#[test]
+fn two_programs_write_at_once() {
+    let bullets = |name: &str| (0..40).map(|n| format!("- {name} {n}\n")).collect::<String>();
+    let fixture = Fixture::new(&[("MEMORY.md", &(bullets("one") + &bullets("two")))]);
+    let (before, live) = (fixture.image(), fixture.live());
+    std::thread::scope(|threads| {
+        for half in [&live[..40], &live[40..]] {
+            let fixture = &fixture;
+            threads.spawn(move || {
+                for record in half {
+                    assert_eq!(fixture.write(vec![retire(record, None)]).conflicts, []);
+                }
+            });
+        }
+    });
+    assert_eq!(fixture.live().len(), 0);
+    let back = live.iter().map(restore).collect();
+    assert_eq!(fixture.write(back).conflicts, []);
+    assert_eq!(fixture.image(), before);
+}
+
+/// Dies at the k-th change, before it or right after it.
+#[derive(Debug)]
+struct Dying {
+    left: AtomicUsize,
+    is_after: bool,
+}
+
+impl Dying {
+    fn change<T>(&self, change: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let left = self.left.load(Ordering::Relaxed);
+        let dead = || Err(io::Error::other("killed"));
+        if left == 0 || left == 1 && !self.is_after {
+            self.left.store(0, Ordering::Relaxed);
+            return dead();
+        }
+        self.left.store(left - 1, Ordering::Relaxed);
+        let changed = change()?;
+        if left == 1 { dead() } else { Ok(changed) }
+    }
+}
+
+impl FileLayer for Dying {
+    fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.change(|| SystemFiles.keep(path, bytes))
+    }
+
+    fn write(
+        &self,
+        path: &Path,
+        text: &str,
+        expected: Option<&str>,
+        like: Option<&Path>,
+    ) -> io::Result<bool> {
+        self.change(|| SystemFiles.write(path, text, expected, like))
+    }
+
+    fn remove(&self, path: &Path, expected: &str) -> io::Result<bool> {
+        self.change(|| SystemFiles.remove(path, expected))
+    }
+}
+
+/// A folder with everything that is written: bullets of two files, a whole file with its link, a new text, another one.
+fn scene() -> (Fixture, Vec<OriginUnit>, Vec<OriginRecord>) {
+    let fixture = Fixture::of_data("topics");
+    fixture.edit("MEMORY.md", |text| text + "\n## Facts\n- One\n- Two\n- One\n");
+    fixture.edit("notes.md", |_| "# Notes\r\n- One\r\n\r\n## Last\r\n- Three".to_owned());
+    let live = fixture.live();
+    let find =
+        |text: &str, at: usize| live.iter().filter(|record| record.text == text).nth(at).unwrap();
+    let [database, testing] = ["feedback_database.md", "feedback_testing.md"]
+        .map(|id| live.iter().find(|record| record.id == id).unwrap());
+    let two = find("Two", 0);
+    let update = OriginChange::Update {
+        before: two.digest(),
+        record: Box::new(OriginRecord { text: "Two and more".into(), ..two.clone() }),
+        merged: Vec::new(),
+    };
+    let units = vec![
+        unit(vec![
+            retire(find("One", 1), Some(find("One", 0))),
+            retire(find("One", 2), Some(find("One", 0))),
+        ]),
+        unit(vec![retire(database, Some(testing))]),
+        unit(vec![create("mem_1", "Four"), update, retire(find("Three", 0), None)]),
+    ];
+    (fixture, units, live)
+}
+
+/// Kills the writing of units at a change, and writes them again.
+fn killed(fixture: &Fixture, units: &[OriginUnit], left: usize, is_after: bool) -> bool {
+    let mut store = fixture.open();
+    let ids: BTreeSet<String> = fixture.records().into_iter().map(|record| record.id).collect();
+    store.layer = Box::new(Dying { left: AtomicUsize::new(left), is_after });
+    let died = store.write(units).is_err();
+    let now: BTreeSet<String> = fixture.records().into_iter().map(|record| record.id).collect();
+    let lost: Vec<&String> = ids.difference(&now).filter(|id| *id != "mem_1").collect();
+    assert!(lost.is_empty(), "lost after {left} changes: {lost:?}");
+    let published = fixture.open().write(units).unwrap();
+    assert_eq!(published.conflicts, [], "after {left} changes");
+    died
+}
+
+fn undoing(fixture: &Fixture, live: &[OriginRecord]) -> Vec<OriginUnit> {
+    let left: BTreeMap<String, String> =
+        fixture.records().into_iter().map(|record| (record.id.clone(), record.digest())).collect();
+    let back = |record: &OriginRecord| OriginChange::Restore {
+        before: left.get(&record.id).cloned(),
+        record: Box::new(record.clone()),
+    };
+    let remove = OriginChange::Remove { before: left.get("mem_1").cloned(), id: "mem_1".into() };
+    let mut changes: Vec<OriginChange> = live.iter().map(back).collect();
+    changes.push(remove);
+    vec![unit(changes)]
+}
+
+#[test]
+fn a_crash_at_any_change_is_mended_by_writing_again() {
+    let (undisturbed, units, _) = scene();
+    let before = undisturbed.image();
+    assert_eq!(undisturbed.open().write(&units).unwrap().conflicts, []);
+    let done = undisturbed.image();
+    let expected_ledger = fs::read_to_string(undisturbed.removed()).unwrap();
+    let mut kills = 0;
+    for is_after in [false, true] {
+        for left in 1.. {
+            let (fixture, units, live) = scene();
+            let died = killed(&fixture, &units, left, is_after);
+            assert_eq!(fixture.image(), done, "after {left} changes");
+            assert_eq!(fs::read_to_string(fixture.removed()).unwrap(), expected_ledger);
+            killed(&fixture, &undoing(&fixture, &live), left, is_after);
+            assert_eq!(fixture.image(), before, "undone after {left} changes");
+            kills += 1;
+            if !died {
+                break;
+            }
+        }
+    }
+    assert!(kills >= 12, "{kills}");
+}
+
+/// Kills at random changes of random units; `MEMFOLD_MARKDOWN_KILLS` says how often.
+#[test]
+fn random_crashes_lose_nothing() {
+    let count = std::env::var("MEMFOLD_MARKDOWN_KILLS").ok().and_then(|count| count.parse().ok());
+    let mut seed = 42_u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    for _ in 0..count.unwrap_or(12) {
+        let fixture = Fixture::of_data(FORMS[random(5)].0);
+        let (before, live) = (fixture.image(), fixture.live());
+        let chosen: Vec<&OriginRecord> = live.iter().filter(|_| random(2) == 0).collect();
+        let units: Vec<_> = chosen.iter().map(|record| unit(vec![retire(record, None)])).collect();
+        killed(&fixture, &units, 1 + random(9), random(2) == 0);
+        assert_eq!(fixture.live().len(), live.len() - chosen.len());
+        let back: Vec<_> = chosen.iter().map(|record| unit(vec![restore(record)])).collect();
+        killed(&fixture, &back, 1 + random(9), random(2) == 0);
+        assert_eq!(fixture.image(), before);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Arbitrary texts: nothing panics, and what is taken out returns.
+    #[test]
+    fn arbitrary_texts_are_read_written_and_taken_back(text in "(?s).{0,200}", lines in prop::collection::vec("[-#*|§ a`:\\n\\r]{0,8}", 0..20)) {
+        let fixture = Fixture::new(&[("MEMORY.md", &text), ("b.md", &lines.join("\n"))]);
+        let (before, live) = (fixture.image(), fixture.live());
+        let units: Vec<_> = live.iter().map(|record| unit(vec![retire(record, None)])).collect();
+        let published = fixture.open().write(&units).unwrap();
+        prop_assert_eq!(published.units.len() + published.conflicts.len(), units.len());
+        let back = live.iter().map(restore).collect();
+        prop_assert_eq!(fixture.write(back).conflicts, vec![]);
+        prop_assert_eq!(fixture.image(), before);
+    }
+}

@@ -1,0 +1,588 @@
+//! Units of changes, made in memory first and then in the files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use memfold_datasets::atomic_file::stay_within;
+
+use super::document::Document;
+use super::folder::{ARCHIVE, Body, Files, MarkdownFile, hash};
+use super::ledger::{Archived, FileLayer, Kept, Ledger, Pending, Written, digest};
+use super::scan::{Form, Memory};
+use memfold_store::origin::{
+    OriginChange, OriginConflict, OriginError, OriginRecord, OriginStanding, OriginUnit, Published,
+};
+
+/// The file for memories that name none.
+const FILE_DEFAULT: &str = "MEMORY.md";
+/// The title for memories that name none, in a file of sections.
+const TITLE_DEFAULT: &str = "Notes";
+
+const CHANGED: &str = "it was changed";
+const GONE: &str = "it is not in its file any more";
+const JOINED: &str = "the text around it would be read otherwise";
+
+/// What kept a change from being made: the record and why.
+type Refusal = (String, String);
+
+/// Files as they become.
+pub(super) struct Writer<'a> {
+    root: &'a Path,
+    /// The store: the root, or a file in it.
+    path: &'a Path,
+    files: Files,
+    /// Files that this call changes.
+    changed: BTreeSet<String>,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(root: &'a Path, path: &'a Path, files: Files) -> Self {
+        Self { root, path, files, changed: BTreeSet::new() }
+    }
+
+    /// Makes the changes of all units: at once, or, where a text would be read otherwise then, one by one.
+    pub(super) fn apply(&mut self, units: &[OriginUnit]) -> Published {
+        let before = self.files.clone();
+        let published = self.apply_units(units, false);
+        if self.changed.iter().all(|path| self.is_sound(path)) {
+            return published;
+        }
+        (self.files, self.changed) = (before, BTreeSet::new());
+        self.apply_units(units, true)
+    }
+
+    fn apply_units(&mut self, units: &[OriginUnit], is_careful: bool) -> Published {
+        let mut published = Published::default();
+        for (at, unit) in units.iter().enumerate() {
+            let before = is_careful.then(|| (self.files.clone(), self.changed.clone()));
+            let checked = unit.changes.iter().try_for_each(|change| self.check(change));
+            let made = checked.and_then(|()| {
+                unit.changes.iter().try_for_each(|change| self.make(change))?;
+                if is_careful { self.settled(unit) } else { Ok(()) }
+            });
+            match made {
+                Ok(()) => published.units.push(at),
+                Err((id, reason)) => {
+                    if let Some(before) = before {
+                        (self.files, self.changed) = before;
+                    }
+                    published.conflicts.push(OriginConflict { unit: at, id, reason });
+                }
+            }
+        }
+        self.changed.clone().iter().for_each(|path| self.settle(path));
+        published
+    }
+
+    fn settle(&mut self, path: &str) {
+        if let Some(MarkdownFile { body: Body::Pieces(document), .. }) =
+            self.files.by_path.get_mut(path)
+        {
+            document.settle();
+        }
+    }
+
+    /// Settles after a unit; an error where a file is not read as it should.
+    fn settled(&mut self, unit: &OriginUnit) -> Result<(), Refusal> {
+        for path in self.changed.clone() {
+            self.settle(&path);
+            if !self.is_sound(&path) {
+                let id = unit.changes.first().map(OriginChange::id).unwrap_or_default();
+                return Err((id.to_owned(), JOINED.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_sound(&self, path: &str) -> bool {
+        match self.files.by_path.get(path).map(|file| &file.body) {
+            Some(Body::Pieces(document)) => document.is_sound(),
+            _ => true,
+        }
+    }
+
+    fn file_of(&self, id: &str) -> Option<(&str, &MarkdownFile)> {
+        let (path, file) = self.files.by_path.get_key_value(self.files.places.get(id)?)?;
+        Some((path, file))
+    }
+
+    /// Returns a record as it is in its file.
+    fn live(&self, id: &str) -> Option<OriginRecord> {
+        let (path, file) = self.file_of(id)?;
+        match &file.body {
+            Body::Topic { record, archived: None } => Some((**record).clone()),
+            Body::Topic { .. } => None,
+            Body::Pieces(document) => document.find(id).map(|live| file.record(path, live)),
+        }
+    }
+
+    /// Returns a record as it was taken out.
+    fn removed(&self, id: &str) -> Option<&OriginRecord> {
+        match &self.file_of(id)?.1.body {
+            Body::Topic { record, archived: Some(_) } => Some(record),
+            Body::Topic { .. } => None,
+            Body::Pieces(document) => document.find_removed(id),
+        }
+    }
+
+    /// Tells why a change cannot be made.
+    fn check(&self, change: &OriginChange) -> Result<(), Refusal> {
+        let id = change.id();
+        let refuse = |reason: &str| Err((id.to_owned(), reason.to_owned()));
+        let is_known = |found: &OriginRecord, before: &str| found.digest() == *before;
+        let live = self.live(id);
+        match (change, live) {
+            (OriginChange::Create { .. }, _) => Ok(()),
+            (OriginChange::Retire { .. }, None) if self.removed(id).is_some() => Ok(()),
+            (OriginChange::Update { .. } | OriginChange::Retire { .. }, None) => refuse(GONE),
+            (OriginChange::Update { before, record, .. }, Some(live)) => {
+                match record.text == live.text || is_known(&live, before) {
+                    true => Ok(()),
+                    false => refuse(CHANGED),
+                }
+            }
+            (OriginChange::Retire { before, .. }, Some(live)) => match is_known(&live, before) {
+                true => Ok(()),
+                false => refuse(CHANGED),
+            },
+            (OriginChange::Restore { before, record }, live) => {
+                let Some(found) = live.as_ref().or_else(|| self.removed(id)) else {
+                    return refuse("it is neither in its file nor among the removed texts");
+                };
+                let is_back = found.raw == record.raw;
+                match is_back || before.as_ref().is_none_or(|before| is_known(found, before)) {
+                    true => Ok(()),
+                    false => refuse(CHANGED),
+                }
+            }
+            (OriginChange::Remove { before: Some(before), .. }, Some(live))
+                if !is_known(&live, before) =>
+            {
+                refuse(CHANGED)
+            }
+            (OriginChange::Remove { .. }, _) => Ok(()),
+        }
+    }
+
+    /// Makes a change that was checked; what is made already is passed over.
+    fn make(&mut self, change: &OriginChange) -> Result<(), Refusal> {
+        let made = match change {
+            OriginChange::Create { record, made_of } => self.create(record, made_of),
+            OriginChange::Update { record, .. } => self.rewrite(record),
+            OriginChange::Retire { id, into, .. } => {
+                self.retire(id, into.as_deref());
+                Ok(())
+            }
+            OriginChange::Restore { record, .. } => self.restore(record),
+            OriginChange::Remove { id, .. } => {
+                self.remove(id);
+                Ok(())
+            }
+        };
+        made.map_err(|reason| (change.id().to_owned(), reason.to_owned()))
+    }
+
+    fn file_mut(&mut self, id: &str) -> Option<(String, &mut MarkdownFile)> {
+        let path = self.files.places.get(id)?.clone();
+        self.changed.insert(path.clone());
+        let file = self.files.by_path.get_mut(&path)?;
+        Some((path, file))
+    }
+
+    fn retire(&mut self, id: &str, into: Option<&str>) {
+        let standing = into.map_or(OriginStanding::Archived, |into| OriginStanding::Merged {
+            into: into.to_owned(),
+        });
+        let known = self.live(id).or_else(|| self.removed(id).cloned());
+        let Some(record) = known.map(|known| OriginRecord { standing, ..known }) else { return };
+        let copy = self.archive_path(id);
+        let Some((path, file)) = self.file_mut(id) else { return };
+        match &mut file.body {
+            Body::Pieces(document) => return document.take_out(record),
+            Body::Topic { record: known, archived } => {
+                let copy = archived.take().map_or(copy, |archived| archived.copy);
+                *archived = Some(Archived { record: Box::new(record.clone()), copy });
+                **known = record;
+            }
+        }
+        self.follow_links(&path, true);
+    }
+
+    /// Returns a free place in the archive.
+    fn archive_path(&self, path: &str) -> String {
+        let text = self.files.by_path.get(path).and_then(|file| file.before.as_deref());
+        let (stem, ending) = path.rsplit_once('.').unwrap_or((path, "md"));
+        let name = |number: usize| match number {
+            1 => format!("{ARCHIVE}/{path}"),
+            number => format!("{ARCHIVE}/{stem}-{number}.{ending}"),
+        };
+        let is_free = |name: &String| {
+            let found = std::fs::read(self.root.join(name));
+            // A copy that a killed process left serves as well.
+            found.is_err() || found.ok().as_deref() == text.map(str::as_bytes)
+        };
+        (1..).map(name).find(is_free).unwrap_or_default()
+    }
+
+    /// Takes out or puts back the links to a file in all others.
+    fn follow_links(&mut self, gone: &str, is_out: bool) {
+        for (path, file) in &mut self.files.by_path {
+            let Body::Pieces(document) = &mut file.body else { continue };
+            let before = document.clone();
+            document.follow_links(|target| (resolved(path, target) == gone).then_some(is_out));
+            if before != *document {
+                self.changed.insert(path.clone());
+            }
+        }
+    }
+
+    fn restore(&mut self, record: &OriginRecord) -> Result<(), &'static str> {
+        if self.removed(&record.id).is_none() {
+            if let Some((path, MarkdownFile { body: Body::Topic { .. }, .. })) =
+                self.file_of(&record.id)
+            {
+                // A killed process may have left the index without its link.
+                let path = path.to_owned();
+                self.follow_links(&path, false);
+                return Ok(());
+            }
+            return self.put(&record.id, record.raw.clone(), record);
+        }
+        let Some((path, file)) = self.file_mut(&record.id) else { return Ok(()) };
+        match &mut file.body {
+            Body::Pieces(document) => {
+                document.put_back(&record.id);
+                return Ok(());
+            }
+            Body::Topic { record: known, archived } => {
+                *archived = None;
+                known.standing = OriginStanding::Live;
+            }
+        }
+        self.follow_links(&path, false);
+        Ok(())
+    }
+
+    /// Gives a memory another text; a file knows nothing else of it.
+    fn rewrite(&mut self, record: &OriginRecord) -> Result<(), &'static str> {
+        let Some((_, file)) = self.file_of(&record.id) else { return Ok(()) };
+        let Body::Pieces(document) = &file.body else {
+            let is_same = self.live(&record.id).is_none_or(|live| live.text == record.text);
+            return if is_same { Ok(()) } else { Err("the text of a whole file is not rewritten") };
+        };
+        let Some(live) = document.find(&record.id) else { return Ok(()) };
+        if live.memory.text == record.text {
+            return Ok(());
+        }
+        let raw = spelled(live.raw, live.memory, &record.text)
+            .ok_or("a row of a table is not rewritten")?;
+        self.put(&record.id, raw, record)
+    }
+
+    /// Gives a memory in its file other bytes, and keeps its id.
+    fn put(&mut self, id: &str, raw: String, record: &OriginRecord) -> Result<(), &'static str> {
+        let is_same = self.live(id).is_none_or(|live| live.raw == raw);
+        if is_same {
+            return Ok(());
+        }
+        let Some((path, file)) = self.file_mut(id) else { return Ok(()) };
+        let Body::Pieces(document) = &mut file.body else { return Ok(()) };
+        document.rewrite(id, raw, &record.text);
+        let hash = hash(&record.text);
+        let follows = id.starts_with(&format!("{path}#{hash}"));
+        match file.written.iter_mut().find(|written| written.id == id) {
+            Some(written) => written.hash = hash,
+            None => file.written.push(Written {
+                id: id.to_owned(),
+                hash,
+                lead: String::new(),
+                made_of: Vec::new(),
+            }),
+        }
+        // An id that follows from the text needs no note.
+        file.written.retain(|written| written.id != id || !follows || !written.made_of.is_empty());
+        Ok(())
+    }
+
+    fn create(&mut self, record: &OriginRecord, made_of: &[String]) -> Result<(), &'static str> {
+        if self.files.places.contains_key(&record.id) {
+            return Ok(());
+        }
+        let path = self.file_for(made_of);
+        let file = self.files.by_path.entry(path.clone()).or_insert_with(|| MarkdownFile {
+            before: None,
+            front: Default::default(),
+            body: Body::Pieces(Document::default()),
+            written: Vec::new(),
+            is_made: true,
+        });
+        let Body::Pieces(document) = &mut file.body else { return Err("its file is one memory") };
+        let (lead, raw) = appended(document, &record.text);
+        document.append(&format!("{lead}{raw}"), &record.id, &record.text);
+        if document.find(&record.id).is_none() {
+            return Err("its text would be read otherwise in Markdown");
+        }
+        file.written.push(Written {
+            id: record.id.clone(),
+            hash: hash(&record.text),
+            lead,
+            made_of: made_of.to_vec(),
+        });
+        self.files.places.insert(record.id.clone(), path.clone());
+        self.changed.insert(path);
+        Ok(())
+    }
+
+    /// Returns the file for a new memory: that of its sources, else the usual one.
+    fn file_for(&self, made_of: &[String]) -> String {
+        let has_pieces = |path: &&String| {
+            self.files.by_path.get(*path).is_some_and(|file| matches!(file.body, Body::Pieces(_)))
+        };
+        let of_source = made_of.iter().filter_map(|id| self.files.places.get(id)).find(has_pieces);
+        if let Some(path) = of_source {
+            return path.clone();
+        }
+        if self.path != self.root {
+            let name = self.path.file_name().unwrap_or_default();
+            return name.to_string_lossy().into_owned();
+        }
+        let mut names = self.files.by_path.keys().filter(has_pieces);
+        let found = names.find(|path| path.eq_ignore_ascii_case(FILE_DEFAULT));
+        found.map_or_else(|| FILE_DEFAULT.to_owned(), String::clone)
+    }
+
+    fn remove(&mut self, id: &str) {
+        let Some((_, file)) = self.file_mut(id) else { return };
+        let Body::Pieces(document) = &mut file.body else { return };
+        let written = file.written.iter().find(|written| written.id == id);
+        document.erase(id, written.map_or("", |written| &written.lead));
+        file.written.retain(|written| written.id != id);
+        self.files.places.remove(id);
+    }
+
+    /// Returns what the files are to hold, and the ledger that says what is not in them.
+    pub(super) fn changes(&self, ledger: &Ledger) -> Changes {
+        let mut changes = Changes { after: ledger.clone(), ..Changes::default() };
+        changes.after.pending.clear();
+        for (path, file) in &self.files.by_path {
+            // What an interrupted call decided of a file is settled too.
+            let before = ledger.kept(path, file.before.as_deref());
+            let is_changed = self.changed.contains(path);
+            let (text, kept) =
+                if is_changed { kept(file) } else { (file.before.clone(), before.clone()) };
+            let was = file.before.as_deref().unwrap_or_default();
+            if text != file.before {
+                changes.pending.insert(path.clone(), Pending::new(was, before.clone(), &kept));
+                changes.files.push(FileChange {
+                    path: path.clone(),
+                    before: file.before.clone(),
+                    after: text,
+                    copy: copy(file).or_else(|| before.archived.map(|archived| archived.copy)),
+                });
+            } else if let Some(left) = left_copy(ledger, path, &kept) {
+                changes.left.push((left, was.to_owned()));
+            }
+            match kept.is_empty() {
+                true => changes.after.files.remove(path),
+                false => changes.after.files.insert(path.clone(), kept),
+            };
+        }
+        changes
+    }
+}
+
+fn copy(file: &MarkdownFile) -> Option<String> {
+    match &file.body {
+        Body::Topic { archived: Some(archived), .. } => Some(archived.copy.clone()),
+        _ => None,
+    }
+}
+
+/// Returns the text of a file and what is kept of it.
+fn kept(file: &MarkdownFile) -> (Option<String>, Kept) {
+    let written = file.written.clone();
+    let mut kept = Kept { written, is_made: file.is_made, ..Kept::default() };
+    let text = match &file.body {
+        Body::Topic { archived: Some(archived), .. } => {
+            kept.archived = Some(archived.clone());
+            None
+        }
+        Body::Topic { record, .. } => Some(record.raw.clone()),
+        Body::Pieces(document) => {
+            let (text, removed) = document.to_keep();
+            kept.removed = removed;
+            // A file that memfold made goes with what it wrote there.
+            let is_left = text.is_empty() && file.is_made && kept.removed.is_empty();
+            (!is_left && (file.before.is_some() || !text.is_empty())).then_some(text)
+        }
+    };
+    kept.is_made &= text.is_some();
+    kept.digest = digest(text.as_deref().unwrap_or_default());
+    (text, kept)
+}
+
+/// A file that becomes another one.
+#[derive(Debug)]
+pub(super) struct FileChange {
+    path: String,
+    before: Option<String>,
+    after: Option<String>,
+    /// Where a file that goes is copied to, or one that comes back was.
+    copy: Option<String>,
+}
+
+/// What a call writes.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    files: Vec<FileChange>,
+    after: Ledger,
+    /// What holds of a file that is not replaced yet.
+    pending: BTreeMap<String, Pending>,
+    /// Copies of files that are back, which a killed process left, with what they hold.
+    left: Vec<(String, String)>,
+}
+
+/// Returns the copy of a file that an interrupted call put back.
+fn left_copy(ledger: &Ledger, path: &str, kept: &Kept) -> Option<String> {
+    let before = ledger.pending.get(path)?.kept.archived.as_ref()?;
+    kept.archived.is_none().then(|| before.copy.clone())
+}
+
+impl Changes {
+    /// Writes the files: what is kept of them first, then copies, what is new, what is other, and what goes at last.
+    /// `false`: another program changed a file meanwhile.
+    pub(super) fn write(
+        mut self,
+        root: &Path,
+        place: &Path,
+        ledger: &Ledger,
+        layer: &dyn FileLayer,
+    ) -> Result<bool, OriginError> {
+        let keep = |ledger: &Ledger| {
+            let failed =
+                |source| OriginError::Io { action: "write", path: place.to_owned(), source };
+            layer.keep(place, &ledger.to_bytes()).map_err(failed)
+        };
+        if !self.files.is_empty() {
+            let pending = std::mem::take(&mut self.pending);
+            keep(&Ledger { files: self.after.files.clone(), pending })?;
+            self.files.sort_by_key(FileChange::rank);
+            for change in &self.files {
+                if !change.write(root, layer)? {
+                    return Ok(false);
+                }
+            }
+        }
+        for (copy, text) in &self.left {
+            let path = place_of(root, copy)?;
+            let removed = layer.remove(&path, text);
+            removed.map_err(|source| OriginError::Io { action: "remove", path, source })?;
+            remove_empty_folders(root, copy);
+        }
+        if !self.files.is_empty() || self.after != *ledger {
+            keep(&self.after)?;
+        }
+        Ok(true)
+    }
+}
+
+/// Returns where a path within a folder leads; refuses what leads out of it.
+fn place_of(root: &Path, path: &str) -> Result<PathBuf, OriginError> {
+    let place = root.join(path);
+    let failed = |source| OriginError::Io { action: "enter", path: place.clone(), source };
+    stay_within(root, &place).map_err(failed)?;
+    Ok(place)
+}
+
+/// Removes the folders of a copy that hold nothing any more.
+fn remove_empty_folders(root: &Path, copy: &str) {
+    let folders = Path::new(copy).ancestors().skip(1).filter(|path| !path.as_os_str().is_empty());
+    for folder in folders {
+        // One that holds something stays.
+        let _ = std::fs::remove_dir(root.join(folder));
+    }
+}
+
+impl FileChange {
+    /// What is new comes before what goes.
+    const fn rank(&self) -> u8 {
+        match (&self.before, &self.after) {
+            (None, _) => 0,
+            (Some(_), Some(_)) => 1,
+            (Some(_), None) => 2,
+        }
+    }
+
+    fn write(&self, root: &Path, layer: &dyn FileLayer) -> Result<bool, OriginError> {
+        let path = place_of(root, &self.path)?;
+        let failed = |source| OriginError::Io { action: "write", path: path.clone(), source };
+        let copy = self.copy.as_deref().map(|copy| place_of(root, copy)).transpose()?;
+        match (&self.before, &self.after, copy) {
+            (before, Some(after), None) => {
+                layer.write(&path, after, before.as_deref(), None).map_err(failed)
+            }
+            (before, Some(after), Some(copy)) => {
+                let like = before.is_none().then_some(&*copy).filter(|copy| copy.is_file());
+                let is_written =
+                    layer.write(&path, after, before.as_deref(), like).map_err(failed)?;
+                let is_back = is_written
+                    && (before.is_some() || layer.remove(&copy, after).map_err(failed)?);
+                remove_empty_folders(root, self.copy.as_deref().unwrap_or_default());
+                Ok(is_back)
+            }
+            (Some(before), None, Some(copy)) => {
+                let is_copied = layer.write(&copy, before, None, Some(&path)).map_err(failed)?;
+                Ok(is_copied && layer.remove(&path, before).map_err(failed)?)
+            }
+            (Some(before), None, None) => layer.remove(&path, before).map_err(failed),
+            (None, None, _) => Ok(true),
+        }
+    }
+}
+
+/// Returns the file that a link in a file leads to.
+fn resolved(from: &str, target: &str) -> String {
+    let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Writes another text in the place of a memory, with its sign, its indentation and its line ends; `None` in a table.
+fn spelled(raw: &str, memory: &Memory, text: &str) -> Option<String> {
+    let body = raw.trim_end();
+    let line_end = if raw.contains("\r\n") { "\r\n" } else { "\n" };
+    let (prefix, columns) = match memory.form {
+        Form::Item { prefix, columns } => (raw.get(..prefix)?, columns),
+        Form::Paragraph | Form::Block => ("", 0),
+        Form::Row => return None,
+    };
+    let indent = format!("{line_end}{:columns$}", "");
+    Some(format!("{prefix}{}{}", text.replace('\n', &indent), &raw[body.len()..]))
+}
+
+/// Returns what is written at the end of a file for a new memory: what comes before it, and itself.
+fn appended(document: &Document, text: &str) -> (String, String) {
+    let whole = document.text();
+    let line_end = if whole.contains("\r\n") { "\r\n" } else { "\n" };
+    let open = if whole.is_empty() || whole.ends_with('\n') { "" } else { line_end };
+    if let Some(separator) = document.separator() {
+        return (format!("{open}{separator}{line_end}"), text.replace('\n', line_end));
+    }
+    let mut lead = open.to_owned();
+    if document.needs_title(TITLE_DEFAULT) {
+        lead += &format!("{line_end}## {TITLE_DEFAULT}{line_end}{line_end}");
+    } else if document.needs_line() {
+        lead += line_end;
+    }
+    let indent = format!("{line_end}  ");
+    (lead, format!("- {}{line_end}", text.replace('\n', &indent)))
+}

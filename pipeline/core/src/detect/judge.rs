@@ -1,0 +1,352 @@
+//! The guard's word on near pairs: which may be linked, and which contradict.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::decisions::Decisions;
+use crate::memory::{Memory, MemoryIndex};
+use memfold_guard::{Guard, Judgement, Reading, Verdict};
+use memfold_index::{Pool, Progress};
+use memfold_simd::Similarity;
+
+use super::nodes::{Item, NONE, NodePair, Nodes};
+use super::{Contradiction, DetectError, NearMiss, Unit};
+use crate::policy::Policy;
+
+const PAIRS_PER_TASK: usize = 4096;
+const TEXTS_PER_TASK: usize = 512;
+
+/// Contradictions that are kept whole; more are only counted.
+pub(super) const CONTRADICTIONS_MAX: usize = 10_000;
+
+/// Reads and compares the texts of nodes.
+pub(super) struct Judge<'a> {
+    pub(super) memories: &'a [Memory],
+    pub(super) nodes: &'a Nodes,
+    pub(super) guard: &'a Guard,
+    pub(super) policy: &'a Policy,
+    pub(super) pool: &'a Pool,
+    pub(super) progress: &'a dyn Progress,
+}
+
+/// A verdict, small enough to be kept for every pair.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Opinion {
+    pub(super) verdict: Verdict,
+    pub(super) contradiction_score: f64,
+    /// Whether they differ in one value only.
+    pub(super) update: bool,
+    /// How probable it is that they say the same; 0 where they cannot, or are not to be proposed.
+    pub(super) probability: f64,
+}
+
+impl Opinion {
+    const fn of(judgement: &Judgement, probability: f64) -> Self {
+        Self {
+            verdict: judgement.verdict,
+            contradiction_score: judgement.contradiction_score,
+            update: judgement.update,
+            probability,
+        }
+    }
+}
+
+/// Contradictory pairs, highest score first, then newest first.
+#[derive(Default)]
+pub(super) struct Contradictions {
+    /// How many pairs of live memories there are.
+    pub(super) live_pairs: u64,
+    /// The worst of these.
+    pub(super) live: Vec<Contradiction>,
+    /// The worst pairs of which a side was merged into another memory.
+    pub(super) folded: Vec<Contradiction>,
+}
+
+/// The readings of the nodes that stand in a pair.
+pub(super) struct Readings {
+    position: Vec<u32>,
+    readings: Vec<Reading>,
+}
+
+impl Readings {
+    fn of(&self, node: u32) -> &Reading {
+        &self.readings[self.position[node as usize] as usize]
+    }
+}
+
+impl Judge<'_> {
+    /// Reads the text of every node in `pairs` once.
+    pub(super) fn read(&self, pairs: &[NodePair]) -> Result<Readings, DetectError> {
+        let mut position = vec![NONE; self.nodes.nodes.len()];
+        for pair in pairs {
+            position[pair.a as usize] = 0;
+            position[pair.b as usize] = 0;
+        }
+        let wanted: Vec<u32> =
+            (0..position.len() as u32).filter(|&node| position[node as usize] == 0).collect();
+        for (i, &node) in wanted.iter().enumerate() {
+            position[node as usize] = i as u32;
+        }
+        let batches: Vec<&[u32]> = wanted.chunks(TEXTS_PER_TASK).collect();
+        self.progress.begin("read texts", Some(wanted.len() as u64));
+        let readings = self.pool.map(batches.len(), |i| {
+            if self.progress.cancelled() {
+                return Vec::new();
+            }
+            self.progress.advance(batches[i].len() as u64);
+            batches[i].iter().map(|&node| self.memory(node).reading(self.guard)).collect()
+        });
+        self.progress.end();
+        self.check_cancelled()?;
+        Ok(Readings { position, readings: readings.into_iter().flatten().collect() })
+    }
+
+    /// Gives the opinion on every pair, in order; a probability only where pairs of that similarity are proposed. Texts
+    /// with one strict key need no comparison.
+    pub(super) fn opinions(
+        &self,
+        pairs: &[NodePair],
+        readings: &Readings,
+        proposing: Option<Similarity>,
+    ) -> Result<Vec<Opinion>, DetectError> {
+        let batches: Vec<&[NodePair]> = pairs.chunks(PAIRS_PER_TASK).collect();
+        self.progress.begin("compare texts", Some(pairs.len() as u64));
+        let opinions = self.pool.map(batches.len(), |i| {
+            if self.progress.cancelled() {
+                return Vec::new();
+            }
+            self.progress.advance(batches[i].len() as u64);
+            let opinion = |pair: &NodePair| {
+                let (older, newer) = (readings.of(pair.b), readings.of(pair.a));
+                let judgement = self.guard.judge(older, newer);
+                let probability = match proposing {
+                    Some(minimum) if pair.similarity >= minimum => {
+                        self.guard.probability(older, newer, &judgement, pair.similarity.get())
+                    }
+                    _ => 0.0,
+                };
+                Opinion::of(&judgement, probability)
+            };
+            batches[i].iter().map(opinion).collect()
+        });
+        self.progress.end();
+        self.check_cancelled()?;
+        Ok(opinions.into_iter().flatten().collect())
+    }
+
+    /// Finds the contradictory pairs, the worst first, then by age.
+    pub(super) fn contradictions(
+        &self,
+        pairs: &[NodePair],
+        opinions: &[Opinion],
+        readings: &Readings,
+    ) -> Contradictions {
+        let detect = &self.policy.detect;
+        let mut found: Vec<(&NodePair, f64)> = pairs
+            .iter()
+            .zip(opinions)
+            .filter(|(pair, opinion)| {
+                let enough = match opinion.update {
+                    true => self.policy.update_similarity(),
+                    false => detect.contradiction_similarity,
+                };
+                opinion.verdict == Verdict::Conflict && pair.similarity >= enough
+            })
+            .map(|(pair, opinion)| (pair, opinion.contradiction_score))
+            .collect();
+        // Pairs stand in order of age, and the sort is stable.
+        found.sort_by(|x, y| y.1.total_cmp(&x.1));
+        let apart: BTreeSet<(u32, u32)> = found.iter().map(|(pair, _)| (pair.a, pair.b)).collect();
+        let (live, folded): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|(pair, _)| self.both_live(pair));
+        let worst = |pairs: &[(&NodePair, f64)]| {
+            let kept = pairs.iter().take(CONTRADICTIONS_MAX);
+            kept.map(|(pair, _)| self.contradiction(pair, readings, &apart)).collect()
+        };
+        Contradictions { live_pairs: live.len() as u64, live: worst(&live), folded: worst(&folded) }
+    }
+
+    fn contradiction(
+        &self,
+        pair: &NodePair,
+        readings: &Readings,
+        apart: &BTreeSet<(u32, u32)>,
+    ) -> Contradiction {
+        Contradiction {
+            older: self.speaker(pair.b, apart),
+            newer: self.speaker(pair.a, apart),
+            similarity: pair.similarity,
+            judgement: self.guard.judge(readings.of(pair.b), readings.of(pair.a)),
+        }
+    }
+
+    /// The row that speaks for a node in whatever run: the newest, live or merged into another, but for what was merged
+    /// into its own contradiction, because a person said that this one holds.
+    fn speaker(&self, node: u32, apart: &BTreeSet<(u32, u32)>) -> MemoryIndex {
+        let items = self.nodes.items(node);
+        let holds = |item: &&Item| {
+            let live = self.nodes.live_nodes[item.unit as usize];
+            item.live || !apart.contains(&(node.min(live), node.max(live)))
+        };
+        items.iter().find(holds).unwrap_or(&items[0]).memory
+    }
+
+    /// Returns the nearest pairs just below the threshold, and the nearest that the guard kept apart.
+    pub(super) fn near_misses(
+        &self,
+        pairs: &[NodePair],
+        opinions: &[Opinion],
+        readings: &Readings,
+        threshold: Similarity,
+    ) -> Vec<NearMiss> {
+        const EACH: usize = 10;
+        let pick = |wanted: &dyn Fn(&NodePair, &Opinion) -> bool| {
+            let mut found: Vec<&NodePair> = pairs
+                .iter()
+                .zip(opinions)
+                .filter(|(pair, opinion)| wanted(pair, opinion) && self.both_live(pair))
+                .map(|(pair, _)| pair)
+                .collect();
+            found.sort_by_key(|pair| std::cmp::Reverse(pair.similarity));
+            found.truncate(EACH);
+            found
+        };
+        let below =
+            pick(&|pair, opinion| pair.similarity < threshold && opinion.verdict.is_proven());
+        let apart =
+            pick(&|pair, opinion| pair.similarity >= threshold && !opinion.verdict.is_proven());
+        let miss = |pair: &NodePair, apart: bool| {
+            Some(NearMiss {
+                older: self.nodes.newest_live(pair.b)?.memory,
+                newer: self.nodes.newest_live(pair.a)?.memory,
+                similarity: pair.similarity,
+                kept_apart: apart
+                    .then(|| self.guard.judge(readings.of(pair.b), readings.of(pair.a))),
+            })
+        };
+        let below = below.into_iter().filter_map(|pair| miss(pair, false));
+        below.chain(apart.into_iter().filter_map(|pair| miss(pair, true))).collect()
+    }
+
+    fn both_live(&self, pair: &NodePair) -> bool {
+        let live = |node: u32| self.nodes.nodes[node as usize].live_count > 0;
+        live(pair.a) && live(pair.b)
+    }
+
+    fn memory(&self, node: u32) -> &Memory {
+        &self.memories[self.nodes.items(node)[0].memory.index()]
+    }
+
+    fn check_cancelled(&self) -> Result<(), DetectError> {
+        if self.progress.cancelled() { Err(DetectError::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// Counts pairs by verdict among those at or above `threshold`.
+pub(super) fn count_verdicts(
+    pairs: &[NodePair],
+    opinions: &[Opinion],
+    threshold: Similarity,
+) -> BTreeMap<&'static str, u64> {
+    let mut counts = BTreeMap::new();
+    for (_, opinion) in pairs.iter().zip(opinions).filter(|(p, _)| p.similarity >= threshold) {
+        *counts.entry(opinion.verdict.name()).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// Which nodes are linked: by a near pair that the guard lets pass, by equal text, or (unguarded) by equal vectors.
+pub(super) struct NodeLinks {
+    /// `(a, b)` with `a < b`, sorted; without pairs that share a text key or, unguarded, a vector.
+    pub(super) near: Vec<(u32, u32)>,
+    /// Both directions of `near`, sorted.
+    both: Vec<(u32, u32)>,
+    pub(super) equal_vectors_link: bool,
+}
+
+impl NodeLinks {
+    /// Keeps the pairs that are at least as similar as `from` says and whose classes agree.
+    pub(super) fn new(
+        nodes: &Nodes,
+        pairs: &[NodePair],
+        policy: &Policy,
+        from: impl Fn(usize) -> Option<Similarity>,
+    ) -> Self {
+        let equal_vectors_link = !policy.guard.enabled;
+        let explicit = |&(i, pair): &(usize, &NodePair)| {
+            let (a, b) = (&nodes.nodes[pair.a as usize], &nodes.nodes[pair.b as usize]);
+            let implicit =
+                (a.key == b.key && a.key != NONE) || (equal_vectors_link && a.vector == b.vector);
+            let near = from(i).is_some_and(|from| pair.similarity >= from);
+            near && a.class == b.class && !implicit
+        };
+        let near: Vec<(u32, u32)> =
+            pairs.iter().enumerate().filter(explicit).map(|(_, p)| (p.a, p.b)).collect();
+        let mut both: Vec<(u32, u32)> = near.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
+        both.sort_unstable();
+        Self { near, both, equal_vectors_link }
+    }
+
+    pub(super) fn linked(&self, nodes: &Nodes, a: u32, b: u32) -> bool {
+        if a == b {
+            return true;
+        }
+        let (x, y) = (&nodes.nodes[a as usize], &nodes.nodes[b as usize]);
+        (x.key == y.key && x.key != NONE)
+            || (self.equal_vectors_link
+                && x.vector == y.vector
+                && x.vector != NONE
+                && x.class == y.class)
+            || self.near.binary_search(&(a.min(b), a.max(b))).is_ok()
+    }
+
+    pub(super) fn neighbors(&self, node: u32) -> impl Iterator<Item = u32> {
+        let start = self.both.partition_point(|&(from, _)| from < node);
+        self.both[start..].iter().take_while(move |&&(from, _)| from == node).map(|&(_, to)| to)
+    }
+}
+
+/// Which keep-both groups each unit is in, by its live row or a ghost. Units of one group are never merged.
+pub(super) struct ApartUnits {
+    groups: BTreeMap<u32, Vec<u32>>,
+}
+
+impl ApartUnits {
+    /// Lifts decisions about memories to units. A group within one unit says nothing.
+    pub(super) fn new(memories: &[Memory], units: &[Unit], decisions: &Decisions) -> Self {
+        let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        if decisions.keep_both.is_empty() {
+            return Self { groups };
+        }
+        for (unit, Unit { live, ghosts }) in (0_u32..).zip(units) {
+            for memory in std::iter::once(live).chain(ghosts) {
+                let id = &memories[memory.index()].id;
+                for group in decisions.keep_both.separating_groups_of(id) {
+                    groups.entry(unit).or_default().push(group);
+                }
+            }
+        }
+        let mut units_in: HashMap<u32, u32> = HashMap::new();
+        for numbers in groups.values_mut() {
+            numbers.sort_unstable();
+            numbers.dedup();
+            for &number in &*numbers {
+                *units_in.entry(number).or_default() += 1;
+            }
+        }
+        groups.retain(|_, numbers| {
+            numbers.retain(|number| units_in[number] > 1);
+            !numbers.is_empty()
+        });
+        Self { groups }
+    }
+
+    /// Tells whether a unit is kept apart from any other.
+    pub(super) fn has(&self, unit: u32) -> bool {
+        self.groups.contains_key(&unit)
+    }
+
+    /// Returns the groups of a unit, ascending.
+    pub(super) fn groups_of(&self, unit: u32) -> &[u32] {
+        self.groups.get(&unit).map_or(&[], Vec::as_slice)
+    }
+}

@@ -1,0 +1,617 @@
+//! What the planner knows of each memory before it decides, and why one may not fold into another.
+
+use memfold_guard::Side;
+use memfold_guard::Verdict;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::Snapshot;
+use crate::decisions::{FlaggedPairs, share};
+use crate::memory::CategoryList;
+use crate::memory::{Embedding, Memory, MemoryIndex, attribute_of};
+use crate::time::Instant;
+use memfold_datasets::embedding;
+use memfold_simd::Similarity;
+
+use super::conditions::{age_days, is_written_better, protected_by};
+use super::{FactGuard, ProtectedBy, SimilarityOf, conditions};
+use crate::detect::{Contradiction, Detection};
+use crate::policy::{MergePolicy, Policy, Rule, RuleAction};
+
+/// Everything that a plan is a function of.
+pub struct PlanInput<'a> {
+    /// The store, with the decisions of earlier runs and of people.
+    pub snapshot: &'a Snapshot,
+    /// What was detected.
+    pub detection: &'a Detection,
+    /// The policy.
+    pub policy: &'a Policy,
+    /// The memories that single rules look at, whose contradictions are flagged and whose protection is listed; `None`: all.
+    pub only: Option<&'a BTreeSet<MemoryIndex>>,
+    /// The guard over the snapshot's texts.
+    pub guard: &'a dyn FactGuard,
+    /// Canonical similarity.
+    pub similarity: &'a SimilarityOf<'a>,
+    /// The run's time.
+    pub now: Instant,
+    /// `sha256:<hex>` of the semantic configuration.
+    pub config_hash: &'a str,
+}
+
+impl PlanInput<'_> {
+    /// Tells whether single rules look at a memory.
+    pub(super) fn looks_at(&self, memory: MemoryIndex) -> bool {
+        self.only.is_none_or(|only| only.contains(&memory))
+    }
+}
+
+/// A merge that will be planned.
+pub(super) struct Merge<'a> {
+    pub(super) cluster: usize,
+    pub(super) survivor: MemoryIndex,
+    pub(super) absorbed: Vec<MemoryIndex>,
+    pub(super) rule: &'a Rule,
+    /// The smallest canonical similarity among the rows, or that of the whole cluster where the rows
+    /// are many.
+    pub(super) similarity: Option<Similarity>,
+    pub(super) equal_text: bool,
+    pub(super) survivor_protected: bool,
+}
+
+/// A plan's inputs, looked up often.
+pub(super) struct Context<'a> {
+    pub(super) input: &'a PlanInput<'a>,
+    folded: &'a Folded,
+    /// The rules that run, in order.
+    pub(super) rules: Vec<&'a Rule>,
+    /// The lowest similarity that a merge rule asks for.
+    pub(super) threshold: Option<Similarity>,
+    pub(super) ghosts: BTreeMap<MemoryIndex, &'a [MemoryIndex]>,
+    pub(super) protected: BTreeMap<MemoryIndex, ProtectedBy>,
+    /// The live row of the unit of each ghost.
+    live_of: BTreeMap<MemoryIndex, MemoryIndex>,
+    /// Live rows of units that contradict each other, by what they say or by what was folded into them.
+    contradictory: BTreeMap<MemoryIndex, BTreeSet<MemoryIndex>>,
+    /// The sides of open flags.
+    flagged: BTreeSet<MemoryIndex>,
+    /// Also those of flags that a person took back.
+    ever_flagged: BTreeSet<MemoryIndex>,
+    /// Units of which a person took something back: since when.
+    taken_back: BTreeMap<MemoryIndex, Instant>,
+    /// Keep-both groups of the units that are in any, ascending.
+    apart_groups: BTreeMap<MemoryIndex, Vec<u32>>,
+    shared_vectors: BTreeSet<MemoryIndex>,
+}
+
+/// A member of a cluster.
+pub(super) struct Member<'a> {
+    pub(super) index: MemoryIndex,
+    pub(super) memory: &'a Memory,
+    /// The strict key.
+    pub(super) key: String,
+    pub(super) ghosts: &'a [MemoryIndex],
+}
+
+/// Why a row does not fold into a survivor.
+#[derive(Debug, Clone)]
+pub(super) struct Obstacle {
+    /// What forbids it: a rule's id, `protection`, `guard`, `embedding`, `similarity`, `decision`.
+    pub(super) cause: String,
+    pub(super) reason: String,
+}
+
+impl Obstacle {
+    pub(super) fn new(cause: &str, reason: impl Into<String>) -> Self {
+        Self { cause: cause.to_owned(), reason: reason.into() }
+    }
+}
+
+impl<'a> Context<'a> {
+    /// Looks at the memories as `folded` leaves them.
+    pub(super) fn new(input: &'a PlanInput<'a>, folded: &'a Folded) -> Self {
+        let units = || {
+            let units = input.detection.units.iter();
+            units.filter(|unit| !folded.is_absorbed(unit.live)).map(|unit| {
+                let ghosts = folded.ghosts(unit.live);
+                (unit.live, ghosts.unwrap_or(&unit.ghosts))
+            })
+        };
+        let decisions = &input.snapshot.decisions;
+        let id = |row: MemoryIndex| &input.snapshot.memories[row.index()].id;
+        let protection = |(live, ghosts): (MemoryIndex, &[MemoryIndex])| {
+            let mut rows = std::iter::once(live).chain(ghosts.iter().copied());
+            let promoted = rows.any(|row| decisions.promoted_at_access.contains_key(id(row)));
+            let memory = folded.memory(input, live);
+            protected_by(memory, promoted, input.policy, input.now).map(|by| (live, by))
+        };
+        let taken_back = |(live, ghosts): (MemoryIndex, &[MemoryIndex])| {
+            let rows = std::iter::once(live).chain(ghosts.iter().copied());
+            let last = rows.filter_map(|row| decisions.taken_back.get(id(row))).max()?;
+            Some((live, *last))
+        };
+        let live_of: BTreeMap<MemoryIndex, MemoryIndex> = units()
+            .flat_map(|(live, ghosts)| ghosts.iter().map(move |&ghost| (ghost, live)))
+            .collect();
+        Self {
+            input,
+            folded,
+            rules: input.policy.active_rules().collect(),
+            threshold: input.policy.merge_threshold(),
+            protected: units().filter_map(protection).collect(),
+            contradictory: partners(input, &live_of),
+            apart_groups: apart_groups(input, units()),
+            shared_vectors: input.detection.shared_vector_rows.iter().copied().collect(),
+            flagged: sides(input, &decisions.open_flags),
+            ever_flagged: sides(input, &decisions.counted_flags),
+            taken_back: if decisions.taken_back.is_empty() {
+                BTreeMap::new()
+            } else {
+                units().filter_map(taken_back).collect()
+            },
+            ghosts: units().collect(),
+            live_of,
+        }
+    }
+
+    pub(super) fn memory(&self, index: MemoryIndex) -> &'a Memory {
+        self.folded.memory(self.input, index)
+    }
+
+    /// Returns the live row of a row's unit.
+    pub(super) fn live(&self, row: MemoryIndex) -> MemoryIndex {
+        self.live_of.get(&row).copied().unwrap_or(row)
+    }
+
+    /// Tells whether a memory is a side of an open flag.
+    pub(super) fn is_flagged(&self, row: MemoryIndex) -> bool {
+        self.flagged.contains(&row)
+    }
+
+    /// Tells whether a memory is a side of an open flag, or of one that a person took back.
+    pub(super) fn was_flagged(&self, row: MemoryIndex) -> bool {
+        self.ever_flagged.contains(&row)
+    }
+
+    /// Tells whether a person took back what a run did to a unit.
+    pub(super) fn is_taken_back(&self, live: MemoryIndex) -> bool {
+        self.taken_back.contains_key(&live)
+    }
+
+    /// Tells whether a person took back what a run did to one of two units when the other was there already.
+    pub(super) fn is_settled(&self, left: MemoryIndex, right: MemoryIndex) -> bool {
+        let before = |unit: MemoryIndex, at: Instant| {
+            let ghosts = self.ghosts.get(&unit).copied().unwrap_or_default();
+            let rows = std::iter::once(unit).chain(ghosts.iter().copied());
+            let reworded = &self.input.snapshot.decisions.reworded;
+            rows.map(|row| self.memory(row)).any(|memory| {
+                let made = memory.created_at.instant();
+                !reworded.contains(&memory.id) && made.is_none_or(|made| made <= at)
+            })
+        };
+        let taken_back = |unit: MemoryIndex, other: MemoryIndex| {
+            self.taken_back.get(&unit).is_some_and(|&at| before(other, at))
+        };
+        !self.taken_back.is_empty() && (taken_back(left, right) || taken_back(right, left))
+    }
+
+    pub(super) fn age_days(&self, index: MemoryIndex) -> Option<f64> {
+        age_days(self.memory(index), self.input.now)
+    }
+
+    pub(super) fn member(&self, index: MemoryIndex) -> Member<'a> {
+        let memory = self.memory(index);
+        let ghosts = self.ghosts.get(&index).copied().unwrap_or_default();
+        Member { index, memory, key: memory.text_key(), ghosts }
+    }
+
+    /// The canonical similarity, unless a vector is one that says nothing.
+    pub(super) fn similarity(&self, left: MemoryIndex, right: MemoryIndex) -> Option<Similarity> {
+        let speaks = |index| !self.shared_vectors.contains(&index);
+        (speaks(left) && speaks(right)).then(|| (self.input.similarity)(left, right)).flatten()
+    }
+
+    /// Returns the built-in embedding where a similarity of memories rests on it: one of them has no vector of its own.
+    pub(super) fn built_in(
+        &self,
+        similarity: Option<Similarity>,
+        memories: impl IntoIterator<Item = MemoryIndex>,
+    ) -> Option<String> {
+        let mut memories = memories.into_iter();
+        let rests_on_it = similarity.is_some() && memories.any(|m| !has_vector(self.memory(m)));
+        rests_on_it.then(|| embedding::MODEL.to_owned())
+    }
+
+    /// The similarity that rules see: equal strict keys count as 1 where the exact tier is on.
+    pub(super) fn effective(&self, left: &Member<'_>, right: &Member<'_>) -> Option<Similarity> {
+        if self.input.policy.detect.exact_text && left.key == right.key {
+            return Some(Similarity::ONE);
+        }
+        self.similarity(left.index, right.index)
+    }
+
+    /// Tells whether too many texts stand under a memory's vector.
+    pub(super) fn shares_vector(&self, row: MemoryIndex) -> bool {
+        self.shared_vectors.contains(&row)
+    }
+
+    pub(super) fn contradict(&self, left: MemoryIndex, right: MemoryIndex) -> bool {
+        self.contradictory.get(&left).is_some_and(|partners| partners.contains(&right))
+    }
+
+    /// Tells whether a memory contradicts any other.
+    pub(super) fn is_contradicted(&self, index: MemoryIndex) -> bool {
+        self.contradictory.contains_key(&index)
+    }
+
+    /// Tells whether a rule merges, and whose survivor it wants.
+    pub(super) fn merge_rules(&self) -> impl Iterator<Item = &'a Rule> + '_ {
+        self.rules.iter().copied().filter(|rule| rule.then.action == RuleAction::Merge)
+    }
+
+    /// Returns why a row may not fold into a survivor whatever the rules say, if so.
+    pub(super) fn obstacle(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Obstacle> {
+        if !has_vector(survivor.memory) && has_vector(row.memory) {
+            let reason = format!("survivor {} has no embedding", survivor.memory.id);
+            return Some(Obstacle::new("embedding", reason));
+        }
+        if share(self.apart_groups(survivor.index), self.apart_groups(row.index)) {
+            let reason = format!("a person keeps it apart from {}", survivor.memory.id);
+            return Some(Obstacle::new("decision", reason));
+        }
+        if self.is_settled(survivor.index, row.index) {
+            let reason =
+                format!("a person took back what a run did to it or {}", survivor.memory.id);
+            return Some(Obstacle::new("decision", reason));
+        }
+        if self.is_flagged(row.index) {
+            let reason = "it is in an open conflict: settle that first (memfold review --flags)";
+            return Some(Obstacle::new("flag", reason));
+        }
+        if self.contradict(survivor.index, row.index) {
+            return Some(Obstacle::new("guard", format!("contradicts {}", survivor.memory.id)));
+        }
+        self.too_far(survivor, row).or_else(|| self.lacking(survivor, row))
+    }
+
+    /// Returns the keep-both groups that a unit's live row or a ghost is in, ascending. Units of one group
+    /// are kept apart.
+    pub(super) fn apart_groups(&self, live: MemoryIndex) -> &[u32] {
+        self.apart_groups.get(&live).map_or(&[], Vec::as_slice)
+    }
+
+    /// The row, or anything once folded into it, is below the threshold to the survivor.
+    fn too_far(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Obstacle> {
+        let threshold = self.threshold?;
+        let found = self.effective(survivor, row);
+        let id = &survivor.memory.id;
+        let Some(found) = found.or_else(|| self.equal_text(survivor, row)) else {
+            let reason = format!("no similarity to {id} is known and the texts differ");
+            return Some(Obstacle::new("similarity", reason));
+        };
+        let of_ghosts =
+            row.ghosts.iter().filter_map(|&ghost| self.similarity(survivor.index, ghost));
+        let smallest = of_ghosts.min().map_or(found, |ghost| ghost.min(found));
+        let whose = if smallest < found { "a row folded into it is at " } else { "" };
+        let equal = self.equal_text(survivor, row).is_some();
+        let far = if equal { false } else { smallest < threshold };
+        far.then(|| {
+            let value = smallest.get();
+            let reason = format!("{whose}similarity {value:.4} to {id}, below {threshold}");
+            Obstacle::new("similarity", reason)
+        })
+    }
+
+    fn equal_text(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Similarity> {
+        (survivor.key == row.key && self.links_equal_text()).then_some(Similarity::ONE)
+    }
+
+    /// Tells whether equal texts merge whatever their vectors are.
+    pub(super) const fn links_equal_text(&self) -> bool {
+        self.input.policy.detect.exact_text
+    }
+
+    /// The survivor's text does not say what the row, or anything folded into it, says. Of equal texts
+    /// each says as much as the other, also of what was folded in.
+    fn lacking(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Obstacle> {
+        if !self.input.policy.guard.enabled || survivor.key == row.key {
+            return None;
+        }
+        let ghosts = row
+            .ghosts
+            .iter()
+            .copied()
+            .filter(|&ghost| self.memory(ghost).text_key() != survivor.key);
+        std::iter::once(row.index).chain(ghosts).find_map(|index| self.unsaid(survivor, index))
+    }
+
+    fn unsaid(&self, survivor: &Member<'_>, row: MemoryIndex) -> Option<Obstacle> {
+        let judgement = self.input.guard.judge(row, survivor.index);
+        if judgement.says_all(Side::Right) {
+            return None;
+        }
+        let (id, content) = (&survivor.memory.id, &self.memory(row).content);
+        let reason = match judgement.verdict {
+            Verdict::Extends => {
+                let lacks = conditions::lacks(&judgement, content);
+                format!("survivor {id} lacks {}", lacks.join(", "))
+            }
+            Verdict::Undecided => format!("not proven to say the same as {id}"),
+            _ => {
+                let shown = conditions::differences(&judgement, content, &survivor.memory.content);
+                let colon = if shown.is_empty() { "" } else { ": " };
+                format!("kept apart from {id}{colon}{}", shown.join(", "))
+            }
+        };
+        Some(Obstacle::new("guard", reason))
+    }
+
+    /// Tells whether one text is proven to say what another says, and more.
+    pub(super) fn says_more(&self, one: &Member<'_>, other: &Member<'_>) -> bool {
+        one.key != other.key && self.input.policy.guard.enabled && {
+            let judgement = self.input.guard.judge(one.index, other.index);
+            judgement.verdict == Verdict::Extends && judgement.says_all(Side::Left)
+        }
+    }
+
+    /// Tells whether one text is proven to say what another says, and is written better.
+    pub(super) fn is_written_better(&self, one: &Member<'_>, other: &Member<'_>) -> bool {
+        one.key != other.key && self.input.policy.guard.enabled && {
+            let judgement = self.input.guard.judge(one.index, other.index);
+            judgement.verdict == Verdict::Same
+                && is_written_better(&judgement, &one.memory.content, &other.memory.content)
+        }
+    }
+
+    /// Tells whether a row is proven to say the same as a survivor, neither more nor less.
+    pub(super) fn is_same(&self, survivor: &Member<'_>, row: &Member<'_>) -> bool {
+        survivor.key == row.key
+            || self.input.policy.guard.enabled
+                && self.input.guard.judge(row.index, survivor.index).verdict == Verdict::Same
+    }
+}
+
+/// Tells whether a memory has a valid, fresh vector.
+pub(super) fn has_vector(memory: &Memory) -> bool {
+    matches!(memory.embedding, Embedding::Vector { .. })
+}
+
+fn apart_groups<'a>(
+    input: &PlanInput<'_>,
+    units: impl Iterator<Item = (MemoryIndex, &'a [MemoryIndex])>,
+) -> BTreeMap<MemoryIndex, Vec<u32>> {
+    let (memories, apart) = (&input.snapshot.memories, &input.snapshot.decisions.keep_both);
+    if apart.is_empty() {
+        return BTreeMap::new();
+    }
+    let groups = |(live, ghosts): (MemoryIndex, &[MemoryIndex])| {
+        let rows = std::iter::once(&live).chain(ghosts);
+        let groups = rows.flat_map(|row| apart.groups_of(&memories[row.index()].id));
+        let groups: BTreeSet<u32> = groups.copied().collect();
+        (!groups.is_empty()).then(|| (live, groups.into_iter().collect()))
+    };
+    units.filter_map(groups).collect()
+}
+
+fn partners(
+    input: &PlanInput<'_>,
+    live_of: &BTreeMap<MemoryIndex, MemoryIndex>,
+) -> BTreeMap<MemoryIndex, BTreeSet<MemoryIndex>> {
+    let live = |row: MemoryIndex| live_of.get(&row).copied().unwrap_or(row);
+    let mut partners: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for &Contradiction { older, newer, .. } in input.detection.all_contradictions() {
+        let (older, newer) = (live(older), live(newer));
+        if older != newer {
+            partners.entry(older).or_default().insert(newer);
+            partners.entry(newer).or_default().insert(older);
+        }
+    }
+    partners
+}
+
+/// The live memories that flags name.
+fn sides(input: &PlanInput<'_>, flags: &FlaggedPairs) -> BTreeSet<MemoryIndex> {
+    if flags.is_empty() {
+        return BTreeSet::new();
+    }
+    let sides: BTreeSet<_> = flags.iter().flat_map(|(left, right)| [left, right]).collect();
+    let units = input.detection.units.iter().map(|unit| unit.live);
+    units.filter(|row| sides.contains(&input.snapshot.memories[row.index()].id)).collect()
+}
+
+/// The columns that rules look at and merges change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Values {
+    pub(crate) categories: Vec<Box<str>>,
+    pub(crate) importance: f64,
+    /// The sum over a merge.
+    pub(crate) access_count: i64,
+}
+
+impl Values {
+    /// A memory as it is.
+    pub(super) fn of(memory: &Memory) -> Self {
+        Self {
+            categories: memory.categories.clone(),
+            importance: memory.importance,
+            access_count: memory.access_count,
+        }
+    }
+
+    /// A survivor after its merge; a protected one stays as it is.
+    pub(super) fn after(context: &Context<'_>, merge: &Merge<'_>) -> Self {
+        let survivor = context.memory(merge.survivor);
+        if merge.survivor_protected {
+            return Self::of(survivor);
+        }
+        let absorbed = merge.absorbed.iter().map(|&row| context.memory(row));
+        Self::merged(survivor, absorbed, &context.input.policy.merge)
+    }
+
+    /// Returns the categories.
+    #[must_use]
+    pub fn categories(&self) -> Vec<String> {
+        self.categories.iter().map(ToString::to_string).collect()
+    }
+
+    /// Returns the importance.
+    #[must_use]
+    pub const fn importance(&self) -> f64 {
+        self.importance
+    }
+
+    /// An unprotected survivor after it absorbed other memories, in their order.
+    pub fn merged<'a>(
+        survivor: &Memory,
+        absorbed: impl IntoIterator<Item = &'a Memory>,
+        policy: &MergePolicy,
+    ) -> Self {
+        let mut values = Self::of(survivor);
+        let mut categories: CategoryList = survivor.categories.iter().collect();
+        let own = survivor.categories.iter().filter_map(|category| attribute_of(category));
+        let mut attributes: BTreeSet<&str> = own.map(|(name, _)| name).collect();
+        for row in absorbed {
+            for category in &row.categories {
+                // An attribute has one value: the survivor's, else the first that comes along.
+                if attribute_of(category).is_none_or(|(name, _)| attributes.insert(name)) {
+                    categories.add(category);
+                }
+            }
+            values.importance = values.importance.max(row.importance.min(policy.importance_cap));
+            values.access_count = values.access_count.saturating_add(row.access_count);
+        }
+        values.categories = categories.into_list();
+        values
+    }
+
+    /// The categories, where they are not those of the memory.
+    pub fn new_categories(&self, memory: &Memory) -> Option<Vec<String>> {
+        (self.categories != memory.categories)
+            .then(|| self.categories.iter().map(ToString::to_string).collect())
+    }
+
+    /// The importance, where it is not that of the memory.
+    pub fn new_importance(&self, memory: &Memory) -> Option<f64> {
+        self.importance.total_cmp(&memory.importance).is_ne().then_some(self.importance)
+    }
+}
+
+/// Returns the access count of each memory of a unit without what it took over by merges, at most.
+pub(super) fn largest_own_count(
+    memories: &[Memory],
+    live: MemoryIndex,
+    ghosts: &[MemoryIndex],
+) -> i64 {
+    let unit = || std::iter::once(&live).chain(ghosts).map(|index| &memories[index.index()]);
+    let taken_over = |survivor: &Memory| -> i64 {
+        let folded = unit().filter(|ghost| {
+            matches!(&ghost.standing, crate::memory::Standing::Ghost { survivor: into } if *into == survivor.id)
+        });
+        folded.fold(0_i64, |sum, ghost| sum.saturating_add(ghost.access_count))
+    };
+    if ghosts.is_empty() {
+        return memories[live.index()].access_count;
+    }
+    unit()
+        .map(|memory| memory.access_count.saturating_sub(taken_over(memory)).max(0))
+        .max()
+        .unwrap_or(0)
+}
+
+/// What the merges planned so far change.
+#[derive(Default)]
+pub(super) struct Folded {
+    /// Survivors with their new values.
+    survivors: BTreeMap<MemoryIndex, Memory>,
+    /// Everything that was ever folded into a survivor.
+    ghosts: BTreeMap<MemoryIndex, Vec<MemoryIndex>>,
+    absorbed: BTreeSet<MemoryIndex>,
+}
+
+impl Folded {
+    /// Takes over merges of one round.
+    pub(super) fn add(&mut self, context: &Context<'_>, merges: &[Merge<'_>]) {
+        let base =
+            |live: MemoryIndex| context.ghosts.get(&live).map_or_else(Vec::new, |g| g.to_vec());
+        for merge in merges {
+            let mut own =
+                self.ghosts.remove(&merge.survivor).unwrap_or_else(|| base(merge.survivor));
+            for &row in &merge.absorbed {
+                own.push(row);
+                own.extend(self.ghosts.remove(&row).unwrap_or_else(|| base(row)));
+                self.absorbed.insert(row);
+            }
+            self.ghosts.insert(merge.survivor, own);
+            if !merge.survivor_protected {
+                let survivor = self.after(context.input, merge);
+                self.survivors.insert(merge.survivor, survivor);
+            }
+        }
+    }
+
+    fn after(&self, input: &PlanInput<'_>, merge: &Merge<'_>) -> Memory {
+        let memory = |row: MemoryIndex| self.memory(input, row);
+        let survivor = memory(merge.survivor);
+        let absorbed = || merge.absorbed.iter().map(|&row| memory(row));
+        let values = Values::merged(survivor, absorbed(), &input.policy.merge);
+        let ends = std::iter::once(survivor).chain(absorbed()).map(|memory| memory.expires_at);
+        let latest = ends.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b)));
+        Memory {
+            categories: values.categories,
+            importance: values.importance,
+            access_count: values.access_count,
+            expires_at: latest.flatten(),
+            ..survivor.clone()
+        }
+    }
+
+    /// Returns a memory as the merges leave it.
+    pub(super) fn memory<'m>(&'m self, input: &PlanInput<'m>, row: MemoryIndex) -> &'m Memory {
+        self.survivors.get(&row).unwrap_or_else(|| &input.snapshot.memories[row.index()])
+    }
+
+    /// Returns what was folded into a survivor of these merges.
+    pub(super) fn ghosts(&self, survivor: MemoryIndex) -> Option<&[MemoryIndex]> {
+        self.ghosts.get(&survivor).map(Vec::as_slice)
+    }
+
+    /// Tells whether a memory was absorbed.
+    pub(super) fn is_absorbed(&self, row: MemoryIndex) -> bool {
+        self.absorbed.contains(&row)
+    }
+}
+
+/// Adds merges of a further round to those before: what folds into a survivor of theirs joins it, and a survivor
+/// of theirs that is absorbed brings along what it absorbed.
+pub(super) fn combine<'a>(merges: &mut Vec<Merge<'a>>, round: Vec<Merge<'a>>) {
+    let mut places: BTreeMap<MemoryIndex, usize> =
+        merges.iter().enumerate().map(|(at, merge)| (merge.survivor, at)).collect();
+    let mut taken: BTreeSet<usize> = BTreeSet::new();
+    for mut next in round {
+        let mut absorbed = Vec::new();
+        for &row in &next.absorbed {
+            absorbed.push(row);
+            if let Some(at) = places.remove(&row) {
+                let before = &mut merges[at];
+                absorbed.append(&mut before.absorbed);
+                next.similarity = smaller(next.similarity, before.similarity);
+                next.equal_text &= before.equal_text;
+                taken.insert(at);
+            }
+        }
+        next.absorbed = absorbed;
+        if let Some(&at) = places.get(&next.survivor) {
+            let merge = &mut merges[at];
+            merge.absorbed.extend(next.absorbed);
+            merge.similarity = smaller(merge.similarity, next.similarity);
+            merge.equal_text &= next.equal_text;
+        } else {
+            places.insert(next.survivor, merges.len());
+            merges.push(next);
+        }
+    }
+    let mut at = 0..;
+    merges.retain(|_| !at.next().is_some_and(|at| taken.contains(&at)));
+}
+
+fn smaller<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    a.into_iter().chain(b).min()
+}

@@ -1,0 +1,194 @@
+//! Proposals: near memories of which nothing proves that they say the same, and nothing that they do not. A person or a
+//! judge decides.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use crate::decisions::share;
+use crate::memory::MemoryIndex;
+use memfold_simd::Similarity;
+
+use super::context::{Context, Member, Values, has_vector};
+use super::{Action, ActionType, Evidence, Rationale, Risk, conditions};
+use crate::detect::{Cluster, PROPOSE_PROBABILITY_MIN};
+
+/// Memories of one question, at most.
+const PROPOSAL_MEMBERS_MAX: usize = 10;
+
+/// The rule that stands in the rationale of proposals.
+pub(crate) const PROPOSE: &str = "propose";
+
+/// The reason of proposals in which one of each two memories says all that the other says.
+pub const ONE_SAYS_MORE: &str = "one only says more";
+
+/// Proposes merges, the most probable first, within the cap; counts the candidates beyond it. `context` shows the
+/// memories as the merges of the plan leave them; `touched` are those that the plan flags, promotes or archives.
+pub(super) fn proposals(
+    context: &Context<'_>,
+    touched: &BTreeSet<MemoryIndex>,
+) -> (Vec<Action>, u64) {
+    let policy = &context.input.policy.propose;
+    let mut candidates: Vec<(Vec<MemoryIndex>, &Cluster)> = context
+        .input
+        .detection
+        .proposals
+        .iter()
+        .map(|cluster| (standing(context, touched, cluster), cluster))
+        .filter(|(rows, _)| rows.len() > 1)
+        .collect();
+    candidates.sort_by_cached_key(|(rows, cluster)| Reverse(order(context, rows, cluster)));
+    let mut proposals = Vec::new();
+    let mut rest = candidates.iter();
+    while proposals.len() < policy.max_per_run {
+        let Some((rows, _)) = rest.next() else { break };
+        proposals.extend(proposal(context, rows));
+    }
+    (proposals, rest.len() as u64)
+}
+
+/// The members of a cluster as the merges leave them, without those that must not be touched.
+fn standing(
+    context: &Context<'_>,
+    touched: &BTreeSet<MemoryIndex>,
+    cluster: &Cluster,
+) -> Vec<MemoryIndex> {
+    let mut rows: Vec<MemoryIndex> = Vec::new();
+    for row in cluster.members.iter().map(|&row| context.live(row)) {
+        let free = !context.protected.contains_key(&row)
+            && !context.was_flagged(row)
+            && !context.is_flagged(row)
+            && !touched.contains(&row);
+        if free && !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// The most probable first, then what saves the longest texts, then those that are read most.
+fn order(context: &Context<'_>, rows: &[MemoryIndex], cluster: &Cluster) -> (u32, usize, i64) {
+    let similarity = || cluster.min_similarity.map(Similarity::get);
+    let probability = cluster.probability.or_else(similarity).unwrap_or_default();
+    let hundredths = (probability * 100.0).round() as u32;
+    let memories = || rows.iter().map(|&row| context.memory(row));
+    let lengths = || memories().map(|memory| memory.content.len());
+    let saved = lengths().sum::<usize>() - lengths().max().unwrap_or(0);
+    let reads = memories().fold(0_i64, |sum, memory| sum.saturating_add(memory.access_count));
+    (hundredths, saved, reads)
+}
+
+/// Makes one question of the rows that may all stand for one another.
+fn proposal(context: &Context<'_>, rows: &[MemoryIndex]) -> Option<Action> {
+    let mut members: Vec<Member<'_>> = Vec::new();
+    let mut near = Near { similarity: Similarity::ONE, probability: 1.0, extends: true };
+    for &row in rows {
+        if members.len() == PROPOSAL_MEMBERS_MAX {
+            break;
+        }
+        let member = context.member(row);
+        let pair = |other: &Member<'_>| nearness(context, other, &member);
+        let found = members.iter().map(pair).collect::<Option<Vec<_>>>();
+        if let Some(found) = found {
+            near = found.into_iter().fold(near, Near::least);
+            members.push(member);
+        }
+    }
+    if members.iter().all(|member| member.key == members[0].key) {
+        return None;
+    }
+    // The newest that says most: what only the others say would be out of sight.
+    let first = members.iter().position(|member| has_vector(member.memory)).unwrap_or(0);
+    let says = |at: usize| context.input.guard.informativeness(members[at].index);
+    let survivor = (first + 1..members.len()).fold(first, |best, at| {
+        let better = has_vector(members[at].memory) && says(at) > says(best);
+        if better { at } else { best }
+    });
+    let survivor = members.remove(survivor);
+    let absorbed = members.iter().map(|member| member.memory);
+    let values = Values::merged(survivor.memory, absorbed, &context.input.policy.merge);
+    let rows = std::iter::once(&survivor).chain(&members).map(|member| member.index);
+    let built_in = context.built_in(Some(near.similarity), rows);
+    let ids = std::iter::once(&survivor).chain(&members).map(|member| member.memory.id.clone());
+    let minimum = context.input.policy.propose.min_similarity;
+    Some(Action {
+        action: ActionType::ProposeMerge,
+        target_ids: ids.collect(),
+        canonical_id: Some(survivor.memory.id.clone()),
+        survivor_protected: false,
+        new_content: None,
+        summary: None,
+        new_categories: values.new_categories(survivor.memory),
+        new_importance: values.new_importance(survivor.memory),
+        risk: Risk::Reworded,
+        rationale: Rationale {
+            rule_id: PROPOSE.to_owned(),
+            score: None,
+            reasons: vec![
+                format!("similarity >= {minimum}"),
+                if near.extends { ONE_SAYS_MORE } else { "not proven" }.to_owned(),
+            ],
+            evidence: Evidence {
+                similarity: Some(near.similarity.get()),
+                probability: Some(near.probability),
+                built_in,
+                differences: members
+                    .iter()
+                    .filter_map(|row| said(context, &survivor, row))
+                    .collect(),
+                ..Evidence::default()
+            },
+        },
+    })
+}
+
+/// How near two rows are.
+#[derive(Clone, Copy)]
+struct Near {
+    similarity: Similarity,
+    probability: f64,
+    /// One of two is proven to say all that the other says.
+    extends: bool,
+}
+
+impl Near {
+    fn least(self, other: Self) -> Self {
+        Self {
+            similarity: self.similarity.min(other.similarity),
+            probability: self.probability.min(other.probability),
+            extends: self.extends && other.extends,
+        }
+    }
+}
+
+/// How near two rows are that may be proposed together; `None` where they may not.
+fn nearness(context: &Context<'_>, one: &Member<'_>, other: &Member<'_>) -> Option<Near> {
+    let (a, b) = (one.index, other.index);
+    let kept_apart = share(context.apart_groups(a), context.apart_groups(b))
+        || context.is_settled(a, b)
+        || context.contradict(a, b);
+    let similarity = context.effective(one, other)?;
+    if kept_apart || similarity < context.input.policy.propose.min_similarity {
+        return None;
+    }
+    if one.key == other.key {
+        return Some(Near { similarity, probability: 1.0, extends: true });
+    }
+    let probability = context.input.guard.probability(a, b, similarity);
+    let extends = context.input.guard.judge(a, b).verdict.is_proven();
+    (probability >= PROPOSE_PROBABILITY_MIN).then_some(Near { similarity, probability, extends })
+}
+
+/// What each of two texts says alone, in words.
+fn said(context: &Context<'_>, survivor: &Member<'_>, row: &Member<'_>) -> Option<String> {
+    if survivor.key == row.key {
+        return None;
+    }
+    let judgement = context.input.guard.judge(row.index, survivor.index);
+    let (older, newer) = (&row.memory.content, &survivor.memory.content);
+    let differences = if judgement.verdict.is_proven() {
+        conditions::proof_steps(&judgement, older, newer)
+    } else {
+        conditions::differences(&judgement, older, newer)
+    };
+    (!differences.is_empty()).then(|| format!("{}: {}", row.memory.id, differences.join(", ")))
+}
