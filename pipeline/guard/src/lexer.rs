@@ -256,6 +256,15 @@ impl Lexer<'_> {
         {
             return self.plain_word(from..to);
         }
+        let written_out = match core {
+            "w/o" | "W/o" | "W/O" => Some("without"),
+            "w/" | "W/" => Some("with"),
+            "b/c" => Some("because"),
+            _ => None,
+        };
+        if let Some(word) = written_out {
+            return self.made(from..to, word);
+        }
         match exact_kind(core) {
             Some(Kind::Code) if core.contains('=') => self.assignment(from, to),
             Some(kind) => self.push(kind, from..to, Flags::EXACT),

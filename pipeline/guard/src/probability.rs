@@ -9,10 +9,10 @@ use crate::reading::Reading;
 use crate::verdict::{Judgement, Verdict};
 
 /// The number of features.
-pub const FEATURES: usize = 7;
+pub const FEATURES: usize = 8;
 
 /// Weights of the features, in their order.
-const WEIGHTS: [f64; FEATURES] = [0.789, 2.236, 1.282, -0.276, -0.804, 1.056, -0.280];
+const WEIGHTS: [f64; FEATURES] = [0.789, 2.236, 1.282, -0.276, -0.804, 1.056, -0.280, -1.5];
 const BIAS: f64 = -1.473;
 
 /// A similarity in the middle of those that are proposed.
@@ -42,7 +42,8 @@ impl Guard {
     }
 
     /// Returns what the model looks at: the similarity; the share of words of one text that the other has, too; words
-    /// that both lack of each other, and specifics, the fewer and the more; whether one has all words; replaced stretches.
+    /// that both lack of each other, and specifics, the fewer and the more; whether one has all words; replaced stretches; whether one denies and
+    /// the other does not.
     #[must_use]
     pub fn features(
         &self,
@@ -66,6 +67,7 @@ impl Guard {
             saturating(specifics.0.max(specifics.1)),
             f64::from(lacking == 0),
             saturating(open.count()),
+            f64::from(older.negations % 2 != newer.negations % 2),
         ]
     }
 }

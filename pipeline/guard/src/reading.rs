@@ -1,5 +1,7 @@
 //! What the guard knows of one text: its tokens, and the spans that are compared as a whole.
 
+use std::ops::Range;
+
 use crate::lexer::{Flags, Kind, Lexed, lex};
 use crate::lexicon::{Lexicon, Marks, PHRASE_WORDS_MAX, Roles};
 use crate::quantity::{Quantity, Reader};
@@ -24,6 +26,8 @@ pub struct Reading {
     pub(crate) english: bool,
     /// It denies, hedges, limits, quantifies and asks nothing.
     pub(crate) plain: bool,
+    /// Words and phrases that deny.
+    pub(crate) negations: usize,
     /// It says `yesterday`, `next Friday`: what it means depends on its day.
     pub(crate) relative: bool,
     /// The day of the memory, in days since 1970, where it is known.
@@ -53,16 +57,24 @@ impl Reading {
         let hash = blake3::hash(text::strict_key(source).as_bytes());
         let mut strict = [0; 16];
         strict.copy_from_slice(&hash.as_bytes()[..16]);
-        Self {
+        let mut reading = Self {
             text: source.into(),
             strict,
             lexed,
             spans,
             english,
             plain,
+            negations: 0,
             relative: text::is_relative_to_day(source),
             day: None,
+        };
+        let (mut at, end) = (0, reading.lexed.tokens.len());
+        while at < end {
+            let denied = reading.negator(at..end, lexicon);
+            reading.negations += usize::from(denied.is_some());
+            at += denied.unwrap_or(1);
         }
+        reading
     }
 
     /// Says on which day the text was written, in days since 1970: `yesterday` is read against it.
@@ -78,13 +90,27 @@ impl Reading {
         &self.text
     }
 
+    /// Returns the number of tokens of the word or phrase that starts some tokens and denies.
+    pub(crate) fn negator(&self, tokens: Range<usize>, lexicon: &Lexicon) -> Option<usize> {
+        let denies = |entry: u32| {
+            let roles = lexicon.roles(entry);
+            roles.has(Roles::NEGATOR) && !roles.has(Roles::NARROW)
+        };
+        let (token, span) = (&self.lexed.tokens[tokens.start], self.span(tokens.start));
+        let width = span.phrase_width as usize;
+        if width > 1 && width <= tokens.len() && denies(span.phrase) {
+            return Some(width);
+        }
+        (matches!(token.kind, Kind::Word | Kind::Script) && denies(token.entry)).then_some(1)
+    }
+
     pub(crate) fn span(&self, at: usize) -> Span {
         let found = self.spans.binary_search_by_key(&(at as u32), |(token, _)| *token);
         found.map_or_else(|_| Span::default(), |found| self.spans[found].1)
     }
 
     /// Returns the bytes that some tokens cover; an empty range where there is none.
-    pub(crate) fn bytes(&self, tokens: std::ops::Range<usize>) -> std::ops::Range<usize> {
+    pub(crate) fn bytes(&self, tokens: Range<usize>) -> Range<usize> {
         let all = &self.lexed.tokens;
         let end_of_text = || all.last().map_or(0, |last| last.end as usize);
         let start = all.get(tokens.start).map_or_else(end_of_text, |token| token.start as usize);

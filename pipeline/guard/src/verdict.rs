@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::align::{Aligned, Aligner, StepKind, is_request};
-use crate::lexer::{Flags, Kind, Token};
+use crate::lexer::{Flags, Kind, Lexed, Token};
 use crate::lexicon::{Lexicon, Marks, Relation, Roles};
 use crate::morphology::opposite_by_affix;
 use crate::place::{Place, place};
@@ -398,11 +398,8 @@ impl Judge<'_> {
 
     /// Both deny, in other words: `requires no login`, `does not require a login`.
     fn both_deny(&self, conflicts: &[&Region]) -> bool {
-        let denials = |reading: &Reading| {
-            Part::of(self, reading, &(0..reading.lexed.tokens.len())).negations()
-        };
         conflicts.iter().all(|region| region.kind == DifferenceKind::Negation)
-            && denials(self.a) % 2 == denials(self.b) % 2
+            && self.a.negations % 2 == self.b.negations % 2
     }
 
     /// Tells whether several conflicts make another thing. Words that were replaced beside them may be what makes both
@@ -518,8 +515,10 @@ impl Judge<'_> {
         let reason = behind
             && (lexed.tokens[range.start].marks.has(Marks::REASON.with(Marks::PURPOSE))
                 || matches!(first, "," | "-" | ";" | "since" | "due" | "so" | "as"));
+        let denied = conflict.kind == DifferenceKind::Negation
+            && range.clone().all(|at| ends_state(lexed, at));
         let denies = self.denies(reading, range);
-        !denies && (sentence || parenthesis || reason || self.words(reading, range) == 0)
+        denied || !denies && (sentence || parenthesis || reason || self.words(reading, range) == 0)
     }
 
     fn denies(&self, reading: &Reading, range: &Range<usize>) -> bool {
@@ -660,14 +659,19 @@ impl Judge<'_> {
 
     /// One side denies, and the rest of the region is the same: `runs`, `does not run`.
     fn polarity(&self, a: &Part<'_>, b: &Part<'_>) -> Option<DifferenceKind> {
-        let (left, right) = (a.negations(), b.negations());
-        if left % 2 == right % 2 || a.hedges || b.hedges {
+        if a.negations % 2 == b.negations % 2 || a.hedges || b.hedges {
             return None;
         }
         let plain = |part: &Part<'_>| {
             part.content.iter().map(|at| part.reading.lexed.tokens[*at].stem).collect::<Vec<_>>()
         };
-        (plain(a) == plain(b) && a.others == 0 && b.others == 0).then_some(DifferenceKind::Negation)
+        // `We deploy`, `Never deploy`: an order leaves out whom it is for.
+        let (left, right) = if a.names_us() != b.names_us() {
+            (a.others - usize::from(a.names_us()), b.others - usize::from(b.names_us()))
+        } else {
+            (a.others, b.others)
+        };
+        (plain(a) == plain(b) && left == 0 && right == 0).then_some(DifferenceKind::Negation)
     }
 
     /// One value each.
@@ -690,7 +694,7 @@ impl Judge<'_> {
         let is_negator = |single: &Single<'_>| self.lexicon.roles(single.entry).has(Roles::NEGATOR);
         // A denied opposite says the same.
         let denied =
-            a.negations() % 2 != b.negations() % 2 && !is_negator(&left) && !is_negator(&right);
+            a.negations % 2 != b.negations % 2 && !is_negator(&left) && !is_negator(&right);
         if denied || self.a.lexed.indented || self.b.lexed.indented {
             return None;
         }
@@ -781,7 +785,7 @@ impl Judge<'_> {
                 || matches!(lexed.lower(part.range.end), "." | "," | ";" | ")" | "!");
             ends && (label && before <= VALUE_WORDS_MAX || copula && one())
         };
-        a.negations() == b.negations() && asked(a) && asked(b)
+        a.negations == b.negations && asked(a) && asked(b)
     }
 
     /// A change beside a conflict is part of it; alone it stays open.
@@ -940,16 +944,25 @@ pub(crate) fn is_content(token: &Token, lexicon: &Lexicon) -> bool {
     !matches!(token.kind, Kind::Symbol | Kind::Indent) && !small && !token.has(Flags::POSSESSIVE)
 }
 
+/// Tells whether a token only says that a denied state was there before: `anymore`, `any more`, `any longer`.
+fn ends_state(lexed: &Lexed, at: usize) -> bool {
+    let word = lexed.lower(at);
+    word == "anymore"
+        || word == "any" && (lexed.is(at + 1, "more") || lexed.is(at + 1, "longer"))
+        || matches!(word, "more" | "longer") && at > 0 && lexed.is(at - 1, "any")
+}
+
 /// One side of a region.
 struct Part<'a> {
     reading: &'a Reading,
     range: Range<usize>,
-    lexicon: &'a Lexicon,
     /// Words that mean something and do not deny.
     content: Vec<usize>,
     /// Small words that are neither auxiliaries, articles nor negators.
     others: usize,
     hedges: bool,
+    /// Words and phrases that deny.
+    negations: usize,
 }
 
 /// A word or a phrase that is all of a part.
@@ -964,40 +977,41 @@ impl<'a> Part<'a> {
         let mut part = Self {
             reading,
             range: range.clone(),
-            lexicon,
             content: vec![],
             others: 0,
             hedges: false,
+            negations: 0,
         };
+        let mut next = range.start;
         for at in range.clone() {
-            let token = &reading.lexed.tokens[at];
-            let roles = lexicon.roles(token.entry);
-            if part.is_negator(at) {
+            if at < next || ends_state(&reading.lexed, at) {
                 continue;
             }
+            if let Some(width) = reading.negator(at..range.end, lexicon) {
+                part.negations += 1;
+                next = at + width;
+                continue;
+            }
+            let token = &reading.lexed.tokens[at];
+            let roles = lexicon.roles(token.entry);
             part.hedges |= roles.has(Roles::DENIAL) && token.kind == Kind::Word;
             if judge.is_content(token) {
                 part.content.push(at);
             } else if token.kind == Kind::Word {
                 let helps = roles.has(Roles::AUXILIARY)
                     || token.marks.has(Marks::ARTICLE)
-                    || matches!(reading.lexed.lower(at), "any" | "some" | "to" | "there");
+                    || matches!(reading.lexed.lower(at), "any" | "some" | "to" | "there" | "still");
                 part.others += usize::from(!helps);
             }
         }
         part
     }
 
-    fn is_negator(&self, at: usize) -> bool {
-        let token = &self.reading.lexed.tokens[at];
-        let roles = self.lexicon.roles(token.entry);
-        matches!(token.kind, Kind::Word | Kind::Script)
-            && roles.has(Roles::NEGATOR)
-            && !roles.has(Roles::NARROW)
-    }
-
-    fn negations(&self) -> usize {
-        self.range.clone().filter(|at| self.is_negator(*at)).count()
+    /// Tells whether it starts the text with `we`, `I` or `you`.
+    fn names_us(&self) -> bool {
+        self.range.start == 0
+            && !self.range.is_empty()
+            && matches!(self.reading.lexed.lower(0), "we" | "i" | "you")
     }
 
     fn is_signs(&self) -> bool {
@@ -1008,7 +1022,7 @@ impl<'a> Part<'a> {
 
     /// Tells whether it is made of articles and auxiliaries.
     fn is_light(&self) -> bool {
-        self.content.is_empty() && self.others == 0 && self.negations() == 0
+        self.content.is_empty() && self.others == 0 && self.negations == 0
     }
 
     fn is_short(&self) -> bool {
