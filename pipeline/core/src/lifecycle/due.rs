@@ -114,7 +114,10 @@ impl fmt::Display for DueReason {
             Self::NeverRun { new_memories } => {
                 write!(f, "{} and no run yet", new(*new_memories))
             }
-            Self::Interval { hours } => write!(f, "the last run was {hours} hours ago"),
+            Self::Interval { hours } if *hours < 72 => {
+                write!(f, "the last run was {hours} hours ago")
+            }
+            Self::Interval { hours } => write!(f, "the last run was {} days ago", hours / 24),
             Self::Idle { minutes, new_memories } => {
                 write!(f, "no write for {minutes} minutes, {}", new(*new_memories))
             }
@@ -186,6 +189,7 @@ mod tests {
                 Some("101 memories are not in the index (over 100)"),
             ),
             (DueState { last_run: before(1440), ..calm }, Some("the last run was 24 hours ago")),
+            (DueState { last_run: before(7200), ..calm }, Some("the last run was 5 days ago")),
             (DueState { last_run: before(-99), ..calm }, None),
             (
                 DueState { new_memories: 1, last_run: None, ..calm },

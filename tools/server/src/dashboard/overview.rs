@@ -20,6 +20,8 @@ use crate::service::{JobDocument, Problem, ServedStore};
 const POINTS: usize = 60;
 /// The inside of a plot, in its own units.
 const PLOT: (f64, f64) = (600.0, 140.0);
+/// A few plans do not fill the width.
+const COLUMNS_MIN: usize = 4;
 /// Plans whose actions are drawn.
 const PLANS_SHOWN: usize = 12;
 /// Kinds of actions that are drawn, in the order of the colours.
@@ -42,8 +44,8 @@ pub(super) struct OverviewQuery {
 struct Growth {
     /// `x,y x,y …` of an SVG polyline.
     points: String,
-    first: String,
-    last: String,
+    /// The first day, one in the middle, the last.
+    days: [String; 3],
 }
 
 struct Bar {
@@ -75,6 +77,8 @@ struct OverviewPage {
     tiers: Vec<Tier>,
     growth: Option<Growth>,
     bars: Vec<Bar>,
+    bars_max: u64,
+    bar_ends: Vec<String>,
     legend: Vec<(usize, &'static str)>,
     last_run: Option<(String, String, String)>,
     latest_job: Option<(JobDocument, bool)>,
@@ -97,8 +101,10 @@ fn overview(app: &App, store: &Arc<ServedStore>) -> Result<OverviewPage, Problem
     let counts = survey.tiers;
     let live = counts.hot + counts.warm + counts.cold + counts.archived;
     let plans = store.plans()?;
-    let proposed: Vec<&BTreeMap<ActionType, u64>> =
-        plans.iter().take(PLANS_SHOWN).map(|plan| &plan.types).collect();
+    let drawn = &plans[..plans.len().min(PLANS_SHOWN)];
+    let proposed: Vec<[u64; KINDS.len()]> =
+        drawn.iter().rev().map(|plan| counts_by_kind(&plan.types)).collect();
+    let ends = [drawn.last(), drawn.first()];
     let schedule = app.schedules.view(store)?;
     let jobs = store.jobs();
     let mut shell = Shell::of(app, store, "Overview");
@@ -122,6 +128,11 @@ fn overview(app: &App, store: &Arc<ServedStore>) -> Result<OverviewPage, Problem
         ]),
         growth: growth(&survey.created),
         bars: bars(&proposed),
+        bars_max: most(&proposed),
+        bar_ends: ends[usize::from(drawn.len() == 1)..]
+            .iter()
+            .filter_map(|plan| Some(plan.as_ref()?.created_at.clone()))
+            .collect(),
         legend: KINDS.iter().enumerate().map(|(colour, kind)| (colour, words(*kind))).collect(),
         last_run: survey.last_run.as_ref().map(|run| {
             let at = run.finished_at.as_ref().unwrap_or(&run.started_at);
@@ -152,22 +163,28 @@ fn growth(created: &[i64]) -> Option<Growth> {
     let day = |at: i64| memfold_core::time::Instant(at).to_rfc3339().chars().take(10).collect();
     let points = (0..POINTS).map(point).collect::<Vec<_>>().join(" ");
     let is_line = last - first >= MICROS_PER_DAY;
-    is_line.then(|| Growth { points, first: day(first), last: day(last) })
+    is_line.then(|| Growth { points, days: [first, first + (last - first) / 2, last].map(day) })
 }
 
-/// One column for each plan, the oldest on the left; a plan that does nothing has none.
-fn bars(plans: &[&BTreeMap<ActionType, u64>]) -> Vec<Bar> {
+fn counts_by_kind(types: &BTreeMap<ActionType, u64>) -> [u64; KINDS.len()] {
+    KINDS.map(|kind| types.get(&kind).copied().unwrap_or(0))
+}
+
+/// The most actions of a plan, at least one.
+fn most(plans: &[[u64; KINDS.len()]]) -> u64 {
+    plans.iter().map(|counts| counts.iter().sum()).max().unwrap_or(0).max(1)
+}
+
+/// One column for each plan, in their order; a plan that does nothing has none.
+fn bars(plans: &[[u64; KINDS.len()]]) -> Vec<Bar> {
     let (width, height) = PLOT;
-    let of = |types: &BTreeMap<ActionType, u64>| {
-        KINDS.map(|kind| types.get(&kind).copied().unwrap_or(0))
-    };
-    let most = plans.iter().map(|types| of(types).iter().sum()).max().unwrap_or(0u64).max(1);
-    let step = width / PLANS_SHOWN as f64;
+    let most = most(plans);
+    let step = width / plans.len().max(COLUMNS_MIN) as f64;
     let mut bars = Vec::new();
-    for (column, types) in plans.iter().rev().enumerate() {
+    for (column, counts) in plans.iter().enumerate() {
         let mut y = height;
-        for (colour, count) in of(types).into_iter().enumerate().filter(|(_, count)| *count > 0) {
-            let tall = height * count as f64 / most as f64;
+        for (colour, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let tall = height * *count as f64 / most as f64;
             y -= tall;
             let x = step * column as f64 + step * 0.15;
             let title = format!("{}: {count}", words(KINDS[colour]));
@@ -200,13 +217,13 @@ mod tests {
         let growth = growth(&[0, MICROS_PER_DAY, MICROS_PER_DAY * 2]).unwrap();
         assert!(growth.points.starts_with("0.0,93.3 "), "{}", growth.points);
         assert!(growth.points.ends_with(" 600.0,0.0"), "{}", growth.points);
-        assert_eq!((&*growth.first, &*growth.last), ("1970-01-01", "1970-01-03"));
+        assert_eq!(growth.days, ["1970-01-01", "1970-01-02", "1970-01-03"]);
     }
 
     #[test]
     fn columns_stay_inside_and_stack() {
         let types = BTreeMap::from([(ActionType::Merge, 3), (ActionType::Archive, 1)]);
-        let bars = bars(&[&types, &BTreeMap::new()]);
+        let bars = bars(&[counts_by_kind(&types), [0; KINDS.len()]]);
         assert_eq!(bars.len(), 2);
         let top = bars.last().unwrap();
         assert!(top.y.abs() < 1e-9 && bars.iter().all(|bar| bar.x + bar.width <= PLOT.0));

@@ -232,8 +232,8 @@ const PRESETS: [(&str, &str); 4] = [
 const MODES: [(&str, &str); 4] = [
     ("none", "make a plan only (dry run)"),
     ("identical", "merge identical texts, save the rest for review"),
-    ("reviewed", "carry out what people approved, plan anew"),
-    ("all", "carry out everything that is proven"),
+    ("reviewed", "apply what people approved, plan anew"),
+    ("all", "apply everything that is proven"),
 ];
 
 #[derive(Template)]
