@@ -9,7 +9,7 @@ use memfold::machine::Stopwatch;
 use memfold_tests::{PlainMemory, memory, unit_vector};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Place, Server};
+use crate::support::{Answer, Server, TestFolder};
 
 /// The key under which WebDriver names an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
@@ -92,12 +92,6 @@ impl Browser {
         self.of_session("/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    #[track_caller]
-    fn emulate(&self, what: &str, how: &Value) {
-        let command = json!({ "cmd": format!("Emulation.{what}"), "params": how });
-        self.of_session("/goog/cdp/execute", &command);
-    }
-
     /// Waits until a part of the page is there, and returns it.
     #[track_caller]
     fn wait(&self, xpath: &str) -> String {
@@ -139,8 +133,8 @@ impl Drop for Browser {
 
 #[test]
 fn a_first_visit_ends_with_a_plan_approved_applied_and_undone() {
-    let place = Place::new();
-    let server = place.write();
+    let dir = TestFolder::new();
+    let server = dir.write();
     let Some(browser) = Browser::open(&server) else { return };
     browser.go("/");
     browser.click("//button[text()='Make a plan now']");
@@ -150,90 +144,19 @@ fn a_first_visit_ends_with_a_plan_approved_applied_and_undone() {
     browser.click("//article//button[text()='Approve']");
     browser.click("//button[text()='Apply 1 approved']");
     browser.wait("//h1/small[text()='done']");
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 3);
+    assert_eq!(dir.count("SELECT count(*) FROM stm"), 3);
     browser.click("//button[text()='Undo this run']");
     browser.wait("//h1[starts-with(normalize-space(), 'undo')]/small[text()='done']");
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 4);
+    assert_eq!(dir.count("SELECT count(*) FROM stm"), 4);
     browser.click("//nav/a[text()='Runs']");
     browser.wait("//td[text()='1 of 1']");
 }
 
 #[test]
-fn pages_fit_their_windows_and_can_be_read() {
-    let place = Place::with(&hostile());
-    let server = place.write();
-    let Some(browser) = Browser::open(&server) else { return };
-    let (plan, _) = server.plan(&json!({ "save_plan": true }));
-    let plan = format!("/ui/plan?id={plan}");
-    let pages = [
-        "/ui",
-        "/ui/plans",
-        &plan,
-        "/ui/conflicts",
-        "/ui/memories",
-        "/ui/memory?id=m000001",
-        "/ui/schedule",
-        "/ui/runs",
-    ];
-    for width in [360, 1024, 2560] {
-        // A window of this browser cannot be as narrow as a phone.
-        let screen =
-            json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
-        browser.emulate("setDeviceMetricsOverride", &screen);
-        for page in pages {
-            browser.go(page);
-            assert_eq!(browser.run("return innerWidth"), width);
-            let over = "return document.documentElement.scrollWidth - innerWidth";
-            assert!(browser.run(over).as_i64().unwrap() <= 0, "{page} at {width}");
-        }
-    }
-    for scheme in ["light", "dark"] {
-        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-        browser.emulate("setEmulatedMedia", &json!({ "features": features }));
-        for page in pages {
-            browser.go(page);
-            let is_set = format!("return matchMedia('(prefers-color-scheme: {scheme})').matches");
-            assert_eq!(browser.run(&is_set), true);
-            // Every control has a name, and every text stands out from what is behind it.
-            assert_eq!(browser.run(READABLE), json!([]), "{page} in {scheme}");
-        }
-    }
-}
-
-/// Lists controls without a name and texts whose contrast is below 4.5.
-const READABLE: &str = r#"
-const problems = [];
-for (const control of document.querySelectorAll("input:not([type=hidden]), select, button, a")) {
-  const name = control.innerText || control.getAttribute("aria-label") || control.labels?.[0]?.innerText;
-  if (!name?.trim()) problems.push("no name: " + control.outerHTML.slice(0, 200));
-}
-const numbers = (colour) => (colour.match(/[\d.]+/g) ?? []).map(Number);
-const light = (colour) => {
-  const [r, g, b] = numbers(colour).map((part) => { part /= 255; return part <= .03928 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4; });
-  return .2126 * r + .7152 * g + .0722 * b;
-};
-const behind = (element) => {
-  for (; element; element = element.parentElement) {
-    const colour = getComputedStyle(element).backgroundColor;
-    const parts = numbers(colour);
-    if (parts.length === 3 || parts[3] > 0) return colour;
-  }
-  return "rgb(255, 255, 255)";
-};
-for (const element of document.querySelectorAll("body *:not(svg *):not(noscript)")) {
-  const isText = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-  if (!isText) continue;
-  const [a, b] = [light(getComputedStyle(element).color), light(behind(element))];
-  const contrast = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
-  if (contrast < 4.5) problems.push(contrast.toFixed(2) + ": " + element.outerHTML.slice(0, 200));
-}
-return problems;"#;
-
-#[test]
 fn no_text_of_a_memory_runs() {
     let rows = hostile();
-    let place = Place::with(&rows);
-    let server = place.write();
+    let dir = TestFolder::with(&rows);
+    let server = dir.write();
     let Some(browser) = Browser::open(&server) else { return };
     let (plan, _) = server.plan(&json!({ "save_plan": true }));
     let mut pages = vec!["/ui".to_owned(), "/ui/conflicts".to_owned()];

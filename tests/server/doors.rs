@@ -6,40 +6,15 @@ use std::os::unix::net::UnixStream;
 
 use serde_json::json;
 
-use crate::support::{Answer, Place, Server};
+use crate::support::{Answer, Server, TestFolder};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 #[test]
-fn pages_of_other_sites_are_refused() {
-    let place = Place::new();
-    let server = place.serve(&["--allow-host", "brain.example"]);
-    let port = server.address.rsplit_once(':').unwrap().1;
-    for host in ["evil.example", &format!("evil.example:{port}"), "127.0.0.1:1", ""] {
-        server.send("GET", "/v1/stats", &[("Host", host)], "").assert_problem(421, "misdirected");
-        server.send("GET", "/healthz", &[("Host", host)], "").assert_problem(421, "misdirected");
-    }
-    for host in [format!("localhost:{port}"), format!("127.0.0.1:{port}"), "brain.example".into()] {
-        assert_eq!(server.send("GET", "/healthz", &[("Host", &host)], "").status, 200, "{host}");
-    }
-    let from = |origin: &str| server.send("GET", "/v1/stats", &[("Origin", origin)], "");
-    for origin in ["null", "http://evil.example", "http://localhost"] {
-        from(origin).assert_problem(421, "misdirected");
-    }
-    assert_eq!(from(&format!("http://127.0.0.1:{port}")).status, 200);
-    // A form of another site can send no JSON.
-    for kind in ["text/plain", "application/x-www-form-urlencoded", ""] {
-        let headers = [("Content-Type", kind)];
-        let answer = server.send("POST", "/v1/check", &headers, "{\"text\":\"a\"}");
-        answer.assert_problem(415, "not-json");
-    }
-}
-
-#[test]
 fn a_token_is_needed_and_cannot_be_guessed() {
-    let place = Place::new();
-    std::fs::write(place.path("token"), TOKEN).unwrap();
-    let server = place.serve(&["--token-file", "token"]);
+    let dir = TestFolder::new();
+    std::fs::write(dir.path("token"), TOKEN).unwrap();
+    let server = dir.serve(&["--token-file", "token"]);
     let with = |token: &str| {
         let bearer = format!("Bearer {token}");
         server.send("GET", "/v1/stats", &[("Authorization", &bearer)], "")
@@ -64,26 +39,26 @@ fn a_token_is_needed_and_cannot_be_guessed() {
 
 #[test]
 fn an_address_that_others_reach_needs_a_token() {
-    let place = Place::new();
-    let mut command = place.command(&["http", "brain.db", "--listen", "0.0.0.0:0"]);
+    let dir = TestFolder::new();
+    let mut command = dir.command(&["http", "brain.db", "--listen", "0.0.0.0:0"]);
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("can be reached by others") && said.contains("hint: give --token-file"));
-    std::fs::write(place.path("token"), "short").unwrap();
+    std::fs::write(dir.path("token"), "short").unwrap();
     let arguments = ["http", "brain.db", "--listen", "0.0.0.0:0", "--token-file", "token"];
-    assert_eq!(place.command(&arguments).output().unwrap().status.code(), Some(2));
-    std::fs::write(place.path("token"), TOKEN).unwrap();
-    let server = Server::start(place.command(&arguments));
+    assert_eq!(dir.command(&arguments).output().unwrap().status.code(), Some(2));
+    std::fs::write(dir.path("token"), TOKEN).unwrap();
+    let server = Server::start(dir.command(&arguments));
     assert!(server.address.starts_with("0.0.0.0:"), "{}", server.address);
 }
 
 #[test]
 fn a_unix_socket_is_for_its_user_alone() {
-    let place = Place::new();
-    let socket = place.path("socket");
+    let dir = TestFolder::new();
+    let socket = dir.path("socket");
     let arguments = ["http", "brain.db", "--unix-socket", "socket"];
-    let server = Server::start(place.command(&arguments));
+    let server = Server::start(dir.command(&arguments));
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     let mut stream = UnixStream::connect(&socket).unwrap();
     let request = b"GET /v1/stats HTTP/1.1\r\nHost: anything\r\nConnection: close\r\n\r\n";
@@ -94,15 +69,15 @@ fn a_unix_socket_is_for_its_user_alone() {
     // The socket of a server that was killed is no obstacle.
     server.kill();
     assert!(socket.exists());
-    let server = Server::start(place.command(&arguments));
+    let server = Server::start(dir.command(&arguments));
     assert_eq!(server.terminate(), Some(0));
     assert!(!socket.exists());
 }
 
 #[test]
 fn paths_lead_nowhere_else() {
-    let place = Place::new();
-    let server = place.write();
+    let dir = TestFolder::new();
+    let server = dir.write();
     for path in [
         "/../brain.db",
         "/v1/plans/..%2F..%2Fbrain.db",

@@ -1,49 +1,9 @@
 //! What is loaded adds up, and what is left out has a reason.
 
-use memfold_core::report::Loaded;
 use memfold_store::brain_db::StoreStyle;
 use memfold_store::{BrainDb, OpenOptions};
 use memfold_tests::InMemoryStore;
-use memfold_tests::{
-    Run, brain_db, generated_rows, memory, merges, noops, store_of_vectors, unit_vector,
-};
-
-const LEAVES_OUT: [&str; 9] = [
-    "id_null",
-    "id_blob",
-    "id_repeated",
-    "content_missing",
-    "invalid_utf8",
-    "archived",
-    "expired",
-    "consolidation_record",
-    "folded",
-];
-
-fn left_out(loaded: &Loaded) -> u64 {
-    LEAVES_OUT.iter().filter_map(|reason| loaded.skipped.get(*reason)).sum()
-}
-
-#[test]
-fn a_wild_store_loads_completely() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brain.db");
-    let rows = store_of_vectors(&generated_rows(2_000, 64, 9), 64);
-    let written = brain_db(&path, rows.rows(), StoreStyle::Wild);
-    let store = BrainDb::open(&path, OpenOptions::default()).unwrap();
-    let report = Run::builtin().plan(&store).report;
-    let loaded = &report.loaded;
-    assert_eq!(loaded.memories, written.rows_total);
-    assert_eq!(loaded.live + left_out(loaded), loaded.memories);
-    let expected: Vec<u64> = written.left_out.values().copied().collect();
-    assert_eq!(loaded.skipped.values().sum::<u64>(), expected.iter().sum::<u64>());
-    assert_eq!(loaded.skipped.len(), written.left_out.len());
-    for reason in loaded.skipped.keys() {
-        let example = report.skipped_examples.get(reason);
-        assert!(example.is_some_and(|text| !text.is_empty()), "{reason} has no example");
-    }
-    assert!(loaded.with_embedding >= 2_000 && loaded.with_embedding < loaded.live);
-}
+use memfold_tests::{Run, brain_db, memory, merges, noops, unit_vector};
 
 #[test]
 fn null_and_blob_ids_are_skipped_with_a_reason() {

@@ -1,10 +1,9 @@
 //! Stores at the edges of what there is: executed and undone as any other.
 
-use memfold::execute::{ExecuteError, UndoTarget};
-use memfold_core::runs::RunState;
+use memfold::execute::ExecuteError;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::PlainMemory;
-use memfold_tests::{Desk, diff, integrity, memory, merges, sample_rows, unit_vector};
+use memfold_tests::{TestStore, diff, integrity, memory, merges, unit_vector};
 
 const KILN: &str = "The kiln is fired on Mondays.";
 
@@ -22,54 +21,22 @@ const WAYS: [&str; 2] = ["merge.absorbed=archive", "merge.absorbed=move"];
 
 /// Executes, undoes and compares, in both ways; returns the merges.
 #[track_caller]
-fn there_and_back(make: impl Fn() -> Desk) -> Vec<Vec<String>> {
+fn there_and_back(make: impl Fn() -> TestStore) -> Vec<Vec<String>> {
     let mut done = Vec::new();
     for way in WAYS {
-        let desk = make().set(way);
-        let before = desk.image();
-        let night = desk.good_night();
-        assert_eq!(integrity(desk.path()), Vec::<String>::new(), "{way}");
-        assert_ne!(diff(&before, &desk.image()), Vec::<String>::new(), "{way}");
-        assert_eq!(desk.plan().plan.changes(), 0, "{way}");
-        let _ = desk.undo_all(night.run_id());
-        assert_eq!(diff(&before, &desk.image()), Vec::<String>::new(), "{way}");
-        assert_eq!(integrity(desk.path()), Vec::<String>::new(), "{way}");
+        let db = make().set(way);
+        let before = db.image();
+        let applied = db.complete_run();
+        assert_eq!(integrity(db.path()), Vec::<String>::new(), "{way}");
+        assert_ne!(diff(&before, &db.image()), Vec::<String>::new(), "{way}");
+        assert_eq!(db.plan().plan.changes(), 0, "{way}");
+        let _ = db.undo_all(applied.run_id());
+        assert_eq!(diff(&before, &db.image()), Vec::<String>::new(), "{way}");
+        assert_eq!(integrity(db.path()), Vec::<String>::new(), "{way}");
         let ids = |ids: Vec<&str>| ids.into_iter().map(str::to_owned).collect();
-        done = merges(&night.outcome.plan).into_iter().map(ids).collect();
+        done = merges(&applied.outcome.plan).into_iter().map(ids).collect();
     }
     done
-}
-
-#[test]
-fn where_there_is_nothing_nothing_is_done() {
-    for rows in [Vec::new(), vec![said(0, KILN, 0)]] {
-        let desk = Desk::of(&rows, StoreStyle::Plain);
-        let before = desk.image();
-        assert!(desk.night().execution.is_none());
-        let execution = desk.try_apply(&desk.plan()).unwrap();
-        assert_eq!((execution.state, execution.executed.applied), (RunState::Done, 0));
-        let undo = desk.try_undo(&UndoTarget::Run(execution.run_id));
-        assert!(matches!(undo, Err(ExecuteError::Unknown { .. })), "{undo:?}");
-        assert_eq!(diff(&before, &desk.image()), Vec::<String>::new());
-    }
-}
-
-#[test]
-fn ten_thousand_copies_fold_into_one_and_come_back() {
-    let rows: Vec<PlainMemory> = (0..10_000).map(|number| said(number, KILN, 0)).collect();
-    for way in WAYS {
-        let desk = Desk::of(&rows, StoreStyle::Plain).set(way);
-        let night = desk.good_night();
-        assert_eq!(merges(&night.outcome.plan)[0].len(), 10_000);
-        let live = "SELECT count(*) FROM stm WHERE source NOT LIKE 'archived:%'";
-        assert_eq!(desk.ask::<i64>(live), [1]);
-        let longest = "SELECT max(length(source)) <= 4096 FROM stm";
-        assert_eq!(desk.ask::<bool>(longest), [true]);
-        assert_eq!(desk.plan().plan.changes(), 0);
-        let _ = desk.undo_all(night.run_id());
-        assert_eq!(desk.ask::<i64>("SELECT count(*) FROM stm WHERE source = 'daemon'"), [10_000]);
-        assert_eq!(desk.plan().plan.changes(), 0);
-    }
 }
 
 #[test]
@@ -83,14 +50,14 @@ fn ids_of_any_spelling_are_only_text() {
     ];
     let named = |(row, id): (PlainMemory, &str)| PlainMemory { id: id.to_owned(), ..row };
     let rows: Vec<PlainMemory> = pairs().into_iter().zip(ids).map(named).collect();
-    let done = there_and_back(|| Desk::of(&rows, StoreStyle::Plain));
+    let done = there_and_back(|| TestStore::of(&rows, StoreStyle::Plain));
     assert_eq!(done.len(), 2);
 }
 
 /// A store whose memory table is made anew, with the owner's other tables as they were.
-fn with_table(columns: &str, id: &str) -> Desk {
-    let desk = Desk::of(&pairs(), StoreStyle::Plain);
-    desk.sql(&format!(
+fn with_table(columns: &str, id: &str) -> TestStore {
+    let db = TestStore::of(&pairs(), StoreStyle::Plain);
+    db.sql(&format!(
         "CREATE TABLE made ({columns}, content TEXT NOT NULL, categories TEXT, importance REAL DEFAULT 1.0,
            access_count INTEGER DEFAULT 0, created_at TEXT NOT NULL, source TEXT DEFAULT 'agent');
          INSERT INTO made (rowid, id, content, categories, importance, access_count, created_at, source)
@@ -98,7 +65,7 @@ fn with_table(columns: &str, id: &str) -> Desk {
          UPDATE embeddings SET source_id = (SELECT {id} FROM stm WHERE stm.id = source_id);
          DROP TABLE stm; ALTER TABLE made RENAME TO stm;"
     ));
-    desk
+    db
 }
 
 #[test]
@@ -111,36 +78,36 @@ fn numbers_as_ids_are_found_by_their_digits() {
 /// A column without a type tells 4 from '4': such a row is not found by its digits, and stays as it is.
 #[test]
 fn numbers_in_a_column_without_a_type_are_left_alone() {
-    let desk = with_table("id", "rowid");
-    let before = desk.image();
-    let refused = desk.try_apply(&desk.plan());
+    let db = with_table("id", "rowid");
+    let before = db.image();
+    let refused = db.try_apply(&db.plan());
     assert!(matches!(refused, Err(ExecuteError::AllStale { units: 2, .. })), "{refused:?}");
-    assert_eq!(diff(&before, &desk.image()), Vec::<String>::new());
+    assert_eq!(diff(&before, &db.image()), Vec::<String>::new());
 }
 
 #[test]
 fn an_id_that_two_rows_share_is_never_written_for_both() {
     for way in WAYS {
-        let desk = with_table("id TEXT", "id").set(way);
-        desk.sql("INSERT INTO stm (id, content, categories, created_at, source) SELECT id, 'Another says so.', categories, created_at, source FROM stm WHERE id = 'm000000'");
-        let rows = desk.ask::<i64>("SELECT count(*) FROM stm");
-        let before = desk.image();
-        let night = desk.night();
-        if let Some(execution) = night.execution {
+        let db = with_table("id TEXT", "id").set(way);
+        db.sql("INSERT INTO stm (id, content, categories, created_at, source) SELECT id, 'Another says so.', categories, created_at, source FROM stm WHERE id = 'm000000'");
+        let rows = db.ask::<i64>("SELECT count(*) FROM stm");
+        let before = db.image();
+        let applied = db.nightly_run();
+        if let Some(execution) = applied.execution {
             let moved =
-                desk.ask::<i64>("SELECT count(*) FROM memfold_archive WHERE table_name = 'stm'");
-            assert_eq!(desk.ask::<i64>("SELECT count(*) FROM stm")[0] + moved[0], rows[0]);
-            let _ = desk.undo_all(&execution.run_id);
+                db.ask::<i64>("SELECT count(*) FROM memfold_archive WHERE table_name = 'stm'");
+            assert_eq!(db.ask::<i64>("SELECT count(*) FROM stm")[0] + moved[0], rows[0]);
+            let _ = db.undo_all(&execution.run_id);
         }
-        assert_eq!(diff(&before, &desk.image()), Vec::<String>::new());
+        assert_eq!(diff(&before, &db.image()), Vec::<String>::new());
     }
 }
 
 /// A store whose full-text index is made anew.
-fn with_search(ddl: &str) -> Desk {
-    let desk = Desk::of(&pairs(), StoreStyle::Plain);
-    desk.sql(&format!("DROP TABLE stm_fts; {ddl}"));
-    desk
+fn with_search(ddl: &str) -> TestStore {
+    let db = TestStore::of(&pairs(), StoreStyle::Plain);
+    db.sql(&format!("DROP TABLE stm_fts; {ddl}"));
+    db
 }
 
 const FILL: &str = "INSERT INTO stm_fts (rowid, content) SELECT rowid, content FROM stm;";
@@ -179,9 +146,9 @@ fn stores_without_search_or_vectors_work_as_well() {
     assert_eq!(there_and_back(|| with_search("")).len(), 2);
     let without = |table: &'static str| {
         move || {
-            let desk = with_search("");
-            desk.sql(&format!("DROP TABLE {table}"));
-            desk
+            let db = with_search("");
+            db.sql(&format!("DROP TABLE {table}"));
+            db
         }
     };
     assert_eq!(there_and_back(without("embeddings")).len(), 2);
@@ -194,29 +161,16 @@ fn garbage_and_megabytes_come_back_as_they_were() {
     let texts = [long.as_str(), &long, "zero\u{0}byte", "zero\u{0}byte"];
     let with = |(row, text): (PlainMemory, &str)| PlainMemory { content: text.to_owned(), ..row };
     let rows: Vec<PlainMemory> = pairs().into_iter().zip(texts).map(with).collect();
-    assert!(!there_and_back(|| Desk::of(&rows, StoreStyle::Plain)).is_empty());
+    assert!(!there_and_back(|| TestStore::of(&rows, StoreStyle::Plain)).is_empty());
     for categories in ["'{garbage'", "x'00ff'", "17", "'[1, null, \"a\"]'", "''", "NULL", "2.5"] {
         there_and_back(|| {
-            let desk = Desk::of(&pairs(), StoreStyle::Plain);
-            desk.sql(&format!(
+            let db = TestStore::of(&pairs(), StoreStyle::Plain);
+            db.sql(&format!(
                 "UPDATE stm SET categories = {categories} WHERE id IN ('m000000', 'm000003')"
             ));
-            desk
+            db
         });
     }
-}
-
-#[test]
-fn many_words_are_no_trouble() {
-    let words =
-        |end: &str| (0..150_000).map(|n| format!("w{} ", n % 7919)).collect::<String>() + end;
-    let texts = [words("a"), words("a"), words("first fact"), words("first fact here")];
-    let with = |(row, text): (PlainMemory, String)| PlainMemory { content: text, ..row };
-    let rows: Vec<PlainMemory> = pairs().into_iter().zip(texts).map(with).collect();
-    let desk = Desk::of(&rows, StoreStyle::Plain);
-    let night = desk.good_night();
-    let _ = desk.undo_all(night.run_id());
-    assert_eq!(integrity(desk.path()), Vec::<String>::new());
 }
 
 #[test]
@@ -233,20 +187,9 @@ fn stranger_values_in_other_columns_come_back_as_they_were() {
         ("updated_at", "x'00'"),
     ] {
         there_and_back(|| {
-            let desk = Desk::of(&pairs(), StoreStyle::Plain);
-            desk.sql(&format!("UPDATE stm SET {column} = {value} WHERE id = 'm000001'"));
-            desk
+            let db = TestStore::of(&pairs(), StoreStyle::Plain);
+            db.sql(&format!("UPDATE stm SET {column} = {value} WHERE id = 'm000001'"));
+            db
         });
     }
-}
-
-#[test]
-fn generated_columns_are_not_written() {
-    there_and_back(|| {
-        let desk = Desk::of(&sample_rows()[..120], StoreStyle::Plain);
-        desk.sql(
-            "ALTER TABLE stm ADD COLUMN size INTEGER GENERATED ALWAYS AS (length(content)) VIRTUAL",
-        );
-        desk
-    });
 }

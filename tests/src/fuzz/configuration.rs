@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use memfold_core::policy::{ConfigLoader, config_hash};
 
 use super::Changes;
-use super::place::with_file;
+use super::files::with_file;
 
 const YAML: &str = "\
 # memfold.yaml, beside the store

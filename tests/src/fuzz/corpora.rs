@@ -9,7 +9,7 @@ use memfold_datasets::{
 };
 use memfold_index::Row;
 
-use super::place::{folder, with_file};
+use super::files::{folder, with_file};
 use super::{Changes, columns};
 
 const NPY_WORDS: &[&str] = &[
