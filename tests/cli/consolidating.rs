@@ -1,4 +1,8 @@
-//! `memfold demo` and `memfold consolidate`.
+//! `memfold demo` and `consolidate`, what stands on which stream, and the smaller commands.
+
+use std::process::Stdio;
+
+use serde_json::Value;
 
 use crate::support::{TestFolder, consolidate};
 
@@ -57,4 +61,151 @@ fn the_file_beside_the_store_configures_it_and_the_working_directory_does_not() 
     std::fs::rename(dir.path("brain.db"), dir.path("store/brain.db")).unwrap();
     let elsewhere = ["consolidate", "store/brain.db", "--json"];
     assert_eq!(merged(&elsewhere), 1);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let dir = TestFolder::with_sample();
+    for arguments in [
+        consolidate(&[]),
+        consolidate(&["--json"]),
+        vec!["config", "schema"],
+        vec!["--help"],
+        vec!["completions", "bash"],
+    ] {
+        let mut child =
+            dir.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let answer = dir.answer(child.wait_with_output().unwrap());
+        assert!(!answer.err.contains("panicked"), "{arguments:?}: {answer:?}");
+        assert_eq!(answer.code, Some(0), "{arguments:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn nothing_is_coloured_in_a_pipe_or_under_no_color() {
+    let dir = TestFolder::with_sample();
+    for arguments in [consolidate(&[]), vec!["doctor", "brain.db"], vec!["--help"]] {
+        let plain = dir.run(&arguments);
+        let output = dir.command(&arguments).env("NO_COLOR", "1").output().unwrap();
+        let uncoloured = dir.answer(output);
+        assert!(!plain.out.contains('\u{1b}') && !plain.err.contains('\u{1b}'), "{arguments:?}");
+        assert_eq!(plain.out, uncoloured.out);
+    }
+}
+
+#[test]
+fn remarks_in_a_pipe_fit_eighty_columns_and_commands_are_whole() {
+    let dir = TestFolder::with_sample();
+    for arguments in
+        [consolidate(&[]), vec!["explain", "--texts", "The port is 8080.", "The port is 9090."]]
+    {
+        let out = dir.succeed(&arguments);
+        for line in out.lines().filter(|line| !line.starts_with("next: ")) {
+            assert!(line.chars().count() <= 80, "{arguments:?}: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_screen_is_as_published() {
+    let dir = TestFolder::with_sample();
+    insta::assert_snapshot!("screen", dir.succeed(&consolidate(&[])));
+}
+
+#[test]
+fn the_configuration_is_shown_with_its_sources() {
+    let dir = TestFolder::with_pair();
+    let file = dir.write("memfold.yaml", "cluster:\n  linkage: average\n");
+    let shown = dir.succeed("config show brain.db --set guard.enabled=false");
+    let line = |key: &str| shown.lines().find(|line| line.contains(key)).unwrap().to_owned();
+    assert!(line(" guard.enabled").contains("false"), "{shown}");
+    assert!(line(" cluster.linkage").contains("average"), "{shown}");
+    assert!(line(" read_only").contains("built-in"), "{shown}");
+    let document = dir.json("config show brain.db --json");
+    assert_eq!(document["merged"]["cluster"]["linkage"], "average");
+    assert!(shown.contains("\nfiles, later ones win:\n"), "{shown} {}", file.display());
+    assert!(shown.ends_with("memfold.yaml\n"), "{shown}");
+    assert_eq!(document["files"][0]["layer"], "store");
+}
+
+/// Counts the keys of a schema.
+fn keys(schema: &Value, root: &Value) -> usize {
+    let target = schema["$ref"].as_str().and_then(|to| root.pointer(&to[1..]));
+    let options = || schema["anyOf"].as_array()?.iter().find(|one| one["type"] != "null");
+    if let Some(schema) = target.or_else(options) {
+        return keys(schema, root);
+    }
+    match (schema["properties"].as_object(), schema.get("items")) {
+        (Some(properties), _) => properties.values().map(|inner| keys(inner, root)).sum(),
+        (None, Some(items)) => keys(items, root),
+        (None, None) => 1,
+    }
+}
+
+/// A configuration that fits into a head: a new key takes the place of one that is missed less.
+#[test]
+fn the_keys_of_the_configuration_stay_few() {
+    let schema: Value = serde_json::from_str(&TestFolder::new().succeed("config schema")).unwrap();
+    let of_rules = keys(&schema["properties"]["rules"], &schema);
+    assert_eq!((keys(&schema, &schema) - of_rules, of_rules), (50, 20));
+}
+
+#[test]
+fn two_texts_are_explained() {
+    let dir = TestFolder::new();
+    let texts = ["explain", "--texts", "The port is 8080.", "The port is 9090."];
+    insta::assert_snapshot!("explain", dir.succeed(&texts));
+    let document = dir.json(&[&texts[..], &["--json"]].concat());
+    assert_eq!(document["verdict"], "conflict");
+    assert_eq!(document["mergeable"], false);
+    let same = ["explain", "--texts", "The port is 8080", "the port is 8080.", "--json"];
+    assert_eq!(dir.json(&same)["mergeable"], true);
+    assert_eq!(dir.run("explain --texts alone").code, Some(2));
+}
+
+#[test]
+fn variables_and_flags_lie_over_files() {
+    let dir = TestFolder::with_pair();
+    dir.write("memfold.yaml", "protection:\n  categories: [general]\n");
+    let flags = ["--json", "--set", "protection.enabled=false"];
+    assert_eq!(dir.json(&consolidate(&flags))["planned"]["merge"], 1);
+}
+
+/// All of these were "no SQLite file", and a JSON file had to be "decrypted first".
+#[test]
+fn json_and_repositories_are_named_as_what_they_are() {
+    let dir = TestFolder::new();
+    for folder in ["brain.db", "brain.db/.git"] {
+        std::fs::create_dir(dir.path(folder)).unwrap();
+    }
+    let is = |what: &str| {
+        format!("failed to open the store: brain.db is {what}, expected a SQLite file")
+    };
+    dir.run(&consolidate(&[])).fails_with(1, &[&is("a git repository without notes of memories")]);
+    std::fs::remove_dir(dir.path("brain.db/.git")).unwrap();
+    dir.write("brain.db/a.json", "{}");
+    let hint = "--store-kind json_folder";
+    dir.run(&consolidate(&[])).fails_with(1, &[&is("a folder of JSON files"), hint]);
+    std::fs::remove_dir_all(dir.path("brain.db")).unwrap();
+    for text in ["{\"text\": \"User likes tea\"}\n", "\n  [1]"] {
+        dir.write("brain.db", text);
+        let hint = "memfold import brain.db --into brain.db makes a store of it";
+        dir.run(&consolidate(&[])).fails_with(1, &[&is("a JSON file"), hint]);
+    }
+}
+
+#[test]
+fn every_command_that_opens_a_store_says_the_same() {
+    let dir = TestFolder::new();
+    for arguments in [
+        ["doctor", "nowhere.db", "--quiet"].as_slice(),
+        &["export", "nowhere.db", "-o", "x.arrow"],
+        &["consolidate", "nowhere.db", "--json"],
+    ] {
+        let answer = dir.run(arguments);
+        answer
+            .fails_with(1, &["error: failed to open the store: nowhere.db does not exist\nhint: "]);
+    }
+    assert!(dir.files().is_empty());
 }

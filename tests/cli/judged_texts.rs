@@ -421,24 +421,3 @@ fn only_what_a_model_is_sure_of_is_superseded_and_the_row_stays() {
     let declined = dir.json(&run.arguments(&["--judge", "--json"]));
     assert_eq!(declined["judged"]["groups"]["supersession"], 0, "it was taken back");
 }
-
-#[test]
-fn without_vectors_nothing_is_written_anew() {
-    let dir = dir(&DEPLOYS, &(0..4).map(alike).collect::<Vec<_>>());
-    let stub = server(alike(4), summarizes);
-    let run = Run::of(&stub, "summaries");
-    let off = ["--set", "embed.provider=off", "--judge"];
-    let answer = dir.run(&run.arguments(&off));
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.err.contains("nobody makes vectors (embed.provider)"), "{answer:?}");
-    assert_eq!(stub.asked().len(), 0);
-    // A plan that was made before, and a provider that is gone: the unit fails whole.
-    dir.succeed(&run.arguments(&["--judge", "--save-plan"]));
-    drop(stub);
-    let before = owners_rows(&dir);
-    let apply = ["apply", "brain.db", "latest", "--execute", "--set", "embed.provider=off"];
-    let refused = dir.run(&apply);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.err.contains("embed.provider"), "{refused:?}");
-    assert_eq!(owners_rows(&dir), before);
-}

@@ -139,29 +139,6 @@ fn forgetting_takes_the_tier_along() {
 }
 
 #[test]
-fn settings_change_tiers_and_no_plan() {
-    let dir = dir();
-    let hash = |further: &[&str]| {
-        dir.json(&[&consolidate(&["--json"])[..], further].concat())["config_hash"].clone()
-    };
-    assert_eq!(hash(&[]), hash(&["--set", "lifecycle.half_life_days=3"]));
-    let document = tiers(&dir, &["--set", "lifecycle.half_life_days=1"]);
-    assert_eq!(document["tiers"]["cold"], 2);
-    dir.write("memfold.yaml", "lifecycle:\n  archive_below: 0.25\n");
-    assert_eq!(tiers(&dir, &[])["tiers"]["archived"], 1, "the file beside the store is read");
-    let by_variable = |name: &str, value: &str| {
-        let mut command = dir.command(&["status", "brain.db", "--now", NOW, "--json"]);
-        let answer = dir.answer(command.env(name, value).output().unwrap());
-        serde_json::from_str::<Value>(&answer.out).unwrap()["tiers"].clone()
-    };
-    assert_eq!(by_variable("MEMORY_ARCHIVE_THRESHOLD", "0")["archived"], 0);
-    dir.run("status brain.db --set lifecycle.weights.recency=0.5")
-        .fails_with(2, &["unknown key", "there is no successor: they are 0.4, 0.2 and 0.4"]);
-    dir.run("status brain.db --set lifecycle.archive_below=0.7")
-        .fails_with(2, &["lifecycle.archive_below", "WARM"]);
-}
-
-#[test]
 fn a_status_says_what_waits() {
     let dir = TestFolder::with_sample();
     let status = |further: &[&str]| {

@@ -43,23 +43,6 @@ fn live(store: &Path) -> Vec<String> {
     statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
-#[test]
-fn screens_fit_a_terminal_and_say_what_was_done() {
-    let dir = dir();
-    let vector = typed(&near(0.97, 1));
-    let new = "The release meeting is in the large room because the kitchen is loud.";
-    let words = ["--text", new, "--vector", &vector, "--set", PATIENT];
-    let screen = dir.succeed(&[&["check", "brain.db"], &words[..]].concat());
-    assert!(screen.starts_with("replace: says all that m000000 says (0.9700)\n"), "{screen}");
-    let screen = dir.succeed(&[&["save", "brain.db"], &words[..]].concat());
-    assert!(screen.contains("in the place of m000000\n"), "{screen}");
-    assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
-    let again = dir.succeed(&["save", "brain.db", "--text", OLD, "--set", PATIENT]);
-    assert!(again.starts_with("known already: stm_"), "{again}");
-    let runs = dir.succeed("runs brain.db");
-    assert!(runs.contains("save") && runs.contains("audit chain: holds"), "{runs}");
-}
-
 /// Saves lines in a process; its stdout holds the answers.
 fn spawn(dir: &TestFolder, lines: &[Value]) -> Child {
     let mut child = dir

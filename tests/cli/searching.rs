@@ -1,6 +1,9 @@
-//! `memfold index` and `memfold search`.
+//! `memfold index` and `memfold search`, for stores and for files of vectors.
 
 use memfold_datasets::sample;
+use memfold_tests::npy_of_rows;
+use parquet::file::reader::FileReader as _;
+use parquet::file::reader::SerializedFileReader;
 use serde_json::Value;
 
 use crate::support::{TestFolder, consolidate};
@@ -46,25 +49,6 @@ fn a_run_that_builds_the_index_anew_keeps_its_graph() {
     dir.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
     let info = dir.json("index info brain.db --json");
     assert_eq!((&info["generation"], &info["tier"]), (&2.into(), &"graph".into()), "{info}");
-}
-
-#[test]
-fn a_search_gives_the_same_answer_with_and_without_an_index() {
-    let dir = TestFolder::with_sample();
-    let vector = vector();
-    let search = ["search", "brain.db", "--vector", &vector, "--json"];
-    let without = dir.json(&search);
-    assert_eq!(without["index"]["kind"], "none");
-    dir.succeed("index build brain.db");
-    let with = dir.json(&search);
-    assert_eq!(with["index"]["kind"], "scan");
-    assert_eq!((ids(&with).len(), ids(&with)), (10, ids(&without)));
-    assert_eq!(with["matches"], without["matches"]);
-    dir.succeed("index build brain.db --tier graph");
-    assert_eq!(dir.json(&search)["matches"], without["matches"]);
-    let near = dir.json(&[&search[..], &["--threshold", "0.5"]].concat());
-    let least = |found: &Value| found["similarity"].as_f64().unwrap() >= 0.5;
-    assert!(near["matches"].as_array().unwrap().iter().all(least), "{near}");
 }
 
 #[test]
@@ -138,4 +122,84 @@ fn a_damaged_index_is_found_out_and_done_without() {
     assert!(answer.err.contains("the index cannot be used"), "{}", answer.err);
     let found: Value = serde_json::from_str(&answer.out).unwrap();
     assert_eq!(found["matches"], right["matches"]);
+}
+
+/// 300 rows without ids as `rows.npy`.
+pub(crate) fn with_rows() -> TestFolder {
+    let dir = TestFolder::new();
+    generate(&dir, 300, 5, "rows.npy");
+    dir
+}
+
+fn generate(dir: &TestFolder, rows: u32, seed: u64, file: &str) {
+    npy_of_rows(&dir.path(file), rows, 24, seed);
+}
+
+/// The sample's memories with their ids as `rows.parquet`.
+fn with_ids() -> TestFolder {
+    let dir = TestFolder::with_sample();
+    dir.succeed("export brain.db --with text -o rows.parquet");
+    std::fs::remove_file(dir.path("brain.db")).unwrap();
+    dir
+}
+
+/// Runs with `--json`.
+fn json_of(dir: &TestFolder, words: &[&str]) -> Value {
+    dir.json(&[words, &["--json"]].concat())
+}
+
+#[test]
+fn many_queries_go_to_a_file() {
+    for (dir, file) in [(with_rows(), "rows.npy"), (with_ids(), "rows.parquet")] {
+        let words = ["search", file, "--queries", file, "-k", "4", "-o"];
+        let first = json_of(&dir, &[&words[..], &["one.parquet"]].concat());
+        let count = first["queries"].as_u64().unwrap();
+        assert_eq!(first["neighbors"], 4 * count);
+        dir.succeed(&["index", "build", file]);
+        json_of(&dir, &[&words[..], &["two.parquet"]].concat());
+        let bytes = |name| std::fs::read(dir.path(name)).unwrap();
+        assert!(bytes("one.parquet") == bytes("two.parquet"), "{file}");
+        let written = std::fs::File::open(dir.path("one.parquet")).unwrap();
+        let written = SerializedFileReader::new(written).unwrap();
+        let ids = written.metadata().row_group(0).column(4);
+        assert_eq!((ids.column_descr().name(), ids.num_values()), ("id", 4 * count as i64));
+        let without_id = ids.statistics().and_then(|found| found.null_count_opt());
+        assert_eq!(without_id, Some(if file == "rows.npy" { 4 * count } else { 0 }));
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let dir = with_rows();
+    dir.write("words.npy", "no numbers");
+    let build = |further: &[&'static str]| [&["index", "build", "rows.npy"], further].concat();
+    let search = |further: &[&'static str]| [&["search", "rows.npy"], further].concat();
+    for (words, code, said) in [
+        (build(&["--append"]), 2, "--append is for stores"),
+        (build(&["--model", "m"]), 2, "--vector-column NAME"),
+        (search(&["--text", "words"]), 2, "--text is for stores"),
+        (search(&["--row", "300"]), 1, "no row 300: there are 300"),
+        (search(&["--row", "-1"]), 2, "--row"),
+        (search(&["--id", "someone"]), 1, "with --row N"),
+        (search(&["--vector", "[1, 2]"]), 1, "query of dimension 2, expected 24"),
+        (search(&[]), 2, "--row"),
+        (vec!["index", "info", "rows.npy"], 1, "no index in"),
+        (vec!["index", "info", "rows.npy", "--verify"], 1, "index build"),
+        (vec!["index", "build", "missing.npy"], 1, "missing.npy"),
+        (vec!["search", "missing.parquet", "--row", "1"], 1, "missing.parquet"),
+        (vec!["index", "build", "words.npy"], 1, "words.npy"),
+    ] {
+        let answer = dir.run(&words);
+        assert_eq!((answer.code, &*answer.out), (Some(code), ""), "{words:?}: {}", answer.err);
+        assert!(answer.err.contains(said), "{words:?}: {}", answer.err);
+    }
+    assert!(!dir.path("rows.npy.memfold/MANIFEST").exists(), "nothing was built");
+    let store = TestFolder::with_pair();
+    for words in [
+        &["search", "brain.db", "--row", "1"][..],
+        &["search", "brain.db", "--vector", "[1]", "--id-column", "id"],
+        &["index", "build", "brain.db", "--vector-column", "vector"],
+    ] {
+        store.run(words).fails_with(2, &["for files of vectors, not for a store"]);
+    }
 }

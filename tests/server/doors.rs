@@ -1,10 +1,12 @@
-//! Who may come in: hosts, origins, tokens, sockets.
+//! Who may come in and what is refused: tokens, sockets, bodies; and the published description.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Answer, Server, TestFolder};
 
@@ -99,4 +101,74 @@ fn paths_lead_nowhere_else() {
     let script = json!({ "text": "<script>alert(1)</script>" });
     let answer = server.post("/v1/check", &script);
     assert_eq!(answer.headers["content-type"], "application/json");
+}
+
+#[test]
+fn the_description_is_the_published_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/server.openapi.json");
+    let dir = TestFolder::new();
+    let output = dir.command(&["openapi"]).output().unwrap();
+    assert!(output.status.success());
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &output.stdout).unwrap();
+    }
+    let published = std::fs::read(&path).unwrap_or_default();
+    assert!(published == output.stdout, "{} is old: run with BLESS=1", path.display());
+    let served = dir.serve(&[]).get("/openapi.json").json();
+    let published: Value = serde_json::from_slice(&published).unwrap();
+    assert_eq!(served, published);
+    assert_eq!(published["openapi"], "3.1.0");
+}
+
+/// Whatever is described is there, and needs nothing else than is described.
+#[test]
+fn every_path_that_is_described_is_served() {
+    let dir = TestFolder::new();
+    let server = dir.serve(&[]);
+    let described = server.get("/openapi.json").json();
+    for (path, methods) in described["paths"].as_object().unwrap() {
+        let path = path.replace("{id}", "nothing").replace("{key}", "nothing");
+        for method in methods.as_object().unwrap().keys() {
+            let answer = server.send(&method.to_uppercase(), &path, &[], "");
+            assert_ne!(answer.status, 405, "{method} {path}");
+            let is_missing = answer.body.contains("there is nothing at this path");
+            assert!(!is_missing && answer.status > 0, "{method} {path}: {answer:?}");
+        }
+    }
+}
+
+#[test]
+fn bodies_that_are_too_large_or_broken_are_refused() {
+    let dir = TestFolder::new();
+    let server = dir.serve(&[]);
+    let large = format!("{{\"text\":\"{}\"}}", "x".repeat(17 << 20));
+    // It may be closed before all was sent.
+    let answer = server.send("POST", "/v1/check", &[], &large);
+    if answer.status != 0 {
+        answer.assert_problem(413, "too-large");
+    }
+    let long = json!({ "text": "x".repeat((1 << 20) + 1) });
+    server.post("/v1/check", &long).assert_problem(413, "too-large");
+    for body in ["{", "{\"text\":", "nonsense", "{\"text\":\"\\ud800\"}", "\u{0}"] {
+        let answer = server.send("POST", "/v1/check", &[], body);
+        answer.assert_problem(400, "malformed");
+    }
+    for body in ["[]", "{\"txt\":\"a\"}", "{\"text\":1}", "{\"vector\":[\"a\"]}", "null"] {
+        let answer = server.send("POST", "/v1/check", &[], body);
+        answer.assert_problem(422, "unprocessable");
+    }
+    let deep = "[".repeat(100_000);
+    server.send("POST", "/v1/check", &[], &deep).assert_problem(422, "unprocessable");
+    let nested = format!("{{\"categories\":{deep}");
+    server.send("POST", "/v1/check", &[], &nested).assert_problem(422, "unprocessable");
+    let half = "POST /v1/check HTTP/1.1\r\nHost: H\r\nContent-Type: application/json\r\n\
+                Content-Length: 50\r\nConnection: close\r\n\r\n{\"text\""
+        .replace("Host: H", &format!("Host: {}", server.address));
+    let mut stream = server.connect();
+    stream.write_all(half.as_bytes()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    let _read = stream.read_to_string(&mut answer);
+    assert!(answer.is_empty() || Answer::read(&answer).status == 400, "{answer}");
+    assert_eq!(server.get("/healthz").status, 200);
 }

@@ -1,9 +1,6 @@
 //! Support for the suites: stores in a line, runs in a line, definitions to compare with.
 
-mod data;
-mod draws;
-mod definition;
-mod linkage;
+mod references;
 mod model;
 mod published;
 mod rows;
@@ -21,15 +18,15 @@ pub mod torture;
 
 pub use memfold_bench::synthetic::templated;
 
-pub use data::{real_vectors, report_skipped};
-pub use definition::{NeighborLists, greedy_definition, neighbor_lists};
-pub use draws::Draws;
 pub use in_memory::{InMemoryStore, PlainEmbedding, PlainMemory};
-pub use linkage::{LinkageCase, linkage_cases};
 pub use model::{apply, comparable_source};
 pub use published::assert_published;
+pub use references::{
+    LinkageCase, NeighborLists, greedy_definition, linkage_cases, neighbor_lists, real_vectors,
+    report_skipped,
+};
 pub use rows::{
-    NOW, brain_db, created_at, generated_rows, memory, npy_of_rows, sample_rows, store_now,
+    Draws, NOW, brain_db, created_at, generated_rows, memory, npy_of_rows, sample_rows, store_now,
     store_of_vectors, unit_vector,
 };
 pub use run::{CONFIG_HASH, Run, clusters, merges, noops};

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use memfold_core::report::markdown;
 use memfold_core::time::Instant;
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{InMemoryStore, PlainMemory};
-use memfold_tests::{Run, TestStore, memory, merges, noops, unit_vector};
+use memfold_tests::InMemoryStore;
+use memfold_tests::{Run, TestStore, memory, merges, unit_vector};
 
 #[test]
 fn two_models_of_one_dimension_are_never_compared() {
@@ -83,22 +83,6 @@ fn control_characters_and_markup_are_escaped_in_every_report() {
     assert!(!page.contains("<script>") && !page.contains("<b>"), "{page}");
     assert!(!page.contains("<i>"), "{page}");
     assert!(!page.contains("![x]("), "{page}");
-}
-
-#[test]
-fn zero_and_broken_vectors_keep_a_row_out_of_vector_merging_only() {
-    let text = "The kiln is fired on Mondays.";
-    let rows: Vec<PlainMemory> = vec![
-        memory(0, text, &[0.0; 8]),
-        memory(1, text, &[f32::NAN; 8]),
-        memory(2, text, &unit_vector(8, 4)),
-        memory(3, "The kiln is fired on Tuesdays.", &[0.0; 8]),
-    ];
-    let outcome = Run::builtin().plan(&InMemoryStore::new(rows));
-    assert_eq!(merges(&outcome.plan), [["m000002", "m000001", "m000000"]]);
-    let skipped = &outcome.report.loaded.skipped;
-    assert_eq!((skipped["embedding_zero"], skipped["embedding_not_finite"]), (2, 1));
-    assert!(noops(&outcome.plan).is_empty());
 }
 
 /// One row with 100,000 categories stalled `doctor` for 15 s and `consolidate` for 45 s; a million never ended.

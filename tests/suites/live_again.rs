@@ -128,31 +128,3 @@ fn the_marks_of_a_writer_hide_nothing_that_lives_again() {
         assert_eq!(missed_texts(&db, &vectors), 0, "{way}");
     }
 }
-
-/// A save that says what a rule had archived makes that row live again.
-#[test]
-fn what_a_save_revives_is_found_at_once() {
-    let vectors = generated_rows(PAIRS as u32, DIM, 8);
-    for way in WAYS {
-        let (text, vector) = said(0, &vectors);
-        let db = TestStore::of(
-            &[
-                PlainMemory { categories: vec!["old".to_owned()], ..memory(0, &*text, vector) },
-                memory(1, "Tea.", &vectors[DIM..2 * DIM]),
-            ],
-            StoreStyle::Plain,
-        );
-        let db = db.set(way).set("rules=[{id: old, trigger: weekly, when: {categories_any: [old]}, then: {action: archive}}]");
-        let _ = db.complete_run();
-        let index = TestIndex::of(db.path());
-        let _ = index.build(TierChoice::Scan);
-        let saved = db.quick_check().save(&Incoming::text(&*text), db.now()).unwrap();
-        assert_eq!((saved.written, saved.id.as_str()), (Written::Touched, "m000000"), "{way}");
-        let by_vector = Incoming::text("Something else.").with_vector(vector.to_vec());
-        let check = db.quick_check().check(&by_vector, db.now()).unwrap();
-        assert!(
-            check.matches.iter().any(|found| found.id.as_str() == "m000000"),
-            "{way}: {check:?}"
-        );
-    }
-}

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memfold::execute::{ExecuteError, UndoTarget};
-use memfold_core::memory::MemoryId;
-use memfold_core::plan::{Action, ActionType, action_label};
+use memfold_core::plan::{ActionType, action_label};
 use memfold_core::runs::RunState;
 use memfold_store::brain_db::StoreStyle;
 use memfold_store::journal::RevertOptions;
@@ -229,50 +228,6 @@ fn a_deleted_row_is_a_conflict_unless_recreated() {
     db.revert_with(RevertOptions { force: false, recreate: true });
     let _ = db.undo_all(&run);
     assert_same(&plain.image(), &db.image());
-}
-
-/// What a night did that may not come again.
-struct TakenBack {
-    merged: Vec<BTreeSet<String>>,
-    others: BTreeSet<(ActionType, Vec<MemoryId>)>,
-}
-
-impl TakenBack {
-    /// Has a night, and takes it back.
-    fn of(db: &TestStore) -> Self {
-        let applied = db.complete_run();
-        let plan = &applied.outcome.plan;
-        let merged =
-            merges(plan).into_iter().map(|ids| ids.into_iter().map(str::to_owned).collect());
-        let is_other =
-            |action: &&Action| action.action.is_change() && action.action != ActionType::Merge;
-        let others = plan.actions.iter().filter(is_other);
-        let others = others.map(|action| (action.action, action.target_ids.clone())).collect();
-        let _ = db.undo_all(applied.run_id());
-        Self { merged: merged.collect(), others }
-    }
-}
-
-#[test]
-fn what_was_taken_back_is_not_done_again_for_ten_nights() {
-    for absorbed in &WAYS[..2] {
-        let mut db = TestStore::of(&sample_rows(), StoreStyle::Plain).set(*absorbed);
-        let taken_back = TakenBack::of(&db);
-        assert!(taken_back.merged.len() > 20 && taken_back.others.len() > 20);
-        for number in 0..10 {
-            let plan = db.nightly_run().outcome.plan;
-            for ids in merges(&plan) {
-                let both =
-                    |set: &BTreeSet<String>| ids.iter().filter(|id| set.contains(**id)).count() > 1;
-                assert!(!taken_back.merged.iter().any(both), "night {number}: {ids:?}");
-            }
-            for action in &plan.actions {
-                let key = (action.action, action.target_ids.clone());
-                assert!(!taken_back.others.contains(&key), "night {number}: {action:?}");
-            }
-            db.later(1);
-        }
-    }
 }
 
 /// The values that a run may change, by memory.

@@ -3,7 +3,7 @@
 use memfold_tests::NOW;
 
 use crate::support::TestFolder;
-use crate::{reviewing, searching_files};
+use crate::{reviewing, searching};
 
 /// Waits longer than any test takes, because other tests take the processors meanwhile.
 const PATIENT: &str = "quick_check.time_limit_ms=60000";
@@ -40,7 +40,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 
 /// Rows of vectors, and a store of another kind.
 fn with_files() -> TestFolder {
-    let dir = searching_files::with_rows();
+    let dir = searching::with_rows();
     let observations = "[\"Lamps are lit.\",\"Lamps are lit.\"]";
     dir.write(
         "memory.jsonl",

@@ -31,30 +31,9 @@ const SEGMENT: &str = "gen-000001/fresh-0001.mfi";
 /// What a manifest gives the checksum of.
 const HEAD_BYTES: usize = 4_096;
 
-const WORDS: &[&str] = &[
-    "version",
-    "model",
-    "dim",
-    "store",
-    "without_vector",
-    "watermarks",
-    "shapes",
-    "null",
-    "true",
-    "m",
-    "\"",
-    "{}",
-    "[]",
-    ",",
-    ":",
-    "rowid",
-    "id",
-    "0",
-    "6",
-    "1e999",
-    "\\u0000",
-    "\\ud800",
-];
+const WORDS: &str = "\
+    version model dim store without_vector watermarks shapes null true m \" {} [] , : rowid id \
+    0 6 1e999 \\u0000 \\ud800";
 
 const NEAREST: Wanted = Wanted { neighbors: Some(5), similarity_min: None };
 

@@ -11,27 +11,10 @@ use twox_hash::XxHash3_64;
 use super::Changes;
 use super::files::{folder, replace};
 
-const WORDS: &[&str] = &[
-    "memfold",
-    "manifest",
-    "generation",
-    "previous",
-    "none",
-    "file",
-    "checksum",
-    "index.mfi",
-    "columns.arrow",
-    "origin.json",
-    "fresh-0001.mfi",
-    "MANIFEST",
-    "LOCK",
-    ".pending",
-    "..",
-    "1",
-    "01",
-    "0000000000000000",
-    "ffffffffffffffff",
-];
+const WORDS: &str = "\
+    memfold manifest generation previous none file checksum index.mfi columns.arrow \
+    origin.json fresh-0001.mfi MANIFEST LOCK .pending .. 1 01 0000000000000000 \
+    ffffffffffffffff";
 
 /// A folder with one generation.
 struct Folder {

@@ -15,53 +15,12 @@ use super::Changes;
 use super::files::{folder, with_file};
 use crate::{NOW, Run, brain_db, memory, unit_vector};
 
-const WORDS: &[&str] = &[
-    "schema_version",
-    "store_id",
-    "config_hash",
-    "engine_version",
-    "now",
-    "overrides",
-    "actions",
-    "base_digests",
-    "type",
-    "merge",
-    "promote",
-    "archive",
-    "flag_contradiction",
-    "noop",
-    "targetIds",
-    "canonicalId",
-    "newContent",
-    "newCategories",
-    "newImportance",
-    "risk",
-    "identical",
-    "trivial",
-    "reworded",
-    "rationale",
-    "ruleId",
-    "reasons",
-    "evidence",
-    "similarity",
-    "score",
-    "null",
-    "true",
-    "{}",
-    "[]",
-    "\"\"",
-    ",",
-    ":",
-    "m000000",
-    "m000001",
-    "m000002",
-    "m999999",
-    "1e999",
-    "\\ud800",
-    "\\u0000",
-    "proposed",
-    "applied",
-];
+const WORDS: &str = "\
+    schema_version store_id config_hash engine_version now overrides actions base_digests type \
+    merge promote archive flag_contradiction noop targetIds canonicalId newContent \
+    newCategories newImportance risk identical trivial reworded rationale ruleId reasons \
+    evidence similarity score null true {} [] \"\" , : m000000 m000001 m000002 m999999 1e999 \
+    \\ud800 \\u0000 proposed applied";
 
 /// A store and its plan, saved.
 struct Fixture {

@@ -72,26 +72,6 @@ fn a_store_that_just_turned_to_wal_mode_is_read_from_its_log() {
     assert_eq!(folder_state(copied.path()), before);
 }
 
-#[cfg(unix)]
-#[test]
-fn a_read_only_folder_is_enough() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let (folder, path) = plain_store(5);
-    let writer = Connection::open(&path).unwrap();
-    writer.execute_batch(ADD_ROW).unwrap();
-    let copied = tempfile::tempdir().unwrap();
-    for name in ["brain.db", "brain.db-wal", "brain.db-shm"] {
-        fs::copy(folder.path().join(name), copied.path().join(name)).unwrap();
-        let read_only = fs::Permissions::from_mode(0o444);
-        fs::set_permissions(copied.path().join(name), read_only).unwrap();
-    }
-    fs::set_permissions(copied.path(), fs::Permissions::from_mode(0o555)).unwrap();
-    let before = folder_state(copied.path());
-    assert_eq!(load(&copied.path().join("brain.db")).0.live_count(), 6);
-    assert_eq!(folder_state(copied.path()), before);
-    fs::set_permissions(copied.path(), fs::Permissions::from_mode(0o755)).unwrap();
-}
-
 /// Another process opens, writes and closes the store while its first vector is taken.
 struct Disturbed {
     path: PathBuf,
