@@ -67,7 +67,7 @@ fn an_hdf5_file_brings_its_queries() {
 }
 
 #[test]
-fn what_cannot_be_looked_up_is_said() {
+fn impossible_ann_requests_are_refused() {
     let dir = with_vectors();
     dir.succeed("generate --rows 20 --dim 8 -o short.npy");
     dir.succeed("generate --rows 3 --dim 8 -o three.npy");

@@ -53,7 +53,7 @@ fn the_index_of_schemas_names_the_published_documents() {
 }
 
 #[test]
-fn documents_fit_their_schemas_and_nothing_else_does() {
+fn documents_fit_their_schemas_exactly() {
     let dir = TestFolder::with_pair();
     dir.succeed("generate -o rows.npy --rows 600 --dim 16");
     dir.succeed("generate -o like.npy --like rows.npy --rows 600");

@@ -31,7 +31,7 @@ fn the_screen_is_as_published() {
 }
 
 #[test]
-fn documents_fit_their_schemas_and_nothing_else_does() {
+fn documents_fit_their_schemas_exactly() {
     let dir = with_pairs();
     dir.write("neutral.jsonl", "{\"a\": \"x\", \"b\": \"x\", \"label\": 4.5}\n");
     for (name, command, pairs) in
@@ -67,7 +67,7 @@ fn verdicts_say_what_explain_says() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_its_line_and_leaves_nothing() {
+fn unreadable_pairs_name_their_line() {
     let dir = with_pairs();
     dir.run("guard").fails_with(2, &["--pairs"]);
     let answer = dir.run("guard --pairs nowhere.jsonl");

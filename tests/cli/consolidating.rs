@@ -33,7 +33,7 @@ fn the_demo_refuses_a_folder_with_other_files() {
 }
 
 #[test]
-fn exit_code_three_tells_of_changes_only() {
+fn exit_code_three_means_changes() {
     let dir = TestFolder::with_pair();
     assert_eq!(dir.run(&consolidate(&["--exit-code"])).code, Some(3));
     assert_eq!(dir.run(&consolidate(&[])).code, Some(0));
@@ -52,7 +52,7 @@ fn scope_flags_reach_the_report() {
 }
 
 #[test]
-fn the_file_beside_the_store_configures_it_and_the_working_directory_does_not() {
+fn store_file_configures_and_working_directory_does_not() {
     let dir = TestFolder::with_pair();
     dir.write("memfold.yaml", "protection:\n  categories: [general]\n");
     let merged = |arguments: &[&str]| dir.json(arguments)["planned"]["merge"].clone();
@@ -64,7 +64,7 @@ fn the_file_beside_the_store_configures_it_and_the_working_directory_does_not() 
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     let dir = TestFolder::with_sample();
     for arguments in [
         consolidate(&[]),
@@ -83,7 +83,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn nothing_is_coloured_in_a_pipe_or_under_no_color() {
+fn pipes_and_no_color_are_uncoloured() {
     let dir = TestFolder::with_sample();
     for arguments in [consolidate(&[]), vec!["doctor", "brain.db"], vec!["--help"]] {
         let plain = dir.run(&arguments);
@@ -95,7 +95,7 @@ fn nothing_is_coloured_in_a_pipe_or_under_no_color() {
 }
 
 #[test]
-fn remarks_in_a_pipe_fit_eighty_columns_and_commands_are_whole() {
+fn piped_remarks_fit_eighty_columns() {
     let dir = TestFolder::with_sample();
     for arguments in
         [consolidate(&[]), vec!["explain", "--texts", "The port is 8080.", "The port is 9090."]]
@@ -145,7 +145,7 @@ fn keys(schema: &Value, root: &Value) -> usize {
 
 /// A configuration that fits into a head: a new key takes the place of one that is missed less.
 #[test]
-fn the_keys_of_the_configuration_stay_few() {
+fn configuration_has_at_most_seventy_keys() {
     let schema: Value = serde_json::from_str(&TestFolder::new().succeed("config schema")).unwrap();
     let of_rules = keys(&schema["properties"]["rules"], &schema);
     assert_eq!((keys(&schema, &schema) - of_rules, of_rules), (50, 20));
@@ -174,7 +174,7 @@ fn variables_and_flags_lie_over_files() {
 
 /// All of these were "no SQLite file", and a JSON file had to be "decrypted first".
 #[test]
-fn json_and_repositories_are_named_as_what_they_are() {
+fn json_files_and_repositories_are_named() {
     let dir = TestFolder::new();
     for folder in ["brain.db", "brain.db/.git"] {
         std::fs::create_dir(dir.path(folder)).unwrap();
@@ -196,7 +196,7 @@ fn json_and_repositories_are_named_as_what_they_are() {
 }
 
 #[test]
-fn every_command_that_opens_a_store_says_the_same() {
+fn missing_store_is_one_error_in_every_command() {
     let dir = TestFolder::new();
     for arguments in [
         ["doctor", "nowhere.db", "--quiet"].as_slice(),

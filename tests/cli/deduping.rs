@@ -56,7 +56,7 @@ fn survivors(path: &Path) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn one_run_reads_every_format_and_numbers_rows_over_all_of_them() {
+fn rows_are_numbered_over_files_of_every_format() {
     let dir = TestFolder::new();
     npy(&dir.path("a.npy"), 2, &[at(0.0), [0.0, 0.0], at(0.1)].concat());
     let meta = ColumnsMeta::vectors(2);
@@ -124,7 +124,7 @@ fn records(dir: &TestFolder) {
 }
 
 #[test]
-fn who_stays_is_a_choice() {
+fn keep_chooses_the_survivor() {
     let dir = TestFolder::new();
     records(&dir);
     for (keep, survivor) in [
@@ -157,7 +157,7 @@ fn who_stays_is_a_choice() {
 }
 
 #[test]
-fn the_annotated_input_says_who_stays() {
+fn annotated_input_marks_survivors() {
     let dir = TestFolder::new();
     records(&dir);
     let screen = dir.succeed(
@@ -198,7 +198,7 @@ fn the_screen_is_as_published() {
 }
 
 #[test]
-fn no_rows_and_no_duplicates_are_answers() {
+fn inputs_without_rows_or_duplicates_succeed() {
     let dir = TestFolder::new();
     npy(&dir.path("none.npy"), 2, &[]);
     npy(&dir.path("zeros.npy"), 2, &[0.0; 6]);
@@ -220,7 +220,7 @@ fn with_vectors(names: &[&str]) -> TestFolder {
 }
 
 #[test]
-fn inputs_are_looked_for() {
+fn missing_and_doubled_inputs_are_errors() {
     let dir = with_vectors(&["b.npy", "a.npy", "[x].npy"]);
     dir.run("dedup nowhere.npy").fails_with(1, &["nowhere.npy"]);
     dir.run("dedup *.parquet").fails(
@@ -261,7 +261,7 @@ fn pattern_passes_over_names_that_are_not_utf_8() {
 }
 
 #[test]
-fn outputs_are_looked_at_before_work() {
+fn dedup_outputs_are_checked_before_the_join() {
     let dir = with_vectors(&["x.npy"]);
     dir.write("there.parquet", "mine");
     let before = dir.files();
@@ -297,7 +297,7 @@ fn outputs_are_looked_at_before_work() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_interrupted_run_leaves_nothing_behind() {
+fn interrupted_dedup_leaves_no_files() {
     use std::process::Stdio;
 
     use memfold_datasets::npy::{Component, NpyWriter};
@@ -370,7 +370,7 @@ fn check_recall(found: &Value, exact: &Value) {
 }
 
 #[test]
-fn dedup_finds_nearly_all_pairs_and_measures_how_many() {
+fn graph_method_measures_its_recall() {
     let dir = place_of(GRAPH_ROWS);
     let exact = dir.json(&dedup(&["--json"]));
     let found = dir.json(&dedup(&[&BY_GRAPH[..], &["--json"]].concat()));
@@ -398,7 +398,7 @@ fn hnsw_rs_can_be_chosen() {
 }
 
 #[test]
-fn what_too_few_pairs_cannot_tell_is_said() {
+fn too_few_pairs_for_recall_is_a_note() {
     let dir = place_of(GRAPH_ROWS);
     let answer = dir.run("dedup a.npy --threshold 0.9999 --method graph");
     assert_eq!(answer.code, Some(0));

@@ -34,7 +34,7 @@ fn screens_are_as_published() {
 /// A full-text table of another program's tokenizer ended the examination in "SQL logic error", and one for memories was not
 /// mentioned although every save failed.
 #[test]
-fn a_table_that_sqlite_cannot_open_is_named() {
+fn unreadable_virtual_table_is_named() {
     for (table, expected) in [
         ("notes_fts", "the table notes_fts was not checked, SQLite cannot open it here"),
         ("stm_fts", "SQLite cannot open the full-text index stm_fts here"),
@@ -59,7 +59,7 @@ fn a_table_that_sqlite_cannot_open_is_named() {
 
 /// `memory.json` as one JSON value: no line of it is a record, and "nothing is wrong with this store".
 #[test]
-fn a_store_of_which_nothing_can_be_read_is_critical() {
+fn unreadable_store_is_critical() {
     let dir = TestFolder::new();
     dir.write("memory.json", "{\n  \"entities\": [],\n  \"relations\": []\n}\n");
     let words = ["doctor", "memory.json", "--store-kind", "mcp_memory"];
@@ -72,7 +72,7 @@ fn a_store_of_which_nothing_can_be_read_is_critical() {
 
 /// The statement named 20 of 220 embeddings, and whoever ran it took the store for mended.
 #[test]
-fn a_statement_names_every_row_that_it_mends() {
+fn repair_statement_names_every_row() {
     let dir = TestFolder::with_sample();
     let store = Connection::open(dir.path("brain.db")).unwrap();
     let broken = "UPDATE embeddings SET embedding = zeroblob(length(embedding)) WHERE rowid <= 220";
@@ -105,7 +105,7 @@ fn health_is_one_line_and_a_code() {
 }
 
 #[test]
-fn a_store_that_somebody_locks_is_a_warning() {
+fn locked_store_is_a_warning() {
     let dir = TestFolder::with_pair();
     let connection = Connection::open(dir.path("brain.db")).unwrap();
     connection.execute_batch("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE").unwrap();
@@ -115,7 +115,7 @@ fn a_store_that_somebody_locks_is_a_warning() {
 }
 
 #[test]
-fn metrics_of_a_run_replace_those_of_the_one_before() {
+fn metrics_file_is_replaced_by_each_run() {
     let dir = TestFolder::with_sample();
     dir.write("memfold.prom", "# HELP memfold_memories Memories in the store.\nold");
     dir.succeed(&consolidate(&["--metrics", "memfold.prom"]));

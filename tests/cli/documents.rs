@@ -13,7 +13,7 @@ use crate::schemas::{Schema, assert_right, folder, index};
 const FILES: [&str; 2] = ["plan", "report"];
 
 #[test]
-fn documents_fit_their_schemas_and_nothing_else_does() {
+fn documents_fit_their_schemas_exactly() {
     std::thread::scope(|threads| {
         for scenario in scenarios() {
             threads.spawn(move || play(&scenario));
@@ -23,7 +23,7 @@ fn documents_fit_their_schemas_and_nothing_else_does() {
 
 /// The page lists exactly the schemas that there are, and each is that of a document that a scenario prints.
 #[test]
-fn every_schema_is_one_of_a_document_and_listed() {
+fn every_schema_is_printed_and_listed() {
     let listed = ["memfold", "memfold-bench"].map(index);
     let listed = listed.into_iter().flat_map(BTreeMap::into_values).flatten();
     let listed: BTreeSet<String> = listed.chain(FILES.map(str::to_owned)).collect();

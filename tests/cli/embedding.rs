@@ -71,7 +71,7 @@ fn a_dry_run_counts_and_sends_nothing() {
 }
 
 #[test]
-fn memories_without_an_embedding_get_one_and_no_second_one() {
+fn embed_fills_each_memory_once() {
     let dir = lacking(5);
     let stub = StubProvider::daemon(DIM);
     let url = url_of(&stub);
@@ -119,7 +119,7 @@ fn memories_without_an_embedding_get_one_and_no_second_one() {
 }
 
 #[test]
-fn several_processes_at_once_make_one_embedding_each() {
+fn concurrent_embeds_fill_each_memory_once() {
     let dir = lacking(150);
     let stub = StubProvider::daemon(DIM);
     let url = url_of(&stub);
@@ -148,7 +148,7 @@ fn meddling(path: &Path, sql: &'static str) -> StubProvider {
 }
 
 #[test]
-fn what_changes_while_the_provider_thinks_is_left_alone() {
+fn rows_changed_during_the_request_are_left_alone() {
     let edited = "UPDATE stm SET content = 'Boat 3 stays.' WHERE id = 'm000003'";
     let deleted = "DELETE FROM stm WHERE id = 'm000003'";
     let given = "INSERT INTO embeddings(id, source_type, source_id, embedding, created_at)
@@ -206,7 +206,7 @@ fn without_a_provider_the_hint_says_how_to_name_one() {
 }
 
 #[test]
-fn texts_that_are_refused_do_not_hold_up_the_others() {
+fn refused_texts_do_not_stop_others() {
     let dir = lacking(9);
     let stub = StubProvider::start(|asked| {
         let texts = asked.texts();
@@ -342,7 +342,7 @@ fn a_run_says_how_many_memories_have_no_vector() {
 }
 
 #[test]
-fn a_search_by_text_asks_the_provider_where_no_memory_has_the_text() {
+fn search_by_unknown_text_asks_the_provider() {
     let dir = without_vectors(2);
     let words = ["search", "brain.db", "--text", "Tea is ordered.", "--json"];
     let off = [&words[..], &["--set", "embed.provider=off"]].concat();
@@ -382,4 +382,22 @@ fn a_vector_of_a_wrong_dimension_is_not_saved() {
         assert!(saved["notes"].to_string().contains("the vector was not saved"), "{saved:#}");
         assert_eq!(count(&dir, "SELECT count(*) FROM embeddings"), 2, "{model}");
     }
+}
+
+#[test]
+fn a_provider_that_lets_wait_does_not_keep_a_memory_from_being_saved() {
+    // `Retry-After` was honoured for 30 seconds, twice, before the memory was on disk.
+    let dir = without_vectors(0);
+    let stub = StubProvider::start(|_| answer("429 Too Many", &["retry-after: 25"], b"busy"));
+    let [kind, url] = provider(&stub);
+    let lines: String =
+        (0..5).map(|line| format!("{{\"text\":\"Line {line} is new.\"}}\n")).collect();
+    dir.write("lines.jsonl", lines);
+    let words = ["save", "brain.db", "--jsonl", "lines.jsonl", "--set", &kind, "--set", &url];
+    let saved = dir.succeed(&words);
+    assert_eq!(saved.matches("\"stored\":true").count(), 5, "{saved}");
+    assert_eq!(saved.matches("no vector was made of the text").count(), 3, "{saved}");
+    assert_eq!(saved.matches("is not asked again").count(), 2, "{saved}");
+    // None of them was waited for, and after three failures nobody is asked.
+    assert_eq!(stub.asked().len(), 3);
 }

@@ -69,7 +69,7 @@ fn starts_of_one_state_give_one_text() {
 }
 
 #[test]
-fn what_the_last_session_wrote_about_comes_first() {
+fn topics_of_the_last_session_come_first() {
     let texts: Vec<String> = (0..14).map(|number| format!("Shelf {number} holds jars.")).collect();
     let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     texts.extend(["The cobalt glaze cracks above 1200 degrees.", "Tried a thinner cobalt glaze."]);
@@ -160,7 +160,7 @@ fn without_a_store_the_context_is_empty() {
 }
 
 #[test]
-fn a_writer_does_not_keep_a_session_from_its_start() {
+fn session_starts_beside_a_writer() {
     let dir = with_kiln();
     let whole = context(&hook(&dir, &["session-start"], b"{}"));
     let mut writer = Connection::open(dir.path("brain.db")).unwrap();
@@ -178,7 +178,7 @@ fn a_writer_does_not_keep_a_session_from_its_start() {
 
 /// Cursor names the event otherwise, and reads another field.
 #[test]
-fn cursor_is_answered_in_its_own_form() {
+fn cursor_gets_its_own_format() {
     let dir = with_kiln();
     let input = serde_json::json!({ "hook_event_name": "sessionStart", "session_id": "1",
                                     "workspace_roots": [dir.path("")] });
@@ -211,7 +211,7 @@ fn a_context_has_no_duplicates_and_marks_conflicts() {
 }
 
 #[test]
-fn settings_are_printed_and_never_edited() {
+fn hook_settings_are_only_printed() {
     let dir = TestFolder::new();
     let shown = dir.succeed("hook print");
     for host in ["Claude Code", "Codex", "Cursor"] {

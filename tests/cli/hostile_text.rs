@@ -60,7 +60,7 @@ fn sql(dir: &TestFolder, sql: &str) {
 
 /// Bidi and zero-width characters passed through `undo` and `forget`.
 #[test]
-fn ids_and_texts_are_shown_as_they_are_spelled() {
+fn hostile_ids_and_texts_are_escaped() {
     let dir = dir();
     let (first, second) = (id(0), id(1));
     for arguments in [
@@ -121,7 +121,7 @@ fn ids_and_texts_are_shown_as_they_are_spelled() {
 
 /// Texts of triggers, names of tables and columns, and paths passed through error messages.
 #[test]
-fn error_messages_are_shown_as_they_are_spelled() {
+fn hostile_names_in_errors_are_escaped() {
     let dir = dir();
     let trigger = format!(
         "CREATE TRIGGER \"t{EVIL}\" BEFORE UPDATE ON stm BEGIN SELECT RAISE(ABORT, 'no {EVIL}'); END;

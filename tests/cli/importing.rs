@@ -29,7 +29,7 @@ fn one<T: rusqlite::types::FromSql>(dir: &TestFolder, sql: &str) -> T {
 
 /// Nobody without the owner's programs could make a store to try memfold on their own texts.
 #[test]
-fn lines_become_a_store_as_its_owner_writes_it() {
+fn imported_lines_make_an_owner_store() {
     let dir = TestFolder::new();
     dir.write("memories.jsonl", LINES);
     let document = import(&dir);
@@ -177,6 +177,9 @@ fn an_exported_store_can_be_imported() {
         rows.sort_by_key(|row| row["id"].as_str().unwrap().to_owned());
         rows
     };
+    dir.succeed("export brain.db --output rows.csv --with text");
+    let texts = dir.json("import rows.csv --into texts.db --json");
+    assert_eq!((&texts["imported"], &texts["left_out"]), (&document["imported"], &0.into()));
     let (before, after) = (rows("rows.jsonl"), rows("copy.jsonl"));
     assert_eq!(before.len() as u64, document["imported"].as_u64().unwrap());
     assert_eq!(before, after);
@@ -190,7 +193,7 @@ const MEM0: &str = concat!(
 
 /// What came in by a preset goes out by it, byte for byte where nothing changed.
 #[test]
-fn lines_of_another_system_go_back_as_they_came() {
+fn preset_lines_round_trip() {
     let dir = TestFolder::new();
     dir.write("mem0.jsonl", MEM0);
     dir.succeed("import mem0.jsonl --into brain.db --preset mem0");
@@ -277,7 +280,7 @@ fn bits(values: &[f32]) -> Vec<u32> {
 }
 
 #[test]
-fn vectors_go_round_through_every_format_that_is_read() {
+fn vectors_round_trip_through_every_format() {
     let dir = with_npy();
     for (from, to) in [("in.npy", "a.arrow"), ("a.arrow", "b.parquet"), ("b.parquet", "c.npy")] {
         let answer = dir.run(&["convert", from, to]);
@@ -302,7 +305,7 @@ fn documents_fit_the_published_schema() {
 }
 
 #[test]
-fn what_cannot_be_converted_leaves_nothing() {
+fn failed_conversion_leaves_no_file() {
     let dir = with_npy();
     dir.run("convert in.npy a.u8bin").fails(
         1,
@@ -342,7 +345,7 @@ const GIVES_UP: [(&str, usize, u8); 3] =
 
 /// The message of a decoder's panic stood on stderr before the error, even with `-q`.
 #[test]
-fn a_file_that_makes_a_decoder_give_up_ends_in_one_error() {
+fn decoder_panic_is_one_error() {
     let dir = TestFolder::new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/fuzz");
     for (name, at, byte) in GIVES_UP {
@@ -402,7 +405,7 @@ fn utf16_store(path: &Path) {
 /// Half a pair in a text of a UTF-16 store costs that row alone: it is left out with the reason, and everything else is
 /// done.
 #[test]
-fn half_a_pair_in_a_utf_16_store_costs_that_row_alone() {
+fn lone_surrogate_skips_only_its_row() {
     let dir = TestFolder::new();
     utf16_store(&dir.path("brain.db"));
     let document = dir.json("consolidate brain.db --json");
@@ -431,7 +434,7 @@ fn half_a_pair_in_a_utf_16_store_costs_that_row_alone() {
 /// A limit on the size of files (`ulimit -f`) killed the process without a word.
 #[cfg(unix)]
 #[test]
-fn a_limit_on_the_size_of_files_is_told() {
+fn file_size_limit_is_an_error() {
     let dir = TestFolder::with_sample();
     let limited = |command: &str| {
         let binary = env!("CARGO_BIN_EXE_memfold");

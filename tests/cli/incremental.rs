@@ -41,7 +41,7 @@ fn add(dir: &TestFolder, id: &str, like: &str) {
 }
 
 #[test]
-fn what_is_new_is_searched_and_nothing_else() {
+fn incremental_run_searches_new_memories_only() {
     let dir = dir();
     let (_, stderr) = run(&dir, &["--incremental"]);
     assert!(stderr.contains("note: searched everything: there is no index"), "{stderr}");
@@ -77,7 +77,7 @@ fn what_is_new_is_searched_and_nothing_else() {
 }
 
 #[test]
-fn a_run_that_was_undone_and_a_memory_that_was_forgotten_leave_nothing_behind() {
+fn undo_and_forget_reset_incremental_marks() {
     let dir = dir();
     let _ = dir.succeed("index build brain.db --quiet");
     let _ = run(&dir, &["--execute", "--max-change-share", "1"]);

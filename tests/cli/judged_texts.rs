@@ -131,7 +131,7 @@ fn golden(text: &'static str) -> impl Fn(&[(String, String)]) -> Value + Send + 
 }
 
 #[test]
-fn five_related_memories_become_one_golden_record_and_come_back() {
+fn golden_record_is_written_and_undone() {
     let near = |at: usize| {
         let mut vector = vec![2.0, 0.0, 0.0, 0.0, 0.0, 0.0];
         vector[at + 1] = 1.0;
@@ -218,7 +218,7 @@ type Opinions = Box<dyn Fn(&[(String, String)]) -> Value + Send + Sync>;
 
 /// What a model writes goes through the mirror into a memory folder, and comes back.
 #[test]
-fn what_a_model_writes_goes_to_a_memory_folder_and_comes_back() {
+fn model_texts_go_to_a_memory_folder_and_back() {
     let both: [(&[&str], &str, Opinions); 2] = [
         (&BUFFETT, "golden", Box::new(golden(RECORD))),
         (&DEPLOYS, "summaries", Box::new(summarizes)),
@@ -263,7 +263,7 @@ fn what_a_model_writes_goes_to_a_memory_folder_and_comes_back() {
 }
 
 #[test]
-fn a_golden_record_that_loses_or_adds_a_fact_is_refused() {
+fn golden_record_that_changes_facts_is_refused() {
     let near = |at: usize| {
         let mut vector = vec![2.0, 0.0, 0.0, 0.0, 0.0, 0.0];
         vector[at + 1] = 1.0;
@@ -390,7 +390,7 @@ fn supersedes(confidence: &'static str) -> impl Fn(&[(String, String)]) -> Value
 }
 
 #[test]
-fn only_what_a_model_is_sure_of_is_superseded_and_the_row_stays() {
+fn only_confident_supersession_is_recorded() {
     let texts = ["The gateway listens on port 8080.", "The gateway listens on port 9090."];
     let vectors = vec![alike(0), alike(0)];
     let dir = dir(&texts, &vectors);

@@ -87,7 +87,7 @@ fn chain(stub: &StubProvider) -> String {
 }
 
 #[test]
-fn what_a_model_decides_is_merged_once_and_can_be_undone() {
+fn model_decisions_are_merged_once_and_undone() {
     let (dir, stub) = (dir(), sensible());
     let chain = chain(&stub);
     let first = dir.run(&asking(&chain, &["--judge", "--plan", "first.json", "-v"]));
@@ -148,7 +148,7 @@ fn budgets_hold() {
 }
 
 #[test]
-fn only_ones_own_configuration_names_models() {
+fn store_file_cannot_name_models() {
     let (dir, stub) = (dir(), sensible());
     let yaml = format!("judge: {{ chain: [{{ url: \"{}\" }}] }}\n", stub.url());
     std::fs::write(dir.path("memfold.yaml"), yaml).unwrap();
@@ -177,7 +177,7 @@ fn keys_are_sent_and_never_shown() {
 }
 
 #[test]
-fn forgetting_a_memory_forgets_what_was_said_of_it() {
+fn forget_erases_judgements() {
     let (dir, stub) = (dir(), sensible());
     let chain = chain(&stub);
     dir.succeed(&asking(&chain, &["--judge"]));
@@ -243,7 +243,7 @@ fn slow_and_credulous() -> StubProvider {
 /// A run over 2,000 memories with 300 proposals is killed again and again: what was answered stays answered, the plan of the
 /// run that ends is that of every replay, and undo brings all back.
 #[test]
-fn a_run_that_is_killed_goes_on_where_it_was() {
+fn killed_judged_run_keeps_its_answers() {
     let (dir, stub) = (TestFolder::new(), slow_and_credulous());
     large_store(&dir);
     let chain = chain(&stub);

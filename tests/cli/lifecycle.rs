@@ -139,7 +139,7 @@ fn forgetting_takes_the_tier_along() {
 }
 
 #[test]
-fn a_status_says_what_waits() {
+fn status_lists_pending_work() {
     let dir = TestFolder::with_sample();
     let status = |further: &[&str]| {
         dir.json(&[&["status", "brain.db", "--now", NOW, "--json"], further].concat())
@@ -208,7 +208,7 @@ fn edges_are_a_tree() {
 }
 
 #[test]
-fn after_a_run_nothing_is_due_until_something_is() {
+fn run_becomes_due_by_time_idleness_and_counts() {
     let dir = TestFolder::with_sample();
     dir.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
     let due = |at: &str, further: &[&str]| {

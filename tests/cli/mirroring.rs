@@ -63,7 +63,7 @@ fn as_the_server_reads(text: &str) -> BTreeMap<String, Vec<String>> {
 }
 
 #[test]
-fn merges_stay_within_an_entity_and_everything_else_as_it_was() {
+fn merges_stay_within_an_entity() {
     let dir = dir();
     dir.succeed(&EXECUTE);
     let text = memory(&dir);
@@ -94,7 +94,7 @@ fn merges_stay_within_an_entity_and_everything_else_as_it_was() {
 }
 
 #[test]
-fn an_undo_leaves_the_bytes_that_there_were() {
+fn undo_restores_memory_jsonl_byte_for_byte() {
     let dir = dir();
     let before = own_files(&dir);
     dir.succeed(&EXECUTE);
@@ -169,7 +169,7 @@ fn messages_name_the_store_and_its_mirror_works_as_well() {
 }
 
 #[test]
-fn what_cannot_be_done_says_so() {
+fn impossible_mirror_commands_are_refused() {
     let dir = dir();
     let refused = dir.run("consolidate memory.jsonl --store-kind mcp");
     refused.fails_with(2, &["--store-kind \"mcp\" is no kind of store", "mcp_memory"]);
@@ -220,7 +220,7 @@ fn ask_the_server(dir: &TestFolder, tool: &str, arguments: &Value) -> Option<Val
 
 /// The server reads what memfold wrote, and memfold what the server wrote in between.
 #[test]
-fn the_server_itself_goes_on_with_the_file() {
+fn mcp_memory_server_continues_with_the_file() {
     let dir = TestFolder::new();
     let observations = ["Prefers green tea", "Lives in Bern"];
     let alice = json!({ "name": "Alice", "entityType": "person", "observations": observations });

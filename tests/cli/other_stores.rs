@@ -232,7 +232,7 @@ fn git(dir: &TestFolder, words: &[&str]) -> Option<String> {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn notes_are_merged_beside_those_of_their_owner_and_taken_back() {
+fn git_notes_are_merged_beside_the_owners_and_undone() {
     let dir = TestFolder::new();
     std::fs::create_dir(dir.path("repo")).unwrap();
     if Command::new("git").arg("--version").output().is_err() {
@@ -395,7 +395,7 @@ fn kills_leave_nothing_in_a_repository() {
 /// A lock that no memfold left stays, and doctor names it.
 #[test]
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn locks_of_others_stay() {
+fn foreign_git_locks_stay() {
     if Command::new("git").arg("--version").output().is_err() {
         eprintln!("skipped: git is not installed");
         return;

@@ -84,7 +84,7 @@ fn only_files_are_replaced_and_links_are_followed() {
 /// The report's place was taken while the run was under way: the run stands, and its id, where the report is and
 /// how to take the run back are said. Log lines came only after the run; now each is there when its unit is done.
 #[test]
-fn a_run_whose_report_cannot_be_written_stands() {
+fn run_stands_when_its_report_cannot_be_written() {
     const PAIRS: usize = 150;
     let dir = TestFolder::new();
     let rows = (0..2 * PAIRS).map(|at| {
@@ -132,7 +132,7 @@ fn a_run_whose_report_cannot_be_written_stands() {
 
 /// `DONE ok` came after runs that were not done, `START` said dry_run of runs that wrote, failures had no line.
 #[test]
-fn a_log_tells_a_run_from_start_to_end() {
+fn log_lines_cover_a_run_from_start_to_end() {
     let log = |err: &str| -> Vec<String> {
         let lines = err.lines().filter_map(|line| line.strip_prefix("CONSOLIDATE/"));
         lines.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
@@ -165,7 +165,7 @@ fn a_log_tells_a_run_from_start_to_end() {
 }
 
 #[test]
-fn stages_are_told_as_they_end_where_that_was_asked_for() {
+fn verbose_runs_log_their_stages() {
     let dir = TestFolder::with_pair();
     let stages = |err: &str| -> Vec<String> {
         let lines = err.lines().filter_map(|line| line.strip_prefix("STAGE/"));
@@ -255,7 +255,7 @@ fn derive_all(dir: &TestFolder) {
 
 /// The copy of a store that only its owner could read was readable by everybody, and so was an export with texts.
 #[test]
-fn nobody_else_reads_what_is_derived_from_a_private_store() {
+fn derived_files_are_as_private_as_the_store() {
     let dir = TestFolder::with_sample();
     set_mode(&dir.path("brain.db"), 0o600);
     derive_all(&dir);
@@ -293,4 +293,13 @@ fn an_index_folder_that_is_a_link_is_left_alone() {
     answer.fails_with(1, &["a link to another folder", "hint: name the folder itself"]);
     assert_eq!(std::fs::read(theirs.join("index.mfi")).unwrap(), b"theirs");
     assert_eq!(std::fs::read_dir(dir.path("theirs")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_store_that_is_imported_is_as_private_as_its_file() {
+    let dir = TestFolder::new();
+    dir.write("memories.jsonl", "{\"text\":\"The kiln is fired on Mondays.\"}\n");
+    set_mode(&dir.path("memories.jsonl"), 0o600);
+    dir.succeed("import memories.jsonl --into brain.db");
+    assert_eq!(mode(&dir.path("brain.db")), 0o600);
 }

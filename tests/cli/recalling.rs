@@ -161,7 +161,7 @@ fn vectors_and_words_are_joined_by_rank() {
 }
 
 #[test]
-fn what_is_returned_is_counted_and_only_that() {
+fn only_returned_memories_are_counted() {
     let dir = tiers();
     let store = open(&dir);
     let found = recall(&dir, &["kiln"]);
@@ -177,7 +177,7 @@ fn what_is_returned_is_counted_and_only_that() {
 }
 
 #[test]
-fn a_count_is_dropped_where_somebody_writes() {
+fn count_is_dropped_beside_a_writer() {
     let dir = tiers();
     let mut holder = open(&dir);
     let held = holder.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
@@ -275,7 +275,7 @@ fn summaries_are_found_where_they_are_asked_for() {
 }
 
 #[test]
-fn a_question_for_a_time_is_worked_out() {
+fn temporal_question_is_answered() {
     let dir = TestFolder::new();
     let rows = [row(0, "We repaired the kiln yesterday.", "2026-06-28T10:00:00", 1.0)];
     brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
@@ -296,4 +296,29 @@ fn a_question_for_a_time_is_worked_out() {
         (&none["answer"]["answer"], &none["answer"]["confidence"]),
         (&Value::Null, &0.0.into())
     );
+}
+
+#[test]
+fn a_store_without_words_is_searched_by_vectors_alone() {
+    let dir = tiers();
+    open(&dir).execute_batch("DROP TABLE stm_fts").unwrap();
+    let found = recall(&dir, &["kiln", "--vector", NEAR_FIRST]);
+    assert_eq!((&found["words"], ids(&found)[0]), (&false.into(), "m000000"));
+    assert!(found["notes"].to_string().contains("by vectors alone"), "{found}");
+    let nothing = recall(&dir, &["kiln"]);
+    assert_eq!(ids(&nothing).len(), 0);
+    assert_eq!(nothing["notes"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn any_question_is_a_question_for_words() {
+    let dir = tiers();
+    for query in ["\"", "kiln\"", "NEAR(kiln)", "kiln AND", "content:kiln*", "", " ", "a-b", "'--"]
+    {
+        let found = recall(&dir, &[query, "--no-count"]);
+        assert_eq!(found["words"], true, "{query:?}");
+    }
+    assert_eq!(ids(&recall(&dir, &["KILN\"?", "--no-count"])).len(), 2);
+    let much = "kiln word ".repeat(4_000);
+    assert_eq!(ids(&recall(&dir, &[&much, "--no-count"])).len(), 2);
 }

@@ -96,7 +96,7 @@ fn the_count_of_answers_is_a_document() {
 }
 
 #[test]
-fn what_was_answered_is_what_is_applied() {
+fn apply_follows_the_review() {
     let dir = dir();
     let name = save_plan(&dir);
     // The backups as planned, the tea kept apart, the kiln the other way round, no flag.
@@ -118,7 +118,7 @@ fn what_was_answered_is_what_is_applied() {
 }
 
 #[test]
-fn while_a_run_is_at_work_only_keep_both_must_wait() {
+fn review_beside_a_run_defers_keep_both() {
     let dir = dir();
     save_plan(&dir);
     let options = SessionOptions { busy_timeout: Duration::from_secs(5), holder: "here 1".into() };
@@ -259,7 +259,7 @@ fn near_texts_in_other_words_are_proposed_with_the_copies_merged_first() {
 }
 
 #[test]
-fn nothing_is_done_without_an_answer() {
+fn proposals_wait_for_an_answer() {
     let dir = with_rewordings();
     dir.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
     assert_eq!(live(&dir).len(), 6, "only the copy went");
@@ -274,7 +274,7 @@ fn nothing_is_done_without_an_answer() {
 }
 
 #[test]
-fn what_a_person_approves_is_merged_and_comes_back() {
+fn approved_proposals_are_merged_and_undone() {
     let dir = with_rewordings();
     dir.succeed(&consolidate(&["--save-plan"]));
     // The copy; of the ports the older, which is taken back, then none, then both; one proposal with the other survivor,
@@ -442,7 +442,7 @@ fn only_narrows_what_was_reviewed() {
 /// Flags showed no dates and let only the newer one hold; a merge against the guard's opinion was refused though a
 /// person had asked for it.
 #[test]
-fn flags_are_settled_either_way_by_a_persons_word() {
+fn flags_are_settled_either_way() {
     for (flag, gone) in [("--older", 7), ("--newer", 6), ("--merge", 6)] {
         let dir = dir();
         dir.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
@@ -467,7 +467,7 @@ fn flags_are_settled_either_way_by_a_persons_word() {
 
 /// `demo` wiped a sample that somebody had reviewed or executed.
 #[test]
-fn the_demo_does_not_wipe_what_was_worked_on() {
+fn demo_keeps_a_reviewed_sample() {
     let dir = TestFolder::new();
     dir.succeed("demo");
     let store = "memfold-demo/brain.db";
@@ -507,4 +507,16 @@ fn again_allows_merges_that_were_undone() {
     assert!(again.err.contains("1 unit applied"), "{again:?}");
     let nothing = dir.succeed(&consolidate(&all));
     assert!(nothing.contains("nothing to do"), "{nothing}");
+}
+
+#[test]
+fn a_store_that_must_not_be_written_is_not_reviewed() {
+    let dir = dir();
+    save_plan(&dir);
+    for key in ["read_only=true", "enabled=false"] {
+        let refused = review(&dir, &["--set", key], "y\n");
+        assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{refused:?}");
+        assert!(refused.err.contains("answers cannot be written"), "{}", refused.err);
+    }
+    assert!(states(&dir).iter().all(|state| state.ends_with("proposed")));
 }

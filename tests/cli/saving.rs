@@ -153,7 +153,7 @@ fn a_store_that_stays_busy_is_left_as_it_was() {
 }
 
 #[test]
-fn looking_at_a_store_leaves_the_locks_of_the_process_alone() {
+fn reading_keeps_the_locks_of_the_process() {
     let dir = dir();
     let owner = Connection::open(dir.path("brain.db")).unwrap();
     owner.pragma_update(None, "journal_mode", "DELETE").unwrap();

@@ -75,7 +75,7 @@ fn memories_and_texts_are_searched_for_by_example() {
 }
 
 #[test]
-fn what_cannot_be_searched_is_said() {
+fn impossible_searches_are_refused() {
     let dir = TestFolder::with_sample();
     dir.write("words.txt", "no vector at all");
     for (words, code, said) in [
@@ -98,7 +98,7 @@ fn what_cannot_be_searched_is_said() {
 }
 
 #[test]
-fn a_damaged_index_is_found_out_and_done_without() {
+fn damaged_index_is_reported_and_bypassed() {
     let dir = TestFolder::with_sample();
     let vector = vector();
     let search = ["search", "brain.db", "--vector", &vector, "--json"];
@@ -169,7 +169,7 @@ fn many_queries_go_to_a_file() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn impossible_file_searches_are_refused() {
     let dir = with_rows();
     dir.write("words.npy", "no numbers");
     let build = |further: &[&'static str]| [&["index", "build", "rows.npy"], further].concat();

@@ -117,7 +117,7 @@ fn reviewed() -> TestFolder {
 }
 
 #[test]
-fn answers_about_a_file_count_and_are_not_asked_again() {
+fn review_answers_about_a_file_are_kept() {
     let dir = reviewed();
     assert_eq!(read(&dir, "notes.txt"), REVIEWED);
     let planned = dir.json("consolidate notes.txt --json");
@@ -131,7 +131,7 @@ fn answers_about_a_file_count_and_are_not_asked_again() {
 }
 
 #[test]
-fn answers_about_texts_that_changed_are_forgotten() {
+fn changed_texts_are_reviewed_again() {
     let dir = reviewed();
     dir.write("notes.txt", REVIEWED.replace("editor", "terminal").replace("Postgres", "MySQL"));
     let planned = dir.json("consolidate notes.txt --json");
@@ -284,4 +284,19 @@ fn unknown_age_is_not_young() {
     let found = dir.json(&words);
     assert_eq!(found["protected"], Value::Null);
     assert_eq!(found["stats"]["noops_by_cause"]["protection"], 2, "{found:#}");
+}
+
+#[test]
+fn bad_lines_are_left_out_and_named_once() {
+    let dir = TestFolder::new();
+    dir.write(
+        "notes.jsonl",
+        "{\"text\":\"Bob owns billing\"}\n{oops\n{\"text\":\"Tea at four\"}\n",
+    );
+    let answer = dir.run("consolidate notes.jsonl");
+    assert_eq!(answer.code, Some(0));
+    assert!(answer.err.contains("1 of 3 lines is not JSON: 2"), "{answer:?}");
+    let strict = dir.run("consolidate notes.jsonl --strict");
+    assert_ne!(strict.code, Some(0));
+    assert!(strict.err.contains("1 of 3 lines"), "{strict:?}");
 }

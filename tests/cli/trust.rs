@@ -67,7 +67,7 @@ fn a_file_beside_a_store_sends_nothing_anywhere() {
 }
 
 #[test]
-fn a_key_goes_only_where_the_place_that_names_it_says() {
+fn key_is_sent_only_to_its_own_provider() {
     let (own, other) = (StubProvider::daemon(DIM), StubProvider::daemon(DIM));
     let (home, dir) = (TestFolder::new(), dir());
     let words = ["check", "brain.db", "--text", "A new text."];
@@ -182,7 +182,7 @@ fn a_source_of_memfolds_own_is_refused() {
 }
 
 #[test]
-fn variables_that_nobody_reads_are_told() {
+fn unknown_variables_are_noted() {
     let dir = dir();
     let said = |name: &str, value: &str| {
         let mut command = dir.command(&["config", "show"]);
@@ -204,7 +204,7 @@ fn variables_that_nobody_reads_are_told() {
 }
 
 #[test]
-fn a_zone_that_is_none_is_an_error_and_not_utc() {
+fn invalid_time_zone_is_an_error() {
     let dir = dir();
     let run = |zone: &str, further: &[&str]| {
         let mut command = dir.command(&[&["consolidate", "brain.db"], further].concat());

@@ -74,7 +74,7 @@ fn matches(dir: &TestFolder, word: &str) -> i64 {
 }
 
 #[test]
-fn a_restored_memory_lives_apart_and_can_be_folded_back() {
+fn restored_memory_lives_apart() {
     for absorbed in ["archive", "move"] {
         let setting = format!("merge.absorbed={absorbed}");
         let (dir, _) = folded(&["--set", &setting]);
@@ -103,7 +103,7 @@ fn a_restored_memory_lives_apart_and_can_be_folded_back() {
 }
 
 #[test]
-fn what_was_edited_or_lost_its_survivor_is_listed() {
+fn undo_archived_lists_edited_and_orphaned_memories() {
     let (dir, _) = folded(&["--set", "merge.absorbed=archive"]);
     let nothing = "no archived memory was edited since, and every survivor is there\n";
     assert_eq!(dir.succeed("undo brain.db --archived"), nothing);
@@ -164,7 +164,7 @@ fn a_forgotten_memory_leaves_nothing_behind() {
 /// `forget` said nothing of memfold's own index, which kept the id, the hash of the text and the vector: beside the store,
 /// and in another folder that was named. Processes that have an index open go on with it.
 #[test]
-fn an_index_that_holds_a_forgotten_memory_goes_with_it() {
+fn forget_removes_indexes_with_the_memory() {
     let dir = TestFolder::with_pair();
     let build =
         |further: &[&str]| dir.succeed(&[&["index", "build", "brain.db"], further].concat());
@@ -198,7 +198,7 @@ fn an_index_that_holds_a_forgotten_memory_goes_with_it() {
 
 /// Rows of the owner's other tables follow a forgotten memory where the schema says so; that is told before.
 #[test]
-fn what_the_owners_schema_does_to_a_forgotten_memory_is_told() {
+fn forget_names_rows_that_follow() {
     let dir = TestFolder::with_pair();
     connect(&dir)
         .execute_batch(
@@ -216,7 +216,7 @@ fn what_the_owners_schema_does_to_a_forgotten_memory_is_told() {
 }
 
 #[test]
-fn a_forgotten_ghost_is_no_longer_named_by_its_survivor() {
+fn forgotten_merged_memory_is_not_named_by_its_survivor() {
     for absorbed in ["archive", "move"] {
         let setting = format!("merge.absorbed={absorbed}");
         let (dir, run) = folded(&["--set", &setting]);
@@ -279,6 +279,7 @@ fn the_kill_switch_beats_execute() {
         &restore("m000000", &["--execute"])[..],
         &forget("m000000", &["--execute"]),
         &["runs", "brain.db", "--prune-older-than", "0h", "--now", LATER, "--execute"],
+        &["embed", "brain.db", "--execute", "--set", "embed.provider=daemon"],
     ] {
         for set in ["read_only=true", "enabled=false"] {
             let answer = dir.run(&[arguments, &["--set", set]].concat());
@@ -385,4 +386,23 @@ fn a_memory_is_explained_as_a_tree() {
     dir.run("explain brain.db x").fails(1, "x is not in this store", "check the id and the store");
     assert_eq!(dir.run("explain brain.db").code, Some(2));
     assert_eq!(dir.run("explain brain.db x --texts a b").code, Some(2));
+}
+
+#[test]
+fn what_others_archived_is_restored_without_our_tables() {
+    let dir = TestFolder::with_pair();
+    connect(&dir)
+        .execute(
+            "UPDATE stm SET source = 'archived:low_utility', categories = '[\"x\", \"archived\"]'
+             WHERE id = 'm000002'",
+            [],
+        )
+        .unwrap();
+    dir.succeed(&restore("m000002", &["--execute"]));
+    let row: (String, String) = connect(&dir)
+        .query_row("SELECT categories, source FROM stm WHERE id = 'm000002'", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .unwrap();
+    assert_eq!(row, (r#"["x"]"#.to_owned(), "agent".to_owned()));
 }

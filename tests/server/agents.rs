@@ -186,7 +186,7 @@ const TOOLS: [(&str, [bool; 3]); 8] = [
 ];
 
 #[test]
-fn there_are_eight_tools_with_titles_schemas_and_hints() {
+fn eight_tools_have_titles_schemas_and_hints() {
     let dir = TestFolder::new();
     let agent = Agent::start(&dir, &["brain.db"]);
     assert_eq!(agent.tools.keys().collect::<Vec<_>>(), TOOLS.map(|(name, _)| name).to_vec());
@@ -295,7 +295,7 @@ fn clean_up(agent: &mut Agent<'_>, count: &dyn Fn() -> i64) {
 }
 
 #[test]
-fn an_agent_lives_over_stdio() {
+fn agent_session_over_stdio() {
     let dir = TestFolder::new();
     let mut agent = Agent::start(&dir, &["brain.db", "--allow-writes"]);
     live(&mut agent, &dir);
@@ -303,7 +303,7 @@ fn an_agent_lives_over_stdio() {
 }
 
 #[test]
-fn an_agent_lives_over_http() {
+fn agent_session_over_http() {
     let dir = TestFolder::new();
     let server = dir.write();
     let mut agent = Agent::visit(&server);

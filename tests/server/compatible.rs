@@ -8,7 +8,7 @@ const SCHEDULE: &str = "/api/v1/brain/consolidation/schedule";
 const HISTORY: &str = "/api/v1/brain/consolidation/history";
 
 #[test]
-fn a_run_reports_as_its_callers_expect() {
+fn compatible_run_reports_in_the_callers_format() {
     let dir = TestFolder::new();
     let server = dir.write();
     let run = |body: &Value| {

@@ -147,3 +147,25 @@ fn a_run_can_be_followed_to_its_end() {
     assert!(!rest.body.contains("id: 1\n") && rest.body.contains("event: end"), "{}", rest.body);
     server.get("/v1/runs/job-0-0/events").assert_problem(404, "not-found");
 }
+
+#[test]
+fn nothing_is_written_where_the_server_was_not_told_to() {
+    let dir = TestFolder::new();
+    let server = dir.serve(&[]);
+    for (path, body) in [
+        ("/v1/runs", json!({ "execute": "all" })),
+        ("/v1/runs", json!({ "save_plan": true })),
+        ("/v1/runs/x/undo", json!({})),
+        ("/v1/flags/x", json!({ "settlement": "merge" })),
+        ("/v1/plans/x/decisions", json!({ "decisions": [] })),
+    ] {
+        server.post(path, &body).assert_problem(403, "forbidden");
+    }
+    let (plan, digest) = server.plan(&json!({}));
+    let path = format!("/v1/plans/{plan}/apply");
+    let tag = format!("\"{digest}\"");
+    server.send("POST", &path, &[("If-Match", &tag)], "{}").assert_problem(403, "forbidden");
+    let schedule = json!({ "schedule": "0 3 * * *" }).to_string();
+    let path = "/api/v1/brain/consolidation/schedule";
+    server.send("PUT", path, &[], &schedule).assert_problem(403, "forbidden");
+}

@@ -88,7 +88,7 @@ fn duplicates_of_one_kind_merge_into_the_newer() {
 }
 
 #[test]
-fn what_merges_keeps_one_value_of_each_attribute() {
+fn merge_keeps_one_value_of_each_attribute() {
     let text = "Run the database migration before the deploy.";
     let older = [&SKILL[..], &["priority:high"]].concat();
     let newer = [&SKILL[..], &["priority:low"]].concat();
@@ -213,7 +213,7 @@ fn owned(categories: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn what_nobody_reads_is_archived_and_what_is_excluded_is_not() {
+fn unread_memories_are_archived_unless_excluded() {
     let plain = ["type:factual", "created_by:DEV-001"];
     let unread = |id: &str, categories: &[&str]| {
         let mut row = row(id, &format!("{id} says something of its own."), 60, categories);
@@ -258,7 +258,7 @@ fn what_nobody_reads_is_archived_and_what_is_excluded_is_not() {
 
 /// What a layer says beats the profile, and without the profile nothing changes.
 #[test]
-fn the_profile_gives_way() {
+fn settings_override_the_profile() {
     let policy =
         Run::builtin().set("profile=hivemind").set("rules.H5-archive-unread.enabled=no").policy();
     let ids: Vec<&str> = policy.rules.iter().map(|rule| rule.id.as_str()).collect();
@@ -318,7 +318,7 @@ fn excluded(exclusion: Exclusion, id: &str, text: &str, kind: &str) -> PlainMemo
 
 /// Exclusions were shown for the archive alone.
 #[test]
-fn what_is_excluded_is_not_merged() {
+fn excluded_memories_are_not_merged() {
     let text = "Run the database migration before the deploy.";
     for exclusion in EXCLUDED {
         let older = excluded(exclusion, "old", text, "type:procedural");

@@ -105,7 +105,7 @@ fn a_million_categories_are_read_merged_and_written() {
 /// A date with a character of several bytes behind it ended the whole run with a panic: every other memory of the store waited
 /// for one of them.
 #[test]
-fn no_text_ends_a_run() {
+fn odd_texts_do_not_end_a_run() {
     let vector = unit_vector(8, 0);
     let texts = [
         "The audit is due 2026-07-24—done",

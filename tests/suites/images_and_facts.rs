@@ -103,7 +103,7 @@ fn fold(wild: &Wild, absorbed: &str, survivor: &str) {
 }
 
 #[test]
-fn whatever_is_harder_to_find_is_noticed() {
+fn harder_to_find_facts_are_noticed() {
     let wild = || {
         let wild = Wild::new();
         let (survivor, absorbed) = wild.twins();

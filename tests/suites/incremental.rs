@@ -186,7 +186,7 @@ fn of_one_model(row: &mut PlainMemory) {
 }
 
 #[test]
-fn the_plan_over_what_changed_is_that_of_everything_for_it() {
+fn incremental_plan_equals_the_whole_plan() {
     let mut done = BTreeMap::new();
     for seed in 0..40 {
         let mut case = Case::new(seed);
@@ -229,7 +229,7 @@ fn reason(run: &Run, db: &TestStore, folder: &Path) -> String {
 }
 
 #[test]
-fn where_it_cannot_be_told_what_changed_everything_is_searched() {
+fn unknown_changes_search_everything() {
     let (db, folder) = searched();
     let run = db.run();
     assert!(reason(run, &db, &folder).contains("changed: 0, compared: 0"));
@@ -262,7 +262,7 @@ fn rows_of_another_model_and_another_store_are_searched_with_everything() {
 }
 
 #[test]
-fn a_memory_that_was_too_young_is_looked_at_when_it_no_longer_is() {
+fn young_memory_is_searched_once_it_is_old_enough() {
     let mut rows: Vec<_> = (0..4)
         .map(|n| memory(n, format!("Rack {n} stands in hall {}.", n + 40), &unit_vector(16, n)))
         .collect();

@@ -49,7 +49,7 @@ fn a_plan_is_made_and_applied_in_one_line() {
 /// The limit of changes, the guard that is off and `read_only` bound the command line alone: a program that called
 /// `execute` had none of them.
 #[test]
-fn the_rules_bind_every_caller() {
+fn write_rules_bind_library_callers() {
     let db = db();
     let before = db.image();
     let mut strict = ApplyOptions::default();
@@ -84,7 +84,7 @@ fn the_rules_bind_every_caller() {
 }
 
 #[test]
-fn what_is_no_store_and_no_configuration_is_refused() {
+fn missing_store_and_wrong_configuration_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let missing = Memfold::open(folder.path().join("brain.db")).err().unwrap();
     assert!(matches!(missing, MemfoldError::Open(_)) && missing.hint().is_some());

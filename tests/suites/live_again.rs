@@ -81,7 +81,7 @@ fn missed_texts(db: &TestStore, vectors: &[f32]) -> usize {
 /// 40 of 40 memories that an undo had brought back were invisible to checks and searches until the index was built
 /// anew, and each check said `checked: true`.
 #[test]
-fn what_an_undo_brings_back_is_found_at_once() {
+fn undone_memories_are_found_at_once() {
     let vectors = generated_rows(PAIRS as u32, DIM, 5);
     for way in WAYS {
         let (db, index, run) = folded(way, &vectors);
@@ -106,7 +106,7 @@ fn what_an_undo_brings_back_is_found_at_once() {
 /// What somebody saves and seals meanwhile moves the marks of the index past the rows that came, and must not move them
 /// past those that live again.
 #[test]
-fn the_marks_of_a_writer_hide_nothing_that_lives_again() {
+fn sealing_hides_no_restored_memory() {
     let vectors = generated_rows(PAIRS as u32 + 4, DIM, 6);
     for way in WAYS {
         let (db, index, run) = folded(way, &vectors);

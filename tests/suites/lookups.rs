@@ -192,7 +192,7 @@ fn queries_that_fit_nothing_are_refused() {
 
 /// The same memories in another order, through another history, on other processors: the same bytes.
 #[test]
-fn an_index_has_no_history() {
+fn index_bytes_do_not_depend_on_history() {
     let rows = rows(5_000, 7);
     let bytes = |db: &TestIndex, tier| {
         db.build(tier);

@@ -105,7 +105,7 @@ fn importance_rises_again_only_after_five_more_accesses() {
 
 /// A survivor's counter is the sum of what it absorbed: that alone makes nothing more important.
 #[test]
-fn a_sum_of_accesses_lets_nothing_rise() {
+fn summed_accesses_promote_nothing() {
     let copy = |number: usize| PlainMemory {
         id: format!("copy-{number}"),
         created_at: created_at(number),
@@ -126,7 +126,7 @@ const GENERATIONS: usize = 30;
 
 /// Each night the same is said once more, by a row that absorbs the survivor of the night before.
 #[test]
-fn a_hundred_generations_leave_one_memory_that_knows_them_all() {
+fn many_generations_leave_one_memory_with_its_lineage() {
     for absorbed in ["archive", "move"] {
         let text = "The harbour crane is greased every second Friday.";
         let first =

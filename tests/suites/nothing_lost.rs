@@ -90,7 +90,7 @@ fn merges_of_the_sample_stay_within_planted_groups() {
 }
 
 #[test]
-fn what_only_the_older_text_says_is_not_lost() {
+fn richer_older_text_survives() {
     let planned = Planned::new();
     let groups = planned.groups("richer_older-");
     // Where a proof says that one says more, that one stays, also if it is older.

@@ -6,7 +6,7 @@ use memfold::quick_check::{Incoming, Written};
 use memfold_simd::Similarity;
 use memfold_store::brain_db::{BrainDb, OpenOptions, StoreStyle};
 use memfold_tests::{
-    PlainMemory, TestIndex, TestStore, diff, integrity, memory, merges, unit_vector,
+    PlainMemory, TestIndex, TestStore, diff, integrity, memory, merges, sample_rows, unit_vector,
 };
 
 const KILN: &str = "The kiln is fired on Mondays.";
@@ -90,7 +90,7 @@ fn numbers_in_a_column_without_a_type_are_left_alone() {
 }
 
 #[test]
-fn an_id_that_two_rows_share_is_never_written_for_both() {
+fn shared_id_is_never_written_for_both_rows() {
     for way in WAYS {
         let db = with_table("id TEXT", "id").set(way);
         db.sql("INSERT INTO stm (id, content, categories, created_at, source) SELECT id, 'Another says so.', categories, created_at, source FROM stm WHERE id = 'm000000'");
@@ -159,7 +159,7 @@ fn stores_without_search_or_vectors_work_as_well() {
 }
 
 #[test]
-fn garbage_and_megabytes_come_back_as_they_were() {
+fn garbage_and_megabytes_are_restored() {
     let word = "clay".repeat(250);
     let long = format!("{}{KILN}", format!("{word} ").repeat(1000));
     let texts = [long.as_str(), &long, "zero\u{0}byte", "zero\u{0}byte"];
@@ -178,7 +178,7 @@ fn garbage_and_megabytes_come_back_as_they_were() {
 }
 
 #[test]
-fn stranger_values_in_other_columns_come_back_as_they_were() {
+fn odd_column_values_are_restored() {
     for (column, value) in [
         ("importance", "'high'"),
         ("importance", "x'01'"),
@@ -311,4 +311,15 @@ fn the_last_row_number_keeps_nothing_from_being_saved_or_found() {
         assert_eq!(diff(&before, &db.image()), Vec::<String>::new(), "{table}");
         assert_eq!(integrity(db.path()), Vec::<String>::new());
     }
+}
+
+#[test]
+fn generated_columns_are_not_written() {
+    there_and_back(|| {
+        let db = TestStore::of(&sample_rows()[..120], StoreStyle::Plain);
+        db.sql(
+            "ALTER TABLE stm ADD COLUMN size INTEGER GENERATED ALWAYS AS (length(content)) VIRTUAL",
+        );
+        db
+    });
 }

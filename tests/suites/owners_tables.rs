@@ -299,7 +299,7 @@ fn an_archived_row_is_found_no_longer_and_undo_makes_it_findable_again() {
 
 /// Atoms name the memory that they were learned from. When that moved, the name led nowhere.
 #[test]
-fn what_names_a_moved_memory_names_its_survivor_until_it_is_back() {
+fn atoms_follow_a_moved_memory_and_return() {
     let db = db();
     db.sql(
         "ALTER TABLE atoms ADD COLUMN source_memory_id TEXT;

@@ -96,7 +96,7 @@ fn ollama_is_asked_by_the_name_that_it_knows() {
 }
 
 #[test]
-fn what_is_no_answer_is_not_believed_and_not_asked_for_again() {
+fn invalid_answers_are_refused_without_a_retry() {
     let ok = |body: &str| answer("200 OK", &[], body.as_bytes());
     let short = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"embeddings\": [[1, 2".to_vec();
     let huge = format!("{{\"embeddings\": [[{}1], [1]]}}", "1,".repeat(3 << 20));
@@ -133,7 +133,7 @@ fn what_is_no_answer_is_not_believed_and_not_asked_for_again() {
 }
 
 #[test]
-fn a_provider_that_is_busy_or_failed_is_asked_again_so_often() {
+fn busy_provider_is_asked_again_twice() {
     let then_well = |status: &'static str, headers: &'static [&'static str]| {
         StubProvider::start(move |asked| match asked.number {
             0 => answer(status, headers, b"later"),
@@ -179,7 +179,7 @@ fn a_connection_that_ends_before_an_answer_is_made_again() {
 }
 
 #[test]
-fn a_slow_provider_is_waited_for_so_long_and_once() {
+fn slow_provider_times_out_once() {
     let stub = StubProvider::start(|_| never());
     let url = format!("embed.url={}", stub.url());
     let mut settings = settings(&["embed.provider=daemon", &url]);

@@ -246,7 +246,7 @@ fn rows_moved_to_the_archive_are_read_as_they_were() {
 }
 
 #[test]
-fn a_ghost_in_the_archive_keeps_its_say() {
+fn archived_row_still_keeps_texts_apart() {
     let store = |ghost: Row<'_>| {
         let rows = [ghost, ("b", TEXT, Some(0.0)), ("c", TEXT, Some(1.0))];
         let store = Store::new(&rows);
@@ -279,7 +279,7 @@ fn a_ghost_in_the_archive_keeps_its_say() {
 }
 
 #[test]
-fn what_the_tables_hold_again_goes_before_the_archive() {
+fn live_rows_go_before_the_archive() {
     let store = Store::new(&[("a", TEXT, Some(0.0)), ("b", TEXT, Some(0.0))]);
     store.archive("a", Some("b"));
     store.sql("INSERT INTO stm (id, content, created_at) VALUES ('a', 'new text', '2026-01-01')");
@@ -294,7 +294,7 @@ fn what_the_tables_hold_again_goes_before_the_archive() {
 }
 
 #[test]
-fn a_broken_archive_is_a_remark() {
+fn unreadable_archive_is_a_note() {
     let store = Store::new(&[("a", TEXT, Some(0.0)), ("b", TEXT, Some(0.0))]);
     store.sql(
         "INSERT INTO memfold_archive (memory_id, table_name, row, indexed, run_id, at) VALUES

@@ -46,7 +46,7 @@ fn folded(column: &str, values: [&str; 3]) -> Value {
 
 /// The newest copy survived though it had no capitals, or had short forms.
 #[test]
-fn of_two_that_say_the_same_the_better_written_survives() {
+fn better_written_text_survives() {
     for (first, second, survivor) in [
         ("Tom lives in Berlin", "tom lives in berlin", "m000000"),
         ("tom lives in berlin", "Tom lives in Berlin", "m000001"),
@@ -64,7 +64,7 @@ const LATE: &str = "'2027-03-01T00:00:00'";
 const LATER: &str = "'2027-04-01 00:00:00Z'";
 
 #[test]
-fn no_end_beats_any_and_else_the_latest_counts_as_it_is_spelled() {
+fn survivor_takes_the_latest_expiry() {
     assert_eq!(folded("expires_at", ["NULL", LATE, LATER]), Value::Null);
     assert_eq!(folded("expires_at", [LATE, LATER, LATE]), text("2027-04-01 00:00:00Z"));
     assert_eq!(folded("expires_at", [LATE, LATE, LATER]), text("2027-04-01 00:00:00Z"));
@@ -78,7 +78,7 @@ fn no_end_beats_any_and_else_the_latest_counts_as_it_is_spelled() {
 }
 
 #[test]
-fn the_largest_confidence_and_the_last_access_win_with_their_storage_class() {
+fn survivor_takes_largest_confidence_and_last_access() {
     assert_eq!(folded("confidence", ["0.25", "0.75", "0.5"]), Value::Real(0.75));
     assert_eq!(folded("confidence", ["NULL", "0.25", "NULL"]), Value::Real(0.25));
     assert_eq!(folded("confidence", ["0.1", "NULL", "0.9"]), Value::Real(0.9));
@@ -94,7 +94,7 @@ fn the_largest_confidence_and_the_last_access_win_with_their_storage_class() {
 }
 
 #[test]
-fn categories_are_written_as_json_dumps_does_and_only_where_the_set_grows() {
+fn categories_are_joined_as_json_dumps_writes_them() {
     let joined =
         folded("categories", ["'[\"caf\u{e9}\",\"kiln\"]'", "'general'", "'[\"general\"]'"]);
     assert_eq!(joined, text(r#"["general", "caf\u00e9", "kiln"]"#));
@@ -151,7 +151,7 @@ fn protected_rows_and_unknown_columns_stay_as_they_are() {
 
 /// `then.params.absorbed` of a rule was accepted and had no effect: all merges did what `merge.absorbed` says.
 #[test]
-fn a_rule_says_for_its_own_merges_what_becomes_of_the_absorbed() {
+fn rule_overrides_move_or_archive() {
     for (rule, all, left) in [("move", "archive", 2), ("archive", "move", 4)] {
         let rules = ["R1-exact-duplicate-merge", "R2-near-duplicate-merge"]
             .map(|id| format!("{{id: {id}, then: {{params: {{absorbed: {rule}}}}}}}"));
@@ -171,7 +171,7 @@ fn a_rule_says_for_its_own_merges_what_becomes_of_the_absorbed() {
 }
 
 #[test]
-fn a_row_that_its_owner_guards_fails_its_unit_alone() {
+fn guarded_row_fails_its_unit_alone() {
     let tea = "Tea comes on Friday.";
     let rows = [said(0, KILN, 0), said(1, KILN, 0), said(2, tea, 1), said(3, tea, 1)];
     for raise in

@@ -33,7 +33,7 @@ const WAYS: [&str; 4] =
     ["merge.absorbed=archive", "merge.absorbed=move", "flags.write_to=table", "flags.write_to=stm"];
 
 #[test]
-fn where_nobody_wrote_undo_restores_every_bit() {
+fn undo_restores_every_bit() {
     for (absorbed, flags) in [(0, 2), (1, 3)] {
         for db in stores() {
             let db = db.set(WAYS[absorbed]).set(WAYS[flags]);
@@ -117,7 +117,7 @@ fn bump(db: &TestStore) {
 }
 
 #[test]
-fn accesses_make_nothing_stale_and_stay_counted() {
+fn accesses_do_not_conflict_with_undo() {
     for style in [StoreStyle::Plain, StoreStyle::Wild] {
         let db = TestStore::of(&sample_rows(), style).set(WAYS[0]);
         let counts = |db: &TestStore| {
@@ -168,7 +168,7 @@ fn edit(db: &TestStore, id: &str, text: &str) {
 }
 
 #[test]
-fn a_run_that_another_built_on_waits_for_it() {
+fn undo_refuses_units_a_later_run_built_on() {
     for absorbed in &WAYS[..2] {
         let (mut db, plain) = (two_pairs().set(*absorbed), two_pairs());
         let first = db.complete_run().run_id().to_owned();
@@ -261,7 +261,7 @@ fn day(db: &TestStore, number: usize, draws: &mut Draws) {
 }
 
 #[test]
-fn two_weeks_later_a_unit_goes_back_whole_or_stays_whole() {
+fn late_undo_takes_units_back_whole_or_not_at_all() {
     for (seed, absorbed) in [(1, 0), (2, 1)] {
         let mut db = TestStore::of(&sample_rows(), StoreStyle::Plain).set(WAYS[absorbed]);
         let mut draws = Draws::new(seed);
@@ -311,5 +311,16 @@ fn a_place_that_was_taken_and_a_row_that_was_lost_are_conflicts() {
         "m000002 is no longer in memfold_archive",
     ];
     assert_eq!(told, expected);
+    assert_same(&before, &db.image());
+}
+
+/// Owners that do not enforce foreign keys delete messages that memories came from.
+#[test]
+fn a_moved_row_comes_back_though_what_it_refers_to_is_gone() {
+    let db = two_pairs().set(WAYS[1]);
+    db.sql("PRAGMA foreign_keys = OFF; UPDATE stm SET source_message_id = 'gone'");
+    let before = db.image();
+    let run = db.complete_run().run_id().to_owned();
+    let _ = db.undo_all(&run);
     assert_same(&before, &db.image());
 }

@@ -96,7 +96,7 @@ const RUN: &str =
     heartbeat_at, applied, engine_version, prev_hash) VALUES ";
 
 #[test]
-fn what_mends_a_wild_store_mends_it() {
+fn doctor_statements_repair_a_wild_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brain.db");
     write(&path, 200, wild());
@@ -116,7 +116,7 @@ fn what_mends_a_wild_store_mends_it() {
 }
 
 #[test]
-fn entries_without_a_row_are_found_before_they_give_false_hits() {
+fn orphaned_search_entries_are_removed() {
     let (_folder, path) = store_with("DELETE FROM stm WHERE rowid IN (5, 30)");
     let facts = check(&path).facts.full_text;
     assert_eq!((facts.kind, facts.orphans, facts.orphans_ahead), (FullTextKind::Contentless, 2, 1));
@@ -211,7 +211,7 @@ fn a_damaged_full_text_index_is_filled_anew() {
 }
 
 #[test]
-fn one_vector_under_many_texts_is_the_embedders_fault() {
+fn one_vector_under_many_texts_is_a_finding() {
     let same =
         "UPDATE embeddings SET embedding = (SELECT embedding FROM embeddings LIMIT 1) WHERE rowid";
     let (_folder, path) = store_with(&format!("{same} < 20"));
@@ -223,7 +223,7 @@ fn one_vector_under_many_texts_is_the_embedders_fault() {
 }
 
 #[test]
-fn runs_that_did_not_end_are_told_with_what_goes_on() {
+fn unfinished_runs_name_apply_and_undo() {
     let dead = NOW.to_naive_local(&UTC).replace("2026-06", "2026-05");
     let (_folder, path) = own_store(&format!(
         "{RUN} ('r1', 'execute', 'p1', NULL, 'interrupted', 'h', 't', '{dead}', 3, 'e', ''),
@@ -401,7 +401,7 @@ fn an_examination_leaves_no_trace() {
 }
 
 #[test]
-fn what_is_no_store_is_critical_in_one_line() {
+fn health_of_a_wrong_file_is_critical() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brain.db");
     let line = || {

@@ -83,7 +83,7 @@ const SHAPE: &str = "a brain.db has a table stm with id, content, categories, im
                      created_at, access_count and source";
 
 #[test]
-fn what_is_no_store_is_named_with_advice() {
+fn wrong_files_are_named_with_advice() {
     for Case { make, message, hint } in CASES {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("brain.db");

@@ -111,7 +111,7 @@ fn embeddings_may_stand_in_any_order_and_number() {
 }
 
 #[test]
-fn what_the_first_rows_do_not_tell_is_read_again() {
+fn late_model_change_reads_again() {
     // The model of nameless vectors is the one that most of all have.
     assert_eq!(changed(2500, "UPDATE embeddings SET model = 'a' WHERE rowid > 1400"), 1);
     let nameless = "UPDATE embeddings SET model = NULL WHERE rowid < 1100";

@@ -91,7 +91,7 @@ fn a_text_that_something_newer_contradicts_is_touched_and_flagged() {
 }
 
 #[test]
-fn what_a_person_keeps_beside_each_other_is_only_counted() {
+fn kept_pair_is_only_counted() {
     let db = db_of(&[OLD, NEWER]);
     drop(say(&db, OLD));
     let (_, settled) = settle_as(&db, &flags(&db)[0].key, Settlement::KeepBoth);
@@ -108,7 +108,7 @@ fn what_a_person_keeps_beside_each_other_is_only_counted() {
 }
 
 #[test]
-fn a_text_whose_place_was_given_to_another_one_lives_again_beside_it() {
+fn superseded_text_is_inserted_again_with_a_flag() {
     let db = db_of(&[OLD]);
     let incoming = Incoming::text(NEWER).with_vector(near(0.97, 1));
     let newer = save(&db.quick_check(), &db, &incoming);
@@ -137,7 +137,7 @@ fn a_text_whose_place_was_given_to_another_one_lives_again_beside_it() {
 }
 
 #[test]
-fn a_text_that_was_folded_speaks_through_its_survivor() {
+fn merged_text_touches_its_survivor() {
     let wording = "The release meeting is in the large room because the kitchen is loud.";
     let db = db_of(&[OLD]);
     let quick_check = db.quick_check();
@@ -190,7 +190,7 @@ fn another_value_that_came_since_is_an_update_and_a_series_is_none() {
 }
 
 #[test]
-fn many_that_say_it_again_at_once_leave_one_flag() {
+fn concurrent_repeats_leave_one_flag() {
     let db = db_of(&[OLD, NEWER]);
     let barrier = std::sync::Barrier::new(4);
     std::thread::scope(|scope| {

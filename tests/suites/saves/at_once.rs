@@ -10,7 +10,7 @@ use memfold_tests::{TestIndex, TestStore, integrity, memory};
 use super::{DIM, OLD, db, live, near, save};
 
 #[test]
-fn a_row_that_one_saves_is_known_to_the_other_at_once() {
+fn save_is_visible_to_the_other_process() {
     let rounds = std::env::var("MEMFOLD_TEST_ALTERNATIONS").map_or(120, |n| n.parse().unwrap());
     for has_index in [false, true] {
         let db = db();
@@ -39,7 +39,7 @@ fn a_row_that_one_saves_is_known_to_the_other_at_once() {
 
 /// Three at once: two wordings that may stand for each other, whose vectors alone say so, and one of them again.
 #[test]
-fn two_that_save_nearly_the_same_at_once_end_with_one_row() {
+fn concurrent_near_saves_end_with_one_row() {
     let rounds = std::env::var("MEMFOLD_TEST_RACES").map_or(40, |n| n.parse().unwrap());
     let wordings = [
         Incoming::text(OLD).with_vector(near(1.0, 1)),

@@ -3,9 +3,13 @@
 mod again;
 mod at_once;
 
+use std::collections::BTreeMap;
+
 use memfold::execute::UndoTarget;
 use memfold::lookup::TierChoice;
-use memfold::quick_check::{Coverage, Decision, Incoming, QuickCheck, SaveError, Saved, Written};
+use memfold::quick_check::{
+    Coverage, Decision, Incoming, QuickCheck, QuickCheckOptions, SaveError, Saved, Written,
+};
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::PlainMemory;
 use memfold_tests::{TestIndex, TestStore, integrity, memory};
@@ -40,7 +44,7 @@ fn live(db: &TestStore) -> i64 {
 }
 
 #[test]
-fn what_is_new_is_inserted_as_the_owner_would() {
+fn new_memory_is_inserted_in_the_owners_format() {
     let db = db();
     let incoming = Incoming {
         categories: vec!["ops".to_owned(), "ops".to_owned(), "grün".to_owned()],
@@ -205,7 +209,7 @@ fn no_merge_crosses_a_fact_a_mark_or_a_threshold() {
 }
 
 #[test]
-fn what_is_protected_or_somebody_elses_is_left_alone() {
+fn protected_and_private_memories_are_left_alone() {
     let protected = "UPDATE stm SET categories = '[\"decision\"]' WHERE id = 'm000000'";
     let private = "UPDATE stm SET categories = '[\"user:ann\"]' WHERE id = 'm000000'";
     let incoming = Incoming::text(NEW).with_vector(near(0.97, 1));
@@ -313,7 +317,7 @@ fn an_id_makes_a_save_repeatable() {
 
 /// A save under the id "" was accepted, a second one refused, and `forget ""` erased it.
 #[test]
-fn what_cannot_be_kept_is_refused_by_check_and_save() {
+fn invalid_memories_are_refused_by_check_and_save() {
     let db = db();
     let quick_check = db.quick_check();
     let image = db.image();
@@ -389,7 +393,7 @@ fn a_memory_archived_unused_lives_again() {
 type Damage<'a> = (&'a str, &'a dyn Fn(&TestStore, &TestIndex), bool);
 
 #[test]
-fn whatever_is_wrong_with_the_index_no_save_is_refused_or_wrong() {
+fn saves_are_right_with_any_index_damage() {
     let removed =
         |_: &TestStore, index: &TestIndex| std::fs::remove_dir_all(index.folder()).unwrap();
     let cut = |_: &TestStore, index: &TestIndex| {
@@ -457,4 +461,36 @@ fn a_large_store_without_an_index_says_so() {
     let check = db.quick_check().check(&incoming, db.now()).unwrap();
     assert_eq!((check.checked, check.decision), (true, Decision::Touch), "{check:?}");
     assert_eq!((check.index.kind, check.index.rows), ("scan", 2_051));
+}
+
+#[test]
+fn read_only_saves_are_plain_inserts() {
+    let db = db();
+    let quick_check =
+        db.quick_check_with(|options| QuickCheckOptions { read_only: true, ..options });
+    let saved = save(&quick_check, &db, &Incoming::text(OLD));
+    assert_eq!((saved.written, saved.check.checked), (Written::Inserted, false));
+    assert_eq!((live(&db), saved.check.coverage), (3, Coverage::None));
+}
+
+#[test]
+fn a_wording_that_flips_stays_one_memory() {
+    let db = db();
+    let quick_check = db.quick_check();
+    let incoming = [
+        Incoming::text(OLD).with_vector(near(1.0, 1)),
+        Incoming::text(NEW).with_vector(near(0.97, 1)),
+    ];
+    let flips = std::env::var("MEMFOLD_TEST_FLIPS").map_or(60, |flips| flips.parse().unwrap());
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    for flip in 0..flips {
+        let saved = save(&quick_check, &db, &incoming[(flip + 1) % 2]);
+        *seen.entry(saved.check.decision.name()).or_default() += 1;
+        assert_eq!(live(&db), 2, "flip {flip}: {:?}", saved.check);
+    }
+    assert_eq!((seen["replace"], seen["touch"]), (1, flips as u32 - 1), "{seen:?}");
+    let journal: Vec<i64> = db.ask("SELECT count(*) FROM memfold_journal");
+    assert!(journal[0] < 10, "{journal:?}");
+    let sources: Vec<i64> = db.ask("SELECT max(length(source)) FROM stm");
+    assert!(sources[0] < 500, "{sources:?}");
 }
