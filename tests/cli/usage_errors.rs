@@ -138,7 +138,7 @@ const REMOVED: [(&str, &str); 21] = [
     ("generate", "use memfold-bench generate"),
     ("bench guard", "use memfold-bench guard"),
     ("index verify brain.db", "use memfold index info STORE --verify"),
-    ("index warm brain.db", "the first lookups read what they need"),
+    ("index warm brain.db", "nothing takes its place"),
     ("index remove brain.db", "delete its folder, STORE.memfold"),
     ("hook install --print", "use memfold hook print"),
     ("hook replace", "use memfold hook session-start"),

@@ -31,7 +31,7 @@ pub use rows::{
 };
 pub use run::{CONFIG_HASH, Run, clusters, merges, noops};
 pub use store_facts::{FactReader, facts_findable};
-pub use store_image::{StoreImage, diff, integrity, tokens};
+pub use store_image::{StoreImage, assert_same, diff, integrity, tokens};
 pub use test_index::TestIndex;
 pub use test_store::{AppliedRun, TestStore};
 pub use wild_store::{Fact, wild_store, wild_store_with_journal};

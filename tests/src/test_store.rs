@@ -12,21 +12,26 @@ use memfold::execute::{
     UndoTarget, WriteRules, execute, preview_undo, undo,
 };
 use memfold::quick_check::{QuickCheck, QuickCheckOptions};
+use memfold::settle::{SettleRules, Settled, Settlement, settle};
 use memfold_core::policy::{ConfigLoader, QuickCheckPolicy};
 use memfold_core::report::run_id;
 use memfold_core::runs::RunState;
 use memfold_core::time::Instant;
+use memfold_guard::Guard;
 use memfold_index::NoProgress;
 use memfold_simd::Kernels;
 use memfold_store::brain_db::{BrainDb, OpenOptions, Session, SessionOptions, StoreStyle};
 use memfold_store::journal::RevertOptions;
+use memfold_store::upkeep::UpkeepRun;
 use rusqlite::types::{FromSql, Value};
 use rusqlite::{Connection, ToSql};
 use tempfile::TempDir;
 
 use crate::run::CONFIG_HASH;
 use crate::wild_store::{Fact, wild_store};
-use crate::{Run, StoreImage, brain_db};
+use crate::{Run, StoreImage, brain_db, integrity};
+
+const UTC: &TimeZone = &TimeZone::UTC;
 
 const MICROSECONDS_A_DAY: i64 = 86_400_000_000;
 
@@ -381,7 +386,40 @@ impl TestStore {
         QuickCheck::open(&self.path, options).expect("there is no lexicon of the user's")
     }
 
-    fn session(&self) -> Session {
+    /// Returns a run of upkeep at this time.
+    #[must_use]
+    pub const fn upkeep<'a>(&self, run_id: &'a str) -> UpkeepRun<'a> {
+        UpkeepRun { run_id, now: self.now(), time_zone: UTC, holder: "test 1" }
+    }
+
+    /// Settles a flag as a person does; returns the run and what became of the pair.
+    ///
+    /// # Panics
+    /// When there is no such flag.
+    #[must_use]
+    pub fn settle(&self, key: &str, settlement: Settlement) -> (String, Settled) {
+        let policy = self.run.policy();
+        let guard = Guard::new(&policy.guard).expect("the built-in lexicon is valid");
+        let rules = SettleRules { policy: &policy, guard: &guard };
+        settle(&self.session(), key, settlement, rules, &self.upkeep("settled"))
+            .expect("the flag is open")
+    }
+
+    /// Asserts that SQLite and the search index find nothing wrong.
+    ///
+    /// # Panics
+    /// When they do.
+    #[track_caller]
+    pub fn assert_sound(&self) {
+        assert_eq!(integrity(&self.path), Vec::<String>::new());
+    }
+
+    /// Opens the store to write.
+    ///
+    /// # Panics
+    /// When another run has it.
+    #[must_use]
+    pub fn session(&self) -> Session {
         let options =
             SessionOptions { busy_timeout: Duration::from_secs(5), holder: "test 1".to_owned() };
         Session::open(&self.path, &options).expect("the store can be written")

@@ -6,7 +6,7 @@ use memfold_core::plan::{Action, ActionType};
 use memfold_core::time::Instant;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{
-    PlainMemory, Run, StoreImage, TestStore, diff, merges, store_now, unit_vector,
+    PlainMemory, Run, TestStore, assert_same, merges, store_now, unit_vector,
 };
 
 /// A memory of an agent, so many days old, with attributes and tags.
@@ -141,11 +141,6 @@ fn long_old_episodes_are_shortened_once() {
     ] {
         assert_eq!(of_type(&self::db(&[row]), ActionType::Rewrite), [], "{why}");
     }
-}
-
-#[track_caller]
-fn assert_same(left: &StoreImage, right: &StoreImage) {
-    assert_eq!(diff(left, right), Vec::<String>::new());
 }
 
 #[test]

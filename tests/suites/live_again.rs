@@ -1,14 +1,12 @@
 //! A memory that lives again is found at once, whatever an index was built from, and wherever its row stands.
 
-use std::time::Duration;
 
-use jiff::tz::TimeZone;
 use memfold::lookup::{Freshness, TierChoice, Wanted};
 use memfold::quick_check::{Decision, Incoming, Written};
 use memfold_core::memory::MemoryId;
 use memfold_simd::Similarity;
-use memfold_store::brain_db::{Session, SessionOptions, StoreStyle};
-use memfold_store::upkeep::{UpkeepRun, restore};
+use memfold_store::brain_db::StoreStyle;
+use memfold_store::upkeep::restore;
 use memfold_tests::PlainMemory;
 use memfold_tests::{TestIndex, TestStore, generated_rows, memory};
 
@@ -40,11 +38,8 @@ fn folded(way: &str, vectors: &[f32]) -> (TestStore, TestIndex, String) {
 }
 
 fn restored(db: &TestStore, id: &str) {
-    let options = SessionOptions { busy_timeout: Duration::from_secs(5), holder: "test 1".into() };
-    let session = Session::open(db.path(), &options).unwrap();
-    let run_id = &format!("restore-{id}");
-    let run = UpkeepRun { run_id, now: db.now(), time_zone: &TimeZone::UTC, holder: "test 1" };
-    let _ = restore(&session, &MemoryId::new(id), &run).unwrap();
+    let run_id = format!("restore-{id}");
+    let _ = restore(&db.session(), &MemoryId::new(id), &db.upkeep(&run_id)).unwrap();
 }
 
 /// Counts the folded memories that a check by their vector does not name.

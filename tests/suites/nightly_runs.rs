@@ -8,7 +8,7 @@ use memfold_core::plan::{Action, ActionType};
 use memfold_core::time::Instant;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::PlainMemory;
-use memfold_tests::{TestStore, created_at, integrity, memory, sample_rows, unit_vector};
+use memfold_tests::{TestStore, created_at, memory, sample_rows, unit_vector};
 use serde_json::Value;
 
 const DAY: i64 = 86_400_000_000;
@@ -75,7 +75,7 @@ fn in_thirty_nights_only_age_brings_new_work() {
             db.later(1);
         }
         assert!(late > 0, "nothing came of age");
-        assert_eq!(integrity(db.path()), Vec::<String>::new());
+        db.assert_sound();
     }
 }
 
@@ -163,7 +163,7 @@ fn many_generations_leave_one_memory_with_its_lineage() {
             db.store().explain_memory(&MemoryId::new(&*live[0]), &TimeZone::UTC, db.now());
         // It shows twenty generations, and that there are more.
         assert_eq!(known(&explained.unwrap().absorbed), 21);
-        assert_eq!(integrity(db.path()), Vec::<String>::new());
+        db.assert_sound();
     }
 }
 

@@ -6,7 +6,8 @@ use memfold::quick_check::{Incoming, Written};
 use memfold_simd::Similarity;
 use memfold_store::brain_db::{BrainDb, OpenOptions, StoreStyle};
 use memfold_tests::{
-    PlainMemory, TestIndex, TestStore, diff, integrity, memory, merges, sample_rows, unit_vector,
+    PlainMemory, TestIndex, TestStore, assert_same, diff, memory, merges, sample_rows,
+    unit_vector,
 };
 
 const KILN: &str = "The kiln is fired on Mondays.";
@@ -31,12 +32,12 @@ fn there_and_back(make: impl Fn() -> TestStore) -> Vec<Vec<String>> {
         let db = make().set(way);
         let before = db.image();
         let applied = db.complete_run();
-        assert_eq!(integrity(db.path()), Vec::<String>::new(), "{way}");
+        db.assert_sound();
         assert_ne!(diff(&before, &db.image()), Vec::<String>::new(), "{way}");
         assert_eq!(db.plan().plan.changes(), 0, "{way}");
         let _ = db.undo_all(applied.run_id());
-        assert_eq!(diff(&before, &db.image()), Vec::<String>::new(), "{way}");
-        assert_eq!(integrity(db.path()), Vec::<String>::new(), "{way}");
+        assert_same(&before, &db.image());
+        db.assert_sound();
         let ids = |ids: Vec<&str>| ids.into_iter().map(str::to_owned).collect();
         done = merges(&applied.outcome.plan).into_iter().map(ids).collect();
     }
@@ -86,7 +87,7 @@ fn numbers_in_a_column_without_a_type_are_left_alone() {
     let before = db.image();
     let refused = db.try_apply(&db.plan());
     assert!(matches!(refused, Err(ExecuteError::AllStale { units: 2, .. })), "{refused:?}");
-    assert_eq!(diff(&before, &db.image()), Vec::<String>::new());
+    assert_same(&before, &db.image());
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn shared_id_is_never_written_for_both_rows() {
             assert_eq!(db.ask::<i64>("SELECT count(*) FROM stm")[0] + moved[0], rows[0]);
             let _ = db.undo_all(&execution.run_id);
         }
-        assert_eq!(diff(&before, &db.image()), Vec::<String>::new());
+        assert_same(&before, &db.image());
     }
 }
 
@@ -276,7 +277,7 @@ fn a_table_without_row_numbers_is_executed_saved_into_and_undone() {
         db.sql(&format!("DELETE FROM stm WHERE id = '{}'", saved.id));
         let _ = db.undo_all(&run);
         assert_eq!(db.ask::<String>(all), before, "{way}");
-        assert_eq!(integrity(db.path()), Vec::<String>::new());
+        db.assert_sound();
     }
 }
 
@@ -308,8 +309,8 @@ fn the_last_row_number_keeps_nothing_from_being_saved_or_found() {
         let before = db.image();
         let run = db.complete_run().run_id().to_owned();
         let _ = db.undo_all(&run);
-        assert_eq!(diff(&before, &db.image()), Vec::<String>::new(), "{table}");
-        assert_eq!(integrity(db.path()), Vec::<String>::new());
+        assert_same(&before, &db.image());
+        db.assert_sound();
     }
 }
 

@@ -1,19 +1,18 @@
 //! What memfold does to its own end changes nothing else of the owner's: no row of another table, no search entry, no
 //! column, and nothing that the owner wrote since.
 
-use std::time::Duration;
 
-use jiff::tz::TimeZone;
 use memfold::execute::UndoOutcome;
 use memfold::quick_check::{Incoming, Written};
-use memfold::settle::{SettleRules, Settled, Settlement, settle};
+use memfold::settle::{Settled, Settlement};
 use memfold_core::memory::MemoryId;
-use memfold_guard::Guard;
-use memfold_store::brain_db::{Session, SessionOptions, StoreStyle};
+use memfold_store::brain_db::StoreStyle;
 use memfold_store::journal::RevertOptions;
-use memfold_store::upkeep::{UpkeepRun, restore};
+use memfold_store::upkeep::restore;
 use memfold_tests::PlainMemory;
-use memfold_tests::{Run, StoreImage, TestStore, diff, integrity, memory, unit_vector};
+use memfold_tests::{
+    TestStore, assert_same, memory, unit_vector,
+};
 use rusqlite::types::Value;
 
 const KILN: &str = "The kiln is fired on Mondays.";
@@ -37,29 +36,10 @@ fn db() -> TestStore {
     TestStore::of(&rows(), StoreStyle::Plain).set("merge.absorbed=move")
 }
 
-fn session(db: &TestStore) -> Session {
-    let options = SessionOptions { busy_timeout: Duration::from_secs(5), holder: "test 1".into() };
-    Session::open(db.path(), &options).unwrap()
-}
-
-fn upkeep<'a>(db: &TestStore, run_id: &'a str) -> UpkeepRun<'a> {
-    const UTC: &TimeZone = &TimeZone::UTC;
-    UpkeepRun { run_id, now: db.now(), time_zone: UTC, holder: "test 1" }
-}
-
 /// Settles the one pair that waits.
 fn supersede(db: &TestStore) -> (String, Settled) {
     let key = db.ask::<String>("SELECT key FROM memfold_flags WHERE state = 'open'").remove(0);
-    let policy = Run::builtin().set("merge.absorbed=move").policy();
-    let guard = Guard::new(&policy.guard).unwrap();
-    let rules = SettleRules { policy: &policy, guard: &guard };
-    let run = upkeep(db, "settle");
-    settle(&session(db), &key, Settlement::Supersede, rules, &run).unwrap()
-}
-
-#[track_caller]
-fn assert_same(left: &StoreImage, right: &StoreImage) {
-    assert_eq!(diff(left, right), Vec::<String>::new());
+    db.settle(&key, Settlement::Supersede)
 }
 
 /// What an owner may have beside memories, and the words by which a move is refused. `notes` holds a row for each memory.
@@ -162,7 +142,7 @@ fn nothing_of_another_table_goes_with_a_memory() {
             if number == 0 {
                 assert_same(&before.1, &db.image());
             }
-            assert_eq!(integrity(db.path()), Vec::<String>::new(), "{tell}");
+            db.assert_sound();
         }
     }
 }
@@ -228,7 +208,7 @@ fn the_words_of_a_row_that_moved_find_no_other_row() {
     db.sql(UNRELATED);
     assert_eq!(db.ask::<i64>("SELECT rowid FROM stm WHERE id = 'new'"), [number]);
     assert_eq!((found(&db, "zebra"), found(&db, "rain")), (vec![], vec![number]));
-    assert_eq!(integrity(db.path()), Vec::<String>::new());
+    db.assert_sound();
 }
 
 /// Where nobody can tell which words are indexed, the row keeps its number: so no other memory is found by them.
@@ -355,7 +335,7 @@ fn a_value_without_a_column_is_kept_and_told_of() {
             let said = format!("has a value for {column}");
             assert!(conflicts.iter().any(|conflict| conflict.contains(&said)), "{conflicts:?}");
             assert_eq!(*remedies, Vec::<&str>::new(), "nothing gets past it");
-            let refused = restore(&session(&db), &MemoryId::new("m000000"), &upkeep(&db, "r"));
+            let refused = restore(&db.session(), &MemoryId::new("m000000"), &db.upkeep("r"));
             assert!(refused.unwrap_err().to_string().contains(&said), "{change}");
             assert_eq!(db.ask::<String>(archive), kept.0, "{change}");
             assert_same(&kept.1, &db.image());

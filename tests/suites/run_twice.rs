@@ -379,14 +379,14 @@ fn run_cases(scenario: Scenario) -> BTreeMap<&'static str, usize> {
 
 #[test]
 fn second_run_plans_nothing() {
+    let mut done = BTreeMap::<_, usize>::new();
     for scenario in SCENARIOS {
-        let done = run_cases(scenario);
-        for kind in ["merge", "promote", "archive", "flag_contradiction"] {
-            assert!(
-                done.get(kind).is_some_and(|&count| count > 3),
-                "{scenario:?}, {kind}: {done:?}"
-            );
+        for (kind, count) in run_cases(scenario) {
+            *done.entry(kind).or_default() += count;
         }
+    }
+    for kind in ["merge", "promote", "archive", "flag_contradiction"] {
+        assert!(done.get(kind).is_some_and(|&count| count > 20), "{kind}: {done:?}");
     }
 }
 

@@ -5,7 +5,9 @@ use memfold::execute::UnitResult;
 use memfold_core::runs::RunState;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::PlainMemory;
-use memfold_tests::{TestStore, diff, integrity, memory, merges, sample_rows, unit_vector};
+use memfold_tests::{
+    TestStore, assert_same, memory, merges, sample_rows, unit_vector,
+};
 use rusqlite::types::Value;
 
 const KILN: &str = "The kiln is fired on Mondays.";
@@ -121,7 +123,7 @@ fn a_survivor_becomes_searchable_where_it_was_not() {
         let applied = db.complete_run();
         assert_eq!(found(), [3]);
         let _ = db.undo_all(applied.run_id());
-        assert_eq!(diff(&before, &db.image()), Vec::<String>::new());
+        assert_same(&before, &db.image());
     }
 }
 
@@ -166,7 +168,7 @@ fn rule_overrides_move_or_archive() {
         assert_eq!(db.ask::<i64>("SELECT count(*) FROM memfold_archive"), [moved], "{rule}");
         assert!(merges(&db.plan().plan).is_empty(), "{rule}");
         let _ = db.undo_all(applied.run_id());
-        assert_eq!(diff(&before, &db.image()), Vec::<String>::new(), "{rule}");
+        assert_same(&before, &db.image());
     }
 }
 
@@ -198,7 +200,7 @@ fn guarded_row_fails_its_unit_alone() {
                 "SELECT count(*) FROM memfold_archive WHERE memory_id IN (SELECT id FROM stm)";
             assert_eq!(db.ask::<i64>(archived), [0], "{tell}");
             let _ = db.undo_all(&execution.run_id);
-            assert_eq!(diff(&before, &db.image()), Vec::<String>::new());
+            assert_same(&before, &db.image());
         }
     }
 }
@@ -215,7 +217,7 @@ fn columns_come_and_go_between_plan_apply_and_undo() {
     assert_eq!(execution.state, RunState::Done, "{:?}", execution.outcomes);
     assert_eq!(db.cell("m000000", "weather"), text("fair"));
     let _ = db.undo_all(&execution.run_id);
-    assert_eq!(diff(&before, &db.image()), Vec::<String>::new());
+    assert_same(&before, &db.image());
     db.sql("DELETE FROM memfold_decisions");
     db.later(1);
     let db = db.set("merge.absorbed=move");
@@ -251,7 +253,7 @@ fn undo_goes_by_id_where_rows_got_other_numbers() {
         let indexed =
             "SELECT count(*) FROM stm WHERE rowid NOT IN (SELECT id FROM stm_fts_docsize)";
         assert_eq!(db.ask::<i64>(indexed), [0]);
-        assert_eq!(integrity(db.path()), Vec::<String>::new());
+        db.assert_sound();
     }
 }
 

@@ -9,15 +9,10 @@ use memfold_store::brain_db::StoreStyle;
 use memfold_store::journal::RevertOptions;
 use memfold_tests::PlainMemory;
 use memfold_tests::{
-    Draws, StoreImage, TestStore, created_at, diff, integrity, memory, merges, sample_rows,
-    unit_vector, wild_store_with_journal,
+    Draws, TestStore, assert_same, created_at, diff, memory, merges,
+    sample_rows, unit_vector, wild_store_with_journal,
 };
 use rusqlite::types::Value;
-
-#[track_caller]
-fn assert_same(left: &StoreImage, right: &StoreImage) {
-    assert_eq!(diff(left, right), Vec::<String>::new());
-}
 
 /// Stores of all habits, small enough to be run on many times.
 fn stores() -> Vec<TestStore> {
@@ -45,7 +40,7 @@ fn undo_restores_every_bit() {
             assert_same(&before, &db.image());
             let _ = db.undo_all(&undo);
             assert_same(&executed, &db.image());
-            assert_eq!(integrity(db.path()), Vec::<String>::new());
+            db.assert_sound();
         }
     }
 }
@@ -290,7 +285,7 @@ fn late_undo_takes_units_back_whole_or_not_at_all() {
                 assert_eq!(now.get(id), expected, "{id}: {outcome:?}");
             }
         }
-        assert_eq!(integrity(db.path()), Vec::<String>::new());
+        db.assert_sound();
         let _ = db.undo_all(&undo.run_id);
         assert_eq!(values(&db), later);
     }

@@ -3,15 +3,12 @@
 //! Such a save used to be counted as one more access to the old row, with `stored: true` and nothing flagged: that the old
 //! statement holds again was lost.
 
-use jiff::tz::TimeZone;
 use memfold::quick_check::{Decision, Incoming, Saved, Written};
-use memfold::settle::{SettleRules, Settled, Settlement, settle};
+use memfold::settle::Settlement;
 use memfold_core::memory::MemoryId;
-use memfold_core::policy::Policy;
-use memfold_store::brain_db::{OpenPair, Session, SessionOptions, StoreStyle};
-use memfold_store::upkeep::UpkeepRun;
+use memfold_store::brain_db::{OpenPair, StoreStyle};
 use memfold_tests::PlainMemory;
-use memfold_tests::{TestStore, integrity, memory};
+use memfold_tests::{TestStore, memory};
 
 use super::{DIM, live, near, save};
 
@@ -38,20 +35,6 @@ fn flags(db: &TestStore) -> Vec<OpenPair> {
 
 fn asserted(flag: &OpenPair) -> Option<&str> {
     flag.asserted.as_ref().map(|(id, _)| id.as_str())
-}
-
-fn settle_as(db: &TestStore, key: &str, settlement: Settlement) -> (String, Settled) {
-    let options = SessionOptions {
-        busy_timeout: std::time::Duration::from_secs(5),
-        holder: "test 1".to_owned(),
-    };
-    let session = Session::open(db.path(), &options).unwrap();
-    let policy = Policy::builtin();
-    let guard = memfold_guard::Guard::new(&policy.guard).unwrap();
-    let rules = SettleRules { policy: &policy, guard: &guard };
-    let (time_zone, now) = (&TimeZone::UTC, db.now());
-    let run = UpkeepRun { run_id: "settled", now, time_zone, holder: "test 1" };
-    settle(&session, key, settlement, rules, &run).unwrap()
 }
 
 #[test]
@@ -82,19 +65,19 @@ fn a_text_that_something_newer_contradicts_is_touched_and_flagged() {
     assert_eq!(flags(&db).iter().map(asserted).collect::<Vec<_>>(), [Some("m000000")]);
 
     // Of the pair, what was said last is the newer side: it stays where a person says that the newer one holds.
-    let (run, settled) = settle_as(&db, &flag.key, Settlement::Supersede);
+    let (run, settled) = db.settle(&flag.key, Settlement::Supersede);
     assert_eq!((settled.newer.as_str(), settled.older.as_str()), ("m000000", "m000001"));
     drop(db.undo_all(&run));
     drop(db.undo_all(&saved.run_id.unwrap()));
     assert_eq!((flags(&db), live(&db)), (vec![], 2));
-    assert!(integrity(db.path()).is_empty());
+    db.assert_sound();
 }
 
 #[test]
 fn kept_pair_is_only_counted() {
     let db = db_of(&[OLD, NEWER]);
     drop(say(&db, OLD));
-    let (_, settled) = settle_as(&db, &flags(&db)[0].key, Settlement::KeepBoth);
+    let (_, settled) = db.settle(&flags(&db)[0].key, Settlement::KeepBoth);
     for text in [OLD, NEWER, OLD] {
         let saved = say(&db, text);
         assert_eq!(saved.check.decision, Decision::Touch, "{text}: {:?}", saved.check);
@@ -113,7 +96,7 @@ fn superseded_text_is_inserted_again_with_a_flag() {
     let incoming = Incoming::text(NEWER).with_vector(near(0.97, 1));
     let newer = save(&db.quick_check(), &db, &incoming);
     let key = flags(&db)[0].key.clone();
-    let (_, settled) = settle_as(&db, &key, Settlement::Supersede);
+    let (_, settled) = db.settle(&key, Settlement::Supersede);
     assert_eq!((settled.newer, settled.older.as_str()), (newer.id.clone(), "m000000"));
     assert_eq!(live(&db), 1);
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use memfold::lookup::TierChoice;
 use memfold::quick_check::{Decision, Incoming, Saved, Written};
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{TestIndex, TestStore, integrity, memory};
+use memfold_tests::{TestIndex, TestStore, memory};
 
 use super::{DIM, OLD, db, live, near, save};
 
@@ -73,7 +73,7 @@ fn concurrent_near_saves_end_with_one_row() {
             let again = save(&db.quick_check(), &db, wording);
             assert_eq!(again.written, Written::Touched, "round {round}: {again:?}");
         }
-        assert!(integrity(db.path()).is_empty());
+        db.assert_sound();
     }
     let rounds = rounds as u32;
     assert_eq!((decided["insert"], decided["replace"]), (rounds, rounds), "{decided:?}");

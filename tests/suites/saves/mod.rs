@@ -123,7 +123,7 @@ fn the_same_text_is_touched_and_its_spelling_kept() {
     drop(db.undo_all(&run));
     assert_eq!(db.cell("m000000", "importance"), 1.0.into());
     assert_eq!(live(&db), 2, "what was kept beside was never a memory of its own");
-    assert!(integrity(db.path()).is_empty());
+    db.assert_sound();
 }
 
 /// A copy in lower case took the place of the memory.
@@ -180,7 +180,7 @@ fn a_newer_wording_takes_the_place_of_the_old_one_and_can_be_undone() {
         .filter(|action| action.action == memfold_core::plan::ActionType::Merge)
         .collect();
     assert!(merged.is_empty(), "{merged:?}");
-    assert!(integrity(db.path()).is_empty());
+    db.assert_sound();
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn a_chain_of_wordings_ends_in_one_memory_and_every_step_can_be_undone() {
         }
     }
     assert!(before > 1);
-    assert!(integrity(db.path()).is_empty());
+    db.assert_sound();
 }
 
 #[test]
@@ -441,7 +441,7 @@ fn saves_are_right_with_any_index_damage() {
             Incoming::text(format!("Nothing like {name} was here.")).with_vector(near(0.3, 5));
         let saved = save(&quick_check, &db, &new);
         assert_eq!(saved.written, Written::Inserted, "{name}: {:?}", saved.check);
-        assert!(integrity(db.path()).is_empty(), "{name}");
+        db.assert_sound();
     }
 }
 
