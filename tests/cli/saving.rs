@@ -107,7 +107,9 @@ fn flood(texts: usize, has_vectors: bool) {
     };
     let mut children: Vec<Child> = (0..PROCESSES).map(|p| spawn(&dir, &lines(p))).collect();
     for (process, child) in children.iter_mut().enumerate().filter(|(p, _)| p % 3 == 0) {
-        while live(&dir.path("brain.db")).len() <= process.min(texts - 1) {
+        while child.try_wait().unwrap().is_none()
+            && live(&dir.path("brain.db")).len() <= process.min(texts - 1)
+        {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         child.kill().unwrap();
