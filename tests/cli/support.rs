@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::PlainMemory;
-use memfold_tests::{NOW, brain_db, memory, sample_rows, unit_vector};
+use memfold_tests::{NOW, PlainMemory, brain_db, memory, sample_rows, unit_vector};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -1,14 +1,12 @@
 //! A memory that lives again is found at once, whatever an index was built from, and wherever its row stands.
 
-
 use memfold::lookup::{Freshness, TierChoice, Wanted};
 use memfold::quick_check::{Decision, Incoming, Written};
 use memfold_core::memory::MemoryId;
 use memfold_simd::Similarity;
 use memfold_store::brain_db::StoreStyle;
 use memfold_store::upkeep::restore;
-use memfold_tests::PlainMemory;
-use memfold_tests::{TestIndex, TestStore, generated_rows, memory};
+use memfold_tests::{PlainMemory, TestIndex, TestStore, generated_rows, memory};
 
 const DIM: usize = 16;
 const PAIRS: usize = 40;

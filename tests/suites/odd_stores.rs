@@ -6,8 +6,7 @@ use memfold::quick_check::{Incoming, Written};
 use memfold_simd::Similarity;
 use memfold_store::brain_db::{BrainDb, OpenOptions, StoreStyle};
 use memfold_tests::{
-    PlainMemory, TestIndex, TestStore, assert_same, diff, memory, merges, sample_rows,
-    unit_vector,
+    PlainMemory, TestIndex, TestStore, assert_same, diff, memory, merges, sample_rows, unit_vector,
 };
 
 const KILN: &str = "The kiln is fired on Mondays.";

@@ -1,7 +1,6 @@
 //! What memfold does to its own end changes nothing else of the owner's: no row of another table, no search entry, no
 //! column, and nothing that the owner wrote since.
 
-
 use memfold::execute::UndoOutcome;
 use memfold::quick_check::{Incoming, Written};
 use memfold::settle::{Settled, Settlement};
@@ -9,10 +8,7 @@ use memfold_core::memory::MemoryId;
 use memfold_store::brain_db::StoreStyle;
 use memfold_store::journal::RevertOptions;
 use memfold_store::upkeep::restore;
-use memfold_tests::PlainMemory;
-use memfold_tests::{
-    TestStore, assert_same, memory, unit_vector,
-};
+use memfold_tests::{PlainMemory, TestStore, assert_same, memory, unit_vector};
 use rusqlite::types::Value;
 
 const KILN: &str = "The kiln is fired on Mondays.";

@@ -4,9 +4,8 @@
 use memfold::execute::UnitResult;
 use memfold_core::runs::RunState;
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::PlainMemory;
 use memfold_tests::{
-    TestStore, assert_same, memory, merges, sample_rows, unit_vector,
+    PlainMemory, TestStore, assert_same, memory, merges, sample_rows, unit_vector,
 };
 use rusqlite::types::Value;
 

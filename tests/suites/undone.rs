@@ -7,10 +7,9 @@ use memfold_core::plan::{ActionType, action_label};
 use memfold_core::runs::RunState;
 use memfold_store::brain_db::StoreStyle;
 use memfold_store::journal::RevertOptions;
-use memfold_tests::PlainMemory;
 use memfold_tests::{
-    Draws, TestStore, assert_same, created_at, diff, memory, merges,
-    sample_rows, unit_vector, wild_store_with_journal,
+    Draws, PlainMemory, TestStore, assert_same, created_at, diff, memory, merges, sample_rows,
+    unit_vector, wild_store_with_journal,
 };
 use rusqlite::types::Value;
 

@@ -7,8 +7,7 @@ use memfold::quick_check::{Decision, Incoming, Saved, Written};
 use memfold::settle::Settlement;
 use memfold_core::memory::MemoryId;
 use memfold_store::brain_db::{OpenPair, StoreStyle};
-use memfold_tests::PlainMemory;
-use memfold_tests::{TestStore, memory};
+use memfold_tests::{PlainMemory, TestStore, memory};
 
 use super::{DIM, live, near, save};
 

@@ -11,8 +11,7 @@ use memfold::quick_check::{
     Coverage, Decision, Incoming, QuickCheck, QuickCheckOptions, SaveError, Saved, Written,
 };
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::PlainMemory;
-use memfold_tests::{TestIndex, TestStore, integrity, memory};
+use memfold_tests::{PlainMemory, TestIndex, TestStore, integrity, memory};
 
 const DIM: usize = 8;
 
