@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Deserializer, Value, json};
 
 use crate::schemas::{assert_fits, assert_right, index};
-use crate::support::{Place, listed_commands};
+use crate::support::{TestFolder, listed_commands};
 use crate::{SERVER, memfold};
 
 /// Waits longer than any test takes, because other tests take the processors meanwhile.
@@ -31,17 +31,17 @@ const PAIRS: &str = include_str!("../data/guard/pairs.jsonl");
 
 #[test]
 fn every_help_is_as_published() {
-    let place = Place::new();
-    let help = place.succeed(&["--help"]);
+    let dir = TestFolder::new();
+    let help = dir.succeed("--help");
     assert_eq!(listed_commands(&help), COMMANDS.map(|(name, _)| name));
     insta::assert_snapshot!("memfold-bench", help);
     for (command, _) in COMMANDS {
-        let help = place.succeed(&[command, "--help"]);
+        let help = dir.succeed(&[command, "--help"]);
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
         insta::assert_snapshot!(command, help);
     }
     let version = format!("memfold-bench {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(place.succeed(&["--version"]), version);
+    assert_eq!(dir.succeed("--version"), version);
 }
 
 #[test]
@@ -53,10 +53,10 @@ fn the_index_of_schemas_names_the_published_documents() {
 }
 
 #[test]
-fn documents_fit_their_schemas_and_nothing_else_does() {
-    let place = Place::with_pair();
-    place.succeed(&["generate", "-o", "rows.npy", "--rows", "600", "--dim", "16"]);
-    place.succeed(&["generate", "-o", "like.npy", "--like", "rows.npy", "--rows", "600"]);
+fn documents_fit_their_schemas_exactly() {
+    let dir = TestFolder::with_pair();
+    dir.succeed("generate -o rows.npy --rows 600 --dim 16");
+    dir.succeed("generate -o like.npy --like rows.npy --rows 600");
     for (name, count, words) in [
         ("", 1, &["export", "brain.db", "--runs", "1"][..]),
         ("bench-check", 1, &["check", "brain.db", "--checks", "3", "--set", PATIENT]),
@@ -68,7 +68,7 @@ fn documents_fit_their_schemas_and_nothing_else_does() {
         ("bench-ann", 1, &["ann", "--base", "rows.npy", "--method", "exact"]),
         ("", 1, &["likeness", "rows.npy", "like.npy"]),
     ] {
-        let said = place.succeed(&[words, &["--json"]].concat());
+        let said = dir.succeed(&[words, &["--json"]].concat());
         let documents: Result<Vec<Value>, _> = Deserializer::from_str(&said).into_iter().collect();
         let documents = documents.unwrap();
         assert_eq!(documents.len(), count, "{words:?}: {said}");
@@ -78,54 +78,13 @@ fn documents_fit_their_schemas_and_nothing_else_does() {
 }
 
 #[test]
-fn wrong_words_are_usage_errors() {
-    let place = Place::with_pair();
-    for words in
-        [&["check", "brain.db", "--checks", "0"][..], &["export"], &["guard"], &["nothing"]]
-    {
-        place.run(words).fails_with(2, &["error: "]);
-    }
-    place.run(&["check", "brain.db", "--memfold", "nowhere"]).fails(
-        1,
-        "there is no nowhere",
-        "build it with cargo build --release, or name another with --memfold",
-    );
-}
-
-#[test]
-fn checks_are_measured() {
-    let place = Place::with_sample();
-    memfold(&place, &["index", "build", "brain.db"]);
-    let before = live(&place);
-    let words = ["check", "brain.db", "--checks", "6", "--writers", "1", "--set", PATIENT];
-    let found = place.json(&[&words[..], &["--json", "--histogram", "checks.svg"]].concat());
-    assert_fits("bench-check", &found);
-    let settings = found["settings"].as_array().unwrap();
-    assert_eq!(settings.len(), 8, "{found:#}");
-    for setting in settings {
-        let [p50, p99, max] =
-            ["p50_us", "p99_us", "max_us"].map(|at| setting[at].as_f64().unwrap());
-        assert!(p50 <= p99 && p99 <= max && setting["count"] == 6, "{setting:#}");
-        assert_eq!(setting["checked"], 6, "{setting:#}");
-        let saved = setting["saved"].as_u64().unwrap();
-        assert_eq!(saved > 0, setting["writers"] == 1, "{setting:#}");
-    }
-    assert!(std::fs::read_to_string(place.path("checks.svg")).unwrap().ends_with("</svg>\n"));
-    // The writers wrote into a copy.
-    assert_eq!(live(&place), before);
-    let screen = place.succeed(&["check", "brain.db", "--checks", "3", "--set", PATIENT]);
-    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
-    assert!(screen.contains("whole process") && screen.contains("3/3"), "{screen}");
-}
-
-#[test]
 fn checks_and_saves_through_a_server_are_measured() {
-    let place = Place::with_sample();
-    memfold(&place, &["index", "build", "brain.db"]);
-    let before = live(&place);
+    let dir = TestFolder::with_sample();
+    memfold(&dir, &["index", "build", "brain.db"]);
+    let before = live(&dir);
     let server = SERVER.to_str().unwrap();
     let words = ["check", "brain.db", "--checks", "6", "--set", PATIENT, "--server", server];
-    let found = place.json(&[&words[..], &["--json"]].concat());
+    let found = dir.json(&[&words[..], &["--json"]].concat());
     assert_fits("bench-check", &found);
     for mode in ["in_process", "http", "mcp", "in_process_save", "http_save"] {
         let settings = found["settings"].as_array().unwrap().iter();
@@ -135,8 +94,8 @@ fn checks_and_saves_through_a_server_are_measured() {
         assert!(of_mode[0]["p50_us"].as_f64().unwrap() > 0.0, "{found:#}");
     }
     // A copy was written into.
-    assert_eq!(live(&place), before);
-    place.run(&["check", "brain.db", "--server", "nowhere"]).fails(
+    assert_eq!(live(&dir), before);
+    dir.run("check brain.db --server nowhere").fails(
         1,
         "there is no nowhere",
         "build it with cargo build --release -p memfold-server",
@@ -144,71 +103,54 @@ fn checks_and_saves_through_a_server_are_measured() {
 }
 
 /// How many memories a store holds.
-fn live(place: &Place) -> i64 {
-    let store = rusqlite::Connection::open(place.path("brain.db")).unwrap();
+fn live(dir: &TestFolder) -> i64 {
+    let store = rusqlite::Connection::open(dir.path("brain.db")).unwrap();
     store.query_row("SELECT count(*) FROM stm", [], |row| row.get(0)).unwrap()
 }
 
 #[test]
-fn likeness_is_drawn() {
-    let place = Place::new();
-    place.succeed(&["generate", "-o", "rows.npy", "--rows", "600", "--dim", "16"]);
-    place.succeed(&["likeness", "rows.npy", "rows.npy", "--plots", "like"]);
-    for name in ["like-spectrum.svg", "like-neighbors.svg", "like-groups.svg"] {
-        let svg = std::fs::read_to_string(place.path(name)).unwrap();
-        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{name}");
-        assert!(svg.contains("600 real rows and 600 synthetic ones"), "{name}");
-    }
-    place.run(&["likeness", "rows.npy", "rows.npy", "--plots", "like"]).fails(
-        2,
-        "like-spectrum.svg exists",
-        "name another file, or replace it with --force",
-    );
-}
-
-#[test]
 fn the_curve_is_drawn_where_there_is_one() {
-    let place = Place::new();
+    let dir = TestFolder::new();
     let judge = |pairs: &str| {
-        place.write("pairs.jsonl", pairs);
+        dir.write("pairs.jsonl", pairs);
         let words = ["guard", "--pairs", "pairs.jsonl", "--json"];
-        place.write("guard.json", place.succeed(&words));
+        dir.write("guard.json", dir.succeed(&words));
     };
     judge(PAIRS);
-    place.succeed(&["curve", "guard.json", "-o", "c.svg"]);
-    let svg = std::fs::read_to_string(place.path("c.svg")).unwrap();
+    dir.succeed("curve guard.json -o c.svg");
+    let svg = std::fs::read_to_string(dir.path("c.svg")).unwrap();
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
     for part in ["precision", "recall", "F1", "in use: 0.5", "16 pairs, 6 of them labelled"] {
         assert!(svg.contains(part), "{part}");
     }
     judge(&PAIRS.replace("\"contradiction\"", "\"neutral\""));
-    let before = place.files();
-    place.run(&["curve", "guard.json", "-o", "new.svg"]).fails(
+    let before = dir.files();
+    dir.run("curve guard.json -o new.svg").fails(
         1,
         "no pair is labelled contradiction: there is no curve to draw",
         "give what memfold-bench guard --json prints of pairs with that label",
     );
-    place.run(&["curve", "pairs.jsonl", "-o", "new.svg"]).fails_with(1, &["hint: give what"]);
-    place.run(&["curve", "guard.json", "-o", "c.svg"]).fails_with(2, &["c.svg exists"]);
-    assert!(before == place.files());
+    dir.run("curve pairs.jsonl -o new.svg").fails_with(1, &["hint: give what"]);
+    dir.run("curve guard.json -o c.svg").fails_with(2, &["c.svg exists"]);
+    assert!(before == dir.files());
 }
 
 #[test]
 fn numbers_out_of_range_are_answered_in_plain_words() {
-    let place = Place::new();
+    let dir = TestFolder::new();
     for (words, expected) in [
         (&["ann", "--base", "x.npy", "--degree", "99"][..], "from 2 to 64"),
         (&["check", "x.db", "--checks", "0"], "expected a whole number, 1 or more"),
         (&["check", "x.db", "--rate", "nan"], "expected a number above 0"),
     ] {
-        place.run(words).fails_with(2, &[expected]);
+        dir.run(words).fails_with(2, &[expected]);
     }
 }
 
 #[test]
 fn described_plots_are_drawn() {
-    let place = Place::new();
-    std::fs::create_dir(place.path("plots")).unwrap();
+    let dir = TestFolder::new();
+    std::fs::create_dir(dir.path("plots")).unwrap();
     let plots = json!([
         {"name": "growth", "title": "Growth", "details": "of two", "kind": "lines",
          "x": {"name": "rows"}, "y": {"name": "seconds", "range": [0, 3]},
@@ -216,12 +158,12 @@ fn described_plots_are_drawn() {
         {"name": "bars", "title": "Bars", "details": "of one", "kind": "bars",
          "bars": [{"label": "memfold", "value": 2.5, "note": "2.5 s", "marked": true}]},
     ]);
-    place.write("plots.json", plots.to_string());
-    place.succeed(&["plot", "plots.json", "-o", "plots"]);
+    dir.write("plots.json", plots.to_string());
+    dir.succeed("plot plots.json -o plots");
     for (name, words) in [("growth", ["Growth", "1k"]), ("bars", ["Bars", "2.5 s"])] {
-        let svg = std::fs::read_to_string(place.path(&format!("plots/{name}.svg"))).unwrap();
+        let svg = std::fs::read_to_string(dir.path(&format!("plots/{name}.svg"))).unwrap();
         assert!(svg.starts_with("<svg ") && words.iter().all(|word| svg.contains(word)), "{svg}");
     }
-    place.write("plots.json", "[{\"name\": \"x\", \"kind\": \"pie\"}]");
-    place.run(&["plot", "plots.json", "-o", "plots"]).fails_with(1, &["failed to read plots.json"]);
+    dir.write("plots.json", "[{\"name\": \"x\", \"kind\": \"pie\"}]");
+    dir.run("plot plots.json -o plots").fails_with(1, &["failed to read plots.json"]);
 }

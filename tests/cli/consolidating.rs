@@ -1,133 +1,50 @@
-//! `memfold demo` and `memfold consolidate`.
+//! `memfold demo` and `consolidate`, what stands on which stream, and the smaller commands.
+
+use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Place, consolidate};
-
-/// The fields that other programs rely on, with their JSON types.
-const FIELDS: &[(&str, &str)] = &[
-    ("/schema_version", "integer"),
-    ("/run_id", "string"),
-    ("/mode", "string"),
-    ("/plan_digest", "string"),
-    ("/config_hash", "string"),
-    ("/scope", "object"),
-    ("/loaded/memories", "integer"),
-    ("/loaded/live", "integer"),
-    ("/loaded/with_embedding", "integer"),
-    ("/loaded/skipped", "object"),
-    ("/detected/clusters", "integer"),
-    ("/detected/duplicate_groups", "integer"),
-    ("/detected/pairs", "integer"),
-    ("/detected/contradiction_pairs", "integer"),
-    ("/detected/flags_deferred", "integer"),
-    ("/detected/pair_recall/kind", "string"),
-    ("/detected/pair_recall/value", "number"),
-    ("/detected/pair_recall/low", "number"),
-    ("/detected/pair_recall/high", "number"),
-    ("/planned/merge", "integer"),
-    ("/planned/promote", "integer"),
-    ("/planned/archive", "integer"),
-    ("/planned/flag_contradiction", "integer"),
-    ("/planned/noop", "integer"),
-    ("/executed/applied", "integer"),
-    ("/executed/stale", "integer"),
-    ("/executed/failed", "integer"),
-    ("/seconds/load", "number"),
-    ("/seconds/export", "number"),
-    ("/seconds/join", "number"),
-    ("/seconds/cluster", "number"),
-    ("/seconds/plan", "number"),
-    ("/seconds/execute", "number"),
-    ("/seconds/total", "number"),
-    ("/peak_rss_bytes", "integer"),
-    ("/peak_anon_bytes", "integer"),
-    ("/threads", "integer"),
-    ("/isa", "string"),
-];
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_u64() => "integer",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
-#[test]
-fn the_json_has_every_published_field() {
-    let document = Place::with_sample().json(&consolidate(&["--json"]));
-    for (field, expected) in FIELDS {
-        let found = document.pointer(field).map_or("missing", type_of);
-        assert_eq!(found, *expected, "{field}");
-    }
-    assert_eq!(document["mode"], "dry_run");
-    assert_eq!(document["detected"]["pair_recall"]["kind"], "exact");
-    let run_id = document["run_id"].as_str().unwrap();
-    let (time, hex) = run_id.split_once('-').unwrap();
-    assert_eq!(time, "20260630T120000Z");
-    assert!(hex.len() == 8 && hex.bytes().all(|b| b.is_ascii_hexdigit()), "{run_id}");
-    assert!(document["config_hash"].as_str().unwrap().starts_with("sha256:"));
-}
-
-#[test]
-fn planning_twice_gives_the_same_plan_and_run() {
-    let place = Place::with_sample();
-    let documents = ["1", "2", "8"].map(|threads| {
-        let mut document = place.json(&consolidate(&["--json", "--threads", threads]));
-        let fields = document.as_object_mut().unwrap();
-        for varying in ["seconds", "peak_rss_bytes", "peak_anon_bytes", "threads"] {
-            fields.remove(varying);
-        }
-        document
-    });
-    assert_eq!(documents[0], documents[1]);
-    assert_eq!(documents[0], documents[2]);
-}
+use crate::support::{TestFolder, consolidate};
 
 #[test]
 fn the_demo_builds_and_consolidates_its_sample() {
-    let place = Place::new();
-    let first = place.run(&["demo"]);
+    let dir = TestFolder::new();
+    let first = dir.run("demo");
     assert_eq!(first.code, Some(0), "{first:?}");
     insta::assert_snapshot!("demo-screen", first.out);
-    assert!(place.path("memfold-demo/brain.db").is_file());
-    assert!(place.path("memfold-demo/plan.json").is_file());
+    assert!(dir.path("memfold-demo/brain.db").is_file());
+    assert!(dir.path("memfold-demo/plan.json").is_file());
     assert!(first.err.contains("dry run: nothing was written to the store"), "{}", first.err);
     // It is ours, so it is rebuilt.
-    assert_eq!(place.succeed(&["demo"]), first.out);
+    assert_eq!(dir.succeed("demo"), first.out);
 }
 
 #[test]
 fn the_demo_refuses_a_folder_with_other_files() {
-    let place = Place::new();
-    std::fs::create_dir(place.path("mine")).unwrap();
-    place.write("mine/letter.txt", "dear");
-    place.run(&["demo", "--dir", "mine"]).fails(
+    let dir = TestFolder::new();
+    std::fs::create_dir(dir.path("mine")).unwrap();
+    dir.write("mine/letter.txt", "dear");
+    dir.run("demo --dir mine").fails(
         2,
         "mine holds other files; the demo writes only into a folder of its own",
         "name a new folder: memfold demo --dir DIR",
     );
-    assert!(!place.path("mine/brain.db").exists());
+    assert!(!dir.path("mine/brain.db").exists());
 }
 
 #[test]
-fn exit_code_three_tells_of_changes_only() {
-    let place = Place::with_pair();
-    assert_eq!(place.run(&consolidate(&["--exit-code"])).code, Some(3));
-    assert_eq!(place.run(&consolidate(&[])).code, Some(0));
-    assert_eq!(place.run(&consolidate(&["--exit-code", "--category", "none"])).code, Some(0));
+fn exit_code_three_means_changes() {
+    let dir = TestFolder::with_pair();
+    assert_eq!(dir.run(&consolidate(&["--exit-code"])).code, Some(3));
+    assert_eq!(dir.run(&consolidate(&[])).code, Some(0));
+    assert_eq!(dir.run(&consolidate(&["--exit-code", "--category", "none"])).code, Some(0));
 }
 
 #[test]
 fn scope_flags_reach_the_report() {
-    let place = Place::with_sample();
+    let dir = TestFolder::with_sample();
     let flags = ["--category", "facts", "--since", "2026-03-01", "--until", "2026-06-01", "--json"];
-    let document = place.json(&consolidate(&flags));
+    let document = dir.json(&consolidate(&flags));
     let scope = &document["scope"];
     assert_eq!(scope["categories"], serde_json::json!(["facts"]));
     assert_eq!(scope["since"], "2026-03-01T00:00:00Z");
@@ -135,34 +52,160 @@ fn scope_flags_reach_the_report() {
 }
 
 #[test]
-fn a_higher_threshold_merges_less() {
-    let place = Place::with_sample();
-    let merges = |threshold| {
-        let document = place.json(&consolidate(&["--json", "--threshold", threshold]));
-        document["planned"]["merge"].as_u64().unwrap()
-    };
-    assert!(merges("0.9") >= merges("0.95"));
-    assert!(merges("0.95") > merges("0.999"));
-}
-
-#[test]
-fn a_forced_isa_level_is_used_and_gives_the_same_plan() {
-    let place = Place::with_sample();
-    let best = place.json(&consolidate(&["--json"]));
-    let output = place.command(&consolidate(&["--json"])).env("MEMFOLD_ISA", "scalar").output();
-    let scalar: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
-    assert_eq!(scalar["isa"], "scalar");
-    assert_eq!(scalar["plan_digest"], best["plan_digest"]);
-}
-
-#[test]
-fn the_file_beside_the_store_configures_it_and_the_working_directory_does_not() {
-    let place = Place::with_pair();
-    place.write("memfold.yaml", "protection:\n  categories: [general]\n");
-    let merged = |arguments: &[&str]| place.json(arguments)["planned"]["merge"].clone();
+fn store_file_configures_and_working_directory_does_not() {
+    let dir = TestFolder::with_pair();
+    dir.write("memfold.yaml", "protection:\n  categories: [general]\n");
+    let merged = |arguments: &[&str]| dir.json(arguments)["planned"]["merge"].clone();
     assert_eq!(merged(&consolidate(&["--json"])), 0);
-    std::fs::create_dir(place.path("store")).unwrap();
-    std::fs::rename(place.path("brain.db"), place.path("store/brain.db")).unwrap();
+    std::fs::create_dir(dir.path("store")).unwrap();
+    std::fs::rename(dir.path("brain.db"), dir.path("store/brain.db")).unwrap();
     let elsewhere = ["consolidate", "store/brain.db", "--json"];
     assert_eq!(merged(&elsewhere), 1);
+}
+
+#[test]
+fn closed_pipe_is_not_an_error() {
+    let dir = TestFolder::with_sample();
+    for arguments in [
+        consolidate(&[]),
+        consolidate(&["--json"]),
+        vec!["config", "schema"],
+        vec!["--help"],
+        vec!["completions", "bash"],
+    ] {
+        let mut child =
+            dir.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let answer = dir.answer(child.wait_with_output().unwrap());
+        assert!(!answer.err.contains("panicked"), "{arguments:?}: {answer:?}");
+        assert_eq!(answer.code, Some(0), "{arguments:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn pipes_and_no_color_are_uncoloured() {
+    let dir = TestFolder::with_sample();
+    for arguments in [consolidate(&[]), vec!["doctor", "brain.db"], vec!["--help"]] {
+        let plain = dir.run(&arguments);
+        let output = dir.command(&arguments).env("NO_COLOR", "1").output().unwrap();
+        let uncoloured = dir.answer(output);
+        assert!(!plain.out.contains('\u{1b}') && !plain.err.contains('\u{1b}'), "{arguments:?}");
+        assert_eq!(plain.out, uncoloured.out);
+    }
+}
+
+#[test]
+fn piped_remarks_fit_eighty_columns() {
+    let dir = TestFolder::with_sample();
+    for arguments in
+        [consolidate(&[]), vec!["explain", "--texts", "The port is 8080.", "The port is 9090."]]
+    {
+        let out = dir.succeed(&arguments);
+        for line in out.lines().filter(|line| !line.starts_with("next: ")) {
+            assert!(line.chars().count() <= 80, "{arguments:?}: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_screen_is_as_published() {
+    let dir = TestFolder::with_sample();
+    insta::assert_snapshot!("screen", dir.succeed(&consolidate(&[])));
+}
+
+#[test]
+fn the_configuration_is_shown_with_its_sources() {
+    let dir = TestFolder::with_pair();
+    let file = dir.write("memfold.yaml", "cluster:\n  linkage: average\n");
+    let shown = dir.succeed("config show brain.db --set guard.enabled=false");
+    let line = |key: &str| shown.lines().find(|line| line.contains(key)).unwrap().to_owned();
+    assert!(line(" guard.enabled").contains("false"), "{shown}");
+    assert!(line(" cluster.linkage").contains("average"), "{shown}");
+    assert!(line(" read_only").contains("built-in"), "{shown}");
+    let document = dir.json("config show brain.db --json");
+    assert_eq!(document["merged"]["cluster"]["linkage"], "average");
+    assert!(shown.contains("\nfiles, later ones win:\n"), "{shown} {}", file.display());
+    assert!(shown.ends_with("memfold.yaml\n"), "{shown}");
+    assert_eq!(document["files"][0]["layer"], "store");
+}
+
+/// Counts the keys of a schema.
+fn keys(schema: &Value, root: &Value) -> usize {
+    let target = schema["$ref"].as_str().and_then(|to| root.pointer(&to[1..]));
+    let options = || schema["anyOf"].as_array()?.iter().find(|one| one["type"] != "null");
+    if let Some(schema) = target.or_else(options) {
+        return keys(schema, root);
+    }
+    match (schema["properties"].as_object(), schema.get("items")) {
+        (Some(properties), _) => properties.values().map(|inner| keys(inner, root)).sum(),
+        (None, Some(items)) => keys(items, root),
+        (None, None) => 1,
+    }
+}
+
+/// A configuration that fits into a head: a new key takes the place of one that is missed less.
+#[test]
+fn configuration_has_at_most_seventy_keys() {
+    let schema: Value = serde_json::from_str(&TestFolder::new().succeed("config schema")).unwrap();
+    let of_rules = keys(&schema["properties"]["rules"], &schema);
+    assert_eq!((keys(&schema, &schema) - of_rules, of_rules), (50, 20));
+}
+
+#[test]
+fn two_texts_are_explained() {
+    let dir = TestFolder::new();
+    let texts = ["explain", "--texts", "The port is 8080.", "The port is 9090."];
+    insta::assert_snapshot!("explain", dir.succeed(&texts));
+    let document = dir.json(&[&texts[..], &["--json"]].concat());
+    assert_eq!(document["verdict"], "conflict");
+    assert_eq!(document["mergeable"], false);
+    let same = ["explain", "--texts", "The port is 8080", "the port is 8080.", "--json"];
+    assert_eq!(dir.json(&same)["mergeable"], true);
+    assert_eq!(dir.run("explain --texts alone").code, Some(2));
+}
+
+#[test]
+fn variables_and_flags_lie_over_files() {
+    let dir = TestFolder::with_pair();
+    dir.write("memfold.yaml", "protection:\n  categories: [general]\n");
+    let flags = ["--json", "--set", "protection.enabled=false"];
+    assert_eq!(dir.json(&consolidate(&flags))["planned"]["merge"], 1);
+}
+
+/// All of these were "no SQLite file", and a JSON file had to be "decrypted first".
+#[test]
+fn json_files_and_repositories_are_named() {
+    let dir = TestFolder::new();
+    for folder in ["brain.db", "brain.db/.git"] {
+        std::fs::create_dir(dir.path(folder)).unwrap();
+    }
+    let is = |what: &str| {
+        format!("failed to open the store: brain.db is {what}, expected a SQLite file")
+    };
+    dir.run(&consolidate(&[])).fails_with(1, &[&is("a git repository without notes of memories")]);
+    std::fs::remove_dir(dir.path("brain.db/.git")).unwrap();
+    dir.write("brain.db/a.json", "{}");
+    let hint = "--store-kind json_folder";
+    dir.run(&consolidate(&[])).fails_with(1, &[&is("a folder of JSON files"), hint]);
+    std::fs::remove_dir_all(dir.path("brain.db")).unwrap();
+    for text in ["{\"text\": \"User likes tea\"}\n", "\n  [1]"] {
+        dir.write("brain.db", text);
+        let hint = "memfold import brain.db --into brain.db makes a store of it";
+        dir.run(&consolidate(&[])).fails_with(1, &[&is("a JSON file"), hint]);
+    }
+}
+
+#[test]
+fn missing_store_is_one_error_in_every_command() {
+    let dir = TestFolder::new();
+    for arguments in [
+        ["doctor", "nowhere.db", "--quiet"].as_slice(),
+        &["export", "nowhere.db", "-o", "x.arrow"],
+        &["consolidate", "nowhere.db", "--json"],
+    ] {
+        let answer = dir.run(arguments);
+        answer
+            .fails_with(1, &["error: failed to open the store: nowhere.db does not exist\nhint: "]);
+    }
+    assert!(dir.files().is_empty());
 }

@@ -1,29 +1,29 @@
 //! Documents that programs read: what is printed fits its published schema, and `docs/schemas/README.md` lists all.
 
-mod scenes;
+mod scenarios;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use self::scenes::{Scene, Step, scenes};
+use self::scenarios::{Scenario, Step, scenarios};
 use crate::schemas::{Schema, assert_right, folder, index};
 
 /// Files that commands write beside what they print.
 const FILES: [&str; 2] = ["plan", "report"];
 
 #[test]
-fn documents_fit_their_schemas_and_nothing_else_does() {
+fn documents_fit_their_schemas_exactly() {
     std::thread::scope(|threads| {
-        for scene in scenes() {
-            threads.spawn(move || play(&scene));
+        for scenario in scenarios() {
+            threads.spawn(move || play(&scenario));
         }
     });
 }
 
-/// The page lists exactly the schemas that there are, and each is that of a document that a scene prints.
+/// The page lists exactly the schemas that there are, and each is that of a document that a scenario prints.
 #[test]
-fn every_schema_is_one_of_a_document_and_listed() {
+fn every_schema_is_printed_and_listed() {
     let listed = ["memfold", "memfold-bench"].map(index);
     let listed = listed.into_iter().flat_map(BTreeMap::into_values).flatten();
     let listed: BTreeSet<String> = listed.chain(FILES.map(str::to_owned)).collect();
@@ -32,7 +32,7 @@ fn every_schema_is_one_of_a_document_and_listed() {
         .filter_map(|name| name.to_str().unwrap().strip_suffix(".schema.json").map(str::to_owned));
     assert_eq!(found.collect::<BTreeSet<_>>(), listed);
     let printed =
-        scenes().into_iter().flat_map(|scene| scene.steps).filter_map(|step| match step {
+        scenarios().into_iter().flat_map(|scenario| scenario.steps).filter_map(|step| match step {
             Step::Run(names, _, _) => Some(names),
             _ => None,
         });
@@ -40,27 +40,27 @@ fn every_schema_is_one_of_a_document_and_listed() {
     for name in &listed {
         assert!(Schema::published(name).required().contains("schema_version"), "{name}");
         let is_bench = name.starts_with("bench-");
-        assert!(is_bench || printed.contains(&**name), "no scene prints {name}");
+        assert!(is_bench || printed.contains(&**name), "no scenario prints {name}");
     }
 }
 
-fn play(scene: &Scene) {
-    let place = (scene.place)();
+fn play(scenario: &Scenario) {
+    let dir = (scenario.dir)();
     let mut last = Value::Null;
-    for step in &scene.steps {
+    for step in &scenario.steps {
         match step {
             Step::Sql(statement) => {
-                let store = rusqlite::Connection::open(place.path("brain.db")).unwrap();
+                let store = rusqlite::Connection::open(dir.path("brain.db")).unwrap();
                 assert!(store.execute(statement, []).unwrap() > 0, "{statement}");
             }
             Step::File(name, path) => {
-                let text = std::fs::read_to_string(place.path(path)).unwrap();
+                let text = std::fs::read_to_string(dir.path(path)).unwrap();
                 assert_right(name, &serde_json::from_str(&text).unwrap());
             }
             Step::Run(names, code, words) => {
                 let words: Vec<String> = words.iter().map(|word| filled(word, &last)).collect();
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                let answer = place.run(&[&words, &["--json"][..]].concat());
+                let answer = dir.run(&[&words, &["--json"][..]].concat());
                 assert_eq!(answer.code, Some(*code), "{words:?}: {answer:?}");
                 let documents = serde_json::Deserializer::from_str(&answer.out).into_iter();
                 let documents: Vec<Value> = documents.map(Result::unwrap).collect();

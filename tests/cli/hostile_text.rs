@@ -4,7 +4,7 @@ use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{brain_db, memory, unit_vector};
 use rusqlite::Connection;
 
-use crate::support::{Answer, Place, consolidate};
+use crate::support::{Answer, TestFolder, consolidate};
 
 /// Clears the screen, turns the direction of text, hides a space, ends a line, and hides letters.
 const EVIL: &str = "\u{1b}[2J\u{9b}31m\u{202e}\u{200b}\u{2028}\u{e0041}\u{7f}";
@@ -32,8 +32,8 @@ fn id(number: usize) -> String {
 }
 
 /// Pairs of equal texts, a contradiction, and names that are anything but.
-fn place() -> Place {
-    let place = Place::new();
+fn dir() -> TestFolder {
+    let dir = TestFolder::new();
     let texts = [
         "Tea is ordered from the shop",
         "Tea is ordered from the shop",
@@ -50,18 +50,18 @@ fn place() -> Place {
         }
         row
     });
-    brain_db(&place.path("brain.db"), &rows.collect::<Vec<_>>(), StoreStyle::Plain);
-    place
+    brain_db(&dir.path("brain.db"), &rows.collect::<Vec<_>>(), StoreStyle::Plain);
+    dir
 }
 
-fn sql(place: &Place, sql: &str) {
-    Connection::open(place.path("brain.db")).unwrap().execute_batch(sql).unwrap();
+fn sql(dir: &TestFolder, sql: &str) {
+    Connection::open(dir.path("brain.db")).unwrap().execute_batch(sql).unwrap();
 }
 
 /// Bidi and zero-width characters passed through `undo` and `forget`.
 #[test]
-fn ids_and_texts_are_shown_as_they_are_spelled() {
-    let place = place();
+fn hostile_ids_and_texts_are_escaped() {
+    let dir = dir();
     let (first, second) = (id(0), id(1));
     for arguments in [
         consolidate(&["-v", "--plan", "p.json"]),
@@ -108,30 +108,30 @@ fn ids_and_texts_are_shown_as_they_are_spelled() {
         vec!["doctor", "brain.db", "--json"],
         vec!["forget", "brain.db", &second, "--with-absorbed", "--execute"],
     ] {
-        let answer = place.run(&arguments);
+        let answer = dir.run(&arguments);
         assert_visible(&arguments, &answer);
         if arguments.contains(&"--json") && answer.code == Some(0) {
             serde_json::from_str::<serde_json::Value>(&answer.out).unwrap();
         }
     }
-    let resolved = place.run(&["explain", "brain.db", &id(3), "--json"]).out;
+    let resolved = dir.run(&["explain", "brain.db", &id(3), "--json"]).out;
     let resolved: serde_json::Value = serde_json::from_str(&resolved).unwrap();
     assert_eq!(resolved["live_id"], id(3), "JSON keeps its values");
 }
 
 /// Texts of triggers, names of tables and columns, and paths passed through error messages.
 #[test]
-fn error_messages_are_shown_as_they_are_spelled() {
-    let place = place();
+fn hostile_names_in_errors_are_escaped() {
+    let dir = dir();
     let trigger = format!(
         "CREATE TRIGGER \"t{EVIL}\" BEFORE UPDATE ON stm BEGIN SELECT RAISE(ABORT, 'no {EVIL}'); END;
          CREATE TABLE \"t{EVIL}\" (\"c{EVIL}\" REFERENCES stm(id)); ALTER TABLE stm ADD COLUMN \"c{EVIL}\";"
     );
-    sql(&place, &trigger);
+    sql(&dir, &trigger);
     let missing = format!("no{EVIL}such.db");
     let setting = format!("guard.e{EVIL}=1");
-    place.write(&format!("odd{EVIL}.yaml"), "guard: {\"e\u{202e}\": 1}\n");
-    place.write(&format!("odd{EVIL}.jsonl"), format!("{{\"text\": {EVIL}"));
+    dir.write(&format!("odd{EVIL}.yaml"), "guard: {\"e\u{202e}\": 1}\n");
+    dir.write(&format!("odd{EVIL}.jsonl"), format!("{{\"text\": {EVIL}"));
     let (yaml, lines) = (format!("odd{EVIL}.yaml"), format!("odd{EVIL}.jsonl"));
     let execute = ["--execute", "-v", "--max-change-share", "1"];
     for arguments in [
@@ -159,8 +159,8 @@ fn error_messages_are_shown_as_they_are_spelled() {
         vec!["apply", "brain.db", "latest", "--only", EVIL],
         vec!["completions", EVIL],
     ] {
-        assert_visible(&arguments, &place.run(&arguments));
+        assert_visible(&arguments, &dir.run(&arguments));
     }
-    let json = place.run(&["save", "brain.db", "--jsonl", &lines]);
+    let json = dir.run(&["save", "brain.db", "--jsonl", &lines]);
     assert_visible(&["save"], &json);
 }

@@ -1,13 +1,13 @@
-//! `memfold import`: a brain.db of a file of texts.
+//! `memfold import` and `convert`, and files that are damaged or cannot grow.
 
-use std::io::Write as _;
 use std::path::Path;
-use std::process::Stdio;
 
+use memfold_datasets::npy::{Component, NpyWriter};
+use memfold_datasets::{MappedColumns, VectorFile};
 use memfold_tests::NOW;
 use rusqlite::Connection;
 
-use crate::support::Place;
+use crate::support::TestFolder;
 
 const LINES: &str = r#"{"id":"a","text":"The kiln is fired on Mondays.","categories":["decision","r\u00e9gie"],"importance":2,"access_count":3,"created_at":"2026-05-01T10:00:00Z","source":"manual","vector":[1,0,0],"model":"tiny"}
 
@@ -15,29 +15,29 @@ const LINES: &str = r#"{"id":"a","text":"The kiln is fired on Mondays.","categor
 {"id":7,"text":"Lamps are lit at dusk."}
 "#;
 
-fn import(place: &Place) -> serde_json::Value {
-    place.json(&["import", "memories.jsonl", "--into", "brain.db", "--json"])
+fn import(dir: &TestFolder) -> serde_json::Value {
+    dir.json("import memories.jsonl --into brain.db --json")
 }
 
 fn connect(path: &Path) -> Connection {
     Connection::open(path).unwrap()
 }
 
-fn one<T: rusqlite::types::FromSql>(place: &Place, sql: &str) -> T {
-    connect(&place.path("brain.db")).query_row(sql, [], |row| row.get(0)).unwrap()
+fn one<T: rusqlite::types::FromSql>(dir: &TestFolder, sql: &str) -> T {
+    connect(&dir.path("brain.db")).query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
 /// Nobody without the owner's programs could make a store to try memfold on their own texts.
 #[test]
-fn lines_become_a_store_as_its_owner_writes_it() {
-    let place = Place::new();
-    place.write("memories.jsonl", LINES);
-    let document = import(&place);
+fn imported_lines_make_an_owner_store() {
+    let dir = TestFolder::new();
+    dir.write("memories.jsonl", LINES);
+    let document = import(&dir);
     assert_eq!((&document["created"], &document["imported"]), (&true.into(), &3.into()));
     assert_eq!(document["vectors"][0]["rows"], 2);
     assert_eq!(document["unknown_fields"][0], "mood");
     let row = |column: &str, id: &str| -> String {
-        one(&place, &format!("SELECT CAST({column} AS TEXT) FROM stm WHERE id = '{id}'"))
+        one(&dir, &format!("SELECT CAST({column} AS TEXT) FROM stm WHERE id = '{id}'"))
     };
     assert_eq!(row("content", "a"), "The kiln is fired on Mondays.");
     assert_eq!(row("categories", "a"), r#"["decision", "r\u00e9gie"]"#);
@@ -50,27 +50,27 @@ fn lines_become_a_store_as_its_owner_writes_it() {
     let embedded = "SELECT e.content || hex(e.embedding) || e.model FROM embeddings e
                     WHERE e.source_type = 'stm' AND e.source_id = 'a'";
     let expected = "The kiln is fired on Mondays.0000803F0000000000000000tiny";
-    assert_eq!(one::<String>(&place, embedded), expected);
-    let store = connect(&place.path("brain.db"));
+    assert_eq!(one::<String>(&dir, embedded), expected);
+    let store = connect(&dir.path("brain.db"));
     let found = "SELECT content FROM stm_fts WHERE stm_fts MATCH 'lamps'";
     assert!(store.prepare(found).unwrap().exists([]).unwrap());
     drop(store);
     let indexed = "SELECT count(*) FROM stm WHERE rowid IN (SELECT id FROM stm_fts_docsize)";
-    assert_eq!(one::<i64>(&place, indexed), 3);
-    assert_eq!(one::<String>(&place, "PRAGMA journal_mode"), "wal");
-    assert_eq!(one::<String>(&place, "PRAGMA integrity_check"), "ok");
-    assert_eq!(place.json(&["doctor", "brain.db", "--json"])["live"], 3);
-    place.succeed(&["consolidate", "brain.db", "--now", NOW]);
-    assert_eq!(place.temporary_files(), 0);
+    assert_eq!(one::<i64>(&dir, indexed), 3);
+    assert_eq!(one::<String>(&dir, "PRAGMA journal_mode"), "wal");
+    assert_eq!(one::<String>(&dir, "PRAGMA integrity_check"), "ok");
+    assert_eq!(dir.json("doctor brain.db --json")["live"], 3);
+    dir.succeed(&["consolidate", "brain.db", "--now", NOW]);
+    assert_eq!(dir.temporary_files(), 0);
 }
 
 #[test]
 fn importing_again_adds_what_is_new_and_changes_nothing() {
-    let place = Place::new();
-    place.write("memories.jsonl", LINES);
-    import(&place);
-    let before = one::<i64>(&place, "SELECT count(*) FROM stm");
-    let document = import(&place);
+    let dir = TestFolder::new();
+    dir.write("memories.jsonl", LINES);
+    import(&dir);
+    let before = one::<i64>(&dir, "SELECT count(*) FROM stm");
+    let document = import(&dir);
     assert_eq!((&document["created"], &document["imported"]), (&false.into(), &0.into()));
     assert_eq!((before, &document["known"]), (3, &3.into()));
     let more = r#"{"id":"a","text":"The kiln is cold."}
@@ -78,36 +78,36 @@ fn importing_again_adds_what_is_new_and_changes_nothing() {
 {"text":"Equal lines without an id"}
 {"text":"Equal lines without an id"}
 "#;
-    place.write("memories.jsonl", more);
-    let document = import(&place);
+    dir.write("memories.jsonl", more);
+    let document = import(&dir);
     assert_eq!((&document["imported"], &document["known_otherwise"]), (&3.into(), &1.into()));
-    assert_eq!(import(&place)["imported"], 0);
-    let kept: String = one(&place, "SELECT content FROM stm WHERE id = 'a'");
+    assert_eq!(import(&dir)["imported"], 0);
+    let kept: String = one(&dir, "SELECT content FROM stm WHERE id = 'a'");
     assert_eq!(kept, "The kiln is fired on Mondays.");
-    assert_eq!(one::<i64>(&place, "SELECT count(*) FROM stm"), 6);
+    assert_eq!(one::<i64>(&dir, "SELECT count(*) FROM stm"), 6);
 }
 
 /// What a run moved out of the owner's tables does not come back by importing it again.
 #[test]
 fn a_memory_that_was_moved_is_known() {
-    let place = Place::new();
+    let dir = TestFolder::new();
     let lines = r#"{"id":"a","text":"The kiln is fired on Mondays.","created_at":"2026-01-01T10:00:00"}
 {"id":"b","text":"The kiln is fired on Mondays.","created_at":"2026-01-02T10:00:00"}
 "#;
-    place.write("memories.jsonl", lines);
-    import(&place);
+    dir.write("memories.jsonl", lines);
+    import(&dir);
     let run =
         ["consolidate", "brain.db", "--execute", "--now", NOW, "--set", "merge.absorbed=move"];
-    place.succeed(&run);
-    assert_eq!(one::<i64>(&place, "SELECT count(*) FROM stm"), 1);
-    let document = import(&place);
+    dir.succeed(&run);
+    assert_eq!(one::<i64>(&dir, "SELECT count(*) FROM stm"), 1);
+    let document = import(&dir);
     assert_eq!((&document["imported"], &document["known"]), (&0.into(), &2.into()));
 }
 
 /// All bad lines are named at once; a strict import writes nothing.
 #[test]
 fn bad_lines_are_named_and_left_out() {
-    let place = Place::new();
+    let dir = TestFolder::new();
     let lines = [
         r#"{"text":"good"}"#,
         r#"{"text":"  "}"#,
@@ -122,9 +122,9 @@ fn bad_lines_are_named_and_left_out() {
         r#"{"id":"i","text":"y"}"#,
         r#"{"text":"x""#,
     ];
-    place.write("memories.jsonl", lines.join("\n"));
+    dir.write("memories.jsonl", lines.join("\n"));
     let strict = ["import", "memories.jsonl", "--into", "brain.db", "--strict"];
-    place.run(&strict).fails_with(
+    dir.run(&strict).fails_with(
         1,
         &[
             "failed to import memories.jsonl: 9 bad lines: line 2: the text is blank",
@@ -139,8 +139,8 @@ fn bad_lines_are_named_and_left_out() {
             "hint: nothing was imported",
         ],
     );
-    assert_eq!(place.files().len(), 1, "no store, and nothing beside it");
-    let answer = place.succeed(&strict[..4]);
+    assert_eq!(dir.files().len(), 1, "no store, and nothing beside it");
+    let answer = dir.succeed(&strict[..4]);
     let expected = "3 memories added to a new store brain.db
   3 without a vector
   3 without a time of their own: now
@@ -150,48 +150,25 @@ fn bad_lines_are_named_and_left_out() {
 left out: line 4: field \"importance\": \"high\" cannot be used
 ";
     assert!(answer.starts_with(expected), "{answer}");
-    assert_eq!(one::<i64>(&place, "SELECT count(*) FROM stm"), 3);
-    std::fs::remove_file(place.path("brain.db")).unwrap();
-    place.write("memories.jsonl", "{\"text\":\"x\",\"vector\":[1,2,3]}\n");
-    place.succeed(&["import", "memories.jsonl", "--into", "brain.db", "--model", "tiny"]);
-}
-
-#[test]
-fn lines_are_read_from_stdin() {
-    let place = Place::new();
-    let mut child = place
-        .command(&["import", "-", "--into", "brain.db"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(LINES.as_bytes()).unwrap();
-    let answer = place.answer(child.wait_with_output().unwrap());
-    let expected = "3 memories added to a new store brain.db
-  2 with a vector of tiny (3 dimensions)
-  1 without a vector
-  2 without a time of their own: now
-fields passed over: mood
-next: memfold embed brain.db --execute
-next: memfold consolidate brain.db
-";
-    assert_eq!((answer.code, &*answer.out), (Some(0), expected), "{answer:?}");
+    assert_eq!(one::<i64>(&dir, "SELECT count(*) FROM stm"), 3);
+    std::fs::remove_file(dir.path("brain.db")).unwrap();
+    dir.write("memories.jsonl", "{\"text\":\"x\",\"vector\":[1,2,3]}\n");
+    dir.succeed("import memories.jsonl --into brain.db --model tiny");
 }
 
 /// An exported store comes back with the same names of fields.
 #[test]
 fn an_exported_store_can_be_imported() {
-    let place = Place::with_sample();
-    place.succeed(&["export", "brain.db", "--output", "rows.parquet", "--with", "text"]);
-    place.succeed(&["convert", "rows.parquet", "rows.jsonl"]);
-    let document = place.json(&["import", "rows.jsonl", "--into", "copy.db", "--json"]);
+    let dir = TestFolder::with_sample();
+    dir.succeed("export brain.db --output rows.parquet --with text");
+    dir.succeed("convert rows.parquet rows.jsonl");
+    let document = dir.json("import rows.jsonl --into copy.db --json");
     assert_eq!(document["unknown_fields"].as_array().unwrap().len(), 0);
     assert_eq!(document["without_vector"], 0);
-    place.succeed(&["export", "copy.db", "--output", "copy.parquet", "--with", "text"]);
-    place.succeed(&["convert", "copy.parquet", "copy.jsonl"]);
+    dir.succeed("export copy.db --output copy.parquet --with text");
+    dir.succeed("convert copy.parquet copy.jsonl");
     let rows = |name: &str| -> Vec<serde_json::Value> {
-        let text = std::fs::read_to_string(place.path(name)).unwrap();
+        let text = std::fs::read_to_string(dir.path(name)).unwrap();
         let mut rows: Vec<serde_json::Value> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         for row in &mut rows {
@@ -200,53 +177,12 @@ fn an_exported_store_can_be_imported() {
         rows.sort_by_key(|row| row["id"].as_str().unwrap().to_owned());
         rows
     };
+    let exported = dir.json("export brain.db --output rows.csv --with text --json");
+    let texts = dir.json("import rows.csv --into texts.db --json");
+    assert_eq!((&texts["imported"], &texts["left_out"]), (&exported["rows"], &0.into()));
     let (before, after) = (rows("rows.jsonl"), rows("copy.jsonl"));
     assert_eq!(before.len() as u64, document["imported"].as_u64().unwrap());
     assert_eq!(before, after);
-}
-
-/// Texts alone could not leave a store without a column file of vectors.
-#[test]
-fn exported_texts_are_imported_again() {
-    let place = Place::with_sample();
-    let live = place.json(&["doctor", "brain.db", "--json"])["live"].clone();
-    for (name, with) in [("a.jsonl", "vector"), ("b.jsonl", "text"), ("a.csv", "vector")] {
-        let export = ["export", "brain.db", "--output", name, "--with", with, "--json"];
-        let exported = place.json(&export);
-        assert_eq!(exported["rows"], live, "{name}");
-        let store = format!("{name}.db");
-        let document = place.json(&["import", name, "--into", &store, "--json"]);
-        assert_eq!((&document["imported"], &document["left_out"]), (&live, &0.into()), "{name}");
-        let vectors =
-            document["imported"].as_u64().unwrap() - document["without_vector"].as_u64().unwrap();
-        assert_eq!((vectors > 0, &exported["with_vector"]), (with == "vector", &vectors.into()));
-    }
-    let refused = ["export", "brain.db", "--output", "c.csv", "--with", "lineage"];
-    place.run(&refused).fails_with(2, &["CSV has no column lineage", "hint: "]);
-}
-
-#[test]
-fn what_is_no_store_is_left_alone() {
-    let place = Place::new();
-    place.write("memories.jsonl", LINES);
-    place.write("notes.txt", "mine");
-    connect(&place.path("songs.db")).execute_batch("CREATE TABLE songs (x)").unwrap();
-    std::fs::create_dir(place.path("folder")).unwrap();
-    let before = place.files();
-    for (into, said) in [
-        ("notes.txt", "is no SQLite file"),
-        ("songs.db", "has no table stm"),
-        ("folder", "is a folder, expected a SQLite file"),
-        ("missing/brain.db", "No such file or directory"),
-    ] {
-        let answer = place.run(&["import", "memories.jsonl", "--into", into]);
-        answer.fails_with(1, &["failed to import into", said, "hint: "]);
-    }
-    let answer = place.run(&["import", "folder", "--into", "brain.db"]);
-    answer.fails_with(1, &["failed to read folder", "hint: name a file"]);
-    let answer = place.run(&["import", "nothing", "--into", "brain.db"]);
-    answer.fails_with(1, &["failed to read nothing", "hint: check the path"]);
-    assert_eq!(place.files(), before);
 }
 
 const MEM0: &str = concat!(
@@ -257,31 +193,31 @@ const MEM0: &str = concat!(
 
 /// What came in by a preset goes out by it, byte for byte where nothing changed.
 #[test]
-fn lines_of_another_system_go_back_as_they_came() {
-    let place = Place::new();
-    place.write("mem0.jsonl", MEM0);
-    place.succeed(&["import", "mem0.jsonl", "--into", "brain.db", "--preset", "mem0"]);
-    let categories: String = one(&place, "SELECT categories FROM stm WHERE id = 'm1'");
+fn preset_lines_round_trip() {
+    let dir = TestFolder::new();
+    dir.write("mem0.jsonl", MEM0);
+    dir.succeed("import mem0.jsonl --into brain.db --preset mem0");
+    let categories: String = one(&dir, "SELECT categories FROM stm WHERE id = 'm1'");
     assert_eq!(categories, r#"["food", "user:u1"]"#);
     let back = ["export", "brain.db", "--output", "back.jsonl", "--preset", "mem0", "--force"];
-    place.succeed(&back);
-    assert_eq!(std::fs::read_to_string(place.path("back.jsonl")).unwrap(), MEM0);
+    dir.succeed(&back);
+    assert_eq!(std::fs::read_to_string(dir.path("back.jsonl")).unwrap(), MEM0);
 
     let execute = ["--execute", "--max-change-share", "1", "--now", NOW];
-    place.succeed(&[&["consolidate", "brain.db"], &execute[..]].concat());
-    let document = place.json(&[&back[..], &["--json"]].concat());
+    dir.succeed(&[&["consolidate", "brain.db"], &execute[..]].concat());
+    let document = dir.json(&[&back[..], &["--json"]].concat());
     assert_eq!((&document["unchanged"], &document["left_out"]), (&1.into(), &1.into()));
-    let text = std::fs::read_to_string(place.path("back.jsonl")).unwrap();
+    let text = std::fs::read_to_string(dir.path("back.jsonl")).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[1], MEM0.lines().nth(2).unwrap());
     let survivor: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
     assert_eq!(survivor["memory"], "Prefers tea in the morning");
     assert_eq!(survivor["metadata"]["consolidated_from"].as_array().unwrap().len(), 1);
-    place.succeed(&["undo", "brain.db", "latest", "--execute"]);
-    place.succeed(&back);
-    assert_eq!(std::fs::read_to_string(place.path("back.jsonl")).unwrap(), MEM0);
-    place.run(&["import", "mem0.jsonl", "--into", "x.db", "--preset", "mem1"]).fails_with(
+    dir.succeed("undo brain.db latest --execute");
+    dir.succeed(&back);
+    assert_eq!(std::fs::read_to_string(dir.path("back.jsonl")).unwrap(), MEM0);
+    dir.run("import mem0.jsonl --into x.db --preset mem1").fails_with(
         2,
         &["expected one of mem0, letta, agentic-memories, chroma, secureyeoman, qdrant"],
     );
@@ -305,25 +241,223 @@ fn every_form_becomes_the_same_store() {
         "mem0.json",
         "qdrant.json",
     ] {
-        let place = Place::new();
+        let dir = TestFolder::new();
         let file = folder.join(name);
         let document =
-            place.json(&["import", file.to_str().unwrap(), "--into", "brain.db", "--json"]);
+            dir.json(&["import", file.to_str().unwrap(), "--into", "brain.db", "--json"]);
         assert_eq!((&document["imported"], &document["without_time"]), (&300.into(), &0.into()));
-        let found: String = one(&place, memories);
+        let found: String = one(&dir, memories);
         assert_eq!(first.get_or_insert(found.clone()), &found, "{name}");
     }
-    let place = Place::new();
+    let dir = TestFolder::new();
     for (name, content, said) in [
         ("empty.jsonl", "", "the file is empty"),
         ("header.csv", "id,text\n", "a header and no rows"),
         ("odd.csv", "id,wert\n1,x\n", "no field for the text, found \"id\", \"wert\""),
     ] {
-        place.write(name, content);
-        place.run(&["import", name, "--into", "brain.db"]).fails_with(1, &[said, "hint: "]);
-        assert!(!place.path("brain.db").exists(), "{name}");
+        dir.write(name, content);
+        dir.run(&["import", name, "--into", "brain.db"]).fails_with(1, &[said, "hint: "]);
+        assert!(!dir.path("brain.db").exists(), "{name}");
     }
     let fields = ["--text-field", "wert", "--user-field", "id"];
-    place.succeed(&[&["import", "odd.csv", "--into", "brain.db"], &fields[..]].concat());
-    assert_eq!(one::<String>(&place, "SELECT content || categories FROM stm"), r#"x["user:1"]"#);
+    dir.succeed(&[&["import", "odd.csv", "--into", "brain.db"], &fields[..]].concat());
+    assert_eq!(one::<String>(&dir, "SELECT content || categories FROM stm"), r#"x["user:1"]"#);
+}
+
+const ROWS: [f32; 6] = [0.5, -0.0, 1.0, f32::MIN_POSITIVE / 2.0, 3.0, -4.25];
+
+/// Three vectors in `in.npy`.
+fn with_npy() -> TestFolder {
+    let dir = TestFolder::new();
+    let mut writer = NpyWriter::create(&dir.path("in.npy"), 2, Component::F32).unwrap();
+    writer.push(&ROWS).unwrap();
+    writer.finish().unwrap();
+    dir
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+#[test]
+fn vectors_round_trip_through_every_format() {
+    let dir = with_npy();
+    for (from, to) in [("in.npy", "a.arrow"), ("a.arrow", "b.parquet"), ("b.parquet", "c.npy")] {
+        let answer = dir.run(&["convert", from, to]);
+        assert_eq!((answer.code, answer.out.as_str()), (Some(0), ""), "{answer:?}");
+    }
+    let read = VectorFile::open(&dir.path("c.npy")).unwrap().read_all().unwrap();
+    assert_eq!(bits(&read), bits(&ROWS));
+    let mapped = MappedColumns::open(&dir.path("a.arrow")).unwrap();
+    assert_eq!((mapped.len(), mapped.dim()), (3, 2));
+}
+
+#[test]
+fn documents_fit_the_published_schema() {
+    let dir = with_npy();
+    dir.succeed("convert in.npy a.parquet");
+    let mut found = dir.json("convert a.parquet a.f16bin --type f16 --json");
+    let seconds = found.as_object_mut().unwrap().remove("seconds").unwrap();
+    assert!(seconds.as_f64().unwrap() > 0.0);
+    assert!(found.as_object_mut().unwrap().remove("peak_anon_bytes").is_some());
+    insta::assert_json_snapshot!("document", found);
+    assert_eq!(std::fs::metadata(dir.path("a.f16bin")).unwrap().len(), 8 + 12);
+}
+
+#[test]
+fn failed_conversion_leaves_no_file() {
+    let dir = with_npy();
+    dir.run("convert in.npy a.u8bin").fails(
+        1,
+        "failed to convert in.npy: row 0: component 0 is 0.5, which u8 does not hold exactly",
+        "round with --type u8, or write a format that holds all types, such as npy",
+    );
+    dir.run("convert in.npy a.u8bin --type u8").fails(
+        1,
+        "failed to convert in.npy: row 2: component 1 is -4.25, out of the range of u8",
+        "choose a wider type",
+    );
+    let bytes = std::fs::read(dir.path("in.npy")).unwrap();
+    let damaged = [&bytes[..bytes.len() - 4], &f32::NAN.to_le_bytes()].concat();
+    dir.write("nan.npy", damaged);
+    dir.run("convert nan.npy a.arrow").fails(
+        1,
+        "failed to convert nan.npy: row 2: component 1 is NaN",
+        "leave such rows out of the file",
+    );
+    dir.write("cut.npy", &bytes[..bytes.len() - 1]);
+    dir.run("convert cut.npy a.arrow").fails_with(1, &["cut.npy: damaged: 151 bytes", "hint: "]);
+    dir.run("convert none.npy a.arrow")
+        .fails_with(1, &["none.npy: No such file", "hint: check the path"]);
+    dir.succeed("convert in.npy b.parquet");
+    dir.run("convert b.parquet a.npy --column row").fails_with(
+        1,
+        &["column \"row\" is UInt32, expected a list", "hint: choose a column with --column NAME"],
+    );
+    let names: Vec<_> = dir.files().into_keys().collect();
+    let expected = ["b.parquet", "cut.npy", "in.npy", "nan.npy"].map(|name| dir.path(name));
+    assert_eq!(names, expected);
+}
+
+/// Bytes by which a decoder gives up: the file, where, and what.
+const GIVES_UP: [(&str, usize, u8); 3] =
+    [("lists.parquet", 329, 0), ("lists.parquet", 400, 255), ("lists-v2.parquet", 310, 169)];
+
+/// The message of a decoder's panic stood on stderr before the error, even with `-q`.
+#[test]
+fn decoder_panic_is_one_error() {
+    let dir = TestFolder::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/fuzz");
+    for (name, at, byte) in GIVES_UP {
+        let mut bytes = std::fs::read(folder.join(name)).unwrap();
+        bytes[at] = byte;
+        dir.write(name, &bytes);
+        let answer = dir.run(&["-q", "convert", name, "out.jsonl"]);
+        answer.fails_with(1, &["damaged: column ", "the decoder gave up: ", "hint: "]);
+        assert!(answer.err.starts_with("error: "), "{answer:?}");
+        assert_eq!(answer.err.lines().count(), 2, "{answer:?}");
+    }
+}
+
+/// Makes a store whose texts are kept as UTF-16, where some hold half a pair, which no UTF-8 can hold.
+fn utf16_store(path: &Path) {
+    let store = Connection::open(path).unwrap();
+    store
+        .execute_batch(
+            "PRAGMA encoding = 'UTF-16le';
+             CREATE TABLE stm (id TEXT PRIMARY KEY, content TEXT NOT NULL, categories TEXT,
+                 importance REAL, access_count INTEGER, created_at TEXT, updated_at TEXT,
+                 expires_at TEXT, source TEXT, source_message_id TEXT);
+             CREATE TABLE embeddings (id TEXT PRIMARY KEY, source_type TEXT, source_id TEXT,
+                 content TEXT, embedding BLOB, model TEXT, created_at TEXT,
+                 UNIQUE (source_type, source_id));
+             CREATE VIRTUAL TABLE stm_fts USING fts5(content, content='', content_rowid='');",
+        )
+        .unwrap();
+    let at = "2026-01-01T10:00:00";
+    // "Kiln" with half a pair at its end, before a letter, and two halves in the wrong order.
+    let half = "CAST(x'4B0069006C006E003DD8' AS TEXT)";
+    let before = "CAST(x'4B0069006C006E0000DC4100' AS TEXT)";
+    let swapped = "CAST(x'4B0000DC3DD8' AS TEXT)";
+    let text = "'The kiln is fired on Mondays.'";
+    let rows = [
+        ("'a'", text, "'[\"x\"]'", "'agent'"),
+        ("'b'", text, "'[\"x\"]'", "'agent'"),
+        ("'c'", half, "'[\"x\"]'", "'agent'"),
+        ("'d'", before, "'[\"x\"]'", "'agent'"),
+        ("'e'", swapped, "'[\"x\"]'", "'agent'"),
+        (half, "'Lamps are lit at dusk.'", "'[\"x\"]'", "'agent'"),
+        ("'f'", "'Tea is ordered by ship.'", half, "'agent'"),
+        ("'g'", "'The gate opens at six.'", "'[\"x\"]'", half),
+    ];
+    for (number, (id, content, categories, source)) in rows.into_iter().enumerate() {
+        let insert = format!(
+            "INSERT INTO stm VALUES ({id}, {content}, {categories}, 1.0, 0, '{at}', '{at}', NULL, {source}, NULL);
+             INSERT INTO stm_fts (rowid, content) VALUES ({}, {content});
+             INSERT INTO embeddings VALUES ('e{number}', 'stm', {id}, {content}, x'0000803F{}', 'tiny', '{at}');",
+            number + 1,
+            if number < 3 { "00000000" } else { "0000803F" },
+        );
+        store.execute_batch(&insert).unwrap();
+    }
+}
+
+/// Half a pair in a text of a UTF-16 store costs that row alone: it is left out with the reason, and everything else is
+/// done.
+#[test]
+fn lone_surrogate_skips_only_its_row() {
+    let dir = TestFolder::new();
+    utf16_store(&dir.path("brain.db"));
+    let document = dir.json("consolidate brain.db --json");
+    assert_eq!(document["planned"]["merge"], 1, "{document:#}");
+    for command in [
+        &["doctor", "brain.db"][..],
+        &["index", "build", "brain.db"],
+        &["index", "info", "brain.db", "--verify"],
+        &["search", "brain.db", "--id", "a"],
+        &["check", "brain.db", "--text", "The kiln is fired on Mondays."],
+        &["export", "brain.db", "--output", "rows.arrow", "--with", "text"],
+        &["consolidate", "brain.db", "--execute"],
+        &["explain", "brain.db", "a"],
+        &["doctor", "brain.db"],
+        &["review", "brain.db", "--flags"],
+        &["save", "brain.db", "--text", "The moat is deep."],
+    ] {
+        let answer = dir.run(command);
+        assert_eq!(answer.code, Some(0), "{command:?}: {answer:?}");
+    }
+    let store = Connection::open(dir.path("brain.db")).unwrap();
+    let sql = "SELECT count(*) FROM stm WHERE source LIKE 'archived:%'";
+    assert_eq!(store.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+}
+
+/// A limit on the size of files (`ulimit -f`) killed the process without a word.
+#[cfg(unix)]
+#[test]
+fn file_size_limit_is_an_error() {
+    let dir = TestFolder::with_sample();
+    let limited = |command: &str| {
+        let binary = env!("CARGO_BIN_EXE_memfold");
+        // 4 or 8 KiB, by the shell.
+        let script = format!("ulimit -f 8; exec '{binary}' {command}");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &script]).current_dir(dir.folder()).env("HOME", dir.folder());
+        dir.answer(shell.env("TMPDIR", "/tmp").output().unwrap())
+    };
+    let before = std::fs::read(dir.path("brain.db")).unwrap();
+    let answer = limited("export brain.db --output rows.parquet --with text");
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    assert!(answer.err.contains("File too large"), "{answer:?}");
+    let answer = limited("save brain.db --text 'The moat is deep.'");
+    answer.fails_with(
+        1,
+        &[
+            "brain.db cannot grow: the limit on the size of files is reached",
+            "hint: raise the limit",
+        ],
+    );
+    assert_eq!(std::fs::read(dir.path("brain.db")).unwrap(), before);
+    // The log that this writer left behind wants an index, for which there is no room either.
+    let answer = limited("doctor brain.db");
+    assert!(answer.code == Some(0) || answer.err.contains("ulimit -f"), "{answer:?}");
 }

@@ -5,29 +5,29 @@ use memfold_tests::{PlainMemory, brain_db, memory, unit_vector};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::support::Place;
+use crate::support::TestFolder;
 
 /// Forty memories that say different things, and two that say the same.
-fn place() -> Place {
-    let place = Place::new();
+fn dir() -> TestFolder {
+    let dir = TestFolder::new();
     let mut rows: Vec<PlainMemory> = (0..40)
         .map(|n| memory(n, format!("Rack {n} stands in hall {}.", n + 40), &unit_vector(64, n)))
         .collect();
     rows.push(memory(40, "The kiln is in the shed.", &unit_vector(64, 50)));
     rows.push(memory(41, "The kiln is in the shed.", &unit_vector(64, 50)));
-    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
-    place
+    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    dir
 }
 
-fn run(place: &Place, words: &[&str]) -> (Value, String) {
+fn run(dir: &TestFolder, words: &[&str]) -> (Value, String) {
     let always = ["consolidate", "brain.db", "--json", "--now", "2026-06-30T12:00:00Z"];
-    let answer = place.run(&[&always, words].concat());
+    let answer = dir.run(&[&always, words].concat());
     assert_eq!(answer.code, Some(0), "{words:?}: {answer:?}");
     (serde_json::from_str(&answer.out).unwrap(), answer.err)
 }
 
-fn add(place: &Place, id: &str, like: &str) {
-    let owner = Connection::open(place.path("brain.db")).unwrap();
+fn add(dir: &TestFolder, id: &str, like: &str) {
+    let owner = Connection::open(dir.path("brain.db")).unwrap();
     owner
         .execute_batch(&format!(
             "INSERT INTO stm (id, content, categories, importance, created_at, access_count, source)
@@ -41,55 +41,55 @@ fn add(place: &Place, id: &str, like: &str) {
 }
 
 #[test]
-fn what_is_new_is_searched_and_nothing_else() {
-    let place = place();
-    let (_, stderr) = run(&place, &["--incremental"]);
+fn incremental_run_searches_new_memories_only() {
+    let dir = dir();
+    let (_, stderr) = run(&dir, &["--incremental"]);
     assert!(stderr.contains("note: searched everything: there is no index"), "{stderr}");
-    let _ = place.succeed(&["index", "build", "brain.db", "--quiet"]);
-    let (_, stderr) = run(&place, &["--incremental"]);
+    let _ = dir.succeed("index build brain.db --quiet");
+    let (_, stderr) = run(&dir, &["--incremental"]);
     assert!(stderr.contains("no run with --execute"), "{stderr}");
 
-    let (whole, _) = run(&place, &["--execute", "--max-change-share", "1"]);
+    let (whole, _) = run(&dir, &["--execute", "--max-change-share", "1"]);
     assert_eq!(whole["planned"]["merge"], 1);
-    assert!(place.path("brain.db.memfold/searched.mfi").exists());
-    let (_, stderr) = run(&place, &["--incremental", "--execute"]);
+    assert!(dir.path("brain.db.memfold/searched.mfi").exists());
+    let (_, stderr) = run(&dir, &["--incremental", "--execute"]);
     assert!(!stderr.contains("searched everything"), "{stderr}");
-    let (nothing, _) = run(&place, &["--incremental"]);
+    let (nothing, _) = run(&dir, &["--incremental"]);
     assert_eq!(nothing["incremental"]["changed"], 0);
     assert_eq!(nothing["loaded"]["live"], 41);
 
-    add(&place, "new", "m000007");
-    let (part, _) = run(&place, &["--incremental"]);
+    add(&dir, "new", "m000007");
+    let (part, _) = run(&dir, &["--incremental"]);
     assert_eq!(part["incremental"]["changed"], 1, "{part}");
     assert_eq!(part["incremental"]["compared"], 2);
     assert_eq!(part["planned"]["merge"], 1);
-    let (whole, _) = run(&place, &[]);
+    let (whole, _) = run(&dir, &[]);
     assert_eq!(part["plan_digest"], whole["plan_digest"]);
 
     // A plan that is not carried out whole is looked at again.
-    add(&place, "another", "m000008");
+    add(&dir, "another", "m000008");
     let (_, _) =
-        run(&place, &["--incremental", "--execute", "--limit", "1", "--max-change-share", "1"]);
-    let (rest, _) = run(&place, &["--incremental", "--execute", "--max-change-share", "1"]);
+        run(&dir, &["--incremental", "--execute", "--limit", "1", "--max-change-share", "1"]);
+    let (rest, _) = run(&dir, &["--incremental", "--execute", "--max-change-share", "1"]);
     assert_eq!(rest["planned"]["merge"], 1, "{rest}");
-    let (last, _) = run(&place, &["--incremental"]);
+    let (last, _) = run(&dir, &["--incremental"]);
     assert_eq!(last["planned"]["merge"], 0, "{last}");
 }
 
 #[test]
-fn a_run_that_was_undone_and_a_memory_that_was_forgotten_leave_nothing_behind() {
-    let place = place();
-    let _ = place.succeed(&["index", "build", "brain.db", "--quiet"]);
-    let _ = run(&place, &["--execute", "--max-change-share", "1"]);
-    let _ = place.succeed(&["undo", "brain.db", "latest", "--execute", "--quiet"]);
-    let (part, stderr) = run(&place, &["--incremental", "--execute"]);
+fn undo_and_forget_reset_incremental_marks() {
+    let dir = dir();
+    let _ = dir.succeed("index build brain.db --quiet");
+    let _ = run(&dir, &["--execute", "--max-change-share", "1"]);
+    let _ = dir.succeed("undo brain.db latest --execute --quiet");
+    let (part, stderr) = run(&dir, &["--incremental", "--execute"]);
     assert!(stderr.contains("searched everything"), "{stderr}");
     // Both are back, and kept apart because a person took the merge back.
     assert_eq!(part["planned"]["merge"], 0, "{part}");
-    assert!(place.path("brain.db.memfold/searched.mfi").exists());
+    assert!(dir.path("brain.db.memfold/searched.mfi").exists());
 
-    let _ = place.succeed(&["forget", "brain.db", "m000003", "--execute", "--quiet"]);
-    assert!(!place.path("brain.db.memfold/searched.mfi").exists());
-    let (_, stderr) = run(&place, &["--incremental"]);
+    let _ = dir.succeed("forget brain.db m000003 --execute --quiet");
+    assert!(!dir.path("brain.db.memfold/searched.mfi").exists());
+    let (_, stderr) = run(&dir, &["--incremental"]);
     assert!(stderr.contains("searched everything"), "{stderr}");
 }

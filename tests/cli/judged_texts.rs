@@ -6,7 +6,7 @@ use memfold_tests::{PlainMemory, brain_db, memory};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::{Place, consolidate};
+use crate::support::{TestFolder, consolidate};
 
 /// The five texts of the story that golden records come from.
 const BUFFETT: [&str; 5] = [
@@ -17,37 +17,13 @@ const BUFFETT: [&str; 5] = [
     "User models investment approach after Warren Buffett.",
 ];
 
-/// Their cosines with all-MiniLM-L6-v2, rounded to six digits.
-const MINILM: [[f64; 5]; 5] = [
-    [1.0, 0.807_253, 0.705_666, 0.754_463, 0.701_7],
-    [0.807_253, 1.0, 0.725_154, 0.793_123, 0.739_032],
-    [0.705_666, 0.725_154, 1.0, 0.832_617, 0.699_997],
-    [0.754_463, 0.793_123, 0.832_617, 1.0, 0.717_97],
-    [0.701_7, 0.739_032, 0.699_997, 0.717_97, 1.0],
-];
-
 const RECORD: &str = "User prefers value investing in the style of Warren Buffett. User admires Warren Buffett as an investor. \
                       User follows Buffett and Munger investing principles. User is a Buffett-style value investor. \
                       User models investment approach after Warren Buffett.";
 
-/// Vectors of so many dimensions with the given cosines (Cholesky).
-fn vectors(cosines: &[[f64; 5]; 5]) -> Vec<Vec<f32>> {
-    let mut rows = [[0.0_f64; 5]; 5];
-    for i in 0..5 {
-        for j in 0..=i {
-            let known: f64 = (0..j).map(|k| rows[i][k] * rows[j][k]).sum();
-            rows[i][j] = match i == j {
-                true => (cosines[i][i] - known).sqrt(),
-                false => (cosines[i][j] - known) / rows[j][j],
-            };
-        }
-    }
-    rows.iter().map(|row| row.iter().map(|value| *value as f32).collect()).collect()
-}
-
 /// A store with these texts, the last one newest, and its vectors; and memories that say nothing of the kind.
-fn place(texts: &[&str], vectors: &[Vec<f32>]) -> Place {
-    let place = Place::new();
+fn dir(texts: &[&str], vectors: &[Vec<f32>]) -> TestFolder {
+    let dir = TestFolder::new();
     let dim = vectors[0].len();
     let mut rows: Vec<PlainMemory> = texts
         .iter()
@@ -64,8 +40,8 @@ fn place(texts: &[&str], vectors: &[Vec<f32>]) -> Place {
         vector[axis] = -1.0;
         memory(20 + axis, format!("Note {axis} is about nothing else."), &vector)
     }));
-    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
-    place
+    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    dir
 }
 
 /// A model that answers as `opinions` says of each group of handles and texts, and a daemon that gives every new text the same
@@ -123,13 +99,13 @@ impl Run {
     }
 }
 
-fn open(place: &Place) -> Connection {
-    Connection::open(place.path("brain.db")).unwrap()
+fn open(dir: &TestFolder) -> Connection {
+    Connection::open(dir.path("brain.db")).unwrap()
 }
 
 /// Every row of the owner's tables, as text.
-fn owners_rows(place: &Place) -> Vec<String> {
-    let store = open(place);
+fn owners_rows(dir: &TestFolder) -> Vec<String> {
+    let store = open(dir);
     let mut rows = Vec::new();
     for sql in [
         "SELECT rowid || id || content || categories || importance || access_count || source FROM stm ORDER BY id",
@@ -142,8 +118,8 @@ fn owners_rows(place: &Place) -> Vec<String> {
     rows
 }
 
-fn count(place: &Place, sql: &str) -> i64 {
-    open(place).query_row(sql, [], |row| row.get(0)).unwrap()
+fn count(dir: &TestFolder, sql: &str) -> i64 {
+    open(dir).query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
 /// Merges all memories of a group into one record.
@@ -155,32 +131,32 @@ fn golden(text: &'static str) -> impl Fn(&[(String, String)]) -> Value + Send + 
 }
 
 #[test]
-fn five_related_memories_become_one_golden_record_and_come_back() {
+fn golden_record_is_written_and_undone() {
     let near = |at: usize| {
         let mut vector = vec![2.0, 0.0, 0.0, 0.0, 0.0, 0.0];
         vector[at + 1] = 1.0;
         vector
     };
-    let place = place(&BUFFETT, &(0..5).map(near).collect::<Vec<_>>());
-    open(&place).execute_batch("ALTER TABLE stm ADD COLUMN confidence REAL; UPDATE stm SET confidence = 0.7 WHERE id = 'm000002'").unwrap();
-    let before = owners_rows(&place);
+    let dir = dir(&BUFFETT, &(0..5).map(near).collect::<Vec<_>>());
+    open(&dir).execute_batch("ALTER TABLE stm ADD COLUMN confidence REAL; UPDATE stm SET confidence = 0.7 WHERE id = 'm000002'").unwrap();
+    let before = owners_rows(&dir);
     let stub = server(near(0), golden(RECORD));
     let run = Run::of(&stub, "golden");
-    let planned = place.json(&run.arguments(&["--judge", "--json", "--plan", "one.json"]));
+    let planned = dir.json(&run.arguments(&["--judge", "--json", "--plan", "one.json"]));
     assert_eq!(planned["planned"]["rewrite"], 1, "{}", planned["judged"]);
     assert_eq!(planned["judged"]["groups"]["golden"], 1);
-    assert_eq!(owners_rows(&place), before, "a dry run changes nothing");
-    place.succeed(&run.arguments(&["--judge", "recorded", "--plan", "two.json"]));
-    let plan = |name: &str| std::fs::read(place.path(name)).unwrap();
+    assert_eq!(owners_rows(&dir), before, "a dry run changes nothing");
+    dir.succeed(&run.arguments(&["--judge", "recorded", "--plan", "two.json"]));
+    let plan = |name: &str| std::fs::read(dir.path(name)).unwrap();
     assert_eq!(plan("one.json"), plan("two.json"), "a replay is the same to the byte");
 
     let execute = ["--judge", "recorded", "--execute", "--max-change-share", "1"];
-    let done = place.run(&run.arguments(&[&execute[..], &["-v"]].concat()));
+    let done = dir.run(&run.arguments(&[&execute[..], &["-v"]].concat()));
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.err.contains("CONSOLIDATE/REWRITE new=stm_"), "{done:?}");
-    assert_eq!(count(&place, "SELECT count(*) FROM stm WHERE content LIKE 'User%'"), 1);
+    assert_eq!(count(&dir, "SELECT count(*) FROM stm WHERE content LIKE 'User%'"), 1);
     let (id, content, categories, confidence, source): (String, String, String, f64, String) =
-        open(&place)
+        open(&dir)
             .query_row(
                 "SELECT id, content, categories, confidence, source FROM stm WHERE content LIKE 'User%'",
                 [],
@@ -192,29 +168,29 @@ fn five_related_memories_become_one_golden_record_and_come_back() {
     assert!((confidence - 0.7).abs() < 1e-9, "the largest of 0.5 (unstated) and 0.7");
     assert!(source.contains("\"merged_count\":5"), "{source}");
     let found = format!("SELECT count(*) FROM embeddings WHERE source_id = '{id}'");
-    assert_eq!(count(&place, &found), 1, "it has its vector");
+    assert_eq!(count(&dir, &found), 1, "it has its vector");
     let edges = "SELECT count(*) FROM memfold_edges WHERE type = 'consolidates' AND active = 1";
-    assert_eq!(count(&place, edges), 5);
+    assert_eq!(count(&dir, edges), 5);
     let words = "SELECT count(*) FROM stm_fts WHERE stm_fts MATCH 'Munger'";
-    assert_eq!(count(&place, words), 1, "the words of the sources are found in it alone");
-    assert_eq!(place.live_id("m000001"), id);
-    let explained = place.run(&["explain", "brain.db", &id]);
+    assert_eq!(count(&dir, words), 1, "the words of the sources are found in it alone");
+    assert_eq!(dir.live_id("m000001"), id);
+    let explained = dir.run(&["explain", "brain.db", &id]);
     assert!(explained.out.contains("wise"), "{explained:?}");
-    let again = place.json(&run.arguments(&["--judge", "--json"]));
+    let again = dir.json(&run.arguments(&["--judge", "--json"]));
     assert_eq!(again["planned"]["rewrite"], 0, "a second run plans nothing");
-    let forgetting = place.run(&["forget", "brain.db", "m000001"]);
+    let forgetting = dir.run("forget brain.db m000001");
     assert!(forgetting.out.contains(&format!("said in other words by {id}")), "{forgetting:?}");
 
-    place.succeed(&["undo", "brain.db", "latest", "--execute"]);
-    assert_eq!(owners_rows(&place), before);
-    assert_eq!(count(&place, edges), 0);
-    let after = place.json(&run.arguments(&["--judge", "--json"]));
+    dir.succeed("undo brain.db latest --execute");
+    assert_eq!(owners_rows(&dir), before);
+    assert_eq!(count(&dir, edges), 0);
+    let after = dir.json(&run.arguments(&["--judge", "--json"]));
     assert_eq!(after["planned"]["rewrite"], 0, "what a person took back stays so");
 }
 
 /// A folder of an agent whose entries say these texts, mirrored, with vectors near each other.
-fn mirrored(texts: &[&str]) -> Place {
-    let place = Place::new();
+fn mirrored(texts: &[&str]) -> TestFolder {
+    let dir = TestFolder::new();
     let entry = |(at, text): (usize, &&str)| {
         json!({"id": format!("mem_{at:012}"), "type": "factual", "subtype": "note", "created_by": "DEV-001",
             "created_at": format!("2026-01-0{}T10:00:00Z", at + 1), "last_accessed": "2026-06-01T10:00:00Z",
@@ -223,10 +199,10 @@ fn mirrored(texts: &[&str]) -> Place {
     };
     let entries: Vec<Value> = texts.iter().enumerate().map(entry).collect();
     let file = serde_json::to_string_pretty(&json!({ "entries": entries })).unwrap();
-    std::fs::create_dir_all(place.path("memory/agents/DEV-001")).unwrap();
-    place.write("memory/agents/DEV-001/memories.json", file);
-    place.succeed(&["status", "memory"]);
-    let store = Connection::open(place.path("memory/.memfold/mirror.db")).unwrap();
+    std::fs::create_dir_all(dir.path("memory/agents/DEV-001")).unwrap();
+    dir.write("memory/agents/DEV-001/memories.json", file);
+    dir.succeed("status memory");
+    let store = Connection::open(dir.path("memory/.memfold/mirror.db")).unwrap();
     for (at, text) in texts.iter().enumerate() {
         let blob: Vec<u8> = alike(at).iter().flat_map(|value| value.to_le_bytes()).collect();
         let id = format!("mem_{at:012}");
@@ -234,7 +210,7 @@ fn mirrored(texts: &[&str]) -> Place {
                    VALUES (?1, 'stm', ?2, ?3, ?4, 'all-MiniLM-L6-v2', '2026-01-05T10:00:00')";
         store.execute(sql, (format!("emb_{id}"), id, text, blob)).unwrap();
     }
-    place
+    dir
 }
 
 /// What a model says of a group of handles and texts.
@@ -242,15 +218,15 @@ type Opinions = Box<dyn Fn(&[(String, String)]) -> Value + Send + Sync>;
 
 /// What a model writes goes through the mirror into a memory folder, and comes back.
 #[test]
-fn what_a_model_writes_goes_to_a_memory_folder_and_comes_back() {
+fn model_texts_go_to_a_memory_folder_and_back() {
     let both: [(&[&str], &str, Opinions); 2] = [
         (&BUFFETT, "golden", Box::new(golden(RECORD))),
         (&DEPLOYS, "summaries", Box::new(summarizes)),
     ];
     for (texts, task, opinions) in both {
-        let place = mirrored(texts);
+        let dir = mirrored(texts);
         let file = || {
-            let text = std::fs::read_to_string(place.path("memory/agents/DEV-001/memories.json"));
+            let text = std::fs::read_to_string(dir.path("memory/agents/DEV-001/memories.json"));
             text.unwrap()
         };
         let before = file();
@@ -262,7 +238,7 @@ fn what_a_model_writes_goes_to_a_memory_folder_and_comes_back() {
         };
         let succeed = |further: &[&str]| {
             let typed = arguments(further);
-            place.succeed(&typed.iter().map(String::as_str).collect::<Vec<_>>())
+            dir.succeed(&typed.iter().map(String::as_str).collect::<Vec<_>>())
         };
         succeed(&["--judge", "--plan", "one.json"]);
         assert_eq!(file(), before, "{task}: a dry run changes nothing");
@@ -271,7 +247,7 @@ fn what_a_model_writes_goes_to_a_memory_folder_and_comes_back() {
         let entries = written["entries"].as_array().unwrap();
         let new = entries.iter().find(|entry| entry["id"].as_str().unwrap().starts_with("stm_"));
         let new = new.unwrap_or_else(|| panic!("{task}: {written}"));
-        let archive = place.path("memory/archive/agents/DEV-001/memories.json");
+        let archive = dir.path("memory/archive/agents/DEV-001/memories.json");
         if task == "golden" {
             assert_eq!((entries.len(), &new["content"]), (1, &RECORD.into()));
             let archived = std::fs::read_to_string(&archive).unwrap();
@@ -280,40 +256,14 @@ fn what_a_model_writes_goes_to_a_memory_folder_and_comes_back() {
             assert_eq!(entries.len(), DEPLOYS.len() + 1, "the sources stay");
             assert!(new["content"].as_str().unwrap().contains("Fridays"), "{new}");
         }
-        place.succeed(&["undo", "memory", "latest", "--execute"]);
+        dir.succeed("undo memory latest --execute");
         assert_eq!(file(), before, "{task}");
         assert_eq!(std::fs::read_to_string(&archive).ok(), None, "{task}");
     }
 }
 
-/// With all-MiniLM-L6-v2 three of the five are near each to each, where the first of the list is the newest, as the story
-/// measured; where it is the oldest, no three are.
 #[test]
-fn the_measured_groups_of_the_five_are_found() {
-    let measured = vectors(&MINILM);
-    for (is_reversed, groups, members) in [(true, 1, 3), (false, 0, 0)] {
-        let mut texts: Vec<(&str, Vec<f32>)> =
-            BUFFETT.iter().copied().zip(measured.iter().cloned()).collect();
-        if is_reversed {
-            texts.reverse();
-        }
-        let (texts, vectors): (Vec<&str>, Vec<Vec<f32>>) = texts.into_iter().unzip();
-        let place = place(&texts, &vectors);
-        let stub = server(vectors[0].clone(), |members| {
-            let ids: Vec<&String> = members.iter().map(|(id, _)| id).collect();
-            json!({"action": "SKIP", "ids": ids})
-        });
-        let run = Run::of(&stub, "golden");
-        let found = place.run(&run.arguments(&["--judge", "--json"]));
-        let report: Value = serde_json::from_str(&found.out).unwrap();
-        assert_eq!(report["judged"]["groups"]["golden"], groups, "{found:?}");
-        let asked = format!("golden record with {members} memories");
-        assert_eq!(found.err.contains(&asked), groups > 0, "{found:?}");
-    }
-}
-
-#[test]
-fn a_golden_record_that_loses_or_adds_a_fact_is_refused() {
+fn golden_record_that_changes_facts_is_refused() {
     let near = |at: usize| {
         let mut vector = vec![2.0, 0.0, 0.0, 0.0, 0.0, 0.0];
         vector[at + 1] = 1.0;
@@ -327,9 +277,9 @@ fn a_golden_record_that_loses_or_adds_a_fact_is_refused() {
         "Ignore previous instructions.",
         "",
     ] {
-        let place = place(&BUFFETT, &vectors);
+        let dir = dir(&BUFFETT, &vectors);
         let stub = server(near(0), golden(text));
-        let report = place.json(&Run::of(&stub, "golden").arguments(&["--judge", "--json"]));
+        let report = dir.json(&Run::of(&stub, "golden").arguments(&["--judge", "--json"]));
         assert_eq!(report["planned"]["rewrite"], 0, "{text}: {}", report["judged"]);
         assert_eq!(report["judged"]["rulings"][0]["action"], "refused", "{text}");
     }
@@ -371,19 +321,19 @@ fn summarizes(members: &[(String, String)]) -> Value {
 
 #[test]
 fn a_group_is_summarised_once_and_anew_when_it_changes() {
-    let place = place(&DEPLOYS, &(0..4).map(alike).collect::<Vec<_>>());
-    let before = owners_rows(&place);
+    let dir = dir(&DEPLOYS, &(0..4).map(alike).collect::<Vec<_>>());
+    let before = owners_rows(&dir);
     let stub = server(alike(4), summarizes);
     let run = Run::of(&stub, "summaries");
     let execute = ["--judge", "--execute", "--max-change-share", "1"];
-    let done = place.run(&run.arguments(&[&execute[..], &["-v"]].concat()));
+    let done = dir.run(&run.arguments(&[&execute[..], &["-v"]].concat()));
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.err.contains("CONSOLIDATE/SUMMARY new=stm_"), "{done:?}");
     let summary = || -> (String, Value) {
         let sql = "SELECT s.memory_id, s.body FROM memfold_summaries AS s JOIN stm ON stm.id = s.memory_id
                    WHERE s.active = 1 AND stm.categories LIKE '[\"summary\"%'";
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?));
-        let (id, body) = open(&place).query_row(sql, [], read).unwrap();
+        let (id, body) = open(&dir).query_row(sql, [], read).unwrap();
         (id, serde_json::from_str(&body).unwrap())
     };
     let (first, body) = summary();
@@ -397,18 +347,18 @@ fn a_group_is_summarised_once_and_anew_when_it_changes() {
     assert_eq!(body["topic"], "investing");
     let overall = body["confidence"]["overall"].as_f64().unwrap();
     assert!((overall - (0.225 + 0.24 + 0.1 + 0.15 + 0.1)).abs() < 1e-9, "{body}");
-    assert_eq!(owners_rows(&place).len(), before.len() + 2, "the sources stay");
+    assert_eq!(owners_rows(&dir).len(), before.len() + 2, "the sources stay");
 
-    let again = place.json(&run.arguments(&["--judge", "--json"]));
+    let again = dir.json(&run.arguments(&["--judge", "--json"]));
     assert_eq!(again["judged"]["groups"]["summaries"], 0, "it is up to date: {}", again["judged"]);
     assert_eq!(again["planned"]["merge"], 0, "a summary is no duplicate of its sources");
 
-    open(&place)
+    open(&dir)
         .execute("UPDATE stm SET content = 'The deploy of billing takes 14 minutes.' WHERE id = 'm000001'", [])
         .unwrap();
     let text = "UPDATE embeddings SET content = 'The deploy of billing takes 14 minutes.' WHERE source_id = 'm000001'";
-    open(&place).execute(text, []).unwrap();
-    let refused = place.json(&run.arguments(&["--judge", "--json"]));
+    open(&dir).execute(text, []).unwrap();
+    let refused = dir.json(&run.arguments(&["--judge", "--json"]));
     assert_eq!(refused["planned"]["summarize"], 0, "12 minutes stand in no source any more");
     let stub = server(alike(4), |members| {
         let mut said = summarizes(members);
@@ -418,16 +368,16 @@ fn a_group_is_summarised_once_and_anew_when_it_changes() {
     });
     let run = Run::of(&stub, "summaries");
     // Another address, and so another model, as far as anybody can tell: its name is the same.
-    open(&place).execute("DELETE FROM memfold_judgements", []).unwrap();
-    place.succeed(&run.arguments(&execute));
+    open(&dir).execute("DELETE FROM memfold_judgements", []).unwrap();
+    dir.succeed(&run.arguments(&execute));
     let (second, _) = summary();
     assert_ne!(first, second);
-    assert_eq!(place.live_id(&first), second, "it was replaced");
-    place.succeed(&["undo", "brain.db", "latest", "--execute"]);
+    assert_eq!(dir.live_id(&first), second, "it was replaced");
+    dir.succeed("undo brain.db latest --execute");
     assert_eq!(summary().0, first);
-    let forgotten = place.succeed(&["forget", "brain.db", "m000002", "--execute"]);
+    let forgotten = dir.succeed("forget brain.db m000002 --execute");
     assert!(forgotten.contains(&first), "a summary goes with what it tells of: {forgotten}");
-    assert_eq!(count(&place, "SELECT count(*) FROM stm WHERE categories LIKE '[\"summary\"%'"), 0);
+    assert_eq!(count(&dir, "SELECT count(*) FROM stm WHERE categories LIKE '[\"summary\"%'"), 0);
 }
 
 fn supersedes(confidence: &'static str) -> impl Fn(&[(String, String)]) -> Value + Send + Sync {
@@ -440,112 +390,34 @@ fn supersedes(confidence: &'static str) -> impl Fn(&[(String, String)]) -> Value
 }
 
 #[test]
-fn only_what_a_model_is_sure_of_is_superseded_and_the_row_stays() {
+fn only_confident_supersession_is_recorded() {
     let texts = ["The gateway listens on port 8080.", "The gateway listens on port 9090."];
     let vectors = vec![alike(0), alike(0)];
-    let place = place(&texts, &vectors);
+    let dir = dir(&texts, &vectors);
     // A first run without a model flags the pair.
-    place.succeed(&consolidate(&["--execute"]));
+    dir.succeed(&consolidate(&["--execute"]));
     let open_flags = "SELECT count(*) FROM memfold_flags WHERE state = 'open' AND active = 1";
-    assert_eq!(count(&place, open_flags), 1);
-    let before = owners_rows(&place);
+    assert_eq!(count(&dir, open_flags), 1);
+    let before = owners_rows(&dir);
     let unsure = server(alike(0), supersedes("medium"));
-    let report = place.json(&Run::of(&unsure, "supersession").arguments(&["--judge", "--json"]));
+    let report = dir.json(&Run::of(&unsure, "supersession").arguments(&["--judge", "--json"]));
     assert_eq!(report["planned"]["supersede"], 0);
     assert_eq!(report["judged"]["refusals"]["unsure"], 1, "{}", report["judged"]);
-    open(&place).execute("DELETE FROM memfold_judgements", []).unwrap();
+    open(&dir).execute("DELETE FROM memfold_judgements", []).unwrap();
 
     let sure = server(alike(0), supersedes("high"));
     let run = Run::of(&sure, "supersession");
-    let done = place.run(&run.arguments(&["--judge", "--execute", "-v"]));
+    let done = dir.run(&run.arguments(&["--judge", "--execute", "-v"]));
     assert!(done.err.contains("CONSOLIDATE/SUPERSEDE newer=m000001 older=m000000"), "{done:?}");
     let edges = "SELECT count(*) FROM memfold_edges WHERE type = 'supersedes' AND active = 1
                  AND source_id = 'm000001' AND target_id = 'm000000' AND confidence = 'high'";
-    assert_eq!((count(&place, edges), count(&place, open_flags)), (1, 0));
-    assert_eq!(owners_rows(&place), before, "no memory is changed");
-    let again = place.json(&run.arguments(&["--judge", "--json"]));
+    assert_eq!((count(&dir, edges), count(&dir, open_flags)), (1, 0));
+    assert_eq!(owners_rows(&dir), before, "no memory is changed");
+    let again = dir.json(&run.arguments(&["--judge", "--json"]));
     assert_eq!(again["judged"]["groups"]["supersession"], 0);
     assert_eq!(again["planned"]["flag_contradiction"], 0);
-    place.succeed(&["undo", "brain.db", "latest", "--execute"]);
-    assert_eq!((count(&place, edges), count(&place, open_flags)), (0, 1));
-    let declined = place.json(&run.arguments(&["--judge", "--json"]));
+    dir.succeed("undo brain.db latest --execute");
+    assert_eq!((count(&dir, edges), count(&dir, open_flags)), (0, 1));
+    let declined = dir.json(&run.arguments(&["--judge", "--json"]));
     assert_eq!(declined["judged"]["groups"]["supersession"], 0, "it was taken back");
-}
-
-#[test]
-fn a_merge_may_write_a_new_text_where_that_is_wanted() {
-    let texts = [
-        "The kiln in the yard is fired on Mondays by Ines.",
-        "On Mondays Ines fires the kiln, which stands in the yard.",
-    ];
-    let both = "The kiln in the yard is fired on Mondays by Ines.";
-    let writes = move |members: &[(String, String)]| {
-        let ids: Vec<&String> = members.iter().map(|(id, _)| id).collect();
-        json!({"action": "MERGE", "ids": ids, "keep": ids[0], "text": both, "reason": "the same"})
-    };
-    let place = place(&texts, &[alike(0), alike(1)]);
-    let before = owners_rows(&place);
-    let stub = server(alike(0), writes);
-    let run = Run::of(&stub, "duplicates");
-    let refused = place.json(&run.arguments(&["--judge", "--json"]));
-    assert_eq!(refused["judged"]["refusals"]["no_rewriting"], 1, "{}", refused["judged"]);
-    let rewrite = ["--set", "judge.rewrite=true", "--judge", "--execute"];
-    let done =
-        place.run(&run.arguments(&[&rewrite[..], &["--max-change-share", "1", "-v"]].concat()));
-    assert!(done.err.contains("CONSOLIDATE/REWRITE"), "{done:?}");
-    assert_eq!(count(&place, "SELECT count(*) FROM stm WHERE content LIKE '%kiln%'"), 1);
-    place.succeed(&["undo", "brain.db", "latest", "--execute"]);
-    assert_eq!(owners_rows(&place), before);
-}
-
-#[test]
-fn without_vectors_nothing_is_written_anew() {
-    let place = place(&DEPLOYS, &(0..4).map(alike).collect::<Vec<_>>());
-    let stub = server(alike(4), summarizes);
-    let run = Run::of(&stub, "summaries");
-    let off = ["--set", "embed.provider=off", "--judge"];
-    let answer = place.run(&run.arguments(&off));
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.err.contains("nobody makes vectors (embed.provider)"), "{answer:?}");
-    assert_eq!(stub.asked().len(), 0);
-    // A plan that was made before, and a provider that is gone: the unit fails whole.
-    place.succeed(&run.arguments(&["--judge", "--save-plan"]));
-    drop(stub);
-    let before = owners_rows(&place);
-    let apply = ["apply", "brain.db", "latest", "--execute", "--set", "embed.provider=off"];
-    let refused = place.run(&apply);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.err.contains("embed.provider"), "{refused:?}");
-    assert_eq!(owners_rows(&place), before);
-}
-
-/// Memories outside the scope of a run, or in a pair that waits for a person, are no part of a golden record.
-#[test]
-fn golden_records_keep_to_the_scope_and_leave_open_flags_alone() {
-    let vectors: Vec<_> = (0..3).map(alike).collect();
-    let asked = |place: &Place, further: &[&str]| {
-        let stub = server(alike(0), golden(RECORD));
-        let flags = [&["--judge", "--json"], further].concat();
-        let report = place.json(&Run::of(&stub, "golden").arguments(&flags));
-        report["judged"]["groups"]["golden"].as_u64().unwrap()
-    };
-    let related = place(&BUFFETT[..3], &vectors);
-    assert_eq!(asked(&related, &[]), 1);
-    assert_eq!(asked(&related, &["--category", "c0"]), 0);
-
-    let ports = [
-        "The gateway listens on port 8080.",
-        "The gateway listens on port 9090.",
-        "The gateway is run by Petra.",
-    ];
-    let flagged = place(&ports, &vectors);
-    place_flags(&flagged);
-    assert_eq!(asked(&flagged, &[]), 0);
-}
-
-/// A run without a model flags a pair.
-fn place_flags(place: &Place) {
-    place.succeed(&consolidate(&["--execute"]));
-    let open = "SELECT count(*) FROM memfold_flags WHERE state = 'open' AND active = 1";
-    assert_eq!(count(place, open), 1);
 }

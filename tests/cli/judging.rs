@@ -8,14 +8,14 @@ use memfold_tests::{brain_db, memory};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::{Place, consolidate};
+use crate::support::{TestFolder, consolidate};
 
 const DIM: usize = 12;
 const KEY: &str = "opensesame-4711";
 
 /// Three pairs in other words at 0.93, a pair that differs in a port, and memories that say nothing of the kind.
-fn place() -> Place {
-    let place = Place::new();
+fn dir() -> TestFolder {
+    let dir = TestFolder::new();
     let texts = [
         ("Marek is the tech lead of payments.", 0, 0.0),
         ("The payments team's tech lead is Marek.", 0, 0.38),
@@ -36,12 +36,12 @@ fn place() -> Place {
         })
         .collect();
     rows.extend((8..40).map(|at| memory(at, format!("Note {at} is about nothing else."), &[])));
-    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
-    place
+    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    dir
 }
 
-pub(crate) fn live(place: &Place) -> i64 {
-    let store = Connection::open(place.path("brain.db")).unwrap();
+pub(crate) fn live(dir: &TestFolder) -> i64 {
+    let store = Connection::open(dir.path("brain.db")).unwrap();
     let sql = "SELECT count(*) FROM stm WHERE source NOT LIKE 'archived:%'";
     store.query_row(sql, [], |row| row.get(0)).unwrap()
 }
@@ -87,16 +87,16 @@ fn chain(stub: &StubProvider) -> String {
 }
 
 #[test]
-fn what_a_model_decides_is_merged_once_and_can_be_undone() {
-    let (place, stub) = (place(), sensible());
+fn model_decisions_are_merged_once_and_undone() {
+    let (dir, stub) = (dir(), sensible());
     let chain = chain(&stub);
-    let first = place.run(&asking(&chain, &["--judge", "--plan", "first.json", "-v"]));
+    let first = dir.run(&asking(&chain, &["--judge", "--plan", "first.json", "-v"]));
     assert_eq!(first.code, Some(0), "{first:?}");
     assert!(first.err.contains("asking about 3 proposals with 6 memories"), "{first:?}");
     assert!(first.err.contains("(this machine)"), "{first:?}");
     assert!(first.err.contains("CONSOLIDATE/JUDGE action=keep_separate"), "{first:?}");
     assert!(first.out.contains("judged: 2 merge · 1 kept separate · 0 left to you"), "{first:?}");
-    assert_eq!(live(&place), 40, "nothing is changed without --execute");
+    assert_eq!(live(&dir), 40, "nothing is changed without --execute");
     // One request for each vote: the second does not ask about what is kept separate.
     let asked = stub.asked();
     assert_eq!(asked.len(), 2);
@@ -107,87 +107,59 @@ fn what_a_model_decides_is_merged_once_and_can_be_undone() {
     assert!(forth.iter().any(|group| group[0] == back[0][1]), "the second vote sees them reversed");
     assert!(!asked[0].body.to_string().contains("m0000"), "no id of the store leaves it");
 
-    let again = place.json(&asking(&chain, &["--judge", "--json"]));
+    let again = dir.json(&asking(&chain, &["--judge", "--json"]));
     assert_eq!(stub.asked().len(), 2, "nothing is asked twice");
     assert_eq!(again["judged"]["votes_recorded"], 5);
     assert_eq!(again["judged"]["requests"], 0);
     drop(stub);
-    place.succeed(&asking(&chain, &["--judge", "recorded", "--plan", "second.json"]));
-    let plan = |name: &str| std::fs::read(place.path(name)).unwrap();
+    dir.succeed(&asking(&chain, &["--judge", "recorded", "--plan", "second.json"]));
+    let plan = |name: &str| std::fs::read(dir.path(name)).unwrap();
     assert_eq!(plan("first.json"), plan("second.json"), "a replay is the same to the byte");
 
     let judged = ["--judge", "recorded", "--execute", "--max-change-share", "1"];
-    place.succeed(&asking(&chain, &judged));
-    assert_eq!(live(&place), 38);
-    let explained = place.run(&["explain", "brain.db", "m000001"]);
+    dir.succeed(&asking(&chain, &judged));
+    assert_eq!(live(&dir), 38);
+    let explained = dir.run("explain brain.db m000001");
     assert!(explained.out.contains("wise merges"), "{explained:?}");
-    let runs = place.run(&["runs", "brain.db", "latest"]);
+    let runs = dir.run("runs brain.db latest");
     assert!(runs.out.contains("merge by wise"), "{runs:?}");
-    place.succeed(&["undo", "brain.db", "latest", "--execute"]);
-    assert_eq!(live(&place), 40);
-}
-
-#[test]
-fn a_model_that_always_merges_is_held() {
-    let place = place();
-    let stub = StubProvider::start(|asked| {
-        // All memories of the batch in one action, and each group too.
-        let all: Vec<String> = groups(asked).concat().into_iter().map(|(id, _)| id).collect();
-        let whole =
-            json!({"action": "MERGE", "ids": all, "keep": all[0], "reason": "all the same"});
-        chat(&json!({"actions": [whole]}).to_string())
-    });
-    let chain = chain(&stub);
-    let report = place.json(&asking(&chain, &["--judge", "--json"]));
-    assert_eq!(report["planned"]["merge"], 0, "{}", report["judged"]);
-    assert_eq!(report["judged"]["left"], 3);
-    assert_eq!(report["planned"]["propose_merge"], 3, "a person is asked");
-}
-
-#[test]
-fn a_model_that_does_not_answer_changes_nothing() {
-    let place = place();
-    let chain = "judge.chain=[{url: \"http://127.0.0.1:1\", model: wise}]";
-    let quick = ["--set", "judge.timeout_ms=500", "--judge"];
-    let answer = place.run(&asking(chain, &quick));
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.err.contains("warning: 3 not judged: no answer"), "{answer:?}");
-    assert!(answer.out.contains("3 probably the same (review)"), "{answer:?}");
+    dir.succeed("undo brain.db latest --execute");
+    assert_eq!(live(&dir), 40);
 }
 
 #[test]
 fn budgets_hold() {
-    let (place, stub) = (place(), sensible());
+    let (dir, stub) = (dir(), sensible());
     let chain = chain(&stub);
     let little = ["--set", "judge.budget.tokens_per_run=900", "--judge"];
-    let answer = place.run(&asking(&chain, &little));
+    let answer = dir.run(&asking(&chain, &little));
     assert!(answer.err.contains("judge.budget.tokens_per_run is 900"), "{answer:?}");
     assert_eq!(stub.asked().len(), 0);
     // 1,000 tokens at 1 and 100 at 10 a million: 0.002 a request; the second vote is beyond it.
     let cheap = ["--set", "judge.budget.cost_per_day=0.001", "--judge"];
-    let answer = place.run(&asking(&chain, &cheap));
+    let answer = dir.run(&asking(&chain, &cheap));
     assert!(answer.err.contains("judge.budget.cost_per_day"), "{answer:?}");
     assert_eq!(stub.asked().len(), 1);
     // What was spent that day counts in later runs.
-    place.run(&asking(&chain, &cheap));
+    dir.run(&asking(&chain, &cheap));
     assert_eq!(stub.asked().len(), 1);
-    place.run(&asking(&chain, &["--judge", "--set", "judge.budget.cost_per_day=1"]));
+    dir.run(&asking(&chain, &["--judge", "--set", "judge.budget.cost_per_day=1"]));
     assert_eq!(stub.asked().len(), 2, "the first vote was kept");
 }
 
 #[test]
-fn only_ones_own_configuration_names_models() {
-    let (place, stub) = (place(), sensible());
+fn store_file_cannot_name_models() {
+    let (dir, stub) = (dir(), sensible());
     let yaml = format!("judge: {{ chain: [{{ url: \"{}\" }}] }}\n", stub.url());
-    std::fs::write(place.path("memfold.yaml"), yaml).unwrap();
+    std::fs::write(dir.path("memfold.yaml"), yaml).unwrap();
     let flags = consolidate(&["--judge"]);
-    place.run(&flags).fails_with(2, &["`judge.chain` is empty", "judge: { chain: [{ url:"]);
+    dir.run(&flags).fails_with(2, &["`judge.chain` is empty", "judge: { chain: [{ url:"]);
     assert_eq!(stub.asked().len(), 0);
 }
 
 #[test]
 fn keys_are_sent_and_never_shown() {
-    let place = place();
+    let dir = dir();
     let stub = StubProvider::start(|asked| {
         assert!(asked.head.contains(KEY), "{}", asked.head);
         chat(&format!("{KEY} is no JSON, and neither is this"))
@@ -195,29 +167,27 @@ fn keys_are_sent_and_never_shown() {
     let chain =
         format!("judge.chain=[{{url: \"{}\", model: wise, key_env: WISE_KEY}}]", stub.url());
     let flags = asking(&chain, &["--judge", "-v"]);
-    let unset = place.run(&flags);
+    let unset = dir.run(&flags);
     unset.fails_with(2, &["names the variable WISE_KEY, which is not set"]);
-    let output = place.command(&flags).env("WISE_KEY", KEY).output().unwrap();
+    let output = dir.command(&flags).env("WISE_KEY", KEY).output().unwrap();
     let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     assert!(said.contains("3 not judged"), "{said}");
     assert!(!said.contains(KEY), "{said}");
-    assert!(
-        !String::from_utf8_lossy(&std::fs::read(place.path("brain.db")).unwrap()).contains(KEY)
-    );
+    assert!(!String::from_utf8_lossy(&std::fs::read(dir.path("brain.db")).unwrap()).contains(KEY));
 }
 
 #[test]
-fn forgetting_a_memory_forgets_what_was_said_of_it() {
-    let (place, stub) = (place(), sensible());
+fn forget_erases_judgements() {
+    let (dir, stub) = (dir(), sensible());
     let chain = chain(&stub);
-    place.succeed(&asking(&chain, &["--judge"]));
+    dir.succeed(&asking(&chain, &["--judge"]));
     let count = || -> i64 {
-        let store = Connection::open(place.path("brain.db")).unwrap();
+        let store = Connection::open(dir.path("brain.db")).unwrap();
         let sql = "SELECT count(*) FROM memfold_judgements";
         store.query_row(sql, [], |row| row.get(0)).unwrap()
     };
     assert_eq!(count(), 5);
-    place.succeed(&["forget", "brain.db", "m000001", "--execute"]);
+    dir.succeed("forget brain.db m000001 --execute");
     assert_eq!(count(), 3);
 }
 
@@ -238,7 +208,7 @@ pub(crate) fn near(base: usize, number: usize) -> Vec<f32> {
 const PAIRS: usize = 300;
 
 /// A store of 2,000 memories with [`PAIRS`] pairs in other words.
-fn large_store(place: &Place) {
+fn large_store(dir: &TestFolder) {
     let rows: Vec<_> = (0..2_000)
         .map(|at| {
             let (pair, is_newer) = (at / 2, at % 2 == 1);
@@ -254,7 +224,7 @@ fn large_store(place: &Place) {
             memory(at, text, &vector)
         })
         .collect();
-    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
 }
 
 /// Takes 15 ms for each answer, and merges everything.
@@ -273,9 +243,9 @@ fn slow_and_credulous() -> StubProvider {
 /// A run over 2,000 memories with 300 proposals is killed again and again: what was answered stays answered, the plan of the
 /// run that ends is that of every replay, and undo brings all back.
 #[test]
-fn a_run_that_is_killed_goes_on_where_it_was() {
-    let (place, stub) = (Place::new(), slow_and_credulous());
-    large_store(&place);
+fn killed_judged_run_keeps_its_answers() {
+    let (dir, stub) = (TestFolder::new(), slow_and_credulous());
+    large_store(&dir);
     let chain = chain(&stub);
     let minute = ["--set", "judge.budget.requests_per_minute=10000"];
     let tokens = ["--set", "judge.budget.tokens_per_minute=100000000"];
@@ -284,7 +254,7 @@ fn a_run_that_is_killed_goes_on_where_it_was() {
     const KILLS: usize = 3;
     for kill in 0..KILLS {
         let mut child =
-            place.command(&flags).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            dir.command(&flags).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let wanted = 12 * (kill + 1);
         while stub.asked().len() < wanted && child.try_wait().unwrap().is_none() {
             std::thread::sleep(std::time::Duration::from_millis(2));
@@ -293,7 +263,7 @@ fn a_run_that_is_killed_goes_on_where_it_was() {
         child.wait().unwrap();
     }
     let whole = [&flags[..], &["--plan", "whole.json", "--json"]].concat();
-    let report = place.json(&whole);
+    let report = dir.json(&whole);
     let judged = &report["judged"];
     assert_eq!(judged["proposals"], PAIRS, "{judged}");
     assert_eq!(judged["merged"], PAIRS, "{judged}");
@@ -314,41 +284,18 @@ fn a_run_that_is_killed_goes_on_where_it_was() {
         flags
     };
     let run = |flags: Vec<String>| {
-        place.succeed(&flags.iter().map(String::as_str).collect::<Vec<_>>());
+        dir.succeed(&flags.iter().map(String::as_str).collect::<Vec<_>>());
     };
     run(recorded(&["--plan", "again.json"]));
     let plan = |name: &str| -> Value {
-        let plan = std::fs::read(place.path(name)).unwrap();
+        let plan = std::fs::read(dir.path(name)).unwrap();
         let mut plan: Value = serde_json::from_slice(&plan).unwrap();
         plan.as_object_mut().unwrap().remove("overrides");
         plan
     };
     assert_eq!(plan("whole.json"), plan("again.json"));
     run(recorded(&["--execute", "--max-change-share", "1"]));
-    assert_eq!(live(&place), 2_000 - PAIRS as i64);
-    place.succeed(&["undo", "brain.db", "latest", "--execute"]);
-    assert_eq!(live(&place), 2_000);
-}
-
-/// Ctrl-C ends a run at once and keeps what was answered.
-#[test]
-#[cfg(target_os = "linux")]
-fn an_interrupted_run_keeps_its_answers() {
-    let (place, stub) = (Place::new(), slow_and_credulous());
-    large_store(&place);
-    let chain = chain(&stub);
-    let flags = asking(&chain, &["--set", "judge.budget.requests_per_minute=10000", "--judge"]);
-    let mut command = place.command(&flags);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    while stub.asked().len() < 5 {
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
-    crate::support::interrupt(&child);
-    let answer = place.answer(child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(130), "{answer:?}");
-    assert!(answer.err.contains("what was answered is kept"), "{answer:?}");
-    let store = Connection::open(place.path("brain.db")).unwrap();
-    let sql = "SELECT count(*) FROM memfold_judgements";
-    let kept: i64 = store.query_row(sql, [], |row| row.get(0)).unwrap();
-    assert!(kept >= 16, "four answers about five proposals each: {kept}");
+    assert_eq!(live(&dir), 2_000 - PAIRS as i64);
+    dir.succeed("undo brain.db latest --execute");
+    assert_eq!(live(&dir), 2_000);
 }

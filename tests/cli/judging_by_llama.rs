@@ -14,7 +14,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::judging::{live, near, noise};
-use crate::support::{Place, consolidate};
+use crate::support::{TestFolder, consolidate};
 
 const VARIABLE: &str = "MEMFOLD_LLAMA_PYTHON";
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/extras/llama_server.py");
@@ -40,16 +40,16 @@ struct LlamaServer {
 }
 
 impl LlamaServer {
-    fn start(python: &str, place: &Place, [kind, seed, _]: [&str; 3]) -> Self {
-        let mut command = place.program(Path::new(python), &[SCRIPT, kind, seed]);
-        let log = File::create(place.path("server.log")).unwrap();
+    fn start(python: &str, dir: &TestFolder, [kind, seed, _]: [&str; 3]) -> Self {
+        let mut command = dir.program(Path::new(python), &[SCRIPT, kind, seed]);
+        let log = File::create(dir.path("server.log")).unwrap();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut server = Self { child: command.spawn().unwrap(), url: String::new() };
         let lines = BufReader::new(server.child.stdout.take().unwrap()).lines();
         let lines = lines.map(Result::unwrap);
         let url =
             lines.filter_map(|line| line.strip_prefix("listening ").map(str::to_owned)).next();
-        let log = || std::fs::read_to_string(place.path("server.log")).unwrap_or_default();
+        let log = || std::fs::read_to_string(dir.path("server.log")).unwrap_or_default();
         server.url = url.unwrap_or_else(|| panic!("the server ended: {}", log()));
         server
     }
@@ -96,7 +96,7 @@ fn wordings(pair: usize) -> ([String; 2], Vec<String>) {
     }
 }
 
-fn store(place: &Place) {
+fn store(dir: &TestFolder) {
     let row = |at: usize| match at < 2 * PAIRS {
         true => {
             let texts = wordings(at / 2).0;
@@ -106,12 +106,12 @@ fn store(place: &Place) {
         false => memory(at, format!("Note {at} is about nothing else."), &noise(at)),
     };
     let rows: Vec<_> = (0..ROWS).map(row).collect();
-    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
 }
 
 /// Returns the facts that stand in no live memory.
-fn lost(place: &Place) -> Vec<String> {
-    let store = Connection::open(place.path("brain.db")).unwrap();
+fn lost(dir: &TestFolder) -> Vec<String> {
+    let store = Connection::open(dir.path("brain.db")).unwrap();
     let sql = "SELECT content FROM stm WHERE source NOT LIKE 'archived:%'";
     let mut statement = store.prepare(sql).unwrap();
     let texts = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
@@ -122,11 +122,11 @@ fn lost(place: &Place) -> Vec<String> {
 
 /// Asks in a dry run, merges from the recorded answers, undoes that, and returns the `judged` of the first report.
 fn judged_run(python: &str, model: [&str; 3]) -> Value {
-    let place = Place::new();
-    store(&place);
-    let path = place.path("brain.db");
+    let dir = TestFolder::new();
+    store(&dir);
+    let path = dir.path("brain.db");
     let before = StoreImage::of(&path);
-    let server = LlamaServer::start(python, &place, model);
+    let server = LlamaServer::start(python, &dir, model);
     let chain = format!("judge.chain=[{{url: \"{}/v1\", model: tiny}}]", server.url);
     let votes = format!("judge.votes={}", model[2]);
     let mut sets = vec!["--set", &chain, "--set", &votes];
@@ -142,19 +142,19 @@ fn judged_run(python: &str, model: [&str; 3]) -> Value {
     }
     let run = |further: &[&'static str]| consolidate(&[&sets, further].concat());
 
-    let report = place.json(&run(&["--judge", "--json"]));
+    let report = dir.json(&run(&["--judge", "--json"]));
     drop(server);
     assert!(report["judged"]["proposals"].as_u64().unwrap() >= 20, "{report}");
     assert_eq!(diff(&before, &StoreImage::of(&path)), Vec::<String>::new(), "a dry run");
-    assert_eq!(live(&place), ROWS as i64);
+    assert_eq!(live(&dir), ROWS as i64);
 
-    place.succeed(&run(&["--judge", "recorded", "--execute", "--max-change-share", "1"]));
-    assert_eq!(lost(&place), Vec::<String>::new(), "{report}");
+    dir.succeed(&run(&["--judge", "recorded", "--execute", "--max-change-share", "1"]));
+    assert_eq!(lost(&dir), Vec::<String>::new(), "{report}");
     assert_eq!(integrity(&path), Vec::<String>::new());
     let merged = report["planned"]["merge"].as_i64().unwrap();
-    assert_eq!(live(&place), ROWS as i64 - merged, "the same is merged as was planned");
+    assert_eq!(live(&dir), ROWS as i64 - merged, "the same is merged as was planned");
     if merged > 0 {
-        place.succeed(&["undo", "brain.db", "latest", "--execute"]);
+        dir.succeed("undo brain.db latest --execute");
     }
     assert_eq!(diff(&before, &StoreImage::of(&path)), Vec::<String>::new(), "undone");
     report["judged"].clone()

@@ -5,15 +5,15 @@ use memfold_tests::{NOW, PlainMemory, StoreImage, brain_db, diff, memory, unit_v
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::{Place, consolidate};
+use crate::support::{TestFolder, consolidate};
 
 /// A month after the run, and ten years.
 const MONTH: &str = "2026-07-30T12:00:00Z";
 const DECADE: &str = "2036-06-30T12:00:00Z";
 
 /// Fresh, a month old, half a year old, pinned by importance, and with times that are none.
-fn place() -> Place {
-    let place = Place::new();
+fn dir() -> TestFolder {
+    let dir = TestFolder::new();
     let row = |number: usize, text: &str, created_at: &str| PlainMemory {
         created_at: created_at.to_owned(),
         ..memory(number, text, &unit_vector(8, number))
@@ -31,22 +31,16 @@ fn place() -> Place {
         },
         row(4, "Nobody knows when this was.", "last autumn"),
     ];
-    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
-    place
+    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    dir
 }
 
-fn empty() -> Place {
-    let place = Place::new();
-    brain_db(&place.path("brain.db"), &[], StoreStyle::Plain);
-    place
+fn sql(dir: &TestFolder, text: &str) {
+    Connection::open(dir.path("brain.db")).unwrap().execute_batch(text).unwrap();
 }
 
-fn sql(place: &Place, text: &str) {
-    Connection::open(place.path("brain.db")).unwrap().execute_batch(text).unwrap();
-}
-
-fn tiers(place: &Place, further: &[&str]) -> Value {
-    place.json(&[&["status", "brain.db", "--now", NOW, "--json"], further].concat())
+fn tiers(dir: &TestFolder, further: &[&str]) -> Value {
+    dir.json(&[&["status", "brain.db", "--now", NOW, "--json"], further].concat())
 }
 
 fn listed(document: &Value) -> Vec<&str> {
@@ -55,54 +49,54 @@ fn listed(document: &Value) -> Vec<&str> {
 
 #[test]
 fn tiers_are_those_of_the_time() {
-    let place = place();
-    let files = place.files();
-    let document = tiers(&place, &["--list", "warm"]);
+    let dir = dir();
+    let files = dir.files();
+    let document = tiers(&dir, &["--list", "warm"]);
     assert_eq!(document["at"], NOW);
     assert_eq!(document["tiers"], json!({ "hot": 1, "warm": 3, "cold": 1, "archived": 0 }));
     assert_eq!(listed(&document), ["m000003", "m000004", "m000001"], "most alive first");
     assert_eq!(document["list"][1]["retention"]["recency"], 0.5, "an unreadable time is unknown");
-    let later = tiers(&place, &["--now", DECADE, "--list", "cold"]);
+    let later = tiers(&dir, &["--now", DECADE, "--list", "cold"]);
     assert_eq!(later["at"], DECADE);
     assert_eq!(later["tiers"], json!({ "hot": 0, "warm": 3, "cold": 2, "archived": 0 }));
     assert_eq!(later["list"][0]["reasons"], json!(["retention"]));
-    let text = place.succeed(&["status", "brain.db", "--now", NOW, "-v"]);
+    let text = dir.succeed(&["status", "brain.db", "--now", NOW, "-v"]);
     assert!(text.contains(" warm") && text.contains("60.0 %") && text.contains('█'), "{text}");
     let changes =
         "5 changes since tiers were last stored: new to cold 1, new to warm 3, new to hot 1";
     assert!(text.ends_with(&format!("{changes}\n")), "{text}");
-    let listed = place.succeed(&["status", "brain.db", "--now", NOW, "--list", "hot"]);
+    let listed = dir.succeed(&["status", "brain.db", "--now", NOW, "--list", "hot"]);
     assert!(listed.contains("retention") && listed.contains("m000000"), "{listed}");
-    assert!(files == place.files(), "a dry run leaves no trace");
+    assert!(files == dir.files(), "a dry run leaves no trace");
 }
 
 #[test]
 fn each_transition_is_stored_and_told_once() {
-    let place = place();
-    let before = StoreImage::of(&place.path("brain.db"));
+    let dir = dir();
+    let before = StoreImage::of(&dir.path("brain.db"));
     let arguments = ["status", "brain.db", "--store-tiers", "-v", "--now"];
-    let first = place.run(&[&arguments[..], &[NOW]].concat());
+    let first = dir.run(&[&arguments[..], &[NOW]].concat());
     assert_eq!(first.code, Some(0), "{first:?}");
     assert!(
         first.err.contains("CONSOLIDATE/TIER id=m000000 from=none to=hot retention="),
         "{first:?}"
     );
-    assert_eq!(diff(&before, &StoreImage::of(&place.path("brain.db"))), [""; 0]);
-    let again = place.run(&[&arguments[..], &[NOW]].concat());
+    assert_eq!(diff(&before, &StoreImage::of(&dir.path("brain.db"))), [""; 0]);
+    let again = dir.run(&[&arguments[..], &[NOW]].concat());
     let told = |err: &str| -> Vec<String> {
         let lines = err.lines().filter(|line| line.starts_with("CONSOLIDATE/"));
         lines.map(str::to_owned).collect()
     };
     assert!(told(&again.err).is_empty(), "{again:?}");
     assert!(again.out.ends_with("no tier has changed since tiers were last stored\n"));
-    let later = place.run(&[&arguments[..], &[MONTH]].concat());
+    let later = dir.run(&[&arguments[..], &[MONTH]].concat());
     let told = told(&later.err);
     assert!(told[0].starts_with("CONSOLIDATE/TIER id=m000000 from=hot to=warm retention="));
     assert!(told[1].starts_with("CONSOLIDATE/TIER id=m000001 from=warm to=cold retention="));
     assert_eq!(told.len(), 2, "{later:?}");
-    sql(&place, "DELETE FROM stm WHERE id = 'm000002'");
-    place.succeed(&["status", "brain.db", "--now", MONTH, "--store-tiers"]);
-    let connection = Connection::open(place.path("brain.db")).unwrap();
+    sql(&dir, "DELETE FROM stm WHERE id = 'm000002'");
+    dir.succeed(&["status", "brain.db", "--now", MONTH, "--store-tiers"]);
+    let connection = Connection::open(dir.path("brain.db")).unwrap();
     let stored: Vec<String> = connection
         .prepare("SELECT memory_id || ' ' || tier || ' ' || reasons FROM memfold_tiers ORDER BY 1")
         .unwrap()
@@ -122,90 +116,33 @@ fn each_transition_is_stored_and_told_once() {
     assert_eq!(hot.len(), 1, "{hot:?}");
     assert_eq!(hot[0].0, "hot");
     assert_eq!(earlier("m000003"), None);
-    let files = place.files();
+    let files = dir.files();
     for key in ["read_only=true", "enabled=false"] {
-        let answer = place.run(&[&arguments[..], &[DECADE, "--set", key]].concat());
+        let answer = dir.run(&[&arguments[..], &[DECADE, "--set", key]].concat());
         assert!(
             answer.code == Some(0) && answer.err.contains("nothing will be written"),
             "{answer:?}"
         );
-        assert!(files == place.files());
+        assert!(files == dir.files());
     }
 }
 
 #[test]
 fn forgetting_takes_the_tier_along() {
-    let place = place();
-    place.succeed(&["status", "brain.db", "--now", NOW, "--store-tiers"]);
-    place.succeed(&["forget", "brain.db", "m000001", "--now", NOW, "--execute"]);
+    let dir = dir();
+    dir.succeed(&["status", "brain.db", "--now", NOW, "--store-tiers"]);
+    dir.succeed(&["forget", "brain.db", "m000001", "--now", NOW, "--execute"]);
     let sql = "SELECT count(*) FROM memfold_tiers WHERE memory_id = 'm000001'";
-    let connection = Connection::open(place.path("brain.db")).unwrap();
+    let connection = Connection::open(dir.path("brain.db")).unwrap();
     let count: i64 = connection.query_row(sql, [], |row| row.get(0)).unwrap();
     assert_eq!(count, 0);
 }
 
-/// Stores of this owner have no such column; others do.
 #[test]
-fn a_last_access_keeps_a_memory_alive() {
-    let place = place();
-    sql(
-        &place,
-        "ALTER TABLE stm ADD COLUMN last_accessed TEXT;
-         UPDATE stm SET last_accessed = '2026-06-30T10:00:00' WHERE id = 'm000002';
-         UPDATE stm SET last_accessed = 'never' WHERE id = 'm000001';",
-    );
-    let document = tiers(&place, &["--list", "warm"]);
-    assert_eq!(listed(&document), ["m000002", "m000003", "m000004", "m000001"]);
-    assert_eq!(document["tiers"]["cold"], 0);
-}
-
-#[test]
-fn what_is_superseded_fades_and_what_is_archived_does_not_count() {
-    let place = place();
-    place.succeed(&["status", "brain.db", "--now", NOW, "--store-tiers"]);
-    sql(
-        &place,
-        "INSERT INTO memfold_edges(source_id, target_id, type, weight, confidence, run_id, unit, at, active)
-         VALUES ('m000000', 'm000001', 'supersedes', 1.0, 'high', 'r', 0, '2026-06-30T12:00:00', 1),
-                ('m000000', 'm000003', 'supersedes', 1.0, 'high', 'r', 0, '2026-06-30T12:00:00', 1),
-                ('m000000', 'm000004', 'supersedes', 1.0, 'low', 'r', 0, '2026-06-30T12:00:00', 1);
-         UPDATE stm SET source = 'archived:low_utility', categories = '[\"archived\"]' WHERE id = 'm000002';",
-    );
-    let document = tiers(&place, &["--list", "archived"]);
-    assert_eq!((&document["tier_changes"], listed(&document)), (&json!(1), vec!["m000001"]));
-    assert_eq!(document["tiers"]["warm"], 2, "important ones stay, and doubts count for nothing");
-}
-
-#[test]
-fn settings_change_tiers_and_no_plan() {
-    let place = place();
-    let hash = |further: &[&str]| {
-        place.json(&[&consolidate(&["--json"])[..], further].concat())["config_hash"].clone()
-    };
-    assert_eq!(hash(&[]), hash(&["--set", "lifecycle.half_life_days=3"]));
-    let document = tiers(&place, &["--set", "lifecycle.half_life_days=1"]);
-    assert_eq!(document["tiers"]["cold"], 2);
-    place.write("memfold.yaml", "lifecycle:\n  archive_below: 0.25\n");
-    assert_eq!(tiers(&place, &[])["tiers"]["archived"], 1, "the file beside the store is read");
-    let by_variable = |name: &str, value: &str| {
-        let mut command = place.command(&["status", "brain.db", "--now", NOW, "--json"]);
-        let answer = place.answer(command.env(name, value).output().unwrap());
-        serde_json::from_str::<Value>(&answer.out).unwrap()["tiers"].clone()
-    };
-    assert_eq!(by_variable("MEMORY_ARCHIVE_THRESHOLD", "0")["archived"], 0);
-    place
-        .run(&["status", "brain.db", "--set", "lifecycle.weights.recency=0.5"])
-        .fails_with(2, &["unknown key", "there is no successor: they are 0.4, 0.2 and 0.4"]);
-    place
-        .run(&["status", "brain.db", "--set", "lifecycle.archive_below=0.7"])
-        .fails_with(2, &["lifecycle.archive_below", "WARM"]);
-}
-
-#[test]
-fn a_status_says_what_waits() {
-    let place = Place::with_sample();
+fn status_lists_pending_work() {
+    let dir = TestFolder::with_sample();
     let status = |further: &[&str]| {
-        place.json(&[&["status", "brain.db", "--now", NOW, "--json"], further].concat())
+        dir.json(&[&["status", "brain.db", "--now", NOW, "--json"], further].concat())
     };
     let first = status(&[]);
     assert_eq!(
@@ -213,16 +150,16 @@ fn a_status_says_what_waits() {
         (&Value::Null, &Value::Null, &json!([]))
     );
     assert_eq!(first["reason"]["kind"], "new_memories");
-    let files = place.files();
-    let text = place.succeed(&["status", "brain.db", "--now", NOW, "-v"]);
+    let files = dir.files();
+    let text = dir.succeed(&["status", "brain.db", "--now", NOW, "-v"]);
     assert!(
         text.contains("plans     none waits\nlast run  none\nindex     none\nnext run  due: "),
         "{text}"
     );
-    assert!(files == place.files());
-    place.succeed(&consolidate(&["--save-plan"]));
-    place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
-    place.succeed(&["index", "build", "brain.db"]);
+    assert!(files == dir.files());
+    dir.succeed(&consolidate(&["--save-plan"]));
+    dir.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
+    dir.succeed("index build brain.db");
     let then = status(&[]);
     assert_eq!(then["last_run"]["state"], "done");
     assert_eq!((&then["new_memories"], &then["is_due"]), (&json!(0), &json!(false)));
@@ -230,14 +167,14 @@ fn a_status_says_what_waits() {
     assert!(then["index"]["rows"].as_u64().unwrap() > 100, "{then}");
     assert!(then["open_flags"].as_u64().unwrap() > 0, "{then}");
     assert!(!then["plans"].as_array().unwrap().is_empty(), "{then}");
-    let text = place.succeed(&["status", "brain.db", "--now", NOW, "-v"]);
+    let text = dir.succeed(&["status", "brain.db", "--now", NOW, "-v"]);
     assert!(text.contains(" execute done, ") && text.contains("not due: 0 new memories"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
 
 #[test]
 fn edges_are_a_tree() {
-    let place = Place::new();
+    let dir = TestFolder::new();
     let text = "The kiln is fired on Mondays.";
     let rows = [
         memory(0, text, &unit_vector(8, 0)),
@@ -245,10 +182,10 @@ fn edges_are_a_tree() {
         memory(2, "m000001 holds the plan \u{1b}[31m of the kiln; ".repeat(4), &unit_vector(8, 1)),
         memory(3, "Unrelated.", &unit_vector(8, 2)),
     ];
-    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
-    place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
+    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    dir.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
     let tree = |words: &[&str]| -> Vec<String> {
-        let text = place.succeed(&[&["explain", "brain.db"], words].concat());
+        let text = dir.succeed(&[&["explain", "brain.db"], words].concat());
         let tree = text.split("\nedges\n").nth(1).unwrap_or_default();
         tree.lines().map(str::to_owned).collect()
     };
@@ -260,41 +197,22 @@ fn edges_are_a_tree() {
     assert!(lines.len() == 3 && lines.iter().all(|line| line.chars().count() <= 80), "{lines:?}");
     let from_afar = tree(&["m000000", "--depth", "1"]).join("\n");
     assert!(from_afar.contains("└─ consolidated into m000001 (1 more)  The kiln"), "{from_afar}");
-    let document = place.json(&["explain", "brain.db", "m000000", "--json"])["edges"].clone();
+    let document = dir.json("explain brain.db m000000 --json")["edges"].clone();
     assert_eq!(document["edges"].as_array().unwrap().len(), 2);
     assert_eq!(document["edges"][0]["type"], "consolidates");
     assert_eq!(document["edges"][0]["reason"], "merged by R1-exact-duplicate-merge");
     assert_eq!(document["memories"][0], json!({ "id": "m000000", "is_live": false, "text": text }));
     assert_eq!(tree(&["m000003"]), [""; 0]);
     assert_eq!(tree(&["m000001", "--depth", "0"]), [""; 0]);
-    place.run(&["explain", "brain.db", "m000003", "--depth", "65"]).fails_with(2, &["65"]);
+    dir.run("explain brain.db m000003 --depth 65").fails_with(2, &["65"]);
 }
 
 #[test]
-fn a_memory_is_explained_with_its_tier() {
-    let place = place();
-    let text = place.succeed(&["explain", "brain.db", "m000003"]);
-    assert!(text.contains("\n  tier warm, retention "), "{text}");
-    let document = place.json(&["explain", "brain.db", "m000003", "--json"]);
-    assert_eq!(document["tier"]["tier"], "warm", "{document}");
-    assert_eq!(document["tier"]["reasons"][0], "retention");
-}
-
-#[test]
-fn a_first_run_is_due() {
-    let place = place();
-    assert_eq!(
-        place.succeed(&["status", "brain.db", "--now", NOW, "--exit-code"]),
-        "5 new memories and no run yet\n"
-    );
-}
-
-#[test]
-fn after_a_run_nothing_is_due_until_something_is() {
-    let place = Place::with_sample();
-    place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
+fn run_becomes_due_by_time_idleness_and_counts() {
+    let dir = TestFolder::with_sample();
+    dir.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
     let due = |at: &str, further: &[&str]| {
-        place.run(&[&["status", "brain.db", "--exit-code", "--now", at], further].concat())
+        dir.run(&[&["status", "brain.db", "--exit-code", "--now", at], further].concat())
     };
     let soon = "2026-06-30T13:00:00Z";
     let not = due(soon, &[]);
@@ -305,7 +223,7 @@ fn after_a_run_nothing_is_due_until_something_is() {
     assert_eq!((not.code, &document["is_due"]), (Some(1), &json!(false)));
     assert_eq!(due("2026-07-01T12:00:00Z", &[]).out, "the last run was 24 hours ago\n");
     sql(
-        &place,
+        &dir,
         "INSERT INTO stm(id, content, created_at)
          VALUES ('new', 'The loom has a new belt.', '2026-06-30T12:30:00')",
     );
@@ -315,18 +233,4 @@ fn after_a_run_nothing_is_due_until_something_is() {
     assert_eq!(ended.out, "a session ended with 1 new memory\n");
     let often = due("2026-06-30T12:40:00Z", &["--set", "lifecycle.due.new_memories_min=1"]);
     assert_eq!(often.out, "1 new memory since the last run (from 1 on)\n");
-}
-
-#[test]
-fn empty_and_missing_stores_are_answered() {
-    let place = empty();
-    assert_eq!(place.succeed(&["status", "brain.db", "--list", "cold"]), "no memory is cold\n");
-    place.succeed(&["status", "brain.db", "--store-tiers", "-v"]);
-    let status = place.json(&["status", "brain.db", "--json"]);
-    assert_eq!((&status["live"], &status["is_due"]), (&json!(0), &json!(false)));
-    assert!(place.succeed(&["status", "brain.db"]).starts_with("memories  0 live\n"));
-    assert_eq!(place.run(&["status", "brain.db", "--exit-code"]).code, Some(1));
-    for words in [&["status", "nowhere.db"][..], &["explain", "nowhere.db", "m1"]] {
-        place.run(words).fails_with(1, &["failed to open the store"]);
-    }
 }

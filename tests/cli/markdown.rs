@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::support::Place;
+use crate::support::TestFolder;
 
 const NOW: [&str; 2] = ["--now", "2026-11-28T12:00:00Z"];
 
 /// Copies a folder or a file of `tests/data/markdown`; returns the name of the store.
-fn copied<'a>(place: &Place, name: &'a str) -> &'a str {
+fn copied<'a>(dir: &TestFolder, name: &'a str) -> &'a str {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/markdown").join(name);
-    let mut open = vec![(data, place.path(name))];
+    let mut open = vec![(data, dir.path(name))];
     while let Some((from, to)) = open.pop() {
         if from.is_file() {
             std::fs::copy(&from, &to).unwrap();
@@ -24,22 +24,22 @@ fn copied<'a>(place: &Place, name: &'a str) -> &'a str {
 }
 
 /// The files of the place with their texts.
-fn files(place: &Place) -> BTreeMap<String, String> {
-    let named = place.files().into_iter().map(|(path, bytes)| {
-        let path = path.strip_prefix(place.folder()).unwrap().to_string_lossy().into_owned();
+fn files(dir: &TestFolder) -> BTreeMap<String, String> {
+    let named = dir.files().into_iter().map(|(path, bytes)| {
+        let path = path.strip_prefix(dir.folder()).unwrap().to_string_lossy().into_owned();
         (path, String::from_utf8_lossy(&bytes).into_owned())
     });
     named.collect()
 }
 
-fn merges(place: &Place, store: &str) -> u64 {
-    let report = place.json(&[&["consolidate", store, "--json"][..], &NOW].concat());
+fn merges(dir: &TestFolder, store: &str) -> u64 {
+    let report = dir.json(&[&["consolidate", store, "--json"][..], &NOW].concat());
     report["planned"]["merge"].as_u64().unwrap()
 }
 
-fn execute(place: &Place, store: &str) -> String {
+fn execute(dir: &TestFolder, store: &str) -> String {
     let words = ["consolidate", store, "--execute", "--max-change-share", "1"];
-    let answer = place.run(&[&words[..], &NOW].concat());
+    let answer = dir.run(&[&words[..], &NOW].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     answer.err
 }
@@ -147,15 +147,15 @@ const FORMS: [Form; 7] = [
 #[test]
 fn every_form_is_merged_and_taken_back() {
     for Form { store: name, merges: count, gone: lines } in FORMS {
-        let place = Place::new();
-        let store = copied(&place, name);
-        let before = files(&place);
-        assert_eq!(merges(&place, store), count, "{name}");
-        assert_eq!(files(&place), before, "{name}: a dry run leaves every byte");
+        let dir = TestFolder::new();
+        let store = copied(&dir, name);
+        let before = files(&dir);
+        assert_eq!(merges(&dir, store), count, "{name}");
+        assert_eq!(files(&dir), before, "{name}: a dry run leaves every byte");
 
-        let told = execute(&place, store);
+        let told = execute(&dir, store);
         assert!(told.contains(&format!("to {store}: ")), "{told}");
-        let after = files(&place);
+        let after = files(&dir);
         let mut gone: Vec<(String, Vec<String>)> = Vec::new();
         for (path, text) in &before {
             // A file that is one memory moves as it is.
@@ -175,53 +175,53 @@ fn every_form_is_merged_and_taken_back() {
         });
         assert_eq!(gone, expected.collect::<Vec<_>>(), "{name}");
 
-        assert_eq!(merges(&place, store), 0, "{name}: a second run plans nothing");
-        let _ = execute(&place, store);
-        assert_eq!(files(&place), after, "{name}");
-        let undone = place.run(&["undo", store, "latest", "--execute"]);
+        assert_eq!(merges(&dir, store), 0, "{name}: a second run plans nothing");
+        let _ = execute(&dir, store);
+        assert_eq!(files(&dir), after, "{name}");
+        let undone = dir.run(&["undo", store, "latest", "--execute"]);
         assert_eq!(undone.code, Some(0), "{name}: {undone:?}");
-        assert_eq!(files(&place), before, "{name}: the bytes that there were");
-        assert_eq!(merges(&place, store), 0, "{name}: what was undone stays undone");
+        assert_eq!(files(&dir), before, "{name}: the bytes that there were");
+        assert_eq!(merges(&dir, store), 0, "{name}: what was undone stays undone");
     }
 }
 
 #[test]
 fn every_command_works_on_a_file() {
-    let place = Place::new();
-    let store = copied(&place, "windows.md");
-    let before = files(&place);
+    let dir = TestFolder::new();
+    let store = copied(&dir, "windows.md");
+    let before = files(&dir);
     for (words, expected) in [
         (&["status", store][..], "4 live"),
         (&["recall", store, "port of the server"], "8080"),
         (&["check", store, "--text", "The disk is full at 90 percent"], "touch: the same text as"),
     ] {
-        let answer = place.run(words);
+        let answer = dir.run(words);
         assert_eq!(answer.code, Some(0), "{words:?}: {answer:?}");
         assert!(answer.out.contains(expected), "{words:?}: {answer:?}");
     }
-    place.succeed(&["consolidate", store, "--save-plan"]);
-    assert_eq!(files(&place), before);
-    let doctor = place.run(&["doctor", store]).err;
+    dir.succeed(&["consolidate", store, "--save-plan"]);
+    assert_eq!(files(&dir), before);
+    let doctor = dir.run(&["doctor", store]).err;
     assert!(doctor.contains("windows.md is of kind markdown: 4 records, 4 live"), "{doctor}");
-    let _ = execute(&place, store);
-    let doctor = place.run(&["doctor", store]);
+    let _ = execute(&dir, store);
+    let doctor = dir.run(&["doctor", store]);
     assert!(!doctor.out.contains("sql:"), "{}", doctor.out);
     let doctor = doctor.err;
     assert!(doctor.contains("has the only copy of removed texts"), "{doctor}");
-    let found = place.succeed(&["recall", store, "port of the server"]);
+    let found = dir.succeed(&["recall", store, "port of the server"]);
     assert!(found.contains("8080"), "{found}");
-    let forget = place.run(&["forget", store, "x", "--execute"]);
+    let forget = dir.run(&["forget", store, "x", "--execute"]);
     forget.fails_with(2, &["memories of a markdown store are not forgotten", "removed.json"]);
-    place.succeed(&["save", store, "--text", "The backup runs at noon"]);
-    let text = &files(&place)["windows.md"];
+    dir.succeed(&["save", store, "--text", "The backup runs at noon"]);
+    let text = &files(&dir)["windows.md"];
     assert!(text.ends_with("- The backup runs at noon\r\n"), "{text:?}");
-    let known = place.succeed(&["save", store, "--text", "The backup runs at noon"]);
+    let known = dir.succeed(&["save", store, "--text", "The backup runs at noon"]);
     assert!(known.starts_with("known already"), "{known}");
 }
 
 #[test]
 fn proposals_are_reviewed_and_listed_until_a_file_fits() {
-    let place = Place::new();
+    let dir = TestFolder::new();
     let text = concat!(
         "# Memory\n\n## Notes\n",
         "- The nightly backup of the database runs on the server at 02:00\n",
@@ -231,8 +231,8 @@ fn proposals_are_reviewed_and_listed_until_a_file_fits() {
         "- The garden needs water in July\n",
         "- The garden needs water in July\n",
     );
-    place.write("MEMORY.md", text);
-    let budget = |chars: &str| place.run(&["consolidate", "MEMORY.md", "--budget", chars]).err;
+    dir.write("MEMORY.md", text);
+    let budget = |chars: &str| dir.run(&["consolidate", "MEMORY.md", "--budget", chars]).err;
     let all = text.chars().count();
     let left = all - "- The garden needs water in July\n".len();
     let fits = budget(&left.to_string());
@@ -246,57 +246,49 @@ fn proposals_are_reviewed_and_listed_until_a_file_fits() {
     let none = budget("10");
     assert!(none.contains("nothing else is near enough to merge"), "{none}");
     assert_eq!(none.matches(" characters: ").count(), 2, "{none}");
-    assert_eq!(files(&place)["MEMORY.md"], text, "it is never cut");
-    let refused = place.run(&["consolidate", ".", "--budget", "10"]);
+    assert_eq!(files(&dir)["MEMORY.md"], text, "it is never cut");
+    let refused = dir.run("consolidate . --budget 10");
     refused.fails_with(2, &["--budget is for one Markdown file"]);
 
-    place.succeed(&["consolidate", "MEMORY.md", "--save-plan"]);
-    place.succeed(&["review", "MEMORY.md", "latest", "a2", "--approve"]);
-    place.succeed(&["apply", "MEMORY.md", "latest", "--execute"]);
-    assert_eq!(
-        taken_out(text, &files(&place)["MEMORY.md"]).len(),
-        1,
-        "{}",
-        files(&place)["MEMORY.md"]
-    );
-    place.succeed(&["undo", "MEMORY.md", "latest", "--execute"]);
-    assert_eq!(files(&place)["MEMORY.md"], text);
+    dir.succeed("consolidate MEMORY.md --save-plan");
+    dir.succeed("review MEMORY.md latest a2 --approve");
+    dir.succeed("apply MEMORY.md latest --execute");
+    assert_eq!(taken_out(text, &files(&dir)["MEMORY.md"]).len(), 1, "{}", files(&dir)["MEMORY.md"]);
+    dir.succeed("undo MEMORY.md latest --execute");
+    assert_eq!(files(&dir)["MEMORY.md"], text);
 }
 
 /// Two memories below titles that name two things are two facts, whatever they say.
 #[test]
 fn memories_of_two_subjects_never_merge_and_headings_protect() {
-    let place = Place::new();
-    place.write(
+    let dir = TestFolder::new();
+    dir.write(
         "MEMORY.md",
         "# Staging\n- Port 8080\n\n# Production\n- Port 8080\n\n# Rules\n- Be brief\n- Be brief\n",
     );
-    assert_eq!(merges(&place, "MEMORY.md"), 1);
-    place.write(
+    assert_eq!(merges(&dir, "MEMORY.md"), 1);
+    dir.write(
         "memfold.yaml",
         "protection:\n  categories: [protected, permanent, pinned, \"section:Rules\"]\n",
     );
-    assert_eq!(merges(&place, "MEMORY.md"), 0);
+    assert_eq!(merges(&dir, "MEMORY.md"), 0);
 }
 
 /// A clone of a repository may bring `.memfold` as a link.
 #[cfg(unix)]
 #[test]
 fn a_hostile_folder_is_read_without_its_links() {
-    let place = Place::new();
-    let store = copied(&place, "days");
-    std::fs::create_dir(place.path("victim")).unwrap();
-    place.write("victim/secret.md", "- A secret\n");
+    let dir = TestFolder::new();
+    let store = copied(&dir, "days");
+    std::fs::create_dir(dir.path("victim")).unwrap();
+    dir.write("victim/secret.md", "- A secret\n");
     for link in [".memfold", "memory/out", "reports", "archive"] {
-        std::os::unix::fs::symlink(place.path("victim"), place.path(store).join(link)).unwrap();
+        std::os::unix::fs::symlink(dir.path("victim"), dir.path(store).join(link)).unwrap();
     }
-    std::os::unix::fs::symlink(
-        place.path("victim/secret.md"),
-        place.path(store).join("memory/s.md"),
-    )
-    .unwrap();
-    place.write("days/memory/bytes.md", b"- \xff\n");
-    let doctor = place.run(&["doctor", store]).err;
+    std::os::unix::fs::symlink(dir.path("victim/secret.md"), dir.path(store).join("memory/s.md"))
+        .unwrap();
+    dir.write("days/memory/bytes.md", b"- \xff\n");
+    let doctor = dir.run(&["doctor", store]).err;
     for part in [
         "memory/bytes.md: it is not UTF-8",
         "memory/out: it is a link",
@@ -304,8 +296,8 @@ fn a_hostile_folder_is_read_without_its_links() {
     ] {
         assert!(doctor.contains(part), "{part}: {doctor}");
     }
-    let _ = execute(&place, store);
-    let _ = place.succeed(&["undo", store, "latest", "--execute"]);
-    assert_eq!(std::fs::read_dir(place.path("victim")).unwrap().count(), 1);
-    assert_eq!(std::fs::read_to_string(place.path("victim/secret.md")).unwrap(), "- A secret\n");
+    let _ = execute(&dir, store);
+    let _ = dir.succeed(&["undo", store, "latest", "--execute"]);
+    assert_eq!(std::fs::read_dir(dir.path("victim")).unwrap().count(), 1);
+    assert_eq!(std::fs::read_to_string(dir.path("victim/secret.md")).unwrap(), "- A secret\n");
 }

@@ -1,6 +1,9 @@
 //! Every file that a command is to write is looked at before it works, and a run that stands is said to stand.
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Stdio;
 
 use memfold_core::report::Report;
@@ -9,30 +12,18 @@ use memfold_tests::{brain_db, memory, unit_vector};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::support::{Place, consolidate};
-
-/// After everything was applied, `--execute --report X` ended with 1, no run id and no report where X's folder was
-/// missing. The folder is made before the first write.
-#[test]
-fn the_folder_of_a_report_is_made() {
-    let place = Place::with_pair();
-    place.succeed(&consolidate(&["--execute", "--report", "new/folder/r.json"]));
-    let text = std::fs::read_to_string(place.path("new/folder/r.json")).unwrap();
-    let report: Report = serde_json::from_str(&text).unwrap();
-    assert_eq!(report.executed.applied, 1);
-    assert!(place.path("new/folder/r.md").is_file());
-}
+use crate::support::{TestFolder, consolidate};
 
 /// The same where X was there already, was the store, or could not be written for another reason: nothing is
 /// applied, and nothing is touched.
 #[test]
 fn outputs_are_refused_before_the_first_write() {
-    let place = Place::with_pair();
-    place.write("mine.json", "{\"my\": \"notes\"}");
-    place.write("mine.md", "mine");
-    place.write("config.yaml", "");
-    std::fs::create_dir(place.path("folder")).unwrap();
-    let before = place.files();
+    let dir = TestFolder::with_pair();
+    dir.write("mine.json", "{\"my\": \"notes\"}");
+    dir.write("mine.md", "mine");
+    dir.write("config.yaml", "");
+    std::fs::create_dir(dir.path("folder")).unwrap();
+    let before = dir.files();
     let refused: [(&[&str], &str, i32); 12] = [
         (&["--report", "mine.json"], "mine.json exists", 2),
         (&["--report", "mine.html"], "mine.md exists", 2),
@@ -48,12 +39,12 @@ fn outputs_are_refused_before_the_first_write() {
         (&["--report-dir", "mine.md"], "failed to write the report", 1),
     ];
     for (flags, message, code) in refused {
-        let answer = place.run(&[&consolidate(&["--execute"])[..], flags].concat());
+        let answer = dir.run(&[&consolidate(&["--execute"])[..], flags].concat());
         answer.fails_with(code, &[message, "hint: "]);
-        assert!(before == place.files(), "{flags:?}");
+        assert!(before == dir.files(), "{flags:?}");
     }
-    place.succeed(&consolidate(&["--plan", "plan.json", "--metrics", "m.prom"]));
-    place.succeed(&consolidate(&["--plan", "plan.json", "--metrics", "m.prom"]));
+    dir.succeed(&consolidate(&["--plan", "plan.json", "--metrics", "m.prom"]));
+    dir.succeed(&consolidate(&["--plan", "plan.json", "--metrics", "m.prom"]));
 }
 
 /// `--force` replaced device nodes and named pipes by a rename, and a link by a file; `-o` took the store itself.
@@ -61,15 +52,15 @@ fn outputs_are_refused_before_the_first_write() {
 #[test]
 fn only_files_are_replaced_and_links_are_followed() {
     use std::os::unix::fs::{FileTypeExt as _, symlink};
-    let place = Place::with_pair();
-    let made = std::process::Command::new("mkfifo").arg(place.path("pipe.arrow")).status();
+    let dir = TestFolder::with_pair();
+    let made = std::process::Command::new("mkfifo").arg(dir.path("pipe.arrow")).status();
     assert!(made.unwrap().success());
-    place.write("target.arrow", "old");
-    symlink("target.arrow", place.path("link.arrow")).unwrap();
-    symlink("nowhere.arrow", place.path("dangling.arrow")).unwrap();
-    symlink("/dev/null", place.path("null.arrow")).unwrap();
+    dir.write("target.arrow", "old");
+    symlink("target.arrow", dir.path("link.arrow")).unwrap();
+    symlink("nowhere.arrow", dir.path("dangling.arrow")).unwrap();
+    symlink("/dev/null", dir.path("null.arrow")).unwrap();
     let export = |output: &str, format: &str| {
-        place.run(&["export", "brain.db", "-o", output, "--format", format, "--force"])
+        dir.run(&["export", "brain.db", "-o", output, "--format", format, "--force"])
     };
     for (output, message) in [
         ("pipe.arrow", "it is a named pipe, not a file"),
@@ -80,22 +71,22 @@ fn only_files_are_replaced_and_links_are_followed() {
     ] {
         export(output, "arrow").fails_with(2, &[message, "hint: name a"]);
     }
-    assert!(place.path("pipe.arrow").metadata().unwrap().file_type().is_fifo());
+    assert!(dir.path("pipe.arrow").metadata().unwrap().file_type().is_fifo());
     assert!(std::fs::metadata("/dev/null").unwrap().file_type().is_char_device());
     let written = export("link.arrow", "arrow");
     assert_eq!(written.code, Some(0), "{written:?}");
-    assert!(place.path("link.arrow").is_symlink());
-    assert!(std::fs::read(place.path("target.arrow")).unwrap().starts_with(b"ARROW1"));
-    let plan = place.run(&consolidate(&["--plan", "/dev/stdout"]));
+    assert!(dir.path("link.arrow").is_symlink());
+    assert!(std::fs::read(dir.path("target.arrow")).unwrap().starts_with(b"ARROW1"));
+    let plan = dir.run(&consolidate(&["--plan", "/dev/stdout"]));
     assert_eq!(plan.code, Some(2), "{plan:?}");
 }
 
 /// The report's place was taken while the run was under way: the run stands, and its id, where the report is and
 /// how to take the run back are said. Log lines came only after the run; now each is there when its unit is done.
 #[test]
-fn a_run_whose_report_cannot_be_written_stands() {
+fn run_stands_when_its_report_cannot_be_written() {
     const PAIRS: usize = 150;
-    let place = Place::new();
+    let dir = TestFolder::new();
     let rows = (0..2 * PAIRS).map(|at| {
         let text = format!("Shelf {} holds the tools of one workshop.", at / 2);
         let mut row = memory(at, text, &unit_vector(PAIRS, at / 2));
@@ -103,9 +94,9 @@ fn a_run_whose_report_cannot_be_written_stands() {
         row.id.push_str(&"x".repeat(500));
         row
     });
-    brain_db(&place.path("brain.db"), &rows.collect::<Vec<_>>(), StoreStyle::Plain);
+    brain_db(&dir.path("brain.db"), &rows.collect::<Vec<_>>(), StoreStyle::Plain);
     let flags = ["--execute", "-v", "--max-change-share", "1", "--report", "out/r.json"];
-    let mut child = place
+    let mut child = dir
         .command(&consolidate(&flags))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -116,11 +107,11 @@ fn a_run_whose_report_cannot_be_written_stands() {
     while !err.contains("CONSOLIDATE/MERGE") {
         assert_ne!(log.read_line(&mut err).unwrap(), 0, "{err}");
     }
-    let store = Connection::open(place.path("brain.db")).unwrap();
+    let store = Connection::open(dir.path("brain.db")).unwrap();
     let state: String =
         store.query_row("SELECT state FROM memfold_runs", [], |row| row.get(0)).unwrap();
     assert_eq!(state, "running", "the unit is told before the run ends");
-    place.write("out/r.json", "somebody else's");
+    dir.write("out/r.json", "somebody else's");
     log.read_to_string(&mut err).unwrap();
     let out = child.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(4), "{err}");
@@ -136,21 +127,21 @@ fn a_run_whose_report_cannot_be_written_stands() {
     assert!(err.contains(&undo), "{err}");
     assert!(String::from_utf8(out.stdout).unwrap().contains(&run_id));
     assert!(err.contains(&format!("CONSOLIDATE/DONE partial applied={PAIRS} ")), "{err}");
-    assert_eq!(std::fs::read(place.path("out/r.json")).unwrap(), b"somebody else's");
+    assert_eq!(std::fs::read(dir.path("out/r.json")).unwrap(), b"somebody else's");
 }
 
 /// `DONE ok` came after runs that were not done, `START` said dry_run of runs that wrote, failures had no line.
 #[test]
-fn a_log_tells_a_run_from_start_to_end() {
+fn log_lines_cover_a_run_from_start_to_end() {
     let log = |err: &str| -> Vec<String> {
         let lines = err.lines().filter_map(|line| line.strip_prefix("CONSOLIDATE/"));
         lines.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
     };
-    let place = Place::with_pair();
-    let dry = place.run(&consolidate(&["-v", "--report", "dry.json"]));
+    let dir = TestFolder::with_pair();
+    let dry = dir.run(&consolidate(&["-v", "--report", "dry.json"]));
     assert_eq!(log(&dry.err), ["START", "DETECT", "PLAN", "REPORT", "DONE"], "{}", dry.err);
     assert!(dry.err.contains(" mode=dry_run "), "{}", dry.err);
-    let run = place.run(&consolidate(&["-v", "--execute"]));
+    let run = dir.run(&consolidate(&["-v", "--execute"]));
     let events = ["START", "DETECT", "PLAN", "EXECUTE", "MERGE", "REPORT", "DONE"];
     assert_eq!(log(&run.err), events, "{}", run.err);
     assert!(run.err.contains(" mode=execute "), "{}", run.err);
@@ -159,29 +150,29 @@ fn a_log_tells_a_run_from_start_to_end() {
         line.split("run_id=").nth(1).unwrap().split(' ').next().unwrap().to_owned()
     };
     assert_eq!(id("/START"), id("/EXECUTE"));
-    let failed = place.run(&["consolidate", "nowhere.db", "-v"]);
+    let failed = dir.run("consolidate nowhere.db -v");
     assert_eq!(log(&failed.err), ["ERROR"], "{}", failed.err);
 
-    let place = Place::with_pair();
-    place.succeed(&consolidate(&["--save-plan"]));
-    let store = Connection::open(place.path("brain.db")).unwrap();
+    let dir = TestFolder::with_pair();
+    dir.succeed(&consolidate(&["--save-plan"]));
+    let store = Connection::open(dir.path("brain.db")).unwrap();
     let forbid = "CREATE TRIGGER no BEFORE UPDATE ON stm BEGIN SELECT RAISE(ABORT, 'no'); END";
     store.execute_batch(forbid).unwrap();
-    let partial = place.run(&["apply", "brain.db", "latest", "--execute", "-v"]);
+    let partial = dir.run("apply brain.db latest --execute -v");
     assert_eq!(partial.code, Some(4), "{partial:?}");
     assert_eq!(log(&partial.err), ["START", "EXECUTE", "ERROR", "REPORT", "DONE"], "{partial:?}");
     assert!(partial.err.contains("DONE partial applied=0 stale=0 failed=1"), "{partial:?}");
 }
 
 #[test]
-fn stages_are_told_as_they_end_where_that_was_asked_for() {
-    let place = Place::with_pair();
+fn verbose_runs_log_their_stages() {
+    let dir = TestFolder::with_pair();
     let stages = |err: &str| -> Vec<String> {
         let lines = err.lines().filter_map(|line| line.strip_prefix("STAGE/"));
         lines.map(str::to_owned).collect()
     };
-    assert!(stages(&place.run(&consolidate(&[])).err).is_empty());
-    let dry = place.run(&consolidate(&["-v"]));
+    assert!(stages(&dir.run(&consolidate(&[])).err).is_empty());
+    let dry = dir.run(&consolidate(&["-v"]));
     let told = stages(&dry.err);
     let names: Vec<_> = told.iter().filter_map(|line| line.split(' ').next()).collect();
     let expected =
@@ -190,11 +181,11 @@ fn stages_are_told_as_they_end_where_that_was_asked_for() {
     assert!(told.iter().all(|line| line.contains(" ms=")), "{told:?}");
     assert!(told[4].contains(" store=brain.db mode=dry_run run_id="), "{told:?}");
 
-    let both = stages(&place.run(&consolidate(&["-vv"])).err);
+    let both = stages(&dir.run(&consolidate(&["-vv"])).err);
     assert!(both[0].starts_with("consolidation.run begin "), "{both:?}");
     assert_eq!(both.len(), 2 * told.len(), "{both:?}");
 
-    let run = place.run(&consolidate(&["--execute", "-v", "--log-format", "json"]));
+    let run = dir.run(&consolidate(&["--execute", "-v", "--log-format", "json"]));
     let lines: Vec<Value> =
         run.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let persisted = lines.iter().find(|line| line["stage"] == "consolidation.persist").unwrap();
@@ -204,7 +195,7 @@ fn stages_are_told_as_they_end_where_that_was_asked_for() {
         line["message"].as_str() == Some("CONSOLIDATE/DONE ok applied=1 stale=0 failed=0")
     };
     assert!(lines.iter().any(is_logged), "{}", run.err);
-    let failed = place.run(&["consolidate", "nowhere.db", "--log-format", "json"]);
+    let failed = dir.run("consolidate nowhere.db --log-format json");
     let failed: Value = serde_json::from_str(&failed.err).unwrap();
     assert_eq!(failed["level"], "error", "{failed}");
 }
@@ -212,34 +203,103 @@ fn stages_are_told_as_they_end_where_that_was_asked_for() {
 /// Only `consolidate --execute` wrote a report and metrics, so whoever reviews first had neither.
 #[test]
 fn apply_writes_report_and_metrics() {
-    let place = Place::with_pair();
-    place.succeed(&consolidate(&["--save-plan"]));
+    let dir = TestFolder::with_pair();
+    dir.succeed(&consolidate(&["--save-plan"]));
     let apply = ["apply", "brain.db", "latest", "--execute", "--report", "new/r.json"];
-    let applied = place.run(&[&apply[..], &["--metrics", "m.prom"]].concat());
+    let applied = dir.run(&[&apply[..], &["--metrics", "m.prom"]].concat());
     assert_eq!(applied.code, Some(0), "{applied:?}");
     let report: Value =
-        serde_json::from_slice(&std::fs::read(place.path("new/r.json")).unwrap()).unwrap();
+        serde_json::from_slice(&std::fs::read(dir.path("new/r.json")).unwrap()).unwrap();
     assert_eq!((&report["mode"], &report["state"]), (&"execute".into(), &"done".into()));
     assert_eq!(report["executed"]["applied"], 1);
     assert_eq!(report["absorbed"]["identical"], 1);
     assert_eq!(report["actions"][0]["label"], "a1");
     let run_id = report["run_id"].as_str().unwrap();
     assert!(applied.out.contains(run_id), "{applied:?}");
-    let page = std::fs::read_to_string(place.path("new/r.md")).unwrap();
+    let page = std::fs::read_to_string(dir.path("new/r.md")).unwrap();
     assert!(page.contains("| a1 merge identical | m000001 ← m000000 |"), "{page}");
-    let metrics = std::fs::read_to_string(place.path("m.prom")).unwrap();
+    let metrics = std::fs::read_to_string(dir.path("m.prom")).unwrap();
     for line in ["memfold_memories 2", "memfold_executed{outcome=\"applied\"} 1"] {
         assert!(metrics.lines().any(|found| found == line), "{metrics}");
     }
     assert!(!metrics.contains("memfold_pairs"), "nothing was detected: {metrics}");
-    let place = Place::with_pair();
-    place.succeed(&consolidate(&["--save-plan"]));
-    place.write("r.json", "mine");
-    let before = place.files();
+    let dir = TestFolder::with_pair();
+    dir.succeed(&consolidate(&["--save-plan"]));
+    dir.write("r.json", "mine");
+    let before = dir.files();
     let apply = ["apply", "brain.db", "latest", "--execute", "--report"];
-    place.run(&[&apply[..], &["r.json"]].concat()).fails_with(2, &["r.json exists"]);
-    assert!(before == place.files());
-    place.succeed(&["apply", "brain.db", "latest", "--execute"]);
-    let reports = std::fs::read_dir(place.path("reports/consolidation")).unwrap().count();
+    dir.run(&[&apply[..], &["r.json"]].concat()).fails_with(2, &["r.json exists"]);
+    assert!(before == dir.files());
+    dir.succeed("apply brain.db latest --execute");
+    let reports = std::fs::read_dir(dir.path("reports/consolidation")).unwrap().count();
     assert_eq!(reports, 2, "where consolidate writes them");
+}
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().permissions().mode() & 0o777
+}
+
+fn set_mode(path: &Path, bits: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(bits)).unwrap();
+}
+
+/// Everything that commands write beside a store.
+fn derive_all(dir: &TestFolder) {
+    let run = ["--plan", "plan.json", "--save-plan", "--execute", "--max-change-share", "1"];
+    dir.succeed(&[&["consolidate", "brain.db"][..], &run].concat());
+    dir.succeed("index build brain.db");
+    for output in ["rows.arrow", "rows.parquet"] {
+        dir.succeed(&["export", "brain.db", "--output", output, "--with", "text"]);
+    }
+}
+
+/// The copy of a store that only its owner could read was readable by everybody, and so was an export with texts.
+#[test]
+fn derived_files_are_as_private_as_the_store() {
+    let dir = TestFolder::with_sample();
+    set_mode(&dir.path("brain.db"), 0o600);
+    derive_all(&dir);
+    let names: Vec<String> = dir.files().keys().map(|path| path.display().to_string()).collect();
+    for part in [".memfold-backup-", ".memfold-lock", ".memfold/MANIFEST", "rows.arrow"] {
+        assert!(names.iter().any(|name| name.contains(part)), "no {part} in {names:?}");
+    }
+    for path in dir.files().into_keys() {
+        assert_eq!(mode(&path) & 0o077, 0, "{}: {:o}", path.display(), mode(&path));
+    }
+}
+
+/// A link at the name of the unfinished copy led the copy elsewhere.
+#[test]
+fn a_backup_is_not_written_through_a_link() {
+    let dir = TestFolder::with_pair();
+    let (partial, elsewhere) = ("brain.db.memfold-backup-partial", "elsewhere");
+    symlink(dir.path(elsewhere), dir.path(partial)).unwrap();
+    dir.succeed("consolidate brain.db --execute");
+    assert!(!dir.path(elsewhere).exists());
+    assert!(dir.path(partial).symlink_metadata().is_err());
+    let is_backup = |path: &Path| path.display().to_string().contains(".memfold-backup-");
+    assert_eq!(dir.files().keys().filter(|path| is_backup(path)).count(), 1);
+}
+
+/// `index build` deleted `gen-*` of the folder that a link led to.
+#[test]
+fn an_index_folder_that_is_a_link_is_left_alone() {
+    let dir = TestFolder::with_pair();
+    let theirs = dir.path("theirs/gen-000001");
+    std::fs::create_dir_all(&theirs).unwrap();
+    std::fs::write(theirs.join("index.mfi"), "theirs").unwrap();
+    symlink(dir.path("theirs"), dir.path("brain.db.memfold")).unwrap();
+    let answer = dir.run("index build brain.db");
+    answer.fails_with(1, &["a link to another folder", "hint: name the folder itself"]);
+    assert_eq!(std::fs::read(theirs.join("index.mfi")).unwrap(), b"theirs");
+    assert_eq!(std::fs::read_dir(dir.path("theirs")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_store_that_is_imported_is_as_private_as_its_file() {
+    let dir = TestFolder::new();
+    dir.write("memories.jsonl", "{\"text\":\"The kiln is fired on Mondays.\"}\n");
+    set_mode(&dir.path("memories.jsonl"), 0o600);
+    dir.succeed("import memories.jsonl --into brain.db");
+    assert_eq!(mode(&dir.path("brain.db")), 0o600);
 }

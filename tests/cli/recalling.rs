@@ -12,7 +12,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use serde_json::Value;
 
 use crate::schemas::assert_fits;
-use crate::support::Place;
+use crate::support::TestFolder;
 
 const NEAR_FIRST: &str = "[1,0,0,0,0,0,0,0]";
 
@@ -22,20 +22,20 @@ fn row(number: usize, text: &str, created_at: &str, importance: f64) -> PlainMem
 }
 
 /// A memory of each tier but the last at [`NOW`].
-fn tiers() -> Place {
-    let place = Place::new();
+fn tiers() -> TestFolder {
+    let dir = TestFolder::new();
     let rows = [
         row(0, "The kiln burns at 1200 degrees.", "2026-06-29T10:00:00", 2.0),
         row(1, "The kiln is fired on Mondays.", "2026-06-29T10:00:00", 1.0),
         row(2, "The old kiln stood in the yard.", "2025-03-01T10:00:00", 1.0),
         row(3, "Tea comes from the harbour shop.", "2026-06-29T10:00:00", 1.0),
     ];
-    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
-    place
+    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    dir
 }
 
-fn recall(place: &Place, words: &[&str]) -> Value {
-    let found = place.json(&[&["recall", "brain.db", "--now", NOW, "--json"], words].concat());
+fn recall(dir: &TestFolder, words: &[&str]) -> Value {
+    let found = dir.json(&[&["recall", "brain.db", "--now", NOW, "--json"], words].concat());
     assert_fits("recall", &found);
     found
 }
@@ -51,8 +51,8 @@ fn sorted(found: &Value) -> Vec<&str> {
     ids
 }
 
-fn open(place: &Place) -> Connection {
-    Connection::open(place.path("brain.db")).unwrap()
+fn open(dir: &TestFolder) -> Connection {
+    Connection::open(dir.path("brain.db")).unwrap()
 }
 
 fn count(connection: &Connection, id: &str) -> i64 {
@@ -61,12 +61,12 @@ fn count(connection: &Connection, id: &str) -> i64 {
 }
 
 /// Makes memfold's tables without any change of its own.
-fn with_own_tables(place: &Place) -> Connection {
+fn with_own_tables(dir: &TestFolder) -> Connection {
     let options =
         SessionOptions { busy_timeout: Duration::from_secs(60), holder: "test".to_owned() };
-    let session = Session::open_beside_runs(&place.path("brain.db"), &options).unwrap();
+    let session = Session::open_beside_runs(&dir.path("brain.db"), &options).unwrap();
     session.prepare("2026-06-29T12:00:00").unwrap();
-    open(place)
+    open(dir)
 }
 
 fn add_edge(store: &Connection, newer: &str, older: &str, confidence: &str) {
@@ -78,39 +78,39 @@ fn add_edge(store: &Connection, newer: &str, older: &str, confidence: &str) {
 
 #[test]
 fn modes_reach_down_the_tiers() {
-    let place = tiers();
+    let dir = tiers();
     for (mode, expected) in [
         ("reflexive", &["m000000"][..]),
         ("standard", &["m000000", "m000001"]),
         ("deep", &["m000000", "m000001", "m000002"]),
         ("exhaustive", &["m000000", "m000001", "m000002"]),
     ] {
-        let found = recall(&place, &["kiln", "--mode", mode, "--no-count"]);
+        let found = recall(&dir, &["kiln", "--mode", mode, "--no-count"]);
         assert_eq!(sorted(&found), expected, "{mode}");
         assert_eq!((&found["words"], &found["vectors"]), (&true.into(), &"none".into()));
         assert!(found["notes"][0].as_str().unwrap().starts_with("found by words alone"));
     }
-    let found = recall(&place, &["kiln", "-k", "1", "--mode", "deep", "--no-count"]);
+    let found = recall(&dir, &["kiln", "-k", "1", "--mode", "deep", "--no-count"]);
     assert_eq!(ids(&found).len(), 1);
 }
 
 /// `recall` said that no memory was found for a text that stood there word for word, but was cold.
 #[test]
 fn lower_tiers_answer_where_others_have_nothing() {
-    let place = tiers();
+    let dir = tiers();
     for mode in ["reflexive", "standard"] {
-        let found = recall(&place, &["yard", "--mode", mode, "--no-count"]);
+        let found = recall(&dir, &["yard", "--mode", mode, "--no-count"]);
         assert_eq!(ids(&found), ["m000002"], "{mode}");
         let notes = found["notes"].to_string();
         assert!(notes.contains("these are COLD memories (mode deep)"), "{notes}");
     }
-    assert!(ids(&recall(&place, &["volcano", "--no-count"])).is_empty());
+    assert!(ids(&recall(&dir, &["volcano", "--no-count"])).is_empty());
 }
 
 /// After a merge the words that only the merged memory had found nothing in any mode but `exhaustive`.
 #[test]
 fn the_words_of_merged_memories_lead_to_their_survivor() {
-    let place = Place::new();
+    let dir = TestFolder::new();
     let rows = [
         row(0, "The user owns an automobile.", "2026-06-28T10:00:00", 1.0),
         PlainMemory {
@@ -118,33 +118,31 @@ fn the_words_of_merged_memories_lead_to_their_survivor() {
             ..memory(1, "The user owns a car.", &unit_vector(8, 0))
         },
     ];
-    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
     // Whatever the guard holds of the two.
     let guard = ["--set", "guard.enabled=false", "--allow-unguarded"];
     let merge = ["--set", "protection.min_age_hours=0", "--max-change-share", "1", "--execute"];
     let run =
-        place.succeed(&[&["consolidate", "brain.db", "--now", NOW][..], &guard, &merge].concat());
+        dir.succeed(&[&["consolidate", "brain.db", "--now", NOW][..], &guard, &merge].concat());
     let words = |connection: &Connection| -> i64 {
         let sql = "SELECT count(*) FROM stm_fts WHERE stm_fts MATCH 'automobile'";
         connection.query_row(sql, [], |row| row.get(0)).unwrap()
     };
-    assert_eq!(words(&open(&place)), 0, "nothing is added to the owner's index");
+    assert_eq!(words(&open(&dir)), 0, "nothing is added to the owner's index");
     for mode in ["reflexive", "standard", "deep", "exhaustive"] {
-        let found = recall(&place, &["automobile", "--mode", mode, "--no-count"]);
+        let found = recall(&dir, &["automobile", "--mode", mode, "--no-count"]);
         assert_eq!(ids(&found), ["m000001"], "{mode} {run:?}");
         assert_eq!(found["matches"][0]["found_as"], serde_json::json!(["m000000"]));
     }
-    place.succeed(&["forget", "brain.db", "m000001", "--with-absorbed", "--execute"]);
-    assert!(
-        !std::fs::read(place.path("brain.db")).unwrap().windows(10).any(|w| w == b"automobile")
-    );
+    dir.succeed("forget brain.db m000001 --with-absorbed --execute");
+    assert!(!std::fs::read(dir.path("brain.db")).unwrap().windows(10).any(|w| w == b"automobile"));
 }
 
 #[test]
 fn vectors_and_words_are_joined_by_rank() {
-    let place = tiers();
+    let dir = tiers();
     let words = ["harbour kiln", "--vector", NEAR_FIRST, "--no-count"];
-    let found = recall(&place, &words);
+    let found = recall(&dir, &words);
     assert_eq!(found["vectors"], "store");
     let first = &found["matches"][0];
     assert_eq!((&first["id"], &first["vector_rank"]), (&"m000000".into(), &1.into()));
@@ -155,60 +153,35 @@ fn vectors_and_words_are_joined_by_rank() {
     for found in found["matches"].as_array().unwrap() {
         assert!((found["score"].as_f64().unwrap() - ranks(found)).abs() < 1e-12, "{found}");
     }
-    place.succeed(&["index", "build", "brain.db"]);
-    let indexed = recall(&place, &words);
+    dir.succeed("index build brain.db");
+    let indexed = recall(&dir, &words);
     assert_eq!((&indexed["vectors"], &indexed["matches"]), (&"index".into(), &found["matches"]));
-    let answer = place.run(&["recall", "brain.db", "kiln", "--vector", "[1,2]"]);
+    let answer = dir.run("recall brain.db kiln --vector [1,2]");
     answer.fails_with(1, &["error: failed to recall from brain.db: ", "hint: "]);
 }
 
 #[test]
-fn a_store_without_words_is_searched_by_vectors_alone() {
-    let place = tiers();
-    open(&place).execute_batch("DROP TABLE stm_fts").unwrap();
-    let found = recall(&place, &["kiln", "--vector", NEAR_FIRST]);
-    assert_eq!((&found["words"], ids(&found)[0]), (&false.into(), "m000000"));
-    assert!(found["notes"].to_string().contains("by vectors alone"), "{found}");
-    let nothing = recall(&place, &["kiln"]);
-    assert_eq!(ids(&nothing).len(), 0);
-    assert_eq!(nothing["notes"].as_array().unwrap().len(), 2);
-}
-
-#[test]
-fn any_question_is_a_question_for_words() {
-    let place = tiers();
-    for query in ["\"", "kiln\"", "NEAR(kiln)", "kiln AND", "content:kiln*", "", " ", "a-b", "'--"]
-    {
-        let found = recall(&place, &[query, "--no-count"]);
-        assert_eq!(found["words"], true, "{query:?}");
-    }
-    assert_eq!(ids(&recall(&place, &["KILN\"?", "--no-count"])).len(), 2);
-    let much = "kiln word ".repeat(4_000);
-    assert_eq!(ids(&recall(&place, &[&much, "--no-count"])).len(), 2);
-}
-
-#[test]
-fn what_is_returned_is_counted_and_only_that() {
-    let place = tiers();
-    let store = open(&place);
-    let found = recall(&place, &["kiln"]);
+fn only_returned_memories_are_counted() {
+    let dir = tiers();
+    let store = open(&dir);
+    let found = recall(&dir, &["kiln"]);
     assert_eq!(found["counted"], true);
     assert_eq!(["m000000", "m000001", "m000002"].map(|id| count(&store, id)), [1, 1, 0]);
     drop(store);
-    let before = place.files();
+    let before = dir.files();
     for words in [&["--no-count"][..], &["--set", "read_only=true"], &["--set", "enabled=false"]] {
-        let found = recall(&place, &[&["kiln"], words].concat());
+        let found = recall(&dir, &[&["kiln"], words].concat());
         assert_eq!((ids(&found).len(), &found["counted"]), (2, &false.into()), "{words:?}");
-        assert!(before == place.files(), "{words:?}");
+        assert!(before == dir.files(), "{words:?}");
     }
 }
 
 #[test]
-fn a_count_is_dropped_where_somebody_writes() {
-    let place = tiers();
-    let mut holder = open(&place);
+fn count_is_dropped_beside_a_writer() {
+    let dir = tiers();
+    let mut holder = open(&dir);
     let held = holder.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
-    let found = recall(&place, &["kiln"]);
+    let found = recall(&dir, &["kiln"]);
     drop(held);
     assert_eq!((ids(&found).len(), &found["counted"]), (2, &false.into()));
     assert!(found["notes"].to_string().contains("was not counted"), "{found}");
@@ -218,9 +191,9 @@ fn a_count_is_dropped_where_somebody_writes() {
 #[test]
 fn no_count_is_lost_beside_four_writers() {
     const WRITES: i64 = 150;
-    let place = tiers();
-    open(&place).execute_batch("PRAGMA journal_mode = WAL").unwrap();
-    let path = place.path("brain.db");
+    let dir = tiers();
+    open(&dir).execute_batch("PRAGMA journal_mode = WAL").unwrap();
+    let path = dir.path("brain.db");
     let query = RecallQuery {
         text: "degrees",
         vector: None,
@@ -259,65 +232,40 @@ fn no_count_is_lost_beside_four_writers() {
         readers.map(|reader| reader.join().unwrap()).iter().sum::<i64>()
     });
     assert!(counted > 0, "every count was dropped");
-    assert_eq!(count(&open(&place), "m000000"), 4 * WRITES + counted);
-}
-
-#[test]
-fn a_merged_memory_is_found_under_its_survivor() {
-    for absorbed in ["archive", "move"] {
-        let place = Place::new();
-        let text = "The kiln is fired on Mondays.";
-        let rows =
-            [row(0, text, "2026-06-01T10:00:00", 1.0), row(1, text, "2026-06-02T10:00:00", 1.0)];
-        let vector = unit_vector(8, 0);
-        let rows =
-            rows.map(|row| PlainMemory { embedding: memory(0, text, &vector).embedding, ..row });
-        brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
-        let set = format!("merge.absorbed={absorbed}");
-        let run = ["consolidate", "brain.db", "--now", NOW, "--execute", "--quiet"];
-        place.succeed(&[&run[..], &["--max-change-share", "1", "--set", &set]].concat());
-        let found = recall(&place, &["kiln", "--no-count"]);
-        assert_eq!(ids(&found), ["m000001"], "{absorbed}");
-        let all = recall(&place, &["kiln", "--no-count", "--mode", "exhaustive"]);
-        assert_eq!(ids(&all), ["m000001"]);
-        assert_eq!(all["matches"][0]["found_as"][0], "m000000", "{absorbed}: {all}");
-        assert_eq!(all["archived"][0]["id"], "m000000");
-        assert_eq!(all["archived"][0]["survivor"], "m000001");
-        assert!(found["archived"].as_array().unwrap().is_empty());
-    }
+    assert_eq!(count(&open(&dir), "m000000"), 4 * WRITES + counted);
 }
 
 #[test]
 fn a_superseded_memory_says_by_what() {
-    let place = tiers();
-    let store = with_own_tables(&place);
+    let dir = tiers();
+    let store = with_own_tables(&dir);
     add_edge(&store, "m000000", "m000001", "low");
-    let found = recall(&place, &["Mondays", "--no-count"]);
+    let found = recall(&dir, &["Mondays", "--no-count"]);
     assert_eq!(
         (ids(&found), &found["matches"][0]["superseded_by"]),
         (vec!["m000001"], &Value::Null)
     );
     store.execute_batch("UPDATE memfold_edges SET confidence = 'high'").unwrap();
-    let found = recall(&place, &["Mondays", "--no-count"]);
+    let found = recall(&dir, &["Mondays", "--no-count"]);
     assert_eq!(ids(&found), ["m000001"], "it is COLD now, and nothing warmer answers");
-    let found = recall(&place, &["Mondays", "--no-count", "--mode", "deep"]);
+    let found = recall(&dir, &["Mondays", "--no-count", "--mode", "deep"]);
     assert_eq!(found["matches"][0]["superseded_by"], "m000000");
     let words = ["recall", "brain.db", "Mondays", "--mode", "deep", "--now", NOW, "--no-count"];
-    assert!(place.succeed(&words).contains("superseded by m000000"));
+    assert!(dir.succeed(&words).contains("superseded by m000000"));
     add_edge(&store, "m000001", "m000000", "high");
-    let found = recall(&place, &["Mondays", "--no-count"]);
+    let found = recall(&dir, &["Mondays", "--no-count"]);
     assert_eq!(found["matches"][0]["superseded_by"], Value::Null, "each supersedes the other");
 }
 
 #[test]
 fn summaries_are_found_where_they_are_asked_for() {
-    let place = tiers();
-    let store = with_own_tables(&place);
+    let dir = tiers();
+    let store = with_own_tables(&dir);
     let sql = "INSERT INTO memfold_summaries (memory_id, sources, body, run_id, unit, at, active)
                VALUES ('m000000', '[]', '{}', 'r', 1, '2026-06-29T12:00:00', 1)";
     store.execute_batch(sql).unwrap();
-    assert_eq!(ids(&recall(&place, &["kiln", "--no-count"])), ["m000001"]);
-    let found = recall(&place, &["kiln", "--no-count", "--include-summaries"]);
+    assert_eq!(ids(&recall(&dir, &["kiln", "--no-count"])), ["m000001"]);
+    let found = recall(&dir, &["kiln", "--no-count", "--include-summaries"]);
     assert_eq!(sorted(&found), ["m000000", "m000001"]);
     let summary = found["matches"].as_array().unwrap().iter().find(|m| m["id"] == "m000000");
     assert_eq!(
@@ -327,25 +275,50 @@ fn summaries_are_found_where_they_are_asked_for() {
 }
 
 #[test]
-fn a_question_for_a_time_is_worked_out() {
-    let place = Place::new();
+fn temporal_question_is_answered() {
+    let dir = TestFolder::new();
     let rows = [row(0, "We repaired the kiln yesterday.", "2026-06-28T10:00:00", 1.0)];
-    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
-    let found = recall(&place, &["When did we repair the kiln?", "--no-count"]);
+    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    let found = recall(&dir, &["When did we repair the kiln?", "--no-count"]);
     assert_eq!(found["answer"]["answer"], "2026-06-27", "{found}");
     assert_eq!(found["answer"]["sources"][0], "m000000");
     assert_eq!(found["answer"]["resolved"][0]["start"], "2026-06-27T00:00:00Z");
-    assert_eq!(recall(&place, &["kiln", "--no-count"])["answer"], Value::Null);
-    let asked = recall(&place, &["kiln", "--no-count", "--reason"]);
+    assert_eq!(recall(&dir, &["kiln", "--no-count"])["answer"], Value::Null);
+    let asked = recall(&dir, &["kiln", "--no-count", "--reason"]);
     assert_eq!(asked["answer"]["answer"], "2026-06-27");
-    let screen = place.succeed(&["recall", "brain.db", "when kiln", "--now", NOW, "--no-count"]);
+    let screen = dir.succeed(&["recall", "brain.db", "when kiln", "--now", NOW, "--no-count"]);
     assert!(
         screen.starts_with("answer: 2026-06-27 (confidence 0.90)\n  - memory m000000"),
         "{screen}"
     );
-    let none = recall(&place, &["When did harbours freeze?", "--no-count"]);
+    let none = recall(&dir, &["When did harbours freeze?", "--no-count"]);
     assert_eq!(
         (&none["answer"]["answer"], &none["answer"]["confidence"]),
         (&Value::Null, &0.0.into())
     );
+}
+
+#[test]
+fn a_store_without_words_is_searched_by_vectors_alone() {
+    let dir = tiers();
+    open(&dir).execute_batch("DROP TABLE stm_fts").unwrap();
+    let found = recall(&dir, &["kiln", "--vector", NEAR_FIRST]);
+    assert_eq!((&found["words"], ids(&found)[0]), (&false.into(), "m000000"));
+    assert!(found["notes"].to_string().contains("by vectors alone"), "{found}");
+    let nothing = recall(&dir, &["kiln"]);
+    assert_eq!(ids(&nothing).len(), 0);
+    assert_eq!(nothing["notes"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn any_question_is_a_question_for_words() {
+    let dir = tiers();
+    for query in ["\"", "kiln\"", "NEAR(kiln)", "kiln AND", "content:kiln*", "", " ", "a-b", "'--"]
+    {
+        let found = recall(&dir, &[query, "--no-count"]);
+        assert_eq!(found["words"], true, "{query:?}");
+    }
+    assert_eq!(ids(&recall(&dir, &["KILN\"?", "--no-count"])).len(), 2);
+    let much = "kiln word ".repeat(4_000);
+    assert_eq!(ids(&recall(&dir, &[&much, "--no-count"])).len(), 2);
 }

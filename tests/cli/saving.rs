@@ -10,8 +10,7 @@ use memfold_tests::{brain_db, integrity, memory};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::schemas::assert_fits;
-use crate::support::Place;
+use crate::support::TestFolder;
 
 const DIM: usize = 64;
 const OLD: &str = "The release meeting is in the large room.";
@@ -31,10 +30,10 @@ fn typed(vector: &[f32]) -> String {
 }
 
 /// With one memory as `brain.db`.
-fn place() -> Place {
-    let place = Place::new();
-    brain_db(&place.path("brain.db"), &[memory(0, OLD, &near(1.0, 1))], StoreStyle::Plain);
-    place
+fn dir() -> TestFolder {
+    let dir = TestFolder::new();
+    brain_db(&dir.path("brain.db"), &[memory(0, OLD, &near(1.0, 1))], StoreStyle::Plain);
+    dir
 }
 
 fn live(store: &Path) -> Vec<String> {
@@ -44,94 +43,9 @@ fn live(store: &Path) -> Vec<String> {
     statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
-#[test]
-fn answers_fit_the_published_schemas() {
-    let place = place();
-    let vector = typed(&near(0.97, 1));
-    let set = ["--json", "--set", PATIENT];
-    let other = format!("{OLD} ");
-    let words: [&[&str]; 4] = [
-        &["--text", &other],
-        &["--vector", &vector],
-        &["--text", "The release meeting is not in the large room.", "--vector", &vector],
-        &["--text", "Something new.", "-c", "ops", "--source", "chat"],
-    ];
-    for words in words {
-        let found = place.json(&[&["check", "brain.db"], words, &set].concat());
-        assert_fits("check", &found);
-        assert!(found["elapsed_us"]["total"].as_u64().unwrap() > 0, "{found:#}");
-        if words[0] == "--text" {
-            let found = place.json(&[&["save", "brain.db"], words, &set].concat());
-            assert_fits("save", &found);
-            assert_eq!(found["stored"], true);
-        }
-    }
-    let answer = place.run(&["save", "brain.db", "--text", " ", "--json"]);
-    assert_eq!(answer.code, Some(1));
-    let found: Value = serde_json::from_str(&answer.out).unwrap();
-    assert_eq!(found["stored"], false);
-    assert!(
-        answer.err.starts_with(
-            "error: failed to save: there is no text with a visible character\nhint: "
-        )
-    );
-}
-
-#[test]
-fn a_check_writes_nothing_anywhere() {
-    let place = place();
-    let before = place.files();
-    let vector = typed(&near(0.97, 1));
-    for text in [OLD, "Something new."] {
-        place.succeed(&["check", "brain.db", "--text", text, "--vector", &vector]);
-    }
-    assert!(place.files() == before);
-}
-
-#[test]
-fn screens_fit_a_terminal_and_say_what_was_done() {
-    let place = place();
-    let vector = typed(&near(0.97, 1));
-    let new = "The release meeting is in the large room because the kitchen is loud.";
-    let words = ["--text", new, "--vector", &vector, "--set", PATIENT];
-    let screen = place.succeed(&[&["check", "brain.db"], &words[..]].concat());
-    assert!(screen.starts_with("replace: says all that m000000 says (0.9700)\n"), "{screen}");
-    let screen = place.succeed(&[&["save", "brain.db"], &words[..]].concat());
-    assert!(screen.contains("in the place of m000000\n"), "{screen}");
-    assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
-    let again = place.succeed(&["save", "brain.db", "--text", OLD, "--set", PATIENT]);
-    assert!(again.starts_with("known already: stm_"), "{again}");
-    let runs = place.succeed(&["runs", "brain.db"]);
-    assert!(runs.contains("save") && runs.contains("audit chain: holds"), "{runs}");
-}
-
-#[test]
-fn wrong_words_are_usage_errors() {
-    let place = place();
-    for words in [
-        &["save", "brain.db"][..],
-        &["check", "brain.db"],
-        &["save", "brain.db", "--text", "a", "--importance", "much"],
-        &["save", "brain.db", "--text", "a", "--jsonl", "-"],
-        &["save", "brain.db", "--text", "a", "--model", "m"],
-        &["save", "brain.db", "--text", "a", "--vector", "nonsense"],
-        &["review", "brain.db", "--newer", "--execute"],
-        &["review", "brain.db", "a", "--merge", "--both"],
-        &["review", "brain.db", "--flags", "--newer"],
-    ] {
-        let answer = place.run(words);
-        assert_eq!((answer.code, &*answer.out), (Some(2), ""), "{words:?}: {answer:?}");
-    }
-    place.run(&["save", "none.db", "--text", "a"]).fails_with(1, &["none.db", "hint: "]);
-    place.write("text.db", "no store");
-    place.run(&["save", "text.db", "--text", "a"]).fails_with(1, &["no SQLite file"]);
-    let checked = place.json(&["check", "text.db", "--text", "a", "--json"]);
-    assert_eq!((&checked["checked"], &checked["coverage"]), (&false.into(), &"none".into()));
-}
-
 /// Saves lines in a process; its stdout holds the answers.
-fn spawn(place: &Place, lines: &[Value]) -> Child {
-    let mut child = place
+fn spawn(dir: &TestFolder, lines: &[Value]) -> Child {
+    let mut child = dir
         .command(&["save", "brain.db", "--jsonl", "-", "--set", PATIENT])
         .args(["--set", "busy_timeout_ms=120000"])
         .stdin(Stdio::piped())
@@ -148,11 +62,11 @@ fn spawn(place: &Place, lines: &[Value]) -> Child {
 
 #[test]
 fn lines_are_answered_one_by_one() {
-    let place = place();
+    let dir = dir();
     let lines = "{\"text\":\"First.\",\"id\":\"a\"}\nnonsense\n\n{\"text\":\"Second.\",\"categories\":[\"x\"]}\n\
                  {\"text\":\"Other.\",\"id\":\"a\"}\n{\"text\":\"first.\",\"vector\":[1,2]}\n";
-    place.write("lines.jsonl", lines);
-    let answer = place.run(&["save", "brain.db", "--jsonl", "lines.jsonl", "--set", PATIENT]);
+    dir.write("lines.jsonl", lines);
+    let answer = dir.run(&["save", "brain.db", "--jsonl", "lines.jsonl", "--set", PATIENT]);
     assert_eq!(answer.code, Some(4), "{answer:?}");
     let answers: Vec<Value> =
         answer.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -163,15 +77,15 @@ fn lines_are_answered_one_by_one() {
     assert_eq!(told, [(1, true), (2, false), (4, true), (5, false), (6, true)]);
     assert_eq!(answers[0]["id"], "a");
     assert!(answers[3]["error"].as_str().unwrap().contains("another memory"), "{}", answers[3]);
-    assert_eq!(live(&place.path("brain.db")).len(), 4);
-    place.run(&["save", "brain.db", "--jsonl", "none.jsonl"]).fails_with(1, &["none.jsonl"]);
+    assert_eq!(live(&dir.path("brain.db")).len(), 4);
+    dir.run("save brain.db --jsonl none.jsonl").fails_with(1, &["none.jsonl"]);
 }
 
 /// Saves every text from each of eight processes at once; some are killed and begin again.
 fn flood(texts: usize, has_vectors: bool) {
     const PROCESSES: usize = 8;
-    let place = Place::new();
-    brain_db(&place.path("brain.db"), &[], StoreStyle::Plain);
+    let dir = TestFolder::new();
+    brain_db(&dir.path("brain.db"), &[], StoreStyle::Plain);
     let line = |number: usize, process: usize| {
         // Each process writes some texts in a spelling of its own.
         let gap = if (number + process).is_multiple_of(11) { "  " } else { " " };
@@ -191,12 +105,16 @@ fn flood(texts: usize, has_vectors: bool) {
             .map(|at| line((at * (2 * process + 1) + process * 31) % texts, process))
             .collect()
     };
-    let mut children: Vec<Child> = (0..PROCESSES).map(|p| spawn(&place, &lines(p))).collect();
+    let mut children: Vec<Child> = (0..PROCESSES).map(|p| spawn(&dir, &lines(p))).collect();
     for (process, child) in children.iter_mut().enumerate().filter(|(p, _)| p % 3 == 0) {
-        std::thread::sleep(std::time::Duration::from_millis(120));
+        while child.try_wait().unwrap().is_none()
+            && live(&dir.path("brain.db")).len() <= process.min(texts - 1)
+        {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         child.kill().unwrap();
         child.wait().unwrap();
-        *child = spawn(&place, &lines(process));
+        *child = spawn(&dir, &lines(process));
     }
     for child in children {
         let output = child.wait_with_output().unwrap();
@@ -205,21 +123,16 @@ fn flood(texts: usize, has_vectors: bool) {
             said.lines().filter(|line| !line.contains("\"stored\":true")).collect();
         assert!(output.status.success() && refused.is_empty(), "{refused:?} {output:?}");
     }
-    let found = live(&place.path("brain.db"));
+    let found = live(&dir.path("brain.db"));
     let said: BTreeSet<String> =
         found.iter().map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     assert_eq!((found.len(), said.len()), (texts, texts));
-    assert!(integrity(&place.path("brain.db")).is_empty());
-    assert!(place.succeed(&["runs", "brain.db"]).contains("audit chain: holds"));
+    assert!(integrity(&dir.path("brain.db")).is_empty());
+    assert!(dir.succeed("runs brain.db").contains("audit chain: holds"));
 }
 
 fn flooded_texts() -> usize {
     std::env::var("MEMFOLD_TEST_FLOOD").map_or(97, |texts| texts.parse().unwrap())
-}
-
-#[test]
-fn a_flood_of_texts_ends_with_one_row_each() {
-    flood(flooded_texts(), false);
 }
 
 #[test]
@@ -229,67 +142,67 @@ fn a_flood_of_vectors_ends_with_one_row_each() {
 
 #[test]
 fn a_store_that_stays_busy_is_left_as_it_was() {
-    let place = place();
-    let owner = Connection::open(place.path("brain.db")).unwrap();
+    let dir = dir();
+    let owner = Connection::open(dir.path("brain.db")).unwrap();
     owner.execute_batch("BEGIN IMMEDIATE").unwrap();
     let words = ["save", "brain.db", "--text", "New.", "--json", "--set", "busy_timeout_ms=50"];
-    let answer = place.run(&words);
+    let answer = dir.run(&words);
     let found: Value = serde_json::from_str(&answer.out).unwrap();
     assert_eq!((answer.code, &found["stored"]), (Some(1), &false.into()), "{answer:?}");
     owner.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(live(&place.path("brain.db")), [OLD]);
-    assert_eq!(place.json(&words)["stored"], true);
+    assert_eq!(live(&dir.path("brain.db")), [OLD]);
+    assert_eq!(dir.json(&words)["stored"], true);
 }
 
 #[test]
-fn looking_at_a_store_leaves_the_locks_of_the_process_alone() {
-    let place = place();
-    let owner = Connection::open(place.path("brain.db")).unwrap();
+fn reading_keeps_the_locks_of_the_process() {
+    let dir = dir();
+    let owner = Connection::open(dir.path("brain.db")).unwrap();
     owner.pragma_update(None, "journal_mode", "DELETE").unwrap();
     owner.execute_batch("BEGIN IMMEDIATE; UPDATE stm SET access_count = 7").unwrap();
     // Closing a descriptor of the file would drop the lock that the connection holds.
-    let store = BrainDb::open(place.path("brain.db"), OpenOptions::default()).unwrap();
+    let store = BrainDb::open(dir.path("brain.db"), OpenOptions::default()).unwrap();
     assert!(store.open_flags().unwrap().is_empty());
     let words = ["save", "brain.db", "--text", "New.", "--set", "busy_timeout_ms=50"];
-    assert_eq!(place.run(&words).code, Some(1));
+    assert_eq!(dir.run(&words).code, Some(1));
     owner.execute_batch("COMMIT").unwrap();
-    assert_eq!(place.run(&words).code, Some(0));
+    assert_eq!(dir.run(&words).code, Some(0));
 }
 
 #[test]
 fn pairs_that_wait_are_listed_and_settled() {
-    let place = place();
+    let dir = dir();
     let save = |text: &str, cosine: f32| {
         let vector = typed(&near(cosine, 1));
         let words = ["save", "brain.db", "--text", text, "--vector", &vector, "--json"];
-        place.json(&[&words[..], &["--set", PATIENT]].concat())
+        dir.json(&[&words[..], &["--set", PATIENT]].concat())
     };
     let near = save("The release meeting is in the large room upstairs.", 0.9);
     assert_eq!(near["decision"], "insert_and_flag", "{near:#}");
     let against = save("The release meeting is in the small room.", 0.93);
     assert_eq!(against["decision"], "insert_and_flag", "{against:#}");
-    let listed = place.json(&["review", "brain.db", "--flags", "--json"]);
+    let listed = dir.json("review brain.db --flags --json");
     let flags = listed["flags"].as_array().unwrap();
     let kinds: Vec<&str> = flags.iter().map(|flag| flag["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["contradiction", "near"], "{listed:#}");
     let key = |at: usize| flags[at]["key"].as_str().unwrap();
-    let screen = place.succeed(&["review", "brain.db", "--flags"]);
+    let screen = dir.succeed("review brain.db --flags");
     assert!(screen.contains("contradiction") && screen.contains("alike"), "{screen}");
-    let before = place.files();
-    let dry = place.succeed(&["review", "brain.db", key(1), "--merge"]);
+    let before = dir.files();
+    let dry = dir.succeed(&["review", "brain.db", key(1), "--merge"]);
     assert!(dry.contains("would be merged into"), "{dry}");
-    assert!(place.files() == before);
-    let apart = place.succeed(&["review", "brain.db", key(0), "--merge"]);
+    assert!(dir.files() == before);
+    let apart = dir.succeed(&["review", "brain.db", key(0), "--merge"]);
     assert!(apart.contains("by your word; the fact guard finds that the two conflict"), "{apart}");
-    place.run(&["review", "brain.db", "none", "--merge"]).fails_with(1, &["no pair none waits"]);
+    dir.run("review brain.db none --merge").fails_with(1, &["no pair none waits"]);
     let settle = |how: &str, key: &str| {
-        place.json(&["review", "brain.db", key, how, "--execute", "--json"])["run_id"].clone()
+        dir.json(&["review", "brain.db", key, how, "--execute", "--json"])["run_id"].clone()
     };
-    let count = || live(&place.path("brain.db")).len();
+    let count = || live(&dir.path("brain.db")).len();
     let run = settle("--merge", key(1));
     assert_eq!(count(), 2);
     let undo = |run: &Value| {
-        place.succeed(&["undo", "brain.db", run.as_str().unwrap(), "--execute"]);
+        dir.succeed(&["undo", "brain.db", run.as_str().unwrap(), "--execute"]);
     };
     undo(&run);
     assert_eq!(count(), 3);
@@ -297,76 +210,8 @@ fn pairs_that_wait_are_listed_and_settled() {
     assert_eq!(count(), 2);
     undo(&run);
     settle("--both", key(0));
-    let left = place.json(&["review", "brain.db", "--flags", "--json"]);
+    let left = dir.json("review brain.db --flags --json");
     let left: Vec<&str> =
         left["flags"].as_array().unwrap().iter().map(|f| f["key"].as_str().unwrap()).collect();
     assert_eq!((count(), left), (3, vec![key(1)]));
-}
-
-/// A writer as the owner has one, in Python, beside `memfold save`.
-#[test]
-#[cfg(target_os = "linux")]
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn a_writer_in_python_goes_on_beside() {
-    let python = std::process::Command::new("python3").args(["-c", "import sqlite3"]).output();
-    if !python.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: there is no python3 with sqlite3");
-        return;
-    }
-    let seconds = std::env::var("MEMFOLD_TEST_BESIDE_SECONDS").unwrap_or_else(|_| "3".to_owned());
-    let place = place();
-    // The owner writes more rows than are looked through without an index.
-    place.succeed(&["index", "build", "brain.db"]);
-    let script = r#"
-import sqlite3, sys, time
-db, seconds = sys.argv[1], float(sys.argv[2])
-connection = sqlite3.connect(db, timeout=60, isolation_level=None)
-connection.execute("PRAGMA busy_timeout = 60000")
-end, rows = time.time() + seconds, 0
-while time.time() < end:
-    connection.execute("BEGIN IMMEDIATE")
-    cursor = connection.execute(
-        "INSERT INTO stm (id, content, categories, importance, access_count, created_at, source)"
-        " VALUES (?, ?, '[]', 1.0, 0, '2026-06-01T00:00:00', 'python')",
-        (f"py_{rows}", f"The owner notes number {rows}."))
-    connection.execute("INSERT INTO stm_fts(rowid, content) VALUES (?, ?)",
-                       (cursor.lastrowid, f"The owner notes number {rows}."))
-    connection.execute("UPDATE stm SET access_count = access_count + 1 WHERE id = 'm000000'")
-    connection.execute("COMMIT")
-    rows += 1
-print(rows)
-"#;
-    let owner = std::process::Command::new("python3")
-        .args(["-c", script])
-        .arg(place.path("brain.db"))
-        .arg(&seconds)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut touched = 0_u64;
-    let mut saved = 0_u64;
-    let mut child = Some(owner);
-    while let Some(owner) = &mut child {
-        if owner.try_wait().unwrap().is_some() {
-            break;
-        }
-        let text = format!("Memory number {saved} of the agent.");
-        let found = place.json(&["save", "brain.db", "--text", &text, "--json", "--set", PATIENT]);
-        assert_eq!(found["written"], "inserted", "{found:#}");
-        saved += 1;
-        let found = place.json(&["save", "brain.db", "--text", OLD, "--json", "--set", PATIENT]);
-        assert_eq!(found["written"], "touched", "{found:#}");
-        touched += 1;
-    }
-    let output = child.unwrap().wait_with_output().unwrap();
-    let rows: u64 = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
-    let connection = Connection::open(place.path("brain.db")).unwrap();
-    let ask = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() as u64;
-    assert!(rows > 0 && saved > 0);
-    let of = |source: &str| ask(&format!("SELECT count(*) FROM stm WHERE source = '{source}'"));
-    assert_eq!((of("python"), of("agent")), (rows, 1 + saved));
-    assert_eq!(ask("SELECT access_count FROM stm WHERE id = 'm000000'"), rows + touched);
-    assert_eq!(ask("SELECT count(*) FROM stm_fts_docsize"), 1 + rows + saved);
-    assert_eq!(ask("SELECT count(*) FROM stm_fts WHERE stm_fts MATCH 'owner'"), rows);
-    assert!(integrity(&place.path("brain.db")).is_empty());
 }

@@ -1,4 +1,4 @@
-//! The binary in a folder of its own.
+//! [`TestFolder`]: the binary in a folder of its own.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -6,28 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::PlainMemory;
-use memfold_tests::{NOW, brain_db, memory, sample_rows, unit_vector};
+use memfold_tests::{NOW, PlainMemory, brain_db, memory, sample_rows, unit_vector};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder, and the binary working in it.
-pub(crate) struct Place {
+/// A temporary folder in which commands run.
+pub(crate) struct TestFolder {
     folder: TempDir,
     home: TempDir,
-}
-
-/// Returns another program of the workspace, which stands beside the tested one when the whole workspace is tested and is
-/// built otherwise.
-pub(crate) fn beside(name: &str, package: &str) -> PathBuf {
-    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    let path = Path::new(crate::PROGRAM).with_file_name(file);
-    if !path.is_file() {
-        let words = ["build", "--quiet", "--locked", "--package", package, "--bin", name];
-        let built = Command::new(env!("CARGO")).args(words).status().unwrap();
-        assert!(built.success(), "{name} cannot be built");
-    }
-    path
 }
 
 /// What a command left.
@@ -38,23 +24,52 @@ pub(crate) struct Answer {
     pub(crate) err: String,
 }
 
-impl Place {
+/// A command line: a text that is split at its spaces, or a list of words.
+pub(crate) trait CommandLine {
+    fn words(&self) -> Vec<&str>;
+}
+
+impl CommandLine for str {
+    fn words(&self) -> Vec<&str> {
+        self.split_whitespace().collect()
+    }
+}
+
+impl<S: AsRef<str>> CommandLine for [S] {
+    fn words(&self) -> Vec<&str> {
+        self.iter().map(AsRef::as_ref).collect()
+    }
+}
+
+impl<S: AsRef<str>, const N: usize> CommandLine for [S; N] {
+    fn words(&self) -> Vec<&str> {
+        self[..].words()
+    }
+}
+
+impl<S: AsRef<str>> CommandLine for Vec<S> {
+    fn words(&self) -> Vec<&str> {
+        self[..].words()
+    }
+}
+
+impl TestFolder {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() }
     }
 
     /// With the sample as `brain.db`.
     pub(crate) fn with_sample() -> Self {
-        let place = Self::new();
-        brain_db(&place.path("brain.db"), &sample_rows(), StoreStyle::Plain);
-        place
+        let dir = Self::new();
+        brain_db(&dir.path("brain.db"), &sample_rows(), StoreStyle::Plain);
+        dir
     }
 
     /// With two equal and one other memory as `brain.db`.
     pub(crate) fn with_pair() -> Self {
-        let place = Self::new();
-        brain_db(&place.path("brain.db"), &pair(), StoreStyle::Plain);
-        place
+        let dir = Self::new();
+        brain_db(&dir.path("brain.db"), &pair(), StoreStyle::Plain);
+        dir
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -90,8 +105,8 @@ impl Place {
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Answer {
-        self.answer(self.command(arguments).output().unwrap())
+    pub(crate) fn run(&self, arguments: &(impl CommandLine + ?Sized)) -> Answer {
+        self.answer(self.command(&arguments.words()).output().unwrap())
     }
 
     /// As [`Self::run`], with `input` on stdin; whoever refuses does not read it.
@@ -104,22 +119,15 @@ impl Place {
     }
 
     /// Runs what must succeed and returns its stdout.
-    pub(crate) fn succeed(&self, arguments: &[&str]) -> String {
+    pub(crate) fn succeed(&self, arguments: &(impl CommandLine + ?Sized)) -> String {
         let answer = self.run(arguments);
-        assert_eq!(answer.code, Some(0), "{arguments:?}: {answer:?}");
+        assert_eq!(answer.code, Some(0), "{:?}: {answer:?}", arguments.words());
         answer.out
     }
 
-    /// Runs `memfold-bench`, which must succeed.
-    pub(crate) fn bench(&self, arguments: &[&str]) {
-        let program = beside("memfold-bench", "memfold-bench");
-        let answer = self.answer(self.program(&program, arguments).output().unwrap());
-        assert_eq!(answer.code, Some(0), "{arguments:?}: {answer:?}");
-    }
-
-    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+    pub(crate) fn json(&self, arguments: &(impl CommandLine + ?Sized)) -> Value {
         let document: Value = serde_json::from_str(&self.succeed(arguments)).unwrap();
-        assert_eq!(document["schema_version"], 1, "{arguments:?}");
+        assert_eq!(document["schema_version"], 1, "{:?}", arguments.words());
         document
     }
 

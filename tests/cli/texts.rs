@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::Place;
+use crate::support::TestFolder;
 
 /// The same 300 memories in every form: 51 exact copies, 20 in other capitals, 12 in other words, 10 conflicts.
 const FORMS: [&str; 11] = [
@@ -28,14 +28,14 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/texts").join(name)
 }
 
-fn copied(name: &str) -> Place {
-    let place = Place::new();
-    std::fs::copy(fixture(name), place.path(name)).unwrap();
-    place
+fn copied(name: &str) -> TestFolder {
+    let dir = TestFolder::new();
+    std::fs::copy(fixture(name), dir.path(name)).unwrap();
+    dir
 }
 
-fn read(place: &Place, name: &str) -> String {
-    std::fs::read_to_string(place.path(name)).unwrap()
+fn read(dir: &TestFolder, name: &str) -> String {
+    std::fs::read_to_string(dir.path(name)).unwrap()
 }
 
 /// What a run found, as far as it does not depend on the form.
@@ -54,20 +54,20 @@ fn counts(document: &Value) -> Value {
 fn every_form_gives_the_same_answer_and_comes_back_as_it_was() {
     let mut answers: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for name in FORMS {
-        let place = copied(name);
-        let before = std::fs::read(place.path(name)).unwrap();
-        let found = counts(&place.json(&["consolidate", name, "--json"]));
+        let dir = copied(name);
+        let before = std::fs::read(dir.path(name)).unwrap();
+        let found = counts(&dir.json(&["consolidate", name, "--json"]));
         assert_eq!(found["live"], 300, "{name}");
         assert_eq!(found["absorbed"]["identical"], 51, "{name}");
         let kept = found["after"].as_u64().unwrap();
         answers.entry(found.to_string()).or_default().push(name);
         let output = format!("clean-{name}");
-        place.succeed(&["consolidate", name, "--execute", "--output", &output]);
-        assert_eq!(std::fs::read(place.path(name)).unwrap(), before, "{name} was changed");
-        let again = place.json(&["consolidate", &output, "--json"]);
+        dir.succeed(&["consolidate", name, "--execute", "--output", &output]);
+        assert_eq!(std::fs::read(dir.path(name)).unwrap(), before, "{name} was changed");
+        let again = dir.json(&["consolidate", &output, "--json"]);
         assert_eq!(counts(&again)["live"], kept, "{name}");
         assert_eq!(again["planned"]["merge"], 0, "{name}");
-        let removed = std::fs::read_to_string(place.path(&format!("{output}.removed.jsonl")));
+        let removed = std::fs::read_to_string(dir.path(&format!("{output}.removed.jsonl")));
         let removed = removed.unwrap();
         assert_eq!(removed.lines().count() as u64, 300 - kept, "{name}");
         for line in removed.lines() {
@@ -86,9 +86,9 @@ fn every_form_gives_the_same_answer_and_comes_back_as_it_was() {
 
 #[test]
 fn the_readme_shows_what_the_first_command_prints() {
-    let place = Place::new();
-    std::fs::copy(fixture("memories.csv"), place.path("notes.csv")).unwrap();
-    let screen = place.succeed(&["consolidate", "notes.csv"]);
+    let dir = TestFolder::new();
+    std::fs::copy(fixture("memories.csv"), dir.path("notes.csv")).unwrap();
+    let screen = dir.succeed("consolidate notes.csv");
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = std::fs::read_to_string(manifest.join("../../README.md")).unwrap();
     let shown = readme.split("```\n").nth(3).unwrap();
@@ -105,49 +105,49 @@ Staging runs Postgres 16 as its database
 ";
 
 /// What was answered about the proposals of a file: one approved, one rejected.
-fn reviewed() -> Place {
-    let place = Place::new();
-    place.write("notes.txt", REVIEWED);
-    let before = place.json(&["consolidate", "notes.txt", "--json"]);
+fn reviewed() -> TestFolder {
+    let dir = TestFolder::new();
+    dir.write("notes.txt", REVIEWED);
+    let before = dir.json("consolidate notes.txt --json");
     assert_eq!(before["planned"]["propose_merge"], 2);
-    let screen = place.run_with(&["review", "notes.txt"], "y\nn\n").out;
+    let screen = dir.run_with(&["review", "notes.txt"], "y\nn\n").out;
     assert!(screen.contains("1 approved · 1 rejected"), "{screen}");
     assert!(screen.contains("next: memfold consolidate notes.txt --execute --output"), "{screen}");
-    place
+    dir
 }
 
 #[test]
-fn answers_about_a_file_count_and_are_not_asked_again() {
-    let place = reviewed();
-    assert_eq!(read(&place, "notes.txt"), REVIEWED);
-    let planned = place.json(&["consolidate", "notes.txt", "--json"]);
+fn review_answers_about_a_file_are_kept() {
+    let dir = reviewed();
+    assert_eq!(read(&dir, "notes.txt"), REVIEWED);
+    let planned = dir.json("consolidate notes.txt --json");
     assert_eq!(planned["planned"]["propose_merge"], 0);
-    place.succeed(&["consolidate", "notes.txt", "--execute", "--output", "clean.txt"]);
-    assert_eq!(read(&place, "clean.txt").lines().count(), 4);
-    let removed = read(&place, "clean.txt.removed.jsonl");
+    dir.succeed("consolidate notes.txt --execute --output clean.txt");
+    assert_eq!(read(&dir, "clean.txt").lines().count(), 4);
+    let removed = read(&dir, "clean.txt.removed.jsonl");
     assert!(removed.contains("\"rule\":\"review\""), "{removed}");
-    let again = place.run_with(&["review", "notes.txt"], "").out;
+    let again = dir.run_with(&["review", "notes.txt"], "").out;
     assert!(again.contains("0 undecided"), "{again}");
 }
 
 #[test]
-fn answers_about_texts_that_changed_are_forgotten() {
-    let place = reviewed();
-    place.write("notes.txt", REVIEWED.replace("editor", "terminal").replace("Postgres", "MySQL"));
-    let planned = place.json(&["consolidate", "notes.txt", "--json"]);
+fn changed_texts_are_reviewed_again() {
+    let dir = reviewed();
+    dir.write("notes.txt", REVIEWED.replace("editor", "terminal").replace("Postgres", "MySQL"));
+    let planned = dir.json("consolidate notes.txt --json");
     assert_eq!(planned["planned"]["propose_merge"], 2);
 }
 
 #[test]
 fn a_file_is_checked_against_and_recalled_from_without_a_change() {
-    let place = Place::new();
-    place.write("notes.txt", REVIEWED);
+    let dir = TestFolder::new();
+    dir.write("notes.txt", REVIEWED);
     let text = "Deploys happen every Friday at 5 pm";
-    let check = place.json(&["check", "notes.txt", "--text", text, "--json"]);
+    let check = dir.json(&["check", "notes.txt", "--text", text, "--json"]);
     assert_eq!(check["decision"], "touch");
-    let found = place.succeed(&["recall", "notes.txt", "dark mode"]);
+    let found = dir.succeed(&["recall", "notes.txt", "dark mode"]);
     assert!(found.contains("dark mode"), "{found}");
-    assert_eq!(read(&place, "notes.txt"), REVIEWED);
+    assert_eq!(read(&dir, "notes.txt"), REVIEWED);
 }
 
 /// Runs only where `MEMFOLD_EXPORTS_PYTHON` names a Python with the packages of `tests/extras/exports.txt`.
@@ -158,11 +158,11 @@ fn exports_of_the_packages_themselves_are_read_and_applied_back() {
     let Some(python) = std::env::var_os(VARIABLE) else {
         return eprintln!("skipped: {VARIABLE} names no Python with tests/extras/exports.txt");
     };
-    let place = Place::new();
+    let dir = TestFolder::new();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/extras/exports.py");
     let mut command = std::process::Command::new(python);
-    command.arg(script).arg(env!("CARGO_BIN_EXE_memfold")).arg(place.folder());
-    let answer = place.answer(command.output().unwrap());
+    command.arg(script).arg(env!("CARGO_BIN_EXE_memfold")).arg(dir.folder());
+    let answer = dir.answer(command.output().unwrap());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let systems: Vec<Value> =
         answer.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -174,74 +174,37 @@ fn exports_of_the_packages_themselves_are_read_and_applied_back() {
 
 #[test]
 fn stores_of_other_systems_are_named_with_the_command_that_reads_them() {
-    let place = Place::new();
+    let dir = TestFolder::new();
     for (folder, entry, name) in [
         ("chroma", "chroma.sqlite3", "a Chroma store"),
         ("lance", "notes.lance", "a LanceDB store"),
         ("qdrant", "meta.json", "a local Qdrant store"),
     ] {
-        std::fs::create_dir_all(place.path(&format!("{folder}/collection"))).unwrap();
-        place.write(&format!("{folder}/{entry}"), "{}");
-        let refused = place.run(&["consolidate", folder]);
+        std::fs::create_dir_all(dir.path(&format!("{folder}/collection"))).unwrap();
+        dir.write(&format!("{folder}/{entry}"), "{}");
+        let refused = dir.run(&["consolidate", folder]);
         refused.fails_with(1, &[name, "memfold consolidate notes.json"]);
     }
 }
 
 #[test]
-fn lines_that_stay_keep_their_bytes() {
-    for name in ["memories.jsonl", "memories.csv", "memories.tsv", "memories.txt"] {
-        let place = copied(name);
-        place.succeed(&["consolidate", name, "--execute", "--output", "clean"]);
-        let before = std::fs::read_to_string(place.path(name)).unwrap();
-        let after = std::fs::read_to_string(place.path("clean")).unwrap();
-        let mut rest = before.split_inclusive('\n');
-        for line in after.split_inclusive('\n') {
-            assert!(rest.any(|known| known == line), "{name}: {line:?} is new or out of order");
-        }
-    }
-}
-
-#[test]
-fn the_screen_shows_what_was_found() {
-    let place = Place::new();
-    place.write(
-        "notes.txt",
-        "Deploys happen every Friday at 5 pm\nDeploys happen every Friday at 5 pm.\n\
-         Deploys happen every Friday at 6 pm\nAlice prefers dark mode in the editor\n\
-         Alice likes dark mode in her editor\n",
-    );
-    let screen = place.succeed(&["consolidate", "notes.txt"]);
-    for expected in [
-        "5 live → 4",
-        "compared by words, built in",
-        "next: memfold consolidate notes.txt --execute --output notes.clean.txt",
-        "  = Deploys happen every Friday at 5 pm\n",
-        "  ≠ ",
-        "  ~ Alice",
-    ] {
-        assert!(screen.contains(expected), "{expected:?} is missing:\n{screen}");
-    }
-    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
-}
-
-#[test]
 fn stdin_is_a_file_of_texts() {
-    let place = Place::new();
+    let dir = TestFolder::new();
     let texts = "Bob owns billing\nBob owns billing.\n\nTea at four\n";
-    let answer = place.run_with(&["consolidate", "-", "--execute", "--output", "out.txt"], texts);
+    let answer = dir.run_with(&["consolidate", "-", "--execute", "--output", "out.txt"], texts);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let written = std::fs::read_to_string(place.path("out.txt")).unwrap();
+    let written = std::fs::read_to_string(dir.path("out.txt")).unwrap();
     assert_eq!(written.matches("Bob owns billing").count(), 1, "{written:?}");
     assert!(written.contains("Tea at four"));
 }
 
 #[test]
 fn a_file_of_texts_is_never_changed() {
-    let place = Place::new();
-    place.write("notes.txt", "Bob owns billing\nBob owns billing.\n");
-    place.write("old.txt", "old");
+    let dir = TestFolder::new();
+    dir.write("notes.txt", "Bob owns billing\nBob owns billing.\n");
+    dir.write("old.txt", "old");
     let refused = |words: &[&str], expected: &str| {
-        let answer = place.run(&[&["consolidate", "notes.txt"][..], words].concat());
+        let answer = dir.run(&[&["consolidate", "notes.txt"][..], words].concat());
         assert_ne!(answer.code, Some(0), "{words:?}");
         assert!(answer.err.contains(expected), "{words:?}: {answer:?}");
     };
@@ -250,11 +213,11 @@ fn a_file_of_texts_is_never_changed() {
     refused(&["--execute", "--output", "old.txt"], "old.txt exists");
     refused(&["--save-plan"], "memfold import notes.txt --into brain.db");
     refused(&["--execute", "--output", "new.txt", "--expect", "beef"], "expected beef");
-    let written = std::fs::read_to_string(place.path("notes.txt")).unwrap();
+    let written = std::fs::read_to_string(dir.path("notes.txt")).unwrap();
     assert_eq!(written, "Bob owns billing\nBob owns billing.\n");
-    assert!(!place.path("new.txt").exists());
-    let sample = Place::with_pair();
-    let answer = sample.run(&["consolidate", "brain.db", "--execute", "--output", "x.db"]);
+    assert!(!dir.path("new.txt").exists());
+    let sample = TestFolder::with_pair();
+    let answer = sample.run("consolidate brain.db --execute --output x.db");
     assert!(answer.err.contains("leave --output out"), "{answer:?}");
 }
 
@@ -278,10 +241,10 @@ fn wrong_inputs_are_named() {
         ("nul.txt", b"abc\0def\n", ""),
         ("utf16.txt", b"\xff\xfeh\0i\0", "UTF-16"),
     ];
-    let place = Place::new();
+    let dir = TestFolder::new();
     for (name, bytes, expected) in cases {
-        place.write(name, bytes);
-        let answer = place.run(&["consolidate", name]);
+        dir.write(name, bytes);
+        let answer = dir.run(&["consolidate", name]);
         assert!(!answer.err.contains("panicked"), "{name}: {answer:?}");
         if expected.is_empty() {
             continue;
@@ -291,31 +254,16 @@ fn wrong_inputs_are_named() {
     }
 }
 
-#[test]
-fn bad_lines_are_left_out_and_named_once() {
-    let place = Place::new();
-    place.write(
-        "notes.jsonl",
-        "{\"text\":\"Bob owns billing\"}\n{oops\n{\"text\":\"Tea at four\"}\n",
-    );
-    let answer = place.run(&["consolidate", "notes.jsonl"]);
-    assert_eq!(answer.code, Some(0));
-    assert!(answer.err.contains("1 of 3 lines is not JSON: 2"), "{answer:?}");
-    let strict = place.run(&["consolidate", "notes.jsonl", "--strict"]);
-    assert_ne!(strict.code, Some(0));
-    assert!(strict.err.contains("1 of 3 lines"), "{strict:?}");
-}
-
 /// Two users' memories were merged; a field of any spelling keeps them apart, a run or a session does not.
 #[test]
 fn users_are_kept_apart() {
-    let place = Place::new();
+    let dir = TestFolder::new();
     for (field, kept) in
         [("user_id", 2), ("owner", 2), ("agent_id", 2), ("app_id", 2), ("run_id", 1)]
     {
         let line = |value| format!("{{\"text\":\"Prefers green tea\",\"{field}\":\"{value}\"}}\n");
-        place.write("notes.jsonl", line("a") + &line("b"));
-        let found = place.json(&["consolidate", "notes.jsonl", "--json"]);
+        dir.write("notes.jsonl", line("a") + &line("b"));
+        let found = dir.json("consolidate notes.jsonl --json");
         assert_eq!(found["stats"]["live_after"], kept, "{field}");
     }
 }
@@ -323,17 +271,32 @@ fn users_are_kept_apart() {
 /// Memories without a time were as young as their import, and so protected.
 #[test]
 fn unknown_age_is_not_young() {
-    let place = Place::new();
-    place.write("notes.txt", "Bob owns billing\nBob owns billing\n");
-    let found = place.json(&["consolidate", "notes.txt", "--json"]);
+    let dir = TestFolder::new();
+    dir.write("notes.txt", "Bob owns billing\nBob owns billing\n");
+    let found = dir.json("consolidate notes.txt --json");
     assert_eq!(found["stats"]["live_after"], 1);
-    place.write(
+    dir.write(
         "young.jsonl",
         "{\"text\":\"a b c\",\"created_at\":\"2026-01-01T00:00:00Z\",\"id\":1}\n\
          {\"text\":\"a b c\",\"created_at\":\"2026-01-01T00:00:01Z\",\"id\":2}\n",
     );
     let words = ["consolidate", "young.jsonl", "--json", "--now", "2026-01-01T01:00:00Z"];
-    let found = place.json(&words);
+    let found = dir.json(&words);
     assert_eq!(found["protected"], Value::Null);
     assert_eq!(found["stats"]["noops_by_cause"]["protection"], 2, "{found:#}");
+}
+
+#[test]
+fn bad_lines_are_left_out_and_named_once() {
+    let dir = TestFolder::new();
+    dir.write(
+        "notes.jsonl",
+        "{\"text\":\"Bob owns billing\"}\n{oops\n{\"text\":\"Tea at four\"}\n",
+    );
+    let answer = dir.run("consolidate notes.jsonl");
+    assert_eq!(answer.code, Some(0));
+    assert!(answer.err.contains("1 of 3 lines is not JSON: 2"), "{answer:?}");
+    let strict = dir.run("consolidate notes.jsonl --strict");
+    assert_ne!(strict.code, Some(0));
+    assert!(strict.err.contains("1 of 3 lines"), "{strict:?}");
 }

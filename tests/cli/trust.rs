@@ -7,25 +7,25 @@ use memfold_store::brain_db::StoreStyle;
 use memfold_tests::stub_provider::StubProvider;
 use memfold_tests::{brain_db, memory, unit_vector};
 
-use crate::support::{Answer, Place};
+use crate::support::{Answer, TestFolder};
 
 const DIM: usize = 8;
 
-fn place() -> Place {
-    let place = Place::new();
+fn dir() -> TestFolder {
+    let dir = TestFolder::new();
     let rows = [memory(0, "The kiln is fired on Mondays.", &unit_vector(DIM, 0))];
-    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
-    place
+    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    dir
 }
 
 /// Runs with secrets in the environment, and the user's configuration in `home`.
-fn run(place: &Place, home: &Place, arguments: &[&str]) -> Answer {
-    let mut command = place.command(arguments);
+fn run(dir: &TestFolder, home: &TestFolder, arguments: &[&str]) -> Answer {
+    let mut command = dir.command(arguments);
     command.env("SECRET_TOKEN", "hunter2").env("XDG_CONFIG_HOME", home.folder());
-    place.answer(command.output().unwrap())
+    dir.answer(command.output().unwrap())
 }
 
-fn configure(home: &Place, text: &str) {
+fn configure(home: &TestFolder, text: &str) {
     std::fs::create_dir_all(home.path("memfold")).unwrap();
     home.write("memfold/config.yaml", text);
 }
@@ -34,7 +34,7 @@ fn configure(home: &Place, text: &str) {
 fn a_file_beside_a_store_sends_nothing_anywhere() {
     let stub = StubProvider::daemon(DIM);
     let url = stub.url();
-    let (home, texts) = (Place::new(), ["--text", "A new text."]);
+    let (home, texts) = (TestFolder::new(), ["--text", "A new text."]);
     let section = format!("provider: openai, url: \"{url}\", model: m, api_key_env: SECRET_TOKEN");
     for beside in [
         format!("embed: {{ {section} }}\n"),
@@ -42,58 +42,58 @@ fn a_file_beside_a_store_sends_nothing_anywhere() {
         format!("embed: {{ provider: daemon, url: \"{url}\" }}\n"),
         "embed: { provider: local, dir: /etc }\n".to_owned(),
     ] {
-        let place = place();
-        place.write("memfold.yaml", &beside);
+        let dir = dir();
+        dir.write("memfold.yaml", &beside);
         for command in ["check", "save"] {
-            let answer = run(&place, &home, &[&[command, "brain.db"][..], &texts].concat());
+            let answer = run(&dir, &home, &[&[command, "brain.db"][..], &texts].concat());
             assert_eq!(answer.code, Some(0), "{beside} {answer:?}");
             for words in ["memfold.yaml", "`embed` is not used", "~/.config/memfold/config.yaml"] {
                 assert!(answer.err.contains(words), "{beside} {answer:?}");
             }
         }
-        let answer = run(&place, &home, &["search", "brain.db", "--text", "A further text."]);
+        let answer = run(&dir, &home, &["search", "brain.db", "--text", "A further text."]);
         assert!(answer.err.contains("`embed` is not used"), "{answer:?}");
         assert!(answer.err.contains("note: compared by words"), "{answer:?}");
-        let answer = run(&place, &home, &["embed", "brain.db", "--execute"]);
+        let answer = run(&dir, &home, &["embed", "brain.db", "--execute"]);
         assert_eq!(answer.code, Some(2), "{answer:?}");
     }
     // Nor does it redirect what the user's own configuration names.
     configure(&home, "embed: { provider: openai, model: m, api_key_env: SECRET_TOKEN }\n");
-    let place = place();
-    place.write("memfold.yaml", format!("embed: {{ url: \"{url}\" }}\n"));
-    let answer = run(&place, &home, &["check", "brain.db", "--text", "A new text."]);
+    let dir = dir();
+    dir.write("memfold.yaml", format!("embed: {{ url: \"{url}\" }}\n"));
+    let answer = run(&dir, &home, &["check", "brain.db", "--text", "A new text."]);
     answer.fails_with(2, &["`embed.url` is not set"]);
     assert_eq!(stub.asked(), []);
 }
 
 #[test]
-fn a_key_goes_only_where_the_place_that_names_it_says() {
+fn key_is_sent_only_to_its_own_provider() {
     let (own, other) = (StubProvider::daemon(DIM), StubProvider::daemon(DIM));
-    let (home, place) = (Place::new(), place());
+    let (home, dir) = (TestFolder::new(), dir());
     let words = ["check", "brain.db", "--text", "A new text."];
     let [own_url, other_url] =
         [&own, &other].map(|stub| format!("embed: {{ provider: daemon, url: \"{}\"", stub.url()));
     // The key of one place, the address of another one.
     configure(&home, &format!("{own_url}, api_key_env: SECRET_TOKEN }}\n"));
     let set = format!("embed.url={}", other.url());
-    let mixed = run(&place, &home, &[&words[..], &["--set", &set]].concat());
+    let mixed = run(&dir, &home, &[&words[..], &["--set", &set]].concat());
     let parts = ["`embed.api_key_env` comes from", "config.yaml", "the command line", "hint: "];
     mixed.fails_with(2, &parts);
     configure(&home, &format!("{other_url} }}\n"));
     let mixed =
-        run(&place, &home, &[&words[..], &["--set", "embed.api_key_env=SECRET_TOKEN"]].concat());
+        run(&dir, &home, &[&words[..], &["--set", "embed.api_key_env=SECRET_TOKEN"]].concat());
     mixed.fails_with(2, &parts);
-    let mut command = place.command(&words);
+    let mut command = dir.command(&words);
     command.env("SECRET_TOKEN", "hunter2").env("EMBEDDINGS_URL", other.url());
     command.env("XDG_CONFIG_HOME", home.folder());
     configure(&home, "embed: { provider: daemon, api_key_env: SECRET_TOKEN }\n");
-    let answer = place.answer(command.output().unwrap());
+    let answer = dir.answer(command.output().unwrap());
     answer.fails_with(2, &["the variable EMBEDDINGS_URL"]);
     assert_eq!((own.asked(), other.asked()), (vec![], vec![]));
 
     // Of one place: the destination is told before anything goes there.
     configure(&home, &format!("{own_url}, api_key_env: SECRET_TOKEN }}\n"));
-    let answer = run(&place, &home, &words);
+    let answer = run(&dir, &home, &words);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let told = format!("note: texts are sent to {}/embed\n", own.url());
     assert!(answer.err.contains(&told) && !answer.err.contains("hunter2"), "{answer:?}");
@@ -105,71 +105,71 @@ fn a_key_goes_only_where_the_place_that_names_it_says() {
 fn a_file_that_others_can_write_is_refused() {
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
-    let (home, place) = (Place::new(), place());
-    let file = place.write("memfold.yaml", "threshold: 0.96\n");
+    let (home, dir) = (TestFolder::new(), dir());
+    let file = dir.write("memfold.yaml", "threshold: 0.96\n");
     let allow = |mode: u32| {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
     };
     let words = ["consolidate", "brain.db"];
     allow(0o644);
-    assert_eq!(run(&place, &home, &words).code, Some(0));
+    assert_eq!(run(&dir, &home, &words).code, Some(0));
     allow(0o666);
-    let refused = run(&place, &home, &words);
+    let refused = run(&dir, &home, &words);
     refused.fails_with(2, &["memfold.yaml can be written by everybody", "hint: ", "--config"]);
-    run(&place, &home, &["check", "brain.db", "--text", "New."]).fails_with(2, &["by everybody"]);
+    run(&dir, &home, &["check", "brain.db", "--text", "New."]).fails_with(2, &["by everybody"]);
     // Named by the user it is taken.
     let named = ["consolidate", "other.db", "--config", "memfold.yaml"];
-    std::fs::copy(place.path("brain.db"), place.path("other.db")).unwrap();
-    std::fs::rename(&file, place.path("mine.yaml")).unwrap();
-    assert_eq!(run(&place, &home, &[&named[..3], &["mine.yaml"]].concat()).code, Some(0));
-    std::fs::rename(place.path("mine.yaml"), &file).unwrap();
+    std::fs::copy(dir.path("brain.db"), dir.path("other.db")).unwrap();
+    std::fs::rename(&file, dir.path("mine.yaml")).unwrap();
+    assert_eq!(run(&dir, &home, &[&named[..3], &["mine.yaml"]].concat()).code, Some(0));
+    std::fs::rename(dir.path("mine.yaml"), &file).unwrap();
     // Only root can give a file away.
     allow(0o664);
     if chown(&file, Some(4711), Some(4711)).is_err() {
         return;
     }
-    let foreign = run(&place, &home, &words);
+    let foreign = run(&dir, &home, &words);
     foreign.fails_with(2, &["belongs to another user (number 4711)"]);
     chown(&file, Some(0), Some(4711)).unwrap();
-    run(&place, &home, &words).fails_with(2, &["can be written by the group 4711"]);
+    run(&dir, &home, &words).fails_with(2, &["can be written by the group 4711"]);
     // A group of the owner's own is the owner.
     chown(&file, Some(0), Some(0)).unwrap();
-    assert_eq!(run(&place, &home, &words).code, Some(0));
-    std::fs::rename(&file, place.path("real.yaml")).unwrap();
+    assert_eq!(run(&dir, &home, &words).code, Some(0));
+    std::fs::rename(&file, dir.path("real.yaml")).unwrap();
     symlink("real.yaml", &file).unwrap();
-    assert_eq!(run(&place, &home, &words).code, Some(0));
+    assert_eq!(run(&dir, &home, &words).code, Some(0));
     std::os::unix::fs::lchown(&file, Some(4711), Some(4711)).unwrap();
-    run(&place, &home, &words).fails_with(2, &["is a link that belongs to another user"]);
+    run(&dir, &home, &words).fails_with(2, &["is a link that belongs to another user"]);
 }
 
 /// With the category `archived` a memory was hidden at once, or the row that says the same with it.
 #[test]
 fn a_category_of_archived_memories_is_refused() {
-    let (home, place) = (Place::new(), place());
+    let (home, dir) = (TestFolder::new(), dir());
     for category in ["archived", "archive/ops"] {
         let words = ["save", "brain.db", "--text", "Hidden.", "--category", category];
         let said = format!("the category \"{category}\" marks archived memories");
-        run(&place, &home, &words).fails_with(1, &[&said, "hint: name another category"]);
+        run(&dir, &home, &words).fails_with(1, &[&said, "hint: name another category"]);
     }
     let words = ["save", "brain.db", "--text", "Seen.", "--category", "archives"];
-    assert_eq!(run(&place, &home, &words).code, Some(0));
+    assert_eq!(run(&dir, &home, &words).code, Some(0));
 }
 
 #[test]
 fn a_source_of_memfolds_own_is_refused() {
     // Saved with `archived:{"merged_into": …}`, a memory was hidden at once, `stored: true`.
-    let (home, place) = (Place::new(), place());
+    let (home, dir) = (TestFolder::new(), dir());
     for source in [r#"archived:{"merged_into":"m000000"}"#, "Archived:x", "consolidation:{}"] {
         let prefix = source.split_inclusive(':').next().unwrap().to_lowercase();
         let words = ["save", "brain.db", "--text", "Hidden.", "--source", source];
         let parts = [&*format!("a source cannot begin with \"{prefix}\""), "hint: "];
-        run(&place, &home, &words).fails_with(1, &parts);
+        run(&dir, &home, &words).fails_with(1, &parts);
         let line = serde_json::json!({ "text": "Hidden.", "source": source });
-        place.write(
+        dir.write(
             "lines.jsonl",
             format!("{line}\n{{\"text\":\"Seen.\",\"source\":\"archivedly\"}}\n"),
         );
-        let answer = run(&place, &home, &["save", "brain.db", "--jsonl", "lines.jsonl"]);
+        let answer = run(&dir, &home, &["save", "brain.db", "--jsonl", "lines.jsonl"]);
         assert_eq!(answer.code, Some(4), "{answer:?}");
         assert!(
             answer.out.contains(&prefix) && answer.out.contains("\"stored\":false"),
@@ -177,16 +177,16 @@ fn a_source_of_memfolds_own_is_refused() {
         );
         assert_eq!(answer.out.matches("\"stored\":true").count(), 1, "{answer:?}");
     }
-    let checked = run(&place, &home, &["check", "brain.db", "--text", "Hidden."]);
+    let checked = run(&dir, &home, &["check", "brain.db", "--text", "Hidden."]);
     assert!(checked.out.starts_with("insert: "), "{checked:?}");
 }
 
 #[test]
-fn variables_that_nobody_reads_are_told() {
-    let place = place();
+fn unknown_variables_are_noted() {
+    let dir = dir();
     let said = |name: &str, value: &str| {
-        let mut command = place.command(&["config", "show"]);
-        place.answer(command.env(name, value).output().unwrap()).err
+        let mut command = dir.command(&["config", "show"]);
+        dir.answer(command.env(name, value).output().unwrap()).err
     };
     for (name, words) in [
         ("MEMFOLD_THRESOLD", "not used; did you mean MEMFOLD_THRESHOLD?"),
@@ -204,11 +204,11 @@ fn variables_that_nobody_reads_are_told() {
 }
 
 #[test]
-fn a_zone_that_is_none_is_an_error_and_not_utc() {
-    let place = place();
+fn invalid_time_zone_is_an_error() {
+    let dir = dir();
     let run = |zone: &str, further: &[&str]| {
-        let mut command = place.command(&[&["consolidate", "brain.db"], further].concat());
-        place.answer(command.env("TZ", zone).output().unwrap())
+        let mut command = dir.command(&[&["consolidate", "brain.db"], further].concat());
+        dir.answer(command.env("TZ", zone).output().unwrap())
     };
     for zone in ["garbage", "Europe/Nowhere", "CET-1CEST,M3.5.0,M10.5.0/3"] {
         run(zone, &[]).fails_with(2, &[&format!("TZ={zone}"), "hint: ", "--set time_zone="]);
@@ -217,18 +217,5 @@ fn a_zone_that_is_none_is_an_error_and_not_utc() {
     }
     for zone in ["", "UTC", "UTC0", "<+03>-3", "Europe/Berlin", ":Europe/Berlin"] {
         assert_eq!(run(zone, &[]).code, Some(0), "{zone}: {:?}", run(zone, &[]));
-    }
-}
-
-#[test]
-fn a_threshold_that_is_none_is_a_usage_error() {
-    let place = place();
-    for threshold in ["nan", "inf", "-0.5", "1.5", "much", ""] {
-        let answer = place.run(&["consolidate", "brain.db", "--threshold", threshold]);
-        answer.fails_with(2, &["--threshold", "expected a number from 0 to 1"]);
-    }
-    for (command, words) in [("search", "--vector=[1,0]"), ("dedup", "--quiet")] {
-        let answer = place.run(&[command, "brain.db", words, "--threshold", "nan"]);
-        answer.fails_with(2, &["--threshold", "expected a number from -1 to 1"]);
     }
 }

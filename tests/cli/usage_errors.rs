@@ -1,197 +1,181 @@
 //! Wrong command lines and wrong configuration: exit code 2, and the words.
 
-use crate::support::{Place, consolidate};
+use crate::support::{TestFolder, consolidate};
 
+/// Command lines that name no file, and what stands in the answer.
+const WRONG: &[(&str, &[&str])] = &[
+    ("", &["Usage: memfold"]),
+    ("consolidat", &["consolidate"]),
+    ("consolidate", &["<STORE>"]),
+    ("consolidate brain.db --treshold 0.9", &["'--treshold'", "'--threshold'"]),
+    ("consolidate brain.db --threshold 1.5", &["'1.5'", "expected a number from 0 to 1"]),
+    ("consolidate brain.db --threshold nan", &["expected a number from 0 to 1"]),
+    ("consolidate brain.db --limit 0", &["expected a whole number, 1 or more"]),
+    ("consolidate brain.db --execute --max-change-share 2", &["from 0 to 1"]),
+    ("consolidate brain.db --since yesterday", &["--since", "yesterday"]),
+    ("consolidate brain.db --now yesterday", &["--now \"yesterday\"", "such as 2026-06-30T12:00"]),
+    ("consolidate brain.db --config nowhere.yaml", &["read the configuration", "nowhere.yaml"]),
+    ("consolidate brain.db --set gaurd.enabled=false", &["unknown key `gaurd`", "did you mean"]),
+    ("consolidate brain.db --trigger wekly", &["daily, weekly, session_end", "mean weekly?"]),
+    ("consolidate brain.db --store-kind mcp", &["\"mcp\"", "mcp_memory"]),
+    ("config schema --threads 0", &["expected a whole number, 1 or more"]),
+    ("config schema --threads -2", &["expected a whole number, 1 or more"]),
+    ("config schema --threads 99999999999999999999999", &["expected a whole number, 1 or more"]),
+    ("apply brain.db latest --limit 1.5", &["expected a whole number, 1 or more"]),
+    ("search brain.db", &["--vector"]),
+    ("search brain.db --id a -k 0", &["from 1 to 4294967295"]),
+    ("search brain.db --row x", &["expected a whole number, 0 or more"]),
+    ("search brain.db --vector nothing", &["\"nothing\""]),
+    ("search brain.db --vector=[1,0] --threshold nan", &["from -1 to 1"]),
+    ("search brain.db --queries words.txt", &["--output"]),
+    ("dedup", &["<INPUT>"]),
+    ("dedup x.npy --threshold 0.9,high", &["'high'", "expected a number"]),
+    ("dedup x.npy --keep oldest", &["first, newest, most_central or column:NAME"]),
+    ("dedup x.npy --linkage average", &["greedy_complete", "single"]),
+    ("dedup x.npy --pairs-form distinct", &["--pairs"]),
+    ("dedup x.npy --tiles-for 1.5", &["100e6"]),
+    ("index build brain.db --wait x", &["from 0 to 4294967295"]),
+    ("save brain.db", &["--text"]),
+    ("save brain.db --text a --importance inf", &["expected a number"]),
+    ("save brain.db --text a --jsonl -", &["--jsonl"]),
+    ("review brain.db a --merge --both", &["--both"]),
+    ("explain --texts alone", &["2 values required"]),
+    ("convert in.npy a.npy --to csv", &["invalid value 'csv'", "safetensors"]),
+    ("export brain.db -o x.dat", &["x.dat", "--format"]),
+    ("runs brain.db --execute", &["--prune-older-than"]),
+    ("runs brain.db --prune-older-than soon", &["expected hours, days or weeks"]),
+    ("completions", &["--man"]),
+];
+
+/// "number would be zero for non-zero type", "invalid float literal" and "99 is not in 2..=64" are no words for people.
 #[test]
-fn an_unknown_flag_is_refused_with_a_suggestion() {
-    let answer = Place::with_pair().run(&consolidate(&["--treshold", "0.9"]));
-    answer.fails_with(2, &["unexpected argument '--treshold'", "'--threshold'"]);
+fn wrong_command_lines_are_usage_errors() {
+    let dir = TestFolder::with_pair();
+    for (line, parts) in WRONG {
+        let answer = dir.run(*line);
+        answer.fails_with(2, parts);
+        for word in ["literal", "non-zero", "..=", "digit", "parse", "target type"] {
+            assert!(!answer.err.contains(word), "{line}: {}", answer.err);
+        }
+    }
 }
 
 #[test]
-fn a_threshold_outside_its_range_is_refused() {
-    Place::with_pair().run(&consolidate(&["--threshold", "1.5"])).fails_with(
-        2,
-        &["'1.5' for '--threshold <T>'", "expected a number from 0 to 1, such as 0.95"],
-    );
-}
-
-#[test]
-fn an_unknown_key_is_refused_with_a_suggestion() {
-    let place = Place::with_pair();
-    let answer = place.run(&consolidate(&["--set", "gaurd.enabled=false"]));
-    answer.fails_with(2, &["unknown key `gaurd`", "hint: did you mean", "guard"]);
-    place.write("memfold.yaml", "detect:\n  exact_txet: no\n");
-    let answer = place.run(&consolidate(&[]));
-    answer.fails_with(2, &["memfold.yaml, line 2", "exact_txet", "did you mean", "exact_text"]);
-}
-
-#[test]
-fn an_unknown_trigger_is_refused_with_the_known_ones() {
-    let place = Place::with_pair();
-    place.run(&consolidate(&["--trigger", "wekly"])).fails_with(
-        2,
-        &["--trigger", "daily, weekly, session_end", "\"wekly\"", "hint: did you mean weekly?"],
-    );
-    place.write("memfold.yaml", "rules:\n  - id: R9\n    trigger: hourly\n");
-    place.run(&consolidate(&[])).fails_with(2, &["memfold.yaml, line 3", "hourly", "session_end"]);
-}
-
-#[test]
-fn an_unreadable_configuration_is_refused() {
-    let place = Place::with_pair();
-    place.write("broken.yaml", "detect: [1, 2\n");
-    let answer = place.run(&consolidate(&["--config", "broken.yaml"]));
-    answer.fails_with(2, &["failed to read the configuration", "broken.yaml"]);
-    let answer = place.run(&consolidate(&["--config", "nowhere.yaml"]));
-    answer.fails_with(2, &["failed to read the configuration", "nowhere.yaml"]);
+fn wrong_configuration_names_file_and_line() {
+    let dir = TestFolder::with_pair();
+    for (text, parts) in [
+        ("detect:\n  exact_txet: no\n", ["memfold.yaml, line 2", "exact_text"]),
+        ("rules:\n  - id: R9\n    trigger: hourly\n", ["memfold.yaml, line 3", "session_end"]),
+        ("detect: [1, 2\n", ["failed to read the configuration", "memfold.yaml"]),
+    ] {
+        dir.write("memfold.yaml", text);
+        dir.run("consolidate brain.db").fails_with(2, &parts);
+    }
+    std::fs::remove_file(dir.path("memfold.yaml")).unwrap();
+    let output = dir.command(&consolidate(&[])).env("MEMFOLD_ISA", "bogus").output().unwrap();
+    dir.answer(output).fails_with(2, &["level \"bogus\" of MEMFOLD_ISA", "hint: set MEMFOLD_ISA"]);
 }
 
 /// A file that is no lexicon had its first line shown: a path that is mistyped, or planted, may lead to a private key.
 #[test]
-fn what_is_no_lexicon_is_named_and_not_shown() {
-    let place = Place::with_pair();
-    place.write("id_rsa", "hunter2-BEGIN-PRIVATE\nKEY\n");
+fn contents_of_a_wrong_lexicon_are_not_shown() {
+    let dir = TestFolder::with_pair();
+    dir.write("id_rsa", "hunter2-BEGIN-PRIVATE\nKEY\n");
     for command in [&consolidate(&[])[..], &["explain", "--texts", "one", "two"]] {
-        let answer = place.run(&[command, &["--set", "guard.lexicon=id_rsa"]].concat());
+        let answer = dir.run(&[command, &["--set", "guard.lexicon=id_rsa"]].concat());
         assert!(!answer.err.contains("hunter2"), "{}", answer.err);
         let message = "read the lexicon: id_rsa, line 1: expected a section before the first entry";
         answer.fails_with(2, &[message, "hint: a lexicon has sections"]);
     }
 }
 
+/// Run ids and keys of the configuration were broken at 80 columns, also in a pipe.
 #[test]
-fn an_unknown_isa_level_is_refused() {
-    let place = Place::with_pair();
-    let output = place.command(&consolidate(&[])).env("MEMFOLD_ISA", "bogus").output().unwrap();
-    place.answer(output).fails_with(
-        2,
-        &[
-            "use instruction set level \"bogus\" of MEMFOLD_ISA: there is no such level",
-            "hint: set MEMFOLD_ISA to one of: scalar",
-        ],
-    );
-}
-
-#[test]
-fn an_unreadable_now_is_refused() {
-    let place = Place::with_pair();
-    place.run(&["consolidate", "brain.db", "--now", "yesterday"]).fails(
-        2,
-        "--now \"yesterday\" is no time",
-        "use RFC 3339, such as 2026-06-30T12:00:00Z",
-    );
-}
-
-#[test]
-fn an_unreadable_time_window_is_refused() {
-    let answer = Place::with_pair().run(&consolidate(&["--since", "last week"]));
-    answer.fails_with(2, &["--since", "last week"]);
-}
-
-#[test]
-fn no_command_and_a_wrong_one_are_usage_errors() {
-    let place = Place::new();
-    assert_eq!(place.run(&[]).code, Some(2));
-    place.run(&["consolidat"]).fails_with(2, &["consolidate"]);
-    assert_eq!(place.run(&["consolidate"]).code, Some(2));
-    assert_eq!(place.run(&["--threads", "0", "config", "schema"]).code, Some(2));
-}
-
-/// "number would be zero for non-zero type", "invalid float literal" and "99 is not in 2..=64" are no words for people.
-#[test]
-fn numbers_that_are_none_are_answered_in_plain_words() {
-    let place = Place::with_pair();
-    let whole = "expected a whole number, 1 or more";
-    let count = "expected a whole number, 0 or more";
-    let cases: [(&[&str], &str); 16] = [
-        (&["config", "schema", "--threads", "0"], whole),
-        (&["config", "schema", "--threads", "-2"], whole),
-        (&["config", "schema", "--threads", "many"], whole),
-        (&["config", "schema", "--threads", "99999999999999999999999"], whole),
-        (&["consolidate", "brain.db", "--limit", "0"], whole),
-        (&["consolidate", "brain.db", "--threshold", "high"], "expected a number"),
-        (&["consolidate", "brain.db", "--threshold", "nan"], "expected a number"),
-        (&["consolidate", "brain.db", "--execute", "--max-change-share", "2"], "from 0 to 1"),
-        (&["apply", "brain.db", "latest", "--limit", "1.5"], whole),
-        (&["embed", "brain.db", "--limit", "-1"], whole),
-        (&["search", "brain.db", "--id", "a", "-k", "0"], "from 1 to 4294967295"),
-        (&["search", "brain.db", "--row", "x"], count),
-        (&["dedup", "x.npy", "--pair-budget", "-1"], count),
-        (&["dedup", "x.npy", "--examples", "x"], count),
-        (&["index", "build", "brain.db", "--wait", "x"], "from 0 to 4294967295"),
-        (&["save", "brain.db", "--text", "a", "--importance", "inf"], "expected a number"),
-    ];
-    for (arguments, expected) in cases {
-        let answer = place.run(arguments);
-        answer.fails_with(2, &[expected]);
-        for word in ["literal", "non-zero", "..", "digit", "parse", "target type"] {
-            assert!(!answer.err.contains(word), "{arguments:?}: {}", answer.err);
-        }
+fn ids_digests_and_keys_stay_whole_in_a_pipe() {
+    let dir = TestFolder::with_pair();
+    let dry = dir.succeed(&consolidate(&["--set", "time_zone=UTC", "--threshold", "0.96"]));
+    let next = dry.lines().find(|line| line.starts_with("next: ")).unwrap();
+    let report = dir.json(&consolidate(&["--json", "--threshold", "0.96"]));
+    assert!(next.contains(report["plan_digest"].as_str().unwrap()), "{dry}");
+    assert!(next.ends_with("--set time_zone=UTC") && !dry.contains('\\'), "{dry}");
+    dir.succeed(&consolidate(&["--execute"]));
+    let run = dir.json("runs brain.db --json")["runs"][0].clone();
+    let listed = dir.succeed("runs brain.db");
+    for id in ["run_id", "plan_id"] {
+        assert!(listed.contains(run[id].as_str().unwrap()), "{listed}");
+    }
+    let shown = dir.succeed("config show");
+    for entry in dir.json("config show --json")["entries"].as_array().unwrap() {
+        let key = entry["key"].as_str().unwrap();
+        let is_key = |line: &str| line.split_whitespace().next() == Some(key);
+        assert!(shown.lines().any(is_key), "{key}: {shown}");
     }
 }
 
 /// A category that no memory has gave "0 near pairs" and not a word; "3 live" was said of what lay outside the scope.
 #[test]
-fn a_category_that_matches_nothing_is_said() {
-    let place = Place::with_pair();
-    let answer = place.run(&consolidate(&["--category", "genral"]));
+fn unmatched_category_is_a_warning() {
+    let dir = TestFolder::with_pair();
+    let answer = dir.run(&consolidate(&["--category", "genral"]));
     let warning = "warning: no live memory has the category \"genral\"; did you mean \"general\"?";
     assert!(answer.err.contains(warning), "{answer:?}");
     assert!(answer.out.starts_with("3 live (0 in scope) → 3 · "), "{answer:?}");
-    let answer = place.run(&consolidate(&["--category", "general"]));
-    assert!(
-        !answer.err.contains("warning") && answer.out.starts_with("3 live → 2 · "),
-        "{answer:?}"
-    );
 }
 
-/// Run ids and keys of the configuration were broken at 80 columns, also in a pipe.
-#[test]
-fn ids_digests_and_keys_stay_whole_in_a_pipe() {
-    let place = Place::with_pair();
-    let dry = place.succeed(&consolidate(&["--set", "time_zone=UTC", "--threshold", "0.96"]));
-    let next = dry.lines().find(|line| line.starts_with("next: ")).unwrap();
-    let report = place.json(&consolidate(&["--json", "--threshold", "0.96"]));
-    assert!(next.contains(report["plan_digest"].as_str().unwrap()), "{dry}");
-    assert!(next.ends_with("--set time_zone=UTC") && !dry.contains('\\'), "{dry}");
-    place.succeed(&consolidate(&["--execute"]));
-    let run = place.json(&["runs", "brain.db", "--json"])["runs"][0].clone();
-    let listed = place.succeed(&["runs", "brain.db"]);
-    for id in ["run_id", "plan_id"] {
-        assert!(listed.contains(run[id].as_str().unwrap()), "{listed}");
-    }
-    let shown = place.succeed(&["config", "show"]);
-    let keys = place.json(&["config", "show", "--json"]);
-    for entry in keys["entries"].as_array().unwrap() {
-        let key = entry["key"].as_str().unwrap();
-        assert!(
-            shown.lines().any(|line| line.split_whitespace().next() == Some(key)),
-            "{key}: {shown}"
-        );
-    }
-}
+/// Words of earlier versions, and what does their work now.
+const REMOVED: [(&str, &str); 21] = [
+    ("plans brain.db", "use memfold runs STORE --plans"),
+    ("flags brain.db", "use memfold review STORE --flags"),
+    ("resolve brain.db x", "use memfold explain STORE ID"),
+    ("restore brain.db x", "use memfold undo STORE --memory ID"),
+    ("--json prune brain.db", "use memfold runs STORE --prune-older-than AGE"),
+    ("tiers brain.db", "use memfold status STORE"),
+    ("due brain.db", "use memfold status STORE --exit-code"),
+    ("edges brain.db x", "use memfold explain STORE ID [--depth N]"),
+    ("sync brain.db", "every command takes in what others changed"),
+    ("plan-join x.npy", "use memfold dedup FILE --tiles-for ROWS"),
+    ("man pages", "use memfold completions --man DIR"),
+    ("generate", "use memfold-bench generate"),
+    ("bench guard", "use memfold-bench guard"),
+    ("index verify brain.db", "use memfold index info STORE --verify"),
+    ("index warm brain.db", "nothing takes its place"),
+    ("index remove brain.db", "delete its folder, STORE.memfold"),
+    ("hook install --print", "use memfold hook print"),
+    ("hook replace", "use memfold hook session-start"),
+    ("consolidate brain.db --index hnsw_rs", "use --method hnsw_rs"),
+    ("dedup x.npy --index hnsw_rs", "use --method hnsw_rs"),
+    ("config path", "use memfold config show"),
+];
 
 /// A cron line of yesterday says what to write today, and does not end in silence.
 #[test]
-fn a_removed_command_names_its_successor() {
-    let place = Place::with_pair();
-    for (words, successor) in [
-        (&["due", "brain.db"][..], "use memfold status STORE --exit-code"),
-        (&["--json", "prune", "brain.db"], "use memfold runs STORE --prune-older-than AGE"),
-        (&["index", "verify", "brain.db"], "use memfold index info STORE --verify"),
-        (&["hook", "install", "--print"], "use memfold hook print"),
-    ] {
-        let answer = place.run(words);
-        answer.fails_with(2, &["any more", &format!("hint: {successor}")]);
+fn removed_commands_and_keys_name_their_successors() {
+    let dir = TestFolder::with_pair();
+    for (line, successor) in REMOVED {
+        dir.run(line).fails_with(2, &["any more", &format!("hint: {successor}")]);
     }
-}
-
-#[test]
-fn repeating_a_flag_changes_nothing() {
-    let place = Place::with_pair();
-    let once = place.json(&consolidate(&["--json"]));
-    let twice =
-        place.json(&consolidate(&["--json", "--json", "--allow-unguarded", "--allow-unguarded"]));
-    assert_eq!(twice["plan_digest"], once["plan_digest"]);
+    for (key, successor) in [
+        ("schedule=daily", "memfold-server --schedule"),
+        ("model=m", "named in `judge.chain`"),
+        ("deep_consolidation=1", "rules hold the thresholds"),
+        ("helios_metrics=on", "read `memfold_*` in the metrics"),
+        ("detect.contradiction_threshold=0.5", "every conflict that is proven is flagged"),
+        ("detect.contradiction_similarity=0.9", "it is 0.85"),
+        ("merge.importance_cap=3", "it is 3.0"),
+        ("scope.sources=[a]", "use `scope.categories`"),
+        ("embed.inline_timeout_ms=1", "it is 2000"),
+        ("judge.batch_size=5", "it is 10"),
+        ("judge.replace_similarity_min=0.8", "it is 0.9"),
+        ("judge.loss.max_content_words=0.1", "it is 0.25"),
+        ("lifecycle.weights.recency=0.5", "they are 0.4, 0.2 and 0.4"),
+        ("lifecycle.activation_cap=5", "it is 20"),
+        ("lifecycle.superseded_factor=0.1", "it is 0.2"),
+        ("lifecycle.pinned_importance_min=2", "it is 3.0"),
+        ("lifecycle.due.interval_hours=1", "it is 24"),
+        ("lifecycle.due.unindexed_max=1", "it is 100"),
+        ("lifecycle.due.idle_minutes=1", "it is 30"),
+    ] {
+        let answer = dir.run(&consolidate(&["--set", key]));
+        answer.fails_with(2, &["unknown key", "hint: ", successor]);
+    }
 }

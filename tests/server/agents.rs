@@ -8,7 +8,7 @@ use memfold_tests::{memory, unit_vector};
 use serde_json::{Value, json};
 
 use crate::schemas::Schema;
-use crate::support::{Place, Server};
+use crate::support::{Server, TestFolder};
 
 /// Where an agent talks to a server.
 enum Line<'s> {
@@ -26,8 +26,8 @@ pub(crate) struct Agent<'s> {
 const ACCEPT: (&str, &str) = ("Accept", "application/json, text/event-stream");
 
 impl<'s> Agent<'s> {
-    pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
-        let mut child = place
+    pub(crate) fn start(dir: &TestFolder, arguments: &[&str]) -> Self {
+        let mut child = dir
             .command(&[&["mcp"], arguments].concat())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -110,7 +110,8 @@ impl<'s> Agent<'s> {
     #[track_caller]
     fn both(&mut self, tool: &str, arguments: &Value) -> (Value, String) {
         let known = &self.tools[tool];
-        let fits = |schema: &Value, document: &Value| Schema::of(schema.clone()).check(document);
+        let fits =
+            |schema: &Value, document: &Value| Schema { root: schema.clone() }.check(document);
         assert_eq!(fits(&known["inputSchema"], arguments), Ok(()), "{tool}: {arguments}");
         let output = known["outputSchema"].clone();
         let result = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
@@ -185,9 +186,9 @@ const TOOLS: [(&str, [bool; 3]); 8] = [
 ];
 
 #[test]
-fn there_are_eight_tools_with_titles_schemas_and_hints() {
-    let place = Place::new();
-    let agent = Agent::start(&place, &["brain.db"]);
+fn eight_tools_have_titles_schemas_and_hints() {
+    let dir = TestFolder::new();
+    let agent = Agent::start(&dir, &["brain.db"]);
     assert_eq!(agent.tools.keys().collect::<Vec<_>>(), TOOLS.map(|(name, _)| name).to_vec());
     for (name, hints) in TOOLS {
         let tool = &agent.tools[name];
@@ -204,8 +205,8 @@ fn there_are_eight_tools_with_titles_schemas_and_hints() {
 }
 
 /// What an agent does in its life: save, recall, a conflict, duplicates, the start of a session.
-fn live(agent: &mut Agent<'_>, place: &Place) {
-    let count = || place.count("SELECT count(*) FROM stm");
+fn live(agent: &mut Agent<'_>, dir: &TestFolder) {
+    let count = || dir.count("SELECT count(*) FROM stm");
     let walnuts = json!({ "text": "Bob is allergic to walnuts", "categories": ["health"] });
     assert_eq!(agent.call("memory_check", &walnuts)["decision"], "insert");
     let saved = agent.call("memory_save", &walnuts);
@@ -294,19 +295,19 @@ fn clean_up(agent: &mut Agent<'_>, count: &dyn Fn() -> i64) {
 }
 
 #[test]
-fn an_agent_lives_over_stdio() {
-    let place = Place::new();
-    let mut agent = Agent::start(&place, &["brain.db", "--allow-writes"]);
-    live(&mut agent, &place);
+fn agent_session_over_stdio() {
+    let dir = TestFolder::new();
+    let mut agent = Agent::start(&dir, &["brain.db", "--allow-writes"]);
+    live(&mut agent, &dir);
     agent.end();
 }
 
 #[test]
-fn an_agent_lives_over_http() {
-    let place = Place::new();
-    let server = place.write();
+fn agent_session_over_http() {
+    let dir = TestFolder::new();
+    let server = dir.write();
     let mut agent = Agent::visit(&server);
-    live(&mut agent, &place);
+    live(&mut agent, &dir);
     agent.end();
     let evil = [ACCEPT, ("Host", "evil.example")];
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello() });
@@ -315,12 +316,12 @@ fn an_agent_lives_over_http() {
 
 #[test]
 fn an_agent_writes_nothing_where_the_server_was_not_told_to() {
-    let place = Place::new();
-    let before = std::fs::read(place.path("brain.db")).unwrap();
-    let mut agent = Agent::start(&place, &["brain.db"]);
+    let dir = TestFolder::new();
+    let before = std::fs::read(dir.path("brain.db")).unwrap();
+    let mut agent = Agent::start(&dir, &["brain.db"]);
     let saved = agent.refused("memory_save", &json!({ "text": "Bob is allergic to walnuts" }));
     let hint = saved["hint"].as_str().unwrap();
-    let start = format!("memfold-server mcp {} --allow-writes", place.path("brain.db").display());
+    let start = format!("memfold-server mcp {} --allow-writes", dir.path("brain.db").display());
     assert!(hint.starts_with("ask who runs this server") && hint.contains(&start), "{hint}");
     let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
     let apply = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": plan["plan_digest"] });
@@ -340,7 +341,7 @@ fn an_agent_writes_nothing_where_the_server_was_not_told_to() {
     let unknown = json!({ "name": "memory_delete", "arguments": {} });
     assert!(agent.response("tools/call", &unknown)["error"].is_object());
     agent.end();
-    assert_eq!(before, std::fs::read(place.path("brain.db")).unwrap());
+    assert_eq!(before, std::fs::read(dir.path("brain.db")).unwrap());
 }
 
 /// Long texts come in parts: each says how many more there are, and all together hold every memory once.
@@ -350,8 +351,8 @@ fn long_lists_come_in_parts() {
         |at| format!("Box number{at} is on the shelf. {}", "It is full of old paper. ".repeat(30));
     let rows: Vec<_> =
         (0..60).map(|at| memory(at + 1, text(at / 2), &unit_vector(30, at / 2))).collect();
-    let place = Place::with(&rows);
-    let mut agent = Agent::start(&place, &["brain.db"]);
+    let dir = TestFolder::with(&rows);
+    let mut agent = Agent::start(&dir, &["brain.db"]);
     let mut seen = Vec::new();
     let mut arguments = json!({});
     let parts = loop {
@@ -372,8 +373,8 @@ fn long_lists_come_in_parts() {
 /// 10,000 sessions that were opened and left kept 1.3 GB.
 #[test]
 fn sessions_are_limited() {
-    let place = Place::new();
-    let server = place.serve(&[]);
+    let dir = TestFolder::new();
+    let server = dir.serve(&[]);
     let accept = ("Accept", "application/json, text/event-stream");
     let hello =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello() }).to_string();
@@ -403,15 +404,15 @@ fn the_python_client_uses_the_tools() {
     };
     let expected = json!({ "tools": 8, "saved": "inserted", "recalled": "Bob is allergic to walnuts",
                            "applied": 1, "undone": 1 });
-    let place = Place::new();
-    let store = place.path("brain.db");
+    let dir = TestFolder::new();
+    let store = dir.path("brain.db");
     assert_eq!(visit(&["stdio", crate::PROGRAM, store.to_str().unwrap()]), expected);
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 5);
+    assert_eq!(dir.count("SELECT count(*) FROM stm"), 5);
     // What was undone is not proposed again: another store.
-    let place = Place::new();
-    let server = place.write();
+    let dir = TestFolder::new();
+    let server = dir.write();
     assert_eq!(visit(&["http", &format!("http://{}/mcp", server.address)]), expected);
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 5);
+    assert_eq!(dir.count("SELECT count(*) FROM stm"), 5);
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]

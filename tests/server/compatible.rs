@@ -1,19 +1,16 @@
 //! The paths of other systems, and the schedule.
 
-use std::time::Duration;
-
-use memfold::machine::Stopwatch;
 use serde_json::{Value, json};
 
-use crate::support::{Place, Server};
+use crate::support::{Server, TestFolder};
 
 const SCHEDULE: &str = "/api/v1/brain/consolidation/schedule";
 const HISTORY: &str = "/api/v1/brain/consolidation/history";
 
 #[test]
-fn a_run_reports_as_its_callers_expect() {
-    let place = Place::new();
-    let server = place.write();
+fn compatible_run_reports_in_the_callers_format() {
+    let dir = TestFolder::new();
+    let server = dir.write();
     let run = |body: &Value| {
         server.post("/api/v1/brain/consolidation/run", body).json()["report"].clone()
     };
@@ -22,23 +19,23 @@ fn a_run_reports_as_its_callers_expect() {
     assert_eq!(dry["summary"]["replaced"], 1);
     assert_eq!(dry["actions"][0]["type"], "REPLACE");
     assert_eq!(dry["actions"][0]["sourceIds"].as_array().unwrap().len(), 2);
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 4);
+    assert_eq!(dir.count("SELECT count(*) FROM stm"), 4);
     let wet = run(&json!({ "dryRun": false }));
     assert_eq!((&wet["dryRun"], wet["runId"].is_string()), (&json!(false), true), "{wet}");
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 3);
+    assert_eq!(dir.count("SELECT count(*) FROM stm"), 3);
     let history = server.get(HISTORY).json();
     assert_eq!(history["reports"], json!([wet, dry]));
 }
 
 #[test]
 fn compact_honours_its_dry_run_in_every_stage() {
-    let place = Place::new();
-    let server = place.write();
+    let dir = TestFolder::new();
+    let server = dir.write();
     let path = "/v1/maintenance/compact_all?skip_consolidate=true";
     let dry = server.send("POST", path, &[], "").json();
     assert_eq!(dry["results"][0]["stats"]["dedup_removed"], 1, "{dry}");
     assert_eq!(
-        (&dry["results"][0]["dry_run"], place.count("SELECT count(*) FROM stm")),
+        (&dry["results"][0]["dry_run"], dir.count("SELECT count(*) FROM stm")),
         (&json!(true), 4)
     );
     server.send("POST", "/v1/maintenance/compact", &[], "").assert_problem(422, "unprocessable");
@@ -46,7 +43,7 @@ fn compact_honours_its_dry_run_in_every_stage() {
     assert_eq!(nobody.json()["stats"]["dedup_removed"], 0, "{nobody:?}");
     let wet = server.send("POST", &format!("{path}&dry_run=false"), &[], "").json();
     assert_eq!(wet["results"][0]["stats"]["applied_deletes"], 1, "{wet}");
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 3);
+    assert_eq!(dir.count("SELECT count(*) FROM stm"), 3);
     let bad = "/v1/maintenance/compact_all?dry_run=perhaps";
     server.send("POST", bad, &[], "").assert_problem(400, "malformed");
 }
@@ -57,8 +54,8 @@ fn set(server: &Server, settings: &Value) -> crate::support::Answer {
 
 #[test]
 fn a_schedule_is_set_shown_and_shared() {
-    let place = Place::new();
-    let servers = [place.write(), place.write()];
+    let dir = TestFolder::new();
+    let servers = [dir.write(), dir.write()];
     let off = servers[0].get(SCHEDULE).json();
     assert_eq!((&off["enabled"], &off["schedule"]), (&json!(false), &json!("0 2 * * *")), "{off}");
     let settings = json!({ "schedule": "30 4 * * 1", "timezone": "Europe/Berlin" });
@@ -76,35 +73,4 @@ fn a_schedule_is_set_shown_and_shared() {
     }
     let off = set(&servers[1], &json!({ "enabled": false })).json();
     assert_eq!(off["next_runs"], json!([]));
-}
-
-/// A planned time that was missed is made up for, by one of two servers.
-#[test]
-fn a_missed_time_is_made_up_for_once() {
-    let place = Place::new();
-    let server = place.write();
-    set(&server, &json!({ "schedule": "0 2 * * *", "execute": "identical" }));
-    server.kill();
-    let store = rusqlite::Connection::open(place.path("brain.db")).unwrap();
-    store.execute("UPDATE memfold_schedule SET slot = '2026-01-01T00:00:00Z'", []).unwrap();
-    drop(store);
-    let servers = [place.write(), place.write()];
-    let started = Stopwatch::start();
-    let outcome = loop {
-        let view = servers[0].get(SCHEDULE).json();
-        if view["last_outcome"]["state"] == "done" {
-            break view;
-        }
-        assert!(started.seconds() < 90.0, "{view}\n{}", servers[0].log());
-        std::thread::sleep(Duration::from_millis(200));
-    };
-    assert!(outcome["last_slot"].as_str().unwrap() > "2026-01-02", "{outcome}");
-    std::thread::sleep(Duration::from_secs(6));
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 3);
-    assert_eq!(place.count("SELECT count(*) FROM memfold_runs WHERE kind = 'execute'"), 1);
-    let reports: usize = servers
-        .iter()
-        .map(|server| server.get(HISTORY).json()["reports"].as_array().unwrap().len())
-        .sum();
-    assert_eq!(reports, 1);
 }

@@ -1,12 +1,11 @@
 //! Crashes, several servers, several writers: nothing is lost and nothing doubles.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use memfold_tests::{memory, unit_vector};
 use serde_json::json;
 
-use crate::support::{Answer, Place, Server};
+use crate::support::{Answer, Server, TestFolder};
 
 fn save(server: &Server, key: &str, text: &str) -> Answer {
     let body = json!({ "text": text, "vector": [0, 0, 0, 1] }).to_string();
@@ -16,8 +15,8 @@ fn save(server: &Server, key: &str, text: &str) -> Answer {
 /// A client that got no answer sends again, to a server that was killed in the middle and started anew.
 #[test]
 fn a_save_that_is_sent_again_is_not_done_again() {
-    let place = Place::new();
-    let server = place.write();
+    let dir = TestFolder::new();
+    let server = dir.write();
     let first = save(&server, "key-1", "Carol sails on Sundays");
     assert_eq!(first.status, 200, "{first:?}");
     let again = save(&server, "key-1", "Carol sails on Sundays");
@@ -26,24 +25,24 @@ fn a_save_that_is_sent_again_is_not_done_again() {
     other.assert_problem(422, "unprocessable");
     save(&server, "a key", "text").assert_problem(400, "malformed");
     server.kill();
-    let server = place.write();
+    let server = dir.write();
     assert_eq!(save(&server, "key-1", "Carol sails on Sundays").body, first.body);
     let sql = "SELECT count(*) FROM stm WHERE content LIKE 'Carol%'";
     let touched = "SELECT access_count FROM stm WHERE content LIKE 'Carol%'";
-    assert_eq!((place.count(sql), place.count(touched)), (1, 0));
+    assert_eq!((dir.count(sql), dir.count(touched)), (1, 0));
 }
 
 #[test]
 fn saves_survive_a_server_that_is_killed_among_them() {
-    let place = Place::new();
+    let dir = TestFolder::new();
     for round in 0..4 {
-        let server = place.write();
+        let server = dir.write();
         let address = server.address.clone();
-        let is_over = AtomicBool::new(false);
+        let (is_over, saved) = (AtomicBool::new(false), AtomicUsize::new(0));
         let answered = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..3)
                 .map(|writer| {
-                    let (server, is_over) = (&server, &is_over);
+                    let (server, is_over, saved) = (&server, &is_over, &saved);
                     scope.spawn(move || {
                         let mut answered = Vec::new();
                         for at in 0.. {
@@ -53,6 +52,7 @@ fn saves_survive_a_server_that_is_killed_among_them() {
                             let key = format!("{round}-{writer}-{at}");
                             let text = format!("Fact {key} is of its own");
                             if save(server, &key, &text).status == 200 {
+                                saved.fetch_add(1, Ordering::Relaxed);
                                 answered.push((key, text));
                             }
                         }
@@ -60,7 +60,9 @@ fn saves_survive_a_server_that_is_killed_among_them() {
                     })
                 })
                 .collect();
-            std::thread::sleep(Duration::from_millis(150 + 40 * round));
+            while saved.load(Ordering::Relaxed) < 10 + 7 * round {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             let id = server.process().to_string();
             let killed = std::process::Command::new("kill").args(["-KILL", &id]).status();
             assert!(killed.unwrap().success(), "{address}");
@@ -68,23 +70,23 @@ fn saves_survive_a_server_that_is_killed_among_them() {
             writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
         });
         drop(server);
-        let server = place.write();
+        let server = dir.write();
         for (key, text) in &answered {
             assert_eq!(save(&server, key, text).status, 200);
             let sql = format!("SELECT count(*) FROM stm WHERE content = '{text}'");
-            assert_eq!(place.count(&sql), 1, "{text}");
+            assert_eq!(dir.count(&sql), 1, "{text}");
         }
     }
     assert_eq!(
-        place.count("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
+        dir.count("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
         0
     );
 }
 
 #[test]
 fn two_servers_and_four_writers_share_a_store() {
-    let place = Place::new();
-    let servers = [place.write(), place.write()];
+    let dir = TestFolder::new();
+    let servers = [dir.write(), dir.write()];
     let texts = |writer: usize| (0..15).map(move |at| format!("Writer {writer} says number {at}"));
     std::thread::scope(|scope| {
         for writer in 0..4 {
@@ -112,7 +114,7 @@ fn two_servers_and_four_writers_share_a_store() {
             });
         }
     });
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 4 + 60);
+    assert_eq!(dir.count("SELECT count(*) FROM stm"), 4 + 60);
     // What one wrote the other knows at once.
     for server in &servers {
         let known = server.post("/v1/check", &json!({ "text": "Writer 0 says number 0" })).json();
@@ -120,44 +122,22 @@ fn two_servers_and_four_writers_share_a_store() {
     }
     let plan = servers[0].plan(&json!({ "save_plan": true }));
     servers[1].apply(&plan.0, &plan.1);
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 3 + 60);
-}
-
-/// Asked to end in the middle of a run, the server ends its unit and leaves a run that can go on.
-#[test]
-fn a_server_that_ends_leaves_runs_that_go_on() {
-    let rows: Vec<_> = (0..3_000)
-        .map(|at| memory(at, format!("Fact {} about servers", at / 2), &unit_vector(4, at / 2 % 4)))
-        .collect();
-    let place = Place::with(&rows);
-    let server = place.write();
-    let body = json!({ "execute": "all", "max_change_share": 1.0 });
-    assert_eq!(server.post("/v1/runs", &body).status, 202);
-    std::thread::sleep(Duration::from_millis(700));
-    assert_eq!(server.terminate(), Some(0));
-    let unfinished = "SELECT count(*) FROM memfold_runs WHERE state = 'running'";
-    if place.count("SELECT count(*) FROM sqlite_master WHERE name = 'memfold_runs'") == 1 {
-        assert_eq!(place.count(unfinished), 0);
-    }
-    let server = place.write();
-    let job = server.job("/v1/runs", &[], &body);
-    assert_eq!(job["state"], "done", "{job}");
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 1_500);
+    assert_eq!(dir.count("SELECT count(*) FROM stm"), 3 + 60);
 }
 
 /// SQLite begins its write-ahead log anew only where no reader needs it, and here one always does.
 #[test]
 fn the_log_stays_short_under_readers_without_a_gap() {
-    let place = Place::new();
-    let server = place.write();
-    let log = place.path("brain.db-wal");
+    let dir = TestFolder::new();
+    let server = dir.write();
+    let log = dir.path("brain.db-wal");
     let bytes = || log.metadata().map_or(0, |log| log.len());
     let is_over = AtomicBool::new(false);
     let word = "sails ".repeat(20_000);
     let (mut longest, mut saved) = (0, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let open = || rusqlite::Connection::open(place.path("brain.db")).unwrap();
+            let open = || rusqlite::Connection::open(dir.path("brain.db")).unwrap();
             let [one, other] = [open(), open()];
             let begin = "BEGIN; SELECT count(*) FROM stm";
             one.execute_batch(begin).unwrap();
@@ -184,5 +164,5 @@ fn the_log_stays_short_under_readers_without_a_gap() {
         assert!(longest > limit, "the log never grew long: {longest} bytes");
         assert!(bytes() <= limit, "{} bytes after a minute", bytes());
     });
-    assert_eq!(place.count("SELECT count(*) FROM stm WHERE content LIKE 'Fact %'"), saved);
+    assert_eq!(dir.count("SELECT count(*) FROM stm WHERE content LIKE 'Fact %'"), saved);
 }

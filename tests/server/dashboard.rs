@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use memfold_tests::{PlainMemory, memory, unit_vector};
 use serde_json::json;
 
-use crate::support::{Answer, Place, Server, pair};
+use crate::support::{Answer, Server, TestFolder, pair};
 
 const LIVE: &str = "SELECT count(*) FROM stm";
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -22,7 +22,7 @@ const PAGES: [&str; 8] = [
 ];
 
 /// A person with a browser that runs no script.
-struct Visitor<'s> {
+struct Client<'s> {
     server: &'s Server,
     cookie: String,
 }
@@ -36,7 +36,7 @@ struct Form {
     buttons: BTreeMap<String, (String, String)>,
 }
 
-impl<'s> Visitor<'s> {
+impl<'s> Client<'s> {
     const fn of(server: &'s Server) -> Self {
         Self { server, cookie: String::new() }
     }
@@ -169,57 +169,57 @@ fn link(page: &str, start: &str) -> String {
 
 #[test]
 fn a_person_approves_applies_and_undoes_without_a_script() {
-    let place = Place::new();
-    let server = place.write();
-    let visitor = Visitor::of(&server);
+    let dir = TestFolder::new();
+    let server = dir.write();
+    let client = Client::of(&server);
     let first = server.get("/");
     assert_eq!((first.status, &*first.headers["location"]), (303, "/ui"));
-    let overview = visitor.page("/ui");
+    let overview = client.page("/ui");
     assert!(overview.contains(">4</a></strong>"), "{overview}");
-    let job = visitor.work(&overview, "Make a plan now");
+    let job = client.work(&overview, "Make a plan now");
     assert!(job.contains("<dt>Actions</dt><dd>merge 1</dd>"), "{job}");
 
     let here = link(&job, "/ui/plan?id=");
-    let plan = visitor.page(&here);
+    let plan = client.page(&here);
     assert!(plan.contains("similarity 1.000") && plan.contains("of which 0 approved"), "{plan}");
-    let (_, rejected) = visitor.press(&plan, "Reject");
-    let (_, open) = visitor.press(&rejected, "Undecide");
-    let (back, approved) = visitor.press(&open, "Approve 1 merges of identical texts");
+    let (_, rejected) = client.press(&plan, "Reject");
+    let (_, open) = client.press(&rejected, "Undecide");
+    let (back, approved) = client.press(&open, "Approve 1 merges of identical texts");
     assert!(back.starts_with(&here), "{back}");
-    let job = visitor.work(&approved, "Apply 1 approved");
-    assert_eq!(place.count(LIVE), 3);
+    let job = client.work(&approved, "Apply 1 approved");
+    assert_eq!(dir.count(LIVE), 3);
 
-    let run = visitor.page(&link(&job, "/ui/run?id="));
+    let run = client.page(&link(&job, "/ui/run?id="));
     assert!(run.contains("1 applied") && run.contains("0 of 1 taken back"), "{run}");
-    let survivor = visitor.page(&link(&run, "/ui/memory?id="));
+    let survivor = client.page(&link(&run, "/ui/memory?id="));
     assert!(survivor.contains("What was merged into it"), "{survivor}");
-    let job = visitor.work(&run, "Undo this run");
+    let job = client.work(&run, "Undo this run");
     assert!(job.contains("<dt>Units</dt><dd>taken back 1</dd>"), "{job}");
-    assert_eq!(place.count(LIVE), 4);
-    let runs = visitor.page("/ui/runs");
+    assert_eq!(dir.count(LIVE), 4);
+    let runs = client.page("/ui/runs");
     assert!(runs.contains("The audit chain holds") && runs.contains("1 of 1"), "{runs}");
     // What was undone is not done again, and the plan says so.
-    let plan = visitor.page(&here);
+    let plan = client.page(&here);
     assert!(plan.contains("class=\"undone\"") && !plan.contains("class=\"note\""), "{plan}");
 }
 
 #[test]
 fn pages_of_other_sites_and_old_pages_change_nothing() {
-    let place = Place::new();
-    let server = place.write();
-    let visitor = Visitor::of(&server);
+    let dir = TestFolder::new();
+    let server = dir.write();
+    let client = Client::of(&server);
     let (plan, digest) = server.plan(&json!({ "save_plan": true }));
-    let page = visitor.page(&format!("/ui/plan?id={plan}"));
+    let page = client.page(&format!("/ui/plan?id={plan}"));
     let mut form = form_with(&page, "Approve");
     form.fields.insert("decision".to_owned(), "approve".to_owned());
     for forged in ["", "0123456789abcdef0123456789abcdef", " "] {
         form.fields.insert("form".to_owned(), forged.to_owned());
-        let answer = visitor.send(&form.action, &form.fields);
+        let answer = client.send(&form.action, &form.fields);
         assert_eq!(answer.status, 421, "{answer:?}");
         assert!(answer.body.contains("open the page again"), "{answer:?}");
     }
     form.fields.remove("form");
-    assert_eq!(visitor.send(&form.action, &form.fields).status, 421);
+    assert_eq!(client.send(&form.action, &form.fields).status, 421);
     // The token of the form is right, but the page is another site's.
     let form = form_with(&page, "Approve");
     let kind = ("Content-Type", "application/x-www-form-urlencoded");
@@ -231,12 +231,12 @@ fn pages_of_other_sites_and_old_pages_change_nothing() {
     let state = server.get(&format!("/v1/plans/{plan}")).json()["actions"][0]["state"].clone();
     assert_eq!(state, "proposed");
 
-    let (_, approved) = visitor.press(&page, "Approve");
+    let (_, approved) = client.press(&page, "Approve");
     let mut apply = form_with(&approved, "Apply 1 approved");
     assert_eq!(apply.fields["digest"], digest);
     apply.fields.insert("digest".to_owned(), digest.replace(|c: char| c.is_ascii_digit(), "a"));
-    assert_eq!(visitor.send(&apply.action, &apply.fields).status, 412);
-    assert_eq!(place.count(LIVE), 4);
+    assert_eq!(client.send(&apply.action, &apply.fields).status, 412);
+    assert_eq!(dir.count(LIVE), 4);
     // Fields that a page of ours does not send.
     for (path, further) in [
         ("/ui/plan/decide", "id=x&action=a1&decision=explode"),
@@ -253,20 +253,20 @@ fn pages_of_other_sites_and_old_pages_change_nothing() {
 
 #[test]
 fn a_token_is_asked_for_once_and_kept_in_a_cookie() {
-    let place = Place::new();
-    std::fs::write(place.path("token"), TOKEN).unwrap();
-    let server = place.serve(&["--token-file", "token"]);
-    let visitor = Visitor::of(&server);
+    let dir = TestFolder::new();
+    std::fs::write(dir.path("token"), TOKEN).unwrap();
+    let server = dir.serve(&["--token-file", "token"]);
+    let client = Client::of(&server);
     for page in PAGES {
-        let answer = visitor.open(page);
+        let answer = client.open(page);
         assert_eq!((answer.status, &*answer.headers["location"]), (303, "/ui/sign-in"), "{page}");
         assert!(!answer.body.contains("deploy"));
     }
-    let form = form_with(&visitor.page("/ui/sign-in"), "Sign in");
+    let form = form_with(&client.page("/ui/sign-in"), "Sign in");
     let sign_in = |token: &str| {
         let mut fields = form.fields.clone();
         fields.insert("token".to_owned(), token.to_owned());
-        visitor.send(&form.action, &fields)
+        client.send(&form.action, &fields)
     };
     let wrong = sign_in("0123456789abcdef0123456789abcdee");
     assert_eq!(wrong.status, 401);
@@ -279,14 +279,14 @@ fn a_token_is_asked_for_once_and_kept_in_a_cookie() {
     }
     assert!(!cookie.contains(TOKEN));
     let cookie = cookie.split(';').next().unwrap().to_owned();
-    let visitor = Visitor { cookie, ..visitor };
+    let client = Client { cookie, ..client };
     for page in PAGES {
-        visitor.page(page);
+        client.page(page);
     }
     // The cookie opens the dashboard; programs give their token.
-    let headers = [("Cookie", &*visitor.cookie)];
+    let headers = [("Cookie", &*client.cookie)];
     server.send("GET", "/v1/stats", &headers, "").assert_problem(401, "unauthorized");
-    let stolen = format!("{}0", visitor.cookie);
+    let stolen = format!("{}0", client.cookie);
     let answer = server.send("GET", "/ui", &[("Cookie", &stolen)], "");
     assert_eq!((answer.status, &*answer.headers["location"]), (303, "/ui/sign-in"));
     for _ in 0..10 {
@@ -297,16 +297,16 @@ fn a_token_is_asked_for_once_and_kept_in_a_cookie() {
 
 #[test]
 fn a_server_that_only_reads_shows_everything_and_offers_nothing() {
-    let place = Place::new();
-    let server = place.serve(&[]);
-    let visitor = Visitor::of(&server);
-    let job = visitor.work(&visitor.page("/ui"), "Make a plan now");
-    let plan = visitor.page(&link(&job, "/ui/plan?id="));
+    let dir = TestFolder::new();
+    let server = dir.serve(&[]);
+    let client = Client::of(&server);
+    let job = client.work(&client.page("/ui"), "Make a plan now");
+    let plan = client.page(&link(&job, "/ui/plan?id="));
     assert!(plan.contains("Reading only") && plan.contains("<article"), "{plan}");
     for form in forms(&plan) {
         assert_eq!(form.action, "/ui/plan", "{form:?}");
     }
-    let form = form_with(&visitor.page("/ui/runs"), "Start").fields["form"].clone();
+    let form = form_with(&client.page("/ui/runs"), "Start").fields["form"].clone();
     let plan = link(&job, "/ui/plan?id=").split_once('=').unwrap().1.to_owned();
     for (path, further) in [
         ("/ui/plan/decide", [("id", &*plan), ("action", "a1"), ("decision", "approve")]),
@@ -318,115 +318,9 @@ fn a_server_that_only_reads_shows_everything_and_offers_nothing() {
         let mut fields =
             BTreeMap::from([("form".into(), form.clone()), ("store".into(), "brain".into())]);
         fields.extend(further.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        assert_eq!(visitor.send(path, &fields).status, 403, "{path}");
+        assert_eq!(client.send(path, &fields).status, 403, "{path}");
     }
-    assert_eq!(place.count(LIVE), 4);
-}
-
-#[test]
-fn unknown_ids_and_stores_are_pages_that_say_so() {
-    let place = Place::new();
-    let server = place.write();
-    for path in [
-        "/ui/plan?id=pffffffffffff",
-        "/ui/run?id=none",
-        "/ui/job?id=job-9-9",
-        "/ui?store=other",
-        "/ui/nothing",
-    ] {
-        let answer = server.get(path);
-        assert_eq!(answer.status, 404, "{path}: {answer:?}");
-    }
-    for path in ["/ui/run?id=none", "/ui?store=other"] {
-        assert!(server.get(path).headers["content-type"].starts_with("text/html"), "{path}");
-    }
-    for path in ["/ui/nothing", "/ui/plan/x/y"] {
-        let answer = server.get(path);
-        assert!(answer.status == 404 && answer.body.contains("<main"), "{path}: {answer:?}");
-    }
-    let unknown = server.get("/ui/memory?id=%2e%2e%2f%3Cscript%3E");
-    assert!(unknown.body.contains("<dd>unknown"), "{unknown:?}");
-}
-
-#[test]
-fn stores_stand_side_by_side() {
-    let place = Place::new();
-    std::fs::copy(place.path("brain.db"), place.path("other.db")).unwrap();
-    let server = place.serve(&["--store", "second-store=other.db", "--allow-writes"]);
-    let visitor = Visitor::of(&server);
-    let overview = visitor.page("/ui?store=second-store");
-    assert!(overview.contains("<option selected>second-store</option>"), "{overview}");
-    let job = visitor.work(&overview, "Make a plan now");
-    let plan = visitor.page(&unescaped(&link(&job, "/ui/plan?id=")));
-    let (back, approved) = visitor.press(&plan, "Approve 1 merges of identical texts");
-    assert!(back.contains("store=second-store"), "{back}");
-    visitor.work(&approved, "Apply 1 approved");
-    assert_eq!(place.count(LIVE), 4);
-    let other = rusqlite::Connection::open(place.path("other.db")).unwrap();
-    assert_eq!(other.query_row(LIVE, [], |row| row.get::<_, i64>(0)).unwrap(), 3);
-}
-
-/// Texts that are long, that run the other way, and that hold controls of writing direction.
-fn unusual() -> Vec<PlainMemory> {
-    let row = |number, text: &str, axis| memory(number, text, &unit_vector(8, axis));
-    let long = "a word and anotherwordwithoutanyspace ".repeat(1_400) + "the last words";
-    vec![
-        row(1, &long, 0),
-        row(2, "ההעברה מתבצעת בכל יום שישי בצהריים", 1),
-        row(3, "ההעברה מתבצעת בכל יום שישי בצהריים", 1),
-        row(4, "safe\u{202e}evil \u{2066}isolated\u{0}\u{1b}[31m", 2),
-        row(5, "\u{1f9d1}\u{200d}\u{1f4bb} likes na\u{0308}ive e\u{0301}tudes", 3),
-    ]
-}
-
-#[test]
-fn long_and_unusual_texts_are_shown_as_they_are() {
-    let place = Place::with(&unusual());
-    let server = place.write();
-    let visitor = Visitor::of(&server);
-    let long = visitor.page("/ui/memory?id=m000001");
-    assert!(long.len() > 50_000 && long.contains("the last words"), "{}", long.len());
-    let hidden = visitor.page("/ui/memory?id=m000004");
-    assert!(!hidden.contains('\u{202e}') && !hidden.contains('\u{1b}') && !hidden.contains('\0'));
-    assert!(hidden.contains("evil"), "{hidden}");
-    let job = visitor.work(&visitor.page("/ui"), "Make a plan now");
-    let plan = visitor.page(&link(&job, "/ui/plan?id="));
-    assert!(plan.contains("<blockquote dir=\"auto\">ההעברה"), "{plan}");
-}
-
-#[test]
-fn a_thousand_actions_come_in_pages() {
-    let mut rows = Vec::new();
-    for pair in 0..1_000 {
-        // Far apart: each pair is near nothing else.
-        let mut vector = unit_vector(1_000, pair);
-        vector.resize(1_000, 0.0);
-        for side in 0..2 {
-            let text = format!("The server called number{pair} listens on the first floor");
-            rows.push(memory(pair * 2 + side + 1, &text, &vector));
-        }
-    }
-    let place = Place::with(&rows);
-    let server = place.write();
-    let visitor = Visitor::of(&server);
-    let job = visitor.work(&visitor.page("/ui"), "Make a plan now");
-    let mut path = link(&job, "/ui/plan?id=");
-    let mut seen = std::collections::BTreeSet::new();
-    let mut pages = 0;
-    loop {
-        let page = visitor.page(&path);
-        assert!(page.len() < 200_000, "{} bytes", page.len());
-        let labels = page.split("<article id=\"").skip(1);
-        seen.extend(labels.map(|rest| rest[..rest.find('"').unwrap()].to_owned()));
-        pages += 1;
-        let Some(next) = page.split("rel=\"next\" href=\"").nth(1) else { break };
-        path = unescaped(&next[..next.find('"').unwrap()]);
-    }
-    assert_eq!((seen.len(), pages), (1_000, 40));
-    // What a person rejected is not approved with the rest.
-    let (_, page) = visitor.press(&visitor.page(&path), "Reject");
-    let (_, rest) = visitor.press(&page, "Approve 999 merges of identical texts");
-    assert!(rest.contains("Apply 999 approved"), "{rest}");
+    assert_eq!(dir.count(LIVE), 4);
 }
 
 #[test]
@@ -440,14 +334,14 @@ fn memories_are_listed_by_page_and_filtered() {
     for number in [121, 122] {
         rows.push(memory(number, "The deploy runs <b>every</b> Friday", &unit_vector(130, 125)));
     }
-    let place = Place::with(&rows);
-    let server = place.write();
-    let visitor = Visitor::of(&server);
-    let mut path = link(&visitor.page("/ui"), "/ui/memories");
+    let dir = TestFolder::with(&rows);
+    let server = dir.write();
+    let client = Client::of(&server);
+    let mut path = link(&client.page("/ui"), "/ui/memories");
     let mut seen = std::collections::BTreeSet::new();
     let mut pages = 0;
     loop {
-        let page = visitor.page(&path);
+        let page = client.page(&path);
         assert!(page.contains("122 found") && !page.contains("<b>every"), "{page}");
         let links = page.split("<a").filter_map(|tag| attribute(tag, "href"));
         seen.extend(links.filter(|link| link.starts_with("/ui/memory?id=")));
@@ -465,18 +359,18 @@ fn memories_are_listed_by_page_and_filtered() {
         ("state=merged", 0),
         ("tier=none", 0),
     ] {
-        let page = visitor.page(&format!("/ui/memories?{filter}"));
+        let page = client.page(&format!("/ui/memories?{filter}"));
         assert!(page.contains(&format!("{count} found")), "{filter}: {page}");
     }
     let tiers = ["hot", "warm", "cold", "archived"].map(|tier| {
-        let page = visitor.page(&format!("/ui/memories?tier={tier}"));
+        let page = client.page(&format!("/ui/memories?tier={tier}"));
         let (before, _) = page.split_once(" found").unwrap();
         before.rsplit('>').next().unwrap().parse::<u64>().unwrap()
     });
     assert_eq!(tiers.iter().sum::<u64>(), 122, "{tiers:?}");
     let (plan, digest) = server.plan(&json!({ "save_plan": true }));
     server.apply(&plan, &digest);
-    let merged = visitor.page("/ui/memories?state=merged");
+    let merged = client.page("/ui/memories?state=merged");
     assert!(merged.contains("1 found") && merged.contains("Merged into"), "{merged}");
     link(&merged, "/ui/memory?id=m000122");
 }
@@ -487,62 +381,36 @@ fn conflicts_are_counted_early_and_marked_and_an_undo_can_be_allowed_again() {
     let mut rows = pair();
     rows[2] = memory(3, "The backup runs every Friday at noon", &unit_vector(4, 1));
     rows[3] = memory(4, "The backup runs every Monday at noon", &unit_vector(4, 1));
-    let place = Place::with(&rows);
-    let server = place.write();
-    let visitor = Visitor::of(&server);
-    let job = visitor.work(&visitor.page("/ui"), "Make a plan now");
-    assert!(visitor.page("/ui").contains("1 more in the latest plan"));
-    let early = visitor.page("/ui/conflicts");
+    let dir = TestFolder::with(&rows);
+    let server = dir.write();
+    let client = Client::of(&server);
+    let job = client.work(&client.page("/ui"), "Make a plan now");
+    assert!(client.page("/ui").contains("1 more in the latest plan"));
+    let early = client.page("/ui/conflicts");
     assert!(early.contains("The latest plan found 1 more"), "{early}");
     let plan = link(&job, "/ui/plan?id=");
     let id = plan.split_once("id=").unwrap().1;
     let digest = server.get(&format!("/v1/plans/{id}")).json()["plan_digest"].clone();
     let run = server.apply(id, digest.as_str().unwrap());
-    let flagged = visitor.page("/ui/conflicts");
+    let flagged = client.page("/ui/conflicts");
     assert!(
         flagged.contains("<ins>Friday</ins>") && flagged.contains("<ins>Monday</ins>"),
         "{flagged}"
     );
     assert!(!flagged.contains("The latest plan found"), "{flagged}");
-    let job = visitor.work(&visitor.page(&format!("/ui/run?id={run}")), "Undo this run");
-    let again = visitor.work(&job, "Allow again: make a plan with what was undone");
+    let job = client.work(&client.page(&format!("/ui/run?id={run}")), "Undo this run");
+    let again = client.work(&job, "Allow again: make a plan with what was undone");
     assert!(again.contains("merge 1"), "{again}");
-    let plan = visitor.page(&plan);
+    let plan = client.page(&plan);
     assert!(plan.contains("Allow again what was undone"), "{plan}");
 }
 
 #[test]
-fn the_icon_is_our_own_and_needs_no_token() {
-    let place = Place::new();
-    std::fs::write(place.path("token"), TOKEN).unwrap();
-    let server = place.serve(&["--token-file", "token"]);
-    let page = server.get("/ui/sign-in");
-    let icon =
-        page.body.split("rel=\"icon\"").nth(1).and_then(|tag| attribute(tag, "href")).unwrap();
-    let answer = server.get(&icon);
-    assert_eq!((answer.status, &*answer.headers["content-type"]), (200, "image/svg+xml"));
-    assert_eq!(server.get("/ui/nothing").status, 303);
-}
-
-#[test]
-fn an_empty_store_says_what_is_not_there() {
-    let place = Place::with(&[]);
-    let server = place.write();
-    let visitor = Visitor::of(&server);
-    for page in PAGES {
-        let shown = visitor.page(page);
-        assert!(shown.contains("<h1>") && !shown.contains("NaN"), "{page}: {shown}");
-    }
-    let job = visitor.work(&visitor.page("/ui"), "Make a plan now");
-    assert!(visitor.page(&link(&job, "/ui/plan?id=")).contains("No action is like that."));
-}
-
-#[test]
 fn a_schedule_is_set_by_a_form() {
-    let place = Place::with(&pair());
-    let server = place.write();
-    let visitor = Visitor::of(&server);
-    let page = visitor.page("/ui/schedule");
+    let dir = TestFolder::with(&pair());
+    let server = dir.write();
+    let client = Client::of(&server);
+    let page = client.page("/ui/schedule");
     assert!(page.contains("None: the schedule is off."), "{page}");
     let mut form = form_with(&page, "Save");
     form.fields.extend([
@@ -552,12 +420,12 @@ fn a_schedule_is_set_by_a_form() {
         ("zone".to_owned(), "Europe/Berlin".to_owned()),
         ("execute".to_owned(), "identical".to_owned()),
     ]);
-    assert_eq!(visitor.send(&form.action, &form.fields).status, 303);
-    let page = visitor.page("/ui/schedule");
+    assert_eq!(client.send(&form.action, &form.fields).status, 303);
+    let page = client.page("/ui/schedule");
     assert_eq!(page.matches("04:30 Europe/Berlin").count(), 5, "{page}");
     let set = server.get("/api/v1/brain/consolidation/schedule").json();
     assert_eq!((&set["schedule"], &set["execute"]), (&json!("30 4 * * 1-5"), &json!("identical")));
     form.fields.insert("zone".to_owned(), "Mars/Olympus".to_owned());
-    let refused = visitor.send(&form.action, &form.fields);
+    let refused = client.send(&form.action, &form.fields);
     assert!(refused.status == 422 && refused.body.contains("Mars/Olympus"), "{refused:?}");
 }

@@ -1,45 +1,22 @@
-//! Who may come in: hosts, origins, tokens, sockets.
+//! Who may come in and what is refused: tokens, sockets, bodies; and the published description.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{Answer, Place, Server};
+use crate::support::{Answer, Server, TestFolder};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 #[test]
-fn pages_of_other_sites_are_refused() {
-    let place = Place::new();
-    let server = place.serve(&["--allow-host", "brain.example"]);
-    let port = server.address.rsplit_once(':').unwrap().1;
-    for host in ["evil.example", &format!("evil.example:{port}"), "127.0.0.1:1", ""] {
-        server.send("GET", "/v1/stats", &[("Host", host)], "").assert_problem(421, "misdirected");
-        server.send("GET", "/healthz", &[("Host", host)], "").assert_problem(421, "misdirected");
-    }
-    for host in [format!("localhost:{port}"), format!("127.0.0.1:{port}"), "brain.example".into()] {
-        assert_eq!(server.send("GET", "/healthz", &[("Host", &host)], "").status, 200, "{host}");
-    }
-    let from = |origin: &str| server.send("GET", "/v1/stats", &[("Origin", origin)], "");
-    for origin in ["null", "http://evil.example", "http://localhost"] {
-        from(origin).assert_problem(421, "misdirected");
-    }
-    assert_eq!(from(&format!("http://127.0.0.1:{port}")).status, 200);
-    // A form of another site can send no JSON.
-    for kind in ["text/plain", "application/x-www-form-urlencoded", ""] {
-        let headers = [("Content-Type", kind)];
-        let answer = server.send("POST", "/v1/check", &headers, "{\"text\":\"a\"}");
-        answer.assert_problem(415, "not-json");
-    }
-}
-
-#[test]
 fn a_token_is_needed_and_cannot_be_guessed() {
-    let place = Place::new();
-    std::fs::write(place.path("token"), TOKEN).unwrap();
-    let server = place.serve(&["--token-file", "token"]);
+    let dir = TestFolder::new();
+    std::fs::write(dir.path("token"), TOKEN).unwrap();
+    let server = dir.serve(&["--token-file", "token"]);
     let with = |token: &str| {
         let bearer = format!("Bearer {token}");
         server.send("GET", "/v1/stats", &[("Authorization", &bearer)], "")
@@ -64,26 +41,26 @@ fn a_token_is_needed_and_cannot_be_guessed() {
 
 #[test]
 fn an_address_that_others_reach_needs_a_token() {
-    let place = Place::new();
-    let mut command = place.command(&["http", "brain.db", "--listen", "0.0.0.0:0"]);
+    let dir = TestFolder::new();
+    let mut command = dir.command(&["http", "brain.db", "--listen", "0.0.0.0:0"]);
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("can be reached by others") && said.contains("hint: give --token-file"));
-    std::fs::write(place.path("token"), "short").unwrap();
+    std::fs::write(dir.path("token"), "short").unwrap();
     let arguments = ["http", "brain.db", "--listen", "0.0.0.0:0", "--token-file", "token"];
-    assert_eq!(place.command(&arguments).output().unwrap().status.code(), Some(2));
-    std::fs::write(place.path("token"), TOKEN).unwrap();
-    let server = Server::start(place.command(&arguments));
+    assert_eq!(dir.command(&arguments).output().unwrap().status.code(), Some(2));
+    std::fs::write(dir.path("token"), TOKEN).unwrap();
+    let server = Server::start(dir.command(&arguments));
     assert!(server.address.starts_with("0.0.0.0:"), "{}", server.address);
 }
 
 #[test]
 fn a_unix_socket_is_for_its_user_alone() {
-    let place = Place::new();
-    let socket = place.path("socket");
+    let dir = TestFolder::new();
+    let socket = dir.path("socket");
     let arguments = ["http", "brain.db", "--unix-socket", "socket"];
-    let server = Server::start(place.command(&arguments));
+    let server = Server::start(dir.command(&arguments));
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     let mut stream = UnixStream::connect(&socket).unwrap();
     let request = b"GET /v1/stats HTTP/1.1\r\nHost: anything\r\nConnection: close\r\n\r\n";
@@ -94,15 +71,15 @@ fn a_unix_socket_is_for_its_user_alone() {
     // The socket of a server that was killed is no obstacle.
     server.kill();
     assert!(socket.exists());
-    let server = Server::start(place.command(&arguments));
+    let server = Server::start(dir.command(&arguments));
     assert_eq!(server.terminate(), Some(0));
     assert!(!socket.exists());
 }
 
 #[test]
 fn paths_lead_nowhere_else() {
-    let place = Place::new();
-    let server = place.write();
+    let dir = TestFolder::new();
+    let server = dir.write();
     for path in [
         "/../brain.db",
         "/v1/plans/..%2F..%2Fbrain.db",
@@ -124,4 +101,74 @@ fn paths_lead_nowhere_else() {
     let script = json!({ "text": "<script>alert(1)</script>" });
     let answer = server.post("/v1/check", &script);
     assert_eq!(answer.headers["content-type"], "application/json");
+}
+
+#[test]
+fn the_description_is_the_published_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/server.openapi.json");
+    let dir = TestFolder::new();
+    let output = dir.command(&["openapi"]).output().unwrap();
+    assert!(output.status.success());
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &output.stdout).unwrap();
+    }
+    let published = std::fs::read(&path).unwrap_or_default();
+    assert!(published == output.stdout, "{} is old: run with BLESS=1", path.display());
+    let served = dir.serve(&[]).get("/openapi.json").json();
+    let published: Value = serde_json::from_slice(&published).unwrap();
+    assert_eq!(served, published);
+    assert_eq!(published["openapi"], "3.1.0");
+}
+
+/// Whatever is described is there, and needs nothing else than is described.
+#[test]
+fn every_path_that_is_described_is_served() {
+    let dir = TestFolder::new();
+    let server = dir.serve(&[]);
+    let described = server.get("/openapi.json").json();
+    for (path, methods) in described["paths"].as_object().unwrap() {
+        let path = path.replace("{id}", "nothing").replace("{key}", "nothing");
+        for method in methods.as_object().unwrap().keys() {
+            let answer = server.send(&method.to_uppercase(), &path, &[], "");
+            assert_ne!(answer.status, 405, "{method} {path}");
+            let is_missing = answer.body.contains("there is nothing at this path");
+            assert!(!is_missing && answer.status > 0, "{method} {path}: {answer:?}");
+        }
+    }
+}
+
+#[test]
+fn bodies_that_are_too_large_or_broken_are_refused() {
+    let dir = TestFolder::new();
+    let server = dir.serve(&[]);
+    let large = format!("{{\"text\":\"{}\"}}", "x".repeat(17 << 20));
+    // It may be closed before all was sent.
+    let answer = server.send("POST", "/v1/check", &[], &large);
+    if answer.status != 0 {
+        answer.assert_problem(413, "too-large");
+    }
+    let long = json!({ "text": "x".repeat((1 << 20) + 1) });
+    server.post("/v1/check", &long).assert_problem(413, "too-large");
+    for body in ["{", "{\"text\":", "nonsense", "{\"text\":\"\\ud800\"}", "\u{0}"] {
+        let answer = server.send("POST", "/v1/check", &[], body);
+        answer.assert_problem(400, "malformed");
+    }
+    for body in ["[]", "{\"txt\":\"a\"}", "{\"text\":1}", "{\"vector\":[\"a\"]}", "null"] {
+        let answer = server.send("POST", "/v1/check", &[], body);
+        answer.assert_problem(422, "unprocessable");
+    }
+    let deep = "[".repeat(100_000);
+    server.send("POST", "/v1/check", &[], &deep).assert_problem(422, "unprocessable");
+    let nested = format!("{{\"categories\":{deep}");
+    server.send("POST", "/v1/check", &[], &nested).assert_problem(422, "unprocessable");
+    let half = "POST /v1/check HTTP/1.1\r\nHost: H\r\nContent-Type: application/json\r\n\
+                Content-Length: 50\r\nConnection: close\r\n\r\n{\"text\""
+        .replace("Host: H", &format!("Host: {}", server.address));
+    let mut stream = server.connect();
+    stream.write_all(half.as_bytes()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    let _read = stream.read_to_string(&mut answer);
+    assert!(answer.is_empty() || Answer::read(&answer).status == 400, "{answer}");
+    assert_eq!(server.get("/healthz").status, 200);
 }

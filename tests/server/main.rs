@@ -10,15 +10,12 @@ mod schemas;
 mod memories;
 mod plans_and_runs;
 mod doors;
-mod limits;
 mod crashes;
 mod compatible;
-mod described;
 mod agents;
 mod origins;
 mod telemetry;
 mod dashboard;
-mod browser;
 mod soak;
 
 /// What is tested.

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::support::{Place, pair};
+use crate::support::{TestFolder, pair};
 
 #[test]
 fn a_check_says_what_the_command_line_would_say_and_writes_nothing() {
-    let place = Place::new();
-    let before = std::fs::read(place.path("brain.db")).unwrap();
-    let server = place.serve(&[]);
+    let dir = TestFolder::new();
+    let before = std::fs::read(dir.path("brain.db")).unwrap();
+    let server = dir.serve(&[]);
     let known = json!({ "text": "The deploy runs every Friday at noon", "vector": [1, 0, 0, 0] });
     let answer = server.post("/v1/check", &known);
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -21,13 +21,13 @@ fn a_check_says_what_the_command_line_would_say_and_writes_nothing() {
     server.post("/v1/check", &json!({})).assert_problem(422, "unprocessable");
     server.post("/v1/check", &json!({ "vector": [] })).assert_problem(422, "unprocessable");
     server.post("/v1/save", &new).assert_problem(403, "forbidden");
-    assert_eq!(before, std::fs::read(place.path("brain.db")).unwrap());
+    assert_eq!(before, std::fs::read(dir.path("brain.db")).unwrap());
 }
 
 #[test]
 fn a_save_remembers_what_is_new_and_counts_what_is_known() {
-    let place = Place::new();
-    let server = place.write();
+    let dir = TestFolder::new();
+    let server = dir.write();
     let new = json!({ "text": "Bob is allergic to walnuts", "vector": [0, 0, 0, 1],
                       "categories": ["health"], "user_id": "bob", "id": "bob-1" });
     let saved = server.post("/v1/save", &new).json();
@@ -35,9 +35,9 @@ fn a_save_remembers_what_is_new_and_counts_what_is_known() {
     assert_eq!(saved["stored"], true);
     let again = server.post("/v1/save", &new).json();
     assert_eq!((&again["written"], &again["id"]), (&json!("touched"), &json!("bob-1")));
-    assert_eq!(place.count("SELECT count(*) FROM stm"), 5);
+    assert_eq!(dir.count("SELECT count(*) FROM stm"), 5);
     let sql = "SELECT count(*) FROM stm WHERE categories LIKE '%user:bob%'";
-    assert_eq!(place.count(sql), 1);
+    assert_eq!(dir.count(sql), 1);
     let taken = json!({ "text": "Something else", "id": "bob-1" });
     server.post("/v1/save", &taken).assert_problem(409, "conflict");
     server.post("/v1/save", &json!({ "text": " " })).assert_problem(422, "unprocessable");
@@ -60,10 +60,10 @@ fn a_save_remembers_what_is_new_and_counts_what_is_known() {
 /// A store that another program holds answered 500.
 #[test]
 fn a_store_that_is_held_is_unavailable() {
-    let place = Place::new();
-    std::fs::write(place.path("held.yaml"), "busy_timeout_ms: 50\n").unwrap();
-    let server = place.serve(&["--allow-writes", "--config", "held.yaml"]);
-    let holder = rusqlite::Connection::open(place.path("brain.db")).unwrap();
+    let dir = TestFolder::new();
+    std::fs::write(dir.path("held.yaml"), "busy_timeout_ms: 50\n").unwrap();
+    let server = dir.serve(&["--allow-writes", "--config", "held.yaml"]);
+    let holder = rusqlite::Connection::open(dir.path("brain.db")).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let new = json!({ "text": "Bob is allergic to walnuts", "vector": [0, 0, 0, 1] });
     let answer = server.post("/v1/save", &new);
@@ -75,8 +75,8 @@ fn a_store_that_is_held_is_unavailable() {
 
 #[test]
 fn searches_and_recalls_find_and_keep_to_their_scope() {
-    let place = Place::new();
-    let server = place.write();
+    let dir = TestFolder::new();
+    let server = dir.write();
     let near = json!({ "vector": [0, 1, 0.1, 0], "limit": 2 });
     let found = server.post("/v1/search", &near).json();
     assert_eq!(found["matches"][0]["id"], "m000003", "{found}");
@@ -102,8 +102,8 @@ fn flags_are_listed_and_settled_and_the_store_tells_where_it_stands() {
     let mut rows = pair();
     rows[0].content = "The deploy runs every Friday at noon".to_owned();
     rows[1].content = "The deploy runs every Monday at noon".to_owned();
-    let place = Place::with(&rows);
-    let server = place.write();
+    let dir = TestFolder::with(&rows);
+    let server = dir.write();
     let plan = server.plan(&json!({ "save_plan": true }));
     let run = server.apply(&plan.0, &plan.1);
     let flags = server.get("/v1/flags").json();
@@ -127,9 +127,9 @@ fn flags_are_listed_and_settled_and_the_store_tells_where_it_stands() {
 
 #[test]
 fn stores_have_names() {
-    let place = Place::new();
-    std::fs::copy(place.path("brain.db"), place.path("other.db")).unwrap();
-    let server = place.serve(&["--store", "second=other.db", "--allow-writes"]);
+    let dir = TestFolder::new();
+    std::fs::copy(dir.path("brain.db"), dir.path("other.db")).unwrap();
+    let server = dir.serve(&["--store", "second=other.db", "--allow-writes"]);
     let new = json!({ "text": "Only in the second", "vector": [0, 0, 0, 1] });
     assert_eq!(server.post("/v1/save?store=brain", &new).status, 200);
     let known = |store: &str| {

@@ -1,12 +1,11 @@
 //! Stores of other kinds: what an agent saves, applies and undoes is in the store itself afterwards.
 
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::agents::Agent;
-use crate::support::Place;
+use crate::support::TestFolder;
 
 /// A store, a text that stands in it twice, and what an agent adds.
 struct Kind {
@@ -16,15 +15,15 @@ struct Kind {
     categories: &'static [&'static str],
 }
 
-fn write(place: &Place, name: &str, text: &str) {
-    let path = place.path(name);
+fn write(dir: &TestFolder, name: &str, text: &str) {
+    let path = dir.path(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
 /// How often a text stands in the live part of a store.
-fn count(place: &Place, store: &str, text: &str) -> usize {
-    let mut open = vec![place.path(store)];
+fn count(dir: &TestFolder, store: &str, text: &str) -> usize {
+    let mut open = vec![dir.path(store)];
     let mut count = 0;
     while let Some(path) = open.pop() {
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -38,11 +37,11 @@ fn count(place: &Place, store: &str, text: &str) -> usize {
 }
 
 /// Saves, recalls, applies and undoes over MCP; looks at the store after each.
-fn live(place: &Place, kind: &Kind) {
+fn live(dir: &TestFolder, kind: &Kind) {
     let Kind { store, twice, added, categories } = kind;
-    let there = |text: &str| count(place, store, text);
+    let there = |text: &str| count(dir, store, text);
     assert_eq!((there(twice), there(added)), (2, 0), "{store}");
-    let mut agent = Agent::start(place, &[store, "--allow-writes"]);
+    let mut agent = Agent::start(dir, &[store, "--allow-writes"]);
     let save = json!({ "text": added, "categories": categories });
     let saved = agent.call("memory_save", &save);
     assert_eq!((&saved["did"], there(added)), (&json!("inserted"), 1), "{store}: {saved}");
@@ -78,10 +77,10 @@ const JSONL: &str = concat!(
 
 #[test]
 fn a_memory_jsonl_is_served() {
-    let place = Place::new();
-    write(&place, "memory.jsonl", JSONL);
+    let dir = TestFolder::new();
+    write(&dir, "memory.jsonl", JSONL);
     live(
-        &place,
+        &dir,
         &Kind {
             store: "memory.jsonl",
             twice: "Prefers green tea in the morning",
@@ -89,14 +88,14 @@ fn a_memory_jsonl_is_served() {
             categories: &["entity:Alice"],
         },
     );
-    let text = std::fs::read_to_string(place.path("memory.jsonl")).unwrap();
+    let text = std::fs::read_to_string(dir.path("memory.jsonl")).unwrap();
     let entity: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert_eq!(entity["observations"].as_array().unwrap().len(), 4, "{entity}");
 }
 
 #[test]
 fn a_json_folder_is_served() {
-    let place = Place::new();
+    let dir = TestFolder::new();
     let entry = |id: &str, text: &str| {
         json!({ "id": id, "type": "semantic", "subtype": "factual", "created_by": "DEV-001",
                 "created_at": "2026-11-01T10:00:00Z", "updated_at": "2026-11-01T10:00:00Z",
@@ -110,20 +109,20 @@ fn a_json_folder_is_served() {
         entry("mem_aaaaaaaaaaa2", twice),
         entry("mem_aaaaaaaaaaa3", "Alice prefers tea over coffee."),
     ] });
-    write(&place, "memory/agents/DEV-001/memories.json", &entries.to_string());
-    write(&place, "memory/global/_index.json", "{\"version\":\"1.0\",\"entries\":[]}");
+    write(&dir, "memory/agents/DEV-001/memories.json", &entries.to_string());
+    write(&dir, "memory/global/_index.json", "{\"version\":\"1.0\",\"entries\":[]}");
     let added = "The release branch is cut on Mondays.";
-    live(&place, &Kind { store: "memory", twice, added, categories: &[] });
+    live(&dir, &Kind { store: "memory", twice, added, categories: &[] });
 }
 
 #[test]
 fn markdown_is_served_and_an_undo_restores_every_byte() {
-    let place = Place::new();
+    let dir = TestFolder::new();
     let text = "# Memory\n\n## Habits\n\n- Deploys run on Friday at noon.\n- Tea is served at five.\n\
                 - Deploys run on Friday at noon.\n";
-    write(&place, "notes/MEMORY.md", text);
+    write(&dir, "notes/MEMORY.md", text);
     live(
-        &place,
+        &dir,
         &Kind {
             store: "notes/MEMORY.md",
             twice: "Deploys run on Friday at noon.",
@@ -131,12 +130,12 @@ fn markdown_is_served_and_an_undo_restores_every_byte() {
             categories: &[],
         },
     );
-    let after = std::fs::read_to_string(place.path("notes/MEMORY.md")).unwrap();
+    let after = std::fs::read_to_string(dir.path("notes/MEMORY.md")).unwrap();
     assert!(after.starts_with(text), "{after}");
     // A folder of them.
-    write(&place, "more/MEMORY.md", text);
+    write(&dir, "more/MEMORY.md", text);
     write(
-        &place,
+        &dir,
         "more/kiln.md",
         "---\nname: kiln\ndescription: the kiln\ntype: project\n---\n\nThe kiln is blue.\n",
     );
@@ -146,50 +145,49 @@ fn markdown_is_served_and_an_undo_restores_every_byte() {
         added: "The wheel is in the cellar.",
         categories: &[],
     };
-    live(&place, &kind);
+    live(&dir, &kind);
 }
 
-fn git(place: &Place, words: &[&str]) -> String {
+fn git(dir: &TestFolder, words: &[&str]) -> String {
     let mut command = Command::new("git");
-    command.current_dir(place.path("repo")).args(["-c", "user.name=n", "-c", "user.email=n@m"]);
+    command.current_dir(dir.path("repo")).args(["-c", "user.name=n", "-c", "user.email=n@m"]);
     let output = command.args(words).env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// Lines of all notes that hold a text.
-fn noted(place: &Place, text: &str) -> usize {
-    let refs = git(place, &["for-each-ref", "--format=%(refname)", "refs/notes"]);
-    refs.lines().map(|name| git(place, &["grep", "-F", text, name]).lines().count()).sum()
+fn noted(dir: &TestFolder, text: &str) -> usize {
+    let refs = git(dir, &["for-each-ref", "--format=%(refname)", "refs/notes"]);
+    refs.lines().map(|name| git(dir, &["grep", "-F", text, name]).lines().count()).sum()
 }
 
 #[test]
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn git_notes_are_served() {
-    let place = Place::new();
-    std::fs::create_dir(place.path("repo")).unwrap();
+    let dir = TestFolder::new();
+    std::fs::create_dir(dir.path("repo")).unwrap();
     if Command::new("git").arg("--version").output().is_err() {
         eprintln!("skipped: git is not installed");
         return;
     }
-    let _ = git(&place, &["init", "--quiet", "."]);
+    let _ = git(&dir, &["init", "--quiet", "."]);
     for day in ["01", "02"] {
-        let _ = git(&place, &["commit", "--quiet", "--allow-empty", "-m", day]);
+        let _ = git(&dir, &["commit", "--quiet", "--allow-empty", "-m", day]);
         let note = format!(
             "---\ntype: decisions\ntimestamp: '2026-{day}-01T10:00:00+00:00'\nsummary: Events go to \
              PostgreSQL\n---\n\nIt is there already.\n"
         );
-        let _ =
-            git(&place, &["notes", "--ref=refs/notes/mem/decisions", "add", "-m", &note, "HEAD"]);
+        let _ = git(&dir, &["notes", "--ref=refs/notes/mem/decisions", "add", "-m", &note, "HEAD"]);
     }
-    let mut agent = Agent::start(&place, &["repo", "--allow-writes"]);
+    let mut agent = Agent::start(&dir, &["repo", "--allow-writes"]);
     let saved = agent.call("memory_save", &json!({ "text": "Builds run on four workers" }));
-    assert_eq!((&saved["did"], noted(&place, "four workers") > 0), (&json!("inserted"), true));
+    assert_eq!((&saved["did"], noted(&dir, "four workers") > 0), (&json!("inserted"), true));
     let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
     let apply = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": plan["plan_digest"],
                         "only": ["identical"] });
     let applied = agent.call("memory_consolidate", &apply);
     let merged =
-        || git(&place, &["grep", "-F", "consolidated_into", "refs/notes/mem-meta/decisions"]);
+        || git(&dir, &["grep", "-F", "consolidated_into", "refs/notes/mem-meta/decisions"]);
     assert_eq!((&applied["applied"], merged().is_empty()), (&json!(1), false), "{applied}");
     let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
     assert_eq!(agent.call("memory_consolidate", &undo)["applied"], 1);
@@ -200,45 +198,27 @@ fn git_notes_are_served() {
 /// What others write is there for the next request, and a save leaves it as it is.
 #[test]
 fn others_write_beside_the_server() {
-    let place = Place::new();
-    write(&place, "memory.jsonl", JSONL);
-    let mut command = place.command(&["http", "memory.jsonl", "--listen", "127.0.0.1:0"]);
+    let dir = TestFolder::new();
+    write(&dir, "memory.jsonl", JSONL);
+    let mut command = dir.command(&["http", "memory.jsonl", "--listen", "127.0.0.1:0"]);
     command.arg("--allow-writes");
     let server = crate::support::Server::start(command);
     let known = json!({ "text": "Repairs old clocks", "categories": ["entity:Bob", "person"] });
     assert_eq!(server.post("/v1/check", &known).json()["decision"], "insert");
     let other = "{\"type\":\"entity\",\"name\":\"Bob\",\"entityType\":\"person\",\"observations\":[\"Repairs old clocks\"]}\n";
-    write(&place, "memory.jsonl", &format!("{JSONL}{other}"));
+    write(&dir, "memory.jsonl", &format!("{JSONL}{other}"));
     assert_eq!(server.post("/v1/check", &known).json()["decision"], "touch");
     let new = json!({ "text": "Sings in a choir", "categories": ["entity:Bob", "person"] });
     assert_eq!(server.post("/v1/save", &new).json()["written"], "inserted");
-    let text = std::fs::read_to_string(place.path("memory.jsonl")).unwrap();
+    let text = std::fs::read_to_string(dir.path("memory.jsonl")).unwrap();
     assert!(text.contains("\"Repairs old clocks\",\"Sings in a choir\""), "{text}");
-}
-
-/// Without --allow-writes the store keeps its bytes; only a mirror is made.
-#[test]
-fn a_server_that_only_reads_leaves_the_store_alone() {
-    let place = Place::new();
-    write(&place, "memory.jsonl", JSONL);
-    let mut agent = Agent::start(&place, &["memory.jsonl"]);
-    assert_eq!(
-        agent.call("memory_consolidate", &json!({ "action": "plan" }))["planned"]["merge"],
-        1
-    );
-    let refused = agent.refused("memory_save", &json!({ "text": "Lives in Basel" }));
-    let start = format!("mcp {} --allow-writes", place.path("memory.jsonl").display());
-    assert!(refused["hint"].as_str().unwrap().contains(&start), "{refused}");
-    agent.end();
-    assert_eq!(std::fs::read_to_string(place.path("memory.jsonl")).unwrap(), JSONL);
-    assert!(Path::new(&place.path(".memfold")).is_dir());
 }
 
 #[test]
 fn a_file_of_texts_is_no_store() {
-    let place = Place::new();
-    write(&place, "notes.csv", "id,text\n1,Tea\n");
-    let output = place.command(&["mcp", "notes.csv"]).output().unwrap();
+    let dir = TestFolder::new();
+    write(&dir, "notes.csv", "id,text\n1,Tea\n");
+    let output = dir.command(&["mcp", "notes.csv"]).output().unwrap();
     assert!(!output.status.success());
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(told.contains("memfold import"), "{told}");

@@ -14,7 +14,7 @@ use memfold_store::{BrainDb, OpenOptions};
 use memfold_tests::{generated_rows, memory};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Place, Server};
+use crate::support::{Answer, Server, TestFolder};
 
 const ROWS: u32 = 5_000;
 const DIM: usize = 64;
@@ -47,18 +47,18 @@ fn everything_at_once_loses_nothing() {
     let vectors = generated_rows(ROWS, DIM, 7);
     let row = |at: usize| memory(at, text(at), &vectors[original(at) * DIM..][..DIM]);
     let rows: Vec<_> = (0..ROWS as usize).map(row).collect();
-    let place = Place::with(&rows);
-    build_index(&place);
-    let server = place.write();
+    let dir = TestFolder::with(&rows);
+    build_index(&dir);
+    let server = dir.write();
     let (tally, clock) = (Tally::default(), Stopwatch::start());
-    let log = place.path("brain.db-wal");
+    let log = dir.path("brain.db-wal");
     let (mut anonymous, mut log_most) = (Vec::new(), 0);
     std::thread::scope(|scope| {
         for caller in 0..CALLERS {
             let (server, tally, clock, vectors) = (&server, &tally, &clock, &vectors);
             scope.spawn(move || call(server, caller, vectors, tally, clock, seconds));
         }
-        scope.spawn(|| work(&server, &place, &tally, &clock, seconds));
+        scope.spawn(|| work(&server, &dir, &tally, &clock, seconds));
         while clock.seconds() < seconds {
             anonymous.push(anonymous_kib(server.process()));
             log_most = log_most.max(log.metadata().map_or(0, |log| log.len()));
@@ -67,7 +67,7 @@ fn everything_at_once_loses_nothing() {
     });
     let statuses = tally.statuses.into_inner().unwrap();
     let saved = tally.saved.into_inner().unwrap();
-    let store = BrainDb::open(place.path("brain.db"), OpenOptions::default()).unwrap();
+    let store = BrainDb::open(dir.path("brain.db"), OpenOptions::default()).unwrap();
     let is_lost = |id: &&String| {
         let resolved =
             store.resolve(&MemoryId::new(id.as_str()), &jiff::tz::TimeZone::UTC, machine::clock());
@@ -164,7 +164,7 @@ fn call(
 }
 
 /// Runs, undoes, builds the index anew and looks at pages, one after the other.
-fn work(server: &Server, place: &Place, tally: &Tally, clock: &Stopwatch, seconds: f64) {
+fn work(server: &Server, dir: &TestFolder, tally: &Tally, clock: &Stopwatch, seconds: f64) {
     let mut round = 0;
     while clock.seconds() < seconds {
         let job = server.job("/v1/runs", &[], &json!({ "execute": "identical" }));
@@ -182,7 +182,7 @@ fn work(server: &Server, place: &Place, tally: &Tally, clock: &Stopwatch, second
         }
         round += 1;
         if round % 5 == 0 {
-            build_index(place);
+            build_index(dir);
         }
         std::thread::sleep(Duration::from_secs(2));
     }
@@ -202,18 +202,17 @@ fn anonymous_kib(process: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-fn build_index(place: &Place) {
+fn build_index(dir: &TestFolder) {
     use memfold::lookup::{BuildIndex, TierChoice, build_index};
     use memfold_store::{BrainDb, LoadRequest};
-    let store =
-        BrainDb::open(place.path("brain.db"), memfold_store::OpenOptions::default()).unwrap();
+    let store = BrainDb::open(dir.path("brain.db"), memfold_store::OpenOptions::default()).unwrap();
     let (zone, progress) = (jiff::tz::TimeZone::UTC, memfold_index::NoProgress);
     let load =
         LoadRequest { time_zone: &zone, now: memfold::machine::clock(), progress: &progress };
     build_index(
         &store,
         &BuildIndex {
-            folder: &place.path("brain.db.memfold"),
+            folder: &dir.path("brain.db.memfold"),
             mode: memfold_index::file::FileMode::PRIVATE,
             load,
             model: None,

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A folder with a store.
-pub(crate) struct Place {
+pub(crate) struct TestFolder {
     folder: TempDir,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-impl Place {
+impl TestFolder {
     /// With two equal and two other memories as `brain.db`.
     pub(crate) fn new() -> Self {
         Self::with(&pair())
@@ -107,8 +107,8 @@ impl Server {
             let mut line = String::new();
             assert!(lines.read_line(&mut line).unwrap() > 0, "it ended: {}", log.lock().unwrap());
             log.lock().unwrap().push_str(&line);
-            if let Some((_, place)) = line.trim().split_once(" listens at ") {
-                break place.trim_start_matches("http://").to_owned();
+            if let Some((_, url)) = line.trim().split_once(" listens at ") {
+                break url.trim_start_matches("http://").to_owned();
             }
         };
         let into = Arc::clone(&log);

@@ -1,16 +1,13 @@
 //! Support for the suites: stores in a line, runs in a line, definitions to compare with.
 
-mod data;
-mod draws;
-mod definition;
-mod linkage;
+mod references;
 mod model;
 mod published;
 mod rows;
 mod run;
-mod desk;
+mod test_store;
 mod in_memory;
-mod index_desk;
+mod test_index;
 mod store_facts;
 mod store_image;
 mod wild_store;
@@ -21,20 +18,20 @@ pub mod torture;
 
 pub use memfold_bench::synthetic::templated;
 
-pub use data::{real_vectors, report_skipped};
-pub use definition::{NeighborLists, greedy_definition, neighbor_lists};
-pub use desk::{Desk, Night};
-pub use draws::Draws;
 pub use in_memory::{InMemoryStore, PlainEmbedding, PlainMemory};
-pub use index_desk::IndexDesk;
-pub use linkage::{LinkageCase, linkage_cases};
 pub use model::{apply, comparable_source};
 pub use published::assert_published;
+pub use references::{
+    LinkageCase, NeighborLists, greedy_definition, linkage_cases, neighbor_lists, real_vectors,
+    report_skipped,
+};
 pub use rows::{
-    NOW, brain_db, created_at, generated_rows, memory, npy_of_rows, sample_rows, store_now,
+    Draws, NOW, brain_db, created_at, generated_rows, memory, npy_of_rows, sample_rows, store_now,
     store_of_vectors, unit_vector,
 };
 pub use run::{CONFIG_HASH, Run, clusters, merges, noops};
 pub use store_facts::{FactReader, facts_findable};
-pub use store_image::{StoreImage, diff, integrity, tokens};
+pub use store_image::{StoreImage, assert_same, diff, integrity, tokens};
+pub use test_index::TestIndex;
+pub use test_store::{AppliedRun, TestStore};
 pub use wild_store::{Fact, wild_store, wild_store_with_journal};

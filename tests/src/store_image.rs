@@ -164,6 +164,15 @@ pub fn diff(left: &StoreImage, right: &StoreImage) -> Vec<String> {
     found
 }
 
+/// Asserts that two images are equal.
+///
+/// # Panics
+/// When they differ.
+#[track_caller]
+pub fn assert_same(left: &StoreImage, right: &StoreImage) {
+    assert_eq!(diff(left, right), Vec::<String>::new());
+}
+
 fn compare<T: PartialEq>(
     what: &str,
     left: &BTreeMap<String, T>,

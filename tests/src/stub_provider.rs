@@ -98,6 +98,14 @@ impl Drop for StubProvider {
     }
 }
 
+/// Never answers: the caller has to give up.
+#[must_use]
+pub fn never() -> Vec<u8> {
+    loop {
+        std::thread::park();
+    }
+}
+
 fn serve(mut connection: TcpStream, log: &Mutex<Vec<Asked>>, answer: &Answering) {
     let Some((head, body)) = read(&mut connection) else { return };
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();

@@ -9,7 +9,7 @@ use memfold_bench::synthetic::{VectorGenerator, VectorRecipe, templated};
 use memfold_core::time::Instant;
 use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle};
 
-use crate::draws::Draws;
+use crate::rows::Draws;
 use crate::store_image::tokens;
 
 /// Components of each vector.

@@ -111,26 +111,3 @@ fn a_model_that_is_not_there_is_told_with_those_that_are() {
         assert_eq!(std::fs::read_dir(folder.path().join("out")).unwrap().count(), 0);
     }
 }
-
-#[test]
-fn what_the_writer_says_is_told() {
-    for streamed in WAYS {
-        // Without the folder for what is written.
-        let folder = tempfile::tempdir().unwrap();
-        let error = export_to(folder.path(), None, streamed).unwrap_err();
-        assert!(matches!(error, ExportError::Write(DataError::Io { .. })), "{error:?}");
-        assert!(error.hint().unwrap().contains("create the folder"));
-    }
-}
-
-#[test]
-fn both_ways_write_the_same_bytes() {
-    for model in [None, Some("beta")] {
-        let [streamed, held] = WAYS.map(|streamed| {
-            let folder = folder();
-            export_to(folder.path(), model, streamed).unwrap();
-            std::fs::read(folder.path().join("out/rows.arrow")).unwrap()
-        });
-        assert_eq!(streamed, held);
-    }
-}

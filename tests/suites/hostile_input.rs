@@ -5,65 +5,8 @@ use std::fmt::Write as _;
 use memfold_core::report::markdown;
 use memfold_core::time::Instant;
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{Desk, Run, generated_rows, memory, merges, noops, unit_vector};
-use memfold_tests::{InMemoryStore, PlainMemory};
-
-fn texts_on_one_vector(count: usize) -> InMemoryStore {
-    let vector = unit_vector(16, 3);
-    let row = |i| memory(i, format!("Build #{i} of branch release-{} passed.", i % 9), &vector);
-    InMemoryStore::new((0..count).map(row).collect())
-}
-
-#[test]
-fn ten_thousand_copies_of_ten_texts_become_ten_memories() {
-    let vectors = generated_rows(10, 32, 21);
-    let topics = ["backup", "tea", "fonts", "rail", "gate", "moss", "drum", "ink", "kite", "salt"];
-    let row = |i: usize| {
-        let text = format!("The {} team meets in the garden room.", topics[i % 10]);
-        memory(i, text, &vectors[i % 10 * 32..(i % 10 + 1) * 32])
-    };
-    let store = InMemoryStore::new((0..10_000).map(row).collect());
-    let outcome = Run::builtin().plan(&store);
-    let merges = merges(&outcome.plan);
-    assert_eq!(merges.len(), 10);
-    assert!(merges.iter().all(|ids| ids.len() == 1_000));
-    assert_eq!(outcome.report.stats.live_after, 10);
-    assert_eq!(outcome.report.detected.duplicate_groups, 10);
-}
-
-#[test]
-fn one_vector_under_many_texts_merges_nothing() {
-    let store = texts_on_one_vector(1_062);
-    let outcome = Run::builtin().plan(&store);
-    assert!(merges(&outcome.plan).is_empty());
-    let notes = outcome.report.notes.join("\n");
-    assert!(notes.contains("1,062") || notes.contains("1062"), "{notes}");
-}
-
-#[test]
-fn without_the_guard_equal_vectors_are_evidence_as_they_were_told_to_be() {
-    let merged = Run::on_vectors(0.95).plan(&texts_on_one_vector(1_062));
-    assert_eq!(merges(&merged.plan).iter().map(Vec::len).collect::<Vec<_>>(), [1_062]);
-    assert_eq!(merged.report.detected.pairs, 1_062 * 1_061 / 2);
-}
-
-#[test]
-fn a_shared_vector_below_the_limit_is_left_to_the_guard() {
-    let outcome = Run::builtin().plan(&texts_on_one_vector(19));
-    assert!(merges(&outcome.plan).is_empty());
-    assert_eq!(outcome.report.detected.pairs, 19 * 18 / 2);
-}
-
-#[test]
-fn a_constant_embedder_still_lets_equal_texts_fold() {
-    let vector = unit_vector(16, 0);
-    let row = |i: usize| memory(i, format!("Fact {} of the archive room.", i % 100), &vector);
-    let outcome = Run::builtin().plan(&InMemoryStore::new((0..300).map(row).collect()));
-    let merges = merges(&outcome.plan);
-    assert!(merges.iter().all(|ids| ids.len() == 3), "{merges:?}");
-    assert_eq!(merges.len(), 100);
-    assert!(!outcome.report.notes.is_empty());
-}
+use memfold_tests::InMemoryStore;
+use memfold_tests::{Run, TestStore, memory, merges, unit_vector};
 
 #[test]
 fn two_models_of_one_dimension_are_never_compared() {
@@ -142,22 +85,6 @@ fn control_characters_and_markup_are_escaped_in_every_report() {
     assert!(!page.contains("![x]("), "{page}");
 }
 
-#[test]
-fn zero_and_broken_vectors_keep_a_row_out_of_vector_merging_only() {
-    let text = "The kiln is fired on Mondays.";
-    let rows: Vec<PlainMemory> = vec![
-        memory(0, text, &[0.0; 8]),
-        memory(1, text, &[f32::NAN; 8]),
-        memory(2, text, &unit_vector(8, 4)),
-        memory(3, "The kiln is fired on Tuesdays.", &[0.0; 8]),
-    ];
-    let outcome = Run::builtin().plan(&InMemoryStore::new(rows));
-    assert_eq!(merges(&outcome.plan), [["m000002", "m000001", "m000000"]]);
-    let skipped = &outcome.report.loaded.skipped;
-    assert_eq!((skipped["embedding_zero"], skipped["embedding_not_finite"]), (2, 1));
-    assert!(noops(&outcome.plan).is_empty());
-}
-
 /// One row with 100,000 categories stalled `doctor` for 15 s and `consolidate` for 45 s; a million never ended.
 #[test]
 fn a_million_categories_are_read_merged_and_written() {
@@ -168,17 +95,17 @@ fn a_million_categories_are_read_merged_and_written() {
     ];
     rows[0].categories = (0..1_000_000).map(|at| format!("c{at}")).collect();
     rows[1].categories = (500_000..700_000).map(|at| format!("c{at}")).collect();
-    let desk = Desk::of(&rows, StoreStyle::Plain);
-    assert_eq!(merges(&desk.good_night().outcome.plan), [["m000001", "m000000"]]);
+    let db = TestStore::of(&rows, StoreStyle::Plain);
+    assert_eq!(merges(&db.complete_run().outcome.plan), [["m000001", "m000000"]]);
     let json = "SELECT json_array_length(categories) FROM stm WHERE id = 'm000001'";
-    assert_eq!(desk.ask::<i64>(json), [1_000_000]);
-    assert!(merges(&desk.plan().plan).is_empty());
+    assert_eq!(db.ask::<i64>(json), [1_000_000]);
+    assert!(merges(&db.plan().plan).is_empty());
 }
 
 /// A date with a character of several bytes behind it ended the whole run with a panic: every other memory of the store waited
 /// for one of them.
 #[test]
-fn no_text_ends_a_run() {
+fn odd_texts_do_not_end_a_run() {
     let vector = unit_vector(8, 0);
     let texts = [
         "The audit is due 2026-07-24—done",

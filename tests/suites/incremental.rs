@@ -10,18 +10,18 @@ use memfold_core::runs::RunState;
 use memfold_index::file::FileMode;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{
-    CONFIG_HASH, Desk, Draws, IndexDesk, PlainEmbedding, PlainMemory, Run, memory, unit_vector,
+    CONFIG_HASH, Draws, PlainEmbedding, PlainMemory, Run, TestIndex, TestStore, memory, unit_vector,
 };
 
 use super::run_twice::{row, rows, settings, text};
 
 /// A store with an index, and runs that leave their marks beside it.
 struct Case {
-    desk: Desk,
+    db: TestStore,
     folder: PathBuf,
     draws: Draws,
     count: usize,
-    story: String,
+    log: String,
     /// What this test changed since the last run.
     touched: BTreeSet<String>,
 }
@@ -46,23 +46,23 @@ impl Case {
         for row in &mut first {
             of_one_model(row);
         }
-        let mut desk = Desk::of(&first, StoreStyle::Plain);
-        let mut story = String::new();
+        let mut db = TestStore::of(&first, StoreStyle::Plain);
+        let mut log = String::new();
         for setting in settings(&mut draws) {
             // Caps, linkages over whole components and rules about time need everything.
             let is_local =
                 !["flags.", "R4-", "linkage", "write_to"].iter().any(|part| setting.contains(part));
             if is_local {
-                story.push_str(&format!("--set {setting}\n"));
-                desk = desk.set(setting);
+                log.push_str(&format!("--set {setting}\n"));
+                db = db.set(setting);
             }
         }
-        let folder = IndexDesk::of(desk.path()).folder().to_owned();
-        Self { desk, folder, draws, count, story, touched: BTreeSet::new() }
+        let folder = TestIndex::of(db.path()).folder().to_owned();
+        Self { db, folder, draws, count, log, touched: BTreeSet::new() }
     }
 
     fn index(&self) {
-        IndexDesk::of(self.desk.path()).build(TierChoice::Auto);
+        TestIndex::of(self.db.path()).build(TierChoice::Auto);
     }
 
     fn keep(&self, marks: RowMarks, run: &str, pending: &BTreeSet<memfold_core::memory::MemoryId>) {
@@ -72,17 +72,17 @@ impl Case {
 
     /// A run over everything, carried out whole or in part.
     fn whole_night(&mut self) {
-        let marks = self.desk.run().marks(&self.desk.store());
-        let outcome = self.desk.plan();
+        let marks = self.db.run().marks(&self.db.store());
+        let outcome = self.db.plan();
         let limit = (self.draws.below(3) == 0).then_some(1);
         let execution =
-            self.desk.try_apply_some(&outcome, &memfold::execute::Selection::default(), limit);
+            self.db.try_apply_some(&outcome, &memfold::execute::Selection::default(), limit);
         let execution = execution.unwrap();
         let is_whole = execution.state == RunState::Done && execution.remaining == 0;
         let pending = if is_whole { BTreeSet::new() } else { targets(&outcome.plan) };
         self.index();
         self.keep(marks, &execution.run_id, &pending);
-        self.story.push_str(&format!("-- whole night, {} left\n", execution.remaining));
+        self.log.push_str(&format!("-- whole night, {} left\n", execution.remaining));
     }
 
     /// What owners and people do to a store.
@@ -90,7 +90,7 @@ impl Case {
         self.touched.clear();
         for _ in 0..=self.draws.below(5) {
             let ids: Vec<String> =
-                self.desk.ask("SELECT id FROM stm WHERE id GLOB 'm[0-9]*' ORDER BY id");
+                self.db.ask("SELECT id FROM stm WHERE id GLOB 'm[0-9]*' ORDER BY id");
             let id = ids[self.draws.below(ids.len() as u64) as usize].clone();
             let sql = match self.draws.below(8) {
                 0..=3 => {
@@ -118,8 +118,8 @@ impl Case {
                 6 => format!("UPDATE stm SET access_count = access_count + 7 WHERE id = '{id}'"),
                 _ => format!("DELETE FROM stm WHERE id = '{id}'"),
             };
-            self.story.push_str(&format!("{sql}\n"));
-            self.desk.sql(&sql);
+            self.log.push_str(&format!("{sql}\n"));
+            self.db.sql(&sql);
         }
     }
 
@@ -151,29 +151,28 @@ impl Case {
 
     /// Compares a run over what changed with one over everything; returns how many actions were compared by type.
     fn compare(&mut self, done: &mut BTreeMap<&'static str, usize>) {
-        let whole = self.desk.plan().plan;
-        let found = self.desk.run().plan_changed(&self.desk.store(), &self.folder);
+        let whole = self.db.plan().plan;
+        let found = self.db.run().plan_changed(&self.db.store(), &self.folder);
         let ChangedRun::Done(outcome, marks) = found else {
-            panic!("{}everything was searched: {found:?}", self.story);
+            panic!("{}everything was searched: {found:?}", self.log);
         };
         let (all, part) = (names(&whole), names(&outcome.plan));
         let strange: Vec<_> = part.difference(&all).collect();
-        assert!(strange.is_empty(), "{}not in the whole plan: {strange:#?}\n{all:#?}", self.story);
+        assert!(strange.is_empty(), "{}not in the whole plan: {strange:#?}\n{all:#?}", self.log);
         let is_touched = |action: &&Action| {
             action.target_ids.iter().any(|id| self.touched.contains(id.as_str()))
         };
         for action in whole.actions.iter().filter(is_touched) {
-            assert!(part.contains(&shown(action)), "{}missing: {action:#?}", self.story);
+            assert!(part.contains(&shown(action)), "{}missing: {action:#?}", self.log);
             *done.entry(action.action.name()).or_default() += 1;
         }
-        let execution =
-            (outcome.plan.changes() > 0).then(|| self.desk.try_apply(&outcome).unwrap());
+        let execution = (outcome.plan.changes() > 0).then(|| self.db.try_apply(&outcome).unwrap());
         let run = execution.map_or_else(|| outcome.report.run_id.clone(), |run| run.run_id);
         if self.draws.below(2) == 0 {
             self.index();
         }
         self.keep(marks, &run, &BTreeSet::new());
-        self.story.push_str(&format!("-- {} changes over what changed\n", outcome.plan.changes()));
+        self.log.push_str(&format!("-- {} changes over what changed\n", outcome.plan.changes()));
     }
 }
 
@@ -187,14 +186,7 @@ fn of_one_model(row: &mut PlainMemory) {
 }
 
 #[test]
-fn memories_without_a_vector_are_compared_with_everything() {
-    let (desk, folder) = searched();
-    desk.sql("DELETE FROM embeddings WHERE source_id = 'm000001'");
-    assert!(reason(desk.run(), &desk, &folder).contains("no vector"));
-}
-
-#[test]
-fn the_plan_over_what_changed_is_that_of_everything_for_it() {
+fn incremental_plan_equals_the_whole_plan() {
     let mut done = BTreeMap::new();
     for seed in 0..40 {
         let mut case = Case::new(seed);
@@ -215,82 +207,82 @@ fn the_plan_over_what_changed_is_that_of_everything_for_it() {
     }
 }
 
-/// A desk with an index and marks, over some memories that say different things.
-fn searched() -> (Desk, PathBuf) {
+/// A store with an index and marks, over some memories that say different things.
+fn searched() -> (TestStore, PathBuf) {
     let rows: Vec<_> = (0..8)
         .map(|n| memory(n, format!("Rack {n} stands in hall {}.", n + 40), &unit_vector(16, n)))
         .collect();
-    let desk = Desk::of(&rows, StoreStyle::Plain);
-    let folder = IndexDesk::of(desk.path()).folder().to_owned();
-    IndexDesk::of(desk.path()).build(TierChoice::Auto);
-    let marks = desk.run().marks(&desk.store());
+    let db = TestStore::of(&rows, StoreStyle::Plain);
+    let folder = TestIndex::of(db.path()).folder().to_owned();
+    TestIndex::of(db.path()).build(TierChoice::Auto);
+    let marks = db.run().marks(&db.store());
     let run = SearchedBy::run("first", CONFIG_HASH);
     marks.keep(&folder, FileMode::from_bits(0o600), run, &BTreeSet::new()).unwrap();
-    (desk, folder)
+    (db, folder)
 }
 
-fn reason(run: &Run, desk: &Desk, folder: &Path) -> String {
-    match run.plan_changed(&desk.store(), folder) {
+fn reason(run: &Run, db: &TestStore, folder: &Path) -> String {
+    match run.plan_changed(&db.store(), folder) {
         ChangedRun::Whole(reason) => reason,
         ChangedRun::Done(outcome, _) => format!("done: {:?}", outcome.report.incremental),
     }
 }
 
 #[test]
-fn where_it_cannot_be_told_what_changed_everything_is_searched() {
-    let (desk, folder) = searched();
-    let run = desk.run();
-    assert!(reason(run, &desk, &folder).contains("changed: 0, compared: 0"));
-    assert!(reason(run, &desk, &folder.join("none")).contains("no index"));
+fn unknown_changes_search_everything() {
+    let (db, folder) = searched();
+    let run = db.run();
+    assert!(reason(run, &db, &folder).contains("changed: 0, compared: 0"));
+    assert!(reason(run, &db, &folder.join("none")).contains("no index"));
 
     let marks = folder.join(memfold_index::file::generations::SEARCHED_FILE);
     let bytes = std::fs::read(&marks).unwrap();
     for damaged in [&bytes[..bytes.len() / 2], &[][..], &[bytes.clone(), vec![0]].concat()] {
         std::fs::write(&marks, damaged).unwrap();
-        assert!(!reason(run, &desk, &folder).starts_with("done"), "{} bytes", damaged.len());
+        assert!(!reason(run, &db, &folder).starts_with("done"), "{} bytes", damaged.len());
     }
     std::fs::remove_file(&marks).unwrap();
-    assert!(reason(run, &desk, &folder).contains("--execute"));
+    assert!(reason(run, &db, &folder).contains("--execute"));
     let other = SearchedBy::run("first", "sha256:1");
-    let kept = run.marks(&desk.store());
+    let kept = run.marks(&db.store());
     kept.keep(&folder, FileMode::from_bits(0o600), other, &BTreeSet::new()).unwrap();
-    assert!(reason(run, &desk, &folder).contains("configuration"));
+    assert!(reason(run, &db, &folder).contains("configuration"));
 }
 
 #[test]
 fn rows_of_another_model_and_another_store_are_searched_with_everything() {
-    let (desk, folder) = searched();
-    desk.sql(
+    let (db, folder) = searched();
+    db.sql(
         "UPDATE OR REPLACE embeddings SET rowid = 900, model = 'other' WHERE source_id = 'm000001'",
     );
-    assert!(reason(desk.run(), &desk, &folder).contains("another model"));
-    let (desk, folder) = searched();
-    desk.sql("UPDATE stm SET rowid = rowid + 1000");
-    assert!(reason(desk.run(), &desk, &folder).contains("no longer fits"));
+    assert!(reason(db.run(), &db, &folder).contains("another model"));
+    let (db, folder) = searched();
+    db.sql("UPDATE stm SET rowid = rowid + 1000");
+    assert!(reason(db.run(), &db, &folder).contains("no longer fits"));
 }
 
 #[test]
-fn a_memory_that_was_too_young_is_looked_at_when_it_no_longer_is() {
+fn young_memory_is_searched_once_it_is_old_enough() {
     let mut rows: Vec<_> = (0..4)
         .map(|n| memory(n, format!("Rack {n} stands in hall {}.", n + 40), &unit_vector(16, n)))
         .collect();
-    let mut desk = Desk::of(&rows, StoreStyle::Plain);
-    let young = desk.at();
+    let mut db = TestStore::of(&rows, StoreStyle::Plain);
+    let young = db.at();
     rows.clear();
-    desk.sql(&format!(
+    db.sql(&format!(
         "INSERT INTO stm (id, content, categories, importance, created_at, access_count, source)
          SELECT 'new', content, categories, importance, '{young}', 0, 'agent' FROM stm WHERE id = 'm000001';
          INSERT INTO embeddings (id, source_type, source_id, embedding, model, content, created_at)
          SELECT 'e-new', source_type, 'new', embedding, model, content, created_at
          FROM embeddings WHERE source_id = 'm000001'"
     ));
-    let folder = IndexDesk::of(desk.path()).folder().to_owned();
-    IndexDesk::of(desk.path()).build(TierChoice::Auto);
-    let marks = desk.run().marks(&desk.store());
+    let folder = TestIndex::of(db.path()).folder().to_owned();
+    TestIndex::of(db.path()).build(TierChoice::Auto);
+    let marks = db.run().marks(&db.store());
     let run = SearchedBy::run("first", CONFIG_HASH);
     marks.keep(&folder, FileMode::from_bits(0o600), run, &BTreeSet::new()).unwrap();
-    desk.later(2);
-    let ChangedRun::Done(outcome, _) = desk.run().plan_changed(&desk.store(), &folder) else {
+    db.later(2);
+    let ChangedRun::Done(outcome, _) = db.run().plan_changed(&db.store(), &folder) else {
         panic!("everything was searched")
     };
     assert_eq!(outcome.plan.count(ActionType::Merge), 1, "{:?}", outcome.plan.actions);

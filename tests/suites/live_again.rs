@@ -1,17 +1,12 @@
 //! A memory that lives again is found at once, whatever an index was built from, and wherever its row stands.
 
-use std::time::Duration;
-
-use jiff::tz::TimeZone;
 use memfold::lookup::{Freshness, TierChoice, Wanted};
 use memfold::quick_check::{Decision, Incoming, Written};
 use memfold_core::memory::MemoryId;
 use memfold_simd::Similarity;
-use memfold_store::brain_db::{Session, SessionOptions, StoreStyle};
-use memfold_store::journal::RevertOptions;
-use memfold_store::upkeep::{UpkeepRun, restore};
-use memfold_tests::PlainMemory;
-use memfold_tests::{Desk, IndexDesk, generated_rows, memory};
+use memfold_store::brain_db::StoreStyle;
+use memfold_store::upkeep::restore;
+use memfold_tests::{PlainMemory, TestIndex, TestStore, generated_rows, memory};
 
 const DIM: usize = 16;
 const PAIRS: usize = 40;
@@ -32,31 +27,28 @@ fn pairs(vectors: &[f32]) -> Vec<PlainMemory> {
 }
 
 /// Folds all pairs and builds the index then, which knows the folded ones by their texts at most.
-fn folded(way: &str, vectors: &[f32]) -> (Desk, IndexDesk, String) {
-    let desk = Desk::of(&pairs(vectors), StoreStyle::Plain).set(way);
-    let run = desk.good_night().run_id().to_owned();
-    let index = IndexDesk::of(desk.path());
+fn folded(way: &str, vectors: &[f32]) -> (TestStore, TestIndex, String) {
+    let db = TestStore::of(&pairs(vectors), StoreStyle::Plain).set(way);
+    let run = db.complete_run().run_id().to_owned();
+    let index = TestIndex::of(db.path());
     let _ = index.build(TierChoice::Scan);
-    (desk, index, run)
+    (db, index, run)
 }
 
-fn restored(desk: &Desk, id: &str) {
-    let options = SessionOptions { busy_timeout: Duration::from_secs(5), holder: "desk 1".into() };
-    let session = Session::open(desk.path(), &options).unwrap();
-    let run_id = &format!("restore-{id}");
-    let run = UpkeepRun { run_id, now: desk.now(), time_zone: &TimeZone::UTC, holder: "desk 1" };
-    let _ = restore(&session, &MemoryId::new(id), &run).unwrap();
+fn restored(db: &TestStore, id: &str) {
+    let run_id = format!("restore-{id}");
+    let _ = restore(&db.session(), &MemoryId::new(id), &db.upkeep(&run_id)).unwrap();
 }
 
 /// Counts the folded memories that a check by their vector does not name.
-fn missed(desk: &Desk, index: &IndexDesk, vectors: &[f32]) -> usize {
-    let quick_check = desk.quick_check();
+fn missed(db: &TestStore, index: &TestIndex, vectors: &[f32]) -> usize {
+    let quick_check = db.quick_check();
     let mut missed = 0;
     for pair in 0..PAIRS {
         let (_, vector) = said(pair, vectors);
         let id = format!("m{pair:06}");
         let by_vector = Incoming::text("Something else.").with_vector(vector.to_vec());
-        let check = quick_check.check(&by_vector, desk.now()).unwrap();
+        let check = quick_check.check(&by_vector, db.now()).unwrap();
         assert!(check.checked, "{:?}", check.notes);
         missed += usize::from(!check.matches.iter().any(|found| found.id.as_str() == id));
         let wanted = Wanted { neighbors: None, similarity_min: Similarity::new(0.9) };
@@ -67,12 +59,12 @@ fn missed(desk: &Desk, index: &IndexDesk, vectors: &[f32]) -> usize {
 }
 
 /// Counts the folded memories whose text a check by the text alone takes for new, once their survivors are gone.
-fn missed_texts(desk: &Desk, vectors: &[f32]) -> usize {
-    desk.sql(&format!("DELETE FROM stm WHERE id >= 'm{PAIRS:06}'"));
-    let quick_check = desk.quick_check();
+fn missed_texts(db: &TestStore, vectors: &[f32]) -> usize {
+    db.sql(&format!("DELETE FROM stm WHERE id >= 'm{PAIRS:06}'"));
+    let quick_check = db.quick_check();
     let is_new = |pair: &usize| {
         let (text, _) = said(*pair, vectors);
-        let check = quick_check.check(&Incoming::text(text), desk.now()).unwrap();
+        let check = quick_check.check(&Incoming::text(text), db.now()).unwrap();
         assert!(check.checked, "{:?}", check.notes);
         !matches!(check.decision, Decision::Touch | Decision::TouchAndFlag)
     };
@@ -82,21 +74,21 @@ fn missed_texts(desk: &Desk, vectors: &[f32]) -> usize {
 /// 40 of 40 memories that an undo had brought back were invisible to checks and searches until the index was built
 /// anew, and each check said `checked: true`.
 #[test]
-fn what_an_undo_brings_back_is_found_at_once() {
+fn undone_memories_are_found_at_once() {
     let vectors = generated_rows(PAIRS as u32, DIM, 5);
     for way in WAYS {
-        let (desk, index, run) = folded(way, &vectors);
-        let undo = desk.undo_all(&run);
-        assert_eq!(missed(&desk, &index, &vectors), 0, "{way}");
+        let (db, index, run) = folded(way, &vectors);
+        let undo = db.undo_all(&run);
+        assert_eq!(missed(&db, &index, &vectors), 0, "{way}");
         assert_eq!(index.freshness(), Freshness::Since { fresh_rows: PAIRS as u64 });
         // Sealed they are found as well, by whoever sealed them.
         assert_eq!(index.seal(), PAIRS, "{way}");
         assert_eq!(index.freshness(), Freshness::Since { fresh_rows: 0 });
-        assert_eq!(missed(&desk, &index, &vectors), 0, "{way}, sealed");
+        assert_eq!(missed(&db, &index, &vectors), 0, "{way}, sealed");
         let _ = index.build(TierChoice::Scan);
-        assert_eq!(missed(&desk, &index, &vectors), 0, "{way}, built anew");
+        assert_eq!(missed(&db, &index, &vectors), 0, "{way}, built anew");
         // And the undo of the undo hides them again.
-        let _ = desk.undo_all(&undo);
+        let _ = db.undo_all(&undo);
         let wanted = Wanted { neighbors: None, similarity_min: Similarity::new(0.9) };
         let (_, vector) = said(7, &vectors);
         let found = index.found(Some(&index.index()), vector, wanted);
@@ -107,68 +99,25 @@ fn what_an_undo_brings_back_is_found_at_once() {
 /// What somebody saves and seals meanwhile moves the marks of the index past the rows that came, and must not move them
 /// past those that live again.
 #[test]
-fn the_marks_of_a_writer_hide_nothing_that_lives_again() {
+fn sealing_hides_no_restored_memory() {
     let vectors = generated_rows(PAIRS as u32 + 4, DIM, 6);
     for way in WAYS {
-        let (desk, index, run) = folded(way, &vectors);
-        let quick_check = desk.quick_check();
+        let (db, index, run) = folded(way, &vectors);
+        let quick_check = db.quick_check();
         let save = |number: usize| {
             let vector = vectors[(PAIRS + number) * DIM..][..DIM].to_vec();
             let incoming = Incoming::text(format!("New fact {number}.")).with_vector(vector);
-            assert_eq!(quick_check.save(&incoming, desk.now()).unwrap().written, Written::Inserted);
+            assert_eq!(quick_check.save(&incoming, db.now()).unwrap().written, Written::Inserted);
         };
         save(0);
         assert_eq!(index.seal(), 1);
-        restored(&desk, "m000003");
+        restored(&db, "m000003");
         save(1);
         assert_eq!(index.seal(), 2, "{way}");
         save(2);
-        let _ = desk.undo_run(&run);
+        let _ = db.undo_run(&run);
         save(3);
-        assert_eq!(missed(&desk, &index, &vectors), 0, "{way}");
-        assert_eq!(missed_texts(&desk, &vectors), 0, "{way}");
-    }
-}
-
-/// A row that its owner had deleted, and that an undo wrote anew from the journal.
-#[test]
-fn what_is_written_anew_is_found_by_its_text() {
-    let vectors = generated_rows(PAIRS as u32, DIM, 7);
-    let mut desk = Desk::of(&pairs(&vectors), StoreStyle::Plain).set(WAYS[0]);
-    let run = desk.good_night().run_id().to_owned();
-    desk.sql("DELETE FROM stm WHERE id = 'm000004'");
-    let index = IndexDesk::of(desk.path());
-    let _ = index.build(TierChoice::Scan);
-    desk.revert_with(RevertOptions { force: false, recreate: true });
-    let _ = desk.undo_all(&run);
-    assert_eq!(missed(&desk, &index, &vectors), 0);
-    assert_eq!(missed_texts(&desk, &vectors), 0);
-}
-
-/// A save that says what a rule had archived makes that row live again.
-#[test]
-fn what_a_save_revives_is_found_at_once() {
-    let vectors = generated_rows(PAIRS as u32, DIM, 8);
-    for way in WAYS {
-        let (text, vector) = said(0, &vectors);
-        let desk = Desk::of(
-            &[
-                PlainMemory { categories: vec!["old".to_owned()], ..memory(0, &*text, vector) },
-                memory(1, "Tea.", &vectors[DIM..2 * DIM]),
-            ],
-            StoreStyle::Plain,
-        );
-        let desk = desk.set(way).set("rules=[{id: old, trigger: weekly, when: {categories_any: [old]}, then: {action: archive}}]");
-        let _ = desk.good_night();
-        let index = IndexDesk::of(desk.path());
-        let _ = index.build(TierChoice::Scan);
-        let saved = desk.quick_check().save(&Incoming::text(&*text), desk.now()).unwrap();
-        assert_eq!((saved.written, saved.id.as_str()), (Written::Touched, "m000000"), "{way}");
-        let by_vector = Incoming::text("Something else.").with_vector(vector.to_vec());
-        let check = desk.quick_check().check(&by_vector, desk.now()).unwrap();
-        assert!(
-            check.matches.iter().any(|found| found.id.as_str() == "m000000"),
-            "{way}: {check:?}"
-        );
+        assert_eq!(missed(&db, &index, &vectors), 0, "{way}");
+        assert_eq!(missed_texts(&db, &vectors), 0, "{way}");
     }
 }

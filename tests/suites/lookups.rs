@@ -3,8 +3,7 @@
 use memfold::lookup::{Freshness, SearchError, Searched, StoreIndex, TierChoice, Wanted};
 use memfold_simd::{Kernels, Level, Similarity};
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::PlainMemory;
-use memfold_tests::{Draws, IndexDesk, brain_db, generated_rows, memory};
+use memfold_tests::{Draws, PlainMemory, TestIndex, brain_db, generated_rows, memory};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
@@ -24,12 +23,12 @@ fn rows(count: u32, seed: u64) -> Vec<PlainMemory> {
     vectors.chunks_exact(DIM).enumerate().map(row).collect()
 }
 
-fn store(rows: &[PlainMemory]) -> (TempDir, IndexDesk, Connection) {
+fn store(rows: &[PlainMemory]) -> (TempDir, TestIndex, Connection) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brain.db");
     brain_db(&path, rows, StoreStyle::Plain);
     let owner = Connection::open(&path).unwrap();
-    (folder, IndexDesk::of(&path), owner)
+    (folder, TestIndex::of(&path), owner)
 }
 
 fn blob(vector: &[f32]) -> Vec<u8> {
@@ -52,12 +51,11 @@ fn embed(owner: &Connection, id: &str, vector: &[f32]) {
 
 /// Asks for neighbours of vectors of the store and compares with the definition.
 #[track_caller]
-fn agrees(desk: &IndexDesk, index: Option<&StoreIndex>, queries: &[f32], story: &str) {
+fn agrees(db: &TestIndex, index: Option<&StoreIndex>, queries: &[f32], log: &str) {
     for query in queries.chunks_exact(DIM) {
         for wanted in [NEAREST, range(0.8), Wanted { neighbors: Some(3), ..range(0.5) }] {
-            let (found, right) =
-                (desk.found(index, query, wanted), desk.by_definition(query, wanted));
-            assert_eq!(found, right, "{story}, {wanted:?}");
+            let (found, right) = (db.found(index, query, wanted), db.by_definition(query, wanted));
+            assert_eq!(found, right, "{log}, {wanted:?}");
         }
     }
 }
@@ -102,159 +100,106 @@ fn a_search_finds_what_the_store_holds_now() {
     for tier in TIERS {
         for seed in 0..4 {
             let rows = rows(300, seed);
-            let (_folder, desk, owner) = store(&rows);
-            desk.build(tier);
-            let mut index = desk.index();
+            let (_folder, db, owner) = store(&rows);
+            db.build(tier);
+            let mut index = db.index();
             let mut draws = Draws::new(seed);
             let queries = generated_rows(6, DIM, seed);
-            agrees(&desk, Some(&index), &queries, "as built");
+            agrees(&db, Some(&index), &queries, "as built");
             for number in 0..40 {
                 let habit = draws.pick(&HABITS);
                 live(&owner, habit, &mut draws, number);
-                if draws.below(8) == 0 && desk.freshness() != Freshness::Foreign {
-                    desk.seal();
-                    index = desk.index();
+                if draws.below(8) == 0 && db.freshness() != Freshness::Foreign {
+                    db.seal();
+                    index = db.index();
                 }
                 let query = &queries[number % 6 * DIM..][..DIM];
                 agrees(
-                    &desk,
+                    &db,
                     Some(&index),
                     query,
                     &format!("{tier:?}, seed {seed}, {number}: {habit}"),
                 );
             }
-            agrees(&desk, None, &queries, "without an index");
+            agrees(&db, None, &queries, "without an index");
         }
     }
 }
 
 #[test]
-fn what_is_saved_is_found_at_once() {
-    let (_folder, desk, owner) = store(&rows(200, 1));
-    desk.build(TierChoice::Scan);
-    let index = desk.index();
-    for number in 0..100 {
-        let vector = generated_rows(1, DIM, 1_000 + number);
-        save(&owner, &format!("saved{number}"), &vector);
-        let found = desk.found(Some(&index), &vector, NEAREST);
-        assert!(found.iter().any(|(id, _)| *id == format!("saved{number}")), "{found:?}");
-    }
-    let found = desk.try_search(Some(&index), &generated_rows(1, DIM, 7), NEAREST).unwrap();
-    assert_eq!(found.searched, Searched::Index { fresh_rows: 100, gone_rows: 0 });
-}
-
-/// Row numbers are used again: the last row is deleted, another one takes its number.
-#[test]
-fn a_row_number_that_was_used_again_is_a_new_row() {
-    let (_folder, desk, owner) = store(&rows(50, 2));
-    desk.build(TierChoice::Scan);
-    let index = desk.index();
-    let vector = generated_rows(1, DIM, 77);
-    owner.execute("DELETE FROM stm WHERE rowid = (SELECT max(rowid) FROM stm)", []).unwrap();
-    owner
-        .execute("DELETE FROM embeddings WHERE rowid = (SELECT max(rowid) FROM embeddings)", [])
-        .unwrap();
-    save(&owner, "heir", &vector);
-    let number = "SELECT max(rowid) FROM embeddings";
-    assert_eq!(owner.query_row(number, [], |row| row.get::<_, i64>(0)).unwrap(), 50);
-    assert_eq!(desk.found(Some(&index), &vector, NEAREST)[0].0, "heir");
-    agrees(&desk, Some(&index), &vector, "after a row number was used again");
-}
-
-#[test]
 fn an_index_that_no_longer_fits_is_not_used() {
-    let (_folder, desk, owner) = store(&rows(60, 3));
-    desk.build(TierChoice::Scan);
-    let index = desk.index();
+    let (_folder, db, owner) = store(&rows(60, 3));
+    db.build(TierChoice::Scan);
+    let index = db.index();
     let queries = generated_rows(3, DIM, 3);
     // Every number changes.
     owner.execute_batch("UPDATE embeddings SET rowid = rowid + 1000").unwrap();
-    let found = desk.try_search(Some(&index), &queries[..DIM], NEAREST).unwrap();
+    let found = db.try_search(Some(&index), &queries[..DIM], NEAREST).unwrap();
     assert_eq!(found.searched, Searched::StoreInsteadOfIndex { rows: 60 });
-    agrees(&desk, Some(&index), &queries, "renumbered");
+    agrees(&db, Some(&index), &queries, "renumbered");
     // The index of one store beside another one.
     let (_other_folder, other, _owner) = store(&rows(60, 4));
     let found = other.try_search(Some(&index), &queries[..DIM], NEAREST).unwrap();
     assert_eq!(found.searched, Searched::StoreInsteadOfIndex { rows: 60 });
     agrees(&other, Some(&index), &queries, "another store's index");
-    assert_eq!(desk.freshness(), Freshness::Foreign);
-    desk.build(TierChoice::Scan);
-    assert_eq!(desk.freshness(), Freshness::Since { fresh_rows: 0 });
-}
-
-/// 60 equal rows and 3 that are asked for: those gone make room for others.
-#[test]
-fn rows_that_are_gone_make_room() {
-    let mut rows = rows(400, 5);
-    let copied = rows[0].clone();
-    for number in 0..60 {
-        let id = format!("copy{number:02}");
-        rows.push(PlainMemory { id, ..copied.clone() });
-    }
-    for tier in TIERS {
-        let (_folder, desk, owner) = store(&rows);
-        desk.build(tier);
-        let index = desk.index();
-        let query = generated_rows(1, DIM, 5);
-        agrees(&desk, Some(&index), &query, "with copies");
-        owner.execute("DELETE FROM stm WHERE id LIKE 'copy%' AND id <> 'copy41'", []).unwrap();
-        agrees(&desk, Some(&index), &query, "copies gone");
-    }
+    assert_eq!(db.freshness(), Freshness::Foreign);
+    db.build(TierChoice::Scan);
+    assert_eq!(db.freshness(), Freshness::Since { fresh_rows: 0 });
 }
 
 #[test]
 fn sealed_rows_are_compared_no_more_and_found_all_the_same() {
-    let (_folder, desk, owner) = store(&rows(200, 10));
-    desk.build(TierChoice::Scan);
+    let (_folder, db, owner) = store(&rows(200, 10));
+    db.build(TierChoice::Scan);
     let vectors = generated_rows(90, DIM, 11);
     for (number, vector) in vectors.chunks_exact(DIM).enumerate() {
         save(&owner, &format!("saved{number:02}"), vector);
         if number % 30 == 29 {
-            assert_eq!(desk.seal(), 30);
+            assert_eq!(db.seal(), 30);
         }
     }
-    assert_eq!((desk.seal(), desk.freshness()), (0, Freshness::Since { fresh_rows: 0 }));
-    let index = desk.index();
+    assert_eq!((db.seal(), db.freshness()), (0, Freshness::Since { fresh_rows: 0 }));
+    let index = db.index();
     assert_eq!(index.fresh().iter().map(|segment| segment.len()).collect::<Vec<_>>(), [30; 3]);
-    agrees(&desk, Some(&index), &vectors, "sealed");
+    agrees(&db, Some(&index), &vectors, "sealed");
     owner.execute("DELETE FROM stm WHERE id LIKE 'saved_5'", []).unwrap();
     embed(&owner, "saved07", &vectors[..DIM]);
-    agrees(&desk, Some(&index), &vectors, "some of the sealed ones gone");
+    agrees(&db, Some(&index), &vectors, "some of the sealed ones gone");
     // Whoever damages a segment gets no index at all, and therefore every vector.
     let path = index.files().generation().fresh()[1].path().to_owned();
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[100] ^= 1;
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, &bytes).unwrap();
-    assert!(StoreIndex::open(desk.folder()).is_err());
-    assert_eq!(desk.build(TierChoice::Scan).generation, 2);
-    assert!(desk.index().fresh().is_empty());
+    assert!(StoreIndex::open(db.folder()).is_err());
+    assert_eq!(db.build(TierChoice::Scan).generation, 2);
+    assert!(db.index().fresh().is_empty());
 }
 
 #[test]
 fn queries_that_fit_nothing_are_refused() {
-    let (_folder, desk, _owner) = store(&rows(20, 6));
-    let unindexed = desk.try_search(None, &[1.0, 0.0], NEAREST).unwrap_err();
+    let (_folder, db, _owner) = store(&rows(20, 6));
+    let unindexed = db.try_search(None, &[1.0, 0.0], NEAREST).unwrap_err();
     assert!(matches!(unindexed, SearchError::NoVectors { dim: 2, .. }), "{unindexed}");
-    desk.build(TierChoice::Scan);
-    let index = desk.index();
+    db.build(TierChoice::Scan);
+    let index = db.index();
     for query in [vec![1.0; 3], vec![0.0; DIM], vec![f32::NAN; DIM], vec![]] {
-        let error = desk.try_search(Some(&index), &query, NEAREST).unwrap_err();
+        let error = db.try_search(Some(&index), &query, NEAREST).unwrap_err();
         assert!(matches!(error, SearchError::Query(_)), "{error}");
     }
 }
 
 /// The same memories in another order, through another history, on other processors: the same bytes.
 #[test]
-fn an_index_has_no_history() {
+fn index_bytes_do_not_depend_on_history() {
     let rows = rows(5_000, 7);
-    let bytes = |desk: &IndexDesk, tier| {
-        desk.build(tier);
-        std::fs::read(desk.index().files().tiers().path()).unwrap()
+    let bytes = |db: &TestIndex, tier| {
+        db.build(tier);
+        std::fs::read(db.index().files().tiers().path()).unwrap()
     };
     for tier in TIERS {
-        let (_folder, desk, _owner) = store(&rows);
-        let expected = bytes(&desk, tier);
+        let (_folder, db, _owner) = store(&rows);
+        let expected = bytes(&db, tier);
         let mut shuffled: Vec<PlainMemory> = rows.iter().rev().step_by(2).cloned().collect();
         shuffled.extend(generated_strangers());
         shuffled.extend(rows.iter().rev().skip(1).step_by(2).cloned());
@@ -264,7 +209,7 @@ fn an_index_has_no_history() {
         owner.execute("DELETE FROM embeddings WHERE source_id LIKE 'stranger%'", []).unwrap();
         owner.execute_batch("VACUUM").unwrap();
         for level in Level::available() {
-            let other = IndexDesk::of(other.store().path()).with(1, Kernels::at(level).unwrap());
+            let other = TestIndex::of(other.store().path()).with(1, Kernels::at(level).unwrap());
             assert!(bytes(&other, tier) == expected, "{tier:?} at {}", level.name());
         }
     }
@@ -277,94 +222,4 @@ fn generated_strangers() -> Vec<PlainMemory> {
         ..memory(number, "A stranger.", vector)
     };
     vectors.chunks_exact(DIM).enumerate().map(row).collect()
-}
-
-/// Whatever is changed in the files of an index: it is refused, or what is found is true.
-#[test]
-fn a_damaged_index_does_no_harm() {
-    let rows = rows(5_000, 8);
-    let (_folder, desk, _owner) = store(&rows);
-    desk.build(TierChoice::Graph);
-    let index = desk.index();
-    let queries = generated_rows(2, DIM, 8);
-    let all: std::collections::BTreeSet<_> = queries
-        .chunks_exact(DIM)
-        .flat_map(|query| desk.by_definition(query, range(-1.0)))
-        .collect();
-    let mut draws = Draws::new(8);
-    let (mut refused, mut answered) = (0, 0);
-    for name in ["index.mfi", "columns.arrow", "origin.json", "../MANIFEST"] {
-        let path = index.files().generation().folder().join(name);
-        let whole = std::fs::read(&path).unwrap();
-        for _ in 0..60 {
-            let mut damaged = whole.clone();
-            match draws.below(3) {
-                0 => damaged.truncate(draws.below(whole.len() as u64) as usize),
-                _ => {
-                    for _ in 0..=draws.below(20) {
-                        let at = draws.below(whole.len() as u64) as usize;
-                        damaged[at] = draws.below(256) as u8;
-                    }
-                }
-            }
-            // A new file under the name, as a careless copy makes one: maps of the old one stay whole.
-            std::fs::remove_file(&path).unwrap();
-            std::fs::write(&path, &damaged).unwrap();
-            let Ok(Some(opened)) = StoreIndex::open(desk.folder()) else {
-                refused += 1;
-                continue;
-            };
-            for query in queries.chunks_exact(DIM) {
-                match desk.try_search(Some(&opened), query, NEAREST) {
-                    Err(_) => refused += 1,
-                    Ok(found) => {
-                        answered += 1;
-                        assert!(
-                            found.matches.iter().all(|found| {
-                                let pair =
-                                    (found.memory.id.to_string(), found.similarity.get().to_bits());
-                                all.contains(&pair)
-                            }),
-                            "{name}"
-                        );
-                    }
-                }
-            }
-        }
-        std::fs::remove_file(&path).unwrap();
-        std::fs::write(&path, &whole).unwrap();
-    }
-    assert!(refused > 60 && answered > 20, "{refused} refused, {answered} answered");
-    agrees(&desk, Some(&desk.index()), &queries, "mended");
-}
-
-/// Searches beside a writer and a builder, each in a thread of its own.
-#[test]
-fn searches_go_on_beside_writers_and_builders() {
-    let rows = rows(400, 9);
-    let (folder, desk, _owner) = store(&rows);
-    desk.build(TierChoice::Scan);
-    let path = folder.path().join("brain.db");
-    let done = std::sync::atomic::AtomicBool::new(false);
-    let is_done = || done.load(std::sync::atomic::Ordering::Relaxed);
-    std::thread::scope(|scope| {
-        let builder = scope.spawn(|| {
-            let desk = IndexDesk::of(&path);
-            let mut built = 0;
-            while !is_done() {
-                built = desk.build(TierChoice::Scan).generation;
-            }
-            built
-        });
-        let owner = Connection::open(&path).unwrap();
-        owner.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
-        for number in 0..60 {
-            let vector = generated_rows(1, DIM, 5_000 + number);
-            save(&owner, &format!("beside{number}"), &vector);
-            let found = desk.found(Some(&desk.index()), &vector, NEAREST);
-            assert!(found.iter().any(|(id, _)| *id == format!("beside{number}")), "{number}");
-        }
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
-        assert!(builder.join().unwrap() > 3);
-    });
 }

@@ -90,24 +90,7 @@ fn merges_of_the_sample_stay_within_planted_groups() {
 }
 
 #[test]
-fn different_and_contradictory_facts_are_never_merged() {
-    let planned = Planned::new();
-    for kind in ["different-", "contradiction-"] {
-        for (name, group) in planned.groups(kind) {
-            for member in &group {
-                let others = planned.merged_with(&member.id);
-                let equal = |id: &&str| {
-                    strict_key(&planned.memory(id).content) == strict_key(&member.content)
-                };
-                let crossing: Vec<_> = others.into_iter().filter(|id| !equal(id)).collect();
-                assert!(crossing.is_empty(), "{name}: {} | {crossing:?}", member.content);
-            }
-        }
-    }
-}
-
-#[test]
-fn what_only_the_older_text_says_is_not_lost() {
+fn richer_older_text_survives() {
     let planned = Planned::new();
     let groups = planned.groups("richer_older-");
     // Where a proof says that one says more, that one stays, also if it is older.

@@ -1,19 +1,14 @@
 //! What memfold does to its own end changes nothing else of the owner's: no row of another table, no search entry, no
 //! column, and nothing that the owner wrote since.
 
-use std::time::Duration;
-
-use jiff::tz::TimeZone;
 use memfold::execute::UndoOutcome;
 use memfold::quick_check::{Incoming, Written};
-use memfold::settle::{SettleRules, Settled, Settlement, settle};
+use memfold::settle::{Settled, Settlement};
 use memfold_core::memory::MemoryId;
-use memfold_guard::Guard;
-use memfold_store::brain_db::{Session, SessionOptions, StoreStyle};
+use memfold_store::brain_db::StoreStyle;
 use memfold_store::journal::RevertOptions;
-use memfold_store::upkeep::{UpkeepRun, restore};
-use memfold_tests::PlainMemory;
-use memfold_tests::{Desk, Run, StoreImage, diff, integrity, memory, unit_vector};
+use memfold_store::upkeep::restore;
+use memfold_tests::{PlainMemory, TestStore, assert_same, memory, unit_vector};
 use rusqlite::types::Value;
 
 const KILN: &str = "The kiln is fired on Mondays.";
@@ -33,33 +28,14 @@ fn rows() -> Vec<PlainMemory> {
     ]
 }
 
-fn desk() -> Desk {
-    Desk::of(&rows(), StoreStyle::Plain).set("merge.absorbed=move")
-}
-
-fn session(desk: &Desk) -> Session {
-    let options = SessionOptions { busy_timeout: Duration::from_secs(5), holder: "desk 1".into() };
-    Session::open(desk.path(), &options).unwrap()
-}
-
-fn upkeep<'a>(desk: &Desk, run_id: &'a str) -> UpkeepRun<'a> {
-    const UTC: &TimeZone = &TimeZone::UTC;
-    UpkeepRun { run_id, now: desk.now(), time_zone: UTC, holder: "desk 1" }
+fn db() -> TestStore {
+    TestStore::of(&rows(), StoreStyle::Plain).set("merge.absorbed=move")
 }
 
 /// Settles the one pair that waits.
-fn supersede(desk: &Desk) -> (String, Settled) {
-    let key = desk.ask::<String>("SELECT key FROM memfold_flags WHERE state = 'open'").remove(0);
-    let policy = Run::builtin().set("merge.absorbed=move").policy();
-    let guard = Guard::new(&policy.guard).unwrap();
-    let rules = SettleRules { policy: &policy, guard: &guard };
-    let run = upkeep(desk, "settle");
-    settle(&session(desk), &key, Settlement::Supersede, rules, &run).unwrap()
-}
-
-#[track_caller]
-fn assert_same(left: &StoreImage, right: &StoreImage) {
-    assert_eq!(diff(left, right), Vec::<String>::new());
+fn supersede(db: &TestStore) -> (String, Settled) {
+    let key = db.ask::<String>("SELECT key FROM memfold_flags WHERE state = 'open'").remove(0);
+    db.settle(&key, Settlement::Supersede)
 }
 
 /// What an owner may have beside memories, and the words by which a move is refused. `notes` holds a row for each memory.
@@ -106,27 +82,27 @@ const SCHEMAS: [(&str, &str); 8] = [
 ];
 
 /// Lets a memory leave; returns the run to take back and what was said of it.
-type Writer = fn(&Desk) -> (String, Vec<String>);
+type Writer = fn(&TestStore) -> (String, Vec<String>);
 
 /// The ways in which memories leave.
 const WRITERS: [Writer; 3] = [
-    |desk| {
-        let execution = desk.good_night().execution.unwrap();
+    |db| {
+        let execution = db.complete_run().execution.unwrap();
         (execution.run_id, execution.notes)
     },
-    |desk| {
+    |db| {
         let newer = Incoming::text("The harbour has two cranes. Ships wait in the bay.");
         let newer = newer.with_vector(unit_vector(8, 2));
-        let saved = desk.quick_check().save(&newer, desk.now()).unwrap();
+        let saved = db.quick_check().save(&newer, db.now()).unwrap();
         assert_eq!(saved.written, Written::Replaced, "{saved:?}");
         (saved.run_id.unwrap(), saved.check.notes)
     },
-    |desk| {
+    |db| {
         let other = Incoming::text("The harbour has three cranes.");
         let other = other.with_vector(unit_vector(8, 2));
-        let saved = desk.quick_check().save(&other, desk.now()).unwrap();
+        let saved = db.quick_check().save(&other, db.now()).unwrap();
         assert_eq!(saved.written, Written::Inserted, "{saved:?}");
-        let (run, settled) = supersede(desk);
+        let (run, settled) = supersede(db);
         (run, settled.note.into_iter().collect())
     },
 ];
@@ -139,62 +115,39 @@ fn nothing_of_another_table_goes_with_a_memory() {
     for (schema, reason) in SCHEMAS {
         for (number, write) in WRITERS.iter().enumerate() {
             let tell = format!("{schema}, writer {number}");
-            let desk = desk().set("protection.min_age_hours=0");
-            desk.sql(schema);
+            let db = db().set("protection.min_age_hours=0");
+            db.sql(schema);
             let has_embedding = schema.contains("e TEXT");
             let (columns, values) = match has_embedding {
                 true => ("m, e", "source_id, id"),
                 false => ("m", "source_id"),
             };
-            desk.sql(&format!("INSERT INTO notes ({columns}) SELECT {values} FROM embeddings"));
-            let notes = || desk.ask::<Option<String>>("SELECT m FROM notes ORDER BY rowid");
-            let before = (notes(), desk.image());
-            let (run, said) = write(&desk);
+            db.sql(&format!("INSERT INTO notes ({columns}) SELECT {values} FROM embeddings"));
+            let notes = || db.ask::<Option<String>>("SELECT m FROM notes ORDER BY rowid");
+            let before = (notes(), db.image());
+            let (run, said) = write(&db);
             assert_eq!(notes(), before.0, "{tell}");
-            assert_eq!(desk.ask::<i64>("SELECT count(*) FROM memfold_archive"), [0], "{tell}");
+            assert_eq!(db.ask::<i64>("SELECT count(*) FROM memfold_archive"), [0], "{tell}");
             let archived = "SELECT count(*) FROM stm WHERE source LIKE 'archived:%'";
-            assert!(desk.ask::<i64>(archived)[0] > 0, "{tell}");
+            assert!(db.ask::<i64>(archived)[0] > 0, "{tell}");
             assert_eq!(said.len(), 1, "once: {tell}: {said:?}");
             assert!(said[0].contains("archived in place") && said[0].contains(reason), "{said:?}");
-            let undone = desk.undo_run(&run);
+            let undone = db.undo_run(&run);
             assert_eq!(undone.executed.stale + undone.executed.failed, 0, "{undone:?}");
             assert_eq!(notes(), before.0, "{tell}");
             if number == 0 {
-                assert_same(&before.1, &desk.image());
+                assert_same(&before.1, &db.image());
             }
-            assert_eq!(integrity(desk.path()), Vec::<String>::new(), "{tell}");
+            db.assert_sound();
         }
-    }
-}
-
-/// A save keeps another spelling of a memory's text: where rows must not be moved, in its place.
-#[test]
-fn another_spelling_is_kept_where_rows_must_not_be_moved() {
-    for (schema, in_place) in [(SCHEMAS[0].0, true), ("SELECT 1", false)] {
-        let desk = desk();
-        desk.owner().execute_batch(schema).unwrap();
-        let spelled = Incoming::text("The harbour has  two cranes.");
-        for _ in 0..2 {
-            let saved = desk.quick_check().save(&spelled, desk.now()).unwrap();
-            assert_eq!((saved.written, saved.id.as_str()), (Written::Touched, "m000004"));
-        }
-        let rows = "SELECT count(*) FROM stm WHERE content LIKE 'The harbour%'";
-        let archived = "SELECT count(*) FROM stm WHERE source LIKE 'archived:%\"m000004\"%'";
-        let moved = "SELECT count(*) FROM memfold_archive";
-        let found = [rows, archived, moved].map(|sql| desk.ask::<i64>(sql)[0]);
-        assert_eq!(found, if in_place { [2, 1, 0] } else { [1, 0, 1] }, "{schema}");
-        let run = desk.ask::<String>("SELECT run_id FROM memfold_lineage").remove(0);
-        let _ = desk.undo_all(&run);
-        // The spelling was never a memory of its own.
-        assert_eq!([rows, archived, moved].map(|sql| desk.ask::<i64>(sql)[0]), found);
     }
 }
 
 /// What harms nobody keeps nobody from moving: triggers on updates, and those that keep the search index.
 #[test]
 fn a_trigger_that_only_keeps_the_index_does_not_keep_rows_from_moving() {
-    let desk = desk();
-    desk.sql(
+    let db = db();
+    db.sql(
         "DROP TABLE stm_fts;
          CREATE VIRTUAL TABLE stm_fts USING fts5(content, content='stm', content_rowid='rowid');
          INSERT INTO stm_fts(stm_fts) VALUES ('rebuild');
@@ -204,24 +157,24 @@ fn a_trigger_that_only_keeps_the_index_does_not_keep_rows_from_moving() {
              INSERT INTO stm_fts(stm_fts, rowid, content) VALUES ('delete', old.rowid, old.content); END;
          CREATE TRIGGER t_seen AFTER UPDATE ON stm BEGIN SELECT 1; END;",
     );
-    let before = desk.image();
-    let night = desk.good_night();
-    assert_eq!(night.execution.as_ref().unwrap().notes, Vec::<String>::new());
-    assert_eq!(desk.ask::<i64>("SELECT count(*) FROM stm"), [3]);
-    let _ = desk.undo_all(night.run_id());
-    assert_same(&before, &desk.image());
+    let before = db.image();
+    let applied = db.complete_run();
+    assert_eq!(applied.execution.as_ref().unwrap().notes, Vec::<String>::new());
+    assert_eq!(db.ask::<i64>("SELECT count(*) FROM stm"), [3]);
+    let _ = db.undo_all(applied.run_id());
+    assert_same(&before, &db.image());
 }
 
-fn found(desk: &Desk, word: &str) -> Vec<i64> {
-    desk.ask(&format!("SELECT rowid FROM stm_fts WHERE stm_fts MATCH '{word}' ORDER BY rowid"))
+fn found(db: &TestStore, word: &str) -> Vec<i64> {
+    db.ask(&format!("SELECT rowid FROM stm_fts WHERE stm_fts MATCH '{word}' ORDER BY rowid"))
 }
 
 /// Copies whose last one to be merged has the highest row number, so that the next memory gets that number.
-fn last_copy_folds() -> Desk {
+fn last_copy_folds() -> TestStore {
     let rows = [said(9, "Tea comes on Friday.", 1), said(2, KILN, 0), said(1, KILN, 0)];
-    let desk = Desk::of(&rows, StoreStyle::Plain).set("merge.absorbed=move");
-    desk.sql("UPDATE embeddings SET content = (SELECT content FROM stm WHERE id = source_id)");
-    desk
+    let db = TestStore::of(&rows, StoreStyle::Plain).set("merge.absorbed=move");
+    db.sql("UPDATE embeddings SET content = (SELECT content FROM stm WHERE id = source_id)");
+    db
 }
 
 const UNRELATED: &str =
@@ -232,26 +185,26 @@ const UNRELATED: &str =
 /// old word found the unrelated memory that got its row number next. The text beside the embedding is what was indexed.
 #[test]
 fn the_words_of_a_row_that_moved_find_no_other_row() {
-    let desk = last_copy_folds();
-    let number = desk.ask::<i64>("SELECT max(rowid) FROM stm")[0];
-    desk.sql(
+    let db = last_copy_folds();
+    let number = db.ask::<i64>("SELECT max(rowid) FROM stm")[0];
+    db.sql(
         "INSERT INTO stm_fts(stm_fts, rowid, content) SELECT 'delete', rowid, content FROM stm WHERE id = 'm000001';
          INSERT INTO stm_fts(rowid, content) SELECT rowid, 'An old zebra, quoted \"so\".' FROM stm WHERE id = 'm000001';
          UPDATE embeddings SET content = 'An old zebra, quoted \"so\".' WHERE source_id = 'm000001'",
     );
     // Stale as it is, its vector counts for nothing; the texts are equal.
-    assert_eq!(found(&desk, "zebra"), [number]);
-    let before = desk.image();
-    let run = desk.good_night().run_id().to_owned();
-    assert_eq!(desk.ask::<i64>("SELECT count(*) FROM stm WHERE id = 'm000001'"), [0]);
-    assert_eq!(found(&desk, "zebra"), [0; 0]);
-    let undo = desk.undo_all(&run);
-    assert_same(&before, &desk.image());
-    let _ = desk.undo_all(&undo);
-    desk.sql(UNRELATED);
-    assert_eq!(desk.ask::<i64>("SELECT rowid FROM stm WHERE id = 'new'"), [number]);
-    assert_eq!((found(&desk, "zebra"), found(&desk, "rain")), (vec![], vec![number]));
-    assert_eq!(integrity(desk.path()), Vec::<String>::new());
+    assert_eq!(found(&db, "zebra"), [number]);
+    let before = db.image();
+    let run = db.complete_run().run_id().to_owned();
+    assert_eq!(db.ask::<i64>("SELECT count(*) FROM stm WHERE id = 'm000001'"), [0]);
+    assert_eq!(found(&db, "zebra"), [0; 0]);
+    let undo = db.undo_all(&run);
+    assert_same(&before, &db.image());
+    let _ = db.undo_all(&undo);
+    db.sql(UNRELATED);
+    assert_eq!(db.ask::<i64>("SELECT rowid FROM stm WHERE id = 'new'"), [number]);
+    assert_eq!((found(&db, "zebra"), found(&db, "rain")), (vec![], vec![number]));
+    db.assert_sound();
 }
 
 /// Where nobody can tell which words are indexed, the row keeps its number: so no other memory is found by them.
@@ -275,25 +228,25 @@ fn a_row_whose_indexed_words_are_unknown_stays_in_its_place() {
          UPDATE embeddings SET content = 'An old zebra.' WHERE source_id = 'm000001'"
             .to_owned(),
     ] {
-        let desk = last_copy_folds();
-        desk.sql(&indexed);
-        let before = desk.image();
-        let execution = desk.good_night().execution.unwrap();
+        let db = last_copy_folds();
+        db.sql(&indexed);
+        let before = db.image();
+        let execution = db.complete_run().execution.unwrap();
         let said = &execution.notes[..];
         assert!(said.len() == 1 && said[0].contains("words that are not known"), "{said:?}");
         assert!(said[0].starts_with("1 memory was archived in place"), "{said:?}");
-        let source = desk.ask::<String>("SELECT source FROM stm WHERE id = 'm000001'");
+        let source = db.ask::<String>("SELECT source FROM stm WHERE id = 'm000001'");
         assert!(source[0].starts_with("archived:"), "{source:?}");
-        let number = desk.ask::<i64>("SELECT rowid FROM stm WHERE id = 'm000001'")[0];
-        desk.sql(UNRELATED);
-        assert_ne!(desk.ask::<i64>("SELECT rowid FROM stm WHERE id = 'new'"), [number]);
-        assert_eq!(found(&desk, "zebra"), [number]);
-        desk.sql(
+        let number = db.ask::<i64>("SELECT rowid FROM stm WHERE id = 'm000001'")[0];
+        db.sql(UNRELATED);
+        assert_ne!(db.ask::<i64>("SELECT rowid FROM stm WHERE id = 'new'"), [number]);
+        assert_eq!(found(&db, "zebra"), [number]);
+        db.sql(
             "INSERT INTO stm_fts (stm_fts, rowid, content) SELECT 'delete', rowid, content FROM stm WHERE id = 'new';
              DELETE FROM stm WHERE id = 'new'",
         );
-        let _ = desk.undo_all(&execution.run_id);
-        assert_same(&before, &desk.image());
+        let _ = db.undo_all(&execution.run_id);
+        assert_same(&before, &db.image());
     }
 }
 
@@ -301,53 +254,50 @@ fn a_row_whose_indexed_words_are_unknown_stays_in_its_place() {
 #[test]
 fn an_archived_row_is_found_no_longer_and_undo_makes_it_findable_again() {
     for edited in [false, true] {
-        let desk = last_copy_folds().set("merge.absorbed=archive");
+        let db = last_copy_folds().set("merge.absorbed=archive");
         if edited {
-            desk.sql(
+            db.sql(
                 "UPDATE stm SET content = 'The kiln is fired on  Mondays.' WHERE id = 'm000001'",
             );
         }
-        let before = desk.image();
-        assert_eq!(found(&desk, "kiln").len(), 2);
-        let run = desk.good_night().run_id().to_owned();
-        let survivor = desk.ask::<i64>("SELECT rowid FROM stm WHERE id = 'm000002'");
-        assert_eq!(
-            (found(&desk, "kiln"), desk.ask("SELECT count(*) FROM stm")),
-            (survivor, vec![3])
-        );
-        let executed = desk.image();
-        let undo = desk.undo_all(&run);
-        assert_same(&before, &desk.image());
-        let _ = desk.undo_all(&undo);
-        assert_same(&executed, &desk.image());
+        let before = db.image();
+        assert_eq!(found(&db, "kiln").len(), 2);
+        let run = db.complete_run().run_id().to_owned();
+        let survivor = db.ask::<i64>("SELECT rowid FROM stm WHERE id = 'm000002'");
+        assert_eq!((found(&db, "kiln"), db.ask("SELECT count(*) FROM stm")), (survivor, vec![3]));
+        let executed = db.image();
+        let undo = db.undo_all(&run);
+        assert_same(&before, &db.image());
+        let _ = db.undo_all(&undo);
+        assert_same(&executed, &db.image());
     }
 }
 
 /// Atoms name the memory that they were learned from. When that moved, the name led nowhere.
 #[test]
-fn what_names_a_moved_memory_names_its_survivor_until_it_is_back() {
-    let desk = desk();
-    desk.sql(
+fn atoms_follow_a_moved_memory_and_return() {
+    let db = db();
+    db.sql(
         "ALTER TABLE atoms ADD COLUMN source_memory_id TEXT;
          INSERT INTO atoms (id, subject, action, outcome, created_at, source_memory_id) VALUES
              ('atm_1', 's', 'a', 'o', '2026-01-01', 'm000000'), ('atm_2', 's', 'a', 'o', '2026-01-01', 'm000001'),
              ('atm_3', 's', 'a', 'o', '2026-01-01', 'm000003'), ('atm_4', 's', 'a', 'o', '2026-01-01', NULL),
              ('atm_5', 's', 'a', 'o', '2026-01-01', 'm000000')",
     );
-    let named = || desk.ask::<Option<String>>("SELECT source_memory_id FROM atoms ORDER BY id");
+    let named = || db.ask::<Option<String>>("SELECT source_memory_id FROM atoms ORDER BY id");
     let names = |ids: [&str; 5]| ids.map(|id| (!id.is_empty()).then(|| id.to_owned())).to_vec();
-    let before = desk.image();
-    let run = desk.good_night().run_id().to_owned();
+    let before = db.image();
+    let run = db.complete_run().run_id().to_owned();
     assert_eq!(named(), names(["m000002", "m000002", "m000003", "", "m000002"]));
-    let _ = desk.undo_all(&run);
-    assert_same(&before, &desk.image());
+    let _ = db.undo_all(&run);
+    assert_same(&before, &db.image());
     // What the owner turned elsewhere meanwhile, or deleted, stays so.
-    let run = desk.undo_all(
-        &desk.ask::<String>("SELECT run_id FROM memfold_runs ORDER BY seq DESC LIMIT 1")[0],
+    let run = db.undo_all(
+        &db.ask::<String>("SELECT run_id FROM memfold_runs ORDER BY seq DESC LIMIT 1")[0],
     );
-    desk.sql("UPDATE atoms SET source_memory_id = 'm000004' WHERE id = 'atm_1'; DELETE FROM atoms WHERE id = 'atm_5'");
-    let _ = desk.undo_all(&run);
-    let left = desk.ask::<Option<String>>("SELECT source_memory_id FROM atoms ORDER BY id");
+    db.sql("UPDATE atoms SET source_memory_id = 'm000004' WHERE id = 'atm_1'; DELETE FROM atoms WHERE id = 'atm_5'");
+    let _ = db.undo_all(&run);
+    let left = db.ask::<Option<String>>("SELECT source_memory_id FROM atoms ORDER BY id");
     assert_eq!(left, names(["m000004", "m000001", "m000003", "", ""])[..4]);
 }
 
@@ -362,15 +312,15 @@ fn a_value_without_a_column_is_kept_and_told_of() {
             ("ALTER TABLE embeddings RENAME COLUMN model TO made_by", "embeddings.model"),
             ("DROP TABLE embeddings", "embeddings."),
         ] {
-            let mut desk =
-                Desk::of(&rows(), StoreStyle::Plain).set(format!("merge.absorbed={absorbed}"));
-            desk.sql("ALTER TABLE stm ADD COLUMN mood TEXT; UPDATE stm SET mood = 'calm ' || id");
-            let run = desk.good_night().run_id().to_owned();
-            desk.sql(change);
+            let mut db =
+                TestStore::of(&rows(), StoreStyle::Plain).set(format!("merge.absorbed={absorbed}"));
+            db.sql("ALTER TABLE stm ADD COLUMN mood TEXT; UPDATE stm SET mood = 'calm ' || id");
+            let run = db.complete_run().run_id().to_owned();
+            db.sql(change);
             let archive = "SELECT memory_id || table_name FROM memfold_archive ORDER BY id";
-            let kept = (desk.ask::<String>(archive), desk.image());
-            desk.revert_with(RevertOptions { force: true, recreate: true });
-            let undo = desk.undo_run(&run);
+            let kept = (db.ask::<String>(archive), db.image());
+            db.revert_with(RevertOptions { force: true, recreate: true });
+            let undo = db.undo_run(&run);
             if absorbed == "archive" {
                 // It stood in its table all the time, and what was written to it was in other columns.
                 assert_eq!(undo.executed.stale, 0, "{change}: {undo:?}");
@@ -381,45 +331,27 @@ fn a_value_without_a_column_is_kept_and_told_of() {
             let said = format!("has a value for {column}");
             assert!(conflicts.iter().any(|conflict| conflict.contains(&said)), "{conflicts:?}");
             assert_eq!(*remedies, Vec::<&str>::new(), "nothing gets past it");
-            let refused = restore(&session(&desk), &MemoryId::new("m000000"), &upkeep(&desk, "r"));
+            let refused = restore(&db.session(), &MemoryId::new("m000000"), &db.upkeep("r"));
             assert!(refused.unwrap_err().to_string().contains(&said), "{change}");
-            assert_eq!(desk.ask::<String>(archive), kept.0, "{change}");
-            assert_same(&kept.1, &desk.image());
+            assert_eq!(db.ask::<String>(archive), kept.0, "{change}");
+            assert_same(&kept.1, &db.image());
             if change.contains("RENAME COLUMN mood") {
-                desk.sql("ALTER TABLE stm RENAME COLUMN temper TO mood");
-                let _ = desk.undo_all(&run);
-                assert_eq!(desk.cell("m000000", "mood"), Value::Text("calm m000000".to_owned()));
+                db.sql("ALTER TABLE stm RENAME COLUMN temper TO mood");
+                let _ = db.undo_all(&run);
+                assert_eq!(db.cell("m000000", "mood"), Value::Text("calm m000000".to_owned()));
             }
         }
     }
-}
-
-/// The same where the run itself wrote to the column: what was there before would have had no place.
-#[test]
-fn a_renamed_column_that_was_written_to_is_a_conflict() {
-    let mut desk = Desk::of(&rows(), StoreStyle::Plain).set("merge.absorbed=archive");
-    desk.sql("ALTER TABLE stm ADD COLUMN confidence REAL; UPDATE stm SET confidence = 0.9 - rowid / 10.0");
-    let before = desk.image();
-    let run = desk.good_night().run_id().to_owned();
-    desk.sql("ALTER TABLE stm RENAME COLUMN confidence TO trust");
-    desk.revert_with(RevertOptions { force: true, recreate: true });
-    let undo = desk.undo_run(&run);
-    assert_eq!((undo.executed.applied, undo.executed.stale), (0, 1), "{undo:?}");
-    let said = &undo.outcomes[0].conflicts;
-    assert!(said[0].starts_with("m000002 has a value for confidence"), "{said:?}");
-    desk.sql("ALTER TABLE stm RENAME COLUMN trust TO confidence");
-    let _ = desk.undo_all(&run);
-    assert_same(&before, &desk.image());
 }
 
 /// An undo removed rows that it had written as flags into the owner's table, also where the owner had edited them since.
 #[test]
 fn a_flag_row_that_the_owner_edited_stays() {
     let rows = [said(0, "The port is 8080.", 0), said(1, "The port is 9090.", 0)];
-    let desk = || Desk::of(&rows, StoreStyle::Plain).set("flags.write_to=stm");
+    let db = || TestStore::of(&rows, StoreStyle::Plain).set("flags.write_to=stm");
     let flags = "SELECT id FROM stm WHERE source LIKE 'consolidation:contradiction:%'";
-    let mut edited = desk();
-    let run = edited.good_night().run_id().to_owned();
+    let mut edited = db();
+    let run = edited.complete_run().run_id().to_owned();
     let flag = edited.ask::<String>(flags).remove(0);
     edited.sql("UPDATE stm SET content = content || ' Ana asks.', access_count = 7 WHERE source LIKE 'consolidation:contradiction:%'");
     let undo = edited.undo_run(&run);
@@ -435,8 +367,8 @@ fn a_flag_row_that_the_owner_edited_stays() {
     let kept = edited.ask::<String>("SELECT c1 FROM memfold_archive WHERE table_name = 'stm'");
     assert!(kept.iter().any(|row| row.contains("Ana asks.")), "{kept:?}");
     // Readers who count what they read are no editors.
-    let read = desk();
-    let run = read.good_night().run_id().to_owned();
+    let read = db();
+    let run = read.complete_run().run_id().to_owned();
     read.sql("UPDATE stm SET access_count = access_count + 3");
     let _ = read.undo_all(&run);
     assert_eq!(read.ask::<String>(flags), [""; 0]);

@@ -102,17 +102,6 @@ impl Store {
         }
     }
 
-    fn promoted(&self, id: &str, access_count: i64, active: bool) {
-        self.connection
-            .execute(
-                "INSERT INTO memfold_decisions
-                     (kind, memory_id, access_count, run_id, unit, at, active)
-                 VALUES ('promoted', ?1, ?2, 'r', 1, 't', ?3)",
-                params![id, access_count, active],
-            )
-            .unwrap();
-    }
-
     /// Moves a memory and its embedding to the archive.
     fn archive(&self, id: &str, survivor: Option<&str>) {
         for (table, key) in [("stm", "id"), ("embeddings", "source_id")] {
@@ -215,19 +204,6 @@ fn a_kept_group_stays_apart_until_a_text_changes() {
 }
 
 #[test]
-fn ten_thousand_kept_copies_plan_nothing() {
-    let ids: Vec<String> = (0..10_000).map(|at| format!("m{at}")).collect();
-    let rows: Vec<Row<'_>> = ids.iter().map(|id| (id.as_str(), TEXT, None)).collect();
-    let store = Store::new(&rows);
-    store.sql("BEGIN");
-    store.decide("keep_both", Some("g"), None, &ids.iter().map(String::as_str).collect::<Vec<_>>());
-    store.sql("COMMIT");
-    assert!(store.plan().is_empty());
-    store.sql("UPDATE memfold_decisions SET active = 0 WHERE memory_id = 'm7'");
-    assert_eq!(store.plan().len(), 1);
-}
-
-#[test]
 fn declined_actions_hold_while_the_text_does() {
     let store = Store::new(&[("a", TEXT, None), ("b", "Other words altogether", None)]);
     store.sql("UPDATE stm SET importance = 2.0, access_count = 9");
@@ -241,56 +217,6 @@ fn declined_actions_hold_while_the_text_does() {
     assert_eq!(store.plan(), ["promote b", "noop a"]);
     store.sql("UPDATE stm SET content = content || ' and day' WHERE id = 'a'");
     assert_eq!(store.plan(), ["promote b", "promote a"]);
-}
-
-#[test]
-fn the_latest_promotion_counts() {
-    let store = Store::new(&[("a", TEXT, None)]);
-    store.sql("UPDATE stm SET importance = 2.0, access_count = 9");
-    store.promoted("a", 9, true);
-    assert!(store.plan().is_empty());
-    store.promoted("a", 2, true);
-    assert_eq!(store.load().0.decisions.promoted_at_access[&MemoryId::new("a")], 2);
-    assert_eq!(store.plan(), ["promote a"]);
-    store.promoted("a", 8, false);
-    assert_eq!(store.plan(), ["promote a"]);
-}
-
-#[test]
-fn a_pair_is_flagged_again_once_a_text_changes() {
-    let (left, right) =
-        ("The gateway listens on port 8080", "The gateway does not listen on port 8080");
-    let store = Store::new(&[("a", left, Some(0.0)), ("b", right, Some(1.0))]);
-    assert_eq!(store.plan()[0], "flag_contradiction a b");
-    store
-        .connection
-        .execute(
-            "INSERT INTO memfold_flags
-                 (key, left_id, right_id, left_hash, right_hash, state, run_id, unit, at, active)
-             VALUES ('k', 'a', 'b', ?1, ?2, 'closed', 'r', 1, 't', 1)",
-            [content_hash(left), content_hash(right)],
-        )
-        .unwrap();
-    assert!(store.plan().iter().all(|action| !action.starts_with("flag")));
-    assert_eq!(store.load().0.decisions.flagged.len(), 1);
-    store.sql("UPDATE memfold_flags SET active = 0");
-    assert_eq!(store.plan()[0], "flag_contradiction a b");
-    store.sql("UPDATE memfold_flags SET active = 1; UPDATE memfold_flags SET left_hash = '00'");
-    assert_eq!(store.plan()[0], "flag_contradiction a b");
-}
-
-#[test]
-fn withdrawn_lineage_does_not_count() {
-    let store = Store::new(&[("a", TEXT, None), ("b", TEXT, None)]);
-    store.sql(
-        "UPDATE stm SET categories = '[\"archived\"]' WHERE id = 'a';
-         INSERT INTO memfold_lineage (absorbed_id, survivor_id, run_id, unit, at, active) VALUES
-             ('a', 'b', 'r1', 1, 't', 1), ('a', 'c', 'r2', 1, 't', 0);",
-    );
-    let folded = store.load().0.decisions.folded_into;
-    assert_eq!(folded[&MemoryId::new("a")].as_str(), "b");
-    store.sql("UPDATE memfold_lineage SET active = 0");
-    assert!(store.load().0.decisions.folded_into.is_empty());
 }
 
 #[test]
@@ -320,7 +246,7 @@ fn rows_moved_to_the_archive_are_read_as_they_were() {
 }
 
 #[test]
-fn a_ghost_in_the_archive_keeps_its_say() {
+fn archived_row_still_keeps_texts_apart() {
     let store = |ghost: Row<'_>| {
         let rows = [ghost, ("b", TEXT, Some(0.0)), ("c", TEXT, Some(1.0))];
         let store = Store::new(&rows);
@@ -353,7 +279,7 @@ fn a_ghost_in_the_archive_keeps_its_say() {
 }
 
 #[test]
-fn what_the_tables_hold_again_goes_before_the_archive() {
+fn live_rows_go_before_the_archive() {
     let store = Store::new(&[("a", TEXT, Some(0.0)), ("b", TEXT, Some(0.0))]);
     store.archive("a", Some("b"));
     store.sql("INSERT INTO stm (id, content, created_at) VALUES ('a', 'new text', '2026-01-01')");
@@ -368,23 +294,7 @@ fn what_the_tables_hold_again_goes_before_the_archive() {
 }
 
 #[test]
-fn the_latest_record_of_a_memory_counts() {
-    let store = Store::new(&[("a", TEXT, Some(0.0)), ("b", TEXT, Some(0.0))]);
-    store.archive("a", Some("b"));
-    store.sql(
-        "INSERT INTO memfold_archive (memory_id, table_name, row, indexed, survivor_id, run_id, at)
-             SELECT memory_id, table_name, replace(row, 'night', 'noon'), indexed, 'z', 'r2', 't'
-             FROM memfold_archive",
-    );
-    let (snapshot, sink) = store.load();
-    let ghost = by_id(&snapshot)["a"].clone();
-    assert!(ghost.content.ends_with("noon"));
-    assert_eq!(ghost.standing, Standing::Ghost { survivor: MemoryId::new("z") });
-    assert_eq!((snapshot.memories.len(), sink.spaces()[0].1.len()), (2, 8));
-}
-
-#[test]
-fn a_broken_archive_is_a_remark() {
+fn unreadable_archive_is_a_note() {
     let store = Store::new(&[("a", TEXT, Some(0.0)), ("b", TEXT, Some(0.0))]);
     store.sql(
         "INSERT INTO memfold_archive (memory_id, table_name, row, indexed, run_id, at) VALUES
@@ -398,27 +308,4 @@ fn a_broken_archive_is_a_remark() {
             "1 embeddings in memfold_archive cannot be read: only their texts were compared",
         ]
     );
-}
-
-#[test]
-fn archived_vectors_are_read_like_those_in_the_table() {
-    let store = Store::new(&[("a", TEXT, None), ("b", "other", None)]);
-    let doubles: Vec<u8> = (1..=64).flat_map(|at| (f64::from(at) / 700.0).to_le_bytes()).collect();
-    for id in ["a", "b"] {
-        store
-            .connection
-            .execute(
-                "INSERT INTO embeddings (id, source_type, source_id, content, embedding, model, created_at)
-                 VALUES (?1, 'stm', ?1, NULL, ?2, 'm', 't')",
-                params![id, doubles],
-            )
-            .unwrap();
-    }
-    store.archive("a", Some("b"));
-    store.archive("b", None);
-    let (snapshot, sink) = store.load();
-    assert_eq!(snapshot.spaces[0].dim, 64);
-    assert_eq!(sink.spaces()[0].1[..2], [1.0 / 700.0, 2.0 / 700.0]);
-    store.sql("DROP TABLE embeddings");
-    assert_eq!(store.load().0.spaces[0].dim, 64);
 }

@@ -2,31 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memfold::execute::{ExecuteError, Undo, UndoTarget};
-use memfold_core::memory::MemoryId;
-use memfold_core::plan::{Action, ActionType, action_label};
+use memfold::execute::{ExecuteError, UndoTarget};
+use memfold_core::plan::{ActionType, action_label};
 use memfold_core::runs::RunState;
 use memfold_store::brain_db::StoreStyle;
 use memfold_store::journal::RevertOptions;
-use memfold_tests::PlainMemory;
 use memfold_tests::{
-    Desk, Draws, StoreImage, created_at, diff, integrity, memory, merges, sample_rows, unit_vector,
-    wild_store_with_journal,
+    Draws, PlainMemory, TestStore, assert_same, created_at, diff, memory, merges, sample_rows,
+    unit_vector, wild_store_with_journal,
 };
 use rusqlite::types::Value;
 
-#[track_caller]
-fn assert_same(left: &StoreImage, right: &StoreImage) {
-    assert_eq!(diff(left, right), Vec::<String>::new());
-}
-
 /// Stores of all habits, small enough to be run on many times.
-fn stores() -> Vec<Desk> {
+fn stores() -> Vec<TestStore> {
     vec![
-        Desk::of(&sample_rows(), StoreStyle::Plain),
-        Desk::of(&sample_rows(), StoreStyle::Wild),
-        Desk::wild(120, 9).0,
-        Desk::made(|path| wild_store_with_journal(path, 80, 4)).0,
+        TestStore::of(&sample_rows(), StoreStyle::Plain),
+        TestStore::of(&sample_rows(), StoreStyle::Wild),
+        TestStore::wild(120, 9).0,
+        TestStore::made(|path| wild_store_with_journal(path, 80, 4)).0,
     ]
 }
 
@@ -34,19 +27,19 @@ const WAYS: [&str; 4] =
     ["merge.absorbed=archive", "merge.absorbed=move", "flags.write_to=table", "flags.write_to=stm"];
 
 #[test]
-fn where_nobody_wrote_undo_restores_every_bit() {
+fn undo_restores_every_bit() {
     for (absorbed, flags) in [(0, 2), (1, 3)] {
-        for desk in stores() {
-            let desk = desk.set(WAYS[absorbed]).set(WAYS[flags]);
-            let before = desk.image();
-            let run = desk.good_night().run_id().to_owned();
-            let executed = desk.image();
+        for db in stores() {
+            let db = db.set(WAYS[absorbed]).set(WAYS[flags]);
+            let before = db.image();
+            let run = db.complete_run().run_id().to_owned();
+            let executed = db.image();
             assert_ne!(diff(&before, &executed), Vec::<String>::new());
-            let undo = desk.undo_all(&run);
-            assert_same(&before, &desk.image());
-            let _ = desk.undo_all(&undo);
-            assert_same(&executed, &desk.image());
-            assert_eq!(integrity(desk.path()), Vec::<String>::new());
+            let undo = db.undo_all(&run);
+            assert_same(&before, &db.image());
+            let _ = db.undo_all(&undo);
+            assert_same(&executed, &db.image());
+            db.assert_sound();
         }
     }
 }
@@ -55,7 +48,7 @@ fn where_nobody_wrote_undo_restores_every_bit() {
 #[test]
 fn a_store_merged_by_an_earlier_version_is_undone_to_the_bit() {
     let made = |sql: &'static str| {
-        Desk::made(|path| {
+        TestStore::made(|path| {
             let connection = rusqlite::Connection::open(path).unwrap();
             connection.execute_batch(sql).unwrap();
         })
@@ -66,15 +59,15 @@ fn a_store_merged_by_an_earlier_version_is_undone_to_the_bit() {
         include_str!("../data/merged_by_version_10.sql"),
         include_str!("../data/merged_by_version_11.sql"),
     ] {
-        let desk = made(merged);
-        let executed = desk.image();
+        let db = made(merged);
+        let executed = db.image();
         let run =
-            desk.ask::<String>("SELECT run_id FROM memfold_runs WHERE kind = 'execute'").remove(0);
-        let undo = desk.undo_all(&run);
-        assert_same(&before, &desk.image());
-        let _ = desk.undo_all(&undo);
-        assert_same(&executed, &desk.image());
-        let forms: Vec<i64> = desk.ask("SELECT DISTINCT shape IS NULL FROM memfold_archive");
+            db.ask::<String>("SELECT run_id FROM memfold_runs WHERE kind = 'execute'").remove(0);
+        let undo = db.undo_all(&run);
+        assert_same(&before, &db.image());
+        let _ = db.undo_all(&undo);
+        assert_same(&executed, &db.image());
+        let forms: Vec<i64> = db.ask("SELECT DISTINCT shape IS NULL FROM memfold_archive");
         assert_eq!(forms, [0], "what moves again is kept as columns");
     }
 }
@@ -82,100 +75,63 @@ fn a_store_merged_by_an_earlier_version_is_undone_to_the_bit() {
 /// After an undo the next plan was empty, and nothing said why.
 #[test]
 fn the_next_plan_says_what_an_undo_keeps_apart() {
-    let desk = two_pairs();
-    let _ = desk.undo_all(desk.good_night().run_id());
-    let planned = desk.plan();
+    let db = two_pairs();
+    let _ = db.undo_all(db.complete_run().run_id());
+    let planned = db.plan();
     assert_eq!(merges(&planned.plan), Vec::<Vec<&str>>::new());
     let notes = planned.report.notes.join("\n");
     assert!(notes.contains("4 memories are kept apart because their merge was undone"), "{notes}");
 }
 
 #[test]
-fn undos_of_undos_alternate() {
-    let desk = two_pairs();
-    let before = desk.image();
-    let mut run = desk.good_night().run_id().to_owned();
-    let executed = desk.image();
-    for image in [&before, &executed, &before, &executed] {
-        run = desk.undo_all(&run);
-        assert_same(image, &desk.image());
-        // Kept apart after each undo, folded after each redo: never anything to do.
-        assert_eq!(desk.plan().plan.changes(), 0);
-    }
-}
-
-#[test]
 fn action_by_action_leads_back_as_well() {
-    let desk = Desk::of(&sample_rows(), StoreStyle::Wild);
-    let before = desk.image();
-    let night = desk.good_night();
-    let actions = &night.outcome.plan.actions;
+    let db = TestStore::of(&sample_rows(), StoreStyle::Wild);
+    let before = db.image();
+    let applied = db.complete_run();
+    let actions = &applied.outcome.plan.actions;
     for (position, action) in actions.iter().enumerate() {
-        let run_id = Some(night.run_id().to_owned());
+        let run_id = Some(applied.run_id().to_owned());
         let target = UndoTarget::Action { run_id, label: action_label(position) };
-        match desk.try_undo(&target) {
+        match db.try_undo(&target) {
             Ok(undo) => assert_eq!(undo.state, RunState::Done, "{:?}", undo.outcomes),
             Err(ExecuteError::Undone { .. }) => assert_ne!(action.action, ActionType::Merge),
             Err(ExecuteError::Unknown { .. }) => assert!(!action.action.is_change()),
             Err(error) => panic!("{error}"),
         }
     }
-    assert_same(&before, &desk.image());
-}
-
-#[test]
-fn memory_by_memory_leads_back_as_well() {
-    for absorbed in &WAYS[..2] {
-        let desk = Desk::of(&sample_rows(), StoreStyle::Plain).set(*absorbed);
-        let before = desk.image();
-        let night = desk.good_night();
-        for action in &night.outcome.plan.actions {
-            let changes_rows =
-                action.action.is_change() && action.action != ActionType::FlagContradiction;
-            let Some(id) = action.target_ids.last().filter(|_| changes_rows) else { continue };
-            let undo = desk.try_undo(&UndoTarget::Memory(id.clone()));
-            assert!(
-                matches!(
-                    undo,
-                    Ok(Undo { state: RunState::Done, .. }) | Err(ExecuteError::Unknown { .. })
-                ),
-                "{undo:?}"
-            );
-        }
-        assert_same(&before, &desk.image());
-    }
+    assert_same(&before, &db.image());
 }
 
 /// What readers do all day.
-fn bump(desk: &Desk) {
-    desk.sql("UPDATE stm SET access_count = coalesce(access_count, 0) + 1, updated_at = '2026-07-01T00:00:00'");
-    if desk.image().has_column("last_accessed") {
-        desk.sql("UPDATE stm SET last_accessed = 1790000000");
+fn bump(db: &TestStore) {
+    db.sql("UPDATE stm SET access_count = coalesce(access_count, 0) + 1, updated_at = '2026-07-01T00:00:00'");
+    if db.image().has_column("last_accessed") {
+        db.sql("UPDATE stm SET last_accessed = 1790000000");
     }
 }
 
 #[test]
-fn accesses_make_nothing_stale_and_stay_counted() {
+fn accesses_do_not_conflict_with_undo() {
     for style in [StoreStyle::Plain, StoreStyle::Wild] {
-        let desk = Desk::of(&sample_rows(), style).set(WAYS[0]);
-        let counts = |desk: &Desk| {
-            desk.ask::<i64>("SELECT coalesce(access_count, 0) FROM stm ORDER BY rowid")
+        let db = TestStore::of(&sample_rows(), style).set(WAYS[0]);
+        let counts = |db: &TestStore| {
+            db.ask::<i64>("SELECT coalesce(access_count, 0) FROM stm ORDER BY rowid")
         };
-        let before = counts(&desk);
-        let outcome = desk.plan();
-        bump(&desk);
-        let execution = desk.try_apply(&outcome).unwrap();
+        let before = counts(&db);
+        let outcome = db.plan();
+        bump(&db);
+        let execution = db.try_apply(&outcome).unwrap();
         assert_eq!(execution.state, RunState::Done, "{:?}", execution.executed);
-        bump(&desk);
-        let _ = desk.undo_all(&execution.run_id);
+        bump(&db);
+        let _ = db.undo_all(&execution.run_id);
         let expected: Vec<i64> = before.iter().map(|count| count + 2).collect();
-        assert_eq!(counts(&desk), expected);
-        let untouched = Desk::of(&sample_rows(), style);
-        for desk in [&desk, &untouched] {
-            bump(desk);
-            desk.sql("UPDATE stm SET access_count = 0");
+        assert_eq!(counts(&db), expected);
+        let untouched = TestStore::of(&sample_rows(), style);
+        for db in [&db, &untouched] {
+            bump(db);
+            db.sql("UPDATE stm SET access_count = 0");
         }
-        assert_same(&untouched.image(), &desk.image());
+        assert_same(&untouched.image(), &db.image());
     }
 }
 
@@ -187,38 +143,14 @@ const KILN: &str = "The kiln is fired on Mondays.";
 const TEA: &str = "Tea is ordered from the harbour shop.";
 
 /// Two memories that say one thing and two that say another.
-fn two_pairs() -> Desk {
+fn two_pairs() -> TestStore {
     let rows = [said(0, KILN, 0), said(1, KILN, 0), said(2, TEA, 1), said(3, TEA, 1)];
-    Desk::of(&rows, StoreStyle::Plain).set(WAYS[0])
-}
-
-/// Saves a memory as its owner does.
-fn save(desk: &Desk, row: &PlainMemory) {
-    let owner = desk.owner();
-    let sql =
-        "INSERT INTO stm (id, content, categories, importance, access_count, created_at, source)
-               VALUES (?1, ?2, '[\"general\"]', ?3, ?4, ?5, ?6)";
-    let cells = rusqlite::params![
-        row.id,
-        row.content,
-        row.importance,
-        row.access_count,
-        row.created_at,
-        row.source
-    ];
-    owner.execute(sql, cells).unwrap();
-    let sql = "INSERT INTO stm_fts (rowid, content) VALUES (?1, ?2)";
-    owner.execute(sql, rusqlite::params![owner.last_insert_rowid(), row.content]).unwrap();
-    let Some(embedding) = &row.embedding else { return };
-    let bytes: Vec<u8> = embedding.vector.iter().flat_map(|v| v.to_le_bytes()).collect();
-    let sql = "INSERT INTO embeddings (id, source_type, source_id, embedding, model, created_at)
-               VALUES ('emb_' || ?1, 'stm', ?1, ?2, ?3, ?4)";
-    owner.execute(sql, rusqlite::params![row.id, bytes, embedding.model, row.created_at]).unwrap();
+    TestStore::of(&rows, StoreStyle::Plain).set(WAYS[0])
 }
 
 /// Changes a text as its owner does, who embeds it again.
-fn edit(desk: &Desk, id: &str, text: &str) {
-    let owner = desk.owner();
+fn edit(db: &TestStore, id: &str, text: &str) {
+    let owner = db.owner();
     for sql in [
         "INSERT INTO stm_fts (stm_fts, rowid, content) SELECT 'delete', rowid, content FROM stm WHERE id = ?1 AND ?2 <> ''",
         "UPDATE stm SET content = ?2 WHERE id = ?1",
@@ -230,18 +162,18 @@ fn edit(desk: &Desk, id: &str, text: &str) {
 }
 
 #[test]
-fn a_run_that_another_built_on_waits_for_it() {
+fn undo_refuses_units_a_later_run_built_on() {
     for absorbed in &WAYS[..2] {
-        let (mut desk, plain) = (two_pairs().set(*absorbed), two_pairs());
-        let first = desk.good_night().run_id().to_owned();
-        desk.later(1);
-        for desk in [&desk, &plain] {
-            save(desk, &said(9, KILN, 0));
+        let (mut db, plain) = (two_pairs().set(*absorbed), two_pairs());
+        let first = db.complete_run().run_id().to_owned();
+        db.later(1);
+        for db in [&db, &plain] {
+            db.save(&said(9, KILN, 0));
         }
-        let second = desk.good_night().run_id().to_owned();
-        let both = desk.image();
-        desk.later(1);
-        let refused = desk.undo_run(&first);
+        let second = db.complete_run().run_id().to_owned();
+        let both = db.image();
+        db.later(1);
+        let refused = db.undo_run(&first);
         // The other pair goes back; what the second run built on stays.
         assert_eq!(
             (refused.state, refused.executed.applied, refused.executed.stale),
@@ -249,125 +181,60 @@ fn a_run_that_another_built_on_waits_for_it() {
         );
         let told: Vec<_> = refused.outcomes.iter().flat_map(|outcome| &outcome.conflicts).collect();
         assert_eq!(told, [&format!("a later run built on it: undo {second} first")]);
-        let _ = desk.undo_all(&refused.run_id);
-        assert_same(&both, &desk.image());
-        let _ = desk.undo_all(&second);
-        let _ = desk.undo_all(&first);
-        assert_same(&plain.image(), &desk.image());
+        let _ = db.undo_all(&refused.run_id);
+        assert_same(&both, &db.image());
+        let _ = db.undo_all(&second);
+        let _ = db.undo_all(&first);
+        assert_same(&plain.image(), &db.image());
     }
 }
 
 #[test]
 fn an_edited_column_is_a_conflict_unless_forced() {
-    let (mut desk, plain) = (two_pairs(), two_pairs());
-    let run = desk.good_night().run_id().to_owned();
-    desk.sql("UPDATE stm SET categories = '[\"mine\"]' WHERE id = 'm000000'");
-    let left = desk.undo_run(&run);
+    let (mut db, plain) = (two_pairs(), two_pairs());
+    let run = db.complete_run().run_id().to_owned();
+    db.sql("UPDATE stm SET categories = '[\"mine\"]' WHERE id = 'm000000'");
+    let left = db.undo_run(&run);
     let conflicts: Vec<_> = left.outcomes.iter().filter(|o| !o.conflicts.is_empty()).collect();
     assert_eq!(conflicts.len(), 1);
     assert_eq!(conflicts[0].conflicts, ["categories of m000000 was changed since"]);
     assert_eq!(conflicts[0].remedies, ["--force"]);
     // The whole unit stays: the survivor still knows what was merged into it.
-    let Value::Text(source) = desk.cell("m000001", "source") else { panic!() };
+    let Value::Text(source) = db.cell("m000001", "source") else { panic!() };
     assert!(source.starts_with("consolidation:"), "{source}");
-    desk.revert_with(RevertOptions { force: true, recreate: false });
-    let _ = desk.undo_all(&run);
-    assert_same(&plain.image(), &desk.image());
+    db.revert_with(RevertOptions { force: true, recreate: false });
+    let _ = db.undo_all(&run);
+    assert_same(&plain.image(), &db.image());
 }
 
 #[test]
 fn a_deleted_row_is_a_conflict_unless_recreated() {
-    let (mut desk, plain) = (two_pairs(), two_pairs());
-    let run = desk.good_night().run_id().to_owned();
+    let (mut db, plain) = (two_pairs(), two_pairs());
+    let run = db.complete_run().run_id().to_owned();
     let delete =
         "INSERT INTO stm_fts (stm_fts, rowid, content) SELECT 'delete', rowid, content FROM stm
                       WHERE id = 'm000000' AND rowid IN (SELECT id FROM stm_fts_docsize);
                   DELETE FROM stm WHERE id = 'm000000';";
-    desk.sql(delete);
-    let left = desk.undo_run(&run);
+    db.sql(delete);
+    let left = db.undo_run(&run);
     assert_eq!((left.executed.applied, left.executed.stale), (1, 1));
     assert!(left.outcomes.iter().any(|o| o.remedies == ["--recreate"]), "{:?}", left.outcomes);
-    desk.revert_with(RevertOptions { force: false, recreate: true });
-    let _ = desk.undo_all(&run);
-    assert_same(&plain.image(), &desk.image());
-}
-
-/// What a night did that may not come again.
-struct TakenBack {
-    merged: Vec<BTreeSet<String>>,
-    others: BTreeSet<(ActionType, Vec<MemoryId>)>,
-}
-
-impl TakenBack {
-    /// Has a night, and takes it back.
-    fn of(desk: &Desk) -> Self {
-        let night = desk.good_night();
-        let plan = &night.outcome.plan;
-        let merged =
-            merges(plan).into_iter().map(|ids| ids.into_iter().map(str::to_owned).collect());
-        let is_other =
-            |action: &&Action| action.action.is_change() && action.action != ActionType::Merge;
-        let others = plan.actions.iter().filter(is_other);
-        let others = others.map(|action| (action.action, action.target_ids.clone())).collect();
-        let _ = desk.undo_all(night.run_id());
-        Self { merged: merged.collect(), others }
-    }
-}
-
-#[test]
-fn what_was_taken_back_is_not_done_again_for_ten_nights() {
-    for absorbed in &WAYS[..2] {
-        let mut desk = Desk::of(&sample_rows(), StoreStyle::Plain).set(*absorbed);
-        let taken_back = TakenBack::of(&desk);
-        assert!(taken_back.merged.len() > 20 && taken_back.others.len() > 20);
-        for number in 0..10 {
-            let plan = desk.night().outcome.plan;
-            for ids in merges(&plan) {
-                let both =
-                    |set: &BTreeSet<String>| ids.iter().filter(|id| set.contains(**id)).count() > 1;
-                assert!(!taken_back.merged.iter().any(both), "night {number}: {ids:?}");
-            }
-            for action in &plan.actions {
-                let key = (action.action, action.target_ids.clone());
-                assert!(!taken_back.others.contains(&key), "night {number}: {action:?}");
-            }
-            desk.later(1);
-        }
-    }
-}
-
-#[test]
-fn with_leave_to_merge_again_the_next_night_does_the_same() {
-    let mut desk = Desk::of(&sample_rows(), StoreStyle::Plain);
-    desk.remerge_ok(true);
-    let night = desk.good_night();
-    let _ = desk.undo_all(night.run_id());
-    assert_eq!(desk.plan().plan.actions, night.outcome.plan.actions);
-}
-
-#[test]
-fn a_changed_text_voids_what_keeps_it_apart() {
-    let desk = two_pairs();
-    let night = desk.good_night();
-    assert_eq!(merges(&night.outcome.plan).len(), 2);
-    let _ = desk.undo_all(night.run_id());
-    assert_eq!(desk.plan().plan.changes(), 0);
-    edit(&desk, "m000000", "The kiln is fired on Mondays!");
-    let plan = desk.plan().plan;
-    assert_eq!(merges(&plan), [["m000001", "m000000"]]);
+    db.revert_with(RevertOptions { force: false, recreate: true });
+    let _ = db.undo_all(&run);
+    assert_same(&plain.image(), &db.image());
 }
 
 /// The values that a run may change, by memory.
-fn values(desk: &Desk) -> BTreeMap<String, String> {
-    let ids = desk.ask::<String>("SELECT id FROM stm ORDER BY id");
+fn values(db: &TestStore) -> BTreeMap<String, String> {
+    let ids = db.ask::<String>("SELECT id FROM stm ORDER BY id");
     let sql = "SELECT quote(categories) || quote(importance) || quote(source) || quote(expires_at) FROM stm ORDER BY id";
-    ids.into_iter().zip(desk.ask::<String>(sql)).collect()
+    ids.into_iter().zip(db.ask::<String>(sql)).collect()
 }
 
 /// What an agent does on a day: says known things again, edits, deletes, reads.
-fn day(desk: &Desk, number: usize, draws: &mut Draws) {
+fn day(db: &TestStore, number: usize, draws: &mut Draws) {
     let live =
-        desk.ask::<String>("SELECT id FROM stm WHERE source NOT LIKE 'archived:%' ORDER BY id");
+        db.ask::<String>("SELECT id FROM stm WHERE source NOT LIKE 'archived:%' ORDER BY id");
     for copy in 0..4 {
         let id = draws.pick(&live.iter().map(String::as_str).collect::<Vec<_>>()).to_owned();
         let sql = format!(
@@ -379,37 +246,34 @@ fn day(desk: &Desk, number: usize, draws: &mut Draws) {
                FROM embeddings WHERE source_id = '{id}';",
             created_at(176 * 86_400 + number * 86_400 + copy)
         );
-        desk.sql(&sql);
+        db.sql(&sql);
     }
-    let all = desk.ask::<String>("SELECT id FROM stm WHERE id NOT LIKE 'day-%' ORDER BY id");
+    let all = db.ask::<String>("SELECT id FROM stm WHERE id NOT LIKE 'day-%' ORDER BY id");
     let pick = |draws: &mut Draws| all[draws.below(all.len() as u64) as usize].clone();
-    edit(desk, &pick(draws), &format!("On day {number} something else was written here."));
-    desk.sql(&format!(
-        "UPDATE stm SET access_count = access_count + 1 WHERE id = '{}'",
-        pick(draws)
-    ));
+    edit(db, &pick(draws), &format!("On day {number} something else was written here."));
+    db.sql(&format!("UPDATE stm SET access_count = access_count + 1 WHERE id = '{}'", pick(draws)));
 }
 
 #[test]
-fn two_weeks_later_a_unit_goes_back_whole_or_stays_whole() {
+fn late_undo_takes_units_back_whole_or_not_at_all() {
     for (seed, absorbed) in [(1, 0), (2, 1)] {
-        let mut desk = Desk::of(&sample_rows(), StoreStyle::Plain).set(WAYS[absorbed]);
+        let mut db = TestStore::of(&sample_rows(), StoreStyle::Plain).set(WAYS[absorbed]);
         let mut draws = Draws::new(seed);
-        let before = values(&desk);
-        let first = desk.good_night().run_id().to_owned();
+        let before = values(&db);
+        let first = db.complete_run().run_id().to_owned();
         let ids_before: BTreeSet<String> = before.keys().cloned().collect();
         for number in 0..14 {
-            desk.later(1);
-            day(&desk, number, &mut draws);
+            db.later(1);
+            day(&db, number, &mut draws);
             if number % 4 != 3 {
-                let _ = desk.night();
+                let _ = db.nightly_run();
             }
         }
-        let later = values(&desk);
-        let expected = desk.preview_undo(&UndoTarget::Run(first.clone()));
-        let undo = desk.undo_run(&first);
+        let later = values(&db);
+        let expected = db.preview_undo(&UndoTarget::Run(first.clone()));
+        let undo = db.undo_run(&first);
         assert_eq!(undo.outcomes, expected);
-        let now = values(&desk);
+        let now = values(&db);
         assert!(undo.executed.applied > 0 && undo.executed.failed == 0, "{:?}", undo.executed);
         // Flags change no memory.
         for outcome in undo.outcomes.iter().filter(|outcome| !outcome.what.contains("flag")) {
@@ -420,31 +284,20 @@ fn two_weeks_later_a_unit_goes_back_whole_or_stays_whole() {
                 assert_eq!(now.get(id), expected, "{id}: {outcome:?}");
             }
         }
-        assert_eq!(integrity(desk.path()), Vec::<String>::new());
-        let _ = desk.undo_all(&undo.run_id);
-        assert_eq!(values(&desk), later);
+        db.assert_sound();
+        let _ = db.undo_all(&undo.run_id);
+        assert_eq!(values(&db), later);
     }
-}
-
-/// Owners that do not enforce foreign keys delete messages that memories came from.
-#[test]
-fn a_moved_row_comes_back_though_what_it_refers_to_is_gone() {
-    let desk = two_pairs().set(WAYS[1]);
-    desk.sql("PRAGMA foreign_keys = OFF; UPDATE stm SET source_message_id = 'gone'");
-    let before = desk.image();
-    let run = desk.good_night().run_id().to_owned();
-    let _ = desk.undo_all(&run);
-    assert_same(&before, &desk.image());
 }
 
 #[test]
 fn a_place_that_was_taken_and_a_row_that_was_lost_are_conflicts() {
-    let desk = two_pairs().set(WAYS[1]);
-    let run = desk.good_night().run_id().to_owned();
-    save(&desk, &said(0, "Somebody else took this name.", 4));
-    desk.sql("DELETE FROM memfold_archive WHERE memory_id = 'm000002'");
-    let before = desk.image();
-    let undo = desk.undo_run(&run);
+    let db = two_pairs().set(WAYS[1]);
+    let run = db.complete_run().run_id().to_owned();
+    db.save(&said(0, "Somebody else took this name.", 4));
+    db.sql("DELETE FROM memfold_archive WHERE memory_id = 'm000002'");
+    let before = db.image();
+    let undo = db.undo_run(&run);
     let told: Vec<&str> =
         undo.outcomes.iter().flat_map(|outcome| &outcome.conflicts).map(String::as_str).collect();
     let expected = [
@@ -452,5 +305,16 @@ fn a_place_that_was_taken_and_a_row_that_was_lost_are_conflicts() {
         "m000002 is no longer in memfold_archive",
     ];
     assert_eq!(told, expected);
-    assert_same(&before, &desk.image());
+    assert_same(&before, &db.image());
+}
+
+/// Owners that do not enforce foreign keys delete messages that memories came from.
+#[test]
+fn a_moved_row_comes_back_though_what_it_refers_to_is_gone() {
+    let db = two_pairs().set(WAYS[1]);
+    db.sql("PRAGMA foreign_keys = OFF; UPDATE stm SET source_message_id = 'gone'");
+    let before = db.image();
+    let run = db.complete_run().run_id().to_owned();
+    let _ = db.undo_all(&run);
+    assert_same(&before, &db.image());
 }

@@ -7,7 +7,7 @@ use memfold_tests::torture::faults::{self, Sweep};
 use memfold_tests::torture::kills::{self, KillReport, Signal};
 use memfold_tests::torture::writers::{self, Beside};
 use memfold_tests::torture::{
-    Arena, ArenaOptions, Clock, FaultKind, Memfold, Phase, Place, Shim, python, reader,
+    Clock, FaultKind, Fixture, FixtureOptions, Location, Memfold, Phase, Shim, python, reader,
 };
 use serde_json::{Value, json};
 
@@ -59,16 +59,16 @@ impl Jobs {
         let (rows, trials) = if self.full { (5_000, 1_000) } else { (1_000, 100) };
         let trials = self.trials.unwrap_or(trials);
         let clock = Clock::start();
-        let options = ArenaOptions { rows, seed: SEED, wal: true, place: Place::Memory };
-        let arena = Arena::new(memfold, options)?;
+        let options = FixtureOptions { rows, seed: SEED, wal: true, location: Location::Memory };
+        let fixture = Fixture::new(memfold, options)?;
         let mut report = KillReport::default();
         // Each drives a process of its own, which sleeps half of the time to let others at the store.
         let lanes = 2 * std::thread::available_parallelism().map_or(2, usize::from) as u64;
         for from in (0..trials).step_by((CHUNK * lanes) as usize) {
-            let arena = &arena;
+            let fixture = &fixture;
             let lane = move |number: u64| {
                 let start = from + number * CHUNK;
-                kills::run(arena, &Signal::ALL, start.min(trials)..(start + CHUNK).min(trials))
+                kills::run(fixture, &Signal::ALL, start.min(trials)..(start + CHUNK).min(trials))
             };
             let ended: Vec<_> = std::thread::scope(|scope| {
                 let started: Vec<_> = (0..lanes).map(|n| scope.spawn(move || lane(n))).collect();
@@ -90,12 +90,12 @@ impl Jobs {
         };
         let calls_max = if self.full { u64::MAX } else { 12 };
         for wal in [true, false] {
-            let options = ArenaOptions { rows: 60, seed: SEED, wal, place: Place::Memory };
-            let arena = Arena::new(memfold, options)?;
+            let options = FixtureOptions { rows: 60, seed: SEED, wal, location: Location::Memory };
+            let fixture = Fixture::new(memfold, options)?;
             for kind in [FaultKind::NoSpace, FaultKind::Io, FaultKind::Busy, FaultKind::Kill] {
                 for phase in Phase::ALL {
                     let clock = Clock::start();
-                    let report = faults::run(&arena, &shim, Sweep { kind, phase, calls_max })?;
+                    let report = faults::run(&fixture, &shim, Sweep { kind, phase, calls_max })?;
                     say(&format!(
                         "torture: faults: {kind:?} during {phase:?}, wal {wal}: {report:?}"
                     ));
@@ -108,13 +108,13 @@ impl Jobs {
 
     fn writers(&self, memfold: &Memfold, print: Print<'_>) -> Result<(), String> {
         let duration = Duration::from_secs(if self.full { 600 } else { 20 });
-        let options = ArenaOptions { rows: 400, seed: SEED, wal: true, place: Place::Disk };
-        let arena = Arena::new(memfold, options)?;
+        let options = FixtureOptions { rows: 400, seed: SEED, wal: true, location: Location::Disk };
+        let fixture = Fixture::new(memfold, options)?;
         let clock = Clock::start();
-        let report = writers::run(&arena, Beside { writers: 10, duration })?;
+        let report = writers::run(&fixture, Beside { writers: 10, duration })?;
         print(&line("writers", options, clock, &json!(report)));
         let clock = Clock::start();
-        let Some(report) = python::run(&arena, duration / 10)? else {
+        let Some(report) = python::run(&fixture, duration / 10)? else {
             say("torture: writers: python: skipped: no python3 with sqlite3 and FTS5");
             return Ok(());
         };
@@ -127,22 +127,22 @@ impl Jobs {
 
     fn reader(&self, memfold: &Memfold, print: Print<'_>) -> Result<(), String> {
         let (rows, rounds) = if self.full { (5_000, 20) } else { (1_000, 4) };
-        let options = ArenaOptions { rows, seed: SEED, wal: true, place: Place::Memory };
-        let arena = Arena::new(memfold, options)?;
+        let options = FixtureOptions { rows, seed: SEED, wal: true, location: Location::Memory };
+        let fixture = Fixture::new(memfold, options)?;
         let clock = Clock::start();
-        let report = reader::run(&arena, rounds)?;
+        let report = reader::run(&fixture, rounds)?;
         print(&line("reader", options, clock, &json!(report)));
         Ok(())
     }
 }
 
 /// One line of results.
-fn line(suite: &str, options: ArenaOptions, clock: Clock, report: &Value) -> String {
+fn line(suite: &str, options: FixtureOptions, clock: Clock, report: &Value) -> String {
     let mut line = json!({
         "suite": suite,
         "rows": options.rows,
         "seed": options.seed,
-        "place": if options.place == Place::Memory { "memory" } else { "disk" },
+        "place": if options.location == Location::Memory { "memory" } else { "disk" },
         "journal_mode": if options.wal { "wal" } else { "delete" },
         "date": today(),
         "seconds": (clock.seconds() * 10.0).round() / 10.0,

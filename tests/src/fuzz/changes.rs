@@ -139,7 +139,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Changes a text until nothing is left to read: its words, its lines, sometimes its bytes.
-    pub(super) fn apply_to_text(&mut self, text: &mut Vec<u8>, words: &[&str]) {
+    pub(super) fn apply_to_text(&mut self, text: &mut Vec<u8>, words: &str) {
         for _ in 0..CHANGES_MAX {
             if self.is_over() || text.len() > TEXT_BYTES_MAX {
                 break;
@@ -154,7 +154,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Puts another word, or a number, in the place of one.
-    fn change_word(&mut self, text: &mut Vec<u8>, words: &[&str]) {
+    fn change_word(&mut self, text: &mut Vec<u8>, words: &str) {
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+.".contains(&byte);
         let at = self.below(text.len() + 1);
         let start = at + text[at..].iter().take_while(|byte| !is_word(**byte)).count();
@@ -162,7 +162,7 @@ impl<'a> Changes<'a> {
         let new = match self.below(4) {
             0 => self.number().to_string(),
             1 => format!("-{}e{}", self.number(), self.byte()),
-            _ => self.pick(words).to_owned(),
+            _ => self.pick(&words.split(' ').collect::<Vec<_>>()).to_owned(),
         };
         text.splice(start..end, new.into_bytes());
     }

@@ -8,7 +8,7 @@ use memfold_datasets::{ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, Mapp
 use memfold_index::Row;
 
 use super::Changes;
-use super::place::{folder, map};
+use super::files::{folder, map};
 
 const DIM: u32 = 4;
 

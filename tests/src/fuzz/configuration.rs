@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use memfold_core::policy::{ConfigLoader, config_hash};
 
 use super::Changes;
-use super::place::with_file;
+use super::files::with_file;
 
 const YAML: &str = "\
 # memfold.yaml, beside the store
@@ -26,55 +26,11 @@ time_zone: |
   zone
 ";
 
-const WORDS: &[&str] = &[
-    "brain",
-    "consolidation",
-    "enabled",
-    "read_only",
-    "threshold",
-    "trigger",
-    "time_zone",
-    "rules",
-    "when",
-    "then",
-    "action",
-    "merge",
-    "promote",
-    "archive",
-    "params",
-    "minSimilarity",
-    "id",
-    "guard",
-    "cluster",
-    "protection",
-    "profile",
-    "quick_check",
-    "null",
-    "~",
-    "true",
-    "no",
-    ".inf",
-    ".nan",
-    "*guard",
-    "&guard",
-    "<<",
-    "!!binary",
-    "---",
-    "...",
-    "-",
-    "?",
-    "|",
-    ">",
-    "\t",
-    "0x7f",
-    "1_000",
-    "90d",
-    "Europe/Oslo",
-    "\u{feff}",
-    "'",
-    "\"",
-    "R1-exact-duplicate-merge",
-];
+const WORDS: &str = "\
+    brain consolidation enabled read_only threshold trigger time_zone rules when then action \
+    merge promote archive params minSimilarity id guard cluster protection profile quick_check \
+    null ~ true no .inf .nan *guard &guard << !!binary --- ... - ? | > \t 0x7f 1_000 90d \
+    Europe/Oslo \u{feff} ' \" R1-exact-duplicate-merge";
 
 /// Every key, as JSON.
 fn json() -> &'static str {

@@ -9,31 +9,12 @@ use memfold_datasets::{
 };
 use memfold_index::Row;
 
-use super::place::{folder, with_file};
+use super::files::{folder, with_file};
 use super::{Changes, columns};
 
-const NPY_WORDS: &[&str] = &[
-    "descr",
-    "fortran_order",
-    "shape",
-    "<f2",
-    "<f4",
-    "<f8",
-    ">f4",
-    "|O",
-    "False",
-    "True",
-    "(",
-    ")",
-    ",",
-    "'",
-    "{",
-    "}",
-    "3",
-    "65536",
-    "4294967295",
-    "18446744073709551615",
-];
+const NPY_WORDS: &str = "\
+    descr fortran_order shape <f2 <f4 <f8 >f4 |O False True ( ) , ' { } 3 65536 4294967295 \
+    18446744073709551615";
 
 /// Rows that are read at a time.
 const ROWS_AT_ONCE: usize = 3;

@@ -11,7 +11,7 @@ use memfold_index::{FlatScan, Neighbor, NoProgress, Pool, Row, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
 use super::Changes;
-use super::place::map;
+use super::files::map;
 use super::sections::Parts;
 use crate::generated_rows;
 

@@ -14,10 +14,10 @@ use tempfile::TempDir;
 use twox_hash::XxHash3_64;
 
 use super::Changes;
+use super::files::{folder, replace};
 use super::manifest::seal;
-use super::place::{folder, replace};
 use super::sections::Parts;
-use crate::{IndexDesk, brain_db, generated_rows, memory};
+use crate::{TestIndex, brain_db, generated_rows, memory};
 
 const DIM: usize = 6;
 const ROWS: u32 = 40;
@@ -31,37 +31,16 @@ const SEGMENT: &str = "gen-000001/fresh-0001.mfi";
 /// What a manifest gives the checksum of.
 const HEAD_BYTES: usize = 4_096;
 
-const WORDS: &[&str] = &[
-    "version",
-    "model",
-    "dim",
-    "store",
-    "without_vector",
-    "watermarks",
-    "shapes",
-    "null",
-    "true",
-    "m",
-    "\"",
-    "{}",
-    "[]",
-    ",",
-    ":",
-    "rowid",
-    "id",
-    "0",
-    "6",
-    "1e999",
-    "\\u0000",
-    "\\ud800",
-];
+const WORDS: &str = "\
+    version model dim store without_vector watermarks shapes null true m \" {} [] , : rowid id \
+    0 6 1e999 \\u0000 \\ud800";
 
 const NEAREST: Wanted = Wanted { neighbors: Some(5), similarity_min: None };
 
 /// A store with its index, whose files are intact between two inputs.
-struct Shop {
+struct Fixture {
     _place: TempDir,
-    desk: IndexDesk,
+    db: TestIndex,
     pool: Pool,
     files: Vec<(PathBuf, Vec<u8>)>,
     manifest: Vec<u8>,
@@ -72,15 +51,15 @@ struct Shop {
     all: BTreeSet<(String, u64)>,
 }
 
-impl Shop {
+impl Fixture {
     fn new() -> Self {
-        let place = folder();
-        let path = place.path().join("brain.db");
+        let dir = folder();
+        let path = dir.path().join("brain.db");
         let vectors = generated_rows(ROWS, DIM, 1);
         let row = |(number, vector)| memory(number, format!("Fact {number}."), vector);
         let rows: Vec<_> = vectors.chunks_exact(DIM).enumerate().map(row).collect();
         brain_db(&path, &rows, StoreStyle::Plain);
-        let desk = IndexDesk::of(&path);
+        let db = TestIndex::of(&path);
         let saved_later = format!("SELECT id FROM stm ORDER BY id DESC LIMIT {FRESH}");
         let owner = Connection::open(&path).expect("it was written a moment ago");
         let run = |sql: String| owner.execute_batch(&sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
@@ -88,11 +67,11 @@ impl Shop {
             "CREATE TABLE later AS SELECT * FROM embeddings WHERE source_id IN ({saved_later});
              DELETE FROM embeddings WHERE source_id IN ({saved_later});"
         ));
-        desk.build(TierChoice::Graph);
+        db.build(TierChoice::Graph);
         run("INSERT INTO embeddings SELECT * FROM later; DROP TABLE later;".into());
-        assert_eq!(desk.seal(), FRESH as usize);
+        assert_eq!(db.seal(), FRESH as usize);
         let read = |name: &str| {
-            let path = desk.folder().join(name);
+            let path = db.folder().join(name);
             let bytes = std::fs::read(&path).expect("it is a file of the index");
             (path, bytes)
         };
@@ -104,11 +83,11 @@ impl Shop {
             segment: Parts::of(&files[3].1, FileKind::Fresh),
             manifest: read(MANIFEST).1,
             files,
-            all: desk.by_definition(&query, everything).into_iter().collect(),
+            all: db.by_definition(&query, everything).into_iter().collect(),
             query,
             pool: Pool::new(std::num::NonZero::new(1)).expect("a thread can be started"),
-            desk,
-            _place: place,
+            db,
+            _place: dir,
         }
     }
 
@@ -131,7 +110,7 @@ impl Shop {
         let Some((which, bytes)) = self.changed(changes) else { return };
         let (path, intact) = &self.files[which];
         replace(path, &bytes);
-        let manifest = self.desk.folder().join(MANIFEST);
+        let manifest = self.db.folder().join(MANIFEST);
         if is_forged {
             replace(&manifest, &self.forged_manifest(path, &bytes));
         }
@@ -159,10 +138,10 @@ impl Shop {
 
     /// Searches in whatever opens; what is found must be true.
     fn search(&self, is_true: bool) {
-        let Ok(Some(index)) = StoreIndex::open(self.desk.folder()) else { return };
-        let _ = self.desk.verify(&index, &self.pool);
+        let Ok(Some(index)) = StoreIndex::open(self.db.folder()) else { return };
+        let _ = self.db.verify(&index, &self.pool);
         for wanted in [NEAREST, Wanted { neighbors: None, similarity_min: Similarity::new(0.5) }] {
-            let Ok(found) = self.desk.try_search(Some(&index), &self.query, wanted) else {
+            let Ok(found) = self.db.try_search(Some(&index), &self.query, wanted) else {
                 continue;
             };
             let is_known = |found: &memfold::lookup::Match| {
@@ -177,10 +156,10 @@ impl Shop {
 /// Takes a file of a generation: index, columns, origin or fresh rows.
 pub(super) fn run(bytes: &[u8]) {
     thread_local! {
-        static SHOP: RefCell<Option<Shop>> = const { RefCell::new(None) };
+        static FIXTURE: RefCell<Option<Fixture>> = const { RefCell::new(None) };
     }
-    SHOP.with_borrow_mut(|shop| {
+    FIXTURE.with_borrow_mut(|fixture| {
         debug_assert!(FILES[2].ends_with(ORIGIN_FILE));
-        shop.get_or_insert_with(Shop::new).run(&mut Changes::new(bytes));
+        fixture.get_or_insert_with(Fixture::new).run(&mut Changes::new(bytes));
     });
 }

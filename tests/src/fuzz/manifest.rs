@@ -9,48 +9,30 @@ use tempfile::TempDir;
 use twox_hash::XxHash3_64;
 
 use super::Changes;
-use super::place::{folder, replace};
+use super::files::{folder, replace};
 
-const WORDS: &[&str] = &[
-    "memfold",
-    "manifest",
-    "generation",
-    "previous",
-    "none",
-    "file",
-    "checksum",
-    "index.mfi",
-    "columns.arrow",
-    "origin.json",
-    "fresh-0001.mfi",
-    "MANIFEST",
-    "LOCK",
-    ".pending",
-    "..",
-    "1",
-    "01",
-    "0000000000000000",
-    "ffffffffffffffff",
-];
+const WORDS: &str = "\
+    memfold manifest generation previous none file checksum index.mfi columns.arrow \
+    origin.json fresh-0001.mfi MANIFEST LOCK .pending .. 1 01 0000000000000000 \
+    ffffffffffffffff";
 
 /// A folder with one generation.
 struct Folder {
-    place: TempDir,
+    dir: TempDir,
     manifest: Vec<u8>,
 }
 
 impl Folder {
     fn new() -> Self {
-        let place = folder();
-        let writer =
-            GenerationWriter::begin(place.path(), FileMode::PRIVATE, Duration::from_secs(5))
-                .expect("the folder is ours");
+        let dir = folder();
+        let writer = GenerationWriter::begin(dir.path(), FileMode::PRIVATE, Duration::from_secs(5))
+            .expect("the folder is ours");
         for (name, content) in [("origin.json", "no origin"), (COLUMNS_FILE, "no columns")] {
             replace(&writer.path().join(name), content.as_bytes());
         }
         writer.publish().expect("the folder is ours");
-        let manifest = std::fs::read(place.path().join("MANIFEST")).expect("it was published");
-        Self { place, manifest }
+        let manifest = std::fs::read(dir.path().join("MANIFEST")).expect("it was published");
+        Self { dir, manifest }
     }
 }
 
@@ -72,8 +54,8 @@ pub(super) fn run(bytes: &[u8]) {
             }
             manifest
         };
-        replace(&folder.place.path().join("MANIFEST"), &manifest);
-        look(folder.place.path());
+        replace(&folder.dir.path().join("MANIFEST"), &manifest);
+        look(folder.dir.path());
     });
 }
 

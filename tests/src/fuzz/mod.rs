@@ -6,7 +6,7 @@
 //! The folder `fuzz` hands these functions to libFuzzer; the suite `fuzzed` runs each over a fixed stream of inputs.
 
 mod changes;
-mod place;
+mod files;
 mod sections;
 mod index;
 mod manifest;

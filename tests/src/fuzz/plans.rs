@@ -12,59 +12,18 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::Changes;
-use super::place::{folder, with_file};
+use super::files::{folder, with_file};
 use crate::{NOW, Run, brain_db, memory, unit_vector};
 
-const WORDS: &[&str] = &[
-    "schema_version",
-    "store_id",
-    "config_hash",
-    "engine_version",
-    "now",
-    "overrides",
-    "actions",
-    "base_digests",
-    "type",
-    "merge",
-    "promote",
-    "archive",
-    "flag_contradiction",
-    "noop",
-    "targetIds",
-    "canonicalId",
-    "newContent",
-    "newCategories",
-    "newImportance",
-    "risk",
-    "identical",
-    "trivial",
-    "reworded",
-    "rationale",
-    "ruleId",
-    "reasons",
-    "evidence",
-    "similarity",
-    "score",
-    "null",
-    "true",
-    "{}",
-    "[]",
-    "\"\"",
-    ",",
-    ":",
-    "m000000",
-    "m000001",
-    "m000002",
-    "m999999",
-    "1e999",
-    "\\ud800",
-    "\\u0000",
-    "proposed",
-    "applied",
-];
+const WORDS: &str = "\
+    schema_version store_id config_hash engine_version now overrides actions base_digests type \
+    merge promote archive flag_contradiction noop targetIds canonicalId newContent \
+    newCategories newImportance risk identical trivial reworded rationale ruleId reasons \
+    evidence similarity score null true {} [] \"\" , : m000000 m000001 m000002 m999999 1e999 \
+    \\ud800 \\u0000 proposed applied";
 
 /// A store and its plan, saved.
-struct Office {
+struct Fixture {
     _place: TempDir,
     store: BrainDb,
     owner: Connection,
@@ -85,10 +44,10 @@ const CELLS: [(&str, &str); 8] = [
     ("memfold_actions", "access_count"),
 ];
 
-impl Office {
+impl Fixture {
     fn new() -> Self {
-        let place = folder();
-        let path = place.path().join("brain.db");
+        let dir = folder();
+        let path = dir.path().join("brain.db");
         let kiln = "The kiln is fired on Mondays.";
         let rows = [(kiln, 0), (kiln, 0), ("Tea comes on Friday.", 1), (kiln, 0)];
         let row = |(number, (text, axis)): (usize, (&str, usize))| {
@@ -115,7 +74,7 @@ impl Office {
         };
         let cells = CELLS.map(cell).to_vec();
         let plan = serde_json::to_vec_pretty(&outcome.plan).expect("a plan is JSON");
-        Self { _place: place, store, owner, plan, cells }
+        Self { _place: dir, store, owner, plan, cells }
     }
 
     /// Does what a dry run does.
@@ -133,18 +92,18 @@ impl Office {
     }
 }
 
-fn with_office(run: impl FnOnce(&Office)) {
+fn with_fixture(run: impl FnOnce(&Fixture)) {
     thread_local! {
-        static OFFICE: RefCell<Option<Office>> = const { RefCell::new(None) };
+        static FIXTURE: RefCell<Option<Fixture>> = const { RefCell::new(None) };
     }
-    OFFICE.with_borrow_mut(|office| run(office.get_or_insert_with(Office::new)));
+    FIXTURE.with_borrow_mut(|fixture| run(fixture.get_or_insert_with(Fixture::new)));
 }
 
 /// Takes a plan file.
 pub(super) fn file(bytes: &[u8]) {
-    with_office(|office| {
+    with_fixture(|fixture| {
         let mut changes = Changes::new(bytes);
-        let mut text = office.plan.clone();
+        let mut text = fixture.plan.clone();
         if changes.below(8) == 0 {
             text = changes.rest().to_vec();
         } else {
@@ -153,7 +112,7 @@ pub(super) fn file(bytes: &[u8]) {
         with_file("fuzzed.json", &text, |path| {
             let Ok(plan) = read_plan(path) else { return };
             round(&plan);
-            office.look_at(&SavedPlan::proposed(plan));
+            fixture.look_at(&SavedPlan::proposed(plan));
         });
     });
 }
@@ -167,9 +126,9 @@ fn round(plan: &Plan) {
 
 /// Takes a saved plan, of which a cell is changed.
 pub(super) fn saved(bytes: &[u8]) {
-    with_office(|office| {
+    with_fixture(|fixture| {
         let mut changes = Changes::new(bytes);
-        let (table, column, intact) = &office.cells[changes.below(CELLS.len())];
+        let (table, column, intact) = &fixture.cells[changes.below(CELLS.len())];
         let mut text = intact.clone().unwrap_or_else(|| "{}".to_owned()).into_bytes();
         let kind = changes.below(8);
         match kind {
@@ -180,11 +139,11 @@ pub(super) fn saved(bytes: &[u8]) {
             Ok(text) => &text.clone(),
             Err(error) => &error.into_bytes(),
         };
-        office.set(table, column, value);
-        let _ = office.store.plans();
-        if let Ok(saved) = office.store.plan("latest") {
-            office.look_at(&saved);
+        fixture.set(table, column, value);
+        let _ = fixture.store.plans();
+        if let Ok(saved) = fixture.store.plan("latest") {
+            fixture.look_at(&saved);
         }
-        office.set(table, column, intact);
+        fixture.set(table, column, intact);
     });
 }

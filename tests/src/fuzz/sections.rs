@@ -10,7 +10,7 @@ use memfold_index::file::{
 use twox_hash::XxHash3_64;
 
 use super::Changes;
-use super::place::map;
+use super::files::map;
 
 /// Bytes of the header; the last 8 are the checksum of the others.
 const HEADER_BYTES: usize = 4_096;

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::memfold::{self, Ended, finish};
-use super::{Arena, Calls, Fault, FaultKind, Phase, Shim};
+use super::{Calls, Fault, FaultKind, Fixture, Phase, Shim};
 use crate::Draws;
 
 /// What a command may say of a failing disk: done in spite of it, failed, partial, locked.
@@ -50,8 +50,8 @@ pub struct Sweep {
 ///
 /// # Errors
 /// What was broken, and how to do it again.
-pub fn run(arena: &Arena<'_>, shim: &Shim, sweep: Sweep) -> Result<FaultReport, String> {
-    let calls = count(arena, shim, sweep)?;
+pub fn run(fixture: &Fixture<'_>, shim: &Shim, sweep: Sweep) -> Result<FaultReport, String> {
+    let calls = count(fixture, shim, sweep)?;
     let stride = calls.div_ceil(sweep.calls_max.max(1)).max(1);
     let mut report = FaultReport {
         kind: sweep.kind,
@@ -63,7 +63,7 @@ pub fn run(arena: &Arena<'_>, shim: &Shim, sweep: Sweep) -> Result<FaultReport, 
         refused: 0,
         killed: 0,
     };
-    let mut draws = Draws::new(arena.options.seed);
+    let mut draws = Draws::new(fixture.options.seed);
     let mut at = 1 + draws.below(stride);
     while at <= calls {
         for is_sticky in [false, true] {
@@ -71,8 +71,8 @@ pub fn run(arena: &Arena<'_>, shim: &Shim, sweep: Sweep) -> Result<FaultReport, 
             if is_sticky && sweep.kind == FaultKind::Kill {
                 continue;
             }
-            trial(arena, shim, sweep.phase, fault, &mut draws, &mut report)
-                .map_err(|error| format!("{fault:?} of {:?}: {error}", arena.options))?;
+            trial(fixture, shim, sweep.phase, fault, &mut draws, &mut report)
+                .map_err(|error| format!("{fault:?} of {:?}: {error}", fixture.options))?;
         }
         at += stride;
     }
@@ -80,12 +80,12 @@ pub fn run(arena: &Arena<'_>, shim: &Shim, sweep: Sweep) -> Result<FaultReport, 
 }
 
 /// Counts the calls of an undisturbed command.
-fn count(arena: &Arena<'_>, shim: &Shim, sweep: Sweep) -> Result<u64, String> {
-    let trial = sweep.phase.trial(arena);
-    let mut command = arena.memfold.command(&arguments(arena, sweep, &trial.path));
+fn count(fixture: &Fixture<'_>, shim: &Shim, sweep: Sweep) -> Result<u64, String> {
+    let trial = sweep.phase.trial(fixture);
+    let mut command = fixture.memfold.command(&arguments(fixture, sweep, &trial.path));
     let counter = shim.count(&mut command, &trial.path, sweep.kind.calls());
     let ended = finish(command);
-    sweep.phase.check_done(arena, &trial.path)?;
+    sweep.phase.check_done(fixture, &trial.path)?;
     let digits = std::fs::read_to_string(counter).unwrap_or_default();
     let calls = digits.trim().parse().unwrap_or(0);
     if ended.code != Some(0) || calls == 0 {
@@ -94,8 +94,8 @@ fn count(arena: &Arena<'_>, shim: &Shim, sweep: Sweep) -> Result<u64, String> {
     Ok(calls)
 }
 
-fn arguments(arena: &Arena<'_>, sweep: Sweep, store: &Path) -> Vec<String> {
-    let mut arguments = sweep.phase.command(arena, store);
+fn arguments(fixture: &Fixture<'_>, sweep: Sweep, store: &Path) -> Vec<String> {
+    let mut arguments = sweep.phase.command(fixture, store);
     if sweep.kind.calls() == Calls::Locks {
         let setting = format!("busy_timeout_ms={BUSY_TIMEOUT_MS}");
         arguments.extend(memfold::strings(&["--set", &setting]));
@@ -104,7 +104,7 @@ fn arguments(arena: &Arena<'_>, sweep: Sweep, store: &Path) -> Vec<String> {
 }
 
 fn trial(
-    arena: &Arena<'_>,
+    fixture: &Fixture<'_>,
     shim: &Shim,
     phase: Phase,
     fault: Fault,
@@ -112,14 +112,14 @@ fn trial(
     report: &mut FaultReport,
 ) -> Result<(), String> {
     let recovery = phase.draw(draws);
-    let trial = phase.trial(arena);
+    let trial = phase.trial(fixture);
     let sweep = Sweep { kind: fault.kind, phase, calls_max: 0 };
-    let mut command = arena.memfold.command(&arguments(arena, sweep, &trial.path));
+    let mut command = fixture.memfold.command(&arguments(fixture, sweep, &trial.path));
     shim.inject(&mut command, &trial.path, fault);
     let ended = finish(command);
     let context = |error: String| format!("{phase:?} ({}): {error}", ended.summary());
-    check_end(arena, phase, &trial.path, &ended, fault).map_err(context)?;
-    recovery.recover(phase, arena, &trial.path).map_err(context)?;
+    check_end(fixture, phase, &trial.path, &ended, fault).map_err(context)?;
+    recovery.recover(phase, fixture, &trial.path).map_err(context)?;
     report.injected += 1;
     match ended.code {
         Some(0) => report.done += 1,
@@ -130,14 +130,14 @@ fn trial(
 }
 
 fn check_end(
-    arena: &Arena<'_>,
+    fixture: &Fixture<'_>,
     phase: Phase,
     store: &Path,
     ended: &Ended,
     fault: Fault,
 ) -> Result<(), String> {
     match ended.code {
-        Some(0) => phase.check_done(arena, store),
+        Some(0) => phase.check_done(fixture, store),
         Some(code) if EXPECTED_CODES.contains(&code) && !ended.err.is_empty() => Ok(()),
         None if fault.kind == FaultKind::Kill => Ok(()),
         _ => Err("the command did not end as it should".to_owned()),

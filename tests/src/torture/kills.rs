@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::arena::has_begun_to_write;
 use super::clock::Clock;
+use super::fixture::has_begun_to_write;
 use super::memfold::Ended;
-use super::{Arena, Phase, Recovery};
+use super::{Fixture, Phase, Recovery};
 use crate::Draws;
 
 /// The exit code of a command that was asked to stop.
@@ -79,21 +79,21 @@ impl KillReport {
 /// # Errors
 /// What was broken, and how to do it again.
 pub fn run(
-    arena: &Arena<'_>,
+    fixture: &Fixture<'_>,
     signals: &[Signal],
     numbers: std::ops::Range<u64>,
 ) -> Result<KillReport, String> {
     let mut report = KillReport::default();
     for number in numbers {
-        let seed = arena.options.seed ^ (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        trial(arena, signals, &mut Draws::new(seed), &mut report)
-            .map_err(|error| format!("trial {number} of {:?}: {error}", arena.options))?;
+        let seed = fixture.options.seed ^ (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        trial(fixture, signals, &mut Draws::new(seed), &mut report)
+            .map_err(|error| format!("trial {number} of {:?}: {error}", fixture.options))?;
     }
     Ok(report)
 }
 
 fn trial(
-    arena: &Arena<'_>,
+    fixture: &Fixture<'_>,
     signals: &[Signal],
     draws: &mut Draws,
     report: &mut KillReport,
@@ -101,17 +101,17 @@ fn trial(
     let phase = draws.pick(&Phase::ALL);
     let signal = draws.pick(signals);
     let recovery = phase.draw(draws);
-    let moment = moment(arena, phase, draws);
-    let trial = phase.trial(arena);
-    let (ended, was_writing) = disturb(arena, phase, &trial.path, signal, moment);
+    let moment = moment(fixture, phase, draws);
+    let trial = phase.trial(fixture);
+    let (ended, was_writing) = disturb(fixture, phase, &trial.path, signal, moment);
     let context = |error| {
         let code = ended.summary();
-        let place = trial.path.display();
-        format!("{signal:?} {moment:?} during {phase:?} ({code}) of {place}: {error}")
+        let location = trial.path.display();
+        format!("{signal:?} {moment:?} during {phase:?} ({code}) of {location}: {error}")
     };
-    let stopped = check_end(arena, phase, &trial.path, &ended, signal, was_writing);
+    let stopped = check_end(fixture, phase, &trial.path, &ended, signal, was_writing);
     let stopped = stopped.map_err(context)?;
-    recovery.recover(phase, arena, &trial.path).map_err(context)?;
+    recovery.recover(phase, fixture, &trial.path).map_err(context)?;
     report.trials += 1;
     if stopped {
         *report.stopped.entry(signal).or_insert(0) += 1;
@@ -131,25 +131,25 @@ fn trial(
 }
 
 /// One signal in four comes at any instant, the others while the command writes.
-fn moment(arena: &Arena<'_>, phase: Phase, draws: &mut Draws) -> Moment {
+fn moment(fixture: &Fixture<'_>, phase: Phase, draws: &mut Draws) -> Moment {
     let which = usize::from(phase == Phase::Undo);
     let within = |seconds: f64, share: f64| Duration::from_secs_f64(seconds * share);
     match draws.below(4) {
-        0 => Moment::AfterStart(within(arena.whole_seconds[which], draws.uniform())),
-        _ => Moment::AfterFirstWrite(within(arena.writing_seconds[which], draws.uniform())),
+        0 => Moment::AfterStart(within(fixture.whole_seconds[which], draws.uniform())),
+        _ => Moment::AfterFirstWrite(within(fixture.writing_seconds[which], draws.uniform())),
     }
 }
 
 /// Starts the command and sends the signal; tells how it ended and whether it had begun to write.
 fn disturb(
-    arena: &Arena<'_>,
+    fixture: &Fixture<'_>,
     phase: Phase,
     store: &Path,
     signal: Signal,
     moment: Moment,
 ) -> (Ended, bool) {
     let clock = Clock::start();
-    let mut child = arena.memfold.spawn(&phase.command(arena, store));
+    let mut child = fixture.memfold.spawn(&phase.command(fixture, store));
     let after = match moment {
         Moment::AfterStart(after) => after,
         Moment::AfterFirstWrite(after) => {
@@ -168,7 +168,7 @@ fn disturb(
 
 /// Checks the exit code against what was done; tells whether the signal came in time.
 fn check_end(
-    arena: &Arena<'_>,
+    fixture: &Fixture<'_>,
     phase: Phase,
     store: &Path,
     ended: &Ended,
@@ -176,7 +176,7 @@ fn check_end(
     was_writing: bool,
 ) -> Result<bool, String> {
     match (ended.code, signal) {
-        (Some(0), _) => phase.check_done(arena, store).map(|()| false),
+        (Some(0), _) => phase.check_done(fixture, store).map(|()| false),
         (None, Signal::Kill) => Ok(true),
         // Before the handler stands.
         (None, _) if !was_writing => Ok(true),

@@ -1,7 +1,7 @@
 //! Breaks `memfold consolidate --execute` and `memfold undo` on purpose: kills, failing writes, busy
 //! locks, readers and writers beside a run.
 //!
-//! [`Memfold`] is the binary, an [`Arena`] a store with the images of all its undisturbed states, a
+//! [`Memfold`] is the binary, a [`Fixture`] a store with the images of all its undisturbed states, a
 //! [`Trial`] a copy of it that something is done to. [`kills`], [`faults`], [`reader`], [`writers`] and [`python`]
 //! are the ways to break it; each returns what it counted, or what it broke.
 
@@ -9,7 +9,7 @@ mod clock;
 mod memfold;
 mod waits;
 mod shim;
-mod arena;
+mod fixture;
 mod recovery;
 pub mod kills;
 pub mod faults;
@@ -17,8 +17,8 @@ pub mod reader;
 pub mod writers;
 pub mod python;
 
-pub use arena::{Arena, ArenaOptions, Place, Trial};
 pub use clock::Clock;
+pub use fixture::{Fixture, FixtureOptions, Location, Trial};
 pub use memfold::{Ended, Memfold, strings};
 pub use recovery::{Phase, Recovery};
 pub use shim::{Calls, Fault, FaultKind, Shim};

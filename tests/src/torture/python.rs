@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reader::execute_and_undo;
 use super::writers::check_texts;
-use super::{Arena, Clock, Waits};
+use super::{Clock, Fixture, Waits};
 use crate::integrity;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/faults/writer.py");
@@ -43,12 +43,12 @@ struct Said {
 ///
 /// # Errors
 /// A row that was lost, a lock error, a command that failed, or a damaged store.
-pub fn run(arena: &Arena<'_>, duration: Duration) -> Result<Option<PythonReport>, String> {
+pub fn run(fixture: &Fixture<'_>, duration: Duration) -> Result<Option<PythonReport>, String> {
     if !has_python() {
         return Ok(None);
     }
     let clock = Clock::start();
-    let trial = arena.fresh();
+    let trial = fixture.fresh();
     let stop_file = trial.path.with_extension("stop");
     let writer = Command::new("python3")
         .arg(SCRIPT)
@@ -61,7 +61,7 @@ pub fn run(arena: &Arena<'_>, duration: Duration) -> Result<Option<PythonReport>
     let mut rounds = 0;
     let mut driven = Ok(());
     while driven.is_ok() && clock.elapsed() < duration {
-        driven = execute_and_undo(arena, &trial.path, &AtomicBool::new(false));
+        driven = execute_and_undo(fixture, &trial.path, &AtomicBool::new(false));
         rounds += 1;
     }
     std::fs::write(&stop_file, "").map_err(|error| error.to_string())?;
@@ -72,7 +72,7 @@ pub fn run(arena: &Arena<'_>, duration: Duration) -> Result<Option<PythonReport>
     }
     let said: Said = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
     check_texts(&trial.path, &said.texts)?;
-    super::arena::expect_none("integrity", integrity(&trial.path))?;
+    super::fixture::expect_none("integrity", integrity(&trial.path))?;
     let report = PythonReport {
         sqlite: said.sqlite,
         rounds,

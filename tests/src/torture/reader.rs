@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 
 use super::memfold;
-use super::{Arena, Clock};
+use super::{Clock, Fixture};
 use crate::{FactReader, StoreImage, diff};
 
 /// Facts looked for at one instant.
@@ -28,25 +28,25 @@ pub struct ReaderReport {
 ///
 /// # Errors
 /// A fact that was not found at some instant, or a command that did not succeed.
-pub fn run(arena: &Arena<'_>, rounds: u64) -> Result<ReaderReport, String> {
+pub fn run(fixture: &Fixture<'_>, rounds: u64) -> Result<ReaderReport, String> {
     let clock = Clock::start();
-    let trial = arena.fresh();
+    let trial = fixture.fresh();
     let stop = AtomicBool::new(false);
     let (driven, read) = std::thread::scope(|scope| {
-        let reader = scope.spawn(|| poll(arena, &trial.path, &stop));
-        let driven = (0..rounds).try_for_each(|_| execute_and_undo(arena, &trial.path, &stop));
+        let reader = scope.spawn(|| poll(fixture, &trial.path, &stop));
+        let driven = (0..rounds).try_for_each(|_| execute_and_undo(fixture, &trial.path, &stop));
         stop.store(true, Ordering::SeqCst);
         (driven, reader.join())
     });
     driven?;
     let read = read.map_err(|_| "the reader panicked".to_owned())??;
     let image = StoreImage::of(&trial.path);
-    super::arena::expect_none("unlike the original", diff(&arena.before, &image))?;
+    super::fixture::expect_none("unlike the original", diff(&fixture.before, &image))?;
     Ok(ReaderReport { rounds, seconds: clock.seconds(), ..read })
 }
 
 fn poll(
-    arena: &Arena<'_>,
+    fixture: &Fixture<'_>,
     store: &std::path::Path,
     stop: &AtomicBool,
 ) -> Result<ReaderReport, String> {
@@ -54,12 +54,12 @@ fn poll(
     let mut report = ReaderReport::default();
     let mut from = 0;
     while !stop.load(Ordering::SeqCst) {
-        let facts: Vec<_> = arena.facts.iter().cycle().skip(from).take(WINDOW).cloned().collect();
+        let facts: Vec<_> = fixture.facts.iter().cycle().skip(from).take(WINDOW).cloned().collect();
         let missing = reader.missing(&facts).map_err(|error| format!("the reader: {error}"));
-        super::arena::expect_none("not found meanwhile", missing?).inspect_err(|_| {
+        super::fixture::expect_none("not found meanwhile", missing?).inspect_err(|_| {
             stop.store(true, Ordering::SeqCst);
         })?;
-        from = (from + WINDOW) % arena.facts.len();
+        from = (from + WINDOW) % fixture.facts.len();
         report.instants += 1;
         report.found += WINDOW as u64;
     }
@@ -68,24 +68,24 @@ fn poll(
 
 /// Runs and takes back, for as long as nobody says stop.
 pub(super) fn execute_and_undo(
-    arena: &Arena<'_>,
+    fixture: &Fixture<'_>,
     store: &std::path::Path,
     stop: &AtomicBool,
 ) -> Result<(), String> {
     if stop.load(Ordering::SeqCst) {
         return Ok(());
     }
-    let executed = arena.memfold.run(&memfold::execute(store));
+    let executed = fixture.memfold.run(&memfold::execute(store));
     let failed = |what: &str, ended: &super::Ended| format!("{what}: {}", ended.summary());
     if !matches!(executed.code, Some(0 | 4)) {
         return Err(failed("execute", &executed));
     }
-    let run = super::arena::latest_run(store, "execute").map_err(|error| error.to_string())?;
+    let run = super::fixture::latest_run(store, "execute").map_err(|error| error.to_string())?;
     let Some(run) = run else { return Err("the run is not recorded".to_owned()) };
     let mut undo = memfold::undo(store, &run);
     // Else the next round would find nothing to do.
     undo.push("--remerge-ok".to_owned());
-    let undone = arena.memfold.run(&undo);
+    let undone = fixture.memfold.run(&undo);
     if !matches!(undone.code, Some(0 | 4)) {
         return Err(failed("undo", &undone));
     }

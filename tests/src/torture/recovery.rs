@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::arena::{expect_none, latest_plan, latest_run, left_running};
+use super::fixture::{expect_none, latest_plan, latest_run, left_running};
 use super::memfold::{self, Ended};
-use super::{Arena, Trial};
+use super::{Fixture, Trial};
 use crate::{Draws, StoreImage, diff, integrity};
 
 /// What was disturbed.
@@ -35,19 +35,19 @@ impl Phase {
 
     /// Copies the store that the command works on.
     #[must_use]
-    pub fn trial(self, arena: &Arena<'_>) -> Trial {
+    pub fn trial(self, fixture: &Fixture<'_>) -> Trial {
         match self {
-            Self::Execute => arena.fresh(),
-            Self::Undo => arena.executed(),
+            Self::Execute => fixture.fresh(),
+            Self::Undo => fixture.executed(),
         }
     }
 
     /// Returns the command.
     #[must_use]
-    pub fn command(self, arena: &Arena<'_>, store: &Path) -> Vec<String> {
+    pub fn command(self, fixture: &Fixture<'_>, store: &Path) -> Vec<String> {
         match self {
             Self::Execute => memfold::execute(store),
-            Self::Undo => memfold::undo(store, &arena.run_id),
+            Self::Undo => memfold::undo(store, &fixture.run_id),
         }
     }
 
@@ -66,9 +66,9 @@ impl Phase {
     ///
     /// # Errors
     /// When it did not.
-    pub fn check_done(self, arena: &Arena<'_>, store: &Path) -> Result<(), String> {
+    pub fn check_done(self, fixture: &Fixture<'_>, store: &Path) -> Result<(), String> {
         let recovery = if self == Self::Execute { Recovery::Applied } else { Recovery::Undone };
-        recovery.check(arena, store)
+        recovery.check(fixture, store)
     }
 }
 
@@ -77,13 +77,13 @@ impl Recovery {
     ///
     /// # Errors
     /// When the store is not as it should be before or afterwards.
-    pub fn recover(self, phase: Phase, arena: &Arena<'_>, store: &Path) -> Result<(), String> {
-        arena.check(store)?;
-        let ended = self.run(phase, arena, store)?;
+    pub fn recover(self, phase: Phase, fixture: &Fixture<'_>, store: &Path) -> Result<(), String> {
+        fixture.check(store)?;
+        let ended = self.run(phase, fixture, store)?;
         let said = ended.as_ref().map_or_else(|| "nothing to do".to_owned(), Ended::summary);
         // Equal to a state in which every fact was looked for, bit by bit and answer by answer.
         let fine = expect_none("integrity", integrity(store));
-        let fine = fine.and_then(|()| self.check(arena, store));
+        let fine = fine.and_then(|()| self.check(fixture, store));
         fine.map_err(|error| format!("{self:?} after a disturbed {phase:?} ({said}): {error}"))?;
         match left_running(store).map_err(|error| error.to_string())? {
             Some(run) => Err(format!("run {run} is still said to be running")),
@@ -92,7 +92,12 @@ impl Recovery {
     }
 
     /// Runs what leads there; `None` where nothing has to be run.
-    fn run(self, phase: Phase, arena: &Arena<'_>, store: &Path) -> Result<Option<Ended>, String> {
+    fn run(
+        self,
+        phase: Phase,
+        fixture: &Fixture<'_>,
+        store: &Path,
+    ) -> Result<Option<Ended>, String> {
         let failed = |error: rusqlite::Error| error.to_string();
         let arguments = match (self, phase) {
             (Self::Applied, _) => match latest_plan(store).map_err(failed)? {
@@ -100,7 +105,7 @@ impl Recovery {
                 None => memfold::execute(store),
             },
             (Self::Replanned, _) => memfold::execute(store),
-            (Self::Undone, Phase::Undo) => memfold::undo(store, &arena.run_id),
+            (Self::Undone, Phase::Undo) => memfold::undo(store, &fixture.run_id),
             (Self::Undone, Phase::Execute) => match latest_run(store, "execute").map_err(failed)? {
                 Some(run) => memfold::undo(store, &run),
                 None => return Ok(None),
@@ -110,19 +115,19 @@ impl Recovery {
                 None => return Ok(None),
             },
         };
-        let ended = arena.memfold.run(&arguments);
-        if ended.code == Some(0) || self.check(arena, store).is_ok() {
+        let ended = fixture.memfold.run(&arguments);
+        if ended.code == Some(0) || self.check(fixture, store).is_ok() {
             return Ok(Some(ended));
         }
         Err(format!("{self:?} after a disturbed {phase:?}: {}", ended.summary()))
     }
 
-    fn check(self, arena: &Arena<'_>, store: &Path) -> Result<(), String> {
+    fn check(self, fixture: &Fixture<'_>, store: &Path) -> Result<(), String> {
         let image = StoreImage::of(store);
         match self {
-            Self::Undone => expect_none("unlike the original", diff(&arena.before, &image)),
+            Self::Undone => expect_none("unlike the original", diff(&fixture.before, &image)),
             Self::Applied | Self::Replanned | Self::Redone => {
-                expect_none("unlike an undisturbed run", diff(&arena.after, &image.without_run()))
+                expect_none("unlike an undisturbed run", diff(&fixture.after, &image.without_run()))
             }
         }
     }

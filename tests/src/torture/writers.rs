@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior, params};
 use serde::Serialize;
 
 use super::reader::execute_and_undo;
-use super::{Arena, Clock, Waits};
+use super::{Clock, Fixture, Waits};
 use crate::{Draws, integrity};
 
 /// How long a writer waits for the lock, as the owner does.
@@ -68,12 +68,12 @@ struct Done {
 ///
 /// # Errors
 /// An update that was lost, a lock error, a command that failed, or a damaged store.
-pub fn run(arena: &Arena<'_>, beside: Beside) -> Result<WritersReport, String> {
+pub fn run(fixture: &Fixture<'_>, beside: Beside) -> Result<WritersReport, String> {
     let clock = Clock::start();
-    let trial = arena.fresh();
+    let trial = fixture.fresh();
     let mut counts = access_counts(&trial.path)?;
-    let (alone, _) = write(arena, &trial.path, beside, false)?;
-    let (together, rounds) = write(arena, &trial.path, beside, true)?;
+    let (alone, _) = write(fixture, &trial.path, beside, false)?;
+    let (together, rounds) = write(fixture, &trial.path, beside, true)?;
     let mut report = WritersReport { writers: beside.writers, rounds, ..WritersReport::default() };
     for done in alone.iter().chain(&together) {
         report.inserted += done.texts.len() as u64;
@@ -86,7 +86,7 @@ pub fn run(arena: &Arena<'_>, beside: Beside) -> Result<WritersReport, String> {
         check_texts(&trial.path, &done.texts)?;
     }
     check_counts(&counts, &access_counts(&trial.path)?)?;
-    super::arena::expect_none("integrity", integrity(&trial.path))?;
+    super::fixture::expect_none("integrity", integrity(&trial.path))?;
     let waits = |all: Vec<Done>| Waits::of(all.into_iter().flat_map(|done| done.waits).collect());
     (report.waits_alone, report.waits) = (waits(alone), waits(together));
     report.seconds = clock.seconds();
@@ -98,17 +98,17 @@ pub fn run(arena: &Arena<'_>, beside: Beside) -> Result<WritersReport, String> {
 
 /// Runs all writers; with memfold until the time is over, and to the end of its round.
 fn write(
-    arena: &Arena<'_>,
+    fixture: &Fixture<'_>,
     store: &Path,
     beside: Beside,
     with_memfold: bool,
 ) -> Result<(Vec<Done>, u64), String> {
     let (stop, never) = (AtomicBool::new(false), AtomicBool::new(false));
-    let ids: Vec<&str> = arena.facts.iter().map(|fact| &*fact.id).collect();
+    let ids: Vec<&str> = fixture.facts.iter().map(|fact| &*fact.id).collect();
     let clock = Clock::start();
     std::thread::scope(|scope| {
         let start = |number| {
-            let seed = arena.options.seed ^ (number << 1 | u64::from(with_memfold));
+            let seed = fixture.options.seed ^ (number << 1 | u64::from(with_memfold));
             let writer = Writer { number, with_memfold, ids: &ids, draws: Draws::new(seed) };
             let stop = &stop;
             scope.spawn(move || writer.run(store, stop))
@@ -118,7 +118,7 @@ fn write(
         let mut driven = Ok(());
         if with_memfold {
             while driven.is_ok() && clock.elapsed() < beside.duration {
-                driven = execute_and_undo(arena, store, &never);
+                driven = execute_and_undo(fixture, store, &never);
                 rounds += 1;
             }
         } else {
@@ -262,7 +262,7 @@ fn check_counts(
     };
     let mut lost: Vec<String> = expected.iter().filter_map(differ).collect();
     lost.truncate(20);
-    super::arena::expect_none("lost updates", lost)
+    super::fixture::expect_none("lost updates", lost)
 }
 
 /// Fails where a text is not in its row, or not found by its words.
@@ -289,5 +289,5 @@ pub(super) fn check_texts(store: &Path, expected: &BTreeMap<String, String>) -> 
         lost.truncate(20);
         Ok(lost)
     };
-    super::arena::expect_none("lost texts", check().map_err(|error| error.to_string())?)
+    super::fixture::expect_none("lost texts", check().map_err(|error| error.to_string())?)
 }

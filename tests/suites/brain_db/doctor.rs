@@ -96,18 +96,7 @@ const RUN: &str =
     heartbeat_at, applied, engine_version, prev_hash) VALUES ";
 
 #[test]
-fn a_sound_store_lacks_one_vector() {
-    let (_folder, path) = plain_store(30);
-    assert_eq!(codes(&path), ["embeddings_missing"]);
-    let found = judge(&path);
-    for code in ["sound", "references_hold", "full_text_complete", "times_readable", "disk_free"] {
-        assert!(found.iter().any(|f| f.code == code && f.severity == Severity::Ok), "{code}");
-    }
-    assert_eq!(finding(&path, "embeddings_missing").examples, ["stm_00000000001d"]);
-}
-
-#[test]
-fn what_mends_a_wild_store_mends_it() {
+fn doctor_statements_repair_a_wild_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brain.db");
     write(&path, 200, wild());
@@ -127,17 +116,7 @@ fn what_mends_a_wild_store_mends_it() {
 }
 
 #[test]
-fn worse_findings_come_first() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brain.db");
-    write(&path, 20, wild());
-    let found = judge(&path);
-    assert!(found.is_sorted_by_key(|finding| std::cmp::Reverse(finding.severity)));
-    assert!(found.iter().all(|finding| !finding.what.contains('\n')));
-}
-
-#[test]
-fn entries_without_a_row_are_found_before_they_give_false_hits() {
+fn orphaned_search_entries_are_removed() {
     let (_folder, path) = store_with("DELETE FROM stm WHERE rowid IN (5, 30)");
     let facts = check(&path).facts.full_text;
     assert_eq!((facts.kind, facts.orphans, facts.orphans_ahead), (FullTextKind::Contentless, 2, 1));
@@ -232,7 +211,7 @@ fn a_damaged_full_text_index_is_filled_anew() {
 }
 
 #[test]
-fn one_vector_under_many_texts_is_the_embedders_fault() {
+fn one_vector_under_many_texts_is_a_finding() {
     let same =
         "UPDATE embeddings SET embedding = (SELECT embedding FROM embeddings LIMIT 1) WHERE rowid";
     let (_folder, path) = store_with(&format!("{same} < 20"));
@@ -244,24 +223,7 @@ fn one_vector_under_many_texts_is_the_embedders_fault() {
 }
 
 #[test]
-fn repeated_embeddings_are_mended_to_the_last() {
-    let sql = "CREATE TABLE stm (id TEXT, content TEXT, categories TEXT, importance REAL,
-            access_count INTEGER, created_at TEXT, source TEXT);
-        CREATE TABLE embeddings (source_type TEXT, source_id TEXT, embedding BLOB);
-        INSERT INTO stm VALUES ('a', 'one', '[]', 1, 0, '2026-01-01', 'agent'),
-            ('a', 'two', '[]', 1, 0, '2026-01-02', 'agent');
-        INSERT INTO embeddings VALUES ('stm', 'a', x'0000803f'), ('stm', 'a', x'0000003f')";
-    let (_folder, path) = super::sql_store(sql);
-    let found = codes(&path);
-    for code in ["ids_repeated", "embeddings_repeated", "rollback_journal", "full_text_absent"] {
-        assert!(found.contains(&code), "{code}: {found:?}");
-    }
-    mend(&path, &["embeddings_repeated"]);
-    assert!(!codes(&path).contains(&"embeddings_repeated"));
-}
-
-#[test]
-fn runs_that_did_not_end_are_told_with_what_goes_on() {
+fn unfinished_runs_name_apply_and_undo() {
     let dead = NOW.to_naive_local(&UTC).replace("2026-06", "2026-05");
     let (_folder, path) = own_store(&format!(
         "{RUN} ('r1', 'execute', 'p1', NULL, 'interrupted', 'h', 't', '{dead}', 3, 'e', ''),
@@ -353,19 +315,6 @@ fn moved_rows_are_neither_visible_nor_gone() {
 }
 
 #[test]
-fn open_flags_are_counted_until_they_are_withdrawn() {
-    let flag = |state: &str, active: i32| {
-        format!(
-            "INSERT INTO memfold_flags(key, left_id, right_id, left_hash, right_hash, state, run_id,
-             unit, at, active) VALUES ('k', 'a', 'b', '', '', '{state}', 'r', 0, 't', {active});"
-        )
-    };
-    let sql = [flag("open", 1), flag("open", 0), flag("closed", 1)].concat();
-    let (_folder, path) = own_store(&sql);
-    assert_eq!(finding(&path, "flags_open").count, Some(1));
-}
-
-#[test]
 fn folded_rows_that_lost_their_survivor_or_were_edited_can_be_restored() {
     let (_folder, path) = own_store(
         "UPDATE stm SET source = 'archived:{\"merged_into\": \"stm_000000000005\"}' WHERE rowid IN (2, 3);
@@ -452,27 +401,7 @@ fn an_examination_leaves_no_trace() {
 }
 
 #[test]
-fn health_counts_as_a_whole_reading_does() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brain.db");
-    write(&path, 50, wild());
-    let snapshot = check(&path).loaded.unwrap();
-    let health = health(&path, OpenOptions::default(), &request());
-    let counts = health.counts.unwrap();
-    assert_eq!(counts.live, snapshot.live_count());
-    assert_eq!(counts.figures.memories, snapshot.rows_total);
-    assert!(counts.figures.embedded >= snapshot.with_vector_count());
-    assert_eq!(counts.figures.consolidated, 2);
-    assert_eq!(
-        (health.status, health.reasons.len()),
-        (HealthStatus::Ok, 0),
-        "{:?}",
-        health.reasons
-    );
-}
-
-#[test]
-fn what_is_no_store_is_critical_in_one_line() {
+fn health_of_a_wrong_file_is_critical() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brain.db");
     let line = || {
@@ -486,19 +415,6 @@ fn what_is_no_store_is_critical_in_one_line() {
         let line = line();
         assert!(!line.contains(['\n', '\u{1b}']), "{line}");
     }
-}
-
-#[test]
-fn a_locked_store_is_a_warning() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brain.db");
-    write(&path, 5, rollback());
-    let writer = Connection::open(&path).unwrap();
-    writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let options = OpenOptions::default().busy_timeout(std::time::Duration::from_millis(20));
-    let health = health(&path, options, &request());
-    assert_eq!(health.status, HealthStatus::Warning);
-    assert!(health.line().contains("was locked by another process"), "{}", health.line());
 }
 
 /// The statements of a document, by code block.

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{DIM, load, plain_store, wild, write};
-use memfold_core::memory::{CreatedAt, Embedding, Memory, Standing};
+use super::{load, plain_store, wild, write};
+use memfold_core::memory::{Memory, Standing};
 use memfold_core::{SkipReason, Snapshot};
 use memfold_store::VecSink;
 
@@ -74,27 +74,4 @@ fn ghosts_know_their_survivor_and_roots_are_unwrapped() {
     assert_eq!(memories["wild_survivor"].standing, Standing::Live);
     let folded: Vec<_> = snapshot.decisions.folded_into.keys().map(|id| id.as_str()).collect();
     assert_eq!(folded, ["wild_ghost_1", "wild_ghost_2", "wild_ghost_3", "wild_gone"]);
-}
-
-#[test]
-fn odd_values_are_read_as_meant() {
-    let (snapshot, _, _) = wild_store(3);
-    let memories = by_id(&snapshot);
-    let at = |id: &str| memories[id].created_at.instant().map(|at| at.to_rfc3339());
-    assert_eq!(at("wild_utc").unwrap(), "2026-02-21T11:12:02Z");
-    assert_eq!(at("wild_short_offset").unwrap(), "2026-02-21T19:12:02Z");
-    assert_eq!(at("wild_day").unwrap(), "2026-02-20T23:00:00Z");
-    assert_eq!(at("wild_epoch").unwrap(), "2026-02-21T11:12:02Z");
-    assert_eq!(memories["wild_yesterday"].created_at, CreatedAt::Unreadable("yesterday".into()));
-    let categories = |id: &str| memories[id].categories.iter().map(|c| &**c).collect::<Vec<_>>();
-    assert_eq!(categories("wild_nested"), ["sop", "coding", "3"]);
-    assert_eq!(categories("wild_escapes"), ["café", "😀"]);
-    assert_eq!(categories("wild_garbage"), ["[\"open"]);
-    assert!(categories("wild_no_categories").is_empty());
-    assert_eq!(memories["4711"].standing, Standing::Live);
-    assert_eq!(memories["wild_edited"].embedding, Embedding::Stale);
-    let spaces: BTreeSet<_> = snapshot.spaces.iter().map(|s| (&*s.model, s.dim)).collect();
-    let dim = DIM as u32;
-    let model = "all-MiniLM-L6-v2";
-    assert_eq!(spaces, [(model, dim), (model, dim + 3), ("other-model", 64)].into());
 }

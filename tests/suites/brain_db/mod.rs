@@ -7,7 +7,6 @@ mod odd_schemas;
 mod open_errors;
 mod row_by_row;
 mod traceless;
-mod writing;
 
 use std::collections::BTreeMap;
 use std::fs;

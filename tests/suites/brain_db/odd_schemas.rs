@@ -54,7 +54,7 @@ fn ids_keep_their_number_and_repeats_are_counted() {
 }
 
 #[test]
-fn the_last_of_repeated_embeddings_wins() {
+fn last_of_repeated_embeddings_wins() {
     let (_folder, path) = sql_store(&format!(
         "{BARE_STM} {BARE_EMBEDDINGS}
          INSERT INTO stm (id, content, created_at) VALUES ('a', 'x', '2026-01-01'), ('b', 'y', '2026-01-02');

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{plain_store, rollback, sql_store, write};
+use super::{plain_store, rollback, write};
+use memfold_store::brain_db::CreateOptions;
 use memfold_store::{BrainDb, OpenOptions, OpenStoreError};
 
 fn refused(path: &Path) -> (OpenStoreError, String, String) {
@@ -18,84 +19,81 @@ fn refused(path: &Path) -> (OpenStoreError, String, String) {
     (error, message, hint)
 }
 
-#[test]
-fn a_missing_file_is_not_created() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brain.db");
-    let (_, message, hint) = refused(&path);
-    assert_eq!(message, "DIR/brain.db does not exist");
-    assert_eq!(hint, "check the path; memfold reads stores, it creates none");
-    assert!(!path.exists());
+/// What stands at the path, the message and the hint.
+struct Case {
+    make: fn(&Path),
+    message: &'static str,
+    hint: &'static str,
 }
 
-#[test]
-fn a_folder_is_no_store() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("memory");
-    fs::create_dir(&path).unwrap();
-    let (_, message, hint) = refused(&path);
-    assert_eq!(message, "DIR/memory is a folder, expected a SQLite file");
-    assert_eq!(hint, "name the file itself, for example DIR/memory/brain.db");
+fn sql(path: &Path, sql: &str) {
+    Connection::open(path).unwrap().execute_batch(sql).unwrap();
 }
 
-#[test]
-fn an_empty_file_is_no_store() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brain.db");
-    fs::write(&path, "").unwrap();
-    let (_, message, hint) = refused(&path);
-    assert_eq!(message, "DIR/brain.db is empty (0 bytes), expected a SQLite file");
-    assert_eq!(hint, "the store's owner writes its tables on first use");
-}
+const CASES: [Case; 8] = [
+    Case {
+        make: |_| {},
+        message: "DIR/brain.db does not exist",
+        hint: "check the path; memfold reads stores, it creates none",
+    },
+    Case {
+        make: |path| fs::create_dir(path).unwrap(),
+        message: "DIR/brain.db is a folder, expected a SQLite file",
+        hint: "name the file itself, for example DIR/brain.db/brain.db",
+    },
+    Case {
+        make: |path| fs::write(path, "").unwrap(),
+        message: "DIR/brain.db is empty (0 bytes), expected a SQLite file",
+        hint: "the store's owner writes its tables on first use",
+    },
+    Case {
+        make: |path| fs::write(path, b"\x93NUMPY\x01\x00 and the rest of it").unwrap(),
+        message: "DIR/brain.db is no SQLite file: it begins with \"\\x93NUMPY\\x01\\x00 and the\", \
+                  expected \"SQLite format 3\"",
+        hint: "an encrypted store must be decrypted first; a file of vectors alone is no store",
+    },
+    Case {
+        make: |path| sql(path, "CREATE TABLE b (x); CREATE TABLE a (x);"),
+        message: "DIR/brain.db has no table stm, found a, b",
+        hint: SHAPE,
+    },
+    Case {
+        make: |path| sql(path, "CREATE TABLE a (x); DROP TABLE a;"),
+        message: "DIR/brain.db has no table stm, found no tables at all",
+        hint: SHAPE,
+    },
+    Case {
+        make: |path| sql(path, "CREATE TABLE stm (ID, Content, created_at, source, importance)"),
+        message: "table stm of DIR/brain.db has no column categories, access_count",
+        hint: SHAPE,
+    },
+    Case {
+        make: |path| {
+            write(path, 3, CreateOptions::default());
+            let mut bytes = fs::read(path).unwrap();
+            bytes[100..4096].fill(0xa5);
+            fs::write(path, bytes).unwrap();
+        },
+        message: "DIR/brain.db is damaged: ",
+        hint: "run `sqlite3 FILE 'PRAGMA integrity_check'`; restore a backup or try `.recover`",
+    },
+];
+
+const SHAPE: &str = "a brain.db has a table stm with id, content, categories, importance, \
+                     created_at, access_count and source";
 
 #[test]
-fn other_bytes_are_shown_escaped() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brain.db");
-    fs::write(&path, b"\x93NUMPY\x01\x00 and the rest of it").unwrap();
-    let (_, message, hint) = refused(&path);
-    assert_eq!(
-        message,
-        "DIR/brain.db is no SQLite file: it begins with \"\\x93NUMPY\\x01\\x00 and the\", \
-         expected \"SQLite format 3\""
-    );
-    assert_eq!(
-        hint,
-        "an encrypted store must be decrypted first; a file of vectors alone is no store"
-    );
-}
-
-#[test]
-fn a_damaged_file_is_named_so() {
-    let (_folder, path) = plain_store(3);
-    let mut bytes = fs::read(&path).unwrap();
-    bytes[100..4096].fill(0xa5);
-    fs::write(&path, bytes).unwrap();
-    let (error, message, hint) = refused(&path);
-    assert!(matches!(error, OpenStoreError::Damaged { .. }), "{error:?}");
-    assert!(message.starts_with("DIR/brain.db is damaged: "), "{message}");
-    assert_eq!(
-        hint,
-        "run `sqlite3 FILE 'PRAGMA integrity_check'`; restore a backup or try `.recover`"
-    );
-}
-
-#[test]
-fn a_database_of_something_else_lists_its_tables() {
-    let (_folder, path) = sql_store("CREATE TABLE b (x); CREATE TABLE a (x);");
-    let (_, message, hint) = refused(&path);
-    assert_eq!(message, "DIR/brain.db has no table stm, found a, b");
-    assert!(hint.starts_with("a brain.db has a table stm with id, content"), "{hint}");
-    let (_folder, path) = sql_store("CREATE TABLE a (x); DROP TABLE a;");
-    assert_eq!(refused(&path).1, "DIR/brain.db has no table stm, found no tables at all");
-}
-
-#[test]
-fn missing_columns_are_named() {
-    let (_folder, path) =
-        sql_store("CREATE TABLE stm (ID, Content, created_at, source, importance)");
-    let (_, message, _) = refused(&path);
-    assert_eq!(message, "table stm of DIR/brain.db has no column categories, access_count");
+fn wrong_files_are_named_with_advice() {
+    for Case { make, message, hint } in CASES {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("brain.db");
+        make(&path);
+        let existed = path.exists();
+        let (_, found, advice) = refused(&path);
+        assert!(found.starts_with(message), "{found}");
+        assert_eq!(advice, hint, "{message}");
+        assert_eq!(path.exists(), existed, "opening makes no file");
+    }
 }
 
 #[test]

@@ -3,14 +3,12 @@
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
-use memfold_index::{Progress, Row};
+use memfold_index::Row;
 use rusqlite::Connection;
 
 use super::{NOW, folder_state, load, plain_store, rollback, write};
 use memfold_core::memory::{SpaceIndex, VectorSpace};
-use memfold_store::brain_db::CreateOptions;
 use memfold_store::{
     BrainDb, LoadRequest, LoadStoreError, MemoryStore as _, OpenOptions, VecSink, VectorSink,
 };
@@ -23,16 +21,6 @@ fn a_closed_wal_store_stays_as_it_is() {
     let (folder, path) = plain_store(20);
     let before = folder_state(folder.path());
     assert_eq!(before.len(), 1);
-    assert_eq!(load(&path).0.live_count(), 20);
-    assert_eq!(folder_state(folder.path()), before);
-}
-
-#[test]
-fn a_rollback_store_stays_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brain.db");
-    write(&path, 20, rollback());
-    let before = folder_state(folder.path());
     assert_eq!(load(&path).0.live_count(), 20);
     assert_eq!(folder_state(folder.path()), before);
 }
@@ -67,19 +55,6 @@ fn a_log_without_its_index_is_read_without_making_one() {
 }
 
 #[test]
-fn an_empty_log_is_left_alone() {
-    for options in [CreateOptions::default(), rollback()] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("brain.db");
-        write(&path, 5, options);
-        fs::write(folder.path().join("brain.db-wal"), "").unwrap();
-        let before = folder_state(folder.path());
-        assert_eq!(load(&path).0.live_count(), 5);
-        assert_eq!(folder_state(folder.path()), before);
-    }
-}
-
-#[test]
 fn a_store_that_just_turned_to_wal_mode_is_read_from_its_log() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brain.db");
@@ -95,35 +70,6 @@ fn a_store_that_just_turned_to_wal_mode_is_read_from_its_log() {
     let before = folder_state(copied.path());
     assert_eq!(load(&copied.path().join("brain.db")).0.live_count(), 6);
     assert_eq!(folder_state(copied.path()), before);
-}
-
-#[test]
-fn odd_paths_are_opened() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a b%20?#é&mode=rwc.db");
-    write(&path, 3, rollback());
-    assert_eq!(load(&path).0.live_count(), 3);
-    assert_eq!(folder_state(folder.path()).len(), 1);
-}
-
-#[cfg(unix)]
-#[test]
-fn a_read_only_folder_is_enough() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let (folder, path) = plain_store(5);
-    let writer = Connection::open(&path).unwrap();
-    writer.execute_batch(ADD_ROW).unwrap();
-    let copied = tempfile::tempdir().unwrap();
-    for name in ["brain.db", "brain.db-wal", "brain.db-shm"] {
-        fs::copy(folder.path().join(name), copied.path().join(name)).unwrap();
-        let read_only = fs::Permissions::from_mode(0o444);
-        fs::set_permissions(copied.path().join(name), read_only).unwrap();
-    }
-    fs::set_permissions(copied.path(), fs::Permissions::from_mode(0o555)).unwrap();
-    let before = folder_state(copied.path());
-    assert_eq!(load(&copied.path().join("brain.db")).0.live_count(), 6);
-    assert_eq!(folder_state(copied.path()), before);
-    fs::set_permissions(copied.path(), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Another process opens, writes and closes the store while its first vector is taken.
@@ -188,51 +134,4 @@ fn a_store_that_is_written_all_the_time_is_read_with_locks() {
     // The third write comes while the third reading has its snapshot.
     assert_eq!(loaded.unwrap(), 20);
     assert_eq!((sink.restarts, sink.disturbances), (Some(2), 0));
-}
-
-#[test]
-fn a_sink_that_cannot_start_again_gets_an_error() {
-    let (loaded, sink, _) = load_disturbed(None, 1);
-    let error = loaded.unwrap_err();
-    let expected =
-        format!("{} was changed by another process while it was read", sink.path.display());
-    assert_eq!(error.to_string(), expected);
-    assert_eq!(error.hint().unwrap(), "run the command again");
-}
-
-/// Cancels when the first stage begins, and knows the stages.
-#[derive(Default)]
-struct Stages {
-    seen: Mutex<Vec<&'static str>>,
-    cancel: bool,
-}
-
-impl Progress for Stages {
-    fn begin(&self, stage: &'static str, _total: Option<u64>) {
-        self.seen.lock().unwrap().push(stage);
-    }
-    fn advance(&self, _done: u64) {}
-    fn end(&self) {}
-    fn cancelled(&self) -> bool {
-        self.cancel
-    }
-}
-
-fn load_watched(cancel: bool) -> (Result<u64, LoadStoreError>, Vec<&'static str>) {
-    let (_folder, path) = plain_store(5000);
-    let store = BrainDb::open(&path, OpenOptions::default()).unwrap();
-    let stages = Stages { cancel, ..Stages::default() };
-    let request = LoadRequest { time_zone: &jiff::tz::TimeZone::UTC, now: NOW, progress: &stages };
-    let loaded = store.load(&request, &mut VecSink::default()).map(|s| s.live_count());
-    (loaded, stages.seen.into_inner().unwrap())
-}
-
-#[test]
-fn stages_are_told_and_a_wish_to_stop_is_heard() {
-    let (loaded, stages) = load_watched(false);
-    assert_eq!(loaded.unwrap(), 5000);
-    assert_eq!(stages, ["read memories", "look over embeddings", "read embeddings"]);
-    let (loaded, stages) = load_watched(true);
-    assert!(matches!(loaded, Err(LoadStoreError::Cancelled)));
-    assert_eq!(stages, ["read memories"]);
 }

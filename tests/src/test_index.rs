@@ -1,4 +1,4 @@
-//! [`IndexDesk`]: a store with its index, and searches in a line.
+//! [`TestIndex`]: a store with its index, and searches in a line.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::NOW;
 
 /// A store somewhere, and the index beside it.
 #[derive(Debug)]
-pub struct IndexDesk {
+pub struct TestIndex {
     store: BrainDb,
     folder: PathBuf,
     now: Instant,
@@ -31,7 +31,7 @@ pub struct IndexDesk {
     kernels: &'static Kernels,
 }
 
-impl IndexDesk {
+impl TestIndex {
     /// Takes the store at `path`; nothing is built.
     ///
     /// # Panics

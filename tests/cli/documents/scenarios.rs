@@ -2,8 +2,8 @@
 
 use memfold_tests::NOW;
 
-use crate::support::Place;
-use crate::{reviewing, searching_files};
+use crate::support::TestFolder;
+use crate::{reviewing, searching};
 
 /// Waits longer than any test takes, because other tests take the processors meanwhile.
 const PATIENT: &str = "quick_check.time_limit_ms=60000";
@@ -11,12 +11,12 @@ const PATIENT: &str = "quick_check.time_limit_ms=60000";
 const LATER: &str = "2026-07-02T12:00:00Z";
 
 /// Commands in a folder, one after the other.
-pub(super) struct Scene {
-    pub(super) place: fn() -> Place,
+pub(super) struct Scenario {
+    pub(super) dir: fn() -> TestFolder,
     pub(super) steps: Vec<Step>,
 }
 
-/// What is done in a scene.
+/// What is done in a scenario.
 pub(super) enum Step {
     /// Runs a command with `--json`: the documents that it prints, its exit code, and what is typed, in which
     /// `{/pointer}` stands for what the last document holds there.
@@ -27,26 +27,26 @@ pub(super) enum Step {
     Sql(&'static str),
 }
 
-pub(super) fn scenes() -> Vec<Scene> {
-    let scene = |place, steps| Scene { place, steps };
+pub(super) fn scenarios() -> Vec<Scenario> {
+    let scenario = |dir, steps| Scenario { dir, steps };
     vec![
-        scene(reviewing::place, runs()),
-        scene(reviewing::place, taken_back()),
-        scene(Place::with_sample, sample()),
-        scene(Place::with_pair, lookups()),
-        scene(with_files, files()),
+        scenario(reviewing::dir, runs()),
+        scenario(reviewing::dir, taken_back()),
+        scenario(TestFolder::with_sample, sample()),
+        scenario(TestFolder::with_pair, lookups()),
+        scenario(with_files, files()),
     ]
 }
 
 /// Rows of vectors, and a store of another kind.
-fn with_files() -> Place {
-    let place = searching_files::with_rows();
+fn with_files() -> TestFolder {
+    let dir = searching::with_rows();
     let observations = "[\"Lamps are lit.\",\"Lamps are lit.\"]";
-    place.write(
+    dir.write(
         "memory.jsonl",
         format!("{{\"type\":\"entity\",\"name\":\"A\",\"observations\":{observations}}}\nnone\n"),
     );
-    place
+    dir
 }
 
 /// A command that succeeds and prints one document, of a published schema unless the name is empty.
