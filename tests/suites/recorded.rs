@@ -14,14 +14,15 @@ use memfold::consolidate::{RunContext, consolidate};
 use memfold_core::SkipReason;
 use memfold_core::Snapshot;
 use memfold_core::decisions::{SingleAction, content_hash};
+use memfold_core::journal::RowImage;
 use memfold_core::memory::{Embedding, Exclusion, Memory, MemoryId, Standing};
 use memfold_core::policy::Policy;
 use memfold_core::time::Instant;
+use memfold_core::value::Value;
 use memfold_guard::Guard;
 use memfold_store::brain_db::{
     BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, Session, SessionOptions,
 };
-use memfold_store::journal::{RowImage, StoredValue};
 use memfold_store::{LoadRequest, MemoryStore as _, VecSink};
 
 /// 2026-06-01T00:00:00Z.
@@ -139,11 +140,11 @@ impl Store {
         let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let rows = statement.query_map([id], |row| {
             let cell = |at| match row.get(at).unwrap() {
-                rusqlite::types::Value::Null => StoredValue::Null,
-                rusqlite::types::Value::Integer(value) => StoredValue::Integer(value),
-                rusqlite::types::Value::Real(value) => StoredValue::Real(value),
-                rusqlite::types::Value::Text(text) => StoredValue::from(text),
-                rusqlite::types::Value::Blob(bytes) => StoredValue::Blob(bytes),
+                rusqlite::types::Value::Null => Value::Null,
+                rusqlite::types::Value::Integer(value) => Value::Integer(value),
+                rusqlite::types::Value::Real(value) => Value::Real(value),
+                rusqlite::types::Value::Text(text) => Value::from(text),
+                rusqlite::types::Value::Blob(bytes) => Value::Blob(bytes),
             };
             let cells = (1..names.len()).map(|at| (names[at].clone(), cell(at))).collect();
             Ok(RowImage { rowid: row.get(0)?, cells })

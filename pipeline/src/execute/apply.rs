@@ -21,7 +21,6 @@ use super::request::{
 use super::select::{APPROVED_NOTE, is_approved};
 use super::units::{Pace, heartbeat, kept_note, units};
 use super::{Blocked, ExecutionUnit, Selection};
-pub(super) use memfold_store::reading::Cell;
 
 /// Applies the wanted actions of a plan, unit by unit, and saves the plan first.
 ///
@@ -370,7 +369,7 @@ impl Run<'_> {
         }
         batch.digests.extend(digests);
         let importance = rows.first().and_then(|row| row.image.get("importance"));
-        let importance_before = importance.and_then(|value| Cell::from(value).number());
+        let importance_before = importance.and_then(|value| value.borrow().number());
         Ok(Ok(Applied { importance_before, kept }))
     }
 

@@ -6,18 +6,17 @@ use jiff::tz::TimeZone;
 
 use super::flag::{Flag, decision, kind_of, settled};
 use super::units::{self, Draft, Merged};
+use memfold_core::journal::{Change, ColumnChange, REFERENCE, Record, RowImage, RowKey, Table};
 use memfold_core::memory::MemoryId;
 use memfold_core::plan::{Action, ActionType, Rationale, SETTLED, SavedAction};
 use memfold_core::policy::{Absorbed, FlagTarget, Policy};
+use memfold_core::row::{RawMemory, RowFacts, categories_to_json, row_facts};
 use memfold_core::summary::Confidence;
 use memfold_core::time::Instant;
+use memfold_core::value::Value;
 use memfold_store::brain_db::{
     Layout, Reference, SessionError, StoredEdge, StoredSummary, UnitRow, Words, Writes,
 };
-use memfold_store::journal::{
-    Change, ColumnChange, REFERENCE, Record, RowImage, RowKey, StoredValue, Table,
-};
-pub(super) use memfold_store::reading::{Cell, RawMemory, RowFacts, categories_to_json, row_facts};
 
 /// What edits depend on besides the rows.
 #[derive(Clone, Copy)]
@@ -135,7 +134,7 @@ impl<'a> Editing<'a> {
         {
             let Rationale { score, evidence, .. } = &action.rationale;
             let kind = kind_of(evidence);
-            let record = flag.record(kind, *score, evidence, "superseded", StoredValue::Null);
+            let record = flag.record(kind, *score, evidence, "superseded", Value::Null);
             self.draft.then(record);
         }
         self.absorb(action, action.absorbed_ids(), survivor, wanted)
@@ -193,19 +192,19 @@ impl<'a> Editing<'a> {
         };
         let source = self.merged_source(Vec::new(), 0, &rows, &root);
         let (at, categories) = (self.context.at, action.new_categories.clone().unwrap_or_default());
-        let mut cells: Vec<(&str, StoredValue)> = vec![
+        let mut cells: Vec<(&str, Value)> = vec![
             ("id", id.as_str().into()),
             ("content", text.into()),
             ("categories", categories_to_json(&categories).into()),
-            ("importance", StoredValue::Real(action.new_importance.unwrap_or(1.0))),
-            ("access_count", StoredValue::Integer(count)),
+            ("importance", Value::Real(action.new_importance.unwrap_or(1.0))),
+            ("access_count", Value::Integer(count)),
             ("created_at", at.into()),
             ("updated_at", at.into()),
             ("last_accessed", at.into()),
             ("source", source.into()),
-            ("confidence", StoredValue::Real(self.confidence(&action.target_ids))),
-            ("validation_count", StoredValue::Integer(0)),
-            ("contradiction_count", StoredValue::Integer(0)),
+            ("confidence", Value::Real(self.confidence(&action.target_ids))),
+            ("validation_count", Value::Integer(0)),
+            ("contradiction_count", Value::Integer(0)),
         ];
         cells.extend(self.end_of_all(&rows).map(|end| ("expires_at", end)));
         let cells = cells.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -219,13 +218,13 @@ impl<'a> Editing<'a> {
         let rows = ids.iter().filter_map(|id| self.draft.was(id));
         let stated = rows.map(|row| {
             let value = row.image.get("confidence");
-            value.and_then(|value| Cell::from(value).number()).unwrap_or(CONFIDENCE_UNSTATED)
+            value.and_then(|value| value.borrow().number()).unwrap_or(CONFIDENCE_UNSTATED)
         });
         stated.fold(0.0, f64::max)
     }
 
     /// When the last of some memories expires; `None` where one of them never does.
-    fn end_of_all(&self, rows: &[&UnitRow]) -> Option<StoredValue> {
+    fn end_of_all(&self, rows: &[&UnitRow]) -> Option<Value> {
         let ends: Option<Vec<_>> = rows
             .iter()
             .map(|row| Some((self.expires_at(&row.id)?, row.image.get("expires_at")?)))
@@ -272,7 +271,7 @@ impl<'a> Editing<'a> {
             Some(waiting) => self.draft.then(settled(waiting.id, "superseded")),
             None => {
                 let kind = kind_of(evidence);
-                let record = flag.record(kind, *score, evidence, "superseded", StoredValue::Null);
+                let record = flag.record(kind, *score, evidence, "superseded", Value::Null);
                 self.draft.then(record);
             }
         }
@@ -329,7 +328,7 @@ impl<'a> Editing<'a> {
             absorbed.iter().map(|row| self.access_count(&row.id)).fold(0, i64::saturating_add);
         if counts != 0 {
             let sum = self.access_count(survivor).saturating_add(counts);
-            self.draft.set(survivor, "access_count", StoredValue::Integer(sum));
+            self.draft.set(survivor, "access_count", Value::Integer(sum));
         }
         if let Some(expires_at) = self.latest_end(was, &absorbed) {
             self.draft.set(survivor, "expires_at", expires_at);
@@ -349,17 +348,17 @@ impl<'a> Editing<'a> {
             self.draft.set(id, "categories", categories_to_json(categories).into());
         }
         if let Some(importance) = action.new_importance {
-            self.draft.set(id, "importance", StoredValue::Real(importance));
+            self.draft.set(id, "importance", Value::Real(importance));
         }
     }
 
     /// The end that counts for all: none beats any, else the latest. `None`: the survivor's own.
-    fn latest_end(&self, survivor: &UnitRow, absorbed: &[&UnitRow]) -> Option<StoredValue> {
+    fn latest_end(&self, survivor: &UnitRow, absorbed: &[&UnitRow]) -> Option<Value> {
         let own = self.expires_at(&survivor.id)?;
         let mut latest = (own, None);
         for row in absorbed {
             match self.expires_at(&row.id) {
-                None => return Some(StoredValue::Null),
+                None => return Some(Value::Null),
                 Some(other) if other > latest.0 => {
                     latest = (other, row.image.get("expires_at").cloned());
                 }
@@ -370,14 +369,9 @@ impl<'a> Editing<'a> {
     }
 
     /// The largest value of a column with its storage class, where that is not the survivor's.
-    fn largest(
-        &self,
-        column: &str,
-        survivor: &UnitRow,
-        absorbed: &[&UnitRow],
-    ) -> Option<StoredValue> {
-        let size = |value: &StoredValue| {
-            let cell = Cell::from(value);
+    fn largest(&self, column: &str, survivor: &UnitRow, absorbed: &[&UnitRow]) -> Option<Value> {
+        let size = |value: &Value| {
+            let cell = value.borrow();
             match column {
                 "last_accessed" => {
                     cell.instant(self.context.time_zone).map(|instant| instant.0 as f64)
@@ -481,7 +475,7 @@ impl<'a> Editing<'a> {
             cells: vec![
                 ("kind", "promoted".into()),
                 ("memory_id", id.as_str().into()),
-                ("access_count", StoredValue::Integer(count)),
+                ("access_count", Value::Integer(count)),
             ],
         }));
     }
@@ -510,11 +504,10 @@ impl<'a> Editing<'a> {
     fn flag(&mut self, action: &Action) {
         let Some(flag) = self.flag_of(action) else { return };
         let memory_id = match self.context.policy.flags.write_to {
-            FlagTarget::Table => StoredValue::Null,
+            FlagTarget::Table => Value::Null,
             FlagTarget::Stm => {
                 let row = flag.row(action, self.context.run_id, self.context.at);
-                let id =
-                    row.get("id").and_then(StoredValue::as_text).unwrap_or_default().to_owned();
+                let id = row.get("id").and_then(Value::as_text).unwrap_or_default().to_owned();
                 self.draft.then(Change::PutIn { id: id.clone(), image: Some(row) });
                 id.into()
             }
@@ -547,7 +540,7 @@ fn lineage(action: &Action, survivor: &MemoryId, absorbed: &MemoryId) -> Change 
         cells: vec![
             ("absorbed_id", absorbed.as_str().into()),
             ("survivor_id", survivor.as_str().into()),
-            ("similarity", similarity.map_or(StoredValue::Null, StoredValue::Real)),
+            ("similarity", similarity.map_or(Value::Null, Value::Real)),
             ("rule_id", rationale.rule_id.as_str().into()),
             ("reasons", rationale.reasons.join("; ").into()),
         ],

@@ -1,16 +1,17 @@
 //! Flags and decisions as the records and rows that stand for them.
 
 use memfold_core::decisions::content_hash;
+use memfold_core::journal::{Change, ColumnChange, Record, RowImage, RowKey, Table};
 use memfold_core::memory::MemoryId;
 use memfold_core::plan::{Action, Evidence, UPDATE, flag_key};
+use memfold_core::row::categories_to_json;
+use memfold_core::value::Value;
 use memfold_store::brain_db::{FlagKind, Layout, SessionError, UnitRow, Writes};
-use memfold_store::journal::{Change, ColumnChange, Record, RowImage, RowKey, StoredValue, Table};
-use memfold_store::reading::categories_to_json;
 
 /// Returns the flag of two that are alike and were not folded.
 pub(crate) fn near_flag(rows: [&UnitRow; 2], evidence: &Evidence) -> Option<Change> {
     let flag = Flag::between(rows)?;
-    Some(flag.record(FlagKind::Near, None, evidence, "open", StoredValue::Null))
+    Some(flag.record(FlagKind::Near, None, evidence, "open", Value::Null))
 }
 
 pub(super) fn kind_of(evidence: &Evidence) -> FlagKind {
@@ -39,10 +40,10 @@ impl<'a> Flag<'a> {
         score: Option<f64>,
         evidence: &Evidence,
         state: &'static str,
-        memory_id: StoredValue,
+        memory_id: Value,
     ) -> Change {
         let json = |list: &[String]| serde_json::Value::from(list.to_vec()).to_string().into();
-        let number = |value: Option<f64>| value.map_or(StoredValue::Null, StoredValue::Real);
+        let number = |value: Option<f64>| value.map_or(Value::Null, Value::Real);
         Change::Record(Record {
             table: Table::Flags,
             cells: vec![
@@ -76,12 +77,12 @@ impl<'a> Flag<'a> {
             "run_id": run_id,
         });
         let digest = blake3::hash(format!("{} {}", self.key, run_id).as_bytes()).to_hex();
-        let cells: Vec<(&str, StoredValue)> = vec![
+        let cells: Vec<(&str, Value)> = vec![
             ("id", format!("stm_{}", &digest[..12]).into()),
             ("content", content.to_string().into()),
             ("categories", categories_to_json(&["contradictions", "consolidation"]).into()),
-            ("importance", StoredValue::Real(2.0)),
-            ("access_count", StoredValue::Integer(0)),
+            ("importance", Value::Real(2.0)),
+            ("access_count", Value::Integer(0)),
             ("created_at", at.into()),
             ("updated_at", at.into()),
             ("source", format!("consolidation:contradiction:{}", self.key).into()),
@@ -111,7 +112,7 @@ pub(crate) fn decision(
     layout: &Layout,
     kind: &str,
     id: &MemoryId,
-    with: (&'static str, StoredValue),
+    with: (&'static str, Value),
 ) -> Result<Option<Change>, SessionError> {
     let row = writes.memory(layout, id)?;
     let content = row.as_ref().and_then(|row| row.image.get("content")?.as_text());

@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use memfold_core::decisions::content_hash;
+use memfold_core::journal::{Change, ColumnChange, RowImage, RowKey};
 use memfold_core::memory::{Memory, MemoryId};
 use memfold_core::plan::{
     Action, ActionState, ActionType, Evidence, Rationale, Risk, SavedAction, Values, action_label,
 };
 use memfold_core::policy::MergePolicy;
 use memfold_core::time::Instant;
+use memfold_core::value::Value;
 use memfold_guard::{Guard, Verdict};
 use memfold_store::brain_db::{
     Deed, Layout, Mark, Session, SessionError, UnitRecord, UnitRow, WaitingFlag, Writes, apply,
 };
-use memfold_store::journal::{Change, ColumnChange, RowImage, RowKey, StoredValue};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value as Json, json};
 
 use super::Selection;
 use super::edits::{EditContext, Edited, edits};
-pub(super) use memfold_store::reading::Cell;
 
 /// Actions that are applied together or not at all: a merge and what follows for its survivor, or one
 /// action alone.
@@ -132,7 +132,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Sets a column; does nothing where the store has none of this name.
-    pub(crate) fn set(&mut self, id: &MemoryId, column: &str, value: StoredValue) {
+    pub(crate) fn set(&mut self, id: &MemoryId, column: &str, value: Value) {
         let Some(row) = self.rows.get_mut(id).filter(|row| row.is.has(column)) else { return };
         if !std::mem::replace(&mut row.is_touched, true) {
             self.order.push(&row.was.id);
@@ -190,8 +190,8 @@ fn differences(was: &RowImage, is: &RowImage) -> Vec<ColumnChange> {
         .collect()
 }
 
-fn delta(before: &StoredValue, after: &StoredValue) -> i64 {
-    let count = |value: &StoredValue| Cell::from(value).count().unwrap_or(0);
+fn delta(before: &Value, after: &Value) -> i64 {
+    let count = |value: &Value| value.borrow().count().unwrap_or(0);
     count(after).saturating_sub(count(before))
 }
 
@@ -472,10 +472,10 @@ pub(super) fn of_archived(rule_id: &str, run_id: &str, root: &str) -> String {
     )
 }
 
-fn prefixed(prefix: &str, fields: &[(&str, Value)]) -> String {
-    let fields: Map<String, Value> =
+fn prefixed(prefix: &str, fields: &[(&str, Json)]) -> String {
+    let fields: Map<String, Json> =
         fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    format!("{prefix}{}", Value::Object(fields))
+    format!("{prefix}{}", Json::Object(fields))
 }
 
 /// Says that archived memories stand where they stood, though they were to be moved away.
@@ -499,7 +499,7 @@ mod tests {
         for (ids, id_bytes, listed) in [(3, 16, 3), (250, 16, 100), (250, 60, 63), (3, 5000, 0)] {
             let source = source(ids, id_bytes);
             assert!(source.len() <= SOURCE_BYTES_MAX, "{ids} of {id_bytes}: {}", source.len());
-            let json: Value = serde_json::from_str(&source["consolidation:".len()..]).unwrap();
+            let json: Json = serde_json::from_str(&source["consolidation:".len()..]).unwrap();
             let from = json["merged_from"].as_array().unwrap();
             assert!(from.len() <= listed && from.len() + 8 > listed, "{}", from.len());
             if let Some(last) = from.last() {

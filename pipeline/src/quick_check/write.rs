@@ -10,19 +10,20 @@ use crate::execute::{
     Draft, EditContext, action_of, carry_out_alone, changes_of, fold_away, merge_of_two, near_flag,
     write_unit,
 };
+use memfold_core::journal::{Change, ColumnChange, Record, RowKey, Table};
 use memfold_core::memory::{CategoryList, Memory, MemoryId};
 use memfold_core::plan::{Action, ActionType, Evidence, proof_steps, protected_by, signal_kinds};
 use memfold_core::policy::defaults::FLAGS_PER_MEMORY_MAX;
+use memfold_core::row::categories_to_json;
 use memfold_core::runs::RunKind;
 use memfold_core::time::Instant;
+use memfold_core::value::Value;
 use memfold_guard::text::strict_key;
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{
     Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, RunStart, SessionError, UnitRow,
     Writes, apply_to_new_row,
 };
-use memfold_store::journal::{Change, ColumnChange, Record, RowKey, StoredValue, Table};
-use memfold_store::reading::categories_to_json;
 use memfold_store::upkeep::{UpkeepError, revive};
 
 /// The rule that stands in lineage.
@@ -163,7 +164,7 @@ impl<'a> Writing<'a> {
                 self.take_over(&mut draft, &memory);
             }
             if counts {
-                draft.set(&id, "access_count", StoredValue::Integer(count));
+                draft.set(&id, "access_count", Value::Integer(count));
                 draft.set(&id, "last_accessed", self.at.as_str().into());
             }
             draft.into_changes(&self.at)
@@ -214,7 +215,7 @@ impl<'a> Writing<'a> {
         let cap = self.shared.options.policy.merge.importance_cap;
         let importance = self.incoming.importance.map(|importance| importance.min(cap));
         if let Some(importance) = importance.filter(|importance| *importance > memory.importance) {
-            draft.set(&memory.id, "importance", StoredValue::Real(importance));
+            draft.set(&memory.id, "importance", Value::Real(importance));
         }
     }
 
@@ -559,7 +560,7 @@ fn turned_round(flag: &OpenFlag, asserted: &MemoryId, at: &str) -> Option<Change
     }
     let set = |column: &str, before: Option<&str>, after: &str| ColumnChange {
         column: column.to_owned(),
-        before: before.map_or(StoredValue::Null, Into::into),
+        before: before.map_or(Value::Null, Into::into),
         after: after.into(),
         delta: None,
     };
@@ -576,7 +577,7 @@ fn lineage(absorbed: &str, survivor: &MemoryId) -> Change {
         cells: vec![
             ("absorbed_id", absorbed.into()),
             ("survivor_id", survivor.as_str().into()),
-            ("similarity", StoredValue::Null),
+            ("similarity", Value::Null),
             ("rule_id", RULE.into()),
             ("reasons", "the same text in another spelling".into()),
         ],

@@ -11,15 +11,16 @@ use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::changes::{Mark, apply};
 use crate::brain_db::write::layout::Layout;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
-use crate::journal::{Change, ColumnChange, Record, RowImage, RowKey, StoredValue, Table};
-use crate::reading::cell::categories_to_json;
-use crate::reading::memory::{RawMemory, row_facts};
 use crate::upkeep::run::{UpkeepError, UpkeepRun};
 use memfold_core::decisions::content_hash;
+use memfold_core::journal::{Change, ColumnChange, Record, RowImage, RowKey, Table};
 use memfold_core::lineage::{Lineage as _, Resolved, Whereabouts, resolve};
 use memfold_core::memory::{Exclusion, MemoryId, Standing};
+use memfold_core::row::categories_to_json;
+use memfold_core::row::{RawMemory, row_facts};
 use memfold_core::runs::RunKind;
 use memfold_core::time::Instant;
+use memfold_core::value::Value;
 use memfold_guard::text::excerpt;
 
 /// Characters of a text.
@@ -208,7 +209,7 @@ fn examine(
         }
         _ => return Err(not_archived()),
     };
-    let text = row.image().get("content").and_then(StoredValue::as_text);
+    let text = row.image().get("content").and_then(Value::as_text);
     let restoration = Restoration {
         id: id.clone(),
         whereabouts,
@@ -290,10 +291,10 @@ fn bring_back(
 
 fn unmarked(examined: &Examined, categories: &[String], source: &str, at: &str) -> Option<Change> {
     let image = examined.row.image();
-    let wanted: [(&str, StoredValue); 4] = [
+    let wanted: [(&str, Value); 4] = [
         ("categories", categories_to_json(categories).into()),
         ("source", source.into()),
-        ("archived_by", StoredValue::Null),
+        ("archived_by", Value::Null),
         ("updated_at", at.into()),
     ];
     let columns: Vec<ColumnChange> = wanted
@@ -315,8 +316,8 @@ fn withdrawn(lineage_key: i64) -> Change {
         row: RowKey { table: Table::Lineage, key: lineage_key.to_string() },
         columns: vec![ColumnChange {
             column: "active".to_owned(),
-            before: StoredValue::Integer(1),
-            after: StoredValue::Integer(0),
+            before: Value::Integer(1),
+            after: Value::Integer(0),
             delta: None,
         }],
         image: None,
@@ -332,7 +333,7 @@ fn decisions(
 ) -> Result<Vec<Change>, SessionError> {
     let own = &examined.restoration.id;
     let apart_from = &examined.restoration.apart_from;
-    let mut cells: Vec<(&MemoryId, &str, (&'static str, StoredValue))> = Vec::new();
+    let mut cells: Vec<(&MemoryId, &str, (&'static str, Value))> = Vec::new();
     if examined.resolved.folds.is_empty() {
         cells.push((own, "declined", ("action", "archive".into())));
     } else if !apart_from.is_empty() {

@@ -9,8 +9,9 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{SessionError, Writes};
-use crate::journal::{Record, StoredValue, Table};
 use crate::memory_store::LoadStoreError;
+use memfold_core::journal::{Record, Table};
+use memfold_core::value::Value;
 
 /// An edge between two memories, in force.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,9 +93,9 @@ impl StoredEdge {
                 ("source_id", source.as_str().into()),
                 ("target_id", target.as_str().into()),
                 ("type", kind.into()),
-                ("weight", StoredValue::Real(weight)),
+                ("weight", Value::Real(weight)),
                 ("reason", reason.into()),
-                ("confidence", confidence.map_or(StoredValue::Null, Into::into)),
+                ("confidence", confidence.map_or(Value::Null, Into::into)),
             ],
         }
     }

@@ -10,8 +10,8 @@ use crate::brain_db::own::runs::{list_runs, verify_chain};
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{SessionError, Writes};
-use crate::journal::{JournalEntry, Op, RowKey, Table};
 use crate::memory_store::LoadStoreError;
+use memfold_core::journal::{JournalEntry, Op, RowKey, Table};
 use memfold_core::memory::MemoryId;
 use memfold_core::runs::{RunHistory, UnitSummary};
 

@@ -12,16 +12,16 @@ use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::load::{MEMORY_COLUMNS, raw_memory};
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::read::rows::content_of;
-use crate::journal::RowImage;
 use crate::memory_store::LoadStoreError;
-use crate::reading::cell::parse_source;
-use crate::reading::memory::{RawMemory, RowFacts, row_facts};
 use memfold_core::decisions;
+use memfold_core::journal::RowImage;
 use memfold_core::lineage::{
     Declined, Explanation, Few, FlagNote, Fold, KeptApart, KnownBy, Lineage, MemoryView, Place,
     Promotion, Resolved, Whereabouts, explain_folds, resolve,
 };
 use memfold_core::memory::{Exclusion, MemoryId, Standing};
+use memfold_core::row::parse_source;
+use memfold_core::row::{RawMemory, RowFacts, row_facts};
 use memfold_core::time::Instant;
 
 impl BrainDb {

@@ -12,7 +12,8 @@ use crate::brain_db::own::statements::StoredEdge;
 use crate::brain_db::read::load::{MEMORY_COLUMNS, cell, raw_memory};
 use crate::brain_db::read::lookup::StoreReader;
 use crate::memory_store::LoadStoreError;
-use crate::reading::memory::{MEMORY_CELLS, MemoryReader};
+use crate::reading::memory::MemoryReader;
+use memfold_core::row::MEMORY_CELLS;
 
 /// Rows that are ranked: bm25 reads each of them, which takes about a microsecond.
 const RANKED_ROWS_MAX: i64 = 1_000;

@@ -7,15 +7,16 @@ use rusqlite::Row as SqlRow;
 use crate::brain_db::own::archive::ArchiveReader;
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::load::{PROBE_BLOBS, Pass, cell};
-use crate::journal::RowImage;
 use crate::memory_store::{LoadStoreError, VectorSink};
-use crate::reading::cell::Cell;
 use crate::reading::embedding::{EmbeddingReader, RawEmbedding};
-use crate::reading::memory::{MemoryReader, RawMemory};
+use crate::reading::memory::MemoryReader;
 use crate::reading::vector::ShapeSurvey;
 use memfold_core::decisions::{Decisions, FlaggedPairs, SingleAction, content_hash};
+use memfold_core::journal::RowImage;
 use memfold_core::memory::{Memory, MemoryId, Standing};
+use memfold_core::row::RawMemory;
 use memfold_core::time::Instant;
+use memfold_core::value::ValueRef;
 
 impl Pass<'_> {
     /// Returns (absorbed, survivor) pairs of earlier runs, the latest record of each first.
@@ -285,7 +286,7 @@ impl Pass<'_> {
         self.archived("embeddings", |row, _| {
             let raw = RawEmbedding::from(row);
             let named = raw.model.text().ok().flatten();
-            let blob = if let Cell::Blob(bytes) = raw.embedding { Some(bytes) } else { None };
+            let blob = if let ValueRef::Blob(bytes) = raw.embedding { Some(bytes) } else { None };
             survey.add(named.as_deref(), blob.map(<[u8]>::len));
             if let Some(blob) = blob {
                 blobs.add(named.as_deref(), blob);

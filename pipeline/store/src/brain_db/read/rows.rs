@@ -7,14 +7,16 @@ use rusqlite::{OptionalExtension as _, Row as SqlRow, params};
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::load::{cell, raw_embedding};
 use crate::brain_db::read::lookup::{Reach, Reaches, StoreReader};
-use crate::journal::{RowImage, StoredValue};
 use crate::memory_store::{LoadStoreError, VecSink};
-use crate::reading::cell::{is_archived_by_run, parse_source};
 use crate::reading::embedding::{EmbeddingReader, RawEmbedding, decode_vector};
-use crate::reading::memory::{MemoryReader, RawMemory, ReadMemories};
+use crate::reading::memory::{MemoryReader, ReadMemories};
 use crate::reading::vector::ModelShapes;
 use memfold_core::decisions::content_hash;
+use memfold_core::journal::RowImage;
 use memfold_core::memory::{Exclusion, Memory, MemoryId, Standing, VectorSpace};
+use memfold_core::row::RawMemory;
+use memfold_core::row::{is_archived_by_run, parse_source};
+use memfold_core::value::Value;
 
 /// A live memory and its vector, as they are now.
 #[derive(Debug, Clone, PartialEq)]
@@ -598,5 +600,5 @@ impl StoreReader<'_> {
 
 /// Returns the text of a row as the archive keeps it.
 pub(crate) fn content_of(image: &RowImage) -> Option<&str> {
-    image.get("content").and_then(StoredValue::as_text)
+    image.get("content").and_then(Value::as_text)
 }

@@ -9,7 +9,8 @@ use crate::brain_db::read::access::has_rowid;
 use crate::brain_db::read::load::{MEMORY_COLUMNS, Pass, cell, raw_memory};
 use crate::brain_db::read::open::BrainDb;
 use crate::memory_store::{LoadRequest, LoadStoreError};
-use crate::reading::memory::{MEMORY_CELLS, without_text};
+use crate::reading::memory::without_text;
+use memfold_core::row::MEMORY_CELLS;
 
 /// When a memory was last read, where the owner's table says so.
 const LAST_ACCESSED: &str = "last_accessed";
