@@ -5,17 +5,17 @@ use serde::Serialize;
 
 use crate::brain_db::own::archive::archived_image;
 use crate::brain_db::own::flags::active_folds_of;
-use crate::brain_db::own::units::UnitRecord;
+use crate::brain_db::own::units::NewUnit;
 use crate::brain_db::read::lineage::StoreLineage;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::changes::{Mark, apply};
 use crate::brain_db::write::layout::Layout;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
 use crate::upkeep::run::{UpkeepError, UpkeepRun};
-use memfold_core::decisions::content_hash;
-use memfold_core::journal::{Change, ColumnChange, Record, RowImage, RowKey, Table};
+use memfold_core::journal::{Change, ColumnChange, RowImage, RowKey, Table};
 use memfold_core::lineage::{Lineage as _, Resolved, Whereabouts, resolve};
 use memfold_core::memory::{Exclusion, MemoryId, Standing};
+use memfold_core::merge::{DecisionAbout, decision};
 use memfold_core::row::categories_to_json;
 use memfold_core::row::{RawMemory, row_facts};
 use memfold_core::runs::RunKind;
@@ -274,19 +274,8 @@ fn bring_back(
     changes.extend(examined.lineage_keys.iter().map(|key| withdrawn(*key)));
     apply(writes, layout, mark, &changes)?;
     apply(writes, layout, mark, &decisions(writes, layout, mark, examined)?)?;
-    let row = writes.memory(layout, id)?;
-    let digests = row.map(|row| (id.clone(), row.digest.to_string())).into_iter().collect();
-    let unit = UnitRecord {
-        run_id: mark.run_id.to_owned(),
-        unit: mark.unit,
-        undone_by: None,
-        is_applied: true,
-        plan_id: None,
-        deeds: Vec::new(),
-        reverts: None,
-        digests,
-    };
-    writes.insert_unit(&unit, mark.at)
+    let unit = NewUnit { memories: vec![id], ..NewUnit::default() };
+    writes.record_unit(layout, mark, &unit).map(drop)
 }
 
 fn unmarked(examined: &Examined, categories: &[String], source: &str, at: &str) -> Option<Change> {
@@ -333,33 +322,20 @@ fn decisions(
 ) -> Result<Vec<Change>, SessionError> {
     let own = &examined.restoration.id;
     let apart_from = &examined.restoration.apart_from;
-    let mut cells: Vec<(&MemoryId, &str, (&'static str, Value))> = Vec::new();
-    if examined.resolved.folds.is_empty() {
-        cells.push((own, "declined", ("action", "archive".into())));
-    } else if !apart_from.is_empty() {
-        let group = format!("{}/{}", mark.run_id, mark.unit);
-        cells.extend(
-            std::iter::once(own)
-                .chain(apart_from)
-                .map(|id| (id, "keep_both", ("group_id", group.as_str().into()))),
-        );
-    }
+    let group = format!("{}/{}", mark.run_id, mark.unit);
+    let (ids, kind, about): (Vec<&MemoryId>, _, _) =
+        match (examined.resolved.folds.is_empty(), apart_from.is_empty()) {
+            (true, _) => (vec![own], "declined", DecisionAbout::Action("archive")),
+            (false, true) => return Ok(Vec::new()),
+            (false, false) => {
+                let ids = std::iter::once(own).chain(apart_from).collect();
+                (ids, "keep_both", DecisionAbout::Group(&group))
+            }
+        };
     let mut changes = Vec::new();
-    for (id, kind, with) in cells {
+    for id in ids {
         let row = writes.memory(layout, id)?;
-        let text = row.as_ref().and_then(|row| row.image.get("content")?.as_text());
-        changes.extend(text.map(|text| {
-            let hash = content_hash(text).into();
-            Change::Record(Record {
-                table: Table::Decisions,
-                cells: vec![
-                    ("kind", kind.into()),
-                    ("memory_id", id.as_str().into()),
-                    ("content_hash", hash),
-                    with,
-                ],
-            })
-        }));
+        changes.extend(row.and_then(|row| decision(&row, kind, about)));
     }
     Ok(changes)
 }

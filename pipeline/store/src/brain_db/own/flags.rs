@@ -1,8 +1,8 @@
 //! `memfold_flags`: contradictory pairs for people to look at.
 
 use crate::brain_db::read::load::cell;
-use crate::brain_db::read::recorded::FlagKind;
 use jiff::tz::TimeZone;
+use memfold_core::merge::FlagKind;
 use rusqlite::{Connection, params};
 
 use crate::brain_db::own::tables::own_tables_exist;

@@ -14,6 +14,7 @@ use crate::reading::vector::ShapeSurvey;
 use memfold_core::decisions::{Decisions, FlaggedPairs, SingleAction, content_hash};
 use memfold_core::journal::RowImage;
 use memfold_core::memory::{Memory, MemoryId, Standing};
+use memfold_core::merge::FlagKind;
 use memfold_core::row::RawMemory;
 use memfold_core::time::Instant;
 use memfold_core::value::ValueRef;
@@ -347,36 +348,5 @@ impl Pass<'_> {
 
     fn archive(&self) -> Result<Option<ArchiveReader>, LoadStoreError> {
         ArchiveReader::of(self.connection).map_err(|error| self.failed(TABLE, error))
-    }
-}
-
-/// Why a pair waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FlagKind {
-    /// The two contradict each other.
-    Contradiction,
-    /// The newer one holds another value in the same place.
-    Update,
-    /// The two are alike, and a save did not fold them.
-    Near,
-}
-
-impl FlagKind {
-    /// Returns the name in the store.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Contradiction => "contradiction",
-            Self::Update => "update",
-            Self::Near => "near",
-        }
-    }
-
-    /// Returns the kind of a name; what has none is of the first version.
-    #[must_use]
-    pub fn of_name(name: Option<&str>) -> Self {
-        let named = |kind: &Self| name == Some(kind.name());
-        [Self::Near, Self::Update].into_iter().find(named).unwrap_or(Self::Contradiction)
     }
 }

@@ -1,6 +1,7 @@
 //! Carrying out changes, each with its journal entry.
 
 use memfold_core::journal::CurrentRows;
+use memfold_core::merge::Words;
 use rusqlite::types::ToSql;
 use rusqlite::{OptionalExtension as _, params};
 
@@ -10,7 +11,7 @@ use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::load::Param;
 use crate::brain_db::write::layout::{Layout, Search};
 use crate::brain_db::write::rows::{
-    Words, add_entry, drop_entry, image, indexed_words, quoted, row, select,
+    add_entry, drop_entry, image, indexed_words, quoted, row, select,
 };
 use crate::brain_db::write::session::{SessionError, Writes};
 use memfold_core::journal::{Change, ColumnChange, JournalEntry, Record, RowImage, RowKey, Table};

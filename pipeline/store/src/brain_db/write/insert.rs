@@ -7,9 +7,10 @@ use crate::brain_db::own::archive::archived_image;
 use crate::brain_db::own::merged::rewrite_merged;
 use crate::brain_db::write::changes::put_in;
 use crate::brain_db::write::layout::{Layout, Search};
-use crate::brain_db::write::rows::{Words, drop_entry, indexed_words, quoted, row};
+use crate::brain_db::write::rows::{drop_entry, indexed_words, quoted, row};
 use crate::brain_db::write::session::{Session, SessionError, Writes};
 use memfold_core::journal::RowImage;
+use memfold_core::merge::Words;
 use memfold_core::value::Value;
 
 /// How sure a memory is that was just said.

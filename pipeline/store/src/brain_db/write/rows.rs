@@ -1,5 +1,7 @@
 //! Reading the rows of a unit as they are now.
 
+use std::collections::BTreeMap;
+
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params_from_iter};
 
@@ -8,28 +10,19 @@ use crate::brain_db::read::load::{Param, cell};
 use crate::brain_db::write::layout::{Layout, Removal, Search};
 use crate::brain_db::write::session::{SessionError, Writes};
 use memfold_core::journal::RowImage;
-use memfold_core::memory::{BaseDigest, MemoryId};
+use memfold_core::memory::MemoryId;
+use memfold_core::merge::{MemoryRow, Reference, SUPERSEDES, UnitRows, Words, leaving};
+use memfold_core::plan::{Action, ActionType, flag_key};
 use memfold_core::row::{RawMemory, base_digest};
 use memfold_core::value::{Value, ValueRef};
 
-/// A memory's row with what belongs to it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UnitRow {
-    /// Its id.
-    pub id: MemoryId,
-    /// Its row of `stm`.
-    pub image: RowImage,
-    /// Digest of what a plan rests on.
-    pub digest: BaseDigest,
-    /// Whether it has an embedding of any kind.
-    pub has_embedding: bool,
-    /// Whether its text is searchable; `None` where that is not ours to keep.
-    pub is_indexed: Option<bool>,
-}
-
 impl Writes<'_> {
     /// Reads a memory; `None` where it is gone.
-    pub fn memory(&self, layout: &Layout, id: &MemoryId) -> Result<Option<UnitRow>, SessionError> {
+    pub fn memory(
+        &self,
+        layout: &Layout,
+        id: &MemoryId,
+    ) -> Result<Option<MemoryRow>, SessionError> {
         self.query("read a memory", |connection| read_memory(connection, layout, id))
     }
 
@@ -48,15 +41,66 @@ impl Writes<'_> {
         })
     }
 
+    /// Reads what the store knows beside the rows of a unit that carries out some actions.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn unit_rows(
+        &self,
+        layout: &Layout,
+        rows: Vec<MemoryRow>,
+        actions: &[&Action],
+    ) -> Result<UnitRows, SessionError> {
+        let leaving = actions.iter().flat_map(|action| leaving(action));
+        let mut unit = self.leaving_rows(layout, rows, leaving)?;
+        let superseding = actions.iter().filter(|it| it.action == ActionType::Supersede);
+        for action in superseding {
+            let [newer, older] = &action.target_ids[..] else { continue };
+            unit.is_superseded = self.has_edge(newer, older, SUPERSEDES)?;
+            let flag = self.waiting_flag(&flag_key(newer, older))?;
+            unit.waiting_flag = flag.map(|flag| flag.id);
+        }
+        Ok(unit)
+    }
+
+    /// As [`Self::unit_rows`], where some rows leave and nothing else happens.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn leaving_rows<'i>(
+        &self,
+        layout: &Layout,
+        rows: Vec<MemoryRow>,
+        leaving: impl IntoIterator<Item = &'i MemoryId>,
+    ) -> Result<UnitRows, SessionError> {
+        let by_id: BTreeMap<&MemoryId, &MemoryRow> =
+            rows.iter().map(|row| (&row.id, row)).collect();
+        let mut words = BTreeMap::new();
+        for id in leaving {
+            if let Some(row) = by_id.get(id) {
+                words.insert(id.clone(), self.words(layout, row)?);
+            }
+        }
+        let ids: Vec<&str> = words.keys().map(MemoryId::as_str).collect();
+        Ok(UnitRows {
+            references: self.references(layout, &ids)?,
+            move_refusal: layout.move_refusal().map(str::to_owned),
+            is_superseded: false,
+            waiting_flag: None,
+            words,
+            rows,
+        })
+    }
+
     /// Finds out which words of a row are searchable.
-    pub fn words(&self, layout: &Layout, row: &UnitRow) -> Result<Words, SessionError> {
+    fn words(&self, layout: &Layout, row: &MemoryRow) -> Result<Words, SessionError> {
         let words = indexed_words(self, layout, row.id.as_str(), &row.image, None)?;
         self.remember_words(&row.image, &words);
         Ok(words)
     }
 
     /// Finds the owner's atoms that name one of the memories as what they were learned from.
-    pub fn references(
+    pub(crate) fn references(
         &self,
         layout: &Layout,
         ids: &[&str],
@@ -78,20 +122,11 @@ impl Writes<'_> {
     }
 }
 
-/// An atom of the owner's and the memory that it names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reference {
-    /// The atom's id.
-    pub atom: String,
-    /// The memory's id.
-    pub memory: String,
-}
-
 fn read_memory(
     connection: &Connection,
     layout: &Layout,
     id: &MemoryId,
-) -> rusqlite::Result<Option<UnitRow>> {
+) -> rusqlite::Result<Option<MemoryRow>> {
     let Some(image) = row(connection, &layout.memories, layout.has_rowid, "id", id.as_str())?
     else {
         return Ok(None);
@@ -104,7 +139,7 @@ fn read_memory(
         _ => None,
     };
     let has_embedding = !matches!(embedding, None | Some(Value::Null));
-    Ok(Some(UnitRow { id: id.clone(), image, digest, has_embedding, is_indexed }))
+    Ok(Some(MemoryRow { id: id.clone(), image, digest, has_embedding, is_indexed }))
 }
 
 /// Reads one row by a text key.
@@ -167,19 +202,6 @@ pub(crate) fn is_indexed(connection: &Connection, rowid: i64) -> rusqlite::Resul
 const PROBE: &str = "memfold_words";
 /// A phrase goes on to the next white space behind so many bytes: a query holds every word of it in memory.
 const PHRASE_BYTES: usize = 4_096;
-
-/// What the search index holds of a row.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Words {
-    /// Nothing, or it is not ours to keep.
-    None,
-    /// What the row says now.
-    Now,
-    /// What the row said earlier: the indexed columns.
-    Earlier(RowImage),
-    /// Something that cannot be named, so it cannot be removed either.
-    Unknown,
-}
 
 /// Makes a row searchable, unless it is.
 pub(crate) fn add_entry(
