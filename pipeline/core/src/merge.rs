@@ -1079,7 +1079,7 @@ mod tests {
         rows.references = [("t1", "b"), ("t2", "x")]
             .map(|(atom, memory)| Reference { atom: atom.into(), memory: memory.into() })
             .into();
-        let mut policy = Policy::default();
+        let mut policy = Policy::builtin();
         policy.merge.absorbed = Absorbed::Move;
         let UnitChanges { changes, kept } = merged(&rows, &policy);
         let [
@@ -1101,7 +1101,7 @@ mod tests {
         let values = [("source", Value::from("agent")), ("categories", Value::from("[]"))];
         let mut rows = unit(vec![row("a", &values), row("b", &values)]);
         rows.move_refusal = Some("a trigger".to_owned());
-        let mut policy = Policy::default();
+        let mut policy = Policy::builtin();
         policy.merge.absorbed = Absorbed::Move;
         let UnitChanges { changes, kept } = merged(&rows, &policy);
         assert_eq!(kept, [KeptInPlace { id: MemoryId::new("b"), reason: "a trigger".to_owned() }]);
