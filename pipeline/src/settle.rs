@@ -13,7 +13,7 @@ use memfold_core::policy::Policy;
 use memfold_core::runs::RunKind;
 use memfold_guard::text::excerpt;
 use memfold_guard::{Guard, Verdict};
-use memfold_store::brain_db::{ActionRecord, Fate, Mark, Session, WaitingFlag, Writes};
+use memfold_store::brain_db::{ActionRecord, Mark, Session, WaitingFlag, Writes};
 use memfold_store::upkeep::UpkeepRun;
 use memfold_store::{BrainDb, LoadRequest};
 
@@ -140,11 +140,9 @@ fn examine(
     let flag = flag.ok_or_else(|| ExecuteError::UnknownPair { key: excerpt(key, ID_CHARS) })?;
     let side = |at: usize| {
         let (id, hash) = &flag.sides[at];
-        let fate = reads.look_up(load, |reader| Ok::<_, ExecuteError>(reader.fate(id)?))?;
-        match fate {
-            Fate::Live(memory) if content_hash(&memory.content) == *hash => Ok(*memory),
-            _ => Err(ExecuteError::Changed { id: excerpt(id, ID_CHARS) }),
-        }
+        let live = reads.look_up(load, |reader| Ok::<_, ExecuteError>(reader.live_memory(id)?))?;
+        live.filter(|memory| content_hash(&memory.content) == *hash)
+            .ok_or_else(|| ExecuteError::Changed { id: excerpt(id, ID_CHARS) })
     };
     let mut both = [side(0)?, side(1)?];
     both.sort_by(newest_first);

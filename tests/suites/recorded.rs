@@ -15,7 +15,7 @@ use memfold_core::SkipReason;
 use memfold_core::Snapshot;
 use memfold_core::decisions::{SingleAction, content_hash};
 use memfold_core::journal::RowImage;
-use memfold_core::memory::{Embedding, Exclusion, Memory, MemoryId, Standing};
+use memfold_core::memory::{Embedding, Memory, MemoryId, Status};
 use memfold_core::policy::Policy;
 use memfold_core::time::Instant;
 use memfold_core::value::Value;
@@ -306,12 +306,12 @@ fn rows_moved_to_the_archive_are_read_as_they_were() {
     assert_eq!(after.skipped_count(SkipReason::EmbeddingOrphan), 0);
     let (before, memories) = (by_id(&before), by_id(&after));
     let survivor = MemoryId::new("b");
-    assert_eq!(memories["a"].standing, Standing::Ghost { survivor: survivor.clone() });
-    assert_eq!(memories["c"].standing, Standing::Excluded(Exclusion::Archived));
+    assert_eq!(memories["a"].merged_into, Some(survivor.clone()));
+    assert_eq!(memories["c"].status, Status::Archived);
     assert_eq!(after.decisions.folded_into[&MemoryId::new("a")], survivor);
     for id in ["a", "b", "c"] {
-        let Memory { rowid, standing, embedding, .. } = before[id].clone();
-        let found = Memory { rowid, standing, embedding, ..memories[id].clone() };
+        let Memory { rowid, status, merged_into, embedding, .. } = before[id].clone();
+        let found = Memory { rowid, status, merged_into, embedding, ..memories[id].clone() };
         assert_eq!(found, *before[id]);
         let vector = |memory: &Memory, sink: &VecSink| {
             memory.embedding.vector().map(|(space, row)| sink.vector(space, row).to_vec())
@@ -360,7 +360,7 @@ fn what_the_tables_hold_again_goes_before_the_archive() {
     store.sql("INSERT INTO stm (id, content, created_at) VALUES ('a', 'new text', '2026-01-01')");
     let (snapshot, sink) = store.load();
     let memories = by_id(&snapshot);
-    assert_eq!((&*memories["a"].content, &memories["a"].standing), ("new text", &Standing::Live));
+    assert_eq!((&*memories["a"].content, &memories["a"].status), ("new text", &Status::Live));
     assert_eq!(memories["a"].embedding, Embedding::Missing);
     assert_eq!((snapshot.memories.len(), sink.spaces()[0].1.len()), (2, 4));
     // An unreadable row is there, too.
@@ -380,7 +380,7 @@ fn the_latest_record_of_a_memory_counts() {
     let (snapshot, sink) = store.load();
     let ghost = by_id(&snapshot)["a"].clone();
     assert!(ghost.content.ends_with("noon"));
-    assert_eq!(ghost.standing, Standing::Ghost { survivor: MemoryId::new("z") });
+    assert_eq!(ghost.merged_into, Some(MemoryId::new("z")));
     assert_eq!((snapshot.memories.len(), sink.spaces()[0].1.len()), (2, 8));
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::SkipReason;
 use crate::journal::RowImage;
-use crate::memory::{BaseDigest, CategoryList, Exclusion, MemoryId, Standing};
+use crate::memory::{BaseDigest, CategoryList, MemoryId, Status};
 use crate::time::Instant;
 use crate::value::{InvalidUtf8, ValueRef};
 
@@ -114,8 +114,10 @@ pub struct RowFacts {
     pub merged_from: Vec<MemoryId>,
     /// How many memories its source says were merged into it.
     pub merged_count: u64,
-    /// What it may take part in, by its own word.
-    pub standing: Standing,
+    /// What became of it, by its own word.
+    pub status: Status,
+    /// What it was merged into, by its own word.
+    pub merged_into: Option<MemoryId>,
 }
 
 /// The text columns of a row, valid UTF-8.
@@ -168,7 +170,8 @@ pub fn facts_of(
         importance: raw.importance.number().unwrap_or(IMPORTANCE_DEFAULT),
         access_count: raw.access_count.count().unwrap_or(0),
         expires_at,
-        standing: standing(&provenance, archived, expired),
+        status: status(&provenance, archived, expired),
+        merged_into: provenance.merged_into.filter(|_| archived),
         root_source: provenance.root,
         merged_from: provenance.merged_from,
         merged_count: provenance.merged_count,
@@ -193,13 +196,13 @@ pub fn texts_of<'a>(raw: &RawMemory<'a>) -> Result<Texts<'a>, SkipReason> {
     Ok(Texts { id, content, categories, source })
 }
 
-fn standing(provenance: &Provenance, archived: bool, expired: bool) -> Standing {
+fn status(provenance: &Provenance, archived: bool, expired: bool) -> Status {
     match (&provenance.merged_into, archived) {
-        (Some(survivor), true) => Standing::Ghost { survivor: survivor.clone() },
-        (None, true) => Standing::Excluded(Exclusion::Archived),
-        _ if provenance.record => Standing::Excluded(Exclusion::ConsolidationRecord),
-        _ if expired => Standing::Excluded(Exclusion::Expired),
-        _ => Standing::Live,
+        (Some(_), true) => Status::Merged,
+        (None, true) => Status::Archived,
+        _ if provenance.record => Status::Record,
+        _ if expired => Status::Expired,
+        _ => Status::Live,
     }
 }
 
@@ -497,18 +500,18 @@ mod facts_tests {
         assert_eq!(facts.merged_from, [MemoryId::new("b"), MemoryId::new("c")]);
         assert_eq!((facts.merged_count, &*facts.root_source), (180, "user"));
         assert_eq!((facts.importance, facts.access_count), (1.0, 0));
-        assert_eq!((&*facts.categories[0], facts.standing), ("sop", Standing::Live));
+        assert_eq!((&*facts.categories[0], facts.status), ("sop", Status::Live));
     }
 
     #[test]
     fn standing_follows_marks_and_time() {
-        let archived = read(&row(r#"["archived"]"#, r#"archived:{"merged_into":"b"}"#)).standing;
-        assert_eq!(archived, Standing::Ghost { survivor: MemoryId::new("b") });
+        let merged = read(&row(r#"["archived"]"#, r#"archived:{"merged_into":"b"}"#));
+        assert_eq!((merged.status, merged.merged_into), (Status::Merged, Some(MemoryId::new("b"))));
         let expires_at = ValueRef::Text(b"2026-06-01T00:00:00Z");
         let expiring = RawMemory { expires_at, ..row("[]", "agent") };
-        assert_eq!(read(&expiring).standing, Standing::Excluded(Exclusion::Expired));
+        assert_eq!(read(&expiring).status, Status::Expired);
         let earlier = row_facts(&expiring, &TimeZone::UTC, Instant(NOW.0 - 1)).unwrap();
-        assert_eq!(earlier.standing, Standing::Live);
+        assert_eq!(earlier.status, Status::Live);
     }
 
     #[test]

@@ -22,8 +22,8 @@ use memfold_core::value::Value;
 use memfold_guard::text::strict_key;
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{
-    ActionRecord, Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, RunStart,
-    SessionError, Writes, apply_to_new_row,
+    ActionRecord, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, RunStart, SessionError,
+    Writes, apply_to_new_row,
 };
 use memfold_store::upkeep::{UpkeepError, revive};
 
@@ -115,20 +115,17 @@ impl<'a> Writing<'a> {
         let mut at = MemoryId::new(id);
         let mut is_first = true;
         loop {
-            let (content, next) = match self.fate(at.as_str())? {
-                Fate::Live(memory) => (memory.content, None),
-                Fate::Folded { content, survivor } => (content, Some(survivor)),
-                Fate::Archived { memory } => (memory.content, None),
-                Fate::Other if self.writes.memory(&self.layout, &at)?.is_some() => {
+            let Some(memory) = self.remembered(at.as_str())? else {
+                if self.writes.memory(&self.layout, &at)?.is_some() {
                     return Err(taken());
                 }
-                Fate::Other => return Ok((!is_first).then(|| Wrote::touched(at))),
+                return Ok((!is_first).then(|| Wrote::touched(at)));
             };
-            if is_first && strict_key(&content) != key {
+            if is_first && strict_key(&memory.content) != key {
                 return Err(taken());
             }
             is_first = false;
-            match next {
+            match memory.merged_into {
                 Some(survivor) if survivor != at => at = survivor,
                 _ => return Ok(Some(Wrote::touched(at))),
             }
@@ -153,7 +150,7 @@ impl<'a> Writing<'a> {
                 .map_err(revived)?;
         }
         let id = equal.memory().id.clone();
-        let Fate::Live(memory) = self.fate(id.as_str())? else {
+        let Some(memory) = self.live_memory(id.as_str())? else {
             // It was live a moment ago, in this very transaction.
             return self.insert();
         };
@@ -234,8 +231,8 @@ impl<'a> Writing<'a> {
     /// The new memory takes the place of another one, as in a merge of a whole run.
     fn replace(&self, found: &Match, run: &mut Option<SaveRun>) -> Result<Wrote, SaveError> {
         let wrote = self.insert()?;
-        let (Fate::Live(new), Some(row), Some(old_row)) = (
-            self.fate(wrote.id.as_str())?,
+        let (Some(new), Some(row), Some(old_row)) = (
+            self.live_memory(wrote.id.as_str())?,
             self.writes.memory(&self.layout, &wrote.id)?,
             self.writes.memory(&self.layout, &found.memory.id)?,
         ) else {
@@ -516,7 +513,7 @@ impl<'a> Writing<'a> {
             hasher.update(&attempt.to_le_bytes());
             let id = format!("stm_{}", &hasher.finalize().to_hex()[..12]);
             let row = self.writes.memory(&self.layout, &MemoryId::new(id.as_str()))?;
-            if row.is_none() && matches!(self.fate(&id)?, Fate::Other) {
+            if row.is_none() && self.remembered(&id)?.is_none() {
                 return Ok(id);
             }
             attempt = attempt.wrapping_add(1);
@@ -527,8 +524,12 @@ impl<'a> Writing<'a> {
         protected_by(memory, false, &self.shared.options.policy, self.now)
     }
 
-    fn fate(&self, id: &str) -> Result<Fate, SaveError> {
-        self.look_up(|reader| Ok(reader.fate(id)?))
+    fn remembered(&self, id: &str) -> Result<Option<Memory>, SaveError> {
+        self.look_up(|reader| Ok(reader.remembered(id)?))
+    }
+
+    fn live_memory(&self, id: &str) -> Result<Option<Memory>, SaveError> {
+        self.look_up(|reader| Ok(reader.live_memory(id)?))
     }
 
     fn look_up<T>(

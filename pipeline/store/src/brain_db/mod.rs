@@ -33,7 +33,7 @@ pub use read::load::ReadBlobs;
 pub use read::lookup::{Marks, Reach, Reaches, StoreReader, Watermark};
 pub use read::open::{BrainDb, KeptReader, OpenOptions, OpenStoreError, Shortage};
 pub use read::recall::{RecallFacts, SessionRows, TimedMemory};
-pub use read::rows::{Fate, Ghost, LiveMemory, OpenFlag, SpaceShapes};
+pub use read::rows::{Ghost, LiveMemory, OpenFlag, SpaceShapes};
 pub use read::some::{MarkedRow, RowMark};
 pub use read::vitals::Vitals;
 pub use write::beside::BackupOutcome;

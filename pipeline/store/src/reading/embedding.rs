@@ -10,8 +10,7 @@ use crate::reading::vector::{ModelShapes, RawRow, ShapeSurvey, decode_components
 use memfold_core::decisions::Decisions;
 use memfold_core::journal::RowImage;
 use memfold_core::memory::{
-    BaseDigest, CreatedAt, Embedding, Exclusion, InvalidEmbedding, Memory, SpaceIndex, Standing,
-    VectorSpace,
+    BaseDigest, CreatedAt, Embedding, InvalidEmbedding, Memory, SpaceIndex, Status, VectorSpace,
 };
 use memfold_core::row::{
     MEMORY_CELLS, RawMemory, RowFacts, digest_with_embedding, facts_of, texts_of,
@@ -311,8 +310,8 @@ fn named_model<'a>(raw: &RawEmbedding<'a>) -> Option<Cow<'a, str>> {
 
 /// Counts why a readable memory is no candidate or, if it is one, what it lacks.
 fn count(memory: &Memory, tally: &mut Tally) {
-    let reason = match &memory.standing {
-        Standing::Live => {
+    let reason = match memory.status {
+        Status::Live => {
             if let CreatedAt::Unreadable(text) = &memory.created_at {
                 tally.add(SkipReason::CreatedAtUnreadable, || format!("{}: {text:?}", memory.id));
             }
@@ -323,10 +322,10 @@ fn count(memory: &Memory, tally: &mut Tally) {
                 Embedding::Invalid(invalid) => reason_of(invalid),
             }
         }
-        Standing::Ghost { .. } => SkipReason::Folded,
-        Standing::Excluded(Exclusion::Archived) => SkipReason::Archived,
-        Standing::Excluded(Exclusion::Expired) => SkipReason::Expired,
-        Standing::Excluded(Exclusion::ConsolidationRecord) => SkipReason::ConsolidationRecord,
+        Status::Merged => SkipReason::Folded,
+        Status::Expired => SkipReason::Expired,
+        Status::Record => SkipReason::ConsolidationRecord,
+        _ => SkipReason::Archived,
     };
     tally.add(reason, || memory.id.to_string());
 }
@@ -380,8 +379,8 @@ impl<'a> LiveReader<'a> {
         }
         let Ok(texts) = texts_of(memory) else { return Ok(()) };
         let facts = facts_of(memory, &texts, self.request.time_zone, self.request.now);
-        let RowFacts { categories, importance, access_count, root_source, standing, .. } = facts;
-        if standing != Standing::Live {
+        let RowFacts { categories, importance, access_count, root_source, status, .. } = facts;
+        if status != Status::Live {
             return Ok(());
         }
         let row = LiveRow {

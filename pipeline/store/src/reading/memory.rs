@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::memory_store::LoadRequest;
 use memfold_core::SkipReason;
-use memfold_core::memory::{
-    BaseDigest, CreatedAt, Embedding, Exclusion, Memory, MemoryId, Standing,
-};
+use memfold_core::memory::{BaseDigest, CreatedAt, Embedding, Memory, MemoryId, Status};
 use memfold_core::row::{RawMemory, Texts, digest_of_columns, facts_of, texts_of};
 use memfold_core::value::ValueRef;
 use memfold_guard::text;
@@ -72,10 +70,8 @@ impl<'a> MemoryReader<'a> {
         survivor: Option<MemoryId>,
     ) -> bool {
         let Ok(texts) = texts_of(raw) else { return false };
-        let standing = survivor.map_or(Standing::Excluded(Exclusion::Archived), |survivor| {
-            Standing::Ghost { survivor }
-        });
-        let memory = Memory { standing, ..self.understand(raw, &texts, 0) };
+        let status = if survivor.is_some() { Status::Merged } else { Status::Archived };
+        let memory = Memory { status, merged_into: survivor, ..self.understand(raw, &texts, 0) };
         self.archived.push(memory);
         true
     }
@@ -117,7 +113,8 @@ impl<'a> MemoryReader<'a> {
             expires_at: facts.expires_at,
             last_accessed: raw.last_accessed.instant(self.request.time_zone),
             source: texts.source.as_ref().into(),
-            standing: facts.standing,
+            status: facts.status,
+            merged_into: facts.merged_into,
             root_source: facts.root_source,
             embedding: Embedding::Missing,
             base_digest: digest_of_columns(raw),
@@ -165,7 +162,7 @@ impl<'a> MemoryReader<'a> {
     fn fold(&mut self, lineage: Vec<(MemoryId, MemoryId)>) {
         let read = &mut self.read;
         for memory in &read.memories {
-            if let Standing::Ghost { survivor } = &memory.standing {
+            if let Some(survivor) = &memory.merged_into {
                 read.folded_into.insert(memory.id.clone(), survivor.clone());
             }
         }
@@ -184,14 +181,16 @@ impl<'a> MemoryReader<'a> {
             .map(|(absorbed, survivor)| (at.get(absorbed.as_str()).copied(), absorbed, survivor))
             .collect();
         for (at, absorbed, survivor) in claims {
-            let standing = at.map(|at| &mut read.memories[at].standing);
+            let memory = at.map(|at| &mut read.memories[at]);
             // A row that bears no archive mark any more was brought back by somebody.
-            if absorbed == survivor || standing.as_deref() == Some(&Standing::Live) {
+            let is_live = memory.as_ref().is_some_and(|memory| memory.status == Status::Live);
+            if absorbed == survivor || is_live {
                 continue;
             }
             let known = read.folded_into.entry(absorbed).or_insert(survivor);
-            if let Some(standing @ Standing::Excluded(Exclusion::Archived)) = standing {
-                *standing = Standing::Ghost { survivor: known.clone() };
+            if let Some(memory) = memory.filter(|memory| memory.status == Status::Archived) {
+                memory.status = Status::Merged;
+                memory.merged_into = Some(known.clone());
             }
         }
     }
@@ -218,7 +217,8 @@ pub(crate) fn without_text(
         expires_at: facts.expires_at,
         last_accessed: raw.last_accessed.instant(request.time_zone),
         source: texts.source.as_ref().into(),
-        standing: facts.standing,
+        status: facts.status,
+        merged_into: facts.merged_into,
         root_source: facts.root_source,
         embedding: Embedding::Missing,
         base_digest: BaseDigest([0; 32]),

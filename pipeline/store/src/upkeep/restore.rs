@@ -13,8 +13,8 @@ use crate::brain_db::write::layout::Layout;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
 use crate::upkeep::run::{UpkeepError, UpkeepRun};
 use memfold_core::journal::{Change, ColumnChange, RowImage, RowKey, Table};
-use memfold_core::lineage::{Lineage as _, Resolved, Whereabouts, resolve};
-use memfold_core::memory::{Exclusion, MemoryId, Standing};
+use memfold_core::lineage::{Lineage as _, Resolved, resolve};
+use memfold_core::memory::{MemoryId, Status};
 use memfold_core::merge::{DecisionAbout, decision};
 use memfold_core::row::categories_to_json;
 use memfold_core::row::{RawMemory, row_facts};
@@ -57,7 +57,7 @@ pub struct Restoration {
     /// The memory.
     pub id: MemoryId,
     /// Where it is now.
-    pub whereabouts: Whereabouts,
+    pub whereabouts: Status,
     /// What it will be kept apart from while the texts stay.
     pub apart_from: Vec<MemoryId>,
     /// An excerpt of its text, escaped.
@@ -93,7 +93,7 @@ fn candidate(
     let resolved = resolve(lineage, &id)?;
     let survivor = (!resolved.folds.is_empty()).then(|| resolved.last().clone());
     let is_lost = resolved.is_circle
-        || survivor.is_some() && matches!(resolved.end, Whereabouts::Gone | Whereabouts::Unknown);
+        || survivor.is_some() && matches!(resolved.end, Status::Gone | Status::Unknown);
     let text = lineage.place(&id)?.text;
     let reason = if is_lost {
         RestoreReason::SurvivorGone
@@ -199,12 +199,12 @@ fn examine(
         || UpkeepError::NotArchived { id: excerpt(id.as_str(), TEXT_CHARS), whereabouts };
     let mut is_unsearchable = false;
     let row = match whereabouts {
-        Whereabouts::Ghost | Whereabouts::Archived => {
+        Status::Merged | Status::Archived => {
             let row = reads.memory(&layout, id)?.ok_or_else(not_archived)?;
             is_unsearchable = row.is_indexed == Some(false);
             Archived::InPlace(row.image)
         }
-        Whereabouts::Moved => {
+        Status::Moved => {
             Archived::Moved(archived_image(reads, id.as_str())?.ok_or_else(not_archived)?)
         }
         _ => return Err(not_archived()),
@@ -242,8 +242,7 @@ fn apart_from(
 /// Categories and source without the marks of the archive; `None` where there are no marks.
 fn marks(image: &RowImage, time_zone: &TimeZone, now: Instant) -> Option<(Vec<String>, String)> {
     let facts = row_facts(&RawMemory::from(image), time_zone, now).ok()?;
-    let is_marked =
-        matches!(facts.standing, Standing::Ghost { .. } | Standing::Excluded(Exclusion::Archived));
+    let is_marked = matches!(facts.status, Status::Merged | Status::Archived);
     let categories = facts.categories.iter().filter(|category| &***category != "archived");
     let categories =
         categories.map(|category| category.strip_prefix("archive/").unwrap_or(category).to_owned());

@@ -13,7 +13,7 @@ use crate::reading::memory::MemoryReader;
 use crate::reading::vector::ShapeSurvey;
 use memfold_core::decisions::{Decisions, FlaggedPairs, SingleAction, content_hash};
 use memfold_core::journal::RowImage;
-use memfold_core::memory::{Memory, MemoryId, Standing};
+use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_core::merge::FlagKind;
 use memfold_core::row::RawMemory;
 use memfold_core::time::Instant;
@@ -215,7 +215,7 @@ impl Recorded {
     fn live_sides<'m>(&self, memories: &'m [Memory]) -> HashSet<&'m str> {
         let named: HashSet<&str> =
             self.flags.iter().flat_map(|flag| flag.sides.iter().map(|side| &*side.0)).collect();
-        let live = memories.iter().filter(|memory| memory.standing == Standing::Live);
+        let live = memories.iter().filter(|memory| memory.status == Status::Live);
         live.map(|memory| memory.id.as_str()).filter(|id| named.contains(id)).collect()
     }
 

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
-use memfold_core::memory::{MemoryId, Standing};
+use memfold_core::memory::{MemoryId, Status};
 use memfold_core::time::Instant;
 
 use crate::brain_db::read::load::{MEMORY_COLUMNS, cell, derived_store_id, raw_memory};
 use crate::brain_db::read::lookup::StoreReader;
-use crate::brain_db::read::rows::Fate;
 use crate::memory_store::{LoadStoreError, VectorSink};
 use crate::reading::embedding::{EmbeddingReader, RawEmbedding};
 use crate::reading::memory::MemoryReader;
@@ -190,7 +189,7 @@ impl StoreReader<'_> {
     ) -> Result<(), LoadStoreError> {
         while let Some(id) = open.pop() {
             if ids.insert(id.clone())
-                && let Fate::Folded { survivor, .. } = self.fate(id.as_str())?
+                && let Some(survivor) = self.remembered(id.as_str())?.and_then(|it| it.merged_into)
             {
                 open.push(survivor);
             }
@@ -241,7 +240,7 @@ fn is_live(raw: &RawMemory<'_>, time_zone: &TimeZone, now: Instant) -> bool {
         || starts(raw.source, b"archived")
         || starts(raw.source, b"consolidation");
     if is_marked {
-        return row_facts(raw, time_zone, now).is_ok_and(|facts| facts.standing == Standing::Live);
+        return row_facts(raw, time_zone, now).is_ok_and(|facts| facts.status == Status::Live);
     }
     matches!(raw.content, ValueRef::Text(text) if !text.trim_ascii().is_empty())
 }

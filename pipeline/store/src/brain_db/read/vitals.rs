@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use memfold_core::memory::{Memory, Standing};
+use memfold_core::memory::{Memory, Status};
 use memfold_core::time::Instant;
 
 use crate::brain_db::read::access::has_rowid;
@@ -51,7 +51,7 @@ impl Pass<'_> {
             let rowid = row.get::<_, Option<i64>>(0).map_err(failed)?.unwrap_or(0);
             let raw = raw_memory(row).map_err(failed)?;
             let Some(memory) = without_text(&raw, rowid, *self.request) else { return Ok(()) };
-            if seen.insert(memory.id.clone()) && memory.standing == Standing::Live {
+            if seen.insert(memory.id.clone()) && memory.status == Status::Live {
                 let accessed = cell(row, MEMORY_CELLS + 1).map_err(failed)?;
                 let last_accessed = accessed.instant(self.request.time_zone);
                 found.push(Vitals { memory, last_accessed });
