@@ -17,7 +17,7 @@ use memfold_core::Snapshot;
 use memfold_core::detect::{
     BuiltIn, DetectInput, Detection, Joins, detect, join_spaces, join_threshold,
 };
-use memfold_core::memory::{Memory, MemoryId, MemoryIndex, SpaceIndex, Standing, VectorSpace};
+use memfold_core::memory::{Memory, MemoryId, MemoryIndex, SpaceIndex, VectorSpace};
 use memfold_core::plan::{Decided, GuardedTexts, Plan, PlanInput, decide};
 use memfold_core::policy::Policy;
 use memfold_core::report::{Executed, Incremental, Mode, Report, Run, Seconds};
@@ -271,7 +271,7 @@ impl BuiltInVectors {
             if context.progress.cancelled() {
                 return Err(MemfoldError::Cancelled);
             }
-            let counts = |memory: &Memory| !matches!(memory.standing, Standing::Excluded(_));
+            let counts = |memory: &Memory| !memory.status.is_excluded();
             let texts: Vec<&str> = batch
                 .iter()
                 .map(|memory| if counts(memory) { &*memory.content } else { "" })

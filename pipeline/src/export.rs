@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use memfold_core::Snapshot;
-use memfold_core::memory::{Memory, MemoryIndex, SpaceIndex, Standing, VectorSpace};
+use memfold_core::memory::{Memory, MemoryIndex, SpaceIndex, Status, VectorSpace};
 use memfold_datasets::DataError;
 use memfold_datasets::{
     Column, ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, TextRowsWriter,
@@ -226,8 +226,7 @@ impl Export {
         let columns = sink.finish()?;
         let mut by_space: Vec<Vec<(Row, MemoryIndex)>> = vec![Vec::new(); snapshot.spaces.len()];
         for (i, memory) in snapshot.memories.iter().enumerate() {
-            if let (Standing::Live, Some((space, row))) =
-                (&memory.standing, memory.embedding.vector())
+            if let (Status::Live, Some((space, row))) = (&memory.status, memory.embedding.vector())
             {
                 by_space[space.0 as usize].push((row, MemoryIndex(i as u32)));
             }
@@ -377,7 +376,7 @@ pub fn export_texts(
     let progress = request.progress;
     progress.begin("write", Some(snapshot.live_count()));
     let mut exported = ExportedTexts { rows: 0, with_vector: 0 };
-    let live = snapshot.memories.iter().filter(|memory| memory.standing == Standing::Live);
+    let live = snapshot.memories.iter().filter(|memory| memory.status == Status::Live);
     for memory in live {
         if exported.rows.is_multiple_of(BATCH as u64) && progress.cancelled() {
             return Err(ExportError::Cancelled);

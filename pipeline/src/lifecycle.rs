@@ -10,7 +10,7 @@ use memfold_core::lifecycle::{
     Confidence, DueState, Edge, EdgeType, RetentionInput, RetentionPolicy, Tier, TierAssignment,
     TierCounts, TierReason, Transition, assign, references, superseded_by, transitions,
 };
-use memfold_core::memory::{Exclusion, Memory, MemoryId, Standing};
+use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_core::plan::protected_by;
 use memfold_core::policy::{Policy, ProtectionPolicy};
 use memfold_core::runs::{RunKind, RunState, RunSummary};
@@ -199,8 +199,7 @@ fn consolidates(merge: StoredMerge, time_zone: &TimeZone) -> Edge {
 /// Records of contradictions name memories without being about them, so they refer to nothing.
 fn named_in_texts(memories: &[Memory]) -> Vec<Edge> {
     let known: HashSet<&str> = memories.iter().map(|memory| memory.id.as_str()).collect();
-    let is_record =
-        |memory: &&Memory| memory.standing == Standing::Excluded(Exclusion::ConsolidationRecord);
+    let is_record = |memory: &&Memory| memory.status == Status::Record;
     let of = |memory: &Memory| -> Vec<Edge> {
         let named = references(&memory.content, |id| known.contains(id));
         let others = named.into_iter().filter(|id| *id != memory.id.as_str());

@@ -14,7 +14,7 @@ use memfold_core::lifecycle::{
     Edge, EdgeType, Retention, RetentionInput, RetentionPolicy, Tier, TierReason, assign,
     superseded_by,
 };
-use memfold_core::memory::{Memory, MemoryId};
+use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_core::plan::protected_by;
 use memfold_core::policy::Policy;
 use memfold_core::summary::Confidence;
@@ -22,7 +22,7 @@ use memfold_core::time::Instant;
 use memfold_index::NoProgress;
 use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{
-    Fate, KeptReader, Reach, RecallCounter, RecallFacts, SessionError, StoreReader, StoredEdge,
+    KeptReader, Reach, RecallCounter, RecallFacts, SessionError, StoreReader, StoredEdge,
 };
 use memfold_store::{BrainDb, LoadRequest};
 use tracing::info_span;
@@ -458,29 +458,19 @@ impl Candidates {
                 known.take_word(id, rank);
                 return Ok(());
             }
-            match reader.fate(at.as_str())? {
-                Fate::Live(memory) => {
-                    let memory = *memory;
-                    let mut candidate =
-                        Candidate { memory, near: None, word_rank: None, found_as: Vec::new() };
-                    candidate.take_word(id, rank);
-                    self.live.insert(at, candidate);
-                    return Ok(());
-                }
-                Fate::Folded { content, survivor } => {
-                    if at == *id {
-                        self.put_away(id, content, Some(survivor.clone()));
-                    }
-                    at = survivor;
-                }
-                Fate::Archived { memory } => {
-                    if at == *id {
-                        self.put_away(id, memory.content, None);
-                    }
-                    return Ok(());
-                }
-                Fate::Other => return Ok(()),
+            let Some(memory) = reader.remembered(at.as_str())? else { return Ok(()) };
+            if memory.status == Status::Live {
+                let mut candidate =
+                    Candidate { memory, near: None, word_rank: None, found_as: Vec::new() };
+                candidate.take_word(id, rank);
+                self.live.insert(at, candidate);
+                return Ok(());
             }
+            if at == *id {
+                self.put_away(id, memory.content, memory.merged_into.clone());
+            }
+            let Some(survivor) = memory.merged_into else { return Ok(()) };
+            at = survivor;
         }
         Ok(())
     }

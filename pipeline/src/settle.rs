@@ -3,18 +3,17 @@
 use crate::execute::ExecuteError;
 use serde::Serialize;
 
-use crate::execute::{
-    EditContext, carry_out_alone, decision, merge_of_two, settled_flag, write_unit,
-};
+use crate::execute::{carry_out_alone, write_unit};
 use memfold_core::decisions::content_hash;
 use memfold_core::detect::newest_first;
 use memfold_core::memory::{Memory, MemoryId};
+use memfold_core::merge::{MergeContext, kept_apart, merge_of_two, settled_flag};
 use memfold_core::plan::{ActionType, Evidence};
 use memfold_core::policy::Policy;
 use memfold_core::runs::RunKind;
 use memfold_guard::text::excerpt;
 use memfold_guard::{Guard, Verdict};
-use memfold_store::brain_db::{Fate, Mark, Session, WaitingFlag, Writes};
+use memfold_store::brain_db::{ActionRecord, Mark, Session, WaitingFlag, Writes};
 use memfold_store::upkeep::UpkeepRun;
 use memfold_store::{BrainDb, LoadRequest};
 
@@ -110,7 +109,7 @@ pub fn settle(
     run.carry_out(session, RunKind::Review, Some(key), |run_id| {
         session.write(|writes| {
             let examined = examine(writes, key, settlement, rules, &load)?;
-            let context = EditContext {
+            let context = MergeContext {
                 policy: rules.policy,
                 time_zone: run.time_zone,
                 run_id,
@@ -141,11 +140,9 @@ fn examine(
     let flag = flag.ok_or_else(|| ExecuteError::UnknownPair { key: excerpt(key, ID_CHARS) })?;
     let side = |at: usize| {
         let (id, hash) = &flag.sides[at];
-        let fate = reads.look_up(load, |reader| Ok::<_, ExecuteError>(reader.fate(id)?))?;
-        match fate {
-            Fate::Live(memory) if content_hash(&memory.content) == *hash => Ok(*memory),
-            _ => Err(ExecuteError::Changed { id: excerpt(id, ID_CHARS) }),
-        }
+        let live = reads.look_up(load, |reader| Ok::<_, ExecuteError>(reader.live_memory(id)?))?;
+        live.filter(|memory| content_hash(&memory.content) == *hash)
+            .ok_or_else(|| ExecuteError::Changed { id: excerpt(id, ID_CHARS) })
     };
     let mut both = [side(0)?, side(1)?];
     both.sort_by(newest_first);
@@ -168,7 +165,7 @@ fn examine(
 fn carry_out(
     writes: &Writes<'_>,
     examined: &Examined,
-    context: EditContext<'_>,
+    context: MergeContext<'_>,
 ) -> Result<Option<String>, ExecuteError> {
     const UNIT: i64 = 1;
     let Examined { settled, flag, newer, older } = examined;
@@ -179,12 +176,12 @@ fn carry_out(
         let group = format!("{}/{UNIT}", context.run_id);
         let mut changes = vec![closed];
         for id in [&newer.id, &older.id] {
-            let with = ("group_id", group.as_str().into());
-            changes.extend(decision(writes, &layout, "keep_both", id, with)?);
+            changes.extend(kept_apart(writes.memory(&layout, id)?.as_ref(), &group));
         }
         let mark = Mark { run_id: context.run_id, unit: UNIT, at: context.at };
         let ids = vec![newer.id.clone(), older.id.clone()];
-        write_unit(writes, &layout, &mark, "keep-both", ActionType::Noop, ids, &changes, &[])?;
+        let record = ActionRecord::alone("keep-both", ActionType::Noop, ids);
+        write_unit(writes, &layout, &mark, record, &changes, &[])?;
         return Ok(None);
     }
     let (stays, goes) = match settlement {
@@ -205,5 +202,5 @@ fn carry_out(
     };
     let action = merge_of_two(stays, goes, &context.policy.merge, RULE, reason, evidence);
     let label = if settlement == Settlement::Merge { "merge" } else { "supersede" };
-    Ok(carry_out_alone(writes, &layout, context, UNIT, label, action, &rows, vec![closed])?)
+    Ok(carry_out_alone(writes, &layout, &context, UNIT, label, &action, rows, vec![closed])?)
 }

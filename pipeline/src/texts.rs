@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use jiff::tz::TimeZone;
 use memfold_core::decisions::Decisions;
 use memfold_core::memory::{
-    BaseDigest, CategoryList, CreatedAt, Embedding, Exclusion, InvalidEmbedding, Memory, MemoryId,
-    Standing, VectorSpace,
+    BaseDigest, CategoryList, CreatedAt, Embedding, InvalidEmbedding, Memory, MemoryId, Status,
+    VectorSpace,
 };
 use memfold_core::plan::{ActionState, ActionType, Plan, SavedAction};
 use memfold_core::policy::{Policy, RuleAction};
@@ -332,9 +332,10 @@ impl<'a> TextStore<'a> {
             last_accessed: None,
             source: source.into(),
             root_source: source.into(),
-            standing: match is_expired {
-                true => Standing::Excluded(Exclusion::Expired),
-                false => Standing::Live,
+            merged_into: None,
+            status: match is_expired {
+                true => Status::Expired,
+                false => Status::Live,
             },
             embedding: spaces.embedding(record)?,
             base_digest: self.digest(index),
@@ -378,7 +379,7 @@ impl MemoryStore for TextStore<'_> {
             hasher.update(&memory.base_digest.0);
             memories.push(memory);
         }
-        let expired = memories.iter().filter(|memory| memory.standing != Standing::Live).count();
+        let expired = memories.iter().filter(|memory| memory.status != Status::Live).count();
         let expired = (expired > 0).then_some((SkipReason::Expired, expired as u64));
         Ok(Snapshot {
             store_id: format!("texts:{}", &hasher.finalize().to_hex()[..32]).into(),

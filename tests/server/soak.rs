@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use memfold::machine::{self, Stopwatch};
-use memfold_core::lineage::Whereabouts;
 use memfold_core::memory::MemoryId;
+use memfold_core::memory::Status;
 use memfold_store::{BrainDb, OpenOptions};
 use memfold_tests::{generated_rows, memory};
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ fn everything_at_once_loses_nothing() {
     let is_lost = |id: &&String| {
         let resolved =
             store.resolve(&MemoryId::new(id.as_str()), &jiff::tz::TimeZone::UTC, machine::clock());
-        resolved.unwrap().whereabouts == Whereabouts::Unknown
+        resolved.unwrap().whereabouts == Status::Unknown
     };
     let lost = saved.iter().filter(is_lost).count();
     let mib = |kib: u64| kib as f64 / 1024.0;

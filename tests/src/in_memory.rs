@@ -1,7 +1,9 @@
 //! [`InMemoryStore`]: plain rows, read as any other store's; the model that others are tested against.
 
 use memfold_core::Snapshot;
-use memfold_store::reading::{Cell, categories_to_json, read_rows};
+use memfold_core::row::categories_to_json;
+use memfold_core::value::ValueRef;
+use memfold_store::reading::read_rows;
 use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, VectorSink};
 
 /// A store that is a list of rows.
@@ -101,9 +103,9 @@ impl MemoryStore for InMemoryStore {
             .zip(&bytes)
             .map(|((row, embedding), bytes)| {
                 [
-                    Cell::Text(row.id.as_bytes()),
+                    ValueRef::Text(row.id.as_bytes()),
                     optional(embedding.content.as_deref()),
-                    Cell::Blob(bytes),
+                    ValueRef::Blob(bytes),
                     optional(embedding.model.as_deref()),
                 ]
             })
@@ -112,21 +114,21 @@ impl MemoryStore for InMemoryStore {
     }
 }
 
-fn memory_cells<'a>(row: &'a PlainMemory, categories: &'a str) -> [Cell<'a>; 10] {
+fn memory_cells<'a>(row: &'a PlainMemory, categories: &'a str) -> [ValueRef<'a>; 10] {
     [
-        Cell::Text(row.id.as_bytes()),
-        Cell::Text(row.content.as_bytes()),
-        Cell::Text(categories.as_bytes()),
-        Cell::Real(row.importance),
-        Cell::Integer(row.access_count),
-        Cell::Text(row.created_at.as_bytes()),
+        ValueRef::Text(row.id.as_bytes()),
+        ValueRef::Text(row.content.as_bytes()),
+        ValueRef::Text(categories.as_bytes()),
+        ValueRef::Real(row.importance),
+        ValueRef::Integer(row.access_count),
+        ValueRef::Text(row.created_at.as_bytes()),
         optional(row.expires_at.as_deref()),
-        Cell::Text(row.source.as_bytes()),
+        ValueRef::Text(row.source.as_bytes()),
         optional(row.archived_by.as_deref()),
-        Cell::Null,
+        ValueRef::Null,
     ]
 }
 
-fn optional(text: Option<&str>) -> Cell<'_> {
-    text.map_or(Cell::Null, |text| Cell::Text(text.as_bytes()))
+fn optional(text: Option<&str>) -> ValueRef<'_> {
+    text.map_or(ValueRef::Null, |text| ValueRef::Text(text.as_bytes()))
 }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use memfold_store::journal::{RowImage, StoredValue};
+use memfold_core::journal::RowImage;
+use memfold_core::value::Value;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
-use serde_json::Value;
+use serde_json::Value as Json;
 
 /// Differences shown of two images.
 const SHOWN_MAX: usize = 20;
@@ -229,14 +230,14 @@ impl Table {
     }
 }
 
-impl From<&StoredValue> for Cell {
-    fn from(value: &StoredValue) -> Self {
+impl From<&Value> for Cell {
+    fn from(value: &Value) -> Self {
         match value {
-            StoredValue::Null => Self::Null,
-            StoredValue::Integer(value) => Self::Integer(*value),
-            StoredValue::Real(value) => Self::Real(value.to_bits()),
-            StoredValue::Text(bytes) => Self::Text(bytes.clone()),
-            StoredValue::Blob(bytes) => Self::Blob(bytes.clone()),
+            Value::Null => Self::Null,
+            Value::Integer(value) => Self::Integer(*value),
+            Value::Real(value) => Self::Real(value.to_bits()),
+            Value::Text(bytes) => Self::Text(bytes.clone()),
+            Value::Blob(bytes) => Self::Blob(bytes.clone()),
         }
     }
 }
@@ -278,10 +279,10 @@ impl Cell {
         let Self::Text(bytes) = self else { return self.clone() };
         let text = String::from_utf8_lossy(bytes);
         let stripped = ["consolidation:", "archived:"].into_iter().find_map(|prefix| {
-            let mut fields: Value = serde_json::from_str(text.strip_prefix(prefix)?).ok()?;
+            let mut fields: Json = serde_json::from_str(text.strip_prefix(prefix)?).ok()?;
             for name in ["run_id", "at"] {
                 if let Some(field) = fields.get_mut(name) {
-                    *field = Value::Null;
+                    *field = Json::Null;
                 }
             }
             Some(format!("{prefix}{fields}"))

@@ -10,7 +10,7 @@ use memfold::lookup::{
     StoreIndex, Thoroughness, TierChoice, VerifiedIndex, Wanted, build_index, freshness,
     seal_fresh, search, verify,
 };
-use memfold_core::memory::Standing;
+use memfold_core::memory::Status;
 use memfold_core::time::Instant;
 use memfold_index::file::FileMode;
 use memfold_index::{NoProgress, Pool};
@@ -196,7 +196,7 @@ impl TestIndex {
             let Some((space, row)) = memory.embedding.vector() else { continue };
             let vector = sink.vector(space, row);
             let norms = (kernels.dot(query, query), kernels.dot(vector, vector));
-            if memory.standing != Standing::Live || vector.len() != query.len() {
+            if memory.status != Status::Live || vector.len() != query.len() {
                 continue;
             }
             let similarity = kernels.similarity(query, vector, norms).expect("vectors are valid");

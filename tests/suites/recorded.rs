@@ -14,14 +14,15 @@ use memfold::consolidate::{RunContext, consolidate};
 use memfold_core::SkipReason;
 use memfold_core::Snapshot;
 use memfold_core::decisions::{SingleAction, content_hash};
-use memfold_core::memory::{Embedding, Exclusion, Memory, MemoryId, Standing};
+use memfold_core::journal::RowImage;
+use memfold_core::memory::{Embedding, Memory, MemoryId, Status};
 use memfold_core::policy::Policy;
 use memfold_core::time::Instant;
+use memfold_core::value::Value;
 use memfold_guard::Guard;
 use memfold_store::brain_db::{
     BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, Session, SessionOptions,
 };
-use memfold_store::journal::{RowImage, StoredValue};
 use memfold_store::{LoadRequest, MemoryStore as _, VecSink};
 
 /// 2026-06-01T00:00:00Z.
@@ -128,11 +129,11 @@ impl Store {
         let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let rows = statement.query_map([id], |row| {
             let cell = |at| match row.get(at).unwrap() {
-                rusqlite::types::Value::Null => StoredValue::Null,
-                rusqlite::types::Value::Integer(value) => StoredValue::Integer(value),
-                rusqlite::types::Value::Real(value) => StoredValue::Real(value),
-                rusqlite::types::Value::Text(text) => StoredValue::from(text),
-                rusqlite::types::Value::Blob(bytes) => StoredValue::Blob(bytes),
+                rusqlite::types::Value::Null => Value::Null,
+                rusqlite::types::Value::Integer(value) => Value::Integer(value),
+                rusqlite::types::Value::Real(value) => Value::Real(value),
+                rusqlite::types::Value::Text(text) => Value::from(text),
+                rusqlite::types::Value::Blob(bytes) => Value::Blob(bytes),
             };
             let cells = (1..names.len()).map(|at| (names[at].clone(), cell(at))).collect();
             Ok(RowImage { rowid: row.get(0)?, cells })
@@ -231,12 +232,12 @@ fn rows_moved_to_the_archive_are_read_as_they_were() {
     assert_eq!(after.skipped_count(SkipReason::EmbeddingOrphan), 0);
     let (before, memories) = (by_id(&before), by_id(&after));
     let survivor = MemoryId::new("b");
-    assert_eq!(memories["a"].standing, Standing::Ghost { survivor: survivor.clone() });
-    assert_eq!(memories["c"].standing, Standing::Excluded(Exclusion::Archived));
+    assert_eq!(memories["a"].merged_into, Some(survivor.clone()));
+    assert_eq!(memories["c"].status, Status::Archived);
     assert_eq!(after.decisions.folded_into[&MemoryId::new("a")], survivor);
     for id in ["a", "b", "c"] {
-        let Memory { rowid, standing, embedding, .. } = before[id].clone();
-        let found = Memory { rowid, standing, embedding, ..memories[id].clone() };
+        let Memory { rowid, status, merged_into, embedding, .. } = before[id].clone();
+        let found = Memory { rowid, status, merged_into, embedding, ..memories[id].clone() };
         assert_eq!(found, *before[id]);
         let vector = |memory: &Memory, sink: &VecSink| {
             memory.embedding.vector().map(|(space, row)| sink.vector(space, row).to_vec())
@@ -285,7 +286,7 @@ fn live_rows_go_before_the_archive() {
     store.sql("INSERT INTO stm (id, content, created_at) VALUES ('a', 'new text', '2026-01-01')");
     let (snapshot, sink) = store.load();
     let memories = by_id(&snapshot);
-    assert_eq!((&*memories["a"].content, &memories["a"].standing), ("new text", &Standing::Live));
+    assert_eq!((&*memories["a"].content, &memories["a"].status), ("new text", &Status::Live));
     assert_eq!(memories["a"].embedding, Embedding::Missing);
     assert_eq!((snapshot.memories.len(), sink.spaces()[0].1.len()), (2, 4));
     // An unreadable row is there, too.

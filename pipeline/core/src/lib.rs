@@ -4,6 +4,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`value`], [`row`], [`journal`] | rows as stored, how they are understood, and reversible changes to them |
+//! | [`merge`] | actions become changes |
 //! | [`memory`], [`time`], [`lineage`], [`decisions`], [`runs`], [`summary`] | the types that every stage shares |
 //! | [`policy`] | configuration: files, variables and flags become a validated [`Policy`](policy::Policy) |
 //! | [`detect`] | pairs of near vectors become units, clusters and contradictions |
@@ -15,6 +17,10 @@
 
 pub mod memory;
 pub mod time;
+pub mod value;
+pub mod journal;
+pub mod row;
+pub mod merge;
 pub mod decisions;
 pub mod lineage;
 pub mod runs;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::memory::MemoryId;
+use super::memory::{MemoryId, Status};
 use memfold_guard::text::excerpt;
 
 /// Where an id leads.
@@ -16,11 +16,11 @@ pub struct Resolved {
     /// The id that was asked for.
     pub id: MemoryId,
     /// Where that memory itself is.
-    pub whereabouts: Whereabouts,
+    pub whereabouts: Status,
     /// The folds from it to the end, in order.
     pub folds: Vec<Fold>,
     /// Where the memory at the end is.
-    pub end: Whereabouts,
+    pub end: Status,
     /// Whether the folds lead in a circle; then the end is none.
     pub is_circle: bool,
 }
@@ -35,7 +35,7 @@ impl Resolved {
     /// Returns the live memory that it leads to, if any.
     #[must_use]
     pub fn live_id(&self) -> Option<&MemoryId> {
-        (self.end == Whereabouts::Live).then(|| self.last())
+        (self.end == Status::Live).then(|| self.last())
     }
 }
 
@@ -53,7 +53,7 @@ pub fn resolve<L: Lineage>(lineage: &L, id: &MemoryId) -> Result<Resolved, L::Er
         is_circle: false,
     };
     let mut seen = BTreeSet::from([id.clone()]);
-    while resolved.end != Whereabouts::Live {
+    while resolved.end != Status::Live {
         let Some(fold) = lineage.folded_into(resolved.last())? else { break };
         let survivor = fold.survivor.clone();
         resolved.folds.push(fold);
@@ -97,53 +97,11 @@ pub enum KnownBy {
     Provenance,
 }
 
-/// Where a memory is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Whereabouts {
-    /// In the store, in use.
-    Live,
-    /// In the store, past its end.
-    Expired,
-    /// In the store, a record about other memories.
-    Record,
-    /// In the store, archived, merged into another.
-    Ghost,
-    /// In the store, archived.
-    Archived,
-    /// In memfold's archive table.
-    Moved,
-    /// In the store, but not readable.
-    Unreadable,
-    /// It was there once.
-    Gone,
-    /// The store knows nothing of it.
-    Unknown,
-}
-
-impl Whereabouts {
-    /// Says it in a word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Expired => "expired",
-            Self::Record => "record",
-            Self::Ghost => "ghost",
-            Self::Archived => "archived",
-            Self::Moved => "moved",
-            Self::Unreadable => "unreadable",
-            Self::Gone => "gone",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
 /// Where a memory is, and what it says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Where it is.
-    pub whereabouts: Whereabouts,
+    pub whereabouts: Status,
     /// Its text, where it is still known.
     pub text: Option<String>,
 }
@@ -211,9 +169,9 @@ mod fixture {
 
         fn place(&self, id: &MemoryId) -> Result<Place, Infallible> {
             let whereabouts = match (self.gone.contains(id), self.into.contains_key(id)) {
-                (true, _) => Whereabouts::Gone,
-                (false, true) => Whereabouts::Ghost,
-                (false, false) => Whereabouts::Live,
+                (true, _) => Status::Gone,
+                (false, true) => Status::Merged,
+                (false, false) => Status::Live,
             };
             Ok(Place { whereabouts, text: Some(format!("text of {id}")) })
         }
@@ -245,7 +203,7 @@ pub struct Branch {
     #[serde(flatten)]
     pub fold: Fold,
     /// Where it is now.
-    pub whereabouts: Whereabouts,
+    pub whereabouts: Status,
     /// An excerpt of its text, escaped.
     pub text: Option<String>,
     /// What had been merged into it, as far as shown.
@@ -477,7 +435,7 @@ mod resolve_tests {
         let lineage = Plain::of(&[("a", "b"), ("b", "c")]);
         let resolved = follow(&lineage, "a");
         assert_eq!((resolved.live_id(), resolved.folds.len()), (Some(&MemoryId::new("c")), 2));
-        assert_eq!(resolved.whereabouts, Whereabouts::Ghost);
+        assert_eq!(resolved.whereabouts, Status::Merged);
         assert_eq!(follow(&lineage, "c").live_id(), Some(&MemoryId::new("c")));
     }
 
@@ -485,7 +443,7 @@ mod resolve_tests {
     fn a_gone_survivor_is_the_end() {
         let lineage = Plain { gone: vec![MemoryId::new("b")], ..Plain::of(&[("a", "b")]) };
         let resolved = follow(&lineage, "a");
-        assert_eq!((resolved.live_id(), resolved.end), (None, Whereabouts::Gone));
+        assert_eq!((resolved.live_id(), resolved.end), (None, Status::Gone));
         assert_eq!(resolved.last(), &MemoryId::new("b"));
     }
 

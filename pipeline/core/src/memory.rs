@@ -83,8 +83,10 @@ pub struct Memory {
     pub source: Box<str>,
     /// The first source, before any consolidation (`previous_source` of provenance, else `source`).
     pub root_source: Box<str>,
-    /// What it may take part in.
-    pub standing: Standing,
+    /// What became of it.
+    pub status: Status,
+    /// What it was merged into, where it was. The survivor may itself be merged or gone.
+    pub merged_into: Option<MemoryId>,
     /// Its vector, or why there is none.
     pub embedding: Embedding,
     /// Digest of the columns a plan rests on (see spec: id, content, categories, importance,
@@ -160,29 +162,55 @@ impl CreatedAt {
     }
 }
 
-/// What a memory may take part in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
-    /// A candidate for consolidation.
+/// What became of a memory. Only live ones are candidates for consolidation.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// In the store, in use.
     Live,
-    /// Folded into another memory, whose unit it belongs to. The survivor may itself be a ghost or be gone.
-    Ghost {
-        /// The id it was merged into.
-        survivor: MemoryId,
-    },
-    /// Known, but no candidate.
-    Excluded(Exclusion),
+    /// In the store, past its end.
+    Expired,
+    /// In the store, a record about other memories.
+    Record,
+    /// In the store, archived, merged into another.
+    #[serde(rename = "ghost")]
+    Merged,
+    /// In the store, archived.
+    Archived,
+    /// In memfold's archive table.
+    Moved,
+    /// In the store, but not readable.
+    Unreadable,
+    /// It was there once.
+    Gone,
+    /// The store knows nothing of it.
+    Unknown,
 }
 
-/// Why a readable row is no candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Exclusion {
-    /// Archived by category, source or `archived_by`, into no known survivor.
-    Archived,
-    /// `expires_at` has passed.
-    Expired,
-    /// A flag or report row of a consolidator.
-    ConsolidationRecord,
+impl Status {
+    /// Says it in a word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Expired => "expired",
+            Self::Record => "record",
+            Self::Merged => "ghost",
+            Self::Archived => "archived",
+            Self::Moved => "moved",
+            Self::Unreadable => "unreadable",
+            Self::Gone => "gone",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Tells whether a row is neither a candidate nor part of one: archived into nothing, expired, or a record.
+    #[must_use]
+    pub const fn is_excluded(self) -> bool {
+        !matches!(self, Self::Live | Self::Merged)
+    }
 }
 
 /// A memory's vector, or why it has none.

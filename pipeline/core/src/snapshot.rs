@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::decisions::Decisions;
-use super::memory::{Memory, Standing, VectorSpace};
+use super::memory::{Memory, Status, VectorSpace};
 
 /// A store at one instant.
 #[derive(Debug, Clone)]
@@ -34,13 +34,13 @@ impl Snapshot {
     /// Counts the live rows.
     #[must_use]
     pub fn live_count(&self) -> u64 {
-        self.count(|memory| memory.standing == Standing::Live)
+        self.count(|memory| memory.status == Status::Live)
     }
 
     /// Counts the live rows that have a valid, fresh vector.
     #[must_use]
     pub fn with_vector_count(&self) -> u64 {
-        self.count(|m| m.standing == Standing::Live && m.embedding.vector().is_some())
+        self.count(|m| m.status == Status::Live && m.embedding.vector().is_some())
     }
 
     /// Returns how often `reason` was met.

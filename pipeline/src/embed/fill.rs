@@ -11,7 +11,7 @@ use std::{io, thread};
 
 use jiff::tz::TimeZone;
 use memfold_core::detect::newest_first;
-use memfold_core::memory::{Embedding, Memory, MemoryId, SpaceIndex, Standing, VectorSpace};
+use memfold_core::memory::{Embedding, Memory, MemoryId, SpaceIndex, Status, VectorSpace};
 use memfold_core::time::Instant;
 use memfold_index::{Progress, Row};
 use memfold_store::brain_db::{Layout, NewEmbedding, Session, SessionError, Writes};
@@ -359,7 +359,7 @@ pub fn unembedded(store: &BrainDb, request: &LoadRequest<'_>) -> Result<Unembedd
     let mut counts = VectorCounts::default();
     let snapshot = store.load(request, &mut counts)?;
     let mut live: Vec<Memory> = snapshot.memories;
-    live.retain(|memory| memory.standing == Standing::Live);
+    live.retain(|memory| memory.status == Status::Live);
     let coverage = covered(&live);
     if coverage.missing > 0 {
         store.look_on(|reads| reads.layout()?.check_takes_embeddings())?;

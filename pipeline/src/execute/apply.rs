@@ -3,25 +3,24 @@
 use std::collections::BTreeMap;
 
 use memfold_core::memory::MemoryId;
+use memfold_core::merge::{KeptInPlace, MemoryRow, MergeContext, Step, UnitChanges, kept_note};
 use memfold_core::plan::{ActionState, SavedAction, SavedPlan, action_label, plan_id};
 use memfold_core::report::Executed;
 use memfold_core::runs::{RunKind, RunState};
 use memfold_store::brain_db::{
-    ActionUpdate, BrainDb, Deed, Layout, Mark, RunStart, Session, SessionError, UnitRecord,
-    UnitRow, Writes, apply,
+    ActionRecord, ActionUpdate, BrainDb, Layout, Mark, NewUnit, RunStart, Session, SessionError,
+    Writes, apply,
 };
 
 use tracing::field::Empty;
 use tracing::info_span;
 
-use super::edits::{EditContext, Edited, edits};
 use super::request::{
     ExecuteError, ExecuteRequest, Execution, RunWatcher, UnitOutcome, UnitResult, Unwatched,
 };
 use super::select::{APPROVED_NOTE, is_approved};
-use super::units::{Pace, heartbeat, kept_note, units};
+use super::units::{Pace, changes_of, heartbeat, units};
 use super::{Blocked, ExecutionUnit, Selection};
-pub(super) use memfold_store::reading::Cell;
 
 /// Applies the wanted actions of a plan, unit by unit, and saves the plan first.
 ///
@@ -181,7 +180,7 @@ fn begin(
 /// What is known of a unit once it was applied.
 struct Applied {
     importance_before: Option<f64>,
-    kept: Vec<(MemoryId, String)>,
+    kept: Vec<KeptInPlace>,
 }
 
 /// What the units of one transaction did; it counts once the transaction is committed.
@@ -190,7 +189,7 @@ struct Batch {
     /// Digests of the memories that the units changed.
     digests: BTreeMap<MemoryId, String>,
     outcomes: Vec<UnitOutcome>,
-    kept: Vec<(MemoryId, String)>,
+    kept: Vec<KeptInPlace>,
 }
 
 /// A run under way.
@@ -255,7 +254,7 @@ impl Run<'_> {
         let count = batch.outcomes.len();
         self.executed = batch.executed;
         self.expected.extend(batch.digests);
-        for (_, reason) in batch.kept {
+        for KeptInPlace { reason, .. } in batch.kept {
             *self.kept.entry(reason).or_default() += 1;
         }
         for outcome in batch.outcomes {
@@ -330,47 +329,44 @@ impl Run<'_> {
         };
         let number = (batch.executed.applied + 1) as i64;
         let mark = Mark { run_id: self.run_id, unit: number, at: self.at };
-        let context = EditContext {
+        let context = MergeContext {
             policy: self.request.policy,
             time_zone: self.request.time_zone,
             run_id: self.run_id,
             now: self.request.now,
             at: self.at,
         };
-        let Edited { changes, kept } = edits(&unit.actions, &rows, (writes, layout), context)?;
+        let importance_before = rows.first().and_then(|row| row.image.value("importance").number());
+        let has_vectors = rows.iter().any(|row| row.has_embedding);
+        let steps = unit.actions.iter().map(|saved| {
+            let (action, access_count) = (saved.effective(), saved.access_count);
+            Step { action, access_count }
+        });
+        let steps: Vec<Step<'_>> = steps.collect();
+        let UnitChanges { changes, kept } = changes_of(writes, layout, &context, &steps, rows)?;
         apply(writes, layout, &mark, &changes)?;
-        let mut ids: Vec<&MemoryId> = rows.iter().map(|row| &row.id).collect();
+        let mut memories = unit.ids();
         for action in unit.actions.iter().map(|action| action.effective()) {
             if let (Some(id), Some(text)) = (&action.canonical_id, &action.new_content) {
                 // In a store without vectors a rule's own text needs none.
                 let needs_none = action.rationale.evidence.decided_by.is_none()
                     && !self.request.vectors.has(text)
-                    && !rows.iter().any(|row| row.has_embedding);
+                    && !has_vectors;
                 if !needs_none {
                     self.request.vectors.insert(writes, layout, id.as_str(), text, self.at)?;
                 }
-                ids.push(id);
+                memories.push(id);
             }
         }
-        let digests = digests_after(writes, layout, &ids)?;
-        let record = UnitRecord {
-            run_id: self.run_id.to_owned(),
-            unit: number,
-            undone_by: None,
-            is_applied: true,
-            plan_id: Some(self.plan_id.to_owned()),
-            deeds: unit.actions.iter().map(|action| deed(action)).collect(),
-            reverts: None,
-            digests: digests.clone(),
-        };
-        writes.insert_unit(&record, self.at)?;
+        let actions = unit.actions.iter().map(|action| record(action)).collect();
+        let plan_id = Some(self.plan_id);
+        let unit_done = NewUnit { plan_id, actions, reverts: None, memories };
+        let digests = writes.record_unit(layout, &mark, &unit_done)?;
         for action in &unit.actions {
             let (position, note) = (action.position, approval(action));
             self.mark_action(writes, position, ActionState::Applied, Some(number), note)?;
         }
         batch.digests.extend(digests);
-        let importance = rows.first().and_then(|row| row.image.get("importance"));
-        let importance_before = importance.and_then(|value| Cell::from(value).number());
         Ok(Ok(Applied { importance_before, kept }))
     }
 
@@ -411,10 +407,10 @@ fn approval(action: &SavedAction) -> Option<&'static str> {
         .then_some(APPROVED_NOTE)
 }
 
-fn deed(action: &SavedAction) -> Deed {
+fn record(action: &SavedAction) -> ActionRecord {
     let effective = action.effective();
     let person = approval(action).map(|_| "a person".to_owned());
-    Deed {
+    ActionRecord {
         label: action_label(action.position),
         position: action.position,
         action: effective.action,
@@ -426,20 +422,6 @@ fn deed(action: &SavedAction) -> Deed {
             .collect(),
         by: effective.rationale.evidence.decided_by.clone().or(person),
     }
-}
-
-fn digests_after(
-    writes: &Writes<'_>,
-    layout: &Layout,
-    ids: &[&MemoryId],
-) -> Result<BTreeMap<MemoryId, String>, SessionError> {
-    let mut digests = BTreeMap::new();
-    for &id in ids {
-        let after = writes.memory(layout, id)?;
-        let digest = after.map_or_else(String::new, |row| row.digest.to_string());
-        digests.insert(id.clone(), digest);
-    }
-    Ok(digests)
 }
 
 impl Batch {
@@ -522,7 +504,7 @@ fn read_fresh<'e>(
     layout: &Layout,
     unit: &ExecutionUnit<'_>,
     expected: impl Fn(&MemoryId) -> Option<&'e String>,
-) -> Result<Result<Vec<UnitRow>, String>, SessionError> {
+) -> Result<Result<Vec<MemoryRow>, String>, SessionError> {
     let mut rows = Vec::new();
     for id in unit.ids() {
         let Some(row) = reads.memory(layout, id)? else {

@@ -9,8 +9,6 @@
 
 mod select;
 mod units;
-mod flag;
-mod edits;
 mod request;
 mod apply;
 mod undo;
@@ -24,9 +22,7 @@ pub use request::{
 pub use review::{KeepBothRequest, keep_both};
 pub use units::{Rejudged, rejudge_flags};
 
-pub(crate) use edits::{EditContext, fold_away};
-pub(crate) use flag::{decision, near_flag, settled as settled_flag};
 pub use select::{Pick, PickError, Selection};
 pub use undo::{Undo, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};
 pub use units::{Blocked, ExecutionUnit};
-pub(crate) use units::{Draft, action_of, carry_out_alone, changes_of, merge_of_two, write_unit};
+pub(crate) use units::{carry_out_alone, changes_of, unreadable, write_unit};

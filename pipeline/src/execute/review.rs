@@ -1,16 +1,15 @@
 //! What a person decides about a saved plan, written down at once.
 
-use std::collections::BTreeMap;
-
-use super::flag::decision;
+use memfold_core::journal::Change;
 use memfold_core::memory::MemoryId;
+use memfold_core::merge::kept_apart;
 use memfold_core::plan::{ActionState, ActionType, SavedAction};
 use memfold_core::report::Executed;
 use memfold_core::runs::{RunKind, RunState};
 use memfold_store::brain_db::{
-    ActionUpdate, Deed, Mark, RunStart, Session, SessionError, UnitRecord, Writes, apply,
+    ActionRecord, ActionUpdate, Layout, Mark, NewUnit, RunStart, Session, SessionError, Writes,
+    apply,
 };
-use memfold_store::journal::Change;
 
 /// What a decision that keeps memories apart is called in a run's list.
 const KEPT_APART: &str = "keep-both";
@@ -63,26 +62,15 @@ fn keep(
     writes.check_undecided(plan_id, action.position)?;
     let unit = 1;
     let ids = &action.effective().target_ids;
-    let changes = apart(writes, ids, &format!("{run_id}/{unit}"))?;
-    apply(writes, &writes.layout()?, &Mark { run_id, unit, at }, &changes)?;
-    let deed = Deed {
-        label: KEPT_APART.to_owned(),
-        position: action.position,
-        action: ActionType::Noop,
-        ids: ids.clone(),
-        by: None,
-    };
-    let record = UnitRecord {
-        run_id: run_id.to_owned(),
-        unit,
-        undone_by: None,
-        is_applied: true,
-        plan_id: None,
-        deeds: vec![deed],
-        reverts: None,
-        digests: BTreeMap::new(),
-    };
-    writes.insert_unit(&record, at)?;
+    let layout = writes.layout()?;
+    let changes = apart(writes, &layout, ids, &format!("{run_id}/{unit}"))?;
+    let mark = Mark { run_id, unit, at };
+    apply(writes, &layout, &mark, &changes)?;
+    let ids = ids.clone();
+    let (label, position) = (KEPT_APART.to_owned(), action.position);
+    let record = ActionRecord { label, position, action: ActionType::Noop, ids, by: None };
+    let done = NewUnit { actions: vec![record], ..NewUnit::default() };
+    writes.record_unit(&layout, &mark, &done)?;
     let update = ActionUpdate {
         state: ActionState::Rejected,
         run_id: Some(run_id),
@@ -93,12 +81,15 @@ fn keep(
 }
 
 /// One decision for each memory that is there; they make a group.
-fn apart(writes: &Writes<'_>, ids: &[MemoryId], group: &str) -> Result<Vec<Change>, SessionError> {
-    let layout = writes.layout()?;
+fn apart(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    ids: &[MemoryId],
+    group: &str,
+) -> Result<Vec<Change>, SessionError> {
     let mut changes = Vec::with_capacity(ids.len());
     for id in ids {
-        let group = ("group_id", group.into());
-        changes.extend(decision(writes, &layout, "keep_both", id, group)?);
+        changes.extend(kept_apart(writes.memory(layout, id)?.as_ref(), group));
     }
     if changes.len() < 2 {
         let reason = "fewer than two of its memories are there".to_owned();
@@ -109,6 +100,7 @@ fn apart(writes: &Writes<'_>, ids: &[MemoryId], group: &str) -> Result<Vec<Chang
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::time::Duration;
 
     use jiff::tz::TimeZone;

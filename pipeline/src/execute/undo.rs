@@ -1,21 +1,21 @@
 //! [`undo`]: a run that takes units back, each whole or not at all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
+use memfold_core::journal::{Change, Conflict, RevertOptions, revert};
 use memfold_core::memory::MemoryId;
+use memfold_core::merge::{DecisionAbout, decision};
 use memfold_core::plan::{ActionState, ActionType};
 use memfold_core::report::Executed;
 use memfold_core::runs::{RunKind, RunState};
 use memfold_core::time::Instant;
 use memfold_index::Progress;
 use memfold_store::brain_db::{
-    ActionUpdate, BrainDb, Deed, Layout, Mark, NowRows, RunStart, Session, SessionError,
-    UnitRecord, Writes, apply,
+    ActionRecord, ActionUpdate, BrainDb, Layout, Mark, NewUnit, NowRows, RunStart, Session,
+    SessionError, UnitRecord, Writes, apply,
 };
-use memfold_store::journal::{Change, Conflict, RevertOptions, revert};
 
-use super::flag::decision;
 use super::select::{APPROVED_NOTE, is_approved};
 use super::units::{Pace, heartbeat};
 use crate::execute::ExecuteError;
@@ -273,17 +273,10 @@ impl Run<'_> {
             let group = format!("{}/{number}", self.run_id);
             apply(writes, layout, &mark, &decisions(writes, layout, unit, &group)?)?;
         }
-        let record = UnitRecord {
-            run_id: self.run_id.to_owned(),
-            unit: number,
-            undone_by: None,
-            is_applied: true,
-            plan_id: None,
-            deeds: root.deeds,
-            reverts: Some((unit.run_id.clone(), unit.unit)),
-            digests: digests(writes, layout, &unit.deeds)?,
-        };
-        writes.insert_unit(&record, self.at)?;
+        let memories = unit.actions.iter().flat_map(|action| &action.ids).collect();
+        let reverts = Some((unit.run_id.as_str(), unit.unit));
+        let undone = NewUnit { plan_id: None, actions: root.actions, reverts, memories };
+        writes.record_unit(layout, &mark, &undone)?;
         Ok(Ok(()))
     }
 
@@ -305,8 +298,8 @@ impl Run<'_> {
             at = reverted;
         }
         if let Some(plan_id) = &at.plan_id {
-            for deed in &at.deeds {
-                let noted = writes.action_note(plan_id, deed.position)?;
+            for action in &at.actions {
+                let noted = writes.action_note(plan_id, action.position)?;
                 let approved = is_approved(noted.as_deref()).then_some(APPROVED_NOTE);
                 let state = match by {
                     None => ActionState::Applied,
@@ -319,7 +312,7 @@ impl Run<'_> {
                 };
                 let (run_id, unit) = (Some(at.run_id.as_str()), Some(at.unit));
                 let update = ActionUpdate { state, run_id, unit, note: approved };
-                writes.set_action_state(plan_id, deed.position, &update)?;
+                writes.set_action_state(plan_id, action.position, &update)?;
             }
         }
         Ok(at)
@@ -401,21 +394,6 @@ fn told(conflict: &Conflict) -> Reason {
     (conflict.to_string(), conflict.remedy())
 }
 
-/// The base digests of what a unit touched, as it is now.
-fn digests(
-    writes: &Writes<'_>,
-    layout: &Layout,
-    deeds: &[Deed],
-) -> Result<BTreeMap<MemoryId, String>, SessionError> {
-    let mut digests = BTreeMap::new();
-    for id in deeds.iter().flat_map(|deed| &deed.ids) {
-        let row = writes.memory(layout, id)?;
-        let digest = row.map_or_else(String::new, |row| row.digest.to_string());
-        digests.insert(id.clone(), digest);
-    }
-    Ok(digests)
-}
-
 /// What keeps the next run from doing the same again, while the texts stay as they are.
 fn decisions(
     writes: &Writes<'_>,
@@ -431,37 +409,33 @@ fn decisions(
         ActionType::Promote,
         ActionType::Archive,
     ];
-    let touched = unit.deeds.iter().filter(|deed| rules.contains(&deed.action));
-    for id in touched.flat_map(|deed| &deed.ids).collect::<BTreeSet<_>>() {
-        changes.extend(decision(writes, layout, "taken_back", id, ("group_id", group.into()))?);
+    let mut decide = |id: &MemoryId, kind: &str, about| {
+        let row = writes.memory(layout, id)?;
+        changes.extend(row.and_then(|row| decision(&row, kind, about)));
+        Ok::<_, SessionError>(())
+    };
+    let touched = unit.actions.iter().filter(|action| rules.contains(&action.action));
+    for id in touched.flat_map(|action| &action.ids).collect::<BTreeSet<_>>() {
+        decide(id, "taken_back", DecisionAbout::Group(group))?;
     }
-    for deed in &unit.deeds {
-        match deed.action {
+    for ActionRecord { action, ids, .. } in &unit.actions {
+        let (kind, about) = match action {
             ActionType::Merge | ActionType::ProposeMerge | ActionType::Rewrite => {
-                for id in &deed.ids {
-                    let group = ("group_id", group.into());
-                    changes.extend(decision(writes, layout, "keep_both", id, group)?);
-                }
+                ("keep_both", DecisionAbout::Group(group))
             }
             ActionType::Promote
             | ActionType::Archive
             | ActionType::Summarize
-            | ActionType::Supersede => {
-                let action = ("action", deed.action.name().into());
-                for id in &deed.ids {
-                    changes.extend(decision(writes, layout, "declined", id, action.clone())?);
-                }
-            }
-            ActionType::FlagContradiction => {
-                changes.extend(
-                    writes
-                        .closed_flags_of(unit.run_id.as_str(), unit.unit)?
-                        .into_iter()
-                        .map(Change::Record),
-                );
-            }
-            ActionType::Noop => {}
+            | ActionType::Supersede => ("declined", DecisionAbout::Action(action.name())),
+            ActionType::FlagContradiction | ActionType::Noop => continue,
+        };
+        for id in ids {
+            decide(id, kind, about)?;
         }
+    }
+    if unit.actions.iter().any(|action| action.action == ActionType::FlagContradiction) {
+        let closed = writes.closed_flags_of(&unit.run_id, unit.unit)?;
+        changes.extend(closed.into_iter().map(Change::Record));
     }
     Ok(changes)
 }
@@ -505,9 +479,10 @@ pub struct Undo {
 fn outcome(unit: &UnitRecord, found: TakenBack) -> UndoOutcome {
     let conflicts = found.err().unwrap_or_default();
     let what: Vec<String> =
-        unit.deeds.iter().map(|deed| format!("{} {}", deed.label, deed.action.name())).collect();
+        unit.actions.iter().map(|it| format!("{} {}", it.label, it.action.name())).collect();
     let mut seen = BTreeSet::new();
-    let ids = unit.deeds.iter().flat_map(|deed| &deed.ids).filter(|id| seen.insert(*id)).cloned();
+    let ids =
+        unit.actions.iter().flat_map(|action| &action.ids).filter(|id| seen.insert(*id)).cloned();
     let all_have_remedies = conflicts.iter().all(|(_, remedy)| remedy.is_some());
     let remedies: BTreeSet<&'static str> =
         conflicts.iter().filter(|_| all_have_remedies).filter_map(|(_, remedy)| *remedy).collect();

@@ -4,22 +4,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use memfold_core::decisions::content_hash;
-use memfold_core::memory::{Memory, MemoryId};
-use memfold_core::plan::{
-    Action, ActionState, ActionType, Evidence, Rationale, Risk, SavedAction, Values, action_label,
+use memfold_core::journal::Change;
+use memfold_core::memory::MemoryId;
+use memfold_core::merge::{
+    MemoryRow, MergeContext, Step, UnitChanges, UnreadableRow, changes, kept_note,
 };
-use memfold_core::policy::MergePolicy;
+use memfold_core::plan::{Action, ActionState, ActionType, SavedAction, action_label};
 use memfold_core::time::Instant;
 use memfold_guard::{Guard, Verdict};
 use memfold_store::brain_db::{
-    Deed, Layout, Mark, Session, SessionError, UnitRecord, UnitRow, WaitingFlag, Writes, apply,
+    ActionRecord, Layout, Mark, NewUnit, Session, SessionError, WaitingFlag, Writes, apply,
 };
-use memfold_store::journal::{Change, ColumnChange, RowImage, RowKey, StoredValue};
-use serde_json::{Map, Value, json};
 
 use super::Selection;
-use super::edits::{EditContext, Edited, edits};
-pub(super) use memfold_store::reading::Cell;
 
 /// Actions that are applied together or not at all: a merge and what follows for its survivor, or one
 /// action alone.
@@ -96,146 +93,25 @@ fn merges_by_survivor(actions: &[SavedAction]) -> BTreeMap<&MemoryId, &SavedActi
     merges.filter_map(|merge| Some((merge.effective().target_ids.first()?, merge))).collect()
 }
 
-/// Columns that count, whose changes are differences.
-const COUNTER: &str = "access_count";
-const UPDATED_AT: &str = "updated_at";
-/// Columns that readers change.
-const ACCESSES: [&str; 2] = [COUNTER, "last_accessed"];
-
-/// Rows as they are and as they shall be.
-pub(crate) struct Draft<'a> {
-    rows: BTreeMap<&'a MemoryId, Row<'a>>,
-    /// Touched rows in the order in which they were first touched.
-    order: Vec<&'a MemoryId>,
-    /// What follows the changes of columns.
-    rest: Vec<Change>,
+/// Returns the changes that carry out actions.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(crate) fn changes_of(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    context: &MergeContext<'_>,
+    actions: &[Step<'_>],
+    rows: Vec<MemoryRow>,
+) -> Result<UnitChanges, SessionError> {
+    let named: Vec<&Action> = actions.iter().map(|step| step.action).collect();
+    let rows = writes.unit_rows(layout, rows, &named)?;
+    changes(actions, &rows, context).map_err(unreadable)
 }
 
-struct Row<'a> {
-    was: &'a UnitRow,
-    is: RowImage,
-    keeps_image: bool,
-    is_touched: bool,
-}
-
-impl<'a> Draft<'a> {
-    pub(crate) fn new(rows: &'a [UnitRow]) -> Self {
-        let row = |was: &'a UnitRow| {
-            (&was.id, Row { was, is: was.image.clone(), keeps_image: false, is_touched: false })
-        };
-        Self { rows: rows.iter().map(row).collect(), order: Vec::new(), rest: Vec::new() }
-    }
-
-    /// Returns a row as it was read.
-    pub(crate) fn was(&self, id: &MemoryId) -> Option<&'a UnitRow> {
-        self.rows.get(id).map(|row| row.was)
-    }
-
-    /// Sets a column; does nothing where the store has none of this name.
-    pub(crate) fn set(&mut self, id: &MemoryId, column: &str, value: StoredValue) {
-        let Some(row) = self.rows.get_mut(id).filter(|row| row.is.has(column)) else { return };
-        if !std::mem::replace(&mut row.is_touched, true) {
-            self.order.push(&row.was.id);
-        }
-        row.is.set(column, value);
-    }
-
-    /// Keeps the whole row in the journal, in case somebody deletes it later.
-    pub(crate) fn keep_image(&mut self, id: &MemoryId) {
-        if let Some(row) = self.rows.get_mut(id) {
-            row.keeps_image = true;
-        }
-    }
-
-    /// Adds a change that follows those of columns.
-    pub(crate) fn then(&mut self, change: Change) {
-        self.rest.push(change);
-    }
-
-    /// Returns all changes in order; rows that changed in more than their accesses get `updated_at`.
-    pub(crate) fn into_changes(mut self, at: &str) -> Vec<Change> {
-        let order = std::mem::take(&mut self.order);
-        let mut changes = Vec::new();
-        for id in order {
-            let Some(row) = self.rows.get_mut(id) else { continue };
-            if row.is == row.was.image {
-                continue;
-            }
-            let is_access = |change: &ColumnChange| {
-                ACCESSES.iter().any(|column| change.column.eq_ignore_ascii_case(column))
-            };
-            if !differences(&row.was.image, &row.is).iter().all(is_access) {
-                row.is.set(UPDATED_AT, at.into());
-            }
-            let columns = differences(&row.was.image, &row.is);
-            let image = row.keeps_image.then(|| row.was.image.clone());
-            changes.push(Change::Set { row: RowKey::memory(id.as_str()), columns, image });
-        }
-        changes.append(&mut self.rest);
-        changes
-    }
-}
-
-fn differences(was: &RowImage, is: &RowImage) -> Vec<ColumnChange> {
-    was.cells
-        .iter()
-        .zip(&is.cells)
-        .filter(|((_, before), (_, after))| before != after)
-        .map(|((column, before), (_, after))| ColumnChange {
-            column: column.clone(),
-            before: before.clone(),
-            after: after.clone(),
-            delta: column.eq_ignore_ascii_case(COUNTER).then(|| delta(before, after)),
-        })
-        .collect()
-}
-
-fn delta(before: &StoredValue, after: &StoredValue) -> i64 {
-    let count = |value: &StoredValue| Cell::from(value).count().unwrap_or(0);
-    count(after).saturating_sub(count(before))
-}
-
-/// An action on memories, of a rule.
-pub(crate) fn action_of(
-    action: ActionType,
-    target_ids: Vec<MemoryId>,
-    rule_id: &str,
-    reasons: Vec<String>,
-    score: Option<f64>,
-    evidence: Evidence,
-) -> Action {
-    Action {
-        action,
-        target_ids,
-        canonical_id: None,
-        survivor_protected: false,
-        new_content: None,
-        summary: None,
-        new_categories: None,
-        new_importance: None,
-        risk: Risk::Identical,
-        rationale: Rationale { rule_id: rule_id.to_owned(), score, reasons, evidence },
-    }
-}
-
-/// Folds one memory into another; the survivor takes over what merges take over.
-pub(crate) fn merge_of_two(
-    survivor: &Memory,
-    absorbed: &Memory,
-    policy: &MergePolicy,
-    rule_id: &str,
-    reason: &str,
-    evidence: Evidence,
-) -> Action {
-    let values = Values::merged(survivor, [absorbed], policy);
-    let ids = vec![survivor.id.clone(), absorbed.id.clone()];
-    Action {
-        canonical_id: Some(survivor.id.clone()),
-        new_categories: values.new_categories(survivor),
-        new_importance: values.new_importance(survivor),
-        risk: memfold_core::plan::risk(&survivor.content, &absorbed.content, true),
-        ..action_of(ActionType::Merge, ids, rule_id, vec![reason.to_owned()], None, evidence)
-    }
+/// Says that a row can no longer be read.
+pub(crate) fn unreadable(error: UnreadableRow) -> SessionError {
+    SessionError::Refused { what: "read a memory", reason: error.to_string() }
 }
 
 /// Carries out an action and further changes as one unit of a run. Returns why a memory was not moved away, though
@@ -243,70 +119,36 @@ pub(crate) fn merge_of_two(
 pub(crate) fn carry_out_alone(
     writes: &Writes<'_>,
     layout: &Layout,
-    context: EditContext<'_>,
+    context: &MergeContext<'_>,
     unit: i64,
     label: &'static str,
-    action: Action,
-    rows: &[UnitRow],
+    action: &Action,
+    rows: Vec<MemoryRow>,
     further: Vec<Change>,
 ) -> Result<Option<String>, SessionError> {
-    let (kind, ids) = (action.action, action.target_ids.clone());
-    let Edited { mut changes, kept } = changes_of(action, rows, (writes, layout), context)?;
+    let ids: Vec<MemoryId> = rows.iter().map(|row| row.id.clone()).collect();
+    let UnitChanges { mut changes, kept } =
+        changes_of(writes, layout, context, &[Step::of(action)], rows)?;
     changes.extend(further);
     let mark = Mark { run_id: context.run_id, unit, at: context.at };
-    write_unit(writes, layout, &mark, label, kind, ids, &changes, rows)?;
-    Ok(kept.first().map(|(_, reason)| kept_note(kept.len() as u64, reason)))
+    let record = ActionRecord::alone(label, action.action, action.target_ids.clone());
+    write_unit(writes, layout, &mark, record, &changes, &ids)?;
+    Ok(kept.first().map(|first| kept_note(kept.len() as u64, &first.reason)))
 }
 
-/// Returns the changes that carry out an action.
-pub(crate) fn changes_of(
-    action: Action,
-    rows: &[UnitRow],
-    store: (&Writes<'_>, &Layout),
-    context: EditContext<'_>,
-) -> Result<Edited, SessionError> {
-    let saved = SavedAction {
-        position: 0,
-        action,
-        amended: None,
-        state: ActionState::Proposed,
-        access_count: None,
-        run_id: None,
-        unit: None,
-        note: None,
-    };
-    edits(&[&saved], rows, store, context)
-}
-
-/// Carries out changes as one unit of a run and writes them down.
+/// Carries out changes as one unit of a run and writes them down; `memories` are those whose digests are kept.
 pub(crate) fn write_unit(
     writes: &Writes<'_>,
     layout: &Layout,
     mark: &Mark<'_>,
-    label: &str,
-    action: ActionType,
-    ids: Vec<MemoryId>,
+    action: ActionRecord,
     changes: &[Change],
-    rows: &[UnitRow],
+    memories: &[MemoryId],
 ) -> Result<(), SessionError> {
     apply(writes, layout, mark, changes)?;
-    let mut digests = BTreeMap::new();
-    for row in rows {
-        let after = writes.memory(layout, &row.id)?;
-        let digest = after.map_or_else(String::new, |row| row.digest.to_string());
-        digests.insert(row.id.clone(), digest);
-    }
-    let record = UnitRecord {
-        run_id: mark.run_id.to_owned(),
-        unit: mark.unit,
-        undone_by: None,
-        is_applied: true,
-        plan_id: None,
-        deeds: vec![Deed { label: label.to_owned(), position: 0, action, ids, by: None }],
-        reverts: None,
-        digests,
-    };
-    writes.insert_unit(&record, mark.at)
+    let memories = memories.iter().collect();
+    let unit = NewUnit { actions: vec![action], memories, ..NewUnit::default() };
+    writes.record_unit(layout, mark, &unit).map(drop)
 }
 
 /// The run's time moved on by what has passed since it began: it shows that the run is alive.
@@ -410,110 +252,4 @@ fn texts(writes: &Writes<'_>, flag: &WaitingFlag) -> Result<Option<[String; 2]>,
         texts.extend(text.filter(|text| content_hash(text) == *hash));
     }
     Ok(<[String; 2]>::try_from(texts).ok())
-}
-
-/// Folded ids that a survivor lists, at most.
-const LISTED_MAX: usize = 100;
-/// A survivor's `source` stays within this, unless its own root is longer.
-const SOURCE_BYTES_MAX: usize = 4096;
-
-/// What a survivor says of itself.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Merged<'a> {
-    /// All ever merged into it, latest last.
-    pub(super) from: Vec<MemoryId>,
-    /// How many they are.
-    pub(super) count: u64,
-    pub(super) run_id: &'a str,
-    pub(super) at: &'a str,
-    pub(super) root: &'a str,
-}
-
-/// Returns the source of a survivor: `consolidation:{…}` with the latest folded ids that fit.
-pub(super) fn of_survivor(merged: &Merged<'_>) -> String {
-    let mut from = &merged.from[merged.from.len().saturating_sub(LISTED_MAX)..];
-    loop {
-        let source = prefixed(
-            "consolidation:",
-            &[
-                ("merged_from", json!(from)),
-                ("merged_count", json!(merged.count)),
-                ("run_id", json!(merged.run_id)),
-                ("at", json!(merged.at)),
-                ("previous_source", json!(merged.root)),
-            ],
-        );
-        if source.len() <= SOURCE_BYTES_MAX || from.is_empty() {
-            return source;
-        }
-        let excess = source.len() - SOURCE_BYTES_MAX;
-        let shortest = from.iter().map(|id| id.as_str().len() + 4).max().unwrap_or(1);
-        from = &from[excess.div_ceil(shortest).clamp(1, from.len())..];
-    }
-}
-
-/// Returns the source of a row that was merged into another.
-pub(super) fn of_absorbed(survivor: &MemoryId, run_id: &str, root: &str) -> String {
-    prefixed(
-        "archived:",
-        &[
-            ("merged_into", json!(survivor)),
-            ("run_id", json!(run_id)),
-            ("previous_source", json!(root)),
-        ],
-    )
-}
-
-/// Returns the source of a row that a rule archived.
-pub(super) fn of_archived(rule_id: &str, run_id: &str, root: &str) -> String {
-    prefixed(
-        "archived:",
-        &[("reason", json!(rule_id)), ("run_id", json!(run_id)), ("previous_source", json!(root))],
-    )
-}
-
-fn prefixed(prefix: &str, fields: &[(&str, Value)]) -> String {
-    let fields: Map<String, Value> =
-        fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    format!("{prefix}{}", Value::Object(fields))
-}
-
-/// Says that archived memories stand where they stood, though they were to be moved away.
-pub(crate) fn kept_note(count: u64, reason: &str) -> String {
-    let memories = if count == 1 { "memory was" } else { "memories were" };
-    format!("{count} {memories} archived in place, not moved to memfold_archive: {reason}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn source(ids: usize, id_bytes: usize) -> String {
-        let from = (0..ids).map(|i| MemoryId::new(format!("{i:0id_bytes$}"))).collect();
-        let (run_id, at) = ("20260630T120000Z-00000000", "2026-06-30T12:00:00.000000");
-        of_survivor(&Merged { from, count: ids as u64, run_id, at, root: "agent" })
-    }
-
-    #[test]
-    fn a_survivor_lists_the_latest_that_fit() {
-        for (ids, id_bytes, listed) in [(3, 16, 3), (250, 16, 100), (250, 60, 63), (3, 5000, 0)] {
-            let source = source(ids, id_bytes);
-            assert!(source.len() <= SOURCE_BYTES_MAX, "{ids} of {id_bytes}: {}", source.len());
-            let json: Value = serde_json::from_str(&source["consolidation:".len()..]).unwrap();
-            let from = json["merged_from"].as_array().unwrap();
-            assert!(from.len() <= listed && from.len() + 8 > listed, "{}", from.len());
-            if let Some(last) = from.last() {
-                assert_eq!(*last, format!("{:0id_bytes$}", ids - 1));
-            }
-            assert_eq!(json["merged_count"], ids);
-        }
-    }
-
-    #[test]
-    fn an_absurdly_long_root_is_kept() {
-        let root = "x".repeat(10_000);
-        let merged =
-            Merged { from: vec![MemoryId::new("a")], count: 1, run_id: "r", at: "t", root: &root };
-        assert!(of_survivor(&merged).contains(&root));
-    }
 }

@@ -7,10 +7,10 @@ use memfold_datasets::texts::TextRecord;
 
 use super::ImportOptions;
 use crate::quick_check::{importance_fault, vector_fault};
+use memfold_core::row::categories_to_json;
 use memfold_core::time::Instant;
 use memfold_guard::text::{excerpt, is_blank};
 use memfold_store::brain_db::ImportedMemory;
-use memfold_store::reading::categories_to_json;
 
 /// What `embeddings.model` of the owner holds where nothing else is said, and the dimension of its vectors.
 pub(super) const MODEL_DEFAULT: &str = "all-MiniLM-L6-v2";

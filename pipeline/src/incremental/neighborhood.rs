@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use memfold_core::memory::{Memory, MemoryId, VectorSpace};
+use memfold_core::memory::{Memory, MemoryId, Status, VectorSpace};
 use memfold_guard::text::strict_key;
 use memfold_guard::{Guard, Reading, Verdict};
 use memfold_index::flat::{FlatIndex, FlatScan};
 use memfold_index::index_file::PREFIX_TRANSFORM;
 use memfold_index::{Pool, VectorError, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
-use memfold_store::brain_db::{Fate, Reaches, SpaceShapes, StoreReader};
+use memfold_store::brain_db::{Reaches, SpaceShapes, StoreReader};
 use memfold_store::reading::ModelShapes;
 
 use super::Halt;
@@ -138,7 +138,7 @@ impl FreshRows {
         let mut still_edited = BTreeSet::new();
         for id in edited {
             // One that comes back has changed again.
-            let Fate::Live(memory) = reader.fate(id)? else { continue };
+            let Some(memory) = reader.live_memory(id)? else { continue };
             let vector = reader.vector(id, SpaceShapes { space, shapes })?;
             if surroundings.index.holds(id, &memory.content, vector.as_deref())? {
                 continue;
@@ -248,7 +248,7 @@ impl Walk<'_> {
     /// Reads a live memory and what was merged into it; all of it is to be loaded.
     fn unit(&mut self, id: &str) -> Result<Option<Unit>, Halt> {
         let reader = self.surroundings.reader;
-        let Fate::Live(memory) = reader.fate(id)? else { return Ok(None) };
+        let Some(memory) = reader.live_memory(id)? else { return Ok(None) };
         let space = SpaceShapes { space: self.space, shapes: self.shapes };
         let mut unit = Unit {
             id: id.to_owned(),
@@ -354,17 +354,14 @@ impl Walk<'_> {
     fn unit_of(&self, id: &str) -> Result<Option<(Box<str>, Memory)>, Halt> {
         let (mut said, mut id) = (None, id.to_owned());
         for _ in 0..FOLDS_MAX {
-            match self.surroundings.reader.fate(&id)? {
-                Fate::Live(memory) => {
-                    let content = said.unwrap_or_else(|| memory.content.clone());
-                    return Ok(Some((content, *memory)));
-                }
-                Fate::Folded { content, survivor } => {
-                    said.get_or_insert(content);
-                    id = survivor.as_str().to_owned();
-                }
-                Fate::Archived { .. } | Fate::Other => return Ok(None),
+            let Some(memory) = self.surroundings.reader.remembered(&id)? else { return Ok(None) };
+            if memory.status == Status::Live {
+                let content = said.unwrap_or_else(|| memory.content.clone());
+                return Ok(Some((content, memory)));
             }
+            let Some(survivor) = memory.merged_into else { return Ok(None) };
+            said.get_or_insert(memory.content);
+            id = survivor.as_str().to_owned();
         }
         Ok(None)
     }

@@ -13,7 +13,7 @@ use memfold_core::judge::{
     Accepted, AnswerLimits, Asked, Group, Judge, Judgement, Member, Opinion, Outcome, Records,
     Refusal, Refused, Task, Usage, Vote, accept_opinions, ask_all,
 };
-use memfold_core::memory::{Memory, MemoryId, MemoryIndex, Standing};
+use memfold_core::memory::{Memory, MemoryId, MemoryIndex, Status};
 use memfold_core::plan::{Action, ActionType, Evidence, Plan, ProtectedBy, Rationale, Risk};
 use memfold_core::policy::{JudgeSettings, JudgeTask, MergePolicy, name_of};
 use memfold_core::report::{Judged, Ruling};
@@ -227,7 +227,7 @@ struct Stage<'a, 'j, 's> {
 impl<'a, 'j, 's> Stage<'a, 'j, 's> {
     fn new(ground: Ground<'a>, judging: &'j mut Judging<'s>) -> Self {
         let memories = &ground.snapshot().memories;
-        let live = memories.iter().filter(|memory| memory.standing == Standing::Live).count();
+        let live = memories.iter().filter(|memory| memory.status == Status::Live).count();
         let places = memories.iter().enumerate();
         Self {
             places: places.map(|(at, memory)| (&memory.id, MemoryIndex(at as u32))).collect(),

@@ -7,7 +7,7 @@ use memfold_core::detect::{TopicRules, newest_first, topics};
 use memfold_core::judge::{
     AcceptedSummary, Group, SaidDecision, Task, Vote, accept_summary, accept_supersession,
 };
-use memfold_core::memory::{Memory, MemoryId, MemoryIndex, Standing};
+use memfold_core::memory::{Memory, MemoryId, MemoryIndex, Status};
 use memfold_core::plan::{Action, ActionType, Plan, Values};
 use memfold_core::policy::JudgeTask;
 use memfold_core::summary::{
@@ -217,7 +217,7 @@ impl Stage<'_, '_, '_> {
             let common = earlier.sources.iter().filter(|id| sources.contains(id)).count();
             let is_live = self
                 .memory_of(&earlier.memory_id)
-                .is_some_and(|memory| memory.standing == Standing::Live);
+                .is_some_and(|memory| memory.status == Status::Live);
             is_live && common * 100 >= earlier.sources.len() * REPLACED_PERCENT_MIN
         };
         let earlier = self.judging.answers.summaries.iter().filter(is_replaced);
@@ -306,7 +306,7 @@ impl Stage<'_, '_, '_> {
         let (&x, &y) = (self.places.get(a)?, self.places.get(b)?);
         let (one, other) = (self.memory(x), self.memory(y));
         let times = (one.created_at.instant()?, other.created_at.instant()?);
-        let is_live = |memory: &Memory| memory.standing == Standing::Live;
+        let is_live = |memory: &Memory| memory.status == Status::Live;
         let is_declined = [x, y].iter().all(|&row| self.declines(row, SingleAction::Supersede));
         let decisions = &self.ground.snapshot().decisions;
         if !is_live(one) || !is_live(other) || is_declined || decisions.keep_both.are_apart(a, b) {

@@ -12,7 +12,7 @@ use super::files::IndexFiles;
 use super::{SearchError, StoreIndex};
 use crate::columns::ColumnSink;
 use crate::lookup::IndexError;
-use memfold_core::memory::Standing;
+use memfold_core::memory::Status;
 use memfold_store::brain_db::SpaceShapes;
 use memfold_store::{BrainDb, LoadRequest, MemoryStore as _};
 
@@ -165,7 +165,7 @@ fn difference(
     let mut seen = BTreeSet::new();
     for memory in &snapshot.memories {
         let Some((at, row)) = memory.embedding.vector() else { continue };
-        if memory.standing != Standing::Live || snapshot.spaces[at.0 as usize] != space {
+        if memory.status != Status::Live || snapshot.spaces[at.0 as usize] != space {
             continue;
         }
         match place(&ids, indexed.len(), memory.id.as_str()) {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use memfold_core::memory::{Memory, Standing, VectorSpace};
+use memfold_core::memory::{Memory, Status, VectorSpace};
 use memfold_datasets::embedding;
 use memfold_guard::text::strict_key;
 use memfold_index::flat::{FlatScan, FlatView, ScanMemory};
@@ -135,7 +135,7 @@ pub fn search_by_words(
     let _span = info_span!("search", store = %store.path().display(), queries = 1_i64).entered();
     let query = embedding::embed(text).ok_or(SearchError::NoText)?;
     let snapshot = store.load(load, &mut NoVectors::default())?;
-    let live = snapshot.memories.into_iter().filter(|memory| memory.standing == Standing::Live);
+    let live = snapshot.memories.into_iter().filter(|memory| memory.status == Status::Live);
     let mut rows = 0;
     let mut matches: Vec<Match> = live
         .inspect(|_| rows += 1)

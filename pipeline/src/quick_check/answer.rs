@@ -1,9 +1,9 @@
 //! What a check says, and what a save did.
 
 use memfold_core::memory::{CategoryList, MemoryId};
+use memfold_core::row::{archives, reserved_prefix};
 use memfold_guard::Verdict;
 use memfold_guard::text::is_blank;
-use memfold_store::reading::{archives, reserved_prefix};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracing::Span;

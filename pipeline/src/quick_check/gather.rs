@@ -10,9 +10,9 @@ use super::Incoming;
 use super::answer::IndexUsed;
 use crate::lookup::{NearRows, SearchError, StoreIndex, near_rows};
 use crate::recall::words;
-use memfold_core::memory::VectorSpace;
+use memfold_core::memory::{Memory, Status, VectorSpace};
 use memfold_guard::text::{TextKey, strict_key};
-use memfold_store::brain_db::{Fate, Marks, Reaches, SpaceShapes, StoreReader};
+use memfold_store::brain_db::{Marks, Reaches, SpaceShapes, StoreReader};
 use memfold_store::reading::ModelShapes;
 
 /// Without an index, a store of so many rows is read.
@@ -205,11 +205,10 @@ fn lent(
     let says = |content: &str| strict_key(content) == own;
     let mut read_shapes = None;
     for id in ids.iter().take(LENDERS_MAX) {
-        let folded_into = match reader.fate(id)? {
-            Fate::Live(memory) if says(&memory.content) => None,
-            Fate::Folded { content, survivor } if says(&content) => Some(survivor),
-            _ => continue,
-        };
+        let memory = reader.remembered(id)?.filter(|memory| {
+            matches!(memory.status, Status::Live | Status::Merged) && says(&memory.content)
+        });
+        let Some(Memory { merged_into: folded_into, .. }) = memory else { continue };
         let live = folded_into.as_ref().map_or(id.as_str(), |survivor| survivor.as_str());
         let shapes = match (fitting, &mut read_shapes) {
             (Some((index, _)), _) => &index.origin().shapes,

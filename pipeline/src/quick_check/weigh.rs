@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use memfold_core::detect::{newest_first, separating};
-use memfold_core::memory::{Memory, MemoryId};
+use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_core::plan::differences;
 use memfold_core::policy::defaults::SHARED_VECTOR_TEXTS_MAX;
 use memfold_core::policy::{GuardPolicy, Policy, QuickCheckPolicy};
@@ -12,7 +12,7 @@ use memfold_datasets::embedding;
 use memfold_guard::text::{TextKey, dated_key};
 use memfold_guard::{Guard, Judgement, LexiconError, Reading};
 use memfold_simd::{Kernels, Similarity};
-use memfold_store::brain_db::{Fate, OpenFlag, SpaceShapes, StoreReader};
+use memfold_store::brain_db::{OpenFlag, SpaceShapes, StoreReader};
 
 use super::Incoming;
 use super::gather::Gathered;
@@ -135,24 +135,26 @@ impl Weighing<'_> {
             let is_equal = |memory: &Memory| self.says(&memory.text_key());
             // Nobody knows on which day a merged text was written.
             let is_same = |content: &str| self.says(&dated_key(content, None, id));
-            match self.reader.fate(id)? {
-                Fate::Live(memory) if !self.is_in_scope(&memory) => {}
-                Fate::Live(memory) if is_equal(&memory) => {
-                    self.weighed.equal.push(Equal::Live(memory));
+            let Some(memory) = self.reader.remembered(id)? else { continue };
+            match memory.status {
+                Status::Live if !self.is_in_scope(&memory) => {}
+                Status::Live if is_equal(&memory) => {
+                    self.weighed.equal.push(Equal::Live(Box::new(memory)));
                 }
-                Fate::Live(memory) => loose.push(*memory),
-                Fate::Folded { content, survivor } if is_same(&content) => {
+                Status::Live => loose.push(memory),
+                Status::Archived if is_equal(&memory) && self.is_in_scope(&memory) => {
+                    self.weighed.equal.push(Equal::Archived { memory: Box::new(memory) });
+                }
+                _ => {
+                    let same = Some(memory).filter(|memory| is_same(&memory.content));
+                    let Some(survivor) = same.and_then(|memory| memory.merged_into) else {
+                        continue;
+                    };
                     let ghost = MemoryId::new(id.as_str());
                     if let Some((into, superseded)) = self.live_end(&ghost, survivor)? {
                         self.weighed.equal.push(Equal::Folded { ghost, into, superseded });
                     }
                 }
-                Fate::Archived { memory } => {
-                    if is_equal(&memory) && self.is_in_scope(&memory) {
-                        self.weighed.equal.push(Equal::Archived { memory });
-                    }
-                }
-                Fate::Folded { .. } | Fate::Other => {}
             }
         }
         self.weighed.equal.sort_by(|a, b| {
@@ -176,13 +178,13 @@ impl Weighing<'_> {
         let mut superseded = false;
         for _ in 0..FOLDS_MAX {
             superseded = superseded || self.reader.is_superseded(from.as_str(), &id)?;
-            match self.reader.fate(id.as_str())? {
-                Fate::Live(memory) => {
-                    return Ok(self.is_in_scope(&memory).then_some((memory, superseded)));
-                }
-                Fate::Folded { survivor, .. } => from = std::mem::replace(&mut id, survivor),
-                Fate::Archived { .. } | Fate::Other => return Ok(None),
+            let Some(memory) = self.reader.remembered(id.as_str())? else { return Ok(None) };
+            if memory.status == Status::Live {
+                let is_in_scope = self.is_in_scope(&memory);
+                return Ok(is_in_scope.then(|| (Box::new(memory), superseded)));
             }
+            let Some(survivor) = memory.merged_into else { return Ok(None) };
+            from = std::mem::replace(&mut id, survivor);
         }
         Ok(None)
     }
@@ -202,10 +204,10 @@ impl Weighing<'_> {
         }
         let mut others: Vec<Memory> = into.into_iter().collect();
         for flag in &self.weighed.flags {
-            if let Fate::Live(memory) = self.reader.fate(flag.other.as_str())?
+            if let Some(memory) = self.reader.live_memory(flag.other.as_str())?
                 && self.is_in_scope(&memory)
             {
-                others.push(*memory);
+                others.push(memory);
             }
         }
         for memory in others {
@@ -224,10 +226,10 @@ impl Weighing<'_> {
             if self.weighed.matches.len() >= MATCHES_MAX + self.added {
                 break;
             }
-            if let Fate::Live(memory) = self.reader.fate(&row.id)?
+            if let Some(memory) = self.reader.live_memory(&row.id)?
                 && self.is_in_scope(&memory)
             {
-                self.add(*memory)?;
+                self.add(memory)?;
             }
         }
         let unread = near.total.saturating_sub(near.rows.len() as u64);

@@ -6,23 +6,25 @@ use super::decide::{Choice, Decided};
 use super::engine::{SaveError, SaveRun, Shared};
 use super::weigh::{Equal, Match, Weighed};
 use crate::embed::fill::model_of;
-use crate::execute::{
-    Draft, EditContext, action_of, carry_out_alone, changes_of, fold_away, merge_of_two, near_flag,
-    write_unit,
-};
+use crate::execute::{carry_out_alone, changes_of, unreadable, write_unit};
+use memfold_core::journal::{Change, ColumnChange, Record, RowKey, Table};
 use memfold_core::memory::{CategoryList, Memory, MemoryId};
+use memfold_core::merge::{
+    MemoryRow, MergeContext, Step, absorb_variants, action_of, lineage, merge_of_two, near_flag,
+    set_columns,
+};
 use memfold_core::plan::{Action, ActionType, Evidence, proof_steps, protected_by, signal_kinds};
 use memfold_core::policy::defaults::FLAGS_PER_MEMORY_MAX;
+use memfold_core::row::categories_to_json;
 use memfold_core::runs::RunKind;
 use memfold_core::time::Instant;
+use memfold_core::value::Value;
 use memfold_guard::text::strict_key;
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{
-    Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, RunStart, SessionError, UnitRow,
+    ActionRecord, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, RunStart, SessionError,
     Writes, apply_to_new_row,
 };
-use memfold_store::journal::{Change, ColumnChange, Record, RowKey, StoredValue, Table};
-use memfold_store::reading::categories_to_json;
 use memfold_store::upkeep::{UpkeepError, revive};
 
 /// The rule that stands in lineage.
@@ -113,20 +115,17 @@ impl<'a> Writing<'a> {
         let mut at = MemoryId::new(id);
         let mut is_first = true;
         loop {
-            let (content, next) = match self.fate(at.as_str())? {
-                Fate::Live(memory) => (memory.content, None),
-                Fate::Folded { content, survivor } => (content, Some(survivor)),
-                Fate::Archived { memory } => (memory.content, None),
-                Fate::Other if self.writes.memory(&self.layout, &at)?.is_some() => {
+            let Some(memory) = self.remembered(at.as_str())? else {
+                if self.writes.memory(&self.layout, &at)?.is_some() {
                     return Err(taken());
                 }
-                Fate::Other => return Ok((!is_first).then(|| Wrote::touched(at))),
+                return Ok((!is_first).then(|| Wrote::touched(at)));
             };
-            if is_first && strict_key(&content) != key {
+            if is_first && strict_key(&memory.content) != key {
                 return Err(taken());
             }
             is_first = false;
-            match next {
+            match memory.merged_into {
                 Some(survivor) if survivor != at => at = survivor,
                 _ => return Ok(Some(Wrote::touched(at))),
             }
@@ -151,71 +150,71 @@ impl<'a> Writing<'a> {
                 .map_err(revived)?;
         }
         let id = equal.memory().id.clone();
-        let Fate::Live(memory) = self.fate(id.as_str())? else {
+        let Some(memory) = self.live_memory(id.as_str())? else {
             // It was live a moment ago, in this very transaction.
             return self.insert();
         };
         let Some(row) = self.writes.memory(&self.layout, &id)? else { return self.insert() };
         let count = memory.access_count.saturating_add(1);
-        let changes = |counts: bool| {
-            let mut draft = Draft::new(std::slice::from_ref(&row));
-            if self.protection(&memory).is_none() {
-                self.take_over(&mut draft, &memory);
-            }
-            if counts {
-                draft.set(&id, "access_count", StoredValue::Integer(count));
-                draft.set(&id, "last_accessed", self.at.as_str().into());
-            }
-            draft.into_changes(&self.at)
+        let taken_over = match self.protection(&memory) {
+            Some(_) => Vec::new(),
+            None => self.taken_over(&memory),
         };
+        let changes = set_columns(&row, &taken_over, &self.at);
         let is_kept = self.is_kept(&memory)?;
         let touched = Wrote::touched(id.clone());
-        if changes(false).is_empty() && is_kept || !self.can_record()? {
+        if changes.is_none() && is_kept || !self.can_record()? {
             self.writes.count_access(&self.layout, id.as_str(), count, &self.at)?;
             let run_id = run.as_ref().map(|run| run.run_id.clone());
             let run_id = run_id.filter(|_| matches!(equal, Equal::Archived { .. }));
             return Ok(Wrote { run_id, ..touched });
         }
-        let mut changes = changes(true);
+        let accesses =
+            [("access_count", Value::Integer(count)), ("last_accessed", self.at.as_str().into())];
+        let values: Vec<_> = taken_over.into_iter().chain(accesses).collect();
+        let mut changes: Vec<Change> = set_columns(&row, &values, &self.at).into_iter().collect();
         if !is_kept {
             let variant = self.free_id()?;
             self.insert_row(&variant, false)?;
-            self.fold_away(&variant, &id, run)?;
-            changes.push(lineage(&variant, &id));
+            let variant = MemoryId::new(variant);
+            self.absorb_variant(&variant, &id, run)?;
+            changes.push(lineage(&variant, &id, None, RULE, "the same text in another spelling"));
         }
-        let run = self.record(run, "touch", ActionType::Noop, vec![id], &changes, &[row])?;
+        let run = self.record(run, "touch", ActionType::Noop, vec![id], &changes)?;
         Ok(Wrote { run_id: Some(run), ..touched })
     }
 
-    /// Folds a row that was just inserted into the memory that says the same.
-    fn fold_away(
+    /// Merges a row that was just inserted into the memory that says the same.
+    fn absorb_variant(
         &self,
-        variant: &str,
+        variant: &MemoryId,
         survivor: &MemoryId,
         run: &mut Option<SaveRun>,
     ) -> Result<(), SaveError> {
-        let Some(row) = self.writes.memory(&self.layout, &MemoryId::new(variant))? else {
-            return Ok(());
-        };
+        let Some(row) = self.writes.memory(&self.layout, variant)? else { return Ok(()) };
         let SaveRun { run_id, units, .. } = self.run_of_today(run)?;
         let mark = Mark { run_id, unit: *units + 1, at: &self.at };
-        let changes = fold_away(&row, survivor, (self.writes, &self.layout), self.context(run_id))?;
+        let rows = self.writes.leaving_rows(&self.layout, vec![row], [variant])?;
+        let changes =
+            absorb_variants(&rows, survivor, &self.context(run_id)).map_err(unreadable)?;
         Ok(apply_to_new_row(self.writes, &self.layout, &mark, &changes)?)
     }
 
-    fn take_over(&self, draft: &mut Draft<'_>, memory: &Memory) {
+    /// What a memory lacks and takes over from the new one.
+    fn taken_over(&self, memory: &Memory) -> Vec<(&'static str, Value)> {
         let mut categories: CategoryList = memory.categories.iter().collect();
         self.incoming.categories.iter().for_each(|category| categories.add(category));
         let categories = categories.into_list();
+        let mut values = Vec::new();
         if categories != memory.categories {
-            let json = categories_to_json(&categories);
-            draft.set(&memory.id, "categories", json.into());
+            values.push(("categories", categories_to_json(&categories).into()));
         }
         let cap = self.shared.options.policy.merge.importance_cap;
         let importance = self.incoming.importance.map(|importance| importance.min(cap));
         if let Some(importance) = importance.filter(|importance| *importance > memory.importance) {
-            draft.set(&memory.id, "importance", StoredValue::Real(importance));
+            values.push(("importance", Value::Real(importance)));
         }
+        values
     }
 
     /// Tells whether the text stands in the store in just this spelling, under the memory or what was merged into it.
@@ -232,8 +231,8 @@ impl<'a> Writing<'a> {
     /// The new memory takes the place of another one, as in a merge of a whole run.
     fn replace(&self, found: &Match, run: &mut Option<SaveRun>) -> Result<Wrote, SaveError> {
         let wrote = self.insert()?;
-        let (Fate::Live(new), Some(row), Some(old_row)) = (
-            self.fate(wrote.id.as_str())?,
+        let (Some(new), Some(row), Some(old_row)) = (
+            self.live_memory(wrote.id.as_str())?,
             self.writes.memory(&self.layout, &wrote.id)?,
             self.writes.memory(&self.layout, &found.memory.id)?,
         ) else {
@@ -252,8 +251,8 @@ impl<'a> Writing<'a> {
             "saved as a newer wording",
             evidence,
         );
-        let rows = [row, old_row];
-        let (run_id, note) = self.carry_out(run, "replace", action, &rows)?;
+        let rows = vec![row, old_row];
+        let (run_id, note) = self.carry_out(run, "replace", &action, rows)?;
         let (replaced, note) = (vec![old.id.clone()], wrote.note.or(note));
         Ok(Wrote { written: Written::Replaced, replaced, run_id: Some(run_id), note, id: wrote.id })
     }
@@ -283,21 +282,19 @@ impl<'a> Writing<'a> {
         let evidence = evidence(found, kind);
         let run_id = match kind {
             FlagKind::Near => {
-                let rows = [row, other_row];
-                let flag = near_flag([&rows[0], &rows[1]], &evidence);
+                let flag = near_flag([&row, &other_row], &evidence);
                 let changes: Vec<Change> = flag.into_iter().collect();
-                self.record(run, "flag", ActionType::FlagContradiction, ids, &changes, &rows)?
+                self.record(run, "flag", ActionType::FlagContradiction, ids, &changes)?
             }
             FlagKind::Contradiction | FlagKind::Update => {
                 let SaveRun { run_id, units, .. } = self.next_unit(run)?;
-                let rows = [row, other_row];
-                let mut changes = self.contradiction(found, &ids, &rows, run_id)?;
+                let rows = vec![row, other_row];
+                let mut changes = self.contradiction(found, &ids, rows, run_id)?;
                 if is_said_again {
                     changes.iter_mut().for_each(|change| assert_in(change, &wrote.id, &self.at));
                 }
                 let mark = Mark { run_id, unit: *units, at: &self.at };
-                let kind = ActionType::FlagContradiction;
-                write_unit(self.writes, &self.layout, &mark, "flag", kind, ids, &changes, &rows)?;
+                self.write_flag(&mark, ids, &changes)?;
                 run_id.clone()
             }
         };
@@ -309,7 +306,7 @@ impl<'a> Writing<'a> {
         &self,
         found: &Match,
         ids: &[MemoryId],
-        rows: &[UnitRow],
+        rows: Vec<MemoryRow>,
         run_id: &str,
     ) -> Result<Vec<Change>, SaveError> {
         let score = found.judgement.as_ref().map(|j| j.contradiction_score);
@@ -321,8 +318,19 @@ impl<'a> Writing<'a> {
             score,
             evidence(found, FlagKind::Contradiction),
         );
-        let store = (self.writes, &self.layout);
-        Ok(changes_of(action, rows, store, self.context(run_id))?.changes)
+        let context = self.context(run_id);
+        let steps = [Step::of(&action)];
+        Ok(changes_of(self.writes, &self.layout, &context, &steps, rows)?.changes)
+    }
+
+    fn write_flag(
+        &self,
+        mark: &Mark<'_>,
+        ids: Vec<MemoryId>,
+        changes: &[Change],
+    ) -> Result<(), SaveError> {
+        let record = ActionRecord::alone("flag", ActionType::FlagContradiction, ids.clone());
+        Ok(write_unit(self.writes, &self.layout, mark, record, changes, &ids)?)
     }
 
     /// Counts the access to a memory that is said again, and writes down that it is the newer side of a pair now.
@@ -346,7 +354,7 @@ impl<'a> Writing<'a> {
             return Ok(wrote);
         };
         let ids = vec![other.clone(), own.clone()];
-        let rows = [row, other_row];
+        let rows = vec![row, other_row];
         let is_open = weighed.flags.iter().any(|flag| flag.other == *other);
         if !is_open && self.open_flags(other)?.max(self.open_flags(own)?) >= FLAGS_PER_MEMORY_MAX {
             let note = format!(
@@ -357,19 +365,18 @@ impl<'a> Writing<'a> {
         let SaveRun { run_id, units, .. } = self.next_unit(run)?;
         let mut changes = Vec::new();
         if !is_open {
-            changes = self.contradiction(found, &ids, &rows, run_id)?;
+            changes = self.contradiction(found, &ids, rows, run_id)?;
             changes.iter_mut().for_each(|change| assert_in(change, own, &self.at));
         }
         // Whatever else it is flagged with was said before it, too.
         changes.extend(weighed.flags.iter().filter_map(|flag| turned_round(flag, own, &self.at)));
         let mark = Mark { run_id, unit: *units, at: &self.at };
-        let kind = ActionType::FlagContradiction;
-        write_unit(self.writes, &self.layout, &mark, "flag", kind, ids, &changes, &rows)?;
+        self.write_flag(&mark, ids, &changes)?;
         Ok(Wrote { run_id: Some(run_id.clone()), ..wrote })
     }
 
-    fn context<'c>(&'c self, run_id: &'c str) -> EditContext<'c> {
-        EditContext {
+    fn context<'c>(&'c self, run_id: &'c str) -> MergeContext<'c> {
+        MergeContext {
             policy: &self.shared.options.policy,
             time_zone: &self.shared.options.time_zone,
             run_id,
@@ -383,13 +390,13 @@ impl<'a> Writing<'a> {
         &self,
         run: &mut Option<SaveRun>,
         label: &'static str,
-        action: Action,
-        rows: &[UnitRow],
+        action: &Action,
+        rows: Vec<MemoryRow>,
     ) -> Result<(String, Option<String>), SaveError> {
         let SaveRun { run_id, units, .. } = self.next_unit(run)?;
         let (writes, layout, context) = (self.writes, &self.layout, self.context(run_id));
         let note =
-            carry_out_alone(writes, layout, context, *units, label, action, rows, Vec::new())?;
+            carry_out_alone(writes, layout, &context, *units, label, action, rows, Vec::new())?;
         Ok((run_id.clone(), note))
     }
 
@@ -401,11 +408,11 @@ impl<'a> Writing<'a> {
         action: ActionType,
         ids: Vec<MemoryId>,
         changes: &[Change],
-        rows: &[UnitRow],
     ) -> Result<String, SaveError> {
         let SaveRun { run_id, units, .. } = self.next_unit(run)?;
         let mark = Mark { run_id, unit: *units, at: &self.at };
-        write_unit(self.writes, &self.layout, &mark, label, action, ids, changes, rows)?;
+        let record = ActionRecord::alone(label, action, ids.clone());
+        write_unit(self.writes, &self.layout, &mark, record, changes, &ids)?;
         Ok(run_id.clone())
     }
 
@@ -506,7 +513,7 @@ impl<'a> Writing<'a> {
             hasher.update(&attempt.to_le_bytes());
             let id = format!("stm_{}", &hasher.finalize().to_hex()[..12]);
             let row = self.writes.memory(&self.layout, &MemoryId::new(id.as_str()))?;
-            if row.is_none() && matches!(self.fate(&id)?, Fate::Other) {
+            if row.is_none() && self.remembered(&id)?.is_none() {
                 return Ok(id);
             }
             attempt = attempt.wrapping_add(1);
@@ -517,8 +524,12 @@ impl<'a> Writing<'a> {
         protected_by(memory, false, &self.shared.options.policy, self.now)
     }
 
-    fn fate(&self, id: &str) -> Result<Fate, SaveError> {
-        self.look_up(|reader| Ok(reader.fate(id)?))
+    fn remembered(&self, id: &str) -> Result<Option<Memory>, SaveError> {
+        self.look_up(|reader| Ok(reader.remembered(id)?))
+    }
+
+    fn live_memory(&self, id: &str) -> Result<Option<Memory>, SaveError> {
+        self.look_up(|reader| Ok(reader.live_memory(id)?))
     }
 
     fn look_up<T>(
@@ -559,7 +570,7 @@ fn turned_round(flag: &OpenFlag, asserted: &MemoryId, at: &str) -> Option<Change
     }
     let set = |column: &str, before: Option<&str>, after: &str| ColumnChange {
         column: column.to_owned(),
-        before: before.map_or(StoredValue::Null, Into::into),
+        before: before.map_or(Value::Null, Into::into),
         after: after.into(),
         delta: None,
     };
@@ -567,19 +578,6 @@ fn turned_round(flag: &OpenFlag, asserted: &MemoryId, at: &str) -> Option<Change
         row: RowKey { table: Table::Flags, key: flag.row.to_string() },
         columns: vec![set("asserted_id", id, asserted.as_str()), set("asserted_at", time, at)],
         image: None,
-    })
-}
-
-fn lineage(absorbed: &str, survivor: &MemoryId) -> Change {
-    Change::Record(Record {
-        table: Table::Lineage,
-        cells: vec![
-            ("absorbed_id", absorbed.into()),
-            ("survivor_id", survivor.as_str().into()),
-            ("similarity", StoredValue::Null),
-            ("rule_id", RULE.into()),
-            ("reasons", "the same text in another spelling".into()),
-        ],
     })
 }
 

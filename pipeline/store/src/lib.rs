@@ -5,11 +5,12 @@
 
 mod memory_store;
 pub mod reading;
-pub mod journal;
 pub mod brain_db;
 pub mod upkeep;
 pub mod whole_file;
 pub mod origin;
+
+pub use memfold_core::journal;
 
 pub use brain_db::{BrainDb, OpenOptions, OpenStoreError};
 pub use memory_store::{

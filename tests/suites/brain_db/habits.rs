@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{load, plain_store, wild, write};
-use memfold_core::memory::{Memory, Standing};
+use memfold_core::memory::{Memory, Status};
 use memfold_core::{SkipReason, Snapshot};
 use memfold_store::VecSink;
 
@@ -65,13 +65,13 @@ fn ghosts_know_their_survivor_and_roots_are_unwrapped() {
     let (snapshot, _, _) = wild_store(3);
     let memories = by_id(&snapshot);
     for ghost in ["wild_ghost_1", "wild_ghost_2", "wild_ghost_3"] {
-        let Standing::Ghost { survivor } = &memories[ghost].standing else { panic!("{ghost}") };
+        let Some(survivor) = &memories[ghost].merged_into else { panic!("{ghost}") };
         assert_eq!(survivor.as_str(), "wild_survivor");
         assert!(memories[ghost].embedding.vector().is_some());
     }
     assert_eq!(&*memories["wild_ghost_2"].root_source, "manual");
     assert_eq!(&*memories["wild_survivor"].root_source, "user");
-    assert_eq!(memories["wild_survivor"].standing, Standing::Live);
+    assert_eq!(memories["wild_survivor"].status, Status::Live);
     let folded: Vec<_> = snapshot.decisions.folded_into.keys().map(|id| id.as_str()).collect();
     assert_eq!(folded, ["wild_ghost_1", "wild_ghost_2", "wild_ghost_3", "wild_gone"]);
 }

@@ -9,7 +9,7 @@ use memfold_index::NoProgress;
 use rusqlite::Connection;
 
 use super::{NOW, load, plain_store, sql_store};
-use memfold_core::memory::Standing;
+use memfold_core::memory::Status;
 use memfold_store::{BrainDb, LiveRow, LiveVisitor, LoadRequest, MemoryStore, OpenOptions};
 
 /// Writes down what it is shown.
@@ -62,7 +62,7 @@ fn visit(path: &Path, client: &mut Shown) -> bool {
 #[track_caller]
 pub(super) fn assert_agree(path: &Path) -> usize {
     let (snapshot, sink) = load(path);
-    let live = snapshot.memories.iter().filter(|memory| memory.standing == Standing::Live);
+    let live = snapshot.memories.iter().filter(|memory| memory.status == Status::Live);
     let expected: Vec<String> = live
         .map(|memory| {
             let vector = memory.embedding.vector().map(|(space, row)| {

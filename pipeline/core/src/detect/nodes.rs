@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::Snapshot;
-use crate::memory::{CreatedAt, Memory, MemoryId, MemoryIndex, SpaceIndex, Standing};
+use crate::memory::{CreatedAt, Memory, MemoryId, MemoryIndex, SpaceIndex, Status};
 use crate::time::Instant;
 use memfold_index::{Pool, Row};
 use memfold_simd::Similarity;
@@ -446,9 +446,8 @@ pub(super) fn gather(snapshot: &Snapshot, scope: &Scope) -> Units {
         live.into_iter().map(|live| Unit { live, ghosts: Vec::new() }).collect();
     let by_live: HashMap<MemoryIndex, usize> =
         units.iter().enumerate().map(|(i, unit)| (unit.live, i)).collect();
-    let ghosts: Vec<MemoryIndex> = all(memories)
-        .filter(|&i| matches!(memories[i.index()].standing, Standing::Ghost { .. }))
-        .collect();
+    let ghosts: Vec<MemoryIndex> =
+        all(memories).filter(|&i| memories[i.index()].status == Status::Merged).collect();
     let mut stray_ghosts = 0;
     if !ghosts.is_empty() {
         let survivors = Survivors::new(snapshot);
@@ -483,7 +482,7 @@ fn all(memories: &[Memory]) -> impl Iterator<Item = MemoryIndex> {
 
 /// The live rows in scope, newest first.
 fn live_in_scope(memories: &[Memory], scope: &Scope) -> (Vec<MemoryIndex>, u64) {
-    let is_live = |i: &MemoryIndex| memories[i.index()].standing == Standing::Live;
+    let is_live = |i: &MemoryIndex| memories[i.index()].status == Status::Live;
     let mut kept: Vec<MemoryIndex> =
         all(memories).filter(is_live).filter(|i| in_scope(&memories[i.index()], scope)).collect();
     kept.sort_by(|&a, &b| newest_first(&memories[a.index()], &memories[b.index()]));
@@ -494,7 +493,7 @@ fn live_in_scope(memories: &[Memory], scope: &Scope) -> (Vec<MemoryIndex>, u64) 
 
 /// The categories of a memory; those of an archived one as they were before.
 pub(super) fn own_categories(memory: &Memory) -> impl Iterator<Item = &str> {
-    let is_live = memory.standing == Standing::Live;
+    let is_live = memory.status == Status::Live;
     memory.categories.iter().map(move |category| match category.strip_prefix("archive/") {
         Some(original) if !is_live => original,
         _ => category,
@@ -534,12 +533,10 @@ impl<'a> Survivors<'a> {
         // A chain longer than the store is a cycle.
         for _ in 0..=self.snapshot.memories.len() {
             let memory = &self.snapshot.memories[at.index()];
-            let next = match &memory.standing {
-                Standing::Live => return Some(at),
-                Standing::Excluded(_) => return None,
-                Standing::Ghost { survivor } => survivor,
-            };
-            at = *self.by_id.get(next)?;
+            if memory.status == Status::Live {
+                return Some(at);
+            }
+            at = *self.by_id.get(memory.merged_into.as_ref()?)?;
             if at == ghost {
                 return None;
             }

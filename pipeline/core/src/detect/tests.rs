@@ -8,7 +8,7 @@ use super::*;
 use crate::Snapshot;
 use crate::decisions::Decisions;
 use crate::memory::{
-    BaseDigest, CreatedAt, Embedding, Memory, MemoryId, SpaceIndex, Standing, VectorSpace,
+    BaseDigest, CreatedAt, Embedding, Memory, MemoryId, SpaceIndex, Status, VectorSpace,
 };
 use crate::policy::Policy;
 use crate::time::Instant;
@@ -93,9 +93,9 @@ fn memory(specs: &[Spec], i: usize, vectors: &mut Vec<f32>) -> Memory {
         Embedding::Missing
     };
     // Ghosts point to rows before them, so that chains end.
-    let standing = match spec.ghost_of {
-        Some(of) if i > 0 => Standing::Ghost { survivor: id(usize::from(of) % i) },
-        _ => Standing::Live,
+    let merged_into = match spec.ghost_of {
+        Some(of) if i > 0 => Some(id(usize::from(of) % i)),
+        _ => None,
     };
     Memory {
         rowid: 0,
@@ -109,7 +109,8 @@ fn memory(specs: &[Spec], i: usize, vectors: &mut Vec<f32>) -> Memory {
         last_accessed: None,
         source: "agent".into(),
         root_source: "agent".into(),
-        standing,
+        status: if merged_into.is_some() { Status::Merged } else { Status::Live },
+        merged_into,
         embedding,
         base_digest: BaseDigest([0; 32]),
     }
@@ -212,7 +213,7 @@ impl Definition<'_> {
         let memories = &self.snapshot.memories;
         let mut live: Vec<MemoryIndex> = (0..memories.len() as u32)
             .map(MemoryIndex)
-            .filter(|i| memories[i.index()].standing == Standing::Live)
+            .filter(|i| memories[i.index()].status == Status::Live)
             .collect();
         let rows = |unit: MemoryIndex| {
             (0..memories.len() as u32).map(MemoryIndex).filter(move |&i| self.end(i) == unit)
@@ -265,7 +266,7 @@ impl Definition<'_> {
 
     /// The live row at the end of a chain of survivors.
     fn end(&self, mut at: MemoryIndex) -> MemoryIndex {
-        while let Standing::Ghost { survivor } = &self.snapshot.memories[at.index()].standing {
+        while let Some(survivor) = &self.snapshot.memories[at.index()].merged_into {
             let found = self.snapshot.memories.iter().position(|m| m.id == *survivor);
             at = MemoryIndex(found.unwrap() as u32);
         }
@@ -421,7 +422,8 @@ fn unguarded_equal_vectors_are_one_cluster_whatever_the_texts() {
 fn a_cycle_of_survivors_is_a_remark() {
     let (mut snapshot, vectors) = plain(3, |i| format!("text {i}"));
     for (i, survivor) in [(0, "m001"), (1, "m000")] {
-        snapshot.memories[i].standing = Standing::Ghost { survivor: MemoryId::new(survivor) };
+        snapshot.memories[i].status = Status::Merged;
+        snapshot.memories[i].merged_into = Some(MemoryId::new(survivor));
     }
     let found = run(&snapshot, &vectors, &policy(true, true, 0.95), 1);
     assert_eq!(found.units.len(), 1);

@@ -502,9 +502,7 @@ pub(super) fn largest_own_count(
 ) -> i64 {
     let unit = || std::iter::once(&live).chain(ghosts).map(|index| &memories[index.index()]);
     let taken_over = |survivor: &Memory| -> i64 {
-        let folded = unit().filter(|ghost| {
-            matches!(&ghost.standing, crate::memory::Standing::Ghost { survivor: into } if *into == survivor.id)
-        });
+        let folded = unit().filter(|ghost| ghost.merged_into.as_ref() == Some(&survivor.id));
         folded.fold(0_i64, |sum, ghost| sum.saturating_add(ghost.access_count))
     };
     if ghosts.is_empty() {

@@ -10,7 +10,7 @@ use crate::Snapshot;
 use crate::decisions::Decisions;
 use crate::detect::{Cluster, Contradiction, Detection, Unit, newest_first};
 use crate::memory::{
-    BaseDigest, CreatedAt, Embedding, Memory, MemoryId, MemoryIndex, SpaceIndex, Standing,
+    BaseDigest, CreatedAt, Embedding, Memory, MemoryId, MemoryIndex, SpaceIndex, Status,
 };
 use crate::policy::{ConfigLoader, Policy};
 use crate::time::Instant;
@@ -34,9 +34,18 @@ pub(crate) fn row(id: &str, content: &str, age_days: i64) -> Memory {
         last_accessed: None,
         source: "agent".into(),
         root_source: "agent".into(),
-        standing: Standing::Live,
+        status: Status::Live,
+        merged_into: None,
         embedding: Embedding::Vector { space: SpaceIndex(0), row: Row(0) },
         base_digest: BaseDigest([7; 32]),
+    }
+}
+
+impl Memory {
+    /// Makes it a memory that was merged into another.
+    pub(crate) fn merge_into(&mut self, survivor: &str) {
+        self.status = Status::Merged;
+        self.merged_into = Some(MemoryId::new(survivor));
     }
 }
 
@@ -99,15 +108,15 @@ impl Fixture {
     pub(crate) fn detection(&self) -> Detection {
         let memories = &self.snapshot.memories;
         let all = || (0..memories.len() as u32).map(MemoryIndex);
-        let is_live = |at: &MemoryIndex| memories[at.index()].standing == Standing::Live;
+        let is_live = |at: &MemoryIndex| memories[at.index()].status == Status::Live;
         let by_age = |a: &MemoryIndex, b: &MemoryIndex| {
             newest_first(&memories[a.index()], &memories[b.index()])
         };
         let mut live: Vec<_> = all().filter(is_live).collect();
         live.sort_by(by_age);
         let ghosts = |of: MemoryIndex| {
-            let into = Standing::Ghost { survivor: memories[of.index()].id.clone() };
-            all().filter(|at| memories[at.index()].standing == into).collect()
+            let into = Some(&memories[of.index()].id);
+            all().filter(|at| memories[at.index()].merged_into.as_ref() == into).collect()
         };
         let cluster = |ids: &Vec<&str>| {
             let mut members: Vec<_> = ids.iter().map(|id| self.index(id)).collect();

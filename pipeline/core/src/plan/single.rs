@@ -8,7 +8,7 @@ use super::context::{Context, Values, largest_own_count};
 use super::flags::Flag;
 use super::{ProtectedBy, extract};
 use crate::decisions::SingleAction;
-use crate::memory::{Memory, MemoryId, MemoryIndex, Standing, attribute, attribute_of};
+use crate::memory::{Memory, MemoryId, MemoryIndex, attribute, attribute_of};
 use crate::policy::defaults::PROMOTE_INCREASE;
 use crate::policy::{Rule, RuleAction};
 
@@ -178,13 +178,12 @@ fn usable_rules<'a>(context: &Context<'a>) -> (Vec<&'a Rule>, Vec<String>) {
 fn known_and_unread(memories: &[Memory]) -> (usize, usize) {
     let mut taken_over: BTreeMap<&MemoryId, i64> = BTreeMap::new();
     for memory in memories {
-        if let Standing::Ghost { survivor } = &memory.standing {
+        if let Some(survivor) = &memory.merged_into {
             let sum = taken_over.entry(survivor).or_default();
             *sum = sum.saturating_add(memory.access_count);
         }
     }
-    let known =
-        || memories.iter().filter(|memory| !matches!(memory.standing, Standing::Excluded(_)));
+    let known = || memories.iter().filter(|memory| !memory.status.is_excluded());
     let is_unread = |memory: &&Memory| {
         let taken_over = taken_over.get(&memory.id).copied().unwrap_or(0);
         // A protected survivor takes over nothing.

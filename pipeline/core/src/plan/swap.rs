@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::action::risk;
 use super::context::Values;
 use super::{Action, ActionType, Risk, conditions};
-use crate::memory::{Memory, MemoryId, Standing};
+use crate::memory::{Memory, MemoryId};
 use crate::policy::{Linkage, MergePolicy, Policy};
 use memfold_guard::{Guard, Side, Verdict};
 
@@ -155,7 +155,7 @@ fn unit<'a>(memories: &'a BTreeMap<MemoryId, Memory>, row: &'a Memory) -> Vec<&'
     let mut unit = vec![row];
     let mut seen = 0;
     while let Some(into) = unit.get(seen).copied() {
-        let is_ghost = |memory: &&Memory| matches!(&memory.standing, Standing::Ghost { survivor } if *survivor == into.id);
+        let is_ghost = |memory: &&Memory| memory.merged_into.as_ref() == Some(&into.id);
         let ghosts = memories.values().filter(is_ghost);
         let new: Vec<&Memory> =
             ghosts.filter(|ghost| unit.iter().all(|known| known.id != ghost.id)).collect();
@@ -332,8 +332,9 @@ mod tests {
     }
 
     fn ghost(id: &str, content: &str, survivor: &str) -> Memory {
-        let standing = Standing::Ghost { survivor: MemoryId::new(survivor) };
-        Memory { standing, ..row(id, content, 9) }
+        let mut ghost = row(id, content, 9);
+        ghost.merge_into(survivor);
+        ghost
     }
 
     #[test]
@@ -347,8 +348,7 @@ mod tests {
             refused.to_string(),
             "memory b lacks \"because the router forwards to the server\" of g"
         );
-        table.fixture.snapshot.memories[2].standing =
-            Standing::Ghost { survivor: MemoryId::new("g") };
+        table.fixture.snapshot.memories[2].merge_into("g");
         assert_eq!(ids(&table.swap(&table.action).unwrap()), ["b", "a"]);
     }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::fixture::{Fixture, NOW, row};
 use super::{Action, ActionType, Risk, plan_digest};
 use crate::decisions::{FlaggedPairs, SingleAction};
-use crate::memory::{CreatedAt, Embedding, Memory, MemoryId, Standing};
+use crate::memory::{CreatedAt, Embedding, Memory, MemoryId};
 use crate::policy::{Canonical, RuleAction};
 use crate::report::{read_plan, write_plan};
 use crate::time::Instant;
@@ -151,8 +151,7 @@ fn promotions_read_the_largest_count_once() {
     assert_eq!(merged(5).fates(), ["merge a<b R2", "promote a R3"]);
 
     // The night after: the survivor holds the sum, its ghost its own share.
-    let survivor = Standing::Ghost { survivor: MemoryId::new("a") };
-    let ghost = with(procedure("b", "x", 3, 3), |m| m.standing = survivor);
+    let ghost = with(procedure("b", "x", 3, 3), |m| m.merge_into("a"));
     assert!(Fixture::new(vec![procedure("a", "x y", 2, 6), ghost]).fates().is_empty());
 
     let mut again = Fixture::new(vec![procedure("a", "x", 2, 9)]);
@@ -390,10 +389,9 @@ fn members_of_a_kept_group_fold_neither_into_nor_with_each_other() {
     assert_eq!(apart.fates(), ["merge a<b<d R2", "noop c decision"]);
 
     // A ghost's decision holds for its unit.
-    let survivor = |id| Standing::Ghost { survivor: MemoryId::new(id) };
     let mut with_ghosts = memories();
-    with_ghosts.push(with(row("e", "x", 6), |m| m.standing = survivor("a")));
-    with_ghosts.push(with(row("f", "x", 7), |m| m.standing = survivor("b")));
+    with_ghosts.push(with(row("e", "x", 6), |m| m.merge_into("a")));
+    with_ghosts.push(with(row("f", "x", 7), |m| m.merge_into("b")));
     let mut of_ghosts = Fixture::new(with_ghosts).cluster(&["a", "b", "c", "d"]);
     of_ghosts.snapshot.decisions.keep_both.insert_group(["e", "f"].map(MemoryId::new));
     assert_eq!(of_ghosts.fates(), ["merge a<c<d R2", "noop b decision"]);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::memory::CategoryList;
-use crate::memory::{CreatedAt, Memory, MemoryId, MemoryIndex, Standing};
+use crate::memory::{CreatedAt, Memory, MemoryId, MemoryIndex, Status};
 use crate::time::Instant;
 use crate::{SkipReason, Snapshot};
 use jiff::Timestamp;
@@ -126,7 +126,7 @@ impl From<&Run<'_>> for Report {
 }
 
 fn loaded(run: &Run<'_>) -> Loaded {
-    let live = || run.snapshot.memories.iter().filter(|memory| memory.standing == Standing::Live);
+    let live = || run.snapshot.memories.iter().filter(|memory| memory.status == Status::Live);
     let mut skipped: BTreeMap<String, u64> =
         run.snapshot.skipped.iter().map(|(reason, &count)| (name_of(reason), count)).collect();
     if run.detection.out_of_scope > 0 {
@@ -172,7 +172,7 @@ fn unknown_categories(wanted: &[String], snapshot: &Snapshot) -> Vec<UnknownCate
     if wanted.is_empty() {
         return Vec::new();
     }
-    let live = snapshot.memories.iter().filter(|memory| memory.standing == Standing::Live);
+    let live = snapshot.memories.iter().filter(|memory| memory.status == Status::Live);
     let known: BTreeSet<&str> = live.flat_map(|m| m.categories.iter().map(AsRef::as_ref)).collect();
     let unknown = wanted.iter().filter(|category| !known.contains(category.as_str()));
     unknown

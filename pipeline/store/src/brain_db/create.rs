@@ -11,8 +11,8 @@ use tempfile::TempPath;
 use crate::brain_db::read::access::beside;
 #[cfg(feature = "wild")]
 use crate::brain_db::wild::{VectorShape, spell, write_odd_rows};
-use crate::reading::cell::categories_to_json;
 use memfold_core::SkipReason;
+use memfold_core::row::categories_to_json;
 use memfold_datasets::atomic_file::{open_new, place_of};
 use memfold_index::file::FileMode;
 

@@ -11,6 +11,8 @@ mod wild;
 pub use create::{
     BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, NewStore, StoreStyle, WrittenStore,
 };
+pub use memfold_core::merge::FlagKind;
+
 pub use doctor::checkup::{Checkup, Health, HealthCounts, HealthStatus, health};
 pub use doctor::facts::{
     AuditChain, Facts, Files, Found, FullText, FullTextKind, MemoryFacts, OwnTables, Rival,
@@ -25,14 +27,13 @@ pub use own::runs::RunStart;
 pub use own::served::{AnsweredRequest, Lease, ScheduleRow};
 pub use own::statements::{StoredEdge, StoredMerge, StoredSummary};
 pub use own::tiers::{AssignedTier, StoredTier};
-pub use own::units::{Deed, UnitRecord};
+pub use own::units::{ActionRecord, NewUnit, UnitRecord};
 pub use read::access::{Access, Stamp};
 pub use read::load::ReadBlobs;
 pub use read::lookup::{Marks, Reach, Reaches, StoreReader, Watermark};
 pub use read::open::{BrainDb, KeptReader, OpenOptions, OpenStoreError, Shortage};
 pub use read::recall::{RecallFacts, SessionRows, TimedMemory};
-pub use read::recorded::FlagKind;
-pub use read::rows::{Fate, Ghost, LiveMemory, OpenFlag, SpaceShapes};
+pub use read::rows::{Ghost, LiveMemory, OpenFlag, SpaceShapes};
 pub use read::some::{MarkedRow, RowMark};
 pub use read::vitals::Vitals;
 pub use write::beside::BackupOutcome;
@@ -40,5 +41,4 @@ pub use write::changes::{Mark, NowRows, apply, apply_to_new_row};
 pub use write::insert::{ImportedMemory, NewEmbedding, NewRow};
 pub use write::layout::Layout;
 pub use write::recalls::RecallCounter;
-pub use write::rows::{Reference, UnitRow, Words};
 pub use write::session::{Session, SessionError, SessionOptions, Writes};

@@ -4,8 +4,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
 use crate::brain_db::create::{NewMemory, Spelled, WrittenStore, blob, embedding_id};
-use crate::reading::cell::categories_to_json;
 use memfold_core::SkipReason;
+use memfold_core::row::categories_to_json;
 
 /// Spells the memory number `row` in one of the ways that mean the same.
 pub(crate) fn spell(row: u64, memory: &NewMemory<'_>) -> Spelled {

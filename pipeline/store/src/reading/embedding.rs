@@ -4,19 +4,18 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
-use crate::journal::{RowImage, StoredValue};
 use crate::memory_store::{LiveRow, LiveVisitor, LoadRequest, LoadStoreError, VectorSink};
-use crate::reading::cell::Cell;
-use crate::reading::memory::{
-    MEMORY_CELLS, MemoryReader, RawMemory, ReadMemories, RowFacts, Tally, digest_with_embedding,
-    facts_of, texts_of,
-};
+use crate::reading::memory::{MemoryReader, ReadMemories, Tally};
 use crate::reading::vector::{ModelShapes, RawRow, ShapeSurvey, decode_components};
 use memfold_core::decisions::Decisions;
+use memfold_core::journal::RowImage;
 use memfold_core::memory::{
-    BaseDigest, CreatedAt, Embedding, Exclusion, InvalidEmbedding, Memory, SpaceIndex, Standing,
-    VectorSpace,
+    BaseDigest, CreatedAt, Embedding, InvalidEmbedding, Memory, SpaceIndex, Status, VectorSpace,
 };
+use memfold_core::row::{
+    MEMORY_CELLS, RawMemory, RowFacts, digest_with_embedding, facts_of, texts_of,
+};
+use memfold_core::value::ValueRef;
 use memfold_core::{SkipReason, Snapshot};
 
 /// An embedding that covers this many characters of its text is not called stale for being short.
@@ -28,15 +27,15 @@ pub(crate) const EMBEDDING_CELLS: usize = 4;
 /// A row of an embeddings table as stored; columns that do not exist are NULL.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RawEmbedding<'a> {
-    pub(crate) source_id: Cell<'a>,
-    pub(crate) content: Cell<'a>,
-    pub(crate) embedding: Cell<'a>,
-    pub(crate) model: Cell<'a>,
+    pub(crate) source_id: ValueRef<'a>,
+    pub(crate) content: ValueRef<'a>,
+    pub(crate) embedding: ValueRef<'a>,
+    pub(crate) model: ValueRef<'a>,
 }
 
 impl<'a> RawEmbedding<'a> {
     /// Takes the cells in the order of the fields.
-    pub(crate) const fn of_cells(cells: [Cell<'a>; EMBEDDING_CELLS]) -> Self {
+    pub(crate) const fn of_cells(cells: [ValueRef<'a>; EMBEDDING_CELLS]) -> Self {
         let [source_id, content, embedding, model] = cells;
         Self { source_id, content, embedding, model }
     }
@@ -63,8 +62,8 @@ pub(crate) struct EmbeddingReader<'a> {
 /// When the sink cannot keep a vector.
 pub fn read_rows(
     request: &LoadRequest<'_>,
-    memories: &[[Cell<'_>; MEMORY_CELLS]],
-    embeddings: &[[Cell<'_>; EMBEDDING_CELLS]],
+    memories: &[[ValueRef<'_>; MEMORY_CELLS]],
+    embeddings: &[[ValueRef<'_>; EMBEDDING_CELLS]],
     sink: &mut dyn VectorSink,
 ) -> Result<Snapshot, LoadStoreError> {
     let mut reader = MemoryReader::new(*request);
@@ -170,7 +169,7 @@ impl<'a> EmbeddingReader<'a> {
     }
 
     /// Counts an embedding that gives way to another one of the same memory.
-    pub(crate) fn repeated(&mut self, source_id: Cell<'_>) {
+    pub(crate) fn repeated(&mut self, source_id: ValueRef<'_>) {
         self.found.tally.add(SkipReason::EmbeddingRepeated, || source_id.shown());
     }
 
@@ -248,7 +247,7 @@ impl Found {
         {
             memory.embedding = embedding;
             memory.base_digest =
-                digest.unwrap_or_else(|| digest_with_embedding(memory.base_digest, Cell::Null));
+                digest.unwrap_or_else(|| digest_with_embedding(memory.base_digest, ValueRef::Null));
         }
         memories[..read.in_table].iter().for_each(|memory| count(memory, &mut tally));
         tally.examples.retain(|reason, _| tally.counts.contains_key(reason));
@@ -276,7 +275,7 @@ pub(crate) fn understand<'a>(
     if is_stale(raw.content, content) {
         return Err(Embedding::Stale);
     }
-    if matches!(raw.embedding, Cell::Null) {
+    if matches!(raw.embedding, ValueRef::Null) {
         return Err(Embedding::Missing);
     }
     decode(raw, shapes, vector).map_err(Embedding::Invalid)
@@ -289,7 +288,7 @@ fn decode<'a>(
     vector: &mut Vec<f32>,
 ) -> Result<Cow<'a, str>, InvalidEmbedding> {
     let model = shapes.model(named_model(raw));
-    let length = if let Cell::Blob(bytes) = raw.embedding { bytes.len() } else { 0 };
+    let length = if let ValueRef::Blob(bytes) = raw.embedding { bytes.len() } else { 0 };
     decode_components(raw.embedding, shapes.holds_f64(&model, length), vector)?;
     Ok(model)
 }
@@ -311,8 +310,8 @@ fn named_model<'a>(raw: &RawEmbedding<'a>) -> Option<Cow<'a, str>> {
 
 /// Counts why a readable memory is no candidate or, if it is one, what it lacks.
 fn count(memory: &Memory, tally: &mut Tally) {
-    let reason = match &memory.standing {
-        Standing::Live => {
+    let reason = match memory.status {
+        Status::Live => {
             if let CreatedAt::Unreadable(text) = &memory.created_at {
                 tally.add(SkipReason::CreatedAtUnreadable, || format!("{}: {text:?}", memory.id));
             }
@@ -323,10 +322,10 @@ fn count(memory: &Memory, tally: &mut Tally) {
                 Embedding::Invalid(invalid) => reason_of(invalid),
             }
         }
-        Standing::Ghost { .. } => SkipReason::Folded,
-        Standing::Excluded(Exclusion::Archived) => SkipReason::Archived,
-        Standing::Excluded(Exclusion::Expired) => SkipReason::Expired,
-        Standing::Excluded(Exclusion::ConsolidationRecord) => SkipReason::ConsolidationRecord,
+        Status::Merged => SkipReason::Folded,
+        Status::Expired => SkipReason::Expired,
+        Status::Record => SkipReason::ConsolidationRecord,
+        _ => SkipReason::Archived,
     };
     tally.add(reason, || memory.id.to_string());
 }
@@ -341,11 +340,11 @@ fn reason_of(invalid: InvalidEmbedding) -> SkipReason {
 }
 
 /// Tells whether the text an embedding was made for is no long enough prefix of the text now.
-fn is_stale(embedded: Cell<'_>, content: &str) -> bool {
+fn is_stale(embedded: ValueRef<'_>, content: &str) -> bool {
     let embedded = match embedded {
-        Cell::Null => return false,
-        Cell::Text(bytes) | Cell::Blob(bytes) => bytes,
-        Cell::Integer(_) | Cell::Real(_) => return true,
+        ValueRef::Null => return false,
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
+        ValueRef::Integer(_) | ValueRef::Real(_) => return true,
     };
     if embedded.len() == content.len() {
         return embedded != content.as_bytes();
@@ -380,8 +379,8 @@ impl<'a> LiveReader<'a> {
         }
         let Ok(texts) = texts_of(memory) else { return Ok(()) };
         let facts = facts_of(memory, &texts, self.request.time_zone, self.request.now);
-        let RowFacts { categories, importance, access_count, root_source, standing, .. } = facts;
-        if standing != Standing::Live {
+        let RowFacts { categories, importance, access_count, root_source, status, .. } = facts;
+        if status != Status::Live {
             return Ok(());
         }
         let row = LiveRow {
@@ -408,56 +407,21 @@ impl<'a> LiveReader<'a> {
 
     fn look_at(&mut self, embedding: &RawEmbedding<'_>) {
         let named = embedding.model.text().ok().flatten();
-        let blob = if let Cell::Blob(bytes) = embedding.embedding { Some(bytes) } else { None };
+        let blob = if let ValueRef::Blob(bytes) = embedding.embedding { Some(bytes) } else { None };
         self.survey.add(named.as_deref(), blob.map(<[u8]>::len));
         self.embeddings += 1;
     }
 }
 
-impl<'a> From<&'a StoredValue> for Cell<'a> {
-    fn from(value: &'a StoredValue) -> Self {
-        match value {
-            StoredValue::Null => Cell::Null,
-            StoredValue::Integer(value) => Cell::Integer(*value),
-            StoredValue::Real(value) => Cell::Real(*value),
-            StoredValue::Text(bytes) => Cell::Text(bytes),
-            StoredValue::Blob(bytes) => Cell::Blob(bytes),
-        }
-    }
-}
-
-impl<'a> From<&'a RowImage> for RawMemory<'a> {
-    fn from(row: &'a RowImage) -> Self {
-        let cell = |column| cell_of(row, column);
-        Self {
-            id: cell("id"),
-            content: cell("content"),
-            categories: cell("categories"),
-            importance: cell("importance"),
-            access_count: cell("access_count"),
-            created_at: cell("created_at"),
-            expires_at: cell("expires_at"),
-            source: cell("source"),
-            archived_by: cell("archived_by"),
-            last_accessed: cell("last_accessed"),
-        }
-    }
-}
-
 impl<'a> From<&'a RowImage> for RawEmbedding<'a> {
     fn from(row: &'a RowImage) -> Self {
-        let cell = |column| cell_of(row, column);
         Self {
-            source_id: cell("source_id"),
-            content: cell("content"),
-            embedding: cell("embedding"),
-            model: cell("model"),
+            source_id: row.value("source_id"),
+            content: row.value("content"),
+            embedding: row.value("embedding"),
+            model: row.value("model"),
         }
     }
-}
-
-fn cell_of<'a>(row: &'a RowImage, column: &str) -> Cell<'a> {
-    row.get(column).map_or(Cell::Null, Cell::from)
 }
 
 #[cfg(test)]
@@ -469,8 +433,8 @@ mod tests {
         let long = "ä".repeat(1200);
         let chars = |count: usize| "ä".repeat(count);
         let stale =
-            |embedded: &str, content: &str| is_stale(Cell::Text(embedded.as_bytes()), content);
-        assert!(!is_stale(Cell::Null, "x"));
+            |embedded: &str, content: &str| is_stale(ValueRef::Text(embedded.as_bytes()), content);
+        assert!(!is_stale(ValueRef::Null, "x"));
         assert!(!stale("same", "same"));
         assert!(stale("same", "other"));
         assert!(stale("sam", "same"));
@@ -481,6 +445,6 @@ mod tests {
         assert!(stale(&chars(499), &long));
         assert!(stale(&chars(600), &"ö".repeat(1200)));
         // Cut inside a character.
-        assert!(is_stale(Cell::Blob(&long.as_bytes()[..1001]), &long));
+        assert!(is_stale(ValueRef::Blob(&long.as_bytes()[..1001]), &long));
     }
 }

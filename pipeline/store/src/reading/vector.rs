@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::reading::cell::Cell;
 use crate::reading::embedding::RawEmbedding;
-use crate::reading::memory::{MEMORY_CELLS, RawMemory};
 use memfold_core::memory::InvalidEmbedding;
+use memfold_core::row::{MEMORY_CELLS, RawMemory};
+use memfold_core::value::ValueRef;
 
 /// The name of the model where no row of the store names one.
 pub const MODEL_UNNAMED: &str = "unnamed";
@@ -170,16 +170,18 @@ const DIM_MAX: usize = 65_536;
 
 /// Decodes `cell` into `vector`, finite and not zero, −0 made +0.
 pub(crate) fn decode_components(
-    cell: Cell<'_>,
+    cell: ValueRef<'_>,
     holds_f64: bool,
     vector: &mut Vec<f32>,
 ) -> Result<(), InvalidEmbedding> {
     vector.clear();
     match cell {
-        Cell::Text(bytes) => decode_json(bytes, vector)?,
-        Cell::Blob(bytes) if is_json(bytes) => decode_json(bytes, vector)?,
-        Cell::Blob(bytes) => decode_numbers(bytes, holds_f64, vector)?,
-        Cell::Null | Cell::Integer(_) | Cell::Real(_) => return Err(InvalidEmbedding::Unreadable),
+        ValueRef::Text(bytes) => decode_json(bytes, vector)?,
+        ValueRef::Blob(bytes) if is_json(bytes) => decode_json(bytes, vector)?,
+        ValueRef::Blob(bytes) => decode_numbers(bytes, holds_f64, vector)?,
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => {
+            return Err(InvalidEmbedding::Unreadable);
+        }
     }
     check(vector)
 }
@@ -274,18 +276,18 @@ impl PackedRows {
     }
 
     /// Copies a cell.
-    pub(crate) fn push(&mut self, cell: Cell<'_>) {
+    pub(crate) fn push(&mut self, cell: ValueRef<'_>) {
         let start = self.bytes.len();
         let mut copy = |bytes: &[u8]| {
             self.bytes.extend_from_slice(bytes);
             start + bytes.len()
         };
         let packed = match cell {
-            Cell::Null => PackedCell::Null,
-            Cell::Integer(value) => PackedCell::Integer(value),
-            Cell::Real(value) => PackedCell::Real(value),
-            Cell::Text(bytes) => PackedCell::Text { start, end: copy(bytes) },
-            Cell::Blob(bytes) => PackedCell::Blob { start, end: copy(bytes) },
+            ValueRef::Null => PackedCell::Null,
+            ValueRef::Integer(value) => PackedCell::Integer(value),
+            ValueRef::Real(value) => PackedCell::Real(value),
+            ValueRef::Text(bytes) => PackedCell::Text { start, end: copy(bytes) },
+            ValueRef::Blob(bytes) => PackedCell::Blob { start, end: copy(bytes) },
         };
         self.cells.push(packed);
     }
@@ -312,13 +314,13 @@ impl PackedRows {
         })
     }
 
-    fn cells<const N: usize>(&self, first: usize) -> [Cell<'_>; N] {
+    fn cells<const N: usize>(&self, first: usize) -> [ValueRef<'_>; N] {
         std::array::from_fn(|at| match self.cells[first + at] {
-            PackedCell::Null => Cell::Null,
-            PackedCell::Integer(value) => Cell::Integer(value),
-            PackedCell::Real(value) => Cell::Real(value),
-            PackedCell::Text { start, end } => Cell::Text(&self.bytes[start..end]),
-            PackedCell::Blob { start, end } => Cell::Blob(&self.bytes[start..end]),
+            PackedCell::Null => ValueRef::Null,
+            PackedCell::Integer(value) => ValueRef::Integer(value),
+            PackedCell::Real(value) => ValueRef::Real(value),
+            PackedCell::Text { start, end } => ValueRef::Text(&self.bytes[start..end]),
+            PackedCell::Blob { start, end } => ValueRef::Blob(&self.bytes[start..end]),
         })
     }
 }
@@ -408,7 +410,7 @@ mod tests {
 mod vector_tests {
     use super::*;
 
-    fn read(cell: Cell<'_>, holds_f64: bool) -> Result<Vec<f32>, InvalidEmbedding> {
+    fn read(cell: ValueRef<'_>, holds_f64: bool) -> Result<Vec<f32>, InvalidEmbedding> {
         let mut vector = vec![9.0];
         decode_components(cell, holds_f64, &mut vector).map(|()| vector)
     }
@@ -420,35 +422,35 @@ mod vector_tests {
     #[test]
     fn reads_three_encodings() {
         let expected = Ok(vec![0.5, -2.0]);
-        assert_eq!(read(Cell::Blob(&blob(&[0.5, -2.0])), false), expected);
+        assert_eq!(read(ValueRef::Blob(&blob(&[0.5, -2.0])), false), expected);
         let doubles: Vec<u8> = [0.5_f64, -2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
-        assert_eq!(read(Cell::Blob(&doubles), true), expected);
-        assert_eq!(read(Cell::Text(b" [0.5, -2]"), false), expected);
-        assert_eq!(read(Cell::Blob(b"[0.5, -2e0]"), false), expected);
+        assert_eq!(read(ValueRef::Blob(&doubles), true), expected);
+        assert_eq!(read(ValueRef::Text(b" [0.5, -2]"), false), expected);
+        assert_eq!(read(ValueRef::Blob(b"[0.5, -2e0]"), false), expected);
     }
 
     #[test]
     fn minus_zero_becomes_zero() {
-        let vector = read(Cell::Blob(&blob(&[-0.0, 1.0])), false).unwrap();
+        let vector = read(ValueRef::Blob(&blob(&[-0.0, 1.0])), false).unwrap();
         assert_eq!(vector[0].to_bits(), 0);
-        assert_eq!(read(Cell::Text(b"[-0.0, 1]"), false).unwrap()[0].to_bits(), 0);
+        assert_eq!(read(ValueRef::Text(b"[-0.0, 1]"), false).unwrap()[0].to_bits(), 0);
     }
 
     #[test]
     fn says_what_is_wrong() {
         use InvalidEmbedding::{Length, NotFinite, Unreadable, Zero};
-        assert_eq!(read(Cell::Blob(&[]), false), Err(Length));
-        assert_eq!(read(Cell::Blob(&[0; 7]), false), Err(Length));
-        assert_eq!(read(Cell::Text(b"[]"), false), Err(Length));
-        assert_eq!(read(Cell::Blob(&vec![1; 4 * (DIM_MAX + 1)]), false), Err(Length));
-        assert_eq!(read(Cell::Blob(&blob(&[1.0, f32::NAN])), false), Err(NotFinite));
-        assert_eq!(read(Cell::Blob(&blob(&[f32::NEG_INFINITY])), false), Err(NotFinite));
-        assert_eq!(read(Cell::Blob(&1e300_f64.to_le_bytes()), true), Err(NotFinite));
-        assert_eq!(read(Cell::Text(b"[1e300]"), false), Err(NotFinite));
-        assert_eq!(read(Cell::Blob(&blob(&[0.0, -0.0])), false), Err(Zero));
-        assert_eq!(read(Cell::Text(b"[\"a\"]"), false), Err(Unreadable));
-        assert_eq!(read(Cell::Text(b"[[1.0]]"), false), Err(Unreadable));
-        assert_eq!(read(Cell::Integer(4), false), Err(Unreadable));
+        assert_eq!(read(ValueRef::Blob(&[]), false), Err(Length));
+        assert_eq!(read(ValueRef::Blob(&[0; 7]), false), Err(Length));
+        assert_eq!(read(ValueRef::Text(b"[]"), false), Err(Length));
+        assert_eq!(read(ValueRef::Blob(&vec![1; 4 * (DIM_MAX + 1)]), false), Err(Length));
+        assert_eq!(read(ValueRef::Blob(&blob(&[1.0, f32::NAN])), false), Err(NotFinite));
+        assert_eq!(read(ValueRef::Blob(&blob(&[f32::NEG_INFINITY])), false), Err(NotFinite));
+        assert_eq!(read(ValueRef::Blob(&1e300_f64.to_le_bytes()), true), Err(NotFinite));
+        assert_eq!(read(ValueRef::Text(b"[1e300]"), false), Err(NotFinite));
+        assert_eq!(read(ValueRef::Blob(&blob(&[0.0, -0.0])), false), Err(Zero));
+        assert_eq!(read(ValueRef::Text(b"[\"a\"]"), false), Err(Unreadable));
+        assert_eq!(read(ValueRef::Text(b"[[1.0]]"), false), Err(Unreadable));
+        assert_eq!(read(ValueRef::Integer(4), false), Err(Unreadable));
     }
 }
 
@@ -457,7 +459,8 @@ mod packed_tests {
     use super::*;
     use crate::reading::embedding::EMBEDDING_CELLS;
 
-    type Row = (i64, [Cell<'static>; MEMORY_CELLS], Option<[Cell<'static>; EMBEDDING_CELLS]>);
+    type Row =
+        (i64, [ValueRef<'static>; MEMORY_CELLS], Option<[ValueRef<'static>; EMBEDDING_CELLS]>);
 
     fn pack(packed: &mut PackedRows, (rowid, memory, embedding): &Row) {
         packed.begin(*rowid, embedding.is_some());
@@ -466,14 +469,19 @@ mod packed_tests {
 
     #[test]
     fn rows_come_out_as_they_went_in() {
-        let mut memory = [Cell::Text(b"one"); MEMORY_CELLS];
-        (memory[1], memory[3], memory[8]) = (Cell::Text(b"\xff"), Cell::Real(0.5), Cell::Null);
-        let embedding =
-            [Cell::Integer(-7), Cell::Text(b""), Cell::Blob(&[1, 2]), Cell::Text(b"model")];
+        let mut memory = [ValueRef::Text(b"one"); MEMORY_CELLS];
+        (memory[1], memory[3], memory[8]) =
+            (ValueRef::Text(b"\xff"), ValueRef::Real(0.5), ValueRef::Null);
+        let embedding = [
+            ValueRef::Integer(-7),
+            ValueRef::Text(b""),
+            ValueRef::Blob(&[1, 2]),
+            ValueRef::Text(b"model"),
+        ];
         let rows: [Row; 4] = [
             (7, memory, Some(embedding)),
-            (-1, [Cell::Null; MEMORY_CELLS], None),
-            (0, [Cell::Blob(b"same"); MEMORY_CELLS], Some([Cell::Null; EMBEDDING_CELLS])),
+            (-1, [ValueRef::Null; MEMORY_CELLS], None),
+            (0, [ValueRef::Blob(b"same"); MEMORY_CELLS], Some([ValueRef::Null; EMBEDDING_CELLS])),
             (i64::MAX, memory, None),
         ];
         let mut packed = PackedRows::default();
@@ -502,8 +510,8 @@ mod packed_tests {
     #[test]
     fn packs_are_full_by_bytes() {
         const CONTENT: &[u8] = &[b'x'; PACK_BYTES / 4];
-        let mut memory = [Cell::Null; MEMORY_CELLS];
-        memory[1] = Cell::Text(CONTENT);
+        let mut memory = [ValueRef::Null; MEMORY_CELLS];
+        memory[1] = ValueRef::Text(CONTENT);
         let mut packed = PackedRows::default();
         let pushed = (1..).find(|&rowid| {
             pack(&mut packed, &(rowid, memory, None));

@@ -17,8 +17,9 @@ use crate::brain_db::write::layout::Layout;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
 use crate::upkeep::mentions::{names_any, scrub_cells, scrub_document, scrub_source};
 use crate::upkeep::run::{UpkeepError, UpkeepRun};
-use memfold_core::lineage::{Lineage as _, Whereabouts};
+use memfold_core::lineage::Lineage as _;
 use memfold_core::memory::MemoryId;
+use memfold_core::memory::Status;
 use memfold_core::runs::RunKind;
 use memfold_core::time::Instant;
 use memfold_guard::text::excerpt;
@@ -127,7 +128,7 @@ fn all_ids(
         let lineage = StoreLineage::new(connection, time_zone, now)?;
         Ok((lineage.place(id)?.whereabouts, ghosts(&lineage, id)?))
     })?;
-    if whereabouts == Whereabouts::Unknown && !is_named(reads, id)? {
+    if whereabouts == Status::Unknown && !is_named(reads, id)? {
         return Err(UpkeepError::Unknown { id: shown(id) });
     }
     if !ghosts.is_empty() && !with_absorbed {
@@ -154,7 +155,7 @@ fn ghosts(lineage: &StoreLineage<'_>, id: &MemoryId) -> rusqlite::Result<BTreeSe
         for fold in lineage.absorbed(&next)? {
             let is_kept = matches!(
                 lineage.place(&fold.absorbed)?.whereabouts,
-                Whereabouts::Ghost | Whereabouts::Moved
+                Status::Merged | Status::Moved
             );
             if fold.absorbed != *id && is_kept && found.insert(fold.absorbed.clone()) {
                 open.push(fold.absorbed);

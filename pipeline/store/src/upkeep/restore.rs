@@ -5,21 +5,22 @@ use serde::Serialize;
 
 use crate::brain_db::own::archive::archived_image;
 use crate::brain_db::own::flags::active_folds_of;
-use crate::brain_db::own::units::UnitRecord;
+use crate::brain_db::own::units::NewUnit;
 use crate::brain_db::read::lineage::StoreLineage;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::changes::{Mark, apply};
 use crate::brain_db::write::layout::Layout;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
-use crate::journal::{Change, ColumnChange, Record, RowImage, RowKey, StoredValue, Table};
-use crate::reading::cell::categories_to_json;
-use crate::reading::memory::{RawMemory, row_facts};
 use crate::upkeep::run::{UpkeepError, UpkeepRun};
-use memfold_core::decisions::content_hash;
-use memfold_core::lineage::{Lineage as _, Resolved, Whereabouts, resolve};
-use memfold_core::memory::{Exclusion, MemoryId, Standing};
+use memfold_core::journal::{Change, ColumnChange, RowImage, RowKey, Table};
+use memfold_core::lineage::{Lineage as _, Resolved, resolve};
+use memfold_core::memory::{MemoryId, Status};
+use memfold_core::merge::{DecisionAbout, decision};
+use memfold_core::row::categories_to_json;
+use memfold_core::row::{RawMemory, row_facts};
 use memfold_core::runs::RunKind;
 use memfold_core::time::Instant;
+use memfold_core::value::Value;
 use memfold_guard::text::excerpt;
 
 /// Characters of a text.
@@ -56,7 +57,7 @@ pub struct Restoration {
     /// The memory.
     pub id: MemoryId,
     /// Where it is now.
-    pub whereabouts: Whereabouts,
+    pub whereabouts: Status,
     /// What it will be kept apart from while the texts stay.
     pub apart_from: Vec<MemoryId>,
     /// An excerpt of its text, escaped.
@@ -92,7 +93,7 @@ fn candidate(
     let resolved = resolve(lineage, &id)?;
     let survivor = (!resolved.folds.is_empty()).then(|| resolved.last().clone());
     let is_lost = resolved.is_circle
-        || survivor.is_some() && matches!(resolved.end, Whereabouts::Gone | Whereabouts::Unknown);
+        || survivor.is_some() && matches!(resolved.end, Status::Gone | Status::Unknown);
     let text = lineage.place(&id)?.text;
     let reason = if is_lost {
         RestoreReason::SurvivorGone
@@ -198,17 +199,17 @@ fn examine(
         || UpkeepError::NotArchived { id: excerpt(id.as_str(), TEXT_CHARS), whereabouts };
     let mut is_unsearchable = false;
     let row = match whereabouts {
-        Whereabouts::Ghost | Whereabouts::Archived => {
+        Status::Merged | Status::Archived => {
             let row = reads.memory(&layout, id)?.ok_or_else(not_archived)?;
             is_unsearchable = row.is_indexed == Some(false);
             Archived::InPlace(row.image)
         }
-        Whereabouts::Moved => {
+        Status::Moved => {
             Archived::Moved(archived_image(reads, id.as_str())?.ok_or_else(not_archived)?)
         }
         _ => return Err(not_archived()),
     };
-    let text = row.image().get("content").and_then(StoredValue::as_text);
+    let text = row.image().get("content").and_then(Value::as_text);
     let restoration = Restoration {
         id: id.clone(),
         whereabouts,
@@ -241,8 +242,7 @@ fn apart_from(
 /// Categories and source without the marks of the archive; `None` where there are no marks.
 fn marks(image: &RowImage, time_zone: &TimeZone, now: Instant) -> Option<(Vec<String>, String)> {
     let facts = row_facts(&RawMemory::from(image), time_zone, now).ok()?;
-    let is_marked =
-        matches!(facts.standing, Standing::Ghost { .. } | Standing::Excluded(Exclusion::Archived));
+    let is_marked = matches!(facts.status, Status::Merged | Status::Archived);
     let categories = facts.categories.iter().filter(|category| &***category != "archived");
     let categories =
         categories.map(|category| category.strip_prefix("archive/").unwrap_or(category).to_owned());
@@ -273,27 +273,16 @@ fn bring_back(
     changes.extend(examined.lineage_keys.iter().map(|key| withdrawn(*key)));
     apply(writes, layout, mark, &changes)?;
     apply(writes, layout, mark, &decisions(writes, layout, mark, examined)?)?;
-    let row = writes.memory(layout, id)?;
-    let digests = row.map(|row| (id.clone(), row.digest.to_string())).into_iter().collect();
-    let unit = UnitRecord {
-        run_id: mark.run_id.to_owned(),
-        unit: mark.unit,
-        undone_by: None,
-        is_applied: true,
-        plan_id: None,
-        deeds: Vec::new(),
-        reverts: None,
-        digests,
-    };
-    writes.insert_unit(&unit, mark.at)
+    let unit = NewUnit { memories: vec![id], ..NewUnit::default() };
+    writes.record_unit(layout, mark, &unit).map(drop)
 }
 
 fn unmarked(examined: &Examined, categories: &[String], source: &str, at: &str) -> Option<Change> {
     let image = examined.row.image();
-    let wanted: [(&str, StoredValue); 4] = [
+    let wanted: [(&str, Value); 4] = [
         ("categories", categories_to_json(categories).into()),
         ("source", source.into()),
-        ("archived_by", StoredValue::Null),
+        ("archived_by", Value::Null),
         ("updated_at", at.into()),
     ];
     let columns: Vec<ColumnChange> = wanted
@@ -315,8 +304,8 @@ fn withdrawn(lineage_key: i64) -> Change {
         row: RowKey { table: Table::Lineage, key: lineage_key.to_string() },
         columns: vec![ColumnChange {
             column: "active".to_owned(),
-            before: StoredValue::Integer(1),
-            after: StoredValue::Integer(0),
+            before: Value::Integer(1),
+            after: Value::Integer(0),
             delta: None,
         }],
         image: None,
@@ -332,33 +321,20 @@ fn decisions(
 ) -> Result<Vec<Change>, SessionError> {
     let own = &examined.restoration.id;
     let apart_from = &examined.restoration.apart_from;
-    let mut cells: Vec<(&MemoryId, &str, (&'static str, StoredValue))> = Vec::new();
-    if examined.resolved.folds.is_empty() {
-        cells.push((own, "declined", ("action", "archive".into())));
-    } else if !apart_from.is_empty() {
-        let group = format!("{}/{}", mark.run_id, mark.unit);
-        cells.extend(
-            std::iter::once(own)
-                .chain(apart_from)
-                .map(|id| (id, "keep_both", ("group_id", group.as_str().into()))),
-        );
-    }
+    let group = format!("{}/{}", mark.run_id, mark.unit);
+    let (ids, kind, about): (Vec<&MemoryId>, _, _) =
+        match (examined.resolved.folds.is_empty(), apart_from.is_empty()) {
+            (true, _) => (vec![own], "declined", DecisionAbout::Action("archive")),
+            (false, true) => return Ok(Vec::new()),
+            (false, false) => {
+                let ids = std::iter::once(own).chain(apart_from).collect();
+                (ids, "keep_both", DecisionAbout::Group(&group))
+            }
+        };
     let mut changes = Vec::new();
-    for (id, kind, with) in cells {
+    for id in ids {
         let row = writes.memory(layout, id)?;
-        let text = row.as_ref().and_then(|row| row.image.get("content")?.as_text());
-        changes.extend(text.map(|text| {
-            let hash = content_hash(text).into();
-            Change::Record(Record {
-                table: Table::Decisions,
-                cells: vec![
-                    ("kind", kind.into()),
-                    ("memory_id", id.as_str().into()),
-                    ("content_hash", hash),
-                    with,
-                ],
-            })
-        }));
+        changes.extend(row.and_then(|row| decision(&row, kind, about)));
     }
     Ok(changes)
 }

@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 
 use crate::brain_db::own::runs::RunStart;
 use crate::brain_db::write::session::{Session, SessionError};
-use memfold_core::lineage::Whereabouts;
+use memfold_core::memory::Status;
 use memfold_core::report::Executed;
 use memfold_core::runs::{RunKind, RunState};
 use memfold_core::time::Instant;
@@ -67,7 +67,7 @@ pub enum UpkeepError {
         /// The memory, escaped.
         id: String,
         /// Where it is.
-        whereabouts: Whereabouts,
+        whereabouts: Status,
     },
     /// Nothing is known of it.
     #[error("{id} is not in this store")]
@@ -98,10 +98,10 @@ impl UpkeepError {
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Session(error) => return error.hint(),
-            Self::NotArchived { whereabouts: Whereabouts::Gone, .. } => {
+            Self::NotArchived { whereabouts: Status::Gone, .. } => {
                 "somebody deleted its row: `memfold undo DB --memory ID --recreate` may bring it back"
             }
-            Self::NotArchived { whereabouts: Whereabouts::Unknown, .. } | Self::Unknown { .. } => {
+            Self::NotArchived { whereabouts: Status::Unknown, .. } | Self::Unknown { .. } => {
                 "check the id and the store"
             }
             Self::NotArchived { .. } => "`memfold explain DB ID` tells more",

@@ -8,10 +8,8 @@ use clap::{self, Args};
 use memfold::lifecycle::{EdgeMap, Tiers};
 use memfold::machine;
 use memfold_core::lifecycle::{Retention, TREE_DEPTH_MAX, Tier, TierAssignment, TierReason, tree};
-use memfold_core::lineage::{
-    Branch, Explanation, Few, Fold, KnownBy, MemoryView, Resolved, Whereabouts,
-};
-use memfold_core::memory::MemoryId;
+use memfold_core::lineage::{Branch, Explanation, Few, Fold, KnownBy, MemoryView, Resolved};
+use memfold_core::memory::{MemoryId, Status};
 use memfold_guard::text::excerpt;
 use memfold_guard::{Difference, Judgement, Side, Step};
 use memfold_index::NoProgress;
@@ -170,7 +168,7 @@ fn explain_memory(
         let hint = error.hint();
         Failure::new("read what is known of the memory", &error, hint)
     })?;
-    if explained.resolved.whereabouts == Whereabouts::Unknown {
+    if explained.resolved.whereabouts == Status::Unknown {
         let message = format!("{} is not in this store", shown(id.as_str()));
         return Err(Failure::plain(message, "check the id and the store"));
     }
@@ -181,7 +179,7 @@ fn explain_memory(
     };
     let around = map.as_ref().map(|map| (map, tree(&map.edges, &id, depth)));
     let tiers = match explained.resolved.whereabouts {
-        Whereabouts::Live => {
+        Status::Live => {
             let configuration = &settings.configuration;
             let retention = &configuration.settings.lifecycle.retention;
             let tiers = Tiers::of(&store, &load, &configuration.policy, retention);
@@ -240,17 +238,17 @@ fn described(explained: &Explanation, assigned: Option<&TierAssignment>) -> Stri
     text
 }
 
-const fn is(whereabouts: Whereabouts) -> &'static str {
+const fn is(whereabouts: Status) -> &'static str {
     match whereabouts {
-        Whereabouts::Live => "is live",
-        Whereabouts::Expired => "has expired",
-        Whereabouts::Record => "is a record of a contradiction",
-        Whereabouts::Ghost => "is archived: it was merged into another",
-        Whereabouts::Archived => "is archived",
-        Whereabouts::Moved => "is in the archive table",
-        Whereabouts::Unreadable => "cannot be read",
-        Whereabouts::Gone => "is gone",
-        Whereabouts::Unknown => "is not in this store",
+        Status::Live => "is live",
+        Status::Expired => "has expired",
+        Status::Record => "is a record of a contradiction",
+        Status::Merged => "is archived: it was merged into another",
+        Status::Archived => "is archived",
+        Status::Moved => "is in the archive table",
+        Status::Unreadable => "cannot be read",
+        Status::Gone => "is gone",
+        Status::Unknown => "is not in this store",
     }
 }
 

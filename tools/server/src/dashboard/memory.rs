@@ -9,7 +9,7 @@ use axum::response::Response;
 use jiff::tz::TimeZone;
 use memfold_core::lifecycle::{Tier, TierAssignment};
 use memfold_core::lineage::{Branch, Explanation, Few};
-use memfold_core::memory::{Memory, MemoryId, Standing};
+use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_store::brain_db::{OpenPair, StoredEdge, StoredTier};
 use serde::Deserialize;
 
@@ -205,7 +205,7 @@ fn memories(
     let mut all = store.db.memories(&store.load(now))?;
     let tiers = store.tiers(now)?;
     let mut categories: BTreeMap<String, usize> = BTreeMap::new();
-    for memory in all.iter().filter(|memory| memory.standing == Standing::Live) {
+    for memory in all.iter().filter(|memory| memory.status == Status::Live) {
         for category in &memory.categories {
             *categories.entry(category.to_string()).or_default() += 1;
         }
@@ -242,10 +242,10 @@ fn memories(
 
 impl ListQuery {
     fn is_meant(&self, memory: &Memory, tier: Option<&TierAssignment>) -> bool {
-        let has_state = match (&memory.standing, &*self.state) {
-            (Standing::Live, state) => state != "merged",
-            (Standing::Ghost { .. }, state) => state == "merged",
-            (Standing::Excluded(_), _) => false,
+        let has_state = match (memory.status, &*self.state) {
+            (Status::Live, state) => state != "merged",
+            (Status::Merged, state) => state == "merged",
+            _ => false,
         };
         let text = || format!("{} {}", memory.id.as_str(), memory.content).to_lowercase();
         has_state
@@ -274,10 +274,7 @@ impl ListQuery {
 
 impl MemoryLine {
     fn of(memory: &Memory, tier: Option<&TierAssignment>) -> Self {
-        let survivor = match &memory.standing {
-            Standing::Ghost { survivor } => Some(survivor.to_string()),
-            _ => None,
-        };
+        let survivor = memory.merged_into.as_ref().map(ToString::to_string);
         Self {
             id: memory.id.to_string(),
             text: text(&memory.content, LINE_CHARS),
@@ -338,15 +335,15 @@ pub(super) async fn page(
 impl Found {
     fn of(store: &ServedStore, id: &str) -> Result<Self, Problem> {
         let explained = store.explain(id)?;
-        let fate = store.db.look_up(&store.load(store.now()), |reader| reader.fate(id))?;
-        let text = fate.text().map(|content| text(content, TEXT_CHARS));
+        let found = store.db.look_up(&store.load(store.now()), |reader| reader.remembered(id))?;
+        let text = found.map(|memory| text(&memory.content, TEXT_CHARS));
         let text = text.or_else(|| explained.memory.as_ref()?.text.clone());
         let mut tree = Vec::new();
         push_branches(&explained.absorbed, 0, &mut tree);
         let memory = MemoryId::new(id);
         let edges = store.db.edges_of(&memory)?;
         Ok(Self {
-            whereabouts: format!("{:?}", explained.resolved.whereabouts).to_lowercase(),
+            whereabouts: explained.resolved.whereabouts.name().to_owned(),
             edges: edges.iter().take(EDGES_SHOWN).map(|edge| EdgeView::of(edge, id)).collect(),
             tier: store.db.stored_tier(&memory)?,
             tree,

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use memfold_core::memory::MemoryId;
+use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_core::plan::{
     Action, ActionState, ActionType, Risk, SavedAction, SavedPlan, probability_in_words,
 };
 use memfold_guard::{Step, StepKind};
-use memfold_store::brain_db::Fate;
 use serde::Deserialize;
 
 use super::shell::{
@@ -270,16 +269,15 @@ impl PlanQuery {
 }
 
 impl MemoryText {
-    fn of(id: &MemoryId, fate: Option<&Fate>) -> Self {
-        let (whereabouts, found) = match fate {
-            Some(Fate::Live(memory)) => (String::new(), Some(&memory.content)),
-            Some(Fate::Folded { content, survivor }) => {
-                (format!("merged into {}", text(survivor.as_str(), 40)), Some(content))
-            }
-            Some(Fate::Archived { memory }) => ("archived".to_owned(), Some(&memory.content)),
-            Some(Fate::Other) | None => ("not live any more".to_owned(), None),
+    fn of(id: &MemoryId, memory: Option<&Memory>) -> Self {
+        let whereabouts = match memory.map(|memory| (memory.status, &memory.merged_into)) {
+            Some((Status::Live, _)) => String::new(),
+            Some((_, Some(survivor))) => format!("merged into {}", text(survivor.as_str(), 40)),
+            Some((_, None)) => "archived".to_owned(),
+            None => "not live any more".to_owned(),
         };
-        Self { id: id.clone(), whereabouts, text: found.map(|found| text(found, TEXT_CHARS)) }
+        let text = memory.map(|memory| text(&memory.content, TEXT_CHARS));
+        Self { id: id.clone(), whereabouts, text }
     }
 }
 
@@ -308,7 +306,7 @@ impl Other {
 }
 
 impl ActionView {
-    fn of(store: &ServedStore, saved: &SavedAction, fates: &BTreeMap<MemoryId, Fate>) -> Self {
+    fn of(store: &ServedStore, saved: &SavedAction, fates: &BTreeMap<MemoryId, Memory>) -> Self {
         let action: &Action = saved.effective();
         let kind = action.action;
         let new_text = action.new_content.as_deref().map(|new| text(new, TEXT_CHARS));

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use memfold_core::lifecycle::estimated_tokens;
-use memfold_core::memory::MemoryId;
+use memfold_core::memory::{Memory, MemoryId};
 use memfold_core::plan::{ActionType, SavedAction, differences};
 use memfold_guard::text::excerpt;
-use memfold_store::brain_db::{Fate, FlagKind, OpenPair};
+use memfold_store::brain_db::{FlagKind, OpenPair};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -124,8 +124,8 @@ pub(super) struct Said {
 }
 
 impl Said {
-    pub(super) fn of(id: &MemoryId, fates: &BTreeMap<MemoryId, Fate>) -> Self {
-        let text = fates.get(id).and_then(Fate::text).map(shown);
+    pub(super) fn of(id: &MemoryId, fates: &BTreeMap<MemoryId, Memory>) -> Self {
+        let text = fates.get(id).map(|memory| &*memory.content).map(shown);
         Self { id: id.to_string(), text }
     }
 }
@@ -242,7 +242,7 @@ impl Planned {
         saved.effective().target_ids.iter().take(MEMORIES_SHOWN + 1)
     }
 
-    pub(super) fn of(saved: &SavedAction, fates: &BTreeMap<MemoryId, Fate>) -> Self {
+    pub(super) fn of(saved: &SavedAction, fates: &BTreeMap<MemoryId, Memory>) -> Self {
         let action = saved.effective();
         let evidence = &action.rationale.evidence;
         let mut targets = Self::targets(saved).map(|id| Said::of(id, fates));

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memfold_core::lifecycle::TierCounts;
-use memfold_core::lineage::Whereabouts;
-use memfold_core::memory::MemoryId;
+use memfold_core::memory::{MemoryId, Status};
 use memfold_core::plan::{ActionState, ActionType, SavedAction, SavedPlan};
-use memfold_store::brain_db::Fate;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -105,7 +103,7 @@ fn planned(
     let mut actions = actions[start..].to_vec();
     let fates = store.fates(actions.iter().flat_map(|saved| Planned::targets(saved)))?;
     if must_live {
-        let is_live = |id| matches!(fates.get(id), Some(Fate::Live(_)));
+        let is_live = |id| fates.get(id).is_some_and(|memory| memory.status == Status::Live);
         actions.retain(|saved| Planned::targets(saved).all(is_live));
     }
     let items = actions.iter().map(|saved| (saved.label(), Planned::of(saved, &fates)));
@@ -482,7 +480,7 @@ fn explain(store: &ServedStore, id: &str) -> Result<ConsolidateResult, Problem> 
     let absorbed = &explained.absorbed;
     let merged: Vec<&MemoryId> = absorbed.shown.iter().map(|b| &b.fold.absorbed).collect();
     let fates = store.fates([&resolved.id, resolved.last()].into_iter().chain(merged.clone()))?;
-    let text = |id| fates.get(id).and_then(Fate::text);
+    let text = |id| fates.get(id).map(|memory| &*memory.content);
     let live = resolved.live_id();
     let memory = explained.memory.as_ref();
     let open = explained.flags.shown.iter().filter(|flag| flag.state == "open");
@@ -490,9 +488,9 @@ fn explain(store: &ServedStore, id: &str) -> Result<ConsolidateResult, Problem> 
     let mut memory = Explained {
         id: resolved.id.to_string(),
         status: match resolved.whereabouts {
-            Whereabouts::Ghost => "merged",
-            Whereabouts::Moved if live.is_some() => "merged",
-            Whereabouts::Moved => "archived",
+            Status::Merged => "merged",
+            Status::Moved if live.is_some() => "merged",
+            Status::Moved => "archived",
             other => other.name(),
         },
         text: text(&resolved.id).map(whole),

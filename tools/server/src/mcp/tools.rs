@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use memfold::quick_check::{Check, Decision, Saved};
-use memfold_core::memory::MemoryId;
-use memfold_store::brain_db::Fate;
+use memfold_core::memory::{Memory, MemoryId};
 use rmcp::handler::server::tool::schema_for_type;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
@@ -273,7 +272,7 @@ impl SaveResult {
             did,
             summary: summary.to_owned(),
             id: saved.id.to_string(),
-            text: fates.get(&saved.id).and_then(Fate::text).map(shown),
+            text: fates.get(&saved.id).map(|memory| &*memory.content).map(shown),
             reason: shown(&check.reason),
             run_id: saved.run_id.clone(),
             replaced: replaced.collect(),
@@ -294,7 +293,7 @@ fn said_of(check: &Check) -> impl Iterator<Item = &MemoryId> {
 fn similar(
     answer: &impl Serialize,
     check: &Check,
-    fates: &BTreeMap<MemoryId, Fate>,
+    fates: &BTreeMap<MemoryId, Memory>,
     start: usize,
 ) -> (Vec<Similar>, Rest) {
     let found = check.matches.iter().skip(start).map(|found| {

@@ -15,7 +15,6 @@ use memfold_core::memory::{Memory, MemoryId};
 use memfold_guard::text::is_blank;
 use memfold_simd::{Kernels, Similarity};
 use memfold_store::LoadStoreError;
-use memfold_store::brain_db::Fate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -354,13 +353,15 @@ impl ServedStore {
     pub fn fates<'i>(
         &self,
         ids: impl IntoIterator<Item = &'i MemoryId>,
-    ) -> Result<BTreeMap<MemoryId, Fate>, Problem> {
+    ) -> Result<BTreeMap<MemoryId, Memory>, Problem> {
         let ids: Vec<&MemoryId> = ids.into_iter().collect();
         let found = self.db.look_up(&self.load(self.now()), |reader| {
             let mut fates = BTreeMap::new();
             for id in ids.iter().copied() {
-                if !fates.contains_key(id) {
-                    fates.insert(id.clone(), reader.fate(id.as_str())?);
+                if !fates.contains_key(id)
+                    && let Some(memory) = reader.remembered(id.as_str())?
+                {
+                    fates.insert(id.clone(), memory);
                 }
             }
             Ok::<_, LoadStoreError>(fates)

@@ -15,7 +15,7 @@ use crate::brain_db::doctor::findings::{Severity, findings, size};
 use crate::brain_db::read::open::{BrainDb, OpenOptions, OpenStoreError, Reader};
 use crate::brain_db::write::layout::reactions_of;
 use crate::memory_store::{LoadRequest, LoadStoreError, MemoryStore as _};
-use memfold_core::memory::{CreatedAt, Embedding, InvalidEmbedding, Memory, Standing};
+use memfold_core::memory::{CreatedAt, Embedding, InvalidEmbedding, Memory, Status};
 use memfold_core::report::StoreFigures;
 use memfold_core::{SkipReason, Snapshot};
 use memfold_guard::text::excerpt;
@@ -147,7 +147,7 @@ fn unless_damaged<T: Default>(
 }
 
 fn live_ids(snapshot: &Snapshot) -> HashSet<&str> {
-    let live = snapshot.memories.iter().filter(|memory| memory.standing == Standing::Live);
+    let live = snapshot.memories.iter().filter(|memory| memory.status == Status::Live);
     live.map(|memory| memory.id.as_str()).collect()
 }
 
@@ -158,7 +158,7 @@ impl MemoryFacts {
         for (reason, &count) in &snapshot.skipped {
             facts.skipped.insert(*reason, Found { count, examples: Vec::new() });
         }
-        let live = snapshot.memories.iter().filter(|memory| memory.standing == Standing::Live);
+        let live = snapshot.memories.iter().filter(|memory| memory.status == Status::Live);
         for memory in live {
             if matches!(memory.embedding, Embedding::Invalid(_)) {
                 facts.invalid_embeddings.push(memory.id.to_string());
@@ -312,7 +312,7 @@ impl BrainDb {
             let gatherer = Gatherer { store: self, reader, connection, request };
             let facts = gatherer.few(check).map_err(failed)?;
             let memories = self.read_memories(reader, connection, request)?;
-            let live = memories.iter().filter(|memory| memory.standing == Standing::Live).count();
+            let live = memories.iter().filter(|memory| memory.status == Status::Live).count();
             let counts = HealthCounts {
                 figures: crate::brain_db::doctor::examine::read_figures(connection)
                     .map_err(failed)?,

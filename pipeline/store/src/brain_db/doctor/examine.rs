@@ -19,7 +19,7 @@ use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::beside::lock_path;
 use crate::memory_store::{LoadRequest, LoadStoreError};
 use memfold_core::Snapshot;
-use memfold_core::memory::{Exclusion, Memory, MemoryId, Standing};
+use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_core::report::StoreFigures;
 use memfold_core::time::Instant;
 
@@ -370,7 +370,7 @@ pub(crate) fn survivor_gone(snapshot: &Snapshot, moved: &HashSet<String>) -> Fou
     let known: HashSet<&MemoryId> = snapshot.memories.iter().map(|memory| &memory.id).collect();
     let mut gone = Found::default();
     for memory in &snapshot.memories {
-        if let Standing::Ghost { survivor } = &memory.standing
+        if let Some(survivor) = &memory.merged_into
             && !known.contains(survivor)
             && !moved.contains(survivor.as_str())
         {
@@ -387,7 +387,7 @@ pub(crate) fn visible_archived(snapshot: &Snapshot, moved: &HashSet<String>) -> 
 }
 
 fn is_archived(memory: &Memory) -> bool {
-    matches!(memory.standing, Standing::Ghost { .. } | Standing::Excluded(Exclusion::Archived))
+    matches!(memory.status, Status::Merged | Status::Archived)
 }
 
 /// Returns the rows that memfold archived in their table and that are no longer as it left them.

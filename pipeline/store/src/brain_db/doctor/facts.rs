@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::brain_db::doctor::examine::UnopenedTable;
 use crate::brain_db::read::access::Columns;
 use crate::memory_store::VectorSink;
-use memfold_core::memory::{Memory, SpaceIndex, Standing, VectorSpace};
+use memfold_core::memory::{Memory, SpaceIndex, Status, VectorSpace};
 use memfold_core::{SkipReason, Snapshot};
 use memfold_index::Row;
 
@@ -255,7 +255,7 @@ impl VectorCensus {
     /// how many memories they are.
     pub(crate) fn shared(&self, snapshot: &Snapshot, texts_max: usize) -> (Found, u64) {
         let mut under: BTreeMap<(u32, u64), Vec<&Memory>> = BTreeMap::new();
-        let live = snapshot.memories.iter().filter(|memory| memory.standing == Standing::Live);
+        let live = snapshot.memories.iter().filter(|memory| memory.status == Status::Live);
         for memory in live {
             if let Some((space, row)) = memory.embedding.vector() {
                 let digest = self.digests[space.0 as usize][row.0 as usize];

@@ -6,9 +6,10 @@ use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::load::{Param, cell};
 use crate::brain_db::write::changes::Mark;
 use crate::brain_db::write::session::{SessionError, Writes};
-use crate::journal::RowImage;
+use memfold_core::journal::RowImage;
 
 const TABLE: &str = "memfold_archive";
 
@@ -70,7 +71,7 @@ impl ArchiveReader {
         let cells = names
             .iter()
             .enumerate()
-            .map(|(at, name)| Ok((name.clone(), row.get_ref(first + 2 + at)?.into())))
+            .map(|(at, name)| Ok((name.clone(), cell(row, first + 2 + at)?.into())))
             .collect::<rusqlite::Result<_>>()?;
         Ok(Some(RowImage { rowid: None, cells }))
     }
@@ -130,6 +131,8 @@ pub(crate) fn keep(
     // What belongs to a memory moves with it: its own row says when and into what.
     let (run_id, at, survivor) =
         if table == "stm" { (mark.run_id, mark.at, moved.survivor) } else { ("", "", None) };
+    let values: Vec<Param<'_>> =
+        image.cells.iter().take(cells).map(|(_, value)| Param(value)).collect();
     let mut params: Vec<&dyn ToSql> = vec![
         &moved.memory_id,
         table,
@@ -141,7 +144,7 @@ pub(crate) fn keep(
         &at,
         &shape,
     ];
-    params.extend(image.cells.iter().take(cells).map(|(_, value)| value as &dyn ToSql));
+    params.extend(values.iter().map(|value| value as &dyn ToSql));
     writes.execute("archive a row", &sql, &*params).map(drop)
 }
 
@@ -208,12 +211,23 @@ mod tests {
 
     use super::*;
     use crate::brain_db::own::tables::migrate;
-    use crate::journal::any_value;
+    use memfold_core::value::Value;
 
     fn store() -> Connection {
         let connection = Connection::open_in_memory().unwrap();
         migrate(&connection, || Ok("store_1".to_owned()), "t").unwrap();
         connection
+    }
+
+    /// Any value that SQLite can hold.
+    fn any_value() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            Just(Value::Null),
+            any::<i64>().prop_map(Value::Integer),
+            any::<f64>().prop_filter("no NaN in SQLite", |v| !v.is_nan()).prop_map(Value::Real),
+            any::<Vec<u8>>().prop_map(Value::Text),
+            any::<Vec<u8>>().prop_map(Value::Blob),
+        ]
     }
 
     fn kept(connection: &Connection, id: &str, image: &RowImage) {

@@ -1,16 +1,17 @@
 //! `memfold_flags`: contradictory pairs for people to look at.
 
-use crate::brain_db::read::recorded::FlagKind;
+use crate::brain_db::read::load::cell;
 use jiff::tz::TimeZone;
+use memfold_core::merge::FlagKind;
 use rusqlite::{Connection, params};
 
 use crate::brain_db::own::tables::own_tables_exist;
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{SessionError, Writes};
-use crate::journal::{Record, Table};
 use crate::memory_store::LoadStoreError;
 use memfold_core::decisions::content_hash;
+use memfold_core::journal::{Record, Table};
 use memfold_core::memory::MemoryId;
 use memfold_core::time::Instant;
 
@@ -236,7 +237,7 @@ impl Writes<'_> {
             let flags = statement.query_map(params![run_id, unit], |row| {
                 let mut cells = Vec::with_capacity(COPIED.len() + 1);
                 for (at, name) in COPIED.into_iter().enumerate() {
-                    cells.push((name, row.get_ref(at)?.into()));
+                    cells.push((name, cell(row, at)?.into()));
                 }
                 cells.push(("state", "closed".into()));
                 Ok(Record { table: Table::Flags, cells })

@@ -10,16 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::brain_db::own::tables::own_tables_exist;
 use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::load::Param;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::changes::{put_back, put_in, revived};
 use crate::brain_db::write::insert::NewEmbedding;
 use crate::brain_db::write::layout::Layout;
 use crate::brain_db::write::rows::{add_entry, drop_entry, row};
 use crate::brain_db::write::session::{SessionError, Writes};
-use crate::journal::{RowImage, StoredValue};
 use crate::origin::{LinkKind, OriginRecord, OriginStanding};
-use crate::reading::categories_to_json;
-use crate::reading::cell::{archives, parse_categories, parse_source};
+use memfold_core::journal::RowImage;
+use memfold_core::row::{archives, categories_to_json, parse_categories, parse_source};
+use memfold_core::value::Value;
 
 /// The run that edges name which were pulled from an origin.
 const PULLED_RUN: &str = "origin";
@@ -256,7 +257,7 @@ impl Writes<'_> {
             Some(before) => self.overwrite(layout, before, &image, is_live)?,
         }
         let is_same_text = found.as_ref().is_some_and(|before| {
-            before.get("content").and_then(StoredValue::as_text) == Some(&*record.text)
+            before.get("content").and_then(Value::as_text) == Some(&*record.text)
         });
         if record.vector.is_some() || !is_same_text {
             let sql = "DELETE FROM embeddings WHERE source_type = 'stm' AND source_id = ?1";
@@ -278,7 +279,7 @@ impl Writes<'_> {
         let was_archived = found.is_some_and(|before| {
             before
                 .get("source")
-                .and_then(StoredValue::as_text)
+                .and_then(Value::as_text)
                 .is_some_and(|source| parse_source(source).archived)
         });
         if is_live && was_archived { revived(self, at, &record.id) } else { Ok(()) }
@@ -325,15 +326,17 @@ impl Writes<'_> {
         is_live: bool,
     ) -> Result<(), SessionError> {
         let cells = after.cells.iter().filter(|(name, _)| layout.memories.has(name));
-        let cells: Vec<&(String, StoredValue)> = cells.collect();
+        let cells: Vec<&(String, Value)> = cells.collect();
         let set = (2..).zip(&cells).map(|(at, (name, _)): (u32, _)| format!("\"{name}\" = ?{at}"));
         let set = set.collect::<Vec<_>>().join(", ");
         if let Some(rowid) = before.rowid {
             drop_entry(self, layout, rowid, before)?;
         }
-        let id = before.get("id").cloned().unwrap_or(StoredValue::Null);
+        let id = before.get("id").cloned().unwrap_or(Value::Null);
+        let id = Param(&id);
         let mut values: Vec<&dyn rusqlite::ToSql> = vec![&id];
-        values.extend(cells.iter().map(|(_, value)| value as &dyn rusqlite::ToSql));
+        let params: Vec<Param<'_>> = cells.iter().map(|(_, value)| Param(value)).collect();
+        values.extend(params.iter().map(|value| value as &dyn rusqlite::ToSql));
         let sql = format!("UPDATE stm SET {set} WHERE id = ?1");
         self.execute("change a memory", &sql, &*values)?;
         match before.rowid {
@@ -425,7 +428,7 @@ fn last_unit(row: &Row<'_>) -> rusqlite::Result<LastUnit> {
 }
 
 /// The cells of `stm` that a record makes.
-fn cells(record: &OriginRecord) -> Vec<(String, StoredValue)> {
+fn cells(record: &OriginRecord) -> Vec<(String, Value)> {
     let mut categories = record.categories();
     let source = match &record.standing {
         OriginStanding::Live => record.source.clone(),
@@ -440,13 +443,13 @@ fn cells(record: &OriginRecord) -> Vec<(String, StoredValue)> {
     if record.standing != OriginStanding::Live {
         categories.push("archived".to_owned());
     }
-    let text = |text: &Option<String>| text.as_deref().map_or(StoredValue::Null, StoredValue::from);
-    let cells: [(&str, StoredValue); 10] = [
+    let text = |text: &Option<String>| text.as_deref().map_or(Value::Null, Value::from);
+    let cells: [(&str, Value); 10] = [
         ("id", record.id.as_str().into()),
         ("content", record.text.as_str().into()),
         ("categories", categories_to_json(&categories).into()),
-        ("importance", StoredValue::Real(record.importance)),
-        ("access_count", StoredValue::Integer(record.access_count)),
+        ("importance", Value::Real(record.importance)),
+        ("access_count", Value::Integer(record.access_count)),
         // The column wants a text; an empty one is a time that is not known.
         ("created_at", record.created_at.as_deref().unwrap_or_default().into()),
         ("updated_at", text(&record.updated_at)),

@@ -1,16 +1,16 @@
 //! Runs and their audit chain. The caller holds the transaction.
 
-use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow, params};
-use serde_json::Value;
+use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
 use crate::brain_db::own::tables::own_tables_exist;
 use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::load::cell;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
-use crate::journal::StoredValue;
 use memfold_core::report::Executed;
 use memfold_core::runs::{ChainBreak, RunKind, RunState, RunSummary};
+use memfold_core::value::Value;
 
 /// The columns that the chain covers: all but the place in it. The hash of the run before comes last.
 const CHAINED: &str = "seq, run_id, kind, plan_id, target, state, holder, started_at, heartbeat_at, \
@@ -321,13 +321,13 @@ fn row_hash(row: &SqlRow<'_>) -> rusqlite::Result<String> {
     let count = row.as_ref().column_count();
     let mut values = Vec::with_capacity(count);
     for column in 0..count {
-        let value = stored(row.get_ref(column)?);
+        let value = Value::from(cell(row, column)?);
         values.push(match value.as_text() {
             Some(target) if column == TARGET_AT => target_digest(target).into(),
             _ => value.to_json(),
         });
     }
-    Ok(hash(Value::Array(values).to_string().as_bytes()))
+    Ok(hash(Json::Array(values).to_string().as_bytes()))
 }
 
 /// Returns what stands for a target in the chain.
@@ -339,16 +339,6 @@ fn target_digest(target: &str) -> String {
         return target.to_owned();
     }
     format!("{DIGEST_PREFIX}{}", hash(target.as_bytes()))
-}
-
-fn stored(value: ValueRef<'_>) -> StoredValue {
-    match value {
-        ValueRef::Null => StoredValue::Null,
-        ValueRef::Integer(value) => StoredValue::Integer(value),
-        ValueRef::Real(value) => StoredValue::Real(value),
-        ValueRef::Text(bytes) => StoredValue::Text(bytes.to_vec()),
-        ValueRef::Blob(bytes) => StoredValue::Blob(bytes.to_vec()),
-    }
 }
 
 fn hash(bytes: &[u8]) -> String {

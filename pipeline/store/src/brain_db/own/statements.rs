@@ -9,7 +9,6 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{SessionError, Writes};
-use crate::journal::{Record, StoredValue, Table};
 use crate::memory_store::LoadStoreError;
 
 /// An edge between two memories, in force.
@@ -74,45 +73,6 @@ impl StoredEdge {
             run_id: row.get(6)?,
             at: row.get(7)?,
         })
-    }
-
-    /// Returns the record that a unit writes.
-    #[must_use]
-    pub fn record(
-        source: &MemoryId,
-        target: &MemoryId,
-        kind: &'static str,
-        weight: f64,
-        reason: &str,
-        confidence: Option<&'static str>,
-    ) -> Record {
-        Record {
-            table: Table::Edges,
-            cells: vec![
-                ("source_id", source.as_str().into()),
-                ("target_id", target.as_str().into()),
-                ("type", kind.into()),
-                ("weight", StoredValue::Real(weight)),
-                ("reason", reason.into()),
-                ("confidence", confidence.map_or(StoredValue::Null, Into::into)),
-            ],
-        }
-    }
-}
-
-impl StoredSummary {
-    /// Returns the record that a unit writes.
-    #[must_use]
-    pub fn record(memory_id: &MemoryId, sources: &[MemoryId], summary: &Summary) -> Record {
-        let body = serde_json::to_string(summary).unwrap_or_default();
-        Record {
-            table: Table::Summaries,
-            cells: vec![
-                ("memory_id", memory_id.as_str().into()),
-                ("sources", serde_json::json!(sources).to_string().into()),
-                ("body", body.into()),
-            ],
-        }
     }
 }
 

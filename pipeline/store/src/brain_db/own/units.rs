@@ -9,9 +9,11 @@ use crate::brain_db::own::plans::{packed, unpacked};
 use crate::brain_db::own::runs::{list_runs, verify_chain};
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::open::BrainDb;
+use crate::brain_db::write::changes::Mark;
+use crate::brain_db::write::layout::Layout;
 use crate::brain_db::write::session::{SessionError, Writes};
-use crate::journal::{JournalEntry, Op, RowKey, Table};
 use crate::memory_store::LoadStoreError;
+use memfold_core::journal::{JournalEntry, Op, RowKey, Table};
 use memfold_core::memory::MemoryId;
 use memfold_core::runs::{RunHistory, UnitSummary};
 
@@ -29,16 +31,29 @@ pub struct UnitRecord {
     /// The plan whose actions it carried out.
     pub plan_id: Option<String>,
     /// What it did.
-    pub deeds: Vec<Deed>,
+    pub actions: Vec<ActionRecord>,
     /// The unit that it takes back.
     pub reverts: Option<(String, i64)>,
     /// Base digests (hex) of its memories afterwards.
     pub digests: BTreeMap<MemoryId, String>,
 }
 
+/// A unit that was carried out, as it is written down.
+#[derive(Debug, Clone, Default)]
+pub struct NewUnit<'a> {
+    /// The plan whose actions it carried out.
+    pub plan_id: Option<&'a str>,
+    /// What it did.
+    pub actions: Vec<ActionRecord>,
+    /// The unit that it takes back.
+    pub reverts: Option<(&'a str, i64)>,
+    /// The memories whose digests are kept.
+    pub memories: Vec<&'a MemoryId>,
+}
+
 /// One action of a unit, enough to tell what was done where the plan is gone.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Deed {
+pub struct ActionRecord {
     /// The action's label in its plan.
     pub label: String,
     /// Its position in its plan, from 0.
@@ -53,16 +68,37 @@ pub struct Deed {
     pub by: Option<String>,
 }
 
+impl ActionRecord {
+    /// An action of no plan.
+    #[must_use]
+    pub fn alone(label: &str, action: memfold_core::plan::ActionType, ids: Vec<MemoryId>) -> Self {
+        Self { label: label.to_owned(), position: 0, action, ids, by: None }
+    }
+}
+
 const COLUMNS: &str =
     "run_id, unit, state, undone_by, plan_id, actions, reverts_run, reverts_unit, digests";
 
 impl Writes<'_> {
-    /// Writes a unit down.
+    /// Writes a unit down that was carried out; returns the base digests (hex) of its memories as they are now, empty for
+    /// those that are gone.
     ///
     /// # Errors
-    /// When the store cannot be written.
-    pub fn insert_unit(&self, unit: &UnitRecord, at: &str) -> Result<(), SessionError> {
-        self.query("write down the unit", |connection| insert_unit(connection, unit, at))
+    /// When the store cannot be read or written.
+    pub fn record_unit(
+        &self,
+        layout: &Layout,
+        mark: &Mark<'_>,
+        unit: &NewUnit<'_>,
+    ) -> Result<BTreeMap<MemoryId, String>, SessionError> {
+        let mut digests = BTreeMap::new();
+        for &id in &unit.memories {
+            let row = self.memory(layout, id)?;
+            let digest = row.map_or_else(String::new, |row| row.digest.to_string());
+            digests.insert(id.clone(), digest);
+        }
+        self.query("write down the unit", |c| insert_unit(c, mark, unit, &digests))?;
+        Ok(digests)
     }
 
     /// Marks a unit as taken back by a run, or as in force again.
@@ -153,7 +189,7 @@ impl Writes<'_> {
             let mut statement = connection.prepare_cached(&sql)?;
             for unit in statement.query_map(params![run_id, quoted], read_unit)? {
                 let unit = unit?;
-                if unit.deeds.iter().any(|deed| deed.label == label) {
+                if unit.actions.iter().any(|action| action.label == label) {
                     return Ok(Some(unit));
                 }
             }
@@ -221,11 +257,15 @@ impl Writes<'_> {
     }
 }
 
-fn insert_unit(connection: &Connection, unit: &UnitRecord, at: &str) -> rusqlite::Result<()> {
+fn insert_unit(
+    connection: &Connection,
+    mark: &Mark<'_>,
+    unit: &NewUnit<'_>,
+    digests: &BTreeMap<MemoryId, String>,
+) -> rusqlite::Result<()> {
     let json = |value: serde_json::Result<String>| {
         value.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
     };
-    let (run, number) = unit.reverts.as_ref().map_or((None, None), |(r, n)| (Some(r), Some(n)));
     connection
         .prepare_cached(
             "INSERT INTO memfold_units
@@ -233,14 +273,14 @@ fn insert_unit(connection: &Connection, unit: &UnitRecord, at: &str) -> rusqlite
              VALUES (?1, ?2, 'applied', NULL, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute(params![
-            unit.run_id,
-            unit.unit,
+            mark.run_id,
+            mark.unit,
             unit.plan_id,
-            json(serde_json::to_string(&unit.deeds))?,
-            run,
-            number,
-            json(serde_json::to_string(&packed_digests(&unit.digests)))?,
-            at
+            json(serde_json::to_string(&unit.actions))?,
+            unit.reverts.map(|(run_id, _)| run_id),
+            unit.reverts.map(|(_, unit)| unit),
+            json(serde_json::to_string(&packed_digests(digests)))?,
+            mark.at
         ])
         .map(drop)
 }
@@ -291,7 +331,7 @@ fn read_unit(row: &rusqlite::Row<'_>) -> rusqlite::Result<UnitRecord> {
     let parse_error = |at: usize, error: serde_json::Error| {
         rusqlite::Error::FromSqlConversionFailure(at, rusqlite::types::Type::Text, error.into())
     };
-    let deeds = json(5)?.unwrap_or_else(|| "[]".to_owned());
+    let actions = json(5)?.unwrap_or_else(|| "[]".to_owned());
     let digests = json(8)?.unwrap_or_else(|| "{}".to_owned());
     let reverts = row.get::<_, Option<String>>(6)?.zip(row.get::<_, Option<i64>>(7)?);
     Ok(UnitRecord {
@@ -300,7 +340,7 @@ fn read_unit(row: &rusqlite::Row<'_>) -> rusqlite::Result<UnitRecord> {
         is_applied: row.get::<_, String>(2)? == "applied",
         undone_by: row.get(3)?,
         plan_id: row.get(4)?,
-        deeds: serde_json::from_str(&deeds).map_err(|error| parse_error(5, error))?,
+        actions: serde_json::from_str(&actions).map_err(|error| parse_error(5, error))?,
         reverts,
         digests: unpacked_digests(&digests).map_err(|error| parse_error(8, error))?,
     })
@@ -369,17 +409,18 @@ pub(crate) fn unit_summary(row: &SqlRow<'_>) -> rusqlite::Result<UnitSummary> {
 
 /// Reads `[{"label": "a1", "type": "merge", …}, …]`; what is of another form is shown as it is.
 fn action_names(json: &str) -> Vec<String> {
-    let name = |deed: &Value| {
-        let label = deed.get("label").and_then(Value::as_str)?;
-        let kind = deed.get("type").and_then(Value::as_str)?;
-        let by = deed.get("by").and_then(Value::as_str);
+    let name = |action: &Value| {
+        let label = action.get("label").and_then(Value::as_str)?;
+        let kind = action.get("type").and_then(Value::as_str)?;
+        let by = action.get("by").and_then(Value::as_str);
         let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
         Some(format!("{label} {}{by}", kind.replace('_', " ")))
     };
     match serde_json::from_str::<Value>(json) {
-        Ok(Value::Array(deeds)) => {
-            deeds.iter().map(|deed| name(deed).unwrap_or_else(|| deed.to_string())).collect()
-        }
+        Ok(Value::Array(actions)) => actions
+            .iter()
+            .map(|action| name(action).unwrap_or_else(|| action.to_string()))
+            .collect(),
         _ => vec![json.to_owned()],
     }
 }

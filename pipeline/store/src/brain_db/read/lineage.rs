@@ -12,16 +12,16 @@ use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::load::{MEMORY_COLUMNS, raw_memory};
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::read::rows::content_of;
-use crate::journal::RowImage;
 use crate::memory_store::LoadStoreError;
-use crate::reading::cell::parse_source;
-use crate::reading::memory::{RawMemory, RowFacts, row_facts};
 use memfold_core::decisions;
+use memfold_core::journal::RowImage;
 use memfold_core::lineage::{
     Declined, Explanation, Few, FlagNote, Fold, KeptApart, KnownBy, Lineage, MemoryView, Place,
-    Promotion, Resolved, Whereabouts, explain_folds, resolve,
+    Promotion, Resolved, explain_folds, resolve,
 };
-use memfold_core::memory::{Exclusion, MemoryId, Standing};
+use memfold_core::memory::{MemoryId, Status};
+use memfold_core::row::parse_source;
+use memfold_core::row::{RawMemory, RowFacts, row_facts};
 use memfold_core::time::Instant;
 
 impl BrainDb {
@@ -220,9 +220,9 @@ impl<'a> StoreLineage<'a> {
     /// The fold of a memory by anybody's word: the row's own first, then lineage, then survivors' lists.
     fn latest(&self, id: &MemoryId) -> rusqlite::Result<Option<Fold>> {
         let facts = self.row(id)?.and_then(|found| found.facts);
-        let own_word = match facts.map(|facts| facts.standing) {
-            Some(Standing::Ghost { survivor }) => Some(survivor.as_str().to_owned()),
-            _ => self.moved(id)?.and_then(|(_, survivor)| survivor),
+        let own_word = match facts.and_then(|facts| facts.merged_into) {
+            Some(survivor) => Some(survivor.as_str().to_owned()),
+            None => self.moved(id)?.and_then(|(_, survivor)| survivor),
         };
         if let Some(survivor) = own_word {
             let recorded = self.recorded(id.as_str(), Some(&survivor))?;
@@ -255,28 +255,23 @@ impl Lineage for StoreLineage<'_> {
 
     fn place(&self, id: &MemoryId) -> rusqlite::Result<Place> {
         if let Some(found) = self.row(id)? {
-            let is_folded = || self.latest(id).map(|fold| fold.is_some());
-            let whereabouts = match found.facts.map(|facts| facts.standing) {
-                None => Whereabouts::Unreadable,
-                Some(Standing::Live) => Whereabouts::Live,
-                Some(Standing::Ghost { .. }) => Whereabouts::Ghost,
-                Some(Standing::Excluded(Exclusion::Expired)) => Whereabouts::Expired,
-                Some(Standing::Excluded(Exclusion::ConsolidationRecord)) => Whereabouts::Record,
-                Some(Standing::Excluded(Exclusion::Archived)) if is_folded()? => Whereabouts::Ghost,
-                Some(Standing::Excluded(Exclusion::Archived)) => Whereabouts::Archived,
+            let whereabouts = match found.facts.map(|facts| facts.status) {
+                None => Status::Unreadable,
+                Some(Status::Archived) if self.latest(id)?.is_some() => Status::Merged,
+                Some(status) => status,
             };
             return Ok(Place { whereabouts, text: found.text });
         }
         if let Some((text, _)) = self.moved(id)? {
-            return Ok(Place { whereabouts: Whereabouts::Moved, text });
+            return Ok(Place { whereabouts: Status::Moved, text });
         }
         let is_remembered = self.is_remembered(id)?;
-        let whereabouts = if is_remembered { Whereabouts::Gone } else { Whereabouts::Unknown };
+        let whereabouts = if is_remembered { Status::Gone } else { Status::Unknown };
         Ok(Place { whereabouts, text: None })
     }
 
     fn folded_into(&self, id: &MemoryId) -> rusqlite::Result<Option<Fold>> {
-        use Whereabouts::{Expired, Live, Record, Unreadable};
+        use Status::{Expired, Live, Record, Unreadable};
         match self.place(id)?.whereabouts {
             // Such a row bears no archive mark: whoever took the mark away brought it back.
             Live | Expired | Record | Unreadable => Ok(None),

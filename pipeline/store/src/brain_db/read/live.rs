@@ -13,8 +13,8 @@ use crate::brain_db::read::load::{
 use crate::brain_db::read::open::BrainDb;
 use crate::memory_store::{LiveVisitor, LoadRequest, LoadStoreError};
 use crate::reading::embedding::{EMBEDDING_CELLS, LiveReader};
-use crate::reading::memory::MEMORY_CELLS;
 use crate::reading::vector::{ModelShapes, PackedRows, ShapeSurvey};
+use memfold_core::row::MEMORY_CELLS;
 
 /// Embeddings that are looked over before the first is read; what all of them look like shows as they are read.
 const SAMPLE_ROWS: u32 = 1024;

@@ -2,18 +2,19 @@
 
 use std::collections::HashMap;
 
-use rusqlite::types::ValueRef;
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef as SqlValue};
 use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow};
 
 use crate::brain_db::read::access::{Columns, Stamp, embeddings_are_unique, has_rowid};
 use crate::brain_db::read::open::{BrainDb, Reader, UNLOCKED_TRIES};
 use crate::memory_store::{LiveVisitor, LoadRequest, LoadStoreError, MemoryStore, VectorSink};
-use crate::reading::cell::Cell;
 use crate::reading::embedding::{EmbeddingReader, RawEmbedding};
-use crate::reading::memory::{MEMORY_CELLS, MemoryReader, OldestRow, RawMemory, ReadMemories};
+use crate::reading::memory::{MemoryReader, OldestRow, ReadMemories};
 use crate::reading::vector::{ModelShapes, ShapeSurvey};
 use memfold_core::Snapshot;
 use memfold_core::memory::Memory;
+use memfold_core::row::{MEMORY_CELLS, RawMemory};
+use memfold_core::value::{Value, ValueRef};
 use memfold_index::Progress;
 
 /// Rows between two looks at progress and the wish to stop.
@@ -397,22 +398,37 @@ pub(crate) fn raw_embedding<'a>(row: &'a SqlRow<'_>) -> rusqlite::Result<RawEmbe
 }
 
 /// Reads the cells behind the first.
-fn cells<'a, const N: usize>(row: &'a SqlRow<'_>) -> rusqlite::Result<[Cell<'a>; N]> {
-    let mut cells = [Cell::Null; N];
+fn cells<'a, const N: usize>(row: &'a SqlRow<'_>) -> rusqlite::Result<[ValueRef<'a>; N]> {
+    let mut cells = [ValueRef::Null; N];
     for (column, found) in (1..).zip(&mut cells) {
         *found = cell(row, column)?;
     }
     Ok(cells)
 }
 
-pub(crate) fn cell<'a>(row: &'a SqlRow<'_>, column: usize) -> rusqlite::Result<Cell<'a>> {
+pub(crate) fn cell<'a>(row: &'a SqlRow<'_>, column: usize) -> rusqlite::Result<ValueRef<'a>> {
     Ok(match row.get_ref(column)? {
-        ValueRef::Null => Cell::Null,
-        ValueRef::Integer(value) => Cell::Integer(value),
-        ValueRef::Real(value) => Cell::Real(value),
-        ValueRef::Text(bytes) => Cell::Text(bytes),
-        ValueRef::Blob(bytes) => Cell::Blob(bytes),
+        SqlValue::Null => ValueRef::Null,
+        SqlValue::Integer(value) => ValueRef::Integer(value),
+        SqlValue::Real(value) => ValueRef::Real(value),
+        SqlValue::Text(bytes) => ValueRef::Text(bytes),
+        SqlValue::Blob(bytes) => ValueRef::Blob(bytes),
     })
+}
+
+/// A value as a parameter of a statement.
+pub(crate) struct Param<'a>(pub(crate) &'a Value);
+
+impl ToSql for Param<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self.0.borrow() {
+            ValueRef::Null => SqlValue::Null,
+            ValueRef::Integer(value) => SqlValue::Integer(value),
+            ValueRef::Real(value) => SqlValue::Real(value),
+            ValueRef::Text(bytes) => SqlValue::Text(bytes),
+            ValueRef::Blob(bytes) => SqlValue::Blob(bytes),
+        }))
+    }
 }
 
 /// Embeddings that were read and dropped.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use memfold_core::memory::{Memory, MemoryId, Standing};
+use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_core::summary::Summary;
 use memfold_core::time::Instant;
 use rusqlite::{OptionalExtension as _, Params, Row as SqlRow, params};
@@ -12,7 +12,8 @@ use crate::brain_db::own::statements::StoredEdge;
 use crate::brain_db::read::load::{MEMORY_COLUMNS, cell, raw_memory};
 use crate::brain_db::read::lookup::StoreReader;
 use crate::memory_store::LoadStoreError;
-use crate::reading::memory::{MEMORY_CELLS, MemoryReader};
+use crate::reading::memory::MemoryReader;
+use memfold_core::row::MEMORY_CELLS;
 
 /// Rows that are ranked: bm25 reads each of them, which takes about a microsecond.
 const RANKED_ROWS_MAX: i64 = 1_000;
@@ -280,7 +281,7 @@ impl StoreReader<'_> {
             };
             let (last_accessed, updated_at) = (time(MEMORY_CELLS + 1)?, time(MEMORY_CELLS + 2)?);
             let memory = reader.finish(Vec::new()).memories.into_iter().next();
-            let memory = memory.filter(|memory| memory.standing == Standing::Live);
+            let memory = memory.filter(|memory| memory.status == Status::Live);
             found.extend(memory.map(|memory| TimedMemory { memory, last_accessed, updated_at }));
         }
         Ok(found)

@@ -7,15 +7,17 @@ use rusqlite::Row as SqlRow;
 use crate::brain_db::own::archive::ArchiveReader;
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::load::{PROBE_BLOBS, Pass, cell};
-use crate::journal::RowImage;
 use crate::memory_store::{LoadStoreError, VectorSink};
-use crate::reading::cell::Cell;
 use crate::reading::embedding::{EmbeddingReader, RawEmbedding};
-use crate::reading::memory::{MemoryReader, RawMemory};
+use crate::reading::memory::MemoryReader;
 use crate::reading::vector::ShapeSurvey;
 use memfold_core::decisions::{Decisions, FlaggedPairs, SingleAction, content_hash};
-use memfold_core::memory::{Memory, MemoryId, Standing};
+use memfold_core::journal::RowImage;
+use memfold_core::memory::{Memory, MemoryId, Status};
+use memfold_core::merge::FlagKind;
+use memfold_core::row::RawMemory;
 use memfold_core::time::Instant;
+use memfold_core::value::ValueRef;
 
 impl Pass<'_> {
     /// Returns (absorbed, survivor) pairs of earlier runs, the latest record of each first.
@@ -213,7 +215,7 @@ impl Recorded {
     fn live_sides<'m>(&self, memories: &'m [Memory]) -> HashSet<&'m str> {
         let named: HashSet<&str> =
             self.flags.iter().flat_map(|flag| flag.sides.iter().map(|side| &*side.0)).collect();
-        let live = memories.iter().filter(|memory| memory.standing == Standing::Live);
+        let live = memories.iter().filter(|memory| memory.status == Status::Live);
         live.map(|memory| memory.id.as_str()).filter(|id| named.contains(id)).collect()
     }
 
@@ -285,7 +287,7 @@ impl Pass<'_> {
         self.archived("embeddings", |row, _| {
             let raw = RawEmbedding::from(row);
             let named = raw.model.text().ok().flatten();
-            let blob = if let Cell::Blob(bytes) = raw.embedding { Some(bytes) } else { None };
+            let blob = if let ValueRef::Blob(bytes) = raw.embedding { Some(bytes) } else { None };
             survey.add(named.as_deref(), blob.map(<[u8]>::len));
             if let Some(blob) = blob {
                 blobs.add(named.as_deref(), blob);
@@ -346,36 +348,5 @@ impl Pass<'_> {
 
     fn archive(&self) -> Result<Option<ArchiveReader>, LoadStoreError> {
         ArchiveReader::of(self.connection).map_err(|error| self.failed(TABLE, error))
-    }
-}
-
-/// Why a pair waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FlagKind {
-    /// The two contradict each other.
-    Contradiction,
-    /// The newer one holds another value in the same place.
-    Update,
-    /// The two are alike, and a save did not fold them.
-    Near,
-}
-
-impl FlagKind {
-    /// Returns the name in the store.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Contradiction => "contradiction",
-            Self::Update => "update",
-            Self::Near => "near",
-        }
-    }
-
-    /// Returns the kind of a name; what has none is of the first version.
-    #[must_use]
-    pub fn of_name(name: Option<&str>) -> Self {
-        let named = |kind: &Self| name == Some(kind.name());
-        [Self::Near, Self::Update].into_iter().find(named).unwrap_or(Self::Contradiction)
     }
 }

@@ -7,14 +7,16 @@ use rusqlite::{OptionalExtension as _, Row as SqlRow, params};
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::load::{cell, raw_embedding};
 use crate::brain_db::read::lookup::{Reach, Reaches, StoreReader};
-use crate::journal::{RowImage, StoredValue};
 use crate::memory_store::{LoadStoreError, VecSink};
-use crate::reading::cell::{is_archived_by_run, parse_source};
 use crate::reading::embedding::{EmbeddingReader, RawEmbedding, decode_vector};
-use crate::reading::memory::{MemoryReader, RawMemory, ReadMemories};
+use crate::reading::memory::{MemoryReader, ReadMemories};
 use crate::reading::vector::ModelShapes;
 use memfold_core::decisions::content_hash;
-use memfold_core::memory::{Exclusion, Memory, MemoryId, Standing, VectorSpace};
+use memfold_core::journal::RowImage;
+use memfold_core::memory::{Memory, MemoryId, Status, VectorSpace};
+use memfold_core::row::RawMemory;
+use memfold_core::row::{is_archived_by_run, parse_source};
+use memfold_core::value::Value;
 
 /// A live memory and its vector, as they are now.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,39 +25,6 @@ pub struct LiveMemory {
     pub memory: Memory,
     /// Its vector.
     pub vector: Vec<f32>,
-}
-
-/// What became of a memory.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Fate {
-    /// It is live.
-    Live(Box<Memory>),
-    /// It was merged into another.
-    Folded {
-        /// What it says.
-        content: Box<str>,
-        /// What it was merged into.
-        survivor: MemoryId,
-    },
-    /// A rule of ours archived it.
-    Archived {
-        /// The memory, with the categories and source that it had.
-        memory: Box<Memory>,
-    },
-    /// Anything else: expired, archived by its owner, a record, unreadable, gone.
-    Other,
-}
-
-impl Fate {
-    /// Returns what the memory says, where the store still has its text.
-    #[must_use]
-    pub fn text(&self) -> Option<&str> {
-        match self {
-            Self::Live(memory) | Self::Archived { memory } => Some(&memory.content),
-            Self::Folded { content, .. } => Some(content),
-            Self::Other => None,
-        }
-    }
 }
 
 /// A memory that was merged into another.
@@ -96,31 +65,30 @@ impl StoreReader<'_> {
             .and_then(|(live, found)| space.is_none_or(|space| *space == found).then_some(live)))
     }
 
-    /// Finds out what became of a memory.
-    pub fn fate(&self, id: &str) -> Result<Fate, LoadStoreError> {
-        let Some(read) = self.read_memory(id)? else { return self.fate_in_archive(id) };
-        let Some(memory) = read.memories.into_iter().next() else { return Ok(Fate::Other) };
-        Ok(match &memory.standing {
-            Standing::Live => Fate::Live(Box::new(memory)),
-            Standing::Ghost { survivor } => {
-                Fate::Folded { survivor: survivor.clone(), content: memory.content }
-            }
-            Standing::Excluded(Exclusion::Archived) if is_archived_by_run(&memory.source) => {
-                Fate::Archived { memory: Box::new(before_archival(memory)) }
-            }
-            Standing::Excluded(_) => Fate::Other,
-        })
+    /// Reads a memory that is live, was merged into another or was archived by a rule of ours, wherever its row is; an
+    /// archived one with the categories that it had. `None` for anything else: expired, archived by its owner, a record,
+    /// unreadable, gone.
+    pub fn remembered(&self, id: &str) -> Result<Option<Memory>, LoadStoreError> {
+        let Some(read) = self.read_memory(id)? else { return self.moved_memory(id) };
+        let memory = read.memories.into_iter().next();
+        Ok(memory.and_then(|memory| match memory.status {
+            Status::Live | Status::Merged => Some(memory),
+            Status::Archived if is_archived_by_run(&memory.source) => Some(before_archival(memory)),
+            _ => None,
+        }))
     }
 
-    fn fate_in_archive(&self, id: &str) -> Result<Fate, LoadStoreError> {
-        let found = self.archived_image("stm", id)?;
-        let Some((image, survivor)) = found else { return Ok(Fate::Other) };
-        let Some(content) = content_of(&image).map(Box::from) else { return Ok(Fate::Other) };
-        Ok(match survivor {
-            Some(survivor) => Fate::Folded { content, survivor },
-            // As it was: its marks were never written.
-            None => self.moved_memory(&image),
-        })
+    /// As [`Self::remembered`], of a live memory only.
+    pub fn live_memory(&self, id: &str) -> Result<Option<Memory>, LoadStoreError> {
+        Ok(self.remembered(id)?.filter(|memory| memory.status == Status::Live))
+    }
+
+    /// Reads a memory in the archive table: its marks were never written.
+    fn moved_memory(&self, id: &str) -> Result<Option<Memory>, LoadStoreError> {
+        let Some((image, survivor)) = self.archived_image("stm", id)? else { return Ok(None) };
+        let mut memories = MemoryReader::new(*self.pass.request);
+        memories.take_archived(&RawMemory::from(&image), survivor);
+        Ok(memories.finish(Vec::new()).memories.into_iter().next())
     }
 
     /// Returns the latest readable record of a row that was moved out of a table, and what it was merged into.
@@ -144,13 +112,6 @@ impl StoreReader<'_> {
             .optional()
             .map_err(failed)?;
         Ok(found.and_then(|(image, survivor)| Some((image?, survivor.map(MemoryId::new)))))
-    }
-
-    fn moved_memory(&self, image: &RowImage) -> Fate {
-        let mut memories = MemoryReader::new(*self.pass.request);
-        memories.take(&RawMemory::from(image), 0);
-        let memory = memories.finish(Vec::new()).memories.into_iter().next();
-        memory.map_or(Fate::Other, |memory| Fate::Archived { memory: Box::new(memory) })
     }
 
     /// Returns the vector of a live memory, where it has a valid one of the space.
@@ -178,7 +139,11 @@ impl StoreReader<'_> {
                 if seen.contains(&id) {
                     continue;
                 }
-                let Fate::Folded { content, survivor } = self.fate(id.as_str())? else { continue };
+                let Some(Memory { content, merged_into: Some(survivor), .. }) =
+                    self.remembered(id.as_str())?
+                else {
+                    continue;
+                };
                 // A list names all ever merged, also what somebody folded elsewhere since.
                 if !seen.contains(&survivor) {
                     continue;
@@ -249,8 +214,7 @@ impl StoreReader<'_> {
             return Ok(None);
         }
         let read = memories.finish(Vec::new());
-        let is_archived =
-            |memory: &Memory| memory.standing == Standing::Excluded(Exclusion::Archived);
+        let is_archived = |memory: &Memory| memory.status == Status::Archived;
         if !read.memories.iter().any(is_archived) || !self.own()?.has_lineage {
             return Ok(Some(read));
         }
@@ -332,7 +296,7 @@ fn before_archival(mut memory: Memory) -> Memory {
 }
 
 fn is_live(read: &ReadMemories) -> bool {
-    read.memories.first().is_some_and(|memory| memory.standing == Standing::Live)
+    read.memories.first().is_some_and(|memory| memory.status == Status::Live)
 }
 
 /// An open contradiction flag, seen from one of its sides.
@@ -482,7 +446,7 @@ impl StoreReader<'_> {
         let mut revived = Vec::new();
         let is_complete = self.revived_since(reach, limit, |id| revived.push(id.to_owned()))?;
         for id in revived {
-            if let Fate::Live(memory) = self.fate(&id)? {
+            if let Some(memory) = self.live_memory(&id)? {
                 take(&id, &memory.content);
             }
         }
@@ -598,5 +562,5 @@ impl StoreReader<'_> {
 
 /// Returns the text of a row as the archive keeps it.
 pub(crate) fn content_of(image: &RowImage) -> Option<&str> {
-    image.get("content").and_then(StoredValue::as_text)
+    image.get("content").and_then(Value::as_text)
 }

@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
-use memfold_core::memory::{MemoryId, Standing};
+use memfold_core::memory::{MemoryId, Status};
 use memfold_core::time::Instant;
 
 use crate::brain_db::read::load::{MEMORY_COLUMNS, cell, derived_store_id, raw_memory};
 use crate::brain_db::read::lookup::StoreReader;
-use crate::brain_db::read::rows::Fate;
 use crate::memory_store::{LoadStoreError, VectorSink};
-use crate::reading::cell::Cell;
 use crate::reading::embedding::{EmbeddingReader, RawEmbedding};
-use crate::reading::memory::{MemoryReader, RawMemory, digest_of_columns, row_facts};
+use crate::reading::memory::MemoryReader;
 use crate::reading::vector::ModelShapes;
 use memfold_core::Snapshot;
+use memfold_core::row::{RawMemory, digest_of_columns, row_facts};
+use memfold_core::value::ValueRef;
 
 /// What tells whether a row changed: halves of hashes, so that a million rows are 16 MB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -189,7 +189,7 @@ impl StoreReader<'_> {
     ) -> Result<(), LoadStoreError> {
         while let Some(id) = open.pop() {
             if ids.insert(id.clone())
-                && let Fate::Folded { survivor, .. } = self.fate(id.as_str())?
+                && let Some(survivor) = self.remembered(id.as_str())?.and_then(|it| it.merged_into)
             {
                 open.push(survivor);
             }
@@ -229,21 +229,20 @@ impl StoreReader<'_> {
 
 /// Tells whether a row counts; what bears no mark at all is not looked into.
 fn is_live(raw: &RawMemory<'_>, time_zone: &TimeZone, now: Instant) -> bool {
-    let starts =
-        |cell: Cell<'_>, with: &[u8]| matches!(cell, Cell::Text(text) if text.starts_with(with));
+    let starts = |cell: ValueRef<'_>, with: &[u8]| matches!(cell, ValueRef::Text(text) if text.starts_with(with));
     let categories = match raw.categories {
-        Cell::Text(text) => text.windows(b"archive".len()).any(|window| window == b"archive"),
+        ValueRef::Text(text) => text.windows(b"archive".len()).any(|window| window == b"archive"),
         _ => false,
     };
     let is_marked = categories
-        || !matches!(raw.archived_by, Cell::Null)
-        || !matches!(raw.expires_at, Cell::Null)
+        || !matches!(raw.archived_by, ValueRef::Null)
+        || !matches!(raw.expires_at, ValueRef::Null)
         || starts(raw.source, b"archived")
         || starts(raw.source, b"consolidation");
     if is_marked {
-        return row_facts(raw, time_zone, now).is_ok_and(|facts| facts.standing == Standing::Live);
+        return row_facts(raw, time_zone, now).is_ok_and(|facts| facts.status == Status::Live);
     }
-    matches!(raw.content, Cell::Text(text) if !text.trim_ascii().is_empty())
+    matches!(raw.content, ValueRef::Text(text) if !text.trim_ascii().is_empty())
 }
 
 /// Tells times from a moment on without reading each of them.
@@ -261,8 +260,8 @@ impl Young {
         Self { since, surely_before: surely_before.map(str::to_owned) }
     }
 
-    fn holds(&self, created_at: Cell<'_>, time_zone: &TimeZone) -> bool {
-        if let (Cell::Text(text), Some(before)) = (created_at, &self.surely_before)
+    fn holds(&self, created_at: ValueRef<'_>, time_zone: &TimeZone) -> bool {
+        if let (ValueRef::Text(text), Some(before)) = (created_at, &self.surely_before)
             && text.len() > 10
             && text[..10].iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
             && text[..10] < *before.as_bytes()
@@ -291,35 +290,35 @@ mod tests {
         let zone = TimeZone::UTC;
         let since = Instant::parse("2026-06-01T12:00:00Z", &zone).unwrap();
         let young = Young::since(since);
-        let holds = |text: &str| young.holds(Cell::Text(text.as_bytes()), &zone);
+        let holds = |text: &str| young.holds(ValueRef::Text(text.as_bytes()), &zone);
         for old in ["2026-05-01T00:00:00", "2026-06-01T11:59:59Z", "1999-12-31 23:59:59"] {
             assert!(!holds(old), "{old}");
         }
         for new in ["2026-06-01T12:00:00", "2026-06-01T05:00:00-08:00", "2027-01-01", "soon", ""] {
             assert!(holds(new), "{new}");
         }
-        assert!(young.holds(Cell::Null, &zone));
+        assert!(young.holds(ValueRef::Null, &zone));
     }
 
     #[test]
     fn archived_expired_and_empty_rows_are_not_live() {
         let row = RawMemory {
-            id: Cell::Text(b"a"),
-            content: Cell::Text(b"text"),
-            categories: Cell::Text(br#"["a"]"#),
-            source: Cell::Text(b"agent"),
+            id: ValueRef::Text(b"a"),
+            content: ValueRef::Text(b"text"),
+            categories: ValueRef::Text(br#"["a"]"#),
+            source: ValueRef::Text(b"agent"),
             ..RawMemory::default()
         };
         let live =
             |raw: &RawMemory<'_>| is_live(raw, &TimeZone::UTC, Instant(1_780_272_000_000_000));
         assert!(live(&row));
-        assert!(live(&RawMemory { categories: Cell::Text(br#"["archive-tool"]"#), ..row }));
+        assert!(live(&RawMemory { categories: ValueRef::Text(br#"["archive-tool"]"#), ..row }));
         let survivor = br#"consolidation:{"merged_from":["b"]}"#;
-        assert!(live(&RawMemory { source: Cell::Text(survivor), ..row }));
-        assert!(!live(&RawMemory { categories: Cell::Text(br#"["archived"]"#), ..row }));
-        assert!(!live(&RawMemory { source: Cell::Text(b"archived:low_utility"), ..row }));
-        assert!(!live(&RawMemory { archived_by: Cell::Text(b"x"), ..row }));
-        assert!(!live(&RawMemory { expires_at: Cell::Text(b"2020-01-01"), ..row }));
-        assert!(!live(&RawMemory { content: Cell::Text(b" \n"), ..row }));
+        assert!(live(&RawMemory { source: ValueRef::Text(survivor), ..row }));
+        assert!(!live(&RawMemory { categories: ValueRef::Text(br#"["archived"]"#), ..row }));
+        assert!(!live(&RawMemory { source: ValueRef::Text(b"archived:low_utility"), ..row }));
+        assert!(!live(&RawMemory { archived_by: ValueRef::Text(b"x"), ..row }));
+        assert!(!live(&RawMemory { expires_at: ValueRef::Text(b"2020-01-01"), ..row }));
+        assert!(!live(&RawMemory { content: ValueRef::Text(b" \n"), ..row }));
     }
 }

@@ -2,14 +2,15 @@
 
 use std::collections::HashSet;
 
-use memfold_core::memory::{Memory, Standing};
+use memfold_core::memory::{Memory, Status};
 use memfold_core::time::Instant;
 
 use crate::brain_db::read::access::has_rowid;
 use crate::brain_db::read::load::{MEMORY_COLUMNS, Pass, cell, raw_memory};
 use crate::brain_db::read::open::BrainDb;
 use crate::memory_store::{LoadRequest, LoadStoreError};
-use crate::reading::memory::{MEMORY_CELLS, without_text};
+use crate::reading::memory::without_text;
+use memfold_core::row::MEMORY_CELLS;
 
 /// When a memory was last read, where the owner's table says so.
 const LAST_ACCESSED: &str = "last_accessed";
@@ -50,7 +51,7 @@ impl Pass<'_> {
             let rowid = row.get::<_, Option<i64>>(0).map_err(failed)?.unwrap_or(0);
             let raw = raw_memory(row).map_err(failed)?;
             let Some(memory) = without_text(&raw, rowid, *self.request) else { return Ok(()) };
-            if seen.insert(memory.id.clone()) && memory.standing == Standing::Live {
+            if seen.insert(memory.id.clone()) && memory.status == Status::Live {
                 let accessed = cell(row, MEMORY_CELLS + 1).map_err(failed)?;
                 let last_accessed = accessed.instant(self.request.time_zone);
                 found.push(Vitals { memory, last_accessed });

@@ -1,20 +1,21 @@
 //! Carrying out changes, each with its journal entry.
 
-use crate::journal::CurrentRows;
+use memfold_core::journal::CurrentRows;
+use memfold_core::merge::Words;
 use rusqlite::types::ToSql;
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::brain_db::own::archive::{ArchivedRow, Moved, archived, keep};
 use crate::brain_db::own::merged::index_merged;
 use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::load::Param;
 use crate::brain_db::write::layout::{Layout, Search};
 use crate::brain_db::write::rows::{
-    Words, add_entry, drop_entry, image, indexed_words, quoted, row, select,
+    add_entry, drop_entry, image, indexed_words, quoted, row, select,
 };
 use crate::brain_db::write::session::{SessionError, Writes};
-use crate::journal::{
-    Change, ColumnChange, JournalEntry, Record, RowImage, RowKey, StoredValue, Table,
-};
+use memfold_core::journal::{Change, ColumnChange, JournalEntry, Record, RowImage, RowKey, Table};
+use memfold_core::value::Value;
 
 /// Which unit of which run changes something, and when.
 #[derive(Debug, Clone, Copy)]
@@ -136,12 +137,12 @@ fn unindex(
 
 /// Tells whether a row loses the marks of the archive.
 fn revives(columns: &[ColumnChange]) -> bool {
-    let is_mark = |column: &str, value: &StoredValue| {
+    let is_mark = |column: &str, value: &Value| {
         let text = value.as_text().unwrap_or_default();
         match column.to_ascii_lowercase().as_str() {
             "source" => text.starts_with("archived:"),
             "categories" => text.contains("archived") || text.contains("archive/"),
-            "archived_by" => *value != StoredValue::Null,
+            "archived_by" => *value != Value::Null,
             _ => false,
         }
     };
@@ -180,8 +181,9 @@ fn set(writes: &Writes<'_>, row: &RowKey, columns: &[ColumnChange]) -> Result<()
     let sql = format!("UPDATE {} SET {} WHERE id = ?1", row.table.name(), assignments.join(", "));
     let number = row.key.parse::<i64>().unwrap_or(-1);
     let key: &dyn ToSql = if row.table.is_own() { &number } else { &row.key };
+    let values: Vec<Param<'_>> = columns.iter().map(|change| Param(&change.after)).collect();
     let mut params: Vec<&dyn ToSql> = vec![key];
-    params.extend(columns.iter().map(|change| &change.after as &dyn ToSql));
+    params.extend(values.iter().map(|value| value as &dyn ToSql));
     match writes.execute("change a row", &sql, &*params)? {
         1 => Ok(()),
         found => Err(refused(format!("{row}: expected one row, found {found}"))),
@@ -201,7 +203,8 @@ fn insert_record(
         names.join(", ")
     );
     let mut params: Vec<&dyn ToSql> = vec![&mark.run_id, &mark.unit, &mark.at, &1_i64];
-    params.extend(record.cells.iter().map(|(_, value)| value as &dyn ToSql));
+    let values: Vec<Param<'_>> = record.cells.iter().map(|(_, value)| Param(value)).collect();
+    params.extend(values.iter().map(|value| value as &dyn ToSql));
     writes.execute("write down a record", &sql, &*params)?;
     let key = writes.connection().last_insert_rowid();
     if let (Table::Lineage, Some(absorbed), Some(survivor)) =
@@ -360,10 +363,8 @@ fn without_column(layout: &Layout, rows: &[ArchivedRow]) -> Vec<String> {
             "embeddings" => (&layout.embeddings, "embeddings."),
             _ => continue,
         };
-        let lost = image
-            .cells
-            .iter()
-            .filter(|(name, value)| *value != StoredValue::Null && !columns.has(name));
+        let lost =
+            image.cells.iter().filter(|(name, value)| *value != Value::Null && !columns.has(name));
         found.extend(lost.map(|(name, _)| format!("{prefix}{name}")));
     }
     found
@@ -437,7 +438,8 @@ fn insert_row(
     };
     let cells: Vec<_> = image.cells.iter().filter(|(name, _)| columns.has(name)).collect();
     let mut names: Vec<String> = cells.iter().map(|(name, _)| quoted(name)).collect();
-    let mut params: Vec<&dyn ToSql> = cells.iter().map(|(_, value)| value as &dyn ToSql).collect();
+    let values: Vec<Param<'_>> = cells.iter().map(|(_, value)| Param(value)).collect();
+    let mut params: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
     if let Some(rowid) = &rowid {
         names.push("rowid".to_owned());
         params.push(rowid);

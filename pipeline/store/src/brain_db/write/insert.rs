@@ -7,9 +7,11 @@ use crate::brain_db::own::archive::archived_image;
 use crate::brain_db::own::merged::rewrite_merged;
 use crate::brain_db::write::changes::put_in;
 use crate::brain_db::write::layout::{Layout, Search};
-use crate::brain_db::write::rows::{Words, drop_entry, indexed_words, quoted, row};
+use crate::brain_db::write::rows::{drop_entry, indexed_words, quoted, row};
 use crate::brain_db::write::session::{Session, SessionError, Writes};
-use crate::journal::{RowImage, StoredValue};
+use memfold_core::journal::RowImage;
+use memfold_core::merge::Words;
+use memfold_core::value::Value;
 
 /// How sure a memory is that was just said.
 const CONFIDENCE: f64 = 1.0;
@@ -40,20 +42,20 @@ impl Writes<'_> {
         row: &NewRow<'_>,
         indexed: bool,
     ) -> Result<(), SessionError> {
-        let cells: [(&str, StoredValue); 12] = [
+        let cells: [(&str, Value); 12] = [
             ("id", row.id.into()),
             ("content", row.content.into()),
             ("categories", row.categories.into()),
-            ("importance", StoredValue::Real(row.importance)),
-            ("access_count", StoredValue::Integer(0)),
+            ("importance", Value::Real(row.importance)),
+            ("access_count", Value::Integer(0)),
             ("created_at", row.at.into()),
             ("updated_at", row.at.into()),
             ("source", row.source.into()),
             // As the owner's own writer has it, whatever the defaults of the columns are.
-            ("confidence", StoredValue::Real(CONFIDENCE)),
+            ("confidence", Value::Real(CONFIDENCE)),
             ("last_accessed", row.at.into()),
-            ("validation_count", StoredValue::Integer(0)),
-            ("contradiction_count", StoredValue::Integer(0)),
+            ("validation_count", Value::Integer(0)),
+            ("contradiction_count", Value::Integer(0)),
         ];
         let cells = cells.into_iter().map(|(name, value)| (name.to_owned(), value));
         put_in(self, layout, &RowImage { rowid: None, cells: cells.collect() }, indexed, None)
@@ -176,7 +178,7 @@ impl Writes<'_> {
         }
         let image = archived_image(self, id)?;
         Ok(image.map(|image| match image.get("content") {
-            Some(StoredValue::Text(bytes)) => bytes.clone(),
+            Some(Value::Text(bytes)) => bytes.clone(),
             _ => Vec::new(),
         }))
     }
@@ -187,17 +189,17 @@ impl Writes<'_> {
         layout: &Layout,
         memory: &ImportedMemory,
     ) -> Result<(), SessionError> {
-        let cells: [(&str, Option<StoredValue>); 10] = [
+        let cells: [(&str, Option<Value>); 10] = [
             ("id", Some(memory.id.as_str().into())),
             ("content", Some(memory.content.as_str().into())),
             ("categories", Some(memory.categories.as_str().into())),
-            ("importance", Some(StoredValue::Real(memory.importance))),
-            ("access_count", Some(StoredValue::Integer(memory.access_count))),
+            ("importance", Some(Value::Real(memory.importance))),
+            ("access_count", Some(Value::Integer(memory.access_count))),
             ("created_at", Some(memory.created_at.as_str().into())),
             ("updated_at", memory.updated_at.as_deref().map(Into::into)),
             ("expires_at", memory.expires_at.as_deref().map(Into::into)),
             ("source", Some(memory.source.as_str().into())),
-            ("confidence", Some(StoredValue::Real(CONFIDENCE))),
+            ("confidence", Some(Value::Real(CONFIDENCE))),
         ];
         let given = cells.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         put_in(self, layout, &RowImage { rowid: None, cells: given.collect() }, true, None)

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::brain_db::read::access::{Columns, has_rowid};
-use crate::journal::REFERENCE;
+use memfold_core::journal::REFERENCE;
 use memfold_guard::text::excerpt;
 
 /// The owner's tables.

@@ -1,58 +1,28 @@
 //! Reading the rows of a unit as they are now.
 
-use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use std::collections::BTreeMap;
+
+use rusqlite::types::ToSql;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params_from_iter};
 
 use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::load::{Param, cell};
 use crate::brain_db::write::layout::{Layout, Removal, Search};
 use crate::brain_db::write::session::{SessionError, Writes};
-use crate::journal::{RowImage, StoredValue};
-use crate::reading::cell::Cell;
-use crate::reading::memory::{RawMemory, base_digest};
-use memfold_core::memory::{BaseDigest, MemoryId};
-
-/// A memory's row with what belongs to it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UnitRow {
-    /// Its id.
-    pub id: MemoryId,
-    /// Its row of `stm`.
-    pub image: RowImage,
-    /// Digest of what a plan rests on.
-    pub digest: BaseDigest,
-    /// Whether it has an embedding of any kind.
-    pub has_embedding: bool,
-    /// Whether its text is searchable; `None` where that is not ours to keep.
-    pub is_indexed: Option<bool>,
-}
-
-impl ToSql for StoredValue {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Self::Null => ValueRef::Null,
-            Self::Integer(value) => ValueRef::Integer(*value),
-            Self::Real(value) => ValueRef::Real(*value),
-            Self::Text(bytes) => ValueRef::Text(bytes),
-            Self::Blob(bytes) => ValueRef::Blob(bytes),
-        }))
-    }
-}
-
-impl From<ValueRef<'_>> for StoredValue {
-    fn from(value: ValueRef<'_>) -> Self {
-        match value {
-            ValueRef::Null => Self::Null,
-            ValueRef::Integer(value) => Self::Integer(value),
-            ValueRef::Real(value) => Self::Real(value),
-            ValueRef::Text(bytes) => Self::Text(bytes.to_vec()),
-            ValueRef::Blob(bytes) => Self::Blob(bytes.to_vec()),
-        }
-    }
-}
+use memfold_core::journal::RowImage;
+use memfold_core::memory::MemoryId;
+use memfold_core::merge::{MemoryRow, Reference, SUPERSEDES, UnitRows, Words, leaving};
+use memfold_core::plan::{Action, ActionType, flag_key};
+use memfold_core::row::{RawMemory, base_digest};
+use memfold_core::value::{Value, ValueRef};
 
 impl Writes<'_> {
     /// Reads a memory; `None` where it is gone.
-    pub fn memory(&self, layout: &Layout, id: &MemoryId) -> Result<Option<UnitRow>, SessionError> {
+    pub fn memory(
+        &self,
+        layout: &Layout,
+        id: &MemoryId,
+    ) -> Result<Option<MemoryRow>, SessionError> {
         self.query("read a memory", |connection| read_memory(connection, layout, id))
     }
 
@@ -65,22 +35,72 @@ impl Writes<'_> {
             let mut statement =
                 connection.prepare_cached("SELECT content FROM stm WHERE id = ?1")?;
             let now = statement.query_row([id.as_str()], |row| {
-                let cell: StoredValue = row.get_ref(0)?.into();
-                Ok(Cell::from(&cell).text().is_ok_and(|text| text.as_deref() == Some(content)))
+                Ok(cell(row, 0)?.text().is_ok_and(|text| text.as_deref() == Some(content)))
             });
             Ok(now.optional()?.unwrap_or(false))
         })
     }
 
+    /// Reads what the store knows beside the rows of a unit that carries out some actions.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn unit_rows(
+        &self,
+        layout: &Layout,
+        rows: Vec<MemoryRow>,
+        actions: &[&Action],
+    ) -> Result<UnitRows, SessionError> {
+        let leaving = actions.iter().flat_map(|action| leaving(action));
+        let mut unit = self.leaving_rows(layout, rows, leaving)?;
+        let superseding = actions.iter().filter(|it| it.action == ActionType::Supersede);
+        for action in superseding {
+            let [newer, older] = &action.target_ids[..] else { continue };
+            unit.is_superseded = self.has_edge(newer, older, SUPERSEDES)?;
+            let flag = self.waiting_flag(&flag_key(newer, older))?;
+            unit.waiting_flag = flag.map(|flag| flag.id);
+        }
+        Ok(unit)
+    }
+
+    /// As [`Self::unit_rows`], where some rows leave and nothing else happens.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn leaving_rows<'i>(
+        &self,
+        layout: &Layout,
+        rows: Vec<MemoryRow>,
+        leaving: impl IntoIterator<Item = &'i MemoryId>,
+    ) -> Result<UnitRows, SessionError> {
+        let by_id: BTreeMap<&MemoryId, &MemoryRow> =
+            rows.iter().map(|row| (&row.id, row)).collect();
+        let mut words = BTreeMap::new();
+        for id in leaving {
+            if let Some(row) = by_id.get(id) {
+                words.insert(id.clone(), self.words(layout, row)?);
+            }
+        }
+        let ids: Vec<&str> = words.keys().map(MemoryId::as_str).collect();
+        Ok(UnitRows {
+            references: self.references(layout, &ids)?,
+            move_refusal: layout.move_refusal().map(str::to_owned),
+            is_superseded: false,
+            waiting_flag: None,
+            words,
+            rows,
+        })
+    }
+
     /// Finds out which words of a row are searchable.
-    pub fn words(&self, layout: &Layout, row: &UnitRow) -> Result<Words, SessionError> {
+    fn words(&self, layout: &Layout, row: &MemoryRow) -> Result<Words, SessionError> {
         let words = indexed_words(self, layout, row.id.as_str(), &row.image, None)?;
         self.remember_words(&row.image, &words);
         Ok(words)
     }
 
     /// Finds the owner's atoms that name one of the memories as what they were learned from.
-    pub fn references(
+    pub(crate) fn references(
         &self,
         layout: &Layout,
         ids: &[&str],
@@ -102,33 +122,24 @@ impl Writes<'_> {
     }
 }
 
-/// An atom of the owner's and the memory that it names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reference {
-    /// The atom's id.
-    pub atom: String,
-    /// The memory's id.
-    pub memory: String,
-}
-
 fn read_memory(
     connection: &Connection,
     layout: &Layout,
     id: &MemoryId,
-) -> rusqlite::Result<Option<UnitRow>> {
+) -> rusqlite::Result<Option<MemoryRow>> {
     let Some(image) = row(connection, &layout.memories, layout.has_rowid, "id", id.as_str())?
     else {
         return Ok(None);
     };
     let embedding = embedding(connection, layout, id.as_str())?;
-    let cell = embedding.as_ref().map_or(Cell::Null, Cell::from);
-    let digest = base_digest(&RawMemory::from(&image), cell);
+    let blob = embedding.as_ref().map_or(ValueRef::Null, Value::borrow);
+    let digest = base_digest(&RawMemory::from(&image), blob);
     let is_indexed = match (&layout.search, image.rowid) {
         (Search::ByHand { .. }, Some(rowid)) => Some(is_indexed(connection, rowid)?),
         _ => None,
     };
-    let has_embedding = !matches!(embedding, None | Some(StoredValue::Null));
-    Ok(Some(UnitRow { id: id.clone(), image, digest, has_embedding, is_indexed }))
+    let has_embedding = !matches!(embedding, None | Some(Value::Null));
+    Ok(Some(MemoryRow { id: id.clone(), image, digest, has_embedding, is_indexed }))
 }
 
 /// Reads one row by a text key.
@@ -158,7 +169,7 @@ pub(crate) fn image(columns: &Columns, row: &rusqlite::Row<'_>) -> rusqlite::Res
         .names()
         .iter()
         .enumerate()
-        .map(|(at, name)| Ok((name.clone(), row.get_ref(at + 1)?.into())))
+        .map(|(at, name)| Ok((name.clone(), cell(row, at + 1)?.into())))
         .collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(RowImage { rowid: row.get(0)?, cells })
 }
@@ -168,7 +179,7 @@ fn embedding(
     connection: &Connection,
     layout: &Layout,
     id: &str,
-) -> rusqlite::Result<Option<StoredValue>> {
+) -> rusqlite::Result<Option<Value>> {
     if layout.embeddings.is_empty() {
         return Ok(None);
     }
@@ -178,7 +189,7 @@ fn embedding(
         "SELECT embedding FROM embeddings WHERE source_type = 'stm' AND source_id = ?1 {order}"
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    statement.query_row([id], |row| Ok(row.get_ref(0)?.into())).optional()
+    statement.query_row([id], |row| Ok(cell(row, 0)?.into())).optional()
 }
 
 /// Tells whether a row of `stm` has a search entry.
@@ -191,19 +202,6 @@ pub(crate) fn is_indexed(connection: &Connection, rowid: i64) -> rusqlite::Resul
 const PROBE: &str = "memfold_words";
 /// A phrase goes on to the next white space behind so many bytes: a query holds every word of it in memory.
 const PHRASE_BYTES: usize = 4_096;
-
-/// What the search index holds of a row.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Words {
-    /// Nothing, or it is not ours to keep.
-    None,
-    /// What the row says now.
-    Now,
-    /// What the row said earlier: the indexed columns.
-    Earlier(RowImage),
-    /// Something that cannot be named, so it cannot be removed either.
-    Unknown,
-}
 
 /// Makes a row searchable, unless it is.
 pub(crate) fn add_entry(
@@ -221,6 +219,7 @@ pub(crate) fn add_entry(
     let marks = (2..columns.len() + 2).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
     let sql = format!("INSERT INTO stm_fts(rowid, {names}) VALUES (?1, {marks})");
     let values = values(columns, image);
+    let values: Vec<Param<'_>> = values.iter().map(Param).collect();
     let mut params: Vec<&dyn ToSql> = vec![&rowid];
     params.extend(values.iter().map(|value| value as &dyn ToSql));
     writes.execute("make a memory searchable", &sql, &*params).map(drop)
@@ -247,6 +246,7 @@ pub(crate) fn drop_entry(
     let sql =
         format!("INSERT INTO stm_fts(stm_fts, rowid, {names}) VALUES ('delete', ?1, {marks})");
     let values = values(columns, image);
+    let values: Vec<Param<'_>> = values.iter().map(Param).collect();
     let mut params: Vec<&dyn ToSql> = vec![&rowid];
     params.extend(values.iter().map(|value| value as &dyn ToSql));
     writes.execute(WHAT, &sql, &*params).map(drop)
@@ -309,8 +309,8 @@ fn kept_words(
     let held = writes.query("read a search entry", |connection| {
         let mut statement = connection.prepare_cached(&sql)?;
         let cells = statement.query_row([rowid], |row| {
-            let cell = |(at, name): (usize, &String)| Ok((name.clone(), row.get_ref(at)?.into()));
-            columns.iter().enumerate().map(cell).collect::<rusqlite::Result<Vec<_>>>()
+            let read = |(at, name): (usize, &String)| Ok((name.clone(), cell(row, at)?.into()));
+            columns.iter().enumerate().map(read).collect::<rusqlite::Result<Vec<_>>>()
         });
         cells.optional()
     })?;
@@ -397,11 +397,11 @@ impl<'a> Entry<'a> {
 
     /// Tells whether the entry holds just these words, which the probe holds afterwards.
     fn is(&self, texts: &RowImage) -> rusqlite::Result<bool> {
-        let is_plain = |value: &StoredValue| match value {
-            StoredValue::Null => true,
+        let is_plain = |value: &Value| match value {
+            Value::Null => true,
             // A query ends at the first NUL.
-            StoredValue::Text(bytes) => std::str::from_utf8(bytes).is_ok_and(|t| !t.contains('\0')),
-            StoredValue::Integer(_) | StoredValue::Real(_) | StoredValue::Blob(_) => false,
+            Value::Text(bytes) => std::str::from_utf8(bytes).is_ok_and(|t| !t.contains('\0')),
+            Value::Integer(_) | Value::Real(_) | Value::Blob(_) => false,
         };
         if !texts.cells.iter().all(|(_, value)| is_plain(value)) {
             return Ok(false);
@@ -411,7 +411,7 @@ impl<'a> Entry<'a> {
         let clear = format!("INSERT INTO temp.{PROBE}({PROBE}) VALUES ('delete-all')");
         self.connection.prepare_cached(&clear)?.execute([])?;
         let insert = format!("INSERT INTO temp.{PROBE}(rowid, {names}) VALUES (1, {marks})");
-        let values = params_from_iter(texts.cells.iter().map(|(_, value)| value));
+        let values = params_from_iter(texts.cells.iter().map(|(_, value)| Param(value)));
         self.connection.prepare_cached(&insert)?.execute(values)?;
         let sql = format!("SELECT sz FROM temp.{PROBE}_docsize WHERE id = 1");
         let sizes: Vec<u8> =
@@ -469,8 +469,8 @@ fn has_entry(writes: &Writes<'_>, rowid: i64) -> Result<bool, SessionError> {
     writes.query("look for a search entry", |connection| is_indexed(connection, rowid))
 }
 
-fn values(columns: &[String], image: &RowImage) -> Vec<StoredValue> {
-    columns.iter().map(|name| image.get(name).cloned().unwrap_or(StoredValue::Null)).collect()
+fn values(columns: &[String], image: &RowImage) -> Vec<Value> {
+    columns.iter().map(|name| image.get(name).cloned().unwrap_or(Value::Null)).collect()
 }
 
 pub(crate) fn quoted(name: &str) -> String {

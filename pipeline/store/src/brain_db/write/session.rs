@@ -21,8 +21,8 @@ use crate::brain_db::read::open::{BrainDb, OpenOptions, OpenStoreError, Shortage
 use crate::brain_db::write::beside::StoreLock;
 use crate::brain_db::write::beside::running;
 use crate::brain_db::write::layout::Layout;
-use crate::brain_db::write::rows::Words;
-use crate::journal::RowImage;
+use memfold_core::journal::RowImage;
+use memfold_core::merge::Words;
 
 /// How long to wait before the next try to begin.
 const BETWEEN_TRIES: Duration = Duration::from_micros(500);

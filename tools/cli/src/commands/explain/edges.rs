@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use console::measure_text_width;
 use memfold::lifecycle::EdgeMap;
 use memfold_core::lifecycle::{Edge, TreeLine};
-use memfold_core::memory::{Memory, MemoryId, Standing};
+use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_guard::text::excerpt;
 use serde::Serialize;
 
@@ -47,7 +47,7 @@ pub(super) fn document<'a>(
         let memory = map.memories.get(id);
         TreeMemoryDocument {
             id,
-            is_live: memory.map(|memory| memory.standing == Standing::Live),
+            is_live: memory.map(|memory| memory.status == Status::Live),
             text: memory.map(|memory| excerpt(&memory.content, TEXT_CHARS)),
         }
     };
@@ -82,7 +82,7 @@ fn with_text(tree_line: &str, memory: Option<&Memory>) -> String {
     let used = measure_text_width(tree_line);
     match memory {
         Some(memory) if used + TEXT_COLUMNS_MIN <= COLUMNS => {
-            let mark = if memory.standing == Standing::Live { "" } else { "(not live) " };
+            let mark = if memory.status == Status::Live { "" } else { "(not live) " };
             line(&format!("{tree_line}  {mark}{}", excerpt(&memory.content, COLUMNS)))
         }
         _ => tree_line.to_owned(),

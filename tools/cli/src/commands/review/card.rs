@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memfold_core::memory::{CreatedAt, Memory, MemoryId, Standing};
+use memfold_core::memory::{CreatedAt, Memory, MemoryId};
 use memfold_core::plan::{Action, ActionType, SavedAction, SavedPlan, probability_in_words};
 use memfold_core::policy::Policy;
 use memfold_core::report::{Piece, PieceKind, word_diff};
@@ -334,9 +334,9 @@ pub fn named_memories(
     let snapshot = store.load(request, &mut NoVectors::default())?;
     let mut named: BTreeSet<MemoryId> =
         plan.changes().flat_map(|saved| saved.action.target_ids.iter().cloned()).collect();
-    let is_new_ghost = |memory: &&Memory, named: &BTreeSet<MemoryId>| match &memory.standing {
-        Standing::Ghost { survivor } => named.contains(survivor) && !named.contains(&memory.id),
-        _ => false,
+    let is_new_ghost = |memory: &&Memory, named: &BTreeSet<MemoryId>| {
+        let is_named = |survivor: &MemoryId| named.contains(survivor);
+        memory.merged_into.as_ref().is_some_and(is_named) && !named.contains(&memory.id)
     };
     loop {
         let ghosts = snapshot.memories.iter().filter(|memory| is_new_ghost(memory, &named));

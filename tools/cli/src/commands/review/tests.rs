@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use console::measure_text_width;
 use memfold::execute::Selection;
 use memfold_core::memory::{
-    BaseDigest, CreatedAt, Embedding, Memory, MemoryId, SpaceIndex, Standing,
+    BaseDigest, CreatedAt, Embedding, Memory, MemoryId, SpaceIndex, Status,
 };
 use memfold_core::plan::{
     Action, ActionState, ActionType, Evidence, ONE_SAYS_MORE, Plan, Rationale, Risk, SavedAction,
@@ -35,7 +35,8 @@ fn memory(id: &str, content: &str, age_days: i64) -> Memory {
         last_accessed: None,
         source: "agent".into(),
         root_source: "agent".into(),
-        standing: Standing::Live,
+        status: Status::Live,
+        merged_into: None,
         embedding: Embedding::Vector { space: SpaceIndex(0), row: Row(0) },
         base_digest: BaseDigest([7; 32]),
     }

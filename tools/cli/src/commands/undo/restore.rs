@@ -4,8 +4,8 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 use memfold::machine;
-use memfold_core::lineage::Whereabouts;
 use memfold_core::memory::MemoryId;
+use memfold_core::memory::Status;
 use memfold_core::report::{Mode, run_id};
 use memfold_core::time::Instant;
 use memfold_guard::text::excerpt;
@@ -60,7 +60,7 @@ pub(super) fn is_archived(
         let hint = error.hint();
         Failure::new("look for the memory", &error, hint)
     })?;
-    let archived = [Whereabouts::Ghost, Whereabouts::Archived, Whereabouts::Moved];
+    let archived = [Status::Merged, Status::Archived, Status::Moved];
     Ok(archived.contains(&resolved.whereabouts))
 }
 

@@ -1,7 +1,8 @@
 use super::*;
 use crate::brain_db::create::FRESH_TABLES;
 use crate::brain_db::own::tables::migrate;
-use memfold_core::lineage::{Branch, Few, KnownBy, Whereabouts};
+use memfold_core::lineage::{Branch, Few, KnownBy};
+use memfold_core::memory::Status;
 
 const NOW: Instant = Instant(1_780_272_000_000_000);
 
@@ -81,8 +82,8 @@ fn ids_lead_to_the_living_with_and_without_tables() {
         for id in ["a", "b", "c"] {
             assert_eq!(live(&connection, id).as_deref(), Some("a"), "{id} {has_tables}");
         }
-        assert_eq!(resolved(&connection, "d").end, Whereabouts::Archived);
-        assert_eq!(resolved(&connection, "x").end, Whereabouts::Unknown);
+        assert_eq!(resolved(&connection, "d").end, Status::Archived);
+        assert_eq!(resolved(&connection, "x").end, Status::Unknown);
         let known_by = if has_tables { KnownBy::Lineage } else { KnownBy::Provenance };
         assert!(resolved(&connection, "c").folds.iter().all(|fold| fold.known_by == known_by));
     }
@@ -94,7 +95,7 @@ fn a_memory_is_explained_as_a_tree() {
         let explained = explained(&chain(has_tables), "a");
         assert_eq!(ids(&explained.absorbed), ["b"], "{has_tables}");
         let b = &explained.absorbed.shown[0];
-        assert_eq!((ids(&b.branches), b.whereabouts), (vec!["c"], Whereabouts::Ghost));
+        assert_eq!((ids(&b.branches), b.whereabouts), (vec!["c"], Status::Merged));
         assert_eq!(b.text.as_deref(), Some("the kiln is fired on Mondays"));
         assert_eq!(b.fold.similarity, has_tables.then_some(0.97));
         let memory = explained.memory.unwrap();
@@ -107,10 +108,10 @@ fn a_deleted_ghost_is_found_in_its_survivors_list() {
     let connection = chain(false);
     connection.execute("DELETE FROM stm WHERE id IN ('b', 'c')", []).unwrap();
     assert_eq!(live(&connection, "c").as_deref(), Some("a"));
-    assert_eq!(resolved(&connection, "c").whereabouts, Whereabouts::Gone);
+    assert_eq!(resolved(&connection, "c").whereabouts, Status::Gone);
     let absorbed = explained(&connection, "a").absorbed;
     assert_eq!(ids(&absorbed), ["c", "b"]);
-    assert_eq!(absorbed.shown[0].whereabouts, Whereabouts::Gone);
+    assert_eq!(absorbed.shown[0].whereabouts, Status::Gone);
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn a_deleted_survivor_is_told() {
     let connection = chain(true);
     connection.execute("DELETE FROM stm WHERE id = 'a'", []).unwrap();
     let resolved = resolved(&connection, "c");
-    assert_eq!((resolved.end, resolved.last().as_str()), (Whereabouts::Gone, "a"));
+    assert_eq!((resolved.end, resolved.last().as_str()), (Status::Gone, "a"));
     assert_eq!(resolved.live_id(), None);
 }
 
@@ -130,7 +131,7 @@ fn what_somebody_brought_back_is_live() {
         .unwrap();
     assert_eq!(live(&connection, "b").as_deref(), Some("b"));
     assert_eq!(live(&connection, "c").as_deref(), Some("b"));
-    assert_eq!(explained(&connection, "a").absorbed.shown[0].whereabouts, Whereabouts::Live);
+    assert_eq!(explained(&connection, "a").absorbed.shown[0].whereabouts, Status::Live);
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn withdrawn_lineage_counts_no_more() {
     let connection =
         store(&[("a", "A.", "[]", "agent"), ("z", "Z.", r#"["archived"]"#, "x")], true);
     record(&connection, "z", "a", 0);
-    assert_eq!(resolved(&connection, "z").end, Whereabouts::Archived);
+    assert_eq!(resolved(&connection, "z").end, Status::Archived);
     assert!(explained(&connection, "a").absorbed.shown.is_empty());
     record(&connection, "z", "a", 1);
     assert_eq!(live(&connection, "z").as_deref(), Some("a"));
@@ -157,10 +158,10 @@ fn moved_memories_are_followed_and_quoted() {
         .unwrap();
     record(&connection, "m", "a", 1);
     assert_eq!(live(&connection, "m").as_deref(), Some("a"));
-    assert_eq!(resolved(&connection, "n").end, Whereabouts::Moved);
+    assert_eq!(resolved(&connection, "n").end, Status::Moved);
     let absorbed = explained(&connection, "a").absorbed;
     assert_eq!(absorbed.shown[0].text.as_deref(), Some("Moved text."));
-    assert_eq!(absorbed.shown[0].whereabouts, Whereabouts::Moved);
+    assert_eq!(absorbed.shown[0].whereabouts, Status::Moved);
 }
 
 #[test]
@@ -241,6 +242,6 @@ fn odd_rows_do_not_hinder() {
     assert!(explained(&connection, "a").absorbed.shown.is_empty());
     assert_eq!(live(&connection, "7").as_deref(), Some("7"));
     for id in ["u", "e"] {
-        assert_eq!(resolved(&connection, id).end, Whereabouts::Unreadable, "{id}");
+        assert_eq!(resolved(&connection, id).end, Status::Unreadable, "{id}");
     }
 }

@@ -1,118 +1,8 @@
-//! [`StoredValue`]: a value with its storage class, and its lossless JSON.
+//! [`Change`]: one reversible step on a row, and its entry in the journal.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value as Json};
 
-/// A value as a store holds it. Text is bytes, because stores hold text that is no UTF-8.
-#[derive(Debug, Clone)]
-pub enum StoredValue {
-    /// No value.
-    Null,
-    /// An integer.
-    Integer(i64),
-    /// A floating-point number; SQLite holds no NaN.
-    Real(f64),
-    /// Text.
-    Text(Vec<u8>),
-    /// Bytes.
-    Blob(Vec<u8>),
-}
-
-/// Equal storage class and equal bits.
-impl PartialEq for StoredValue {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Null, Self::Null) => true,
-            (Self::Integer(a), Self::Integer(b)) => a == b,
-            (Self::Real(a), Self::Real(b)) => a.to_bits() == b.to_bits(),
-            (Self::Text(a), Self::Text(b)) | (Self::Blob(a), Self::Blob(b)) => a == b,
-            _ => false,
-        }
-    }
-}
-
-impl Eq for StoredValue {}
-
-impl From<&str> for StoredValue {
-    fn from(text: &str) -> Self {
-        Self::Text(text.as_bytes().to_vec())
-    }
-}
-
-impl From<String> for StoredValue {
-    fn from(text: String) -> Self {
-        Self::Text(text.into_bytes())
-    }
-}
-
-impl StoredValue {
-    /// Returns the text, if it is valid text.
-    #[must_use]
-    pub fn as_text(&self) -> Option<&str> {
-        match self {
-            Self::Text(bytes) => std::str::from_utf8(bytes).ok(),
-            _ => None,
-        }
-    }
-
-    /// Returns the value as JSON that [`Self::from_json`] reads back bit for bit: NULL, integers and text as
-    /// themselves, `{"real": "2.5"}`, `{"blob": "<hex>"}`, and `{"text": "<hex>"}` for text that is no UTF-8.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        match self {
-            Self::Null => Value::Null,
-            Self::Integer(value) => json!(value),
-            // The shortest decimal that reads back as the same bits.
-            Self::Real(value) => json!({ "real": format!("{value:?}") }),
-            Self::Text(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => json!(text),
-                Err(_) => json!({ "text": to_hex(bytes) }),
-            },
-            Self::Blob(bytes) => json!({ "blob": to_hex(bytes) }),
-        }
-    }
-
-    /// Reads what [`Self::to_json`] wrote; `None` for anything else.
-    #[must_use]
-    pub fn from_json(value: &Value) -> Option<Self> {
-        match value {
-            Value::Null => Some(Self::Null),
-            Value::Number(number) => number.as_i64().map(Self::Integer),
-            Value::String(text) => Some(Self::Text(text.as_bytes().to_vec())),
-            Value::Object(fields) => {
-                let (kind, value) = fields.iter().next()?;
-                let value = value.as_str()?;
-                match kind.as_str() {
-                    "real" => value.parse().ok().map(Self::Real),
-                    "blob" => from_hex(value).map(Self::Blob),
-                    "text" => from_hex(value).map(Self::Text),
-                    _ => None,
-                }
-            }
-            Value::Bool(_) | Value::Array(_) => None,
-        }
-    }
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut hex = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        hex.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        hex.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    hex
-}
-
-fn from_hex(hex: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    if !hex.len().is_multiple_of(2) {
-        return None;
-    }
-    hex.as_bytes()
-        .chunks_exact(2)
-        .map(|pair| Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8))
-        .collect()
-}
+use crate::value::{Value, ValueRef};
 
 /// A table that changes are made to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -158,7 +48,7 @@ impl Table {
 
     /// Tells whether it is one of memfold's own tables, whose rows are switched on and off by `active`.
     #[must_use]
-    pub(crate) const fn is_own(self) -> bool {
+    pub const fn is_own(self) -> bool {
         !matches!(self, Self::Memories | Self::Atoms)
     }
 }
@@ -195,17 +85,23 @@ pub struct RowImage {
     /// Where the row stands in its table, for tables that tell.
     pub rowid: Option<i64>,
     /// The columns, as spelled in the store.
-    pub cells: Vec<(String, StoredValue)>,
+    pub cells: Vec<(String, Value)>,
 }
 
 impl RowImage {
     /// Returns a column's value; names are compared without case, as SQLite does.
     #[must_use]
-    pub fn get(&self, column: &str) -> Option<&StoredValue> {
+    pub fn get(&self, column: &str) -> Option<&Value> {
         self.cells
             .iter()
             .find(|(name, _)| name.eq_ignore_ascii_case(column))
             .map(|(_, value)| value)
+    }
+
+    /// Borrows a column's value, NULL where there is no such column.
+    #[must_use]
+    pub fn value(&self, column: &str) -> ValueRef<'_> {
+        self.get(column).map_or(ValueRef::Null, Value::borrow)
     }
 
     /// Tells whether there is such a column.
@@ -215,7 +111,7 @@ impl RowImage {
     }
 
     /// Replaces a column's value; does nothing where there is no such column.
-    pub fn set(&mut self, column: &str, value: StoredValue) {
+    pub fn set(&mut self, column: &str, value: Value) {
         if let Some((_, cell)) =
             self.cells.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case(column))
         {
@@ -225,30 +121,27 @@ impl RowImage {
 
     /// Returns the columns as a JSON object.
     #[must_use]
-    pub fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Json {
         cells_to_json(&self.cells)
     }
 
     /// Reads what [`Self::to_json`] wrote.
     #[must_use]
-    pub fn from_json(rowid: Option<i64>, value: &Value) -> Option<Self> {
+    pub fn from_json(rowid: Option<i64>, value: &Json) -> Option<Self> {
         Some(Self { rowid, cells: cells_from_json(value)? })
     }
 }
 
 /// Writes cells as a JSON object.
-pub(crate) fn cells_to_json(cells: &[(String, StoredValue)]) -> Value {
+pub fn cells_to_json(cells: &[(String, Value)]) -> Json {
     let fields = cells.iter().map(|(name, value)| (name.clone(), value.to_json()));
-    Value::Object(fields.collect::<Map<_, _>>())
+    Json::Object(fields.collect::<Map<_, _>>())
 }
 
 /// Reads cells from a JSON object.
-pub(crate) fn cells_from_json(value: &Value) -> Option<Vec<(String, StoredValue)>> {
+pub fn cells_from_json(value: &Json) -> Option<Vec<(String, Value)>> {
     let fields = value.as_object()?;
-    fields
-        .iter()
-        .map(|(name, value)| Some((name.clone(), StoredValue::from_json(value)?)))
-        .collect()
+    fields.iter().map(|(name, value)| Some((name.clone(), Value::from_json(value)?))).collect()
 }
 
 /// One reversible step on a row.
@@ -303,9 +196,9 @@ pub struct ColumnChange {
     /// The column, as spelled in the store.
     pub column: String,
     /// What it held.
-    pub before: StoredValue,
+    pub before: Value,
     /// What it holds now.
-    pub after: StoredValue,
+    pub after: Value,
     /// For counters: by how much it moved. Undoing subtracts this from whatever it holds then.
     pub delta: Option<i64>,
 }
@@ -316,12 +209,12 @@ pub struct Record {
     /// The table.
     pub table: Table,
     /// The columns.
-    pub cells: Vec<(&'static str, StoredValue)>,
+    pub cells: Vec<(&'static str, Value)>,
 }
 
 impl Record {
     /// Returns the text of a column.
-    pub(crate) fn text(&self, column: &str) -> Option<&str> {
+    pub fn text(&self, column: &str) -> Option<&str> {
         let cell = self.cells.iter().find(|(name, _)| *name == column);
         cell.and_then(|(_, value)| value.as_text())
     }
@@ -391,9 +284,9 @@ impl JournalEntry {
                 ..plain(Op::Set, row.clone())
             },
             Change::PutIn { id, image } => {
-                let written = |(column, value): &(String, StoredValue)| ColumnChange {
+                let written = |(column, value): &(String, Value)| ColumnChange {
                     column: column.clone(),
-                    before: StoredValue::Null,
+                    before: Value::Null,
                     after: value.clone(),
                     delta: None,
                 };
@@ -415,11 +308,11 @@ impl JournalEntry {
 
     /// Makes the entry of a record of ours that was added under a key.
     #[must_use]
-    pub(crate) fn recorded(table: Table, key: i64) -> Self {
+    pub fn recorded(table: Table, key: i64) -> Self {
         let active = ColumnChange {
             column: "active".to_owned(),
-            before: StoredValue::Integer(0),
-            after: StoredValue::Integer(1),
+            before: Value::Integer(0),
+            after: Value::Integer(1),
             delta: None,
         };
         let row = RowKey { table, key: key.to_string() };
@@ -428,7 +321,7 @@ impl JournalEntry {
 
     /// Returns the JSON of the columns `before`: of the whole row where it was kept.
     #[must_use]
-    pub(crate) fn before_json(&self) -> Option<Value> {
+    pub fn before_json(&self) -> Option<Json> {
         match (&self.image, self.columns.is_empty()) {
             (Some(image), _) => Some(image.to_json()),
             (None, true) => None,
@@ -438,22 +331,22 @@ impl JournalEntry {
 
     /// Returns the JSON of the changed columns `after`.
     #[must_use]
-    pub(crate) fn after_json(&self) -> Option<Value> {
+    pub fn after_json(&self) -> Option<Json> {
         (!self.columns.is_empty()).then(|| self.cells(|change| &change.after))
     }
 
     /// Returns the JSON of the counters' movements.
     #[must_use]
-    pub(crate) fn deltas_json(&self) -> Option<Value> {
-        let deltas: Map<String, Value> = self
+    pub fn deltas_json(&self) -> Option<Json> {
+        let deltas: Map<String, Json> = self
             .columns
             .iter()
             .filter_map(|change| Some((change.column.clone(), change.delta?.into())))
             .collect();
-        (!deltas.is_empty()).then_some(Value::Object(deltas))
+        (!deltas.is_empty()).then_some(Json::Object(deltas))
     }
 
-    fn cells(&self, value: impl Fn(&ColumnChange) -> &StoredValue) -> Value {
+    fn cells(&self, value: impl Fn(&ColumnChange) -> &Value) -> Json {
         let cells: Vec<_> = self
             .columns
             .iter()
@@ -467,16 +360,16 @@ impl JournalEntry {
     pub fn read(
         op: Op,
         row: RowKey,
-        before: Option<&Value>,
-        after: Option<&Value>,
-        deltas: Option<&Value>,
+        before: Option<&Json>,
+        after: Option<&Json>,
+        deltas: Option<&Json>,
         rowid: Option<i64>,
         survivor: Option<String>,
     ) -> Option<Self> {
         let before = RowImage { rowid, cells: before.map_or(Some(Vec::new()), cells_from_json)? };
         let after = after.map_or(Some(Vec::new()), cells_from_json)?;
         let delta =
-            |column: &str| deltas.and_then(|deltas| deltas.get(column)).and_then(Value::as_i64);
+            |column: &str| deltas.and_then(|deltas| deltas.get(column)).and_then(Json::as_i64);
         let has_image = before.cells.len() > after.len();
         let columns = after
             .into_iter()
@@ -488,65 +381,6 @@ impl JournalEntry {
             .collect::<Option<Vec<_>>>()?;
         let image = has_image.then_some(before);
         Some(Self { op, row, columns, image, survivor })
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// Any value that SQLite can hold.
-    pub(crate) fn any_value() -> impl Strategy<Value = StoredValue> {
-        prop_oneof![
-            Just(StoredValue::Null),
-            any::<i64>().prop_map(StoredValue::Integer),
-            any::<f64>()
-                .prop_filter("no NaN in SQLite", |v| !v.is_nan())
-                .prop_map(StoredValue::Real),
-            any::<Vec<u8>>().prop_map(StoredValue::Text),
-            ".{0,20}".prop_map(StoredValue::from),
-            any::<Vec<u8>>().prop_map(StoredValue::Blob),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn every_value_survives_json(value in any_value()) {
-            let text = value.to_json().to_string();
-            let read = StoredValue::from_json(&serde_json::from_str(&text).unwrap());
-            prop_assert_eq!(read, Some(value));
-        }
-    }
-
-    #[test]
-    fn storage_classes_are_told_apart() {
-        let alike = [
-            StoredValue::Integer(1),
-            StoredValue::Real(1.0),
-            StoredValue::from("1"),
-            StoredValue::Blob(b"1".to_vec()),
-        ];
-        for (i, a) in alike.iter().enumerate() {
-            for (j, b) in alike.iter().enumerate() {
-                assert_eq!(a == b, i == j);
-                assert_eq!(a.to_json() == b.to_json(), i == j);
-            }
-        }
-        assert_ne!(StoredValue::Real(0.0), StoredValue::Real(-0.0));
-    }
-
-    #[test]
-    fn foreign_json_is_refused() {
-        for text in
-            ["true", "[1]", "1.5", "{}", r#"{"blob": "0"}"#, r#"{"blob": "zz"}"#, r#"{"x": "1"}"#]
-        {
-            assert_eq!(
-                StoredValue::from_json(&serde_json::from_str(text).unwrap()),
-                None,
-                "{text}"
-            );
-        }
     }
 }
 
@@ -564,14 +398,14 @@ mod change_tests {
         };
         let columns = vec![
             change("source", "agent".into(), "archived:{}".into(), None),
-            change("access_count", StoredValue::Null, StoredValue::Integer(3), Some(3)),
+            change("access_count", Value::Null, Value::Integer(3), Some(3)),
         ];
         let image = RowImage {
             rowid: Some(7),
             cells: vec![
                 ("id".to_owned(), "a".into()),
                 ("source".to_owned(), "agent".into()),
-                ("access_count".to_owned(), StoredValue::Null),
+                ("access_count".to_owned(), Value::Null),
             ],
         };
         for image in [None, Some(image)] {

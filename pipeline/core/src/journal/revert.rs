@@ -1,8 +1,7 @@
 //! [`revert`]: from what a unit did to what takes it back, given the rows as they are now.
 
-use crate::journal::change::{
-    Change, ColumnChange, JournalEntry, Op, RowImage, RowKey, StoredValue, Table,
-};
+use crate::journal::change::{Change, ColumnChange, JournalEntry, Op, RowImage, RowKey, Table};
+use crate::value::Value;
 
 /// The rows as they are now.
 pub trait CurrentRows {
@@ -257,7 +256,7 @@ fn set_back(entry: &JournalEntry, now: &RowImage, options: RevertOptions) -> Rev
     for change in &entry.columns {
         let Some(held) = now.get(&change.column) else {
             // The owner dropped or renamed the column: what was there before would have no place.
-            if change.before != StoredValue::Null && !is_passing(&change.column) {
+            if change.before != Value::Null && !is_passing(&change.column) {
                 let column = change.column.clone();
                 conflicts.push(Conflict::NoColumn { row: entry.row.clone(), column });
             }
@@ -293,14 +292,12 @@ fn set_back(entry: &JournalEntry, now: &RowImage, options: RevertOptions) -> Rev
 }
 
 /// A counter without our part; a value that is no number is left alone.
-fn moved_back(held: &StoredValue, delta: i64) -> Option<StoredValue> {
+fn moved_back(held: &Value, delta: i64) -> Option<Value> {
     match held {
-        StoredValue::Null => Some(StoredValue::Integer(0_i64.saturating_sub(delta).max(0))),
-        StoredValue::Integer(value) => {
-            Some(StoredValue::Integer(value.saturating_sub(delta).max(0)))
-        }
-        StoredValue::Real(value) => Some(StoredValue::Real((value - delta as f64).max(0.0))),
-        StoredValue::Text(_) | StoredValue::Blob(_) => None,
+        Value::Null => Some(Value::Integer(0_i64.saturating_sub(delta).max(0))),
+        Value::Integer(value) => Some(Value::Integer(value.saturating_sub(delta).max(0))),
+        Value::Real(value) => Some(Value::Real((value - delta as f64).max(0.0))),
+        Value::Text(_) | Value::Blob(_) => None,
     }
 }
 
@@ -355,7 +352,7 @@ mod tests {
     fn image(source: &str, count: i64) -> RowImage {
         let cells = vec![
             ("source".to_owned(), source.into()),
-            ("access_count".to_owned(), StoredValue::Integer(count)),
+            ("access_count".to_owned(), Value::Integer(count)),
             ("updated_at".to_owned(), "then".into()),
         ];
         RowImage { rowid: Some(1), cells }
@@ -374,7 +371,7 @@ mod tests {
             row: RowKey::memory("a"),
             columns: vec![
                 change("source", "agent".into(), "folded".into(), None),
-                change("access_count", StoredValue::Integer(2), StoredValue::Integer(5), Some(3)),
+                change("access_count", Value::Integer(2), Value::Integer(5), Some(3)),
                 change("updated_at", "then".into(), "now".into(), None),
             ],
             image,
@@ -393,7 +390,7 @@ mod tests {
         reverted
     }
 
-    fn after(changes: &[Change]) -> Vec<(&str, &StoredValue)> {
+    fn after(changes: &[Change]) -> Vec<(&str, &Value)> {
         let Change::Set { columns, .. } = &changes[0] else { panic!("{changes:?}") };
         columns.iter().map(|change| (change.column.as_str(), &change.after)).collect()
     }
@@ -402,9 +399,9 @@ mod tests {
     fn an_untouched_row_gets_back_what_it_held() {
         let changes =
             run(&[entry(None)], &with("folded", 5, "now"), RevertOptions::default()).unwrap();
-        let expected: [(&str, &StoredValue); 3] = [
+        let expected: [(&str, &Value); 3] = [
             ("source", &"agent".into()),
-            ("access_count", &StoredValue::Integer(2)),
+            ("access_count", &Value::Integer(2)),
             ("updated_at", &"then".into()),
         ];
         assert_eq!(after(&changes), expected);
@@ -414,8 +411,8 @@ mod tests {
     fn accesses_since_then_stay_counted() {
         let changes =
             run(&[entry(None)], &with("folded", 9, "later"), RevertOptions::default()).unwrap();
-        let expected: [(&str, &StoredValue); 2] =
-            [("source", &"agent".into()), ("access_count", &StoredValue::Integer(6))];
+        let expected: [(&str, &Value); 2] =
+            [("source", &"agent".into()), ("access_count", &Value::Integer(6))];
         assert_eq!(after(&changes), expected);
     }
 

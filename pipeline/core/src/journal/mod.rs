@@ -9,9 +9,8 @@
 mod change;
 mod revert;
 
-#[cfg(test)]
-pub(crate) use change::tests::any_value;
 pub use change::{
-    Change, ColumnChange, JournalEntry, Op, Record, RowImage, RowKey, StoredValue, Table,
+    Change, ColumnChange, JournalEntry, Op, Record, RowImage, RowKey, Table, cells_from_json,
+    cells_to_json,
 };
 pub use revert::{Conflict, CurrentRows, REFERENCE, RevertOptions, revert};
