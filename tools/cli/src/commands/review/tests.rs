@@ -112,7 +112,7 @@ impl Notebook {
         if self.refused == Some(self.written.len()) {
             self.refused = None;
             let message = "the store is locked".to_owned();
-            return Err(Failure { exit: Exit::Failure, message, hint: None });
+            return Err(Failure { kind: FailureKind::Failed, message, hint: None });
         }
         self.written.push(format!("{what} {}", action.label()));
         Ok(())
