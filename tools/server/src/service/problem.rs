@@ -216,11 +216,13 @@ impl<E: Advised> From<E> for Problem {
 
 #[cfg(test)]
 mod tests {
+    use memfold::ops::Failure;
+
     use super::*;
 
     #[test]
     fn a_problem_has_the_hint_and_the_exit_code_of_the_command_line() {
-        let locked = Failure { exit: Exit::Locked, ..Failure::plain("locked", "wait") };
+        let locked = Failure::plain("locked", "wait").of_kind(FailureKind::Locked);
         let document = Problem::from(locked).document();
         assert_eq!((document.status, document.exit_code), (409, 5));
         assert_eq!(document.hint.as_deref(), Some("wait"));
