@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use memfold::machine::{MemoryWatch, Stopwatch};
+use memfold::ops::pool;
 use memfold_bench::percentile;
-use memfold_cli::{Bars, Exit, Failure, GlobalArgs, MemoryWatch, Printer, Stopwatch};
-use memfold_cli::{open_test_set, open_vectors, pool, table};
+use memfold_cli::{GlobalArgs, open_test_set, open_vectors};
 use memfold_core::report::grouped;
 use memfold_guard::text::excerpt;
 use memfold_index::graph::{Graph, GraphOptions, Searcher};
@@ -13,6 +14,9 @@ use memfold_index::{
     FlatIndex, FlatScan, GraphSearcher, Nearest, Neighbor, Pool, Progress, Row, Scan, VectorMatrix,
 };
 use memfold_simd::Kernels;
+use memfold_terminal::failure::{Exit, Failure};
+use memfold_terminal::printer::{Printer, table};
+use memfold_terminal::progress::Bars;
 
 use crate::args::{AnnArgs, AnnMethodArg};
 
@@ -21,7 +25,7 @@ const HNSW_RS: &str = "hnsw_rs";
 
 pub(crate) fn run(global: &GlobalArgs, args: &AnnArgs, printer: Printer) -> Result<Exit, Failure> {
     let (watch, bars) = (MemoryWatch::start(), Bars::new(printer));
-    let pool = pool(global)?;
+    let pool = pool(global.threads)?;
     let base = open_vectors(&args.base, &bars)?;
     let mut queries = open_test_set(args.queries.as_ref().unwrap_or(&args.base), &bars)?;
     if let (Some(path), None) = (&args.queries, &queries) {
@@ -246,7 +250,7 @@ impl Work<'_> {
     }
 }
 
-memfold_cli::documents! { "bench-ann" => AnnFigures }
+memfold_terminal::documents! { "bench-ann" => AnnFigures }
 
 /// One line of `memfold-bench ann --json`.
 #[derive(Debug, serde::Serialize)]

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use memfold_cli::{GlobalArgs, StorePlaceArgs, above_zero, whole};
+use memfold_cli::{GlobalArgs, StorePlaceArgs, above_zero};
+use memfold_terminal::whole;
 
 use crate::generate::GenerateArgs;
 use crate::guard::{GuardArgs, JudgeArgs};

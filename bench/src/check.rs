@@ -6,11 +6,14 @@ mod service;
 
 use std::path::Path;
 
+use memfold::machine::{MemoryWatch, Stopwatch, clock};
+use memfold::ops::{Settings, open_quick_check};
 use memfold::quick_check::{Incoming, QuickCheck};
 use memfold_bench::plot::{Caption, Distribution, histogram};
 use memfold_bench::{percentile, put_out};
-use memfold_cli::{Exit, Failure, GlobalArgs, MemoryWatch, Printer, Settings, Stopwatch};
-use memfold_cli::{check_outputs, clock, open_quick_check, table, write_output};
+use memfold_cli::{GlobalArgs, check_outputs, write_output};
+use memfold_terminal::failure::{Exit, Failure};
+use memfold_terminal::printer::{Printer, table};
 use serde::Serialize;
 
 use self::processes::{Executable, Place, Writers};
@@ -22,7 +25,7 @@ const WARMING: usize = 32;
 /// Checks with nothing in memory: each begins by putting it out.
 const COLD: usize = 15;
 
-memfold_cli::documents! { "bench-check" => BenchCheckDocument }
+memfold_terminal::documents! { "bench-check" => BenchCheckDocument }
 
 /// `memfold-bench check --json`
 #[derive(Debug, Serialize)]
@@ -71,13 +74,9 @@ pub(crate) fn run(
     args: &CheckArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    check_outputs(
-        &[("--histogram", &args.histogram)],
-        std::slice::from_ref(&args.place.db),
-        args.force,
-    )?;
-    let settings = Settings::load(global, Some(&args.place.db), &[])?;
-    settings.show_notices(printer);
+    check_outputs(&[("--histogram", &args.histogram)], &[args.place.db.to_path_buf()], args.force)?;
+    let settings = Settings::load(&global.sources(), Some(&args.place.db), &[])?;
+    settings.show_notices(&printer);
     let is_written = args.writers > 0 || args.server.is_some();
     let place = Place::of(&args.place, &settings, is_written)?;
     let document = measure(global, args, &place, &settings, printer)?;
@@ -101,7 +100,7 @@ fn measure(
     printer: Printer,
 ) -> Result<BenchCheckDocument, Failure> {
     let store = place.args();
-    let quick_check = open_quick_check(store, settings)?;
+    let quick_check = open_quick_check(&store.db, store.index_dir.as_deref(), settings)?;
     let sampled = quick_check.sample(args.checks + WARMING, clock());
     let mut sample =
         sampled.map_err(|error| Failure::new("read the store", &error, error.hint()))?;

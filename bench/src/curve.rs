@@ -3,7 +3,9 @@
 use std::io::Read as _;
 
 use memfold_bench::plot::{Caption, OperatingPoint, operating_curve};
-use memfold_cli::{Exit, Failure, Printer, check_outputs, write_output};
+use memfold_cli::{check_outputs, write_output};
+use memfold_terminal::failure::{Exit, Failure};
+use memfold_terminal::printer::Printer;
 use serde_json::Value;
 
 use crate::args::CurveArgs;

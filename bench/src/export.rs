@@ -4,16 +4,16 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use memfold::machine::{MemoryWatch, Stopwatch};
+use memfold::ops::{Settings, open_store, scratch_dir};
 use memfold_bench::put_out;
-use memfold_cli::{
-    Bars, Exit, ExportArgs, ExportFormat, Failure, GlobalArgs, MemoryWatch, Printer,
-};
-use memfold_cli::{Settings, Stopwatch, export, open_store, scratch_dir, table};
+use memfold_cli::{ExportArgs, ExportFormat, GlobalArgs, export};
 use memfold_datasets::atomic_file::NewFile;
 use memfold_store::BrainDb;
+use memfold_terminal::failure::{Exit, Failure};
+use memfold_terminal::printer::{Printer, table};
+use memfold_terminal::progress::Bars;
 use serde::Serialize;
-
-impl memfold_cli::Document for BenchExportDocument {}
 
 /// `memfold-bench export --json`
 #[derive(Debug, Serialize)]
@@ -92,8 +92,8 @@ pub(crate) fn run(
     args: &crate::args::ExportArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(&args.db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(&args.db.clone().into()), &[])?;
+    settings.show_notices(&printer);
     let store = open_store(&args.db, &settings)?;
     let with_cold = args.cold && can_put_out(&store, printer);
     // The first pass reads the store into memory and is not counted.
@@ -210,7 +210,7 @@ fn export_once(
 ) -> Result<Run, Failure> {
     let output = folder.join("rows");
     let args = ExportArgs {
-        db: args.db.clone(),
+        db: args.db.clone().into(),
         output: output.clone(),
         format: Some(format),
         with: Vec::new(),

@@ -4,14 +4,19 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use memfold::export::SYNTHETIC_MODEL;
+use memfold::ops::pool;
 use memfold_bench::synthetic::{VectorGenerator, VectorRecipe, VectorRecipeBuilder, templated};
-use memfold_cli::{Bars, Exit, Failure, GlobalArgs, Printer, check_outputs, pool, whole};
+use memfold_cli::{GlobalArgs, check_outputs};
 use memfold_core::time::Instant;
 use memfold_datasets::DataError;
 use memfold_datasets::npy::{Component, NpyWriter};
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetText, VectorFile};
 use memfold_index::{JoinOptions, Progress, VectorMatrix};
 use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore};
+use memfold_terminal::failure::{Exit, Failure};
+use memfold_terminal::printer::Printer;
+use memfold_terminal::progress::Bars;
+use memfold_terminal::whole;
 use serde::Serialize;
 
 /// Rows where neither the command line nor a file says how many.
@@ -19,8 +24,6 @@ const ROWS_DEFAULT: u32 = 10_000;
 
 /// The dimension of the model that most small stores use.
 const DIM_DEFAULT: usize = 384;
-
-impl memfold_cli::Document for GenerateDocument {}
 
 /// `memfold-bench generate`
 #[derive(Debug, Args)]
@@ -130,7 +133,7 @@ fn like(
     let learn = format!("learn from {}", path.display());
     let matrix = VectorMatrix::from_slice(&values, dim)
         .map_err(|error| Failure::new(&learn, &error, None))?;
-    let pool = pool(global)?;
+    let pool = pool(global.threads)?;
     let options = JoinOptions { progress: bars, ..JoinOptions::new(&pool) };
     VectorRecipe::like(&matrix, rows, args.seed, &options).map_err(|error| {
         if bars.cancelled() {

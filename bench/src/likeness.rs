@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use memfold::ops::pool;
 use memfold_bench::likeness_plots;
 use memfold_bench::synthetic::{Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES, SimilarityQuantiles};
-use memfold_cli::{Bars, Exit, Failure, GlobalArgs, Printer};
-use memfold_cli::{check_outputs, pool, table, write_output};
+use memfold_cli::{GlobalArgs, check_outputs, write_output};
 use memfold_core::report::grouped;
 use memfold_datasets::VectorFile;
 use memfold_index::{JoinOptions, Progress as _, VectorMatrix};
+use memfold_terminal::failure::{Exit, Failure};
+use memfold_terminal::printer::{Printer, table};
+use memfold_terminal::progress::Bars;
 use serde::Serialize;
 
 use crate::args::LikenessArgs;
@@ -29,8 +32,6 @@ struct BenchLikenessDocument {
     /// By how much a quantile of similarity differs at most, of those from 0.05 to 0.95.
     largest_differences: Vec<Difference>,
 }
-
-impl memfold_cli::Document for BenchLikenessDocument {}
 
 /// What the vectors of a file look like.
 #[derive(Debug, Serialize)]
@@ -136,7 +137,7 @@ fn measure(global: &GlobalArgs, path: &Path, bars: &Bars) -> Result<Likeness, Fa
     let dim = file.dim();
     let values = file.read_all().map_err(|error| failed(&error, error.hint()))?;
     let matrix = VectorMatrix::from_slice(&values, dim).map_err(|error| failed(&error, None))?;
-    let pool = pool(global)?;
+    let pool = pool(global.threads)?;
     let options = JoinOptions { progress: bars, ..JoinOptions::new(&pool) };
     Likeness::measure(&matrix, &options).map_err(|error| {
         if bars.cancelled() {

@@ -18,7 +18,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use memfold_cli::{Exit, finish};
+use memfold_terminal::failure::Exit;
+use memfold_terminal::finish;
 
 use crate::args::{Cli, Command};
 
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return Exit::of_usage(&error, &typed).into(),
     };
-    let exit = finish(&global, |printer| match command {
+    let exit = finish(global.shown(), |printer| match command {
         Command::Ann(args) => ann::run(&global, &args, printer),
         Command::Check(args) => check::run(&global, &args, printer),
         Command::Guard(args) => guard::run(&global, &args, printer),

@@ -6,7 +6,9 @@ use memfold_bench::likeness_plots;
 use memfold_bench::plot::{
     Axis, Bar, Caption, Line, OperatingPoint, Scale, bars, lines, operating_curve,
 };
-use memfold_cli::{Exit, Failure, Printer, write_output};
+use memfold_cli::write_output;
+use memfold_terminal::failure::{Exit, Failure};
+use memfold_terminal::printer::Printer;
 use serde::Deserialize;
 use serde_json::Value;
 

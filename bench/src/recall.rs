@@ -6,14 +6,16 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 use memfold::lookup::StoreIndex;
+use memfold::machine::Stopwatch;
 use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller};
 use memfold_bench::percentile;
-use memfold_cli::{Exit, Failure, Printer, Stopwatch};
 use memfold_core::policy::Policy;
 use memfold_core::time::Instant;
 use memfold_index::Row;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::OpenOptions;
+use memfold_terminal::failure::{Exit, Failure};
+use memfold_terminal::printer::Printer;
 use serde_json::{Value, json};
 
 use crate::args::RecallArgs;

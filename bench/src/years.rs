@@ -2,13 +2,14 @@
 
 use jiff::tz::TimeZone;
 use memfold::lifecycle::Tiers;
-use memfold_cli::{Exit, Failure, Printer};
 use memfold_core::lifecycle::{RetentionPolicy, Tier};
 use memfold_core::policy::Policy;
 use memfold_core::time::Instant;
 use memfold_index::NoProgress;
 use memfold_store::brain_db::OpenOptions;
 use memfold_store::{BrainDb, LoadRequest};
+use memfold_terminal::failure::{Exit, Failure};
+use memfold_terminal::printer::Printer;
 use serde_json::{Value, json};
 
 use crate::args::YearsArgs;

@@ -22,6 +22,8 @@
 //!
 //! [`mirror`] makes stores of other systems a `brain.db` and publishes back what was applied there.
 //!
+//! [`ops`] is the application layer: what a command, a request and a Python call do.
+//!
 //! Two stand apart: [`embed`] gives memories the vectors that they lack; with [`dedup`] the pairs of any corpus become
 //! clusters, without a store or texts.
 //!
@@ -63,6 +65,7 @@ pub mod quick_check;
 pub mod recall;
 pub mod session_start;
 pub mod dedup;
+pub mod ops;
 
 pub use error::MemfoldError;
 pub use memfold::{ApplyOptions, Memfold, Options, OwnedPlan, Planned};

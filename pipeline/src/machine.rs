@@ -1,9 +1,13 @@
 //! What this machine says: its clock, its name, its time zone, its configuration.
 //!
-//! The only place of the library that reads the clock and the environment; everything else takes them.
+//! Only this module and [`ops`](crate::ops), which begins a call, read the clock and the environment.
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use memfold_core::policy::{ConfigLoader, time_zone};
@@ -63,6 +67,64 @@ impl Stopwatch {
     pub fn seconds(self) -> f64 {
         self.0.elapsed().as_secs_f64()
     }
+}
+
+/// Watches anonymous memory while a command runs.
+#[derive(Debug)]
+pub struct MemoryWatch {
+    peak_anon: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    watcher: Option<JoinHandle<()>>,
+}
+
+/// The kernel keeps no peak of anonymous memory, so it is sampled this often.
+const SAMPLE_EVERY: Duration = Duration::from_millis(20);
+
+impl MemoryWatch {
+    /// Starts watching.
+    #[must_use]
+    pub fn start() -> Self {
+        let peak_anon = Arc::new(AtomicU64::new(0));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (peak, stopped) = (Arc::clone(&peak_anon), Arc::clone(&stop));
+        let watch = move || {
+            while !stopped.load(Ordering::Relaxed) {
+                peak.fetch_max(status_bytes("RssAnon:").unwrap_or(0), Ordering::Relaxed);
+                std::thread::park_timeout(SAMPLE_EVERY);
+            }
+        };
+        let watcher = std::thread::Builder::new().name("memory".to_owned()).spawn(watch).ok();
+        Self { peak_anon, stop, watcher }
+    }
+
+    /// Stops watching and returns the peaks of all and of anonymous resident memory, in bytes.
+    /// Both are `None` where the system does not tell.
+    #[must_use]
+    pub fn finish(mut self) -> (Option<u64>, Option<u64>) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(watcher) = self.watcher.take() {
+            watcher.thread().unpark();
+            // The watcher only reads; if it died, the samples so far stand.
+            let _ended = watcher.join();
+        }
+        let now = status_bytes("RssAnon:");
+        let peak = now.map(|now| now.max(self.peak_anon.load(Ordering::Relaxed)));
+        (status_bytes("VmHWM:"), peak)
+    }
+}
+
+fn status_bytes(field: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+/// Returns the seconds since it was first called.
+#[must_use]
+pub fn clock_seconds() -> f64 {
+    static FIRST: std::sync::OnceLock<Stopwatch> = std::sync::OnceLock::new();
+    FIRST.get_or_init(Stopwatch::start).seconds()
 }
 
 /// Returns the name of the machine's zone, or what is wrong with the variable `TZ`; `None` where nothing names one.
@@ -128,3 +190,21 @@ fn offset_name(seconds: i32) -> String {
 }
 
 const ZONE_CHARS: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn memory_is_seen() {
+        let watch = MemoryWatch::start();
+        let block = vec![1_u8; 64 << 20];
+        std::thread::sleep(SAMPLE_EVERY * 3);
+        assert_eq!(block.iter().map(|&b| u64::from(b)).sum::<u64>(), 64 << 20);
+        drop(block);
+        let (rss, anon) = watch.finish();
+        assert!(anon.unwrap() >= 64 << 20);
+        assert!(rss.unwrap() >= anon.unwrap());
+    }
+}

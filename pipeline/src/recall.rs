@@ -49,16 +49,28 @@ const SURVIVORS_MAX: usize = 64;
 
 /// How far down the tiers a recall looks.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, schemars::JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
 )]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "snake_case")]
 pub enum RecallMode {
     /// HOT memories.
     Reflexive,
     /// HOT and WARM ones.
     #[default]
+    #[cfg_attr(feature = "clap", value(help = "HOT and WARM memories"))]
     Standard,
     /// COLD ones too.
+    #[cfg_attr(feature = "clap", value(help = "COLD memories too"))]
     Deep,
     /// All, and what was merged or archived.
     Exhaustive,

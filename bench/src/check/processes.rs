@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use memfold::machine::Stopwatch;
+use memfold::ops::{Settings, index_to_read, open_options};
 use memfold::quick_check::Incoming;
-use memfold_cli::{
-    Failure, GlobalArgs, Settings, Stopwatch, StorePlaceArgs, index_folder, open_options,
-};
+use memfold_cli::{GlobalArgs, StorePlaceArgs};
 use memfold_store::BrainDb;
+use memfold_terminal::failure::Failure;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -34,7 +35,7 @@ impl Place {
         settings: &Settings,
         is_written: bool,
     ) -> Result<Self, Failure> {
-        let index = index_folder(args)?;
+        let index = index_to_read(&args.db, args.index_dir.as_deref())?;
         if !is_written {
             return Ok(Self { args: args.clone(), index, _copy: None });
         }
@@ -50,7 +51,7 @@ impl Place {
         if index.is_dir() {
             link_all(&index, &copied_index).map_err(|error| failed(&error))?;
         }
-        let args = StorePlaceArgs { db: copy, index_dir: Some(copied_index.clone()) };
+        let args = StorePlaceArgs { db: copy.into(), index_dir: Some(copied_index.clone()) };
         Ok(Self { args, index: copied_index, _copy: Some(folder) })
     }
 
@@ -60,7 +61,7 @@ impl Place {
 
     /// All files that a check may read.
     pub(super) fn files(&self) -> Vec<PathBuf> {
-        let mut files = vec![self.args.db.clone()];
+        let mut files = vec![self.args.db.to_path_buf()];
         let mut folders = vec![self.index.clone()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {

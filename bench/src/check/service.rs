@@ -4,8 +4,9 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use memfold::machine::Stopwatch;
 use memfold::quick_check::Incoming;
-use memfold_cli::{Failure, Stopwatch};
+use memfold_terminal::failure::Failure;
 use serde_json::{Value, json};
 
 use super::processes::Executable;

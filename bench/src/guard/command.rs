@@ -5,14 +5,18 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use memfold_cli::{Bars, Exit, Failure, GlobalArgs, MemoryWatch, Printer, Settings, Stopwatch};
-use memfold_cli::{check_outputs, is_terminal, judge_chain, table};
+use memfold::machine::{MemoryWatch, Stopwatch};
+use memfold::ops::{Settings, judge_chain};
+use memfold_cli::{GlobalArgs, check_outputs};
 use memfold_core::judge::ask::Asking;
 use memfold_core::judge::{Task, Usage};
 use memfold_core::report::{Commands, grouped};
 use memfold_datasets::atomic_file::NewFile;
 use memfold_guard::text::excerpt;
 use memfold_index::Progress;
+use memfold_terminal::failure::{Exit, Failure};
+use memfold_terminal::printer::{Printer, is_terminal, table};
+use memfold_terminal::progress::Bars;
 
 use super::{
     ContradictionFigures, CurvePoint, GuardBench, GuardBenchError, GuardBenchReport, JudgeBench,
@@ -22,9 +26,7 @@ use super::{
 /// A longer label leaves no room for counts of a million.
 const LABEL_CHARS_MAX: usize = 13;
 
-memfold_cli::documents! { "bench-guard" => GuardBenchReport }
-
-impl memfold_cli::Document for JudgeBenchReport {}
+memfold_terminal::documents! { "bench-guard" => GuardBenchReport }
 
 /// `memfold-bench judge`
 #[derive(Debug, Args)]
@@ -81,7 +83,7 @@ pub(crate) fn run_judge(
     args: &JudgeArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, None, &[])?;
+    let settings = Settings::load(&global.sources(), None, &[])?;
     let (guard, judge) = (settings.guard()?, &settings.configuration.settings.judge);
     let bars = Bars::new(printer);
     let similarity_min = settings.configuration.policy.propose.min_similarity.get();
@@ -168,7 +170,7 @@ fn measure(
     args: &GuardArgs,
     bars: &Bars,
 ) -> Result<(GuardBenchReport, Option<Written>), Failure> {
-    let guard = Settings::load(global, None, &[])?.guard()?;
+    let guard = Settings::load(&global.sources(), None, &[])?.guard()?;
     let input = open(&args.pairs)?;
     let mut verdicts = args.verdicts.as_deref().map(Written::create).transpose()?;
     let stopwatch = Stopwatch::start();

@@ -171,10 +171,13 @@ pub enum Keep {
 
 /// What makes a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum ClusterLinkage {
     /// Every two members are near; rows choose their cluster in the order of keeping.
+    #[cfg_attr(feature = "clap", value(help = "Every two rows of it are near"))]
     GreedyComplete,
     /// A chain of near rows joins them: connected components. Members may be far from the survivor.
+    #[cfg_attr(feature = "clap", value(help = "A chain of near rows joins them"))]
     Single,
 }
 

@@ -28,13 +28,20 @@ const WRITE_BYTES: usize = 4 << 20;
 
 /// Which tiers an index has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum TierChoice {
     /// A graph for more than 250,000 rows.
     #[default]
+    #[cfg_attr(feature = "clap", value(help = "By a scan up to 250,000 rows, else by a graph"))]
     Auto,
     /// None: every lookup is exact.
+    #[cfg_attr(feature = "clap", value(help = "By a scan of codes: exact"))]
     Scan,
     /// A graph whatever the size.
+    #[cfg_attr(
+        feature = "clap",
+        value(help = "By a graph: faster from some 100,000 rows on, and nearly exact")
+    )]
     Graph,
 }
 

@@ -3,14 +3,19 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::{Args, Subcommand, ValueHint};
 use memfold::lookup::TierChoice;
 use memfold::lookup::corpus::CorpusColumns;
+use memfold::ops::{Sources, StorePath};
 use memfold_core::time::Instant;
 use memfold_datasets::texts::{Shape, TextFields};
 use memfold_simd::Similarity;
+use memfold_terminal::{LogFormat, Shown, threads};
 
-use crate::mirrored::{Mirrored, Named};
+pub use memfold_terminal::whole;
+
+use crate::mirrored::Named;
 
 /// Options of every command.
 #[derive(Debug, Clone, Default, Args)]
@@ -54,41 +59,49 @@ pub struct GlobalArgs {
     /// Markdown in $XDG_STATE_HOME/memfold]
     #[arg(long, global = true, value_name = "FILE")]
     pub mirror: Option<PathBuf>,
-    /// The store that was named, where the command works on its mirror
-    #[arg(skip)]
-    pub mirrored: Option<Mirrored>,
+}
+
+impl GlobalArgs {
+    /// Returns where settings come from.
+    #[must_use]
+    pub fn sources(&self) -> Sources {
+        Sources { config: self.config.clone(), set: self.set.clone() }
+    }
+
+    /// Returns what is shown.
+    #[must_use]
+    pub const fn shown(&self) -> Shown {
+        let Self { quiet, verbose, no_progress, log_format, .. } = *self;
+        Shown { quiet, verbose, no_progress, log_format }
+    }
+}
+
+/// Reads the path of a store.
+pub(crate) fn store_path() -> impl TypedValueParser<Value = StorePath> {
+    PathBufValueParser::new().map(StorePath::from)
 }
 
 /// Names of fields of a file of texts.
-#[derive(Debug, Clone, Args)]
-pub struct TextFieldArgs {
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct TextFieldArgs {
     /// The field of the text, such as payload.body [default: text, content, memory, …]
     #[arg(long, value_name = "NAME")]
-    pub text_field: Option<String>,
+    pub(crate) text_field: Option<String>,
     /// The field of the id [default: id]
     #[arg(long, value_name = "NAME")]
-    pub id_field: Option<String>,
+    pub(crate) id_field: Option<String>,
     /// The field of the time at which a memory was made [default: created_at, timestamp, …]
     #[arg(long, value_name = "NAME")]
-    pub time_field: Option<String>,
+    pub(crate) time_field: Option<String>,
     /// The field of the user [default: user_id, user, owner]
     #[arg(long, value_name = "NAME")]
-    pub user_field: Option<String>,
+    pub(crate) user_field: Option<String>,
     /// Refuse a file with a bad line, instead of leaving the line out
     #[arg(long)]
-    pub strict: bool,
+    pub(crate) strict: bool,
 }
 
 impl TextFieldArgs {
-    /// No field is named.
-    pub const NONE: Self = Self {
-        text_field: None,
-        id_field: None,
-        time_field: None,
-        user_field: None,
-        strict: false,
-    };
-
     /// Returns the names, for a file of this system where one is named.
     pub(crate) fn fields(&self, shape: Option<&'static Shape>) -> TextFields {
         TextFields {
@@ -101,21 +114,12 @@ impl TextFieldArgs {
     }
 }
 
-/// How lines on stderr look.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// For people
-    #[default]
-    Text,
-    /// One JSON object on each line
-    Json,
-}
-
 /// A store and its index.
 #[derive(Debug, Clone, Args)]
 pub struct StorePlaceArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
-    pub db: PathBuf,
+    #[arg(value_parser = store_path(), value_hint = ValueHint::AnyPath)]
+    pub db: StorePath,
     /// The folder of the index [default: DB.memfold, or in the cache where that is]
     #[arg(long, value_name = "DIR")]
     pub index_dir: Option<PathBuf>,
@@ -173,8 +177,8 @@ impl IndexArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct IndexPlaceArgs {
     /// A store (a brain.db), or a file of vectors (Parquet, Arrow, npy, …)
-    #[arg(value_name = "DB|INPUT")]
-    pub(crate) db: PathBuf,
+    #[arg(value_name = "DB|INPUT", value_parser = store_path(), value_hint = ValueHint::AnyPath)]
+    pub(crate) db: StorePath,
     /// The folder of the index [default: DB.memfold, or in the cache where that cannot be written]
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,
@@ -211,34 +215,13 @@ pub(crate) struct IndexBuildArgs {
     pub(crate) columns: ColumnArgs,
     /// How lookups are answered
     #[arg(long, value_enum, value_name = "TIER", default_value = "auto")]
-    pub(crate) tier: TierArg,
+    pub(crate) tier: TierChoice,
     /// Only add what came to DB since, in a moment; builds where that cannot be done
     #[arg(long, conflicts_with_all = ["model", "tier"])]
     pub(crate) append: bool,
     /// Wait up to SECONDS for another process that builds
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = whole::<u32>(0, u32::MAX.into()))]
     pub(crate) wait: u32,
-}
-
-/// How lookups are answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TierArg {
-    /// By a scan up to 250,000 rows, else by a graph
-    Auto,
-    /// By a scan of codes: exact
-    Scan,
-    /// By a graph: faster from some 100,000 rows on, and nearly exact
-    Graph,
-}
-
-impl From<TierArg> for TierChoice {
-    fn from(tier: TierArg) -> Self {
-        match tier {
-            TierArg::Auto => Self::Auto,
-            TierArg::Scan => Self::Scan,
-            TierArg::Graph => Self::Graph,
-        }
-    }
 }
 
 /// `memfold index info`
@@ -294,46 +277,9 @@ pub(crate) struct SearchArgs {
     pub(crate) force: bool,
 }
 
-impl From<&StorePlaceArgs> for IndexPlaceArgs {
-    fn from(args: &StorePlaceArgs) -> Self {
-        Self { db: args.db.clone(), index_dir: args.index_dir.clone() }
-    }
-}
-
 pub(crate) fn similarity(text: &str) -> Result<Similarity, String> {
     let number = text.trim().parse().ok();
     number.and_then(Similarity::new).ok_or_else(|| "expected a number from -1 to 1".to_owned())
-}
-
-/// Returns a parser of whole numbers from `least` to `most`.
-pub fn whole<T>(
-    least: u64,
-    most: u64,
-) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
-where
-    T: TryFrom<u64>,
-{
-    move |typed| {
-        let number = typed.trim().parse::<u64>().ok();
-        let number = number.filter(|number| (least..=most).contains(number));
-        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
-            // A bound that no machine reaches says nothing.
-            if most > u64::from(u32::MAX) {
-                format!("expected a whole number, {least} or more")
-            } else {
-                format!("expected a whole number from {least} to {most}")
-            }
-        })
-    }
-}
-
-/// Reads a number of threads.
-///
-/// # Errors
-/// When it is none, or 0.
-pub fn threads(typed: &str) -> Result<NonZeroUsize, String> {
-    let expected = || "expected a whole number, 1 or more".to_owned();
-    NonZeroUsize::new(whole(1, u64::MAX)(typed)?).ok_or_else(expected)
 }
 
 /// Reads a number that is neither infinite nor none.

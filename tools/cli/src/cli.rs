@@ -1,17 +1,16 @@
 //! The command line: the commands, their parsing, and the way to the exit code.
 
 use std::ffi::OsString;
-use std::panic::AssertUnwindSafe;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{self, Args, FromArgMatches, Parser, Subcommand};
+use memfold_terminal::finish;
 
-use crate::args::{GlobalArgs, LogFormat};
+use crate::args::GlobalArgs;
 use crate::commands::*;
 use crate::failure::{Exit, Failure};
 use crate::mirrored::{self, Named};
-use crate::printer::{self, Printer};
-use crate::settings;
+use crate::printer::Printer;
 use crate::stages::{Stages, watch_stages};
 
 /// Finds duplicate memories and merges them without losing a fact.
@@ -206,51 +205,21 @@ impl Cli {
 #[must_use]
 pub fn run(typed: &[OsString]) -> Exit {
     match Cli::parse_typed(typed) {
-        Ok(cli) => finish(&cli.global, |printer| run_command(&cli.global, cli.command, printer)),
+        Ok(cli) => {
+            finish(cli.global.shown(), |printer| run_command(&cli.global, cli.command, printer))
+        }
         Err(error) => match removed(&error, typed) {
             Some(failure) => {
                 Printer::new(false, false, true).failure(&failure);
-                failure.exit
+                failure.kind.into()
             }
             None => Exit::of_usage(&error, typed),
         },
     }
 }
 
-/// Runs a command with a printer as the options want it, and shows why it failed.
-pub fn finish(global: &GlobalArgs, command: impl FnOnce(Printer) -> Result<Exit, Failure>) -> Exit {
-    std::panic::set_hook(Box::new(printer::panicked));
-    refuse_large_writes();
-    let is_json = global.log_format == LogFormat::Json;
-    let printer = Printer::new(global.quiet, global.verbose > 0, global.no_progress || is_json);
-    let printer = printer.logging_json(is_json);
-    let run = || settings::check_isa().and_then(|()| command(printer));
-    match std::panic::catch_unwind(AssertUnwindSafe(run)) {
-        Ok(Ok(exit)) => exit,
-        Ok(Err(failure)) => {
-            printer.failure(&failure);
-            failure.exit
-        }
-        // What went wrong is told already.
-        Err(_) => Exit::Failure,
-    }
-}
-
-/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with an error that can be told; the signal
-/// that comes with it would end the process in the middle of its work. Threads made from now on inherit this.
-fn refuse_large_writes() {
-    #[cfg(unix)]
-    {
-        use nix::sys::signal::{SigSet, Signal};
-        let mut blocked = SigSet::empty();
-        blocked.add(Signal::SIGXFSZ);
-        // Where it cannot be blocked, it ends the process as before.
-        let _ = blocked.thread_block();
-    }
-}
-
 fn run_command(global: &GlobalArgs, command: Command, printer: Printer) -> Result<Exit, Failure> {
-    watch_stages(Stages::wanted(global, printer));
+    watch_stages(Stages::wanted(global.shown(), printer));
     mirrored::run(global, command, printer, dispatch)
 }
 

@@ -1,62 +1,24 @@
-//! What commands open and where they find it: stores, files of vectors, indexes, typed vectors, providers.
+//! What commands read beside stores: files of vectors, and vectors as typed.
 
-use std::ffi::OsString;
-use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use memfold::embed::fill::NewVectors;
-use memfold::embed::{EmbedError, Embedder, embedder, store_model};
 use memfold::lookup::corpus::CorpusColumns;
-use memfold::quick_check::{Incoming, vector_fault};
-use memfold_core::plan::Action;
 use memfold_datasets::corpus::Corpus;
 use memfold_datasets::vector_file::VectorFormat;
 use memfold_datasets::{ColumnRole, DataError};
 use memfold_index::Progress;
-use memfold_index::file::FileMode;
-use memfold_index::file::generations::SEARCHED_FILE;
-use memfold_store::BrainDb;
-use memfold_store::brain_db::OpenOptions;
 
-use crate::args::{ColumnArgs, IndexPlaceArgs};
-use crate::failure::{Exit, Failure};
-use crate::printer::Printer;
+use crate::args::ColumnArgs;
+use crate::failure::Failure;
 use crate::progress::Bars;
-use crate::settings::{self, Settings};
+use crate::settings;
 
-/// Ends the folder's name.
-const INDEX_ENDING: &str = ".memfold";
+pub(crate) use memfold::ops::{Provider, mode_like, open_options, open_store};
 
 /// Longest file that is read: some vectors of the largest dimension as JSON.
 const VECTOR_BYTES_MAX: u64 = 4 << 20;
-
-/// Provider failures in a row after which it is left alone: each may take the whole time limit.
-const PROVIDER_FAILURES_MAX: u32 = 3;
-
-/// How long a connection to this machine may take.
-const LISTENING_WAIT: Duration = Duration::from_millis(100);
-
-/// Said of a text without a vector, where nobody makes one.
-pub(crate) const NO_PROVIDER: &str = "no vector: texts are compared by their words; give --vector, or configure who makes vectors \
-                                      (embed.provider; docs/embedding.md)";
-
-/// Opens the store that a command names.
-pub fn open_store(path: &Path, settings: &Settings) -> Result<BrainDb, Failure> {
-    BrainDb::open(path, open_options(settings)).map_err(|error| {
-        let hint = error.hint();
-        Failure::new("open the store", &error, hint)
-    })
-}
-
-/// Returns how patient to be with a store that others hold.
-pub fn open_options(settings: &Settings) -> OpenOptions {
-    let timeout = Duration::from_millis(settings.configuration.settings.busy_timeout_ms.into());
-    OpenOptions::default().busy_timeout(timeout)
-}
 
 /// Reads a file of vectors, whose columns have their usual names.
 pub fn open_vectors(path: &Path, bars: &Bars) -> Result<Corpus, Failure> {
@@ -138,115 +100,6 @@ pub(crate) fn refuse_columns(columns: &ColumnArgs) -> Result<(), Failure> {
     ))
 }
 
-/// Returns the folder to read from: the one named, the one beside the store, or, where there is only that, the one in
-/// the cache.
-pub(crate) fn index_to_read(args: &IndexPlaceArgs) -> Result<PathBuf, Failure> {
-    if let Some(folder) = &args.index_dir {
-        return Ok(folder.clone());
-    }
-    let store = store_path(args)?;
-    let beside = beside(&store);
-    let cached = cached(&store, INDEX_ENDING).filter(|cached| !beside.is_dir() && cached.is_dir());
-    Ok(cached.unwrap_or(beside))
-}
-
-/// Returns the folders in which an index of a store may be: the one named, the one beside the store, the one in the cache.
-pub(crate) fn index_folders(args: &IndexPlaceArgs) -> Result<Vec<PathBuf>, Failure> {
-    let store = store_path(args)?;
-    let folders = [args.index_dir.clone(), Some(beside(&store)), cached(&store, INDEX_ENDING)];
-    Ok(folders.into_iter().flatten().collect())
-}
-
-/// Returns the permissions of files that are derived from a store: nobody reads them who may not read the store.
-pub fn mode_like(db: &Path) -> FileMode {
-    std::fs::metadata(db).map_or(FileMode::PRIVATE, |found| FileMode::like(&found))
-}
-
-/// Removes what a run over changed memories starts from, so that the next one searches everything. It holds ids, and
-/// hashes of rows.
-pub(crate) fn remove_marks(args: &IndexPlaceArgs) -> Result<(), Failure> {
-    for folder in index_folders(args)? {
-        let file = folder.join(SEARCHED_FILE);
-        match std::fs::remove_file(&file) {
-            Err(error)
-                if !matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) =>
-            {
-                let hint = "delete it yourself: it can be made anew".to_owned();
-                return Err(Failure::new(
-                    &format!("remove {}", file.display()),
-                    &error,
-                    Some(hint),
-                ));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Returns the folder to build in: as for reading, and in the cache where the store's folder cannot be written.
-pub(crate) fn index_to_build(args: &IndexPlaceArgs) -> Result<PathBuf, Failure> {
-    let folder = index_to_read(args)?;
-    if args.index_dir.is_some() || folder.is_dir() {
-        return Ok(folder);
-    }
-    let store = store_path(args)?;
-    let place = store.parent().unwrap_or(Path::new("."));
-    match tempfile::tempfile_in(place) {
-        Ok(_) => Ok(folder),
-        Err(error) => {
-            let cached = cached(&store, INDEX_ENDING).ok_or_else(|| unwritable(place, &error))?;
-            let parent = cached.parent().unwrap_or(Path::new("."));
-            std::fs::create_dir_all(parent).map_err(|error| unwritable(parent, &error))?;
-            Ok(cached)
-        }
-    }
-}
-
-fn unwritable(folder: &Path, error: &io::Error) -> Failure {
-    let hint = Some("name a folder that can be written with --index-dir".to_owned());
-    Failure::new(&format!("write to {}", folder.display()), error, hint)
-}
-
-/// Follows links: a store has one index, whatever it is called.
-fn store_path(args: &IndexPlaceArgs) -> Result<PathBuf, Failure> {
-    std::fs::canonicalize(&args.db).map_err(|error| {
-        let what = format!("open {}", args.db.display());
-        Failure::new(&what, &error, Some("name a brain.db or a file of vectors".to_owned()))
-    })
-}
-
-fn beside(store: &Path) -> PathBuf {
-    let mut name = store.as_os_str().to_owned();
-    name.push(INDEX_ENDING);
-    name.into()
-}
-
-/// `$XDG_CACHE_HOME/memfold/brain.db-0123456789abcdef.memfold`, the digits from the store's path.
-pub(crate) fn cached(store: &Path, ending: &str) -> Option<PathBuf> {
-    of_user("XDG_CACHE_HOME", ".cache", store, ending)
-}
-
-/// `$XDG_STATE_HOME/memfold/memory-0123456789abcdef.mirror.db`: for what cannot be made anew.
-pub(crate) fn in_state(store: &Path, ending: &str) -> Option<PathBuf> {
-    of_user("XDG_STATE_HOME", ".local/state", store, ending)
-}
-
-fn of_user(variable: &str, within_home: &str, store: &Path, ending: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os(variable).filter(|folder| !folder.is_empty());
-    let folder = folder.map(PathBuf::from).or_else(|| {
-        let home = std::env::var_os("HOME").filter(|folder| !folder.is_empty())?;
-        Some(PathBuf::from(home).join(within_home))
-    })?;
-    let digest = blake3::hash(store.as_os_str().as_encoded_bytes()).to_hex();
-    let mut name = OsString::from(store.file_name()?);
-    name.push(format!("-{}{ending}", &digest[..16]));
-    Some(folder.join("memfold").join(name))
-}
-
 /// Reads a vector: a JSON array, the name of a file that holds one or plain f32 (little-endian), or base64 of such.
 pub(crate) fn typed_vector(typed: &str) -> Result<Vec<f32>, Failure> {
     let vector = if typed.trim_start().starts_with('[') {
@@ -288,153 +141,9 @@ fn from_f32(bytes: &[u8]) -> Option<Vec<f32>> {
     Some(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect())
 }
 
-/// The provider of vectors for somebody who waits: the configured one, or the daemon of the store's owner where it listens
-/// on this machine.
-pub struct Provider {
-    embedder: Option<Box<dyn Embedder>>,
-    /// Whether it was told where texts go, or they go nowhere.
-    is_told: bool,
-    failures: u32,
-    printer: Printer,
-}
-
-impl Provider {
-    /// Opens what the configuration names, by default with the model of the store; nothing is sent yet.
-    ///
-    /// # Errors
-    /// When the configuration names something that cannot be used.
-    pub fn open(settings: &Settings, store: &Path, printer: Printer) -> Result<Self, Failure> {
-        let variables = |name: &str| std::env::var(name).ok();
-        let configured = &settings.configuration.settings.embed;
-        let asked = configured.inline();
-        let is_absent = configured.is_default() && !listens(asked.url.as_deref());
-        let asks_store = !is_absent && asked.model.is_none();
-        let model = asks_store.then(|| store_model(&BrainDb::at(store, open_options(settings))));
-        let model = model.flatten();
-        let made =
-            if is_absent { Ok(None) } else { embedder(&asked, model.as_deref(), &variables) };
-        let embedder = made.map_err(|error| {
-            let hint = error.hint();
-            Failure {
-                exit: Exit::Usage,
-                ..Failure::new("use the embedding provider", &error, hint)
-            }
-        })?;
-        let is_told = configured.provider == Some(memfold::embed::Provider::Local);
-        Ok(Self { embedder, is_told, failures: 0, printer })
-    }
-
-    /// Tells whether there is anybody to ask.
-    pub fn is_there(&self) -> bool {
-        self.embedder.is_some()
-    }
-
-    /// Returns the vector of a text and the model that made it, or why there is none.
-    ///
-    /// # Errors
-    /// When nobody makes vectors, or the provider failed.
-    pub fn vector(&mut self, text: &str) -> Result<(Vec<f32>, Option<String>), String> {
-        let Some(embedder) = &mut self.embedder else { return Err(NO_PROVIDER.to_owned()) };
-        if self.failures >= PROVIDER_FAILURES_MAX {
-            return Err(format!(
-                "the provider failed {PROVIDER_FAILURES_MAX} times and is not asked again"
-            ));
-        }
-        if !self.is_told {
-            self.printer.note(&format!("note: texts are sent to {}", embedder.place()));
-            self.is_told = true;
-        }
-        match embedder.embed(&[text]) {
-            Ok(mut vectors) => {
-                self.failures = 0;
-                let vector = vectors.pop().unwrap_or_default();
-                Ok((vector, embedder.model().map(str::to_owned)))
-            }
-            Err(error) => {
-                self.failures += 1;
-                Err(format!("no vector was made of the text: {error}"))
-            }
-        }
-    }
-
-    /// Adds a vector to a memory that has none; returns what should be said where that cannot be done.
-    pub fn fill(&mut self, incoming: &mut Incoming) -> Option<String> {
-        let (None, Some(text)) = (&incoming.vector, &incoming.text) else { return None };
-        match self.vector(text) {
-            Ok((vector, _)) if let Some(fault) = vector_fault(&vector) => {
-                Some(format!("the provider made no usable vector: {fault}"))
-            }
-            Ok((vector, model)) => {
-                incoming.vector = Some(vector);
-                incoming.model = model;
-                None
-            }
-            Err(note) => Some(note),
-        }
-    }
-}
-
-/// Makes the vectors of the texts that actions write, as far as they are carried out. Without a provider, texts that rules
-/// made go without one: where their memories have vectors, the store refuses them.
-pub(crate) fn new_vectors<'t>(
-    actions: impl Iterator<Item = &'t Action>,
-    settings: &Settings,
-    bars: &Bars,
-    printer: Printer,
-) -> Result<NewVectors, Failure> {
-    let writing: Vec<&Action> = actions.filter(|action| action.new_content.is_some()).collect();
-    let texts: Vec<&str> =
-        writing.iter().filter_map(|action| action.new_content.as_deref()).collect();
-    if texts.is_empty() {
-        return Ok(NewVectors::default());
-    }
-    let configured = &settings.configuration.settings.embed;
-    let failed = |error: &EmbedError| {
-        let hint = error.hint();
-        Failure::new("make the vectors of new texts", error, hint)
-    };
-    let variables = |name: &str| std::env::var(name).ok();
-    let provider = embedder(configured, None, &variables).map_err(|error| failed(&error))?;
-    let by_rules = writing.iter().all(|action| action.rationale.evidence.decided_by.is_none());
-    if provider.is_none() && by_rules {
-        return Ok(NewVectors::default());
-    }
-    let provider = provider.ok_or_else(|| {
-        Failure::usage(
-            "the plan writes new texts, and nobody makes their vectors",
-            "configure embed.provider (docs/embedding.md), or leave them out: \
-             --except rewrite,summarize",
-        )
-    })?;
-    if configured.provider != Some(memfold::embed::Provider::Local) {
-        printer.note(&format!("note: {} new texts are sent to {}", texts.len(), provider.place()));
-    }
-    NewVectors::make(provider, &texts, configured.batch_size, bars).map_err(|error| failed(&error))
-}
-
-/// Tells whether somebody listens at an address of this machine. Nothing is sent.
-fn listens(url: Option<&str>) -> bool {
-    let Some(place) = url.and_then(|url| url.strip_prefix("http://")) else { return false };
-    let addresses = place.to_socket_addrs().into_iter().flatten();
-    addresses
-        .filter(|address| address.ip().is_loopback())
-        .any(|address| TcpStream::connect_timeout(&address, LISTENING_WAIT).is_ok())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_who_listens_on_this_machine_is_asked_unconfigured() {
-        let daemon = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", daemon.local_addr().unwrap());
-        assert!(listens(Some(&url)));
-        drop(daemon);
-        for absent in [Some(&*url), Some("http://192.0.2.1:8030"), Some("no address"), None] {
-            assert!(!listens(absent), "{absent:?}");
-        }
-    }
 
     #[test]
     fn vectors_are_read_in_every_form() {

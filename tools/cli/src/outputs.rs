@@ -3,10 +3,10 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use memfold::ops::StorePath;
 use memfold_datasets::atomic_file::{NewFile, place_of, without_path};
 
 use crate::failure::Failure;
-use crate::writing;
 
 /// What SQLite keeps beside a store.
 const STORE_ENDINGS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
@@ -46,9 +46,9 @@ impl Outputs {
     }
 
     /// Takes a store as an input, with what SQLite keeps beside it.
-    pub(crate) fn and_store(mut self, store: &Path) -> Self {
-        let named = writing::named_for(store);
-        for store in places_of_input(store).chain(named) {
+    pub(crate) fn and_store(mut self, store: &StorePath) -> Self {
+        let named = store.named().canonicalize().unwrap_or_else(|_| store.named().to_owned());
+        for store in places_of_input(store).chain([named]) {
             self.inputs.extend(STORE_ENDINGS.map(|ending| {
                 let mut name = store.clone().into_os_string();
                 name.push(ending);
@@ -117,7 +117,7 @@ pub fn check(
 pub(crate) fn check_export(
     flag: &str,
     output: &Path,
-    store: &Path,
+    store: &StorePath,
     force: bool,
 ) -> Result<(), Failure> {
     Outputs::beside([]).and_store(store).take(flag, output, Existing::forced(force))
@@ -200,7 +200,7 @@ mod tests {
         std::os::unix::fs::symlink("input", at("link")).unwrap();
         std::os::unix::fs::symlink("mine", at("to-mine")).unwrap();
         let input = at("link");
-        let mut outputs = Outputs::beside([input.as_path()]).and_store(&at("brain.db"));
+        let mut outputs = Outputs::beside([input.as_path()]).and_store(&at("brain.db").into());
         let force = Existing::Replace;
         for name in ["brain.db", "brain.db-wal", "brain.db-journal", "input", "link"] {
             let message = refused(&mut outputs, &at(name), force);

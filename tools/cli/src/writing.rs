@@ -1,223 +1,82 @@
-//! What all commands that write to a store share.
+//! What commands that write share: words to type again, and the files of a run.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
-use std::time::Duration;
+use std::io::Read as _;
+use std::path::Path;
 
-use memfold::execute::{ExecuteError, Execution, UnitResult, forbidden_by};
-use memfold::machine;
-use memfold_core::plan::action_label;
-use memfold_core::report::{ReportFileError, ensure_report_dir, state_report_dir};
-use memfold_core::runs::RunState;
-use memfold_datasets::atomic_file::stay_within;
-use memfold_guard::text::excerpt;
-use memfold_store::brain_db::{BackupOutcome, Session, SessionError, SessionOptions};
+use memfold::execute::Execution;
+use memfold::ops::{RunFiles, StorePath, Written, log_ended};
+use memfold_core::report::{ReportPaths, ensure_report_dir, log_lines, shell_words};
 
 use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};
+use crate::outputs::{Existing, Outputs};
 use crate::printer::Printer;
-use crate::settings::Settings;
 
-/// Tells whether a command may write: it was asked to, and nothing forbids it.
-pub(crate) fn may_write(
-    settings: &Settings,
-    execute: bool,
-    dry_run: bool,
-    printer: Printer,
-) -> bool {
-    if !execute {
-        return false;
+pub(crate) use memfold::ops::{
+    counted, may_write, noun, open_own_tables, open_session, path_word, store_words,
+};
+
+/// A plan or a page of metrics is known by so many bytes of its beginning.
+const HEAD_BYTES: u64 = 512;
+
+/// Words of a command line, to be typed again.
+#[derive(Debug, Default)]
+pub(crate) struct Words(Vec<String>);
+
+impl Words {
+    /// Adds a word.
+    pub(crate) fn word(mut self, word: impl Into<String>) -> Self {
+        self.0.push(word.into());
+        self
     }
-    let obstacle = match forbidden_by(&settings.configuration.settings) {
-        _ if dry_run => "--dry-run wins over --execute".to_owned(),
-        Some(setting) => format!("{setting}, which beats --execute"),
-        None => return true,
-    };
-    printer.note(&format!("note: {obstacle}: nothing will be written"));
-    false
-}
 
-/// Opens a store for a run.
-///
-/// # Errors
-/// When it cannot be written, or another run holds it.
-pub fn open_session(path: &Path, settings: &Settings) -> Result<Session, Failure> {
-    Session::open(path, &session_options(settings))
-        .map_err(|error| session_failure("write to the store", &error))
-}
-
-/// Opens a store for writes to memfold's own tables.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn open_own_tables(path: &Path, settings: &Settings) -> Result<Session, Failure> {
-    Session::open_beside_runs(path, &session_options(settings))
-        .map_err(|error| session_failure("write to the store", &error))
-}
-
-/// Who writes, and how patiently.
-pub fn session_options(settings: &Settings) -> SessionOptions {
-    let timeout = settings.configuration.settings.busy_timeout_ms;
-    SessionOptions {
-        busy_timeout: Duration::from_millis(timeout.into()),
-        holder: machine::holder(),
+    /// Adds a flag, where it was given.
+    pub(crate) fn flag(mut self, flag: &str, is_given: bool) -> Self {
+        self.0.extend(is_given.then(|| flag.to_owned()));
+        self
     }
-}
 
-/// A failure of the store, with its exit code.
-pub fn session_failure(what: &str, error: &SessionError) -> Failure {
-    let exit = if error.is_locked_by_run() { Exit::Locked } else { Exit::Failure };
-    Failure { exit, ..Failure::new(what, error, error.hint()) }
-}
-
-/// A failure to execute, with its exit code.
-pub(crate) fn execute_failure(error: &ExecuteError) -> Failure {
-    match error {
-        ExecuteError::Session(error) => session_failure("execute", error),
-        ExecuteError::Unguarded { .. } => Failure::usage(error.to_string(), hint_of(error)),
-        ExecuteError::AnotherPlan { .. } | ExecuteError::TooManyChanges { .. } => {
-            Failure::refused(error.to_string(), hint_of(error))
+    /// Adds a flag with each of its values.
+    pub(crate) fn values<T: ToString>(
+        mut self,
+        flag: &str,
+        values: impl IntoIterator<Item = T>,
+    ) -> Self {
+        for value in values {
+            self.0.extend([flag.to_owned(), value.to_string()]);
         }
-        error => Failure::new("execute", error, error.hint()),
+        self
     }
-}
 
-fn hint_of(error: &ExecuteError) -> String {
-    error.hint().unwrap_or_default()
-}
-
-/// A failure to undo, with its exit code.
-pub(crate) fn undo_failure(error: &ExecuteError) -> Failure {
-    match error {
-        ExecuteError::Session(error) => session_failure("undo", error),
-        error => Failure::new("undo", error, error.hint()),
+    /// Adds a flag with a path.
+    pub(crate) fn path(self, flag: &str, path: Option<&Path>) -> Self {
+        self.values(flag, path.map(path_word))
     }
-}
 
-/// Finds a folder for the reports of runs that write: `reports/consolidation` beside the store, or one in
-/// the user's state folder.
-pub(crate) fn report_dir(store: &Path) -> Result<PathBuf, Failure> {
-    let failed = |error: ReportFileError| {
-        let hint = error.hint();
-        Failure::new("find a place for the report; nothing was executed", &error, hint)
-    };
-    let store = store.canonicalize().unwrap_or_else(|_| store.to_owned());
-    let home = store.parent().unwrap_or(Path::new("."));
-    let beside = home.join("reports").join("consolidation");
-    let ensured = stay_within(home, &beside)
-        .map_err(|error| ReportFileError::CreateFolder { path: beside.clone(), error })
-        .and_then(|()| ensure_report_dir(&beside));
-    match (ensured, state_report_dir(&store)) {
-        (Ok(()), _) => Ok(beside),
-        (Err(_), Some(folder)) => ensure_report_dir(&folder).map(|()| folder).map_err(failed),
-        (Err(error), None) => Err(failed(error)),
+    /// Adds the options of every command that must be typed again for a command to do the same.
+    pub(crate) fn global(self, global: &GlobalArgs) -> Self {
+        self.path("--config", global.config.as_deref()).values("--set", &global.set)
     }
-}
 
-/// Tells what became of the copy that is made before a store is first changed.
-pub(crate) fn note_backup(execution: &Execution, printer: Printer) {
-    match &execution.backup {
-        Some(BackupOutcome::Made { path }) => {
-            printer.note(&format!("copied the store as it was to {}", path.display()));
-        }
-        Some(BackupOutcome::Skipped { reason }) => {
-            printer.note(&format!("note: no copy of the store was made: {reason}"));
-        }
-        None => {}
+    /// Returns the words.
+    pub(crate) fn into_vec(self) -> Vec<String> {
+        self.0
+    }
+
+    /// Returns the command line of a command about a store with these words behind it.
+    pub(crate) fn command(&self, command: &str, store: &StorePath) -> String {
+        store_words(&["memfold", command], store, &strs(&self.0))
     }
 }
 
 /// Words as a command line, for messages.
 pub(crate) fn command_line(words: &[&str]) -> String {
-    memfold_core::report::shell_words(words)
-}
-
-/// A command about a store as a command line: the words before the store, the store, those after it.
-pub(crate) fn store_words(before: &[&str], store: &Path, after: &[&str]) -> String {
-    let store = path_word(store);
-    command_line(&[before, &[&store], after].concat())
-}
-
-/// The mirrors that this process works on, each with the store that was named.
-static SHOWN_AS: RwLock<BTreeMap<PathBuf, PathBuf>> = RwLock::new(BTreeMap::new());
-
-/// From now on, messages name the store where they are about its mirror.
-pub(crate) fn show_as(mirror: &Path, origin: &Path) {
-    let mut shown = SHOWN_AS.write().unwrap_or_else(PoisonError::into_inner);
-    shown.insert(mirror.to_owned(), origin.to_owned());
-}
-
-fn origin_of(mirror: &Path) -> Option<PathBuf> {
-    SHOWN_AS.read().unwrap_or_else(PoisonError::into_inner).get(mirror).cloned()
-}
-
-/// The store that was named, where the command works on its mirror.
-pub(crate) fn named_for(mirror: &Path) -> Option<PathBuf> {
-    origin_of(mirror).map(|origin| origin.canonicalize().unwrap_or(origin))
-}
-
-/// A path as a word of a command line, where it must not be taken for a flag.
-pub(crate) fn path_word(path: &Path) -> String {
-    let shown = origin_of(path);
-    let word = shown.as_deref().unwrap_or(path).to_string_lossy();
-    if word.starts_with('-') { format!("./{word}") } else { word.into_owned() }
+    shell_words(words)
 }
 
 /// The options of every command that must be typed again for a command to do the same.
 pub(crate) fn global_words(global: &GlobalArgs) -> Vec<String> {
-    let mut words = Vec::new();
-    if let Some(file) = &global.config {
-        words.extend(["--config".to_owned(), path_word(file)]);
-    }
-    for setting in &global.set {
-        words.extend(["--set".to_owned(), setting.clone()]);
-    }
-    words
-}
-
-/// A count with its noun: `1 unit`, `1,204 units`.
-pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", memfold_core::report::grouped(count), noun(count, one, many))
-}
-
-/// The noun of a count.
-pub(crate) const fn noun<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
-    if count == 1 { one } else { many }
-}
-
-/// Tells what a run did, and how to go on, with further words of the command line.
-pub(crate) fn note_execution(
-    store: &Path,
-    further: &[String],
-    execution: &Execution,
-    printer: Printer,
-) {
-    let Execution { run_id, plan_id, executed, remaining, .. } = execution;
-    printer.note(&format!(
-        "run {run_id}: {} applied, {} stale, {} failed{}",
-        counted(executed.applied, "unit", "units"),
-        executed.stale,
-        executed.failed,
-        if *remaining > 0 { format!(", {remaining} not tried") } else { String::new() }
-    ));
-    for note in &execution.notes {
-        printer.note(&format!("note: {note}"));
-    }
-    for outcome in execution.outcomes.iter().filter(|o| o.result != UnitResult::Applied).take(SHOWN)
-    {
-        if let UnitResult::Stale(reason) | UnitResult::Failed(reason) = &outcome.result {
-            printer.note(&format!("  {}: {}", outcome.label, excerpt(reason, REASON_CHARS)));
-        }
-    }
-    for blocked in execution.blocked.iter().take(SHOWN) {
-        let (action, needs) = (action_label(blocked.position), action_label(blocked.needs));
-        printer.note(&format!("  {action}: not applied, it rests on {needs}"));
-    }
-    if *remaining > 0 {
-        let after = [&[plan_id.as_str(), "--execute"][..], &strs(further)].concat();
-        printer.note(&format!("to go on: {}", store_words(&["memfold", "apply"], store, &after)));
-    }
+    Words::default().global(global).into_vec()
 }
 
 /// Words as slices.
@@ -225,16 +84,88 @@ pub(crate) fn strs(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
 
-/// Outcomes that are told one by one.
-const SHOWN: usize = 20;
-const REASON_CHARS: usize = 200;
-
-/// How a command ends that ran something.
-pub(crate) const fn exit_of(state: RunState) -> Exit {
-    match state {
-        RunState::Done | RunState::Running => Exit::Done,
-        RunState::Partial => Exit::Partial,
-        RunState::Interrupted => Exit::Interrupted,
-        RunState::Failed => Exit::Failure,
+/// Refuses files of a run that cannot be written or must not, before it begins. The report's folder is made.
+pub(crate) fn check_files(files: &RunFiles<'_>, mut outputs: Outputs) -> Result<(), Failure> {
+    let unreported = |error| Failure::of("write the report", &error);
+    if let Some(path) = files.plan {
+        outputs.take("--plan", path, Existing::ReplaceIf(is_plan))?;
     }
+    if let Some(path) = files.metrics {
+        outputs.take("--metrics", path, Existing::ReplaceIf(is_metrics))?;
+    }
+    if let Some(path) = files.report {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        ensure_report_dir(folder.unwrap_or(Path::new("."))).map_err(unreported)?;
+        let ReportPaths { json, markdown } = ReportPaths::of(path);
+        outputs.take("--report", &json, Existing::Never)?;
+        outputs.take("the Markdown of --report", &markdown, Existing::Never)?;
+    }
+    if let Some(folder) = files.report_dir {
+        ensure_report_dir(folder).map_err(unreported)?;
+    }
+    Ok(())
+}
+
+/// Tells what was written and, of a run that stands, what could not be. Returns whether all was.
+pub(crate) fn tell_written(
+    written: &Written,
+    store: &StorePath,
+    run_id: &str,
+    printer: Printer,
+) -> bool {
+    for path in &written.files {
+        printer.note(&format!("wrote {}", path.display()));
+    }
+    for failure in &written.failures {
+        printer.failure(failure);
+    }
+    if !written.failures.is_empty() {
+        let undo = store_words(&["memfold", "undo"], store, &[run_id, "--execute"]);
+        printer.failure_note(&format!("note: run {run_id} stands; to take it back: {undo}"));
+    }
+    written.failures.is_empty()
+}
+
+/// Ends a run that wrote to the store.
+pub(crate) fn end_run(
+    execution: &Execution,
+    written: &Written,
+    store: &StorePath,
+    printer: Printer,
+) -> Exit {
+    let is_whole = tell_written(written, store, &execution.run_id, printer);
+    log_ended(execution.state, execution.executed, execution.remaining, is_whole, &printer);
+    match Exit::from(execution.state) {
+        Exit::Done if !is_whole => Exit::Partial,
+        exit => exit,
+    }
+}
+
+/// Tells a command's log that it failed.
+pub(crate) fn log_failed(done: Result<Exit, Failure>, printer: Printer) -> Result<Exit, Failure> {
+    if let Err(failure) = &done {
+        printer.detail(&log_lines::error(&failure.message));
+    }
+    done
+}
+
+/// Tells whether a file is a plan of an earlier run, or empty.
+fn is_plan(path: &Path) -> bool {
+    head(path).is_some_and(|head| {
+        head.is_empty()
+            || head.starts_with('{')
+                && head.contains("\"schema_version\"")
+                && head.contains("\"store_id\"")
+    })
+}
+
+/// Tells whether a file holds metrics of an earlier run, or nothing.
+fn is_metrics(path: &Path) -> bool {
+    head(path).is_some_and(|head| head.is_empty() || head.starts_with("# HELP memfold_"))
+}
+
+fn head(path: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).ok()?.take(HEAD_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -4,29 +4,25 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Duration;
 
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::{Float64Array, StringArray};
 use jiff::tz::TimeZone;
-use memfold::execute::{ExecuteError, UndoRequest, UndoTarget, forbidden_by, undo};
+use memfold::execute::{ExecuteError, UndoRequest, forbidden_by, undo};
 use memfold::lookup::{Query, SearchError, Wanted, search, search_by_words};
 use memfold::machine::{self, Stopwatch};
-use memfold::quick_check::{Incoming, QuickCheck, QuickCheckOptions, SaveError};
+use memfold::ops::{self, Failure, FailureKind, Settings};
+use memfold::quick_check::{Incoming, QuickCheck, SaveError};
 use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller};
 use memfold::{ApplyOptions, Memfold, MemfoldError, Options, OwnedPlan};
 use memfold_core::memory::Memory as StoredMemory;
 use memfold_core::plan::{Action, ActionType};
-use memfold_core::policy::Configuration;
 use memfold_core::report::{Executed, run_id, screen};
-use memfold_core::runs::RunKind;
 use memfold_guard::{Guard, Side, Step};
 use memfold_index::NoProgress;
 use memfold_index::file::FileMode;
-use memfold_index::file::generations::SEARCHED_FILE;
 use memfold_simd::{Kernels, Similarity};
-use memfold_store::brain_db::{NewStore, OpenOptions, Session, SessionOptions};
-use memfold_store::journal::RevertOptions;
+use memfold_store::brain_db::{NewStore, Session};
 use memfold_store::{BrainDb, LoadRequest};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -38,7 +34,7 @@ use crate::work::{Kind, Watch, error, input, interrupted, run};
 #[pyclass(frozen, module = "memfold._memfold")]
 pub struct Memory {
     path: PathBuf,
-    configuration: Configuration,
+    settings: Settings,
     time_zone: TimeZone,
     db: BrainDb,
     quick_check: Arc<QuickCheck>,
@@ -151,14 +147,8 @@ impl Memory {
         depth: (String, usize),
         counts: bool,
     ) -> PyResult<String> {
-        let modes = [
-            ("reflexive", RecallMode::Reflexive),
-            ("standard", RecallMode::Standard),
-            ("deep", RecallMode::Deep),
-            ("exhaustive", RecallMode::Exhaustive),
-        ];
         let (mode, limit) = depth;
-        let Some((_, mode)) = modes.into_iter().find(|(name, _)| *name == mode) else {
+        let Ok(mode) = serde_json::from_value::<RecallMode>(mode.as_str().into()) else {
             let message = format!("mode is {mode:?}");
             return Err(input(message, "use reflexive, standard, deep or exhaustive"));
         };
@@ -231,29 +221,14 @@ impl Memory {
         options.configuration = Some(configuration.clone());
         // Also refuses stores of another kind.
         Memfold::open_with(&path, options).map_err(failed)?;
-        let policy = configuration.policy.clone();
-        let time_zone = policy.zone().unwrap_or(TimeZone::UTC);
-        let settings = &configuration.settings;
-        let busy_timeout = Duration::from_millis(settings.busy_timeout_ms.into());
-        let read_only = forbidden_by(settings).is_some();
-        let quick_check = QuickCheck::open(
-            &path,
-            QuickCheckOptions {
-                policy: policy.clone(),
-                check: settings.quick_check,
-                time_zone: time_zone.clone(),
-                busy_timeout,
-                holder: machine::holder(),
-                index_folder: index_folder(&path),
-                read_only,
-                kernels: Kernels::active(),
-                clock: seconds,
-            },
-        );
-        let quick_check =
-            quick_check.map_err(|failed| error(Kind::Input, &failed, failed.hint()))?;
-        let retention = settings.lifecycle.retention.clone();
-        let open = || BrainDb::at(&path, OpenOptions::default().busy_timeout(busy_timeout));
+        let settings = Settings { configuration };
+        let time_zone = settings.time_zone().map_err(refused)?;
+        let quick_check = ops::open_quick_check(&path, None, &settings).map_err(refused)?;
+        let configured = &settings.configuration.settings;
+        let policy = settings.configuration.policy.clone();
+        let retention = configured.lifecycle.retention.clone();
+        let read_only = forbidden_by(configured).is_some();
+        let open = || BrainDb::at(&path, ops::open_options(&settings));
         let options = RecallOptions { policy, retention, time_zone: time_zone.clone(), read_only };
         let recaller = Recaller::following(open(), quick_check.index(), options);
         Ok(Self {
@@ -263,12 +238,12 @@ impl Memory {
             quick_check: Arc::new(quick_check),
             recaller,
             is_sealing: Arc::default(),
-            configuration,
+            settings,
         })
     }
 
     fn may_write(&self) -> PyResult<()> {
-        match forbidden_by(&self.configuration.settings) {
+        match forbidden_by(&self.settings.configuration.settings) {
             Some(key) => Err(unexecuted(&ExecuteError::Forbidden { key })),
             None => Ok(()),
         }
@@ -281,8 +256,7 @@ impl Memory {
         }
         let (quick_check, is_sealing) =
             (Arc::clone(&self.quick_check), Arc::clone(&self.is_sealing));
-        let mode =
-            std::fs::metadata(&self.path).map_or(FileMode::PRIVATE, |found| FileMode::like(&found));
+        let mode = ops::mode_like(&self.path);
         let spawned = thread::Builder::new().name("seal".to_owned()).spawn(move || {
             // Nothing is lost where it fails: fresh rows are compared one by one.
             let _ = quick_check.seal(machine::clock(), mode);
@@ -295,14 +269,12 @@ impl Memory {
 
     fn taken_back(&self, wanted: String, watch: &Watch) -> PyResult<String> {
         self.may_write()?;
-        let target = UndoTarget::Run(match wanted.as_str() {
-            "latest" => self.latest()?,
-            _ => wanted,
-        });
-        let (holder, stopwatch) = (machine::holder(), Stopwatch::start());
-        let busy_timeout =
-            Duration::from_millis(self.configuration.settings.busy_timeout_ms.into());
-        let options = SessionOptions { busy_timeout, holder: holder.clone() };
+        let request = ops::UndoRequest { run: Some(wanted), ..Default::default() };
+        let target = request.target(&self.path, &self.settings).map_err(|failure| {
+            let hint = "saves and undos are taken back by their own run ids".to_owned();
+            error(Kind::Store, failure.message, Some(hint))
+        })?;
+        let (options, stopwatch) = (ops::session_options(&self.settings), Stopwatch::start());
         let unopened = |failed: memfold_store::brain_db::SessionError| {
             error(Kind::Store, &failed, failed.hint())
         };
@@ -312,50 +284,33 @@ impl Memory {
             &session,
             &UndoRequest {
                 target: &target,
-                options: RevertOptions { force: false, recreate: false },
+                options: request.options(),
                 remerge_ok: false,
                 run_id: &run_id(&store_id, now, "undo"),
                 now,
                 time_zone: &self.time_zone,
-                holder: &holder,
+                holder: &options.holder,
                 progress: watch,
                 clock: &|| stopwatch.seconds(),
             },
         )
         .map_err(|failed| unexecuted(&failed))?;
-        // The rows look again as they did when they had been searched. A missing file is what is wanted.
-        let _ = std::fs::remove_file(index_folder(&self.path).join(SEARCHED_FILE));
+        // The rows look again as they did when they had been searched. The next run searches everything in any case.
+        let _ = ops::remove_marks(&self.path, None);
         let conflicts: Vec<&String> =
             undone.outcomes.iter().flat_map(|outcome| &outcome.conflicts).collect();
         let run = run_json(&undone.run_id, undone.state.name(), undone.executed, undone.remaining);
         json_of(&with(run, "notes", json!(conflicts)))
     }
-
-    /// The last run that is no save and no undo, and has something to take back.
-    fn latest(&self) -> PyResult<String> {
-        let history =
-            self.db.runs().map_err(|failed| error(Kind::Store, &failed, failed.hint()))?;
-        let others = [RunKind::Save, RunKind::Undo].map(RunKind::name);
-        let mut runs = history.runs.into_iter().rev();
-        let latest = runs.find(|run| run.units > run.undone && !others.contains(&&*run.kind));
-        latest.map(|run| run.run_id).ok_or_else(|| {
-            let hint = "saves and undos are taken back by their own run ids".to_owned();
-            error(Kind::Store, "no run has anything to take back", Some(hint))
-        })
-    }
 }
 
-/// The seconds since it was first called.
-fn seconds() -> f64 {
-    static START: OnceLock<Stopwatch> = OnceLock::new();
-    START.get_or_init(Stopwatch::start).seconds()
-}
-
-/// The folder beside a store where the command line keeps its index.
-fn index_folder(store: &Path) -> PathBuf {
-    let mut name = store.as_os_str().to_owned();
-    name.push(".memfold");
-    name.into()
+/// Returns the exception of what the library refused.
+fn refused(failure: Failure) -> PyErr {
+    let kind = match failure.kind {
+        FailureKind::Usage => Kind::Input,
+        _ => Kind::Store,
+    };
+    error(kind, failure.message, failure.hint)
 }
 
 fn incoming(memory: NewMemory) -> PyResult<Incoming> {

@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{self, Args, Parser, Subcommand, ValueEnum};
-use memfold_cli::{GlobalArgs, LogFormat, threads};
+use clap::{self, Args, Parser, Subcommand};
+use memfold::ops::Sources;
+use memfold_terminal::{LogFormat, Shown, threads};
 
 use crate::schedule::{SCHEDULE_DEFAULT, ScheduleSettings};
-use crate::service::ExecuteMode;
+use crate::service::{ExecuteMode, Serving};
 
 /// Keeps stores of memories open for agents, programs and schedules.
 #[derive(Debug, Parser)]
@@ -46,19 +47,16 @@ pub(crate) struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// Returns them as commands take them.
-    pub(crate) fn global(&self) -> GlobalArgs {
-        let Self { threads, quiet, verbose, log_format, config, set } = self.clone();
-        let global = GlobalArgs {
-            threads,
-            quiet,
-            verbose,
-            log_format,
-            config,
-            set,
-            ..GlobalArgs::default()
-        };
-        GlobalArgs { no_progress: true, ..global }
+    /// Returns what of its work is shown.
+    pub(crate) const fn shown(&self) -> Shown {
+        let Self { quiet, verbose, log_format, .. } = *self;
+        Shown { quiet, verbose, no_progress: true, log_format }
+    }
+
+    /// Returns what holds for every store.
+    pub(crate) fn serving(&self) -> Serving {
+        let sources = Sources { config: self.config.clone(), set: self.set.clone() };
+        Serving { sources, threads: self.threads }
     }
 }
 
@@ -127,23 +125,10 @@ pub struct ScheduleArgs {
     pub schedule_zone: Option<String>,
     /// What a scheduled run carries out
     #[arg(long, value_enum, value_name = "WHAT", requires = "schedule", default_value = "none")]
-    pub schedule_execute: ExecuteArg,
+    pub schedule_execute: ExecuteMode,
     /// Also run when a run is due, as `memfold status` says
     #[arg(long, requires = "schedule")]
     pub schedule_triggers: bool,
-}
-
-/// What a scheduled run carries out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExecuteArg {
-    /// Nothing
-    None,
-    /// Merges of identical texts
-    Identical,
-    /// What people approved
-    Reviewed,
-    /// Everything
-    All,
 }
 
 /// `memfold-server mcp`
@@ -162,12 +147,7 @@ impl ScheduleArgs {
         Some(ScheduleSettings {
             schedule,
             timezone: self.schedule_zone.clone(),
-            execute: match self.schedule_execute {
-                ExecuteArg::None => ExecuteMode::None,
-                ExecuteArg::Identical => ExecuteMode::Identical,
-                ExecuteArg::Reviewed => ExecuteMode::Reviewed,
-                ExecuteArg::All => ExecuteMode::All,
-            },
+            execute: self.schedule_execute,
             triggers: self.schedule_triggers,
             ..ScheduleSettings::default()
         })

@@ -8,13 +8,17 @@ use std::time::Duration;
 
 use axum::Router;
 use clap::Parser as _;
-use memfold_cli::{Exit, Failure, GlobalArgs, Printer, Stages, finish};
+use memfold::ops::Failure;
+use memfold_terminal::failure::Exit;
+use memfold_terminal::printer::Printer;
+use memfold_terminal::stages::Stages;
+use memfold_terminal::{Shown, finish};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{Cli, Command, HttpArgs, McpArgs, StoresArgs};
 use crate::http::{App, Gate, Listen, Listener, Token, openapi, router, serve};
 use crate::schedule::Schedules;
-use crate::service::{Service, name_of};
+use crate::service::{Service, Serving, name_of};
 use crate::telemetry::Telemetry;
 use crate::{dashboard, mcp};
 
@@ -29,21 +33,22 @@ pub fn run() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     let exit = match Cli::try_parse_from(&typed) {
         Ok(cli) => {
-            let global = cli.options.global();
-            finish(&global, |printer| dispatch(&cli, &global, printer))
+            let shown = cli.options.shown();
+            finish(shown, |printer| dispatch(&cli, shown, printer))
         }
         Err(error) => Exit::of_usage(&error, &typed),
     };
     exit.into()
 }
 
-fn dispatch(cli: &Cli, global: &GlobalArgs, printer: Printer) -> Result<Exit, Failure> {
+fn dispatch(cli: &Cli, shown: Shown, printer: Printer) -> Result<Exit, Failure> {
+    let serving = cli.options.serving();
     match &cli.command {
         Command::Http(args) => {
-            watched(global, printer, |telemetry| http(args, global, printer, telemetry))
+            watched(shown, printer, |telemetry| http(args, serving, printer, telemetry))
         }
         Command::Mcp(args) => {
-            watched(global, printer, |telemetry| stdio(args, global, printer, telemetry))
+            watched(shown, printer, |telemetry| stdio(args, serving, printer, telemetry))
         }
         Command::Openapi => {
             printer.data(&format!("{:#}\n", openapi()))?;
@@ -54,11 +59,11 @@ fn dispatch(cli: &Cli, global: &GlobalArgs, printer: Printer) -> Result<Exit, Fa
 
 /// Serves while what is told of it is exported or printed.
 fn watched(
-    global: &GlobalArgs,
+    shown: Shown,
     printer: Printer,
     serve: impl FnOnce(&Telemetry) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    let telemetry = Telemetry::start(printer, Stages::wanted(global, printer));
+    let telemetry = Telemetry::start(printer, Stages::wanted(shown, printer));
     let served = serve(&telemetry);
     telemetry.stop();
     served
@@ -73,7 +78,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 fn open(
     args: &StoresArgs,
-    global: &GlobalArgs,
+    serving: Serving,
     printer: Printer,
     workers: Option<u16>,
 ) -> Result<Arc<Service>, Failure> {
@@ -81,12 +86,12 @@ fn open(
     let workers = workers.map_or(cores * WORKERS_PER_CORE, usize::from);
     let alone = args.stores.iter().map(|path| (name_of(path), path.clone()));
     let stores: Vec<(String, PathBuf)> = args.store.iter().cloned().chain(alone).collect();
-    Ok(Arc::new(Service::open(stores, global, printer, args.allow_writes, workers)?))
+    Ok(Arc::new(Service::open(stores, serving, printer, args.allow_writes, workers)?))
 }
 
 fn http(
     args: &HttpArgs,
-    global: &GlobalArgs,
+    serving: Serving,
     printer: Printer,
     telemetry: &Telemetry,
 ) -> Result<Exit, Failure> {
@@ -104,7 +109,7 @@ fn http(
             "give --token-file FILE, listen at 127.0.0.1, or on a --unix-socket",
         ));
     }
-    let service = open(&args.stores, global, printer, args.workers)?;
+    let service = open(&args.stores, serving, printer, args.workers)?;
     telemetry.watch(&service.metrics);
     let settings = args.schedule.settings();
     if let Some(settings) = &settings {
@@ -150,11 +155,11 @@ fn http(
 
 fn stdio(
     args: &McpArgs,
-    global: &GlobalArgs,
+    serving: Serving,
     printer: Printer,
     telemetry: &Telemetry,
 ) -> Result<Exit, Failure> {
-    let service = open(&args.stores, global, printer, None)?;
+    let service = open(&args.stores, serving, printer, None)?;
     telemetry.watch(&service.metrics);
     let served = Arc::clone(&service);
     let runtime = runtime()?;

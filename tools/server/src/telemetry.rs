@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::http::HeaderMap;
-use memfold_cli::{Printer, Stages};
 use memfold_core::judge::http::{is_this_machine, shown};
+use memfold_terminal::printer::Printer;
+use memfold_terminal::stages::Stages;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::propagation::TextMapPropagator as _;

@@ -38,7 +38,7 @@ const IMPURE_WORDS: &[&str] = &[
     "::now(",
 ];
 
-const PRINTER: &str = "tools/cli/src/printer.rs";
+const PRINTER: &str = "tools/terminal/src/printer.rs";
 const PRINT_WORDS: &[&str] = &["println!", "print!", "eprintln!", "eprint!"];
 
 /// Where `unsafe` may stand.
@@ -204,7 +204,7 @@ mod tests {
             ("pipeline/core/src/plan/tests.rs", "use std::fs;", 0),
             ("pipeline/core/src/report/mod.rs", "use std::fs;", 0),
             ("index/src/lib.rs", "println!()", 1),
-            ("tools/cli/src/printer.rs", "println!()", 0),
+            ("tools/terminal/src/printer.rs", "println!()", 0),
             ("index/src/lib.rs", "unsafe { x }", 1),
             ("index/src/lib.rs", "unsafe_code", 0),
             ("simd/src/arch/x.rs", "unsafe { x }", 0),

@@ -26,6 +26,23 @@ pub enum Tier {
     Hot,
 }
 
+#[cfg(feature = "clap")]
+impl clap::ValueEnum for Tier {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        let (name, help) = match self {
+            Self::Hot => ("hot", "Offered unasked"),
+            Self::Warm => ("warm", "Found by default"),
+            Self::Cold => ("cold", "Found by a deep search"),
+            Self::Archived => ("archived", "Found by an exhaustive search only"),
+        };
+        Some(clap::builder::PossibleValue::new(name).help(help))
+    }
+}
+
 impl Tier {
     /// Every tier, most alive first.
     pub const ALL: [Self; 4] = [Self::Hot, Self::Warm, Self::Cold, Self::Archived];

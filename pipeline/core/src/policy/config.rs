@@ -495,15 +495,23 @@ pub enum Trigger {
 /// How near pairs are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 #[serde(rename_all = "snake_case")]
 pub enum JoinMethod {
     /// The faster one: at every size measured so far the exact join.
+    #[cfg_attr(feature = "clap", value(help = "Exact as far as that is fastest"))]
     Auto,
     /// The exact join.
+    #[cfg_attr(feature = "clap", value(help = "The exact join"))]
     Exact,
     /// The graph of memfold, with measured recall.
+    #[cfg_attr(
+        feature = "clap",
+        value(help = "A graph index; how many pairs it found is measured")
+    )]
     Graph,
     /// The crate `hnsw_rs`, to compare with; built on one thread.
+    #[cfg_attr(feature = "clap", value(help = "The crate hnsw_rs, to compare with"))]
     HnswRs,
 }
 

@@ -1,10 +1,9 @@
 //! `memfold audit`: a person looks at a random sample of a run's merges; how many were wrong is kept with the runs.
 
-use std::path::PathBuf;
-
-use clap::{self, Args};
+use clap::{self, Args, ValueHint};
 use memfold::audit::{self, Findings, Interval};
 use memfold::machine;
+use memfold::ops::{StorePath, find_run, saved_plan};
 use memfold_core::plan::{SavedAction, SavedPlan};
 use memfold_core::report::{grouped, run_id};
 use memfold_core::runs::RunKind;
@@ -12,15 +11,13 @@ use memfold_guard::text::excerpt;
 use memfold_store::brain_db::RunStart;
 use serde::Serialize;
 
-use crate::args::GlobalArgs;
+use crate::args::{GlobalArgs, store_path};
 use crate::commands::review::card::{Card, Material};
 use crate::commands::review::walk::{Answer, Dialogue};
 use crate::commands::review::{check_may_write, dialogue, read_memories};
-use crate::commands::runs::find;
-use crate::commands::runs::plans::find_plan;
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Document, Printer};
+use crate::printer::Printer;
 use crate::settings::{self, Settings};
 use crate::writing;
 
@@ -38,7 +35,8 @@ q  quit: what was answered counts";
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
-    pub(crate) db: PathBuf,
+    #[arg(value_parser = store_path(), value_hint = ValueHint::AnyPath)]
+    pub(crate) db: StorePath,
     /// The run: its id, how that begins, or `latest`, the last one that executed a plan
     #[arg(value_name = "RUN", default_value = "latest")]
     pub(crate) run: String,
@@ -49,8 +47,6 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<String>,
 }
-
-impl Document for AuditDocument<'_> {}
 
 /// `memfold audit --json`
 #[derive(Debug, Serialize)]
@@ -75,8 +71,8 @@ pub(crate) fn run(
     args: &AuditArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(&args.db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
+    settings.show_notices(&printer);
     check_may_write(&settings)?;
     let store = open_store(&args.db, &settings)?;
     let (audited, plan) = plan_of_run(&store, &args.run)?;
@@ -111,7 +107,7 @@ pub(crate) fn run(
             holder: &machine::holder(),
             at: &at,
         };
-        let failure = |error| writing::session_failure("keep what was found", &error);
+        let failure = |error| Failure::of("keep what was found", &error);
         session.prepare(&at).map_err(failure)?;
         Some(audit::record(&session, &start, findings).map_err(failure)?)
     };
@@ -136,14 +132,11 @@ fn plan_of_run(
     store: &memfold_store::BrainDb,
     wanted: &str,
 ) -> Result<(String, SavedPlan), Failure> {
-    let mut history = store.runs().map_err(|error| {
-        let hint = error.hint();
-        Failure::new("read the runs", &error, hint)
-    })?;
+    let mut history = store.runs().map_err(|error| Failure::of("read the runs", &error))?;
     if wanted == "latest" {
         history.runs.retain(|run| run.kind == RunKind::Execute.name());
     }
-    let run = find(&history, wanted)?;
+    let run = find_run(&history, wanted)?;
     let executes = run.kind == RunKind::Execute.name();
     let Some(plan_id) = run.plan_id.as_deref().filter(|_| executes) else {
         let (id, kind) = (excerpt(&run.run_id, NAME_CHARS), excerpt(&run.kind, NAME_CHARS));
@@ -153,7 +146,7 @@ fn plan_of_run(
             "name a run of kind execute; `memfold runs DB` lists them",
         ));
     };
-    Ok((run.run_id.clone(), find_plan(store, plan_id)?))
+    Ok((run.run_id.clone(), saved_plan(store, plan_id)?))
 }
 
 /// Says what was found, in one line.

@@ -1,27 +1,17 @@
 //! `memfold check`: tells whether a memory is known, and writes nothing. `save` uses its parts.
 
 use memfold::machine;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{self, Args};
-use memfold::quick_check::{Check, Incoming, QuickCheck, QuickCheckOptions, Saved};
+use memfold::ops::{self, CheckDocument, FailureKind};
+use memfold::quick_check::{Check, Incoming, QuickCheck};
 use memfold_guard::text::excerpt;
-use memfold_simd::Kernels;
 
 use crate::args::{GlobalArgs, StorePlaceArgs};
 use crate::context::{self, Provider};
 use crate::failure::{Exit, Failure};
-use crate::printer::{Document, Printer, documents};
-use crate::progress;
+use crate::printer::Printer;
 use crate::settings::Settings;
-
-documents! {
-    "check" => CheckDocument<'_>,
-    "save" => SaveDocument<'_>,
-}
-
-impl Document for NotSavedDocument {}
 
 /// `memfold check`
 #[derive(Debug, Args)]
@@ -59,31 +49,8 @@ pub(crate) struct MemoryArgs {
 }
 
 /// Opens a store for checks and saves.
-pub fn open(args: &StorePlaceArgs, settings: &Settings) -> Result<QuickCheck, Failure> {
-    let configured = &settings.configuration.settings;
-    let options = QuickCheckOptions {
-        policy: settings.configuration.policy.clone(),
-        check: configured.quick_check,
-        time_zone: settings.time_zone()?,
-        busy_timeout: Duration::from_millis(configured.busy_timeout_ms.into()),
-        holder: machine::holder(),
-        index_folder: index_folder(args)?,
-        read_only: configured.read_only || !configured.enabled,
-        kernels: Kernels::active(),
-        clock: progress::clock_seconds,
-    };
-    QuickCheck::open(&args.db, options).map_err(|error| {
-        let hint = error.hint();
-        Failure { exit: Exit::Usage, ..Failure::new("read the lexicon", &error, hint) }
-    })
-}
-
-/// Returns the folder of a store's index.
-///
-/// # Errors
-/// When the store cannot be found.
-pub fn index_folder(args: &StorePlaceArgs) -> Result<PathBuf, Failure> {
-    context::index_to_read(&args.into())
+pub(super) fn open(args: &StorePlaceArgs, settings: &Settings) -> Result<QuickCheck, Failure> {
+    ops::open_quick_check(&args.db, args.index_dir.as_deref(), settings)
 }
 
 /// Takes a memory as typed.
@@ -108,18 +75,17 @@ pub(crate) fn run(
     args: &CheckArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(&args.place.db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(&args.place.db), &[])?;
+    settings.show_notices(&printer);
     let quick_check = open(&args.place, &settings)?;
     let mut incoming = incoming(args.text.as_ref(), &args.memory)?;
     let note = match incoming.vector {
         Some(_) => None,
-        None => Provider::open(&settings, &args.place.db, printer)?.fill(&mut incoming),
+        None => Provider::open(&settings, &args.place.db)?.fill(&mut incoming, &printer),
     };
-    let mut check = quick_check.check(&incoming, machine::clock()).map_err(|error| {
-        let hint = error.hint();
-        Failure { exit: Exit::Usage, ..Failure::new("check", &error, hint) }
-    })?;
+    let checked = quick_check.check(&incoming, machine::clock());
+    let mut check =
+        checked.map_err(|error| Failure::of("check", &error).of_kind(FailureKind::Usage))?;
     check.notes.extend(note);
     if global.json {
         printer.document(&CheckDocument::new(&check))?;
@@ -151,61 +117,4 @@ pub(super) fn screen(check: &Check) -> String {
         text.push_str(&format!("note: {note}\n"));
     }
     text
-}
-
-/// `memfold check --json`
-#[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CheckDocument<'a> {
-    schema_version: u32,
-    #[serde(flatten)]
-    check: &'a Check,
-}
-
-/// `memfold save --json`, and a line that answers one of `--jsonl`
-#[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SaveDocument<'a> {
-    schema_version: u32,
-    /// The line of `--jsonl`, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u64>,
-    /// Whether it is on disk.
-    stored: bool,
-    #[serde(flatten)]
-    saved: &'a Saved,
-}
-
-/// A memory that was not saved
-#[derive(Debug, serde::Serialize)]
-pub(super) struct NotSavedDocument {
-    schema_version: u32,
-    /// The line of `--jsonl`, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u64>,
-    /// Whether it is on disk.
-    stored: bool,
-    error: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-}
-
-impl<'a> CheckDocument<'a> {
-    /// Takes what a check says.
-    pub const fn new(check: &'a Check) -> Self {
-        Self { schema_version: 1, check }
-    }
-}
-
-impl<'a> SaveDocument<'a> {
-    /// Takes what a save did; `line` where it answers one of `--jsonl`.
-    pub const fn new(line: Option<u64>, saved: &'a Saved) -> Self {
-        Self { schema_version: 1, line, stored: true, saved }
-    }
-}
-
-impl NotSavedDocument {
-    pub(super) fn new(line: Option<u64>, error: String, hint: Option<String>) -> Self {
-        Self { schema_version: 1, line, stored: false, error, hint }
-    }
 }

@@ -1,18 +1,17 @@
 //! `memfold config`: the merged configuration with its files, and the schema of such files.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::{self, Args, Subcommand};
+use clap::{self, Args, Subcommand, ValueHint};
+use memfold::ops::StorePath;
 use memfold_core::policy::{Entry, FileLayer, config_schema};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::args::GlobalArgs;
+use crate::args::{GlobalArgs, store_path};
 use crate::failure::{Exit, Failure};
-use crate::printer::{Document, Printer, table};
-use crate::settings::{Settings, loader};
-
-impl Document for ShowDocument {}
+use crate::printer::{Printer, table};
+use crate::settings::Settings;
 
 /// `memfold config`
 #[derive(Debug, Args)]
@@ -27,8 +26,8 @@ pub(crate) enum ConfigCommand {
     /// Show the merged configuration, where each value came from, and the files that were read
     Show {
         /// Include the memfold.yaml beside this store
-        #[arg(value_name = "DB")]
-        db: Option<PathBuf>,
+        #[arg(value_name = "DB", value_parser = store_path(), value_hint = ValueHint::AnyPath)]
+        db: Option<StorePath>,
     },
     /// Print the JSON Schema of configuration files
     Schema,
@@ -59,20 +58,21 @@ pub(crate) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     match &args.command {
-        ConfigCommand::Show { db } => show(global, db.as_deref(), printer),
+        ConfigCommand::Show { db } => show(global, db.as_ref(), printer),
         ConfigCommand::Schema => printer.data(config_schema()),
     }?;
     Ok(Exit::Done)
 }
 
-fn show(global: &GlobalArgs, db: Option<&Path>, printer: Printer) -> Result<(), Failure> {
-    let settings = Settings::load(global, db, &[])?;
-    settings.show_notices(printer);
+fn show(global: &GlobalArgs, db: Option<&StorePath>, printer: Printer) -> Result<(), Failure> {
+    let settings = Settings::load(&global.sources(), db, &[])?;
+    settings.show_notices(&printer);
     let entries = settings.configuration.entries();
-    let files = loader(global, db).files().map_err(|error| {
-        let hint = error.hint();
-        Failure::new("look for configuration files", &error, hint)
-    })?;
+    let files = global
+        .sources()
+        .loader(db)
+        .files()
+        .map_err(|error| Failure::of("look for configuration files", &error))?;
     if global.json {
         let merged = settings.configuration.merged();
         let file = |(layer, path): (FileLayer, PathBuf)| FileDocument {

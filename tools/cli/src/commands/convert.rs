@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{self, Args};
-use memfold::machine::Stopwatch;
+use memfold::machine::{MemoryWatch, Stopwatch};
 use memfold_datasets::convert::{ComponentType, ConvertOptions, Converted, VectorFormat, convert};
 use memfold_datasets::{ColumnRole, DataError, VectorFault};
 use memfold_guard::text::excerpt;
@@ -12,14 +12,12 @@ use memfold_guard::text::excerpt;
 use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};
 use crate::outputs;
-use crate::printer::{Document, Printer};
-use crate::progress::{Bars, MemoryWatch};
+use crate::printer::Printer;
+use crate::progress::Bars;
 use crate::writing::noun;
 
 /// Names shown of columns that are left out.
 const COLUMNS_SHOWN: usize = 8;
-
-impl Document for ConvertDocument {}
 
 /// `memfold convert`
 #[derive(Debug, Args)]

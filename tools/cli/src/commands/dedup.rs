@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use glob::{MatchOptions, Pattern};
-use memfold::dedup::{Clustering, DedupReport, DedupSeconds};
-use memfold::machine::Stopwatch;
+use memfold::dedup::{Clustering, DedupSeconds};
+use memfold::machine::{MemoryWatch, Stopwatch};
 use memfold_core::policy::defaults::RECALL_TARGET;
 use memfold_core::report::Recall;
 use memfold_datasets::annotate;
@@ -21,14 +21,12 @@ use self::join::{JoinArg, KeepArg, Work};
 use crate::args::GlobalArgs;
 use crate::context::unreadable;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, documents};
-use crate::progress::{Bars, MemoryWatch};
+use crate::printer::Printer;
+use crate::progress::Bars;
 use crate::{outputs, settings};
 
 pub(crate) use self::join::DedupArgs;
 pub(crate) use self::results::skipped_rows;
-
-documents! { "dedup" => DedupReport }
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -45,7 +43,7 @@ pub(crate) fn run(
     check_outputs(args, &inputs)?;
     let watch = MemoryWatch::start();
     let (stopwatch, bars) = (Stopwatch::start(), Bars::new(printer));
-    let pool = settings::pool(global)?;
+    let pool = settings::pool(global.threads)?;
     let corpus = load(args, &inputs, &pool, &bars)?;
     if let Some(path) = &args.annotate {
         annotate::check(&corpus, path).map_err(|error| results::unannotated(&error))?;

@@ -35,16 +35,15 @@ pub(crate) fn run(global: &GlobalArgs, args: &DemoArgs, printer: Printer) -> Res
     if !args.force {
         ask_before_wiping(&store, printer)?;
     }
-    let count = build(&store).map_err(|error| {
-        let hint = error.hint();
-        Failure::new("build the sample store", &error, hint)
-    })?;
+    let count = build(&store).map_err(|error| Failure::of("build the sample store", &error))?;
     printer.note(&format!("built {} with {count} memories", store.display()));
     let consolidation = ConsolidateArgs {
+        db: store.into(),
         now: Some(memfold_datasets::sample::NOW.to_owned()),
         plan: Some(args.dir.join("plan.json")),
         report_dir: Some(args.dir.join("reports")),
-        ..ConsolidateArgs::of(store)
+        dry_run: true,
+        ..ConsolidateArgs::default()
     };
     let global = GlobalArgs { set: zone_first(&global.set), ..global.clone() };
     consolidate::run(&global, &consolidation, printer)
@@ -80,7 +79,7 @@ fn ask_before_wiping(store: &Path, printer: Printer) -> Result<(), Failure> {
     let Some(work) = work_on(store) else { return Ok(()) };
     let what = format!("{} {work}; rebuilding it loses that", store.display());
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-        return Err(Failure::refused(
+        return Err(Failure::plain(
             what,
             "rebuild it with --force, or build another: memfold demo --dir DIR",
         ));
@@ -91,7 +90,7 @@ fn ask_before_wiping(store: &Path, printer: Printer) -> Result<(), Failure> {
     read.map_err(|error| Failure::new("read an answer", &error, None))?;
     match line.trim() {
         "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Failure::refused(
+        _ => Err(Failure::plain(
             format!("{} stays as it is", store.display()),
             "build another sample: memfold demo --dir DIR",
         )),

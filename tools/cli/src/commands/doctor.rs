@@ -1,10 +1,11 @@
 //! `memfold doctor`: what is in a store, what is wrong with it, and what mends it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{self, Args};
+use clap::{self, Args, ValueHint};
+use memfold::ops::Mirrored;
+use memfold::ops::StorePath;
 use memfold_core::policy::defaults::SHARED_VECTOR_TEXTS_MAX;
 use memfold_core::{SkipReason, Snapshot};
 use memfold_guard::text::excerpt;
@@ -15,20 +16,16 @@ use memfold_store::brain_db::{
 use memfold_store::{LoadRequest, LoadStoreError};
 use serde::Serialize;
 
-use crate::args::GlobalArgs;
+use crate::args::{GlobalArgs, store_path};
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
-use crate::mirrored::Mirrored;
-use crate::printer::{self, Document, Printer, table};
+use crate::printer::{self, Printer, table};
 use crate::progress::Bars;
 use crate::settings::{self, Settings};
 use crate::writing::{self, counted};
 
 /// Names of models are cut after so many characters.
 const MODEL_CHARS: usize = 60;
-
-impl Document for DoctorDocument<'_> {}
-impl Document for HealthDocument<'_> {}
 
 /// `memfold doctor`
 #[derive(Debug, Args)]
@@ -37,7 +34,8 @@ impl Document for HealthDocument<'_> {}
 )]
 pub(crate) struct DoctorArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
-    pub(crate) db: PathBuf,
+    #[arg(value_parser = store_path(), value_hint = ValueHint::AnyPath)]
+    pub(crate) db: StorePath,
     /// Print one line, such as `OK | STM:377 | live:366`, and exit with 0 ok, 1 warning or 2 critical
     #[arg(long)]
     pub(crate) health: bool,
@@ -57,28 +55,28 @@ pub(crate) fn run(
     if args.health {
         return health_line(global, args, printer);
     }
-    if args.rebuild_indexes && global.mirrored.is_none() {
+    if args.rebuild_indexes && args.db.mirrored().is_none() {
         return Err(Failure::usage(
             format!("--rebuild-indexes: {} is a brain.db", args.db.display()),
             "it is for memory folders in JSON files; the index of a brain.db: memfold index build",
         ));
     }
-    let settings = Settings::load(global, Some(&args.db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
+    settings.show_notices(&printer);
     let checkup = examine(args, &settings, printer)?;
-    let mut findings = findings(&checkup.facts, &writing::path_word(&args.db));
+    let mut findings = findings(&checkup.facts, &writing::path_word(args.db.named()));
     findings.splice(
         0..0,
-        unread(global).map(|what| Finding::new(Severity::Critical, "nothing_read", what)),
+        unread(args).map(|what| Finding::new(Severity::Critical, "nothing_read", what)),
     );
-    if global.mirrored.is_some() {
+    if args.db.mirrored().is_some() {
         findings.iter_mut().for_each(of_mirror);
     }
     if global.json {
         printer.document(&DoctorDocument::new(&checkup, &findings))?;
     } else {
         let view = View { checkup: &checkup, findings: &findings };
-        printer.data(&view.to_text(&writing::path_word(&args.db)))?;
+        printer.data(&view.to_text(&writing::path_word(args.db.named())))?;
     }
     match &checkup.loaded {
         Ok(_) => Ok(Exit::Done),
@@ -96,8 +94,8 @@ fn of_mirror(finding: &mut Finding) {
 }
 
 /// Says so where nothing of a store of another kind could be read.
-fn unread(global: &GlobalArgs) -> Option<String> {
-    let Mirrored { kind, unread, .. } = global.mirrored.as_ref()?;
+fn unread(args: &DoctorArgs) -> Option<String> {
+    let Mirrored { kind, unread, .. } = args.db.mirrored()?;
     let count = counted((*unread)? as u64, "place", "places");
     Some(format!("nothing of the store could be read as {kind}: {count} left out"))
 }
@@ -112,10 +110,7 @@ fn examine(args: &DoctorArgs, settings: &Settings, printer: Printer) -> Result<C
 }
 
 fn unreadable(args: &DoctorArgs, error: &LoadStoreError) -> Failure {
-    if matches!(error, LoadStoreError::Cancelled) {
-        return Failure::interrupted();
-    }
-    Failure::new(&format!("read {}", args.db.display()), error, error.hint())
+    Failure::of(&format!("read {}", args.db.display()), error)
 }
 
 struct View<'a> {
@@ -174,7 +169,7 @@ fn health_line(global: &GlobalArgs, args: &DoctorArgs, printer: Printer) -> Resu
     // A monitor reads one line, whatever went wrong.
     let mut health = look(global, args)
         .unwrap_or_else(|failure| Health::unknown(HealthStatus::Critical, &failure.message));
-    if let Some(reason) = unread(global) {
+    if let Some(reason) = unread(args) {
         health = Health::unknown(HealthStatus::Critical, &reason);
     }
     if global.json {
@@ -186,7 +181,7 @@ fn health_line(global: &GlobalArgs, args: &DoctorArgs, printer: Printer) -> Resu
 }
 
 fn look(global: &GlobalArgs, args: &DoctorArgs) -> Result<Health, Failure> {
-    let settings = Settings::load(global, Some(&args.db), &[])?;
+    let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.now.as_deref(), &time_zone)?;
     let request = LoadRequest { time_zone: &time_zone, now, progress: &NoProgress };

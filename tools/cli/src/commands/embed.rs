@@ -1,34 +1,33 @@
 //! `memfold embed`: memories without an embedding get one.
 
-use std::path::PathBuf;
-
-use clap::{self, Args};
+use clap::{self, Args, ValueHint};
 use memfold::embed::EmbedError;
 use memfold::embed::fill::{Fill, Filled, Refusal, Unembedded, check_space, fill, unembedded};
 use memfold::embed::{Embedder, Provider, embedder};
 use memfold::machine::{self, Stopwatch};
+use memfold::ops::FailureKind;
+use memfold::ops::StorePath;
 use memfold_core::policy::name_of;
 use memfold_core::report::Mode;
 use memfold_guard::text::excerpt;
 use memfold_index::Progress;
 use memfold_store::LoadRequest;
 
-use crate::args::{GlobalArgs, WritingArgs, whole};
+use crate::args::{GlobalArgs, WritingArgs, store_path, whole};
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Document, Printer};
+use crate::printer::Printer;
 use crate::progress::Bars;
 use crate::settings::{self, Settings};
-use crate::writing;
-
-impl Document for EmbedDocument {}
+use crate::writing::{self, Words};
 
 /// `memfold embed`
 #[derive(Debug, Args)]
 #[command(after_help = PROVIDERS)]
 pub(crate) struct EmbedArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
-    pub(crate) db: PathBuf,
+    #[arg(value_parser = store_path(), value_hint = ValueHint::AnyPath)]
+    pub(crate) db: StorePath,
     /// Give N memories an embedding at most, newest first; running again continues
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>(1, u64::MAX))]
     pub(crate) limit: Option<usize>,
@@ -48,11 +47,11 @@ pub(crate) fn run(
     args: &EmbedArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(&args.db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
+    settings.show_notices(&printer);
     let stopwatch = Stopwatch::start();
     let WritingArgs { execute, dry_run, .. } = args.writing;
-    let executes = writing::may_write(&settings, execute, dry_run, printer);
+    let executes = writing::may_write(&settings, execute, dry_run, &printer);
     let bars = Bars::new(printer);
     let mut lacking = look(args, &settings, &bars)?;
     let over = lacking.pending.len().saturating_sub(args.limit.unwrap_or(usize::MAX));
@@ -154,13 +153,9 @@ fn nobody() -> Failure {
 fn failed(error: &EmbedError, filled: u64) -> Failure {
     let failure = match error {
         error if error.is_cancelled() && filled == 0 => return Failure::interrupted(),
-        error if error.is_cancelled() => Failure {
-            exit: Exit::Interrupted,
-            message: "interrupted".to_owned(),
-            hint: Some("running again continues".to_owned()),
-        },
-        EmbedError::Session(error) => writing::session_failure("embed", error),
-        error => Failure::new("embed", error, error.hint()),
+        error if error.is_cancelled() => Failure::plain("interrupted", "running again continues")
+            .of_kind(FailureKind::Interrupted),
+        error => Failure::of("embed", error),
     };
     match filled {
         0 => failure,
@@ -221,13 +216,8 @@ fn planned(found: &EmbedDocument, global: &GlobalArgs, args: &EmbedArgs) -> Stri
 
 /// The command that does it, with what was typed.
 fn next(global: &GlobalArgs, args: &EmbedArgs) -> String {
-    let limit = args.limit.map(|limit| limit.to_string());
-    let further = writing::global_words(global);
-    let mut words: Vec<&str> = Vec::new();
-    words.extend(limit.iter().flat_map(|limit| ["--limit", limit]));
-    words.extend(writing::strs(&further));
-    words.push("--execute");
-    writing::store_words(&["memfold", "embed"], &args.db, &words)
+    let words = Words::default().values("--limit", args.limit).global(global);
+    words.word("--execute").command("embed", &args.db)
 }
 
 fn done(found: &EmbedDocument) -> String {

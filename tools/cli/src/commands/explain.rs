@@ -2,11 +2,10 @@
 
 mod edges;
 
-use std::path::{Path, PathBuf};
-
-use clap::{self, Args};
+use clap::{self, Args, ValueHint};
 use memfold::lifecycle::{EdgeMap, Tiers};
 use memfold::machine;
+use memfold::ops::StorePath;
 use memfold_core::lifecycle::{Retention, TREE_DEPTH_MAX, Tier, TierAssignment, TierReason, tree};
 use memfold_core::lineage::{Branch, Explanation, Few, Fold, KnownBy, MemoryView, Resolved};
 use memfold_core::memory::{MemoryId, Status};
@@ -17,15 +16,11 @@ use memfold_store::LoadRequest;
 use serde::Serialize;
 
 use self::edges::EdgesDocument;
-use crate::args::GlobalArgs;
-use crate::commands::status::tiers::unread;
+use crate::args::{GlobalArgs, store_path};
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Document, Printer};
+use crate::printer::Printer;
 use crate::settings::Settings;
-
-impl Document for TextsDocument {}
-impl Document for MemoryDocument<'_> {}
 
 /// Edges from the memory on that are shown by default.
 const DEPTH: u32 = 3;
@@ -34,8 +29,9 @@ const DEPTH: u32 = 3;
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
-    #[arg(required_unless_present = "texts", conflicts_with = "texts")]
-    pub(crate) db: Option<PathBuf>,
+    #[arg(required_unless_present = "texts", conflicts_with = "texts",
+          value_parser = store_path(), value_hint = ValueHint::AnyPath)]
+    pub(crate) db: Option<StorePath>,
     /// The memory's id
     #[arg(required_unless_present = "texts", conflicts_with = "texts")]
     pub(crate) id: Option<String>,
@@ -75,7 +71,7 @@ fn explain_texts(
     [older, newer]: [&str; 2],
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, None, &[])?;
+    let settings = Settings::load(&global.sources(), None, &[])?;
     let guard = settings.guard()?;
     let judgement = guard.judge(&guard.read(older), &guard.read(newer));
     if global.json {
@@ -154,20 +150,19 @@ struct TierDocument<'a> {
 
 fn explain_memory(
     global: &GlobalArgs,
-    db: &Path,
+    db: &StorePath,
     id: &str,
     depth: u32,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(db), &[])?;
+    settings.show_notices(&printer);
     let store = open_store(db, &settings)?;
     let time_zone = settings.time_zone()?;
     let (id, now) = (MemoryId::new(id), machine::clock());
-    let explained = store.explain_memory(&id, &time_zone, now).map_err(|error| {
-        let hint = error.hint();
-        Failure::new("read what is known of the memory", &error, hint)
-    })?;
+    let explained = store
+        .explain_memory(&id, &time_zone, now)
+        .map_err(|error| Failure::of("read what is known of the memory", &error))?;
     if explained.resolved.whereabouts == Status::Unknown {
         let message = format!("{} is not in this store", shown(id.as_str()));
         return Err(Failure::plain(message, "check the id and the store"));
@@ -175,7 +170,9 @@ fn explain_memory(
     let load = LoadRequest { time_zone: &time_zone, now, progress: &NoProgress };
     let map = match depth {
         0 => None,
-        _ => Some(EdgeMap::of(&store, &load).map_err(|error| unread(&error))?),
+        _ => Some(
+            EdgeMap::of(&store, &load).map_err(|error| Failure::of("read the memories", &error))?,
+        ),
     };
     let around = map.as_ref().map(|map| (map, tree(&map.edges, &id, depth)));
     let tiers = match explained.resolved.whereabouts {
@@ -183,7 +180,7 @@ fn explain_memory(
             let configuration = &settings.configuration;
             let retention = &configuration.settings.lifecycle.retention;
             let tiers = Tiers::of(&store, &load, &configuration.policy, retention);
-            Some(tiers.map_err(|error| unread(&error))?)
+            Some(tiers.map_err(|error| Failure::of("read the memories", &error))?)
         }
         _ => None,
     };

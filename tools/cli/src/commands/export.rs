@@ -3,10 +3,11 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::{self, Args, ValueEnum};
+use clap::{self, Args, ValueEnum, ValueHint};
 use memfold::export::{self, ExportError, ExportOptions, Exported, ExportedTexts, RecordWriter};
 use memfold::import::{ExportedLines, export_lines};
-use memfold::machine::{self, Stopwatch};
+use memfold::machine::{self, MemoryWatch, Stopwatch};
+use memfold::ops::StorePath;
 use memfold_datasets::DataError;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::texts::Shape;
@@ -15,25 +16,22 @@ use memfold_guard::text::excerpt;
 use memfold_index::file::FileMode;
 use memfold_store::LoadRequest;
 
-use crate::args::GlobalArgs;
+use crate::args::{GlobalArgs, store_path};
 use crate::commands::import::preset;
 use crate::context::{mode_like, open_store};
 use crate::failure::{Exit, Failure};
 use crate::outputs;
-use crate::printer::{Document, Printer};
-use crate::progress::{Bars, MemoryWatch};
+use crate::printer::Printer;
+use crate::progress::Bars;
 use crate::settings::{self, Settings};
 use crate::writing::noun;
-
-impl Document for ExportDocument {}
-impl Document for ExportLinesDocument {}
-impl Document for ExportTextsDocument {}
 
 /// `memfold export`
 #[derive(Debug, Args)]
 pub struct ExportArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
-    pub db: PathBuf,
+    #[arg(value_parser = store_path(), value_hint = ValueHint::AnyPath)]
+    pub db: StorePath,
     /// The file to write
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
@@ -140,8 +138,8 @@ pub(crate) fn run(
     }
     let format = format(args)?;
     outputs::check_export("--output", &args.output, &args.db, args.force)?;
-    let settings = Settings::load(global, Some(&args.db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
+    settings.show_notices(&printer);
     if matches!(format, ExportFormat::Jsonl | ExportFormat::Csv) {
         return run_texts(global, args, format, &settings, printer);
     }
@@ -232,7 +230,7 @@ fn run_texts(
 fn failure(args: &ExportArgs, error: &ExportError) -> Failure {
     match error.is_cancelled() {
         true => Failure::interrupted(),
-        false => Failure::new(&format!("export {}", args.db.display()), error, error.hint()),
+        false => Failure::of(&format!("export {}", args.db.display()), error),
     }
 }
 
@@ -244,12 +242,11 @@ fn run_preset(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     outputs::check_export("--output", &args.output, &args.db, args.force)?;
-    let settings = Settings::load(global, Some(&args.db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
+    settings.show_notices(&printer);
     let store = open_store(&args.db, &settings)?;
-    let exported = export_lines(&store, preset).map_err(|error| {
-        Failure::new(&format!("export {}", args.db.display()), &error, error.hint())
-    })?;
+    let exported = export_lines(&store, preset)
+        .map_err(|error| Failure::of(&format!("export {}", args.db.display()), &error))?;
     let mode = mode_like(&args.db);
     let written = write_lines(&args.output, mode, &exported.lines);
     written

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{self, Args};
+use clap::{self, Args, ValueHint};
 use memfold::lookup::StoreIndex;
 use memfold::machine;
+use memfold::ops::{self, StorePath};
 use memfold_core::memory::MemoryId;
 use memfold_core::report::{Mode, run_id, state_report_dir};
 use memfold_guard::text::excerpt;
@@ -15,12 +16,12 @@ use memfold_store::upkeep::{
 };
 use serde::Serialize;
 
-use crate::args::{GlobalArgs, IndexPlaceArgs, WritingArgs};
-use crate::context::{self, open_store};
+use crate::args::{GlobalArgs, WritingArgs, store_path};
+use crate::context::open_store;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Document, Printer};
+use crate::printer::Printer;
 use crate::settings::{self, Settings};
-use crate::writing;
+use crate::writing::{self, Words};
 
 /// How long to wait for another process that builds an index.
 const INDEX_WAIT: Duration = Duration::from_secs(60);
@@ -31,13 +32,12 @@ const ID_CHARS: usize = 80;
 const LEFT: &str = "not looked for: exports and plan files elsewhere, your own backups, and bytes of \
                     earlier versions\n  that other programs left in unused parts of the store's file\n";
 
-impl Document for ForgetDocument {}
-
 /// `memfold forget`
 #[derive(Debug, Args)]
 pub(crate) struct ForgetArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
-    pub(crate) db: PathBuf,
+    #[arg(value_parser = store_path(), value_hint = ValueHint::AnyPath)]
+    pub(crate) db: StorePath,
     /// The memory's id
     pub(crate) id: String,
     /// Also forget the memories that were merged into it
@@ -74,10 +74,10 @@ pub(crate) fn run(
     args: &ForgetArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(&args.db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
+    settings.show_notices(&printer);
     let WritingArgs { execute, dry_run, .. } = args.writing;
-    if writing::may_write(&settings, execute, dry_run, printer) {
+    if writing::may_write(&settings, execute, dry_run, &printer) {
         erase(global, args, &settings, printer)?;
     } else {
         preview(global, args, &settings, printer)?;
@@ -122,19 +122,18 @@ fn preview(
 }
 
 fn command(args: &ForgetArgs) -> String {
-    let mut words = vec![args.id.as_str()];
-    words.extend(args.with_absorbed.then_some("--with-absorbed"));
-    words.extend(args.everywhere.then_some("--everywhere"));
-    let index_dir = args.index_dir.as_ref().map(|folder| folder.to_string_lossy());
-    words.extend(index_dir.iter().flat_map(|folder| ["--index-dir", &**folder]));
-    words.push("--execute");
-    writing::store_words(&["memfold", "forget"], &args.db, &words)
+    Words::default()
+        .word(&*args.id)
+        .flag("--with-absorbed", args.with_absorbed)
+        .flag("--everywhere", args.everywhere)
+        .path("--index-dir", args.index_dir.as_deref())
+        .word("--execute")
+        .command("forget", &args.db)
 }
 
 /// The indexes that hold what goes: id, text hash and vector.
 fn indexes(args: &ForgetArgs, erasure: &Erasure) -> Result<Vec<PathBuf>, Failure> {
-    let place = IndexPlaceArgs { db: args.db.clone(), index_dir: args.index_dir.clone() };
-    let mut folders = context::index_folders(&place)?;
+    let mut folders = ops::index_folders(&args.db, args.index_dir.as_deref())?;
     folders.retain(|folder| StoreIndex::names_any(folder, &erasure.ids) == Some(true));
     Ok(folders)
 }
@@ -174,8 +173,7 @@ fn erase(
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
     let session = writing::open_session(&args.db, settings)?;
-    let store_id =
-        session.store_id().map_err(|error| writing::session_failure("forget", &error))?;
+    let store_id = session.store_id().map_err(|error| Failure::of("forget", &error))?;
     let run = UpkeepRun {
         run_id: &run_id(&store_id, now, "forget"),
         now,
@@ -187,8 +185,7 @@ fn erase(
         forget(&session, &id, args.with_absorbed, &run).map_err(|error| failed(&error))?;
     let indexes = indexes(args, &forgotten.erasure)?;
     remove_indexes(&indexes)?;
-    let place = IndexPlaceArgs { db: args.db.clone(), index_dir: args.index_dir.clone() };
-    context::remove_marks(&place)?;
+    ops::remove_marks(&args.db, args.index_dir.as_deref())?;
     let files = files(args, &forgotten.erasure)?;
     if args.everywhere {
         remove_files(&files)?;
@@ -220,7 +217,7 @@ fn erase(
 
 /// The files that still name what goes.
 fn files(args: &ForgetArgs, erasure: &Erasure) -> Result<Mentions, Failure> {
-    let store = args.db.canonicalize().unwrap_or_else(|_| args.db.clone());
+    let store = args.db.canonicalize().unwrap_or_else(|_| args.db.to_path_buf());
     let beside = store.parent().unwrap_or(Path::new(".")).join("reports").join("consolidation");
     let mut folders = vec![beside];
     folders.extend(state_report_dir(&store));
@@ -299,8 +296,5 @@ fn few(items: &[String]) -> String {
 }
 
 fn failed(error: &UpkeepError) -> Failure {
-    match error {
-        UpkeepError::Session(error) => writing::session_failure("forget", error),
-        error => Failure::new("forget", error, error.hint()),
-    }
+    Failure::of("forget", error)
 }

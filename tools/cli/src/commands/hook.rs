@@ -5,15 +5,16 @@ use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{self, Args, Subcommand};
+use clap::{self, Args, Subcommand, ValueHint};
 use memfold::machine;
+use memfold::ops::StorePath;
 use memfold::session_start::{SessionPlace, session_context};
 use memfold_core::lifecycle::{HookInput, hook_output};
 use memfold_guard::text::printable_json;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::OpenOptions;
 
-use crate::args::GlobalArgs;
+use crate::args::{GlobalArgs, store_path};
 use crate::failure::{Exit, Failure};
 use crate::mirrored::Named;
 use crate::printer::Printer;
@@ -61,8 +62,8 @@ impl HookArgs {
 #[derive(Debug, Args)]
 pub(crate) struct HookStoreArgs {
     /// The store [default: brain.db in the working directory or above]
-    #[arg(long, value_name = "DB")]
-    pub(crate) db: Option<PathBuf>,
+    #[arg(long, value_name = "DB", value_parser = store_path(), value_hint = ValueHint::AnyPath)]
+    pub(crate) db: Option<StorePath>,
 }
 
 pub(crate) fn run(global: &GlobalArgs, args: &HookArgs, printer: Printer) -> Result<Exit, Failure> {
@@ -123,9 +124,9 @@ fn here(directory: Option<PathBuf>) -> Result<PathBuf, Failure> {
 fn context(global: &GlobalArgs, args: &HookStoreArgs, directory: &Path) -> Result<String, Failure> {
     let store = match &args.db {
         Some(store) => store.clone(),
-        None => store_above(directory)?,
+        None => store_above(directory)?.into(),
     };
-    let settings = Settings::load(global, Some(&store), &[])?;
+    let settings = Settings::load(&global.sources(), Some(&store), &[])?;
     if !settings.configuration.settings.enabled {
         return Ok(String::new());
     }
@@ -138,10 +139,8 @@ fn context(global: &GlobalArgs, args: &HookStoreArgs, directory: &Path) -> Resul
         time_zone: &settings.time_zone()?,
         now: machine::clock(),
     };
-    let made = session_context(&BrainDb::at(&store, options), &place).map_err(|error| {
-        let hint = error.hint();
-        Failure::new(&format!("read {}", store.display()), &error, hint)
-    })?;
+    let made = session_context(&BrainDb::at(&store, options), &place)
+        .map_err(|error| Failure::of(&format!("read {}", store.display()), &error))?;
     Ok(made.map(|block| block.text).unwrap_or_default())
 }
 
@@ -180,7 +179,7 @@ fn head_of(path: &Path) -> Option<String> {
 fn instructions(args: &HookStoreArgs) -> Result<String, Failure> {
     let directory = here(None)?;
     let (found, missing) = match &args.db {
-        Some(db) => (Some(here(Some(db.clone()))?), ""),
+        Some(db) => (Some(here(Some(db.to_path_buf()))?), ""),
         None => match store_above(&directory) {
             Ok(store) => (Some(store), ""),
             Err(_) => (None, NO_STORE),
@@ -305,7 +304,7 @@ mod tests {
     #[test]
     fn the_settings_are_json_and_name_the_store() {
         let store = "/my \"notes\"/brain.db";
-        let args = HookStoreArgs { db: Some(PathBuf::from(store)) };
+        let args = HookStoreArgs { db: Some(PathBuf::from(store).into()) };
         let text = instructions(&args).unwrap();
         let snippets: Vec<serde_json::Value> = text
             .split("\n\n")

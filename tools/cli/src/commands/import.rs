@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{self, Args};
 use memfold::import::{ImportError, ImportOptions, Imported, import};
 use memfold::machine;
+use memfold::ops;
 use memfold_datasets::DataError;
 use memfold_datasets::texts::{SHAPES, Shape, TextFields, TextFile};
 use memfold_guard::text::excerpt;
@@ -14,16 +15,14 @@ use memfold_index::file::FileMode;
 use crate::args::{GlobalArgs, TextFieldArgs};
 use crate::context::data_hint;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Document, Printer};
+use crate::printer::Printer;
 use crate::progress::Bars;
 use crate::settings::Settings;
-use crate::writing::{command_line, session_options};
+use crate::writing::command_line;
 
 /// Permissions of a store that is made of stdin: the process's mask decides.
 const MODE_OF_STDIN: u32 = 0o666;
 const NAME_CHARS: usize = 60;
-
-impl Document for ImportDocument {}
 
 /// `memfold import`
 #[derive(Debug, Args)]
@@ -103,10 +102,10 @@ pub(crate) fn run(
     args: &ImportArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(&args.into), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(&args.into.clone().into()), &[])?;
+    settings.show_notices(&printer);
     if settings.configuration.settings.read_only && args.into.exists() {
-        return Err(Failure::refused(
+        return Err(Failure::plain(
             "read_only is set: nothing is imported into a store that is there",
             "unset it for this command",
         ));
@@ -122,7 +121,7 @@ pub(crate) fn run(
         model: args.model.as_deref(),
         time_zone: &time_zone,
         now: machine::clock(),
-        session: session_options(&settings),
+        session: ops::session_options(&settings),
         preset: args.preset,
         is_strict: args.fields.strict,
         progress: &bars,

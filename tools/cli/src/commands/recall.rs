@@ -1,26 +1,21 @@
 //! `memfold recall`: the memories that answer a question, and times worked out from them.
 
-use clap::{self, Args, ValueEnum};
-use memfold::lookup::{SearchError, Searched, StoreIndex};
+use clap::{self, Args};
+use memfold::lookup::{SearchError, StoreIndex};
 use memfold::machine::Stopwatch;
+use memfold::ops::{self, Elapsed, RecallDocument};
 use memfold::recall::{
-    ArchivedMemory, RECALLED_DEFAULT, RecallMode, RecallOptions, RecallQuery, Recalled,
-    RecalledMemory, Recaller,
+    RECALLED_DEFAULT, RecallMode, RecallOptions, RecallQuery, Recalled, Recaller,
 };
-use memfold_core::lifecycle::temporal::{Answer, Candidate, TimeReference, answer, wants_time};
-use memfold_core::lifecycle::{Retention, Tier, TierReason};
+use memfold_core::lifecycle::temporal::{Answer, answer, wants_time};
 use memfold_guard::text::excerpt;
 use memfold_store::BrainDb;
 
 use crate::args::{GlobalArgs, StorePlaceArgs, whole};
 use crate::context::{self, Provider, open_options};
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, documents, wrap};
+use crate::printer::{Printer, wrap};
 use crate::settings::{self, Settings};
-
-documents! {
-    "recall" => RecallDocument<'_>,
-}
 
 /// `memfold recall`
 #[derive(Debug, Args)]
@@ -31,7 +26,7 @@ pub(crate) struct RecallArgs {
     pub(crate) query: String,
     /// How far down the tiers to look
     #[arg(long, value_enum, value_name = "MODE", default_value = "standard")]
-    pub(crate) mode: ModeArg,
+    pub(crate) mode: RecallMode,
     /// Return at most K memories
     #[arg(short = 'k', long = "limit", value_name = "K", default_value_t = RECALLED_DEFAULT as u32, allow_negative_numbers = true, value_parser = whole::<u32>(1, 1_000))]
     pub(crate) limit: u32,
@@ -54,38 +49,14 @@ pub(crate) struct RecallArgs {
     pub(crate) now: Option<String>,
 }
 
-/// How far down the tiers to look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ModeArg {
-    /// HOT memories
-    Reflexive,
-    /// HOT and WARM memories
-    Standard,
-    /// COLD memories too
-    Deep,
-    /// All, and what was merged or archived
-    Exhaustive,
-}
-
-impl From<ModeArg> for RecallMode {
-    fn from(mode: ModeArg) -> Self {
-        match mode {
-            ModeArg::Reflexive => Self::Reflexive,
-            ModeArg::Standard => Self::Standard,
-            ModeArg::Deep => Self::Deep,
-            ModeArg::Exhaustive => Self::Exhaustive,
-        }
-    }
-}
-
 pub(crate) fn run(
     global: &GlobalArgs,
     args: &RecallArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let stopwatch = Stopwatch::start();
-    let settings = Settings::load(global, Some(&args.place.db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(&args.place.db), &[])?;
+    settings.show_notices(&printer);
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.now.as_deref(), &time_zone)?;
     let store = BrainDb::at(&args.place.db, open_options(&settings));
@@ -103,7 +74,7 @@ pub(crate) fn run(
     let query = RecallQuery {
         text: &args.query,
         vector: vector.as_deref(),
-        mode: args.mode.into(),
+        mode: args.mode,
         limit: args.limit as usize,
         include_summaries: args.include_summaries,
         counts: !args.no_count,
@@ -112,14 +83,15 @@ pub(crate) fn run(
     let mut found = recaller.recall(&query).map_err(|error| failed(args, &error))?;
     found.notes.extend(missing);
     let reasoned = (args.reason || wants_time(&args.query))
-        .then(|| answer(&args.query, &candidates(&found), now, &time_zone));
+        .then(|| answer(&args.query, &ops::candidates(&found), now, &time_zone));
     let total = stopwatch.seconds();
     for note in &found.notes {
         printer.note(&format!("note: {note}"));
     }
     if global.json {
         let answer = reasoned.as_ref();
-        printer.document(&RecallDocument::new(&query, &found, answer, open, total))?;
+        let seconds = Elapsed { open, total };
+        printer.document(&RecallDocument::new(&args.query, args.mode, &found, answer, seconds))?;
     } else {
         printer.data(&screen(&found, reasoned.as_ref()))?;
     }
@@ -128,7 +100,8 @@ pub(crate) fn run(
 
 /// Does without an index that cannot be opened, and says so.
 fn open_index(args: &RecallArgs, printer: Printer) -> Result<Option<StoreIndex>, Failure> {
-    let opened = StoreIndex::open(&context::index_to_read(&(&args.place).into())?);
+    let folder = ops::index_to_read(&args.place.db, args.place.index_dir.as_deref())?;
+    let opened = StoreIndex::open(&folder);
     Ok(opened.unwrap_or_else(|error| {
         printer.note(&format!("note: the index cannot be used: {error}"));
         None
@@ -144,232 +117,18 @@ fn vector(
     if let Some(typed) = &args.vector {
         return Ok((Some(context::typed_vector(typed)?), None));
     }
-    let mut provider = Provider::open(settings, &args.place.db, printer)?;
+    let mut provider = Provider::open(settings, &args.place.db)?;
     if !provider.is_there() {
-        return Ok((None, Some(WORDS_ALONE.to_owned())));
+        return Ok((None, Some(ops::WORDS_ALONE.to_owned())));
     }
-    Ok(match provider.vector(&args.query) {
+    Ok(match provider.vector(&args.query, &printer) {
         Ok((vector, _)) => (Some(vector), None),
         Err(problem) => (None, Some(format!("found by words alone: {problem}"))),
     })
 }
 
-/// Said of a question without a vector, where nobody makes one.
-pub const WORDS_ALONE: &str = "found by words alone: give --vector, or configure who makes vectors \
-                           (embed.provider; docs/embedding.md)";
-
 fn failed(args: &RecallArgs, error: &SearchError) -> Failure {
-    let hint = error.hint();
-    Failure::new(&format!("recall from {}", args.place.db.display()), error, hint)
-}
-
-/// Returns the memories whose time of creation can be read, as candidates for an answer.
-pub fn candidates(found: &Recalled) -> Vec<Candidate> {
-    let candidate = |found: &RecalledMemory| {
-        Some(Candidate {
-            id: found.memory.id.clone(),
-            text: found.memory.content.to_string(),
-            created_at: found.memory.created_at.instant()?,
-            rank_score: found.score,
-        })
-    };
-    found.memories.iter().filter_map(candidate).collect()
-}
-
-/// `memfold recall --json`
-#[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct RecallDocument<'a> {
-    schema_version: u32,
-    query: &'a str,
-    mode: RecallMode,
-    /// Live memories, the best first.
-    matches: Vec<RecalledDocument<'a>>,
-    /// What is no longer live, the best first; in mode `exhaustive` only.
-    archived: Vec<ArchivedDocument<'a>>,
-    /// The time that was asked for, where one was.
-    answer: Option<AnswerDocument<'a>>,
-    /// How vectors were searched: `index`, `store` (all of them) or `none`.
-    vectors: &'static str,
-    /// Whether words were searched.
-    words: bool,
-    /// Whether the matches were counted as read.
-    counted: bool,
-    /// What a user should know.
-    notes: &'a [String],
-    elapsed_us: RecallElapsed,
-}
-
-/// A memory that was recalled.
-#[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct RecalledDocument<'a> {
-    id: &'a str,
-    text: &'a str,
-    /// Sum of 1 / (60 + rank) over vectors and words.
-    score: f64,
-    /// The canonical similarity to the vector; `null` where vectors did not find it.
-    similarity: Option<f64>,
-    /// Its place among those found by vector, from 1.
-    vector_rank: Option<usize>,
-    /// Its place among those found by words, from 1.
-    word_rank: Option<usize>,
-    tier: Tier,
-    retention: Retention,
-    /// What made its tier.
-    reasons: &'a [TierReason],
-    /// Whether a consolidation wrote it as a summary.
-    summary: bool,
-    /// The memory that supersedes it.
-    superseded_by: Option<&'a str>,
-    /// Memories merged into it whose words were found.
-    found_as: Vec<&'a str>,
-    /// In UTC; `null` where it cannot be read.
-    created_at: Option<String>,
-    categories: Vec<&'a str>,
-    importance: f64,
-    /// Before this recall.
-    access_count: i64,
-    source: &'a str,
-}
-
-/// A memory that is no longer live.
-#[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct ArchivedDocument<'a> {
-    id: &'a str,
-    text: &'a str,
-    /// The memory that it lives on in; `null` where a rule archived it.
-    survivor: Option<&'a str>,
-}
-
-/// A time, and how it was found.
-#[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct AnswerDocument<'a> {
-    /// A date, a range, a time or a distance; `null` where no memory was found.
-    answer: Option<&'a str>,
-    /// From 0 to 1.
-    confidence: f32,
-    /// The steps, as sentences.
-    chain: &'a [String],
-    /// The times that the memory names, the one used first.
-    resolved: Vec<ResolvedDocument<'a>>,
-    /// The memories that the answer rests on.
-    sources: Vec<&'a str>,
-}
-
-/// A time that a memory names.
-#[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct ResolvedDocument<'a> {
-    /// The words of the text that name it.
-    words: &'a str,
-    /// The first instant within, in UTC.
-    start: String,
-    /// The first instant behind, in UTC.
-    end: String,
-    confidence: f32,
-    /// Why it is not surer.
-    note: Option<&'a str>,
-}
-
-/// Wall time in microseconds.
-#[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct RecallElapsed {
-    open: u64,
-    recall: u64,
-    total: u64,
-}
-
-impl<'a> RecallDocument<'a> {
-    /// Takes what was found, the time worked out from it, and the seconds until the store was open and
-    /// until the answer.
-    pub fn new(
-        query: &RecallQuery<'a>,
-        found: &'a Recalled,
-        reasoned: Option<&'a Answer>,
-        open: f64,
-        total: f64,
-    ) -> Self {
-        let micros = |seconds: f64| (seconds * 1e6).round() as u64;
-        Self {
-            schema_version: 1,
-            query: query.text,
-            mode: query.mode,
-            matches: found.memories.iter().map(RecalledDocument::of).collect(),
-            archived: found.archived.iter().map(ArchivedDocument::of).collect(),
-            answer: reasoned.map(|answer| AnswerDocument::of(answer, found)),
-            vectors: match found.searched {
-                Some(Searched::Index { .. }) => "index",
-                Some(_) => "store",
-                None => "none",
-            },
-            words: found.by_words,
-            counted: found.is_counted,
-            notes: &found.notes,
-            elapsed_us: RecallElapsed {
-                open: micros(open),
-                recall: micros(total - open),
-                total: micros(total),
-            },
-        }
-    }
-}
-
-impl<'a> RecalledDocument<'a> {
-    fn of(found: &'a RecalledMemory) -> Self {
-        let memory = &found.memory;
-        Self {
-            id: memory.id.as_str(),
-            text: &memory.content,
-            score: found.score,
-            similarity: found.similarity.map(|similarity| similarity.get()),
-            vector_rank: found.vector_rank,
-            word_rank: found.word_rank,
-            tier: found.tier,
-            retention: found.retention,
-            reasons: &found.reasons,
-            summary: found.is_summary,
-            superseded_by: found.superseded_by.as_ref().map(|id| id.as_str()),
-            found_as: found.found_as.iter().map(|id| id.as_str()).collect(),
-            created_at: memory.created_at.instant().map(|at| at.to_string()),
-            categories: memory.categories.iter().map(|category| &**category).collect(),
-            importance: memory.importance,
-            access_count: memory.access_count,
-            source: &memory.source,
-        }
-    }
-}
-
-impl<'a> ArchivedDocument<'a> {
-    fn of(found: &'a ArchivedMemory) -> Self {
-        let survivor = found.survivor.as_ref().map(|id| id.as_str());
-        Self { id: found.id.as_str(), text: &found.text, survivor }
-    }
-}
-
-impl<'a> AnswerDocument<'a> {
-    fn of(answer: &'a Answer, found: &'a Recalled) -> Self {
-        let source = answer.sources.first();
-        let memory = found.memories.iter().find(|found| Some(&found.memory.id) == source);
-        let text = memory.map_or("", |found| &found.memory.content);
-        let resolved = |reference: &'a TimeReference| ResolvedDocument {
-            words: text.get(reference.span.clone()).unwrap_or_default(),
-            start: reference.interval.start.to_string(),
-            end: reference.interval.end.to_string(),
-            confidence: reference.confidence.value(),
-            note: reference.note.as_deref(),
-        };
-        Self {
-            answer: answer.answer.as_deref(),
-            confidence: answer.confidence.value(),
-            chain: &answer.chain,
-            resolved: answer.resolved.iter().map(resolved).collect(),
-            sources: answer.sources.iter().map(|id| id.as_str()).collect(),
-        }
-    }
+    Failure::of(&format!("recall from {}", args.place.db.display()), error)
 }
 
 /// Characters of an id and of a text that are shown.

@@ -8,13 +8,14 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::{self, Args};
+use clap::{self, Args, ValueHint};
 use console::Term;
 use jiff::tz::TimeZone;
 use memfold::execute::{KeepBothRequest, Selection, UndoRequest, UndoTarget, keep_both, undo};
 use memfold::machine;
+use memfold::ops::{FailureKind, StorePath, named_memories, saved_plan, selection};
 use memfold::settle::Settlement;
 use memfold::texts;
 use memfold_core::memory::{Memory, MemoryId};
@@ -29,23 +30,18 @@ use memfold_store::journal::RevertOptions;
 use serde::Serialize;
 
 use self::walk::Lines;
-use crate::args::{GlobalArgs, WritingArgs};
-use crate::commands::apply::selection;
+use crate::args::{GlobalArgs, WritingArgs, store_path};
 use crate::commands::consolidate::texts::{output_word, plan_for_review};
 use crate::commands::review::card::Material;
-use crate::commands::review::card::named_memories;
 use crate::commands::review::walk::{Dialogue, Keyboard, ReviewStore, Tally, Walk};
-use crate::commands::runs::plans::find_plan;
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
-use crate::printer::{self, Document, Printer};
+use crate::printer::{self, Printer};
 use crate::settings::{self, Settings};
 use crate::writing;
 
 /// Characters of a list of actions.
 const LABELS_CHARS: usize = 400;
-
-impl Document for ReviewDocument<'_> {}
 
 /// `memfold review`
 #[derive(Debug, Args)]
@@ -58,7 +54,8 @@ impl Document for ReviewDocument<'_> {}
 )]
 pub(crate) struct ReviewArgs {
     /// The store: a brain.db, one of another kind (memory.jsonl, …), or a file of texts
-    pub(crate) db: PathBuf,
+    #[arg(value_parser = store_path(), value_hint = ValueHint::AnyPath)]
+    pub(crate) db: StorePath,
     /// A plan (its name, the beginning of its name, or latest, the default) and actions of it (a17),
     /// or the keys of flagged pairs
     #[arg(value_name = "PLAN|KEY", conflicts_with = "flags")]
@@ -142,9 +139,9 @@ pub(crate) fn run(
     args: &ReviewArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let first = Settings::load(global, Some(&args.db), &[])?;
+    let first = Settings::load(&global.sources(), Some(&args.db), &[])?;
     if args.flags {
-        first.show_notices(printer);
+        first.show_notices(&printer);
         flags::list(global, args, &first, printer)?;
         return Ok(Exit::Done);
     }
@@ -153,7 +150,7 @@ pub(crate) fn run(
     }
     let (name, labels) = match args.names.split_first() {
         Some((name, labels)) => (name.clone(), labels),
-        None if is_of_texts(global) => (
+        None if is_of_texts(args) => (
             plan_for_review(global, &args.db, &first, args.writing.now.as_deref(), printer)?,
             &[][..],
         ),
@@ -163,10 +160,11 @@ pub(crate) fn run(
         None => ("latest".to_owned(), &[][..]),
     };
     let store = open_store(&args.db, &first)?;
-    let plan = find_plan(&store, &name)?;
+    let plan = saved_plan(&store, &name)?;
     let chosen = selection(&[labels, &args.only].concat(), &[], plan.actions.len())?;
-    let settings = Settings::load_for_plan(global, Some(&args.db), &plan.plan.overrides)?;
-    settings.show_notices(printer);
+    let settings =
+        Settings::load_for_plan(&global.sources(), Some(&args.db), &plan.plan.overrides)?;
+    settings.show_notices(&printer);
     if let Some(state) = args.bulk() {
         return answer_all(global, args, &plan, &chosen, state, &settings, printer);
     }
@@ -219,7 +217,7 @@ fn settle(
     settings: &Settings,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    if is_of_texts(global) {
+    if is_of_texts(args) {
         return Err(Failure::usage(
             "pairs in conflict of a file of texts are settled in the file",
             "change or remove one of the texts, or make a store of the file: memfold import",
@@ -231,7 +229,7 @@ fn settle(
             "memfold review DB --flags lists their keys",
         ));
     }
-    settings.show_notices(printer);
+    settings.show_notices(&printer);
     for key in &args.names {
         flags::settle_pair(global, args, key, settlement, settings, printer)?;
     }
@@ -239,8 +237,8 @@ fn settle(
 }
 
 /// Tells whether the store is the mirror of a file of texts.
-fn is_of_texts(global: &GlobalArgs) -> bool {
-    global.mirrored.as_ref().is_some_and(|mirrored| mirrored.kind == texts::KIND)
+fn is_of_texts(args: &ReviewArgs) -> bool {
+    args.db.mirrored().is_some_and(|mirrored| mirrored.kind == texts::KIND)
 }
 
 /// Answers all open actions that are chosen, or tells which it would.
@@ -266,7 +264,7 @@ fn answer_all(
     let actions: Vec<&SavedAction> = plan.actions.iter().filter(is_open).collect();
     let count = actions.len() as u64;
     let WritingArgs { execute, dry_run, now } = &args.writing;
-    let writes = writing::may_write(settings, *execute, *dry_run, printer);
+    let writes = writing::may_write(settings, *execute, *dry_run, &printer);
     if writes && count > 0 {
         let time_zone = settings.time_zone()?;
         let now = settings::now(now.as_deref(), &time_zone)?;
@@ -305,7 +303,7 @@ pub(crate) fn check_may_write(settings: &Settings) -> Result<(), Failure> {
         return Ok(());
     };
     let hint = format!("{hint}; `memfold runs DB PLAN --plans` shows the plan without writing");
-    Err(Failure::refused(message, hint))
+    Err(Failure::plain(message, hint))
 }
 
 pub(crate) fn read_memories(
@@ -315,10 +313,8 @@ pub(crate) fn read_memories(
     now: Instant,
 ) -> Result<BTreeMap<MemoryId, Memory>, Failure> {
     let request = LoadRequest { time_zone, now, progress: &NoProgress };
-    named_memories(store, plan, &request).map_err(|error| {
-        let hint = error.hint();
-        Failure::new(&format!("read {}", store.path().display()), &error, hint)
-    })
+    named_memories(store, plan, &request)
+        .map_err(|error| Failure::of(&format!("read {}", store.path().display()), &error))
 }
 
 /// Keys where a person sits at a terminal, lines elsewhere.
@@ -345,12 +341,12 @@ fn report(
     let mut lines = vec![format!(
         "{approved} approved · {rejected} rejected · {kept_both} kept apart · {undecided} undecided"
     )];
-    if let Some(file) = global.mirrored.as_ref().filter(|_| is_of_texts(global)) {
+    if let Some(file) = args.db.mirrored().filter(|_| is_of_texts(args)) {
         let path = writing::path_word(&file.origin);
         let output = output_word(&file.origin);
         lines.push(format!("next: memfold consolidate {path} --execute --output {output}"));
     } else if approved > 0 {
-        let mut commands = Commands::apply(&writing::path_word(&args.db), plan_id);
+        let mut commands = Commands::apply(&writing::path_word(args.db.named()), plan_id);
         commands.next.extend(writing::global_words(global));
         commands.is_folded = printer::is_terminal();
         lines.extend(commands.lines());
@@ -415,14 +411,14 @@ impl Writer<'_> {
                 clock: &|| 0.0,
             },
         );
-        let undone = undone.map_err(|error| writing::undo_failure(&error))?;
+        let undone = undone.map_err(|error| Failure::of("undo", &error))?;
         if undone.executed.applied == 1 {
             return Ok(());
         }
         let conflicts = undone.outcomes.iter().flat_map(|outcome| &outcome.conflicts);
         let conflicts: Vec<&str> = conflicts.map(String::as_str).collect();
         let message = format!("failed to take the answer back: {}", conflicts.join("; "));
-        Err(Failure { exit: Exit::Failure, message, hint: None })
+        Err(Failure { kind: FailureKind::Failed, message, hint: None })
     }
 }
 
@@ -465,5 +461,5 @@ impl ReviewStore for Writer<'_> {
 }
 
 fn failure(error: &SessionError) -> Failure {
-    writing::session_failure("write the answer", error)
+    Failure::of("write the answer", error)
 }

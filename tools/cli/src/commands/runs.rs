@@ -3,20 +3,18 @@
 pub(crate) mod plans;
 mod prune;
 
-use std::path::PathBuf;
-
-use clap::{self, Args};
+use clap::{self, Args, ValueHint};
 use memfold::audit::Findings;
+use memfold::ops::{RunDocument, RunsDocument, StorePath, find_run};
 use memfold_core::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
 use memfold_guard::text::excerpt;
 use memfold_store::BrainDb;
-use serde::Serialize;
 
-use crate::args::{Age, GlobalArgs, WritingArgs, age};
+use crate::args::{Age, GlobalArgs, WritingArgs, age, store_path};
 use crate::commands::audit::said;
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, documents, table};
+use crate::printer::{Printer, table};
 use crate::settings::Settings;
 use crate::writing::counted;
 
@@ -27,16 +25,12 @@ const LIST_CHARS: usize = 200;
 /// Ids and actions that a line shows.
 const LISTED_MAX: usize = 3;
 
-documents! {
-    "runs" => RunsDocument<'_>,
-    "run" => RunDocument<'_>,
-}
-
 /// `memfold runs`
 #[derive(Debug, Args)]
 pub(crate) struct RunsArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
-    pub(crate) db: PathBuf,
+    #[arg(value_parser = store_path(), value_hint = ValueHint::AnyPath)]
+    pub(crate) db: StorePath,
     /// Show what this run did, or with --plans the actions of this plan: its id, how that begins, or
     /// `latest`
     #[arg(value_name = "RUN|PLAN")]
@@ -52,80 +46,9 @@ pub(crate) struct RunsArgs {
     pub(crate) writing: WritingArgs,
 }
 
-/// `memfold runs --json`
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct RunsDocument<'a> {
-    schema_version: u32,
-    /// The first one first.
-    runs: &'a [RunSummary],
-    audit_chain: AuditChain<'a>,
-}
-
-/// Whether no run was changed, added or removed by others; where the chain breaks first.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct AuditChain<'a> {
-    holds: bool,
-    #[serde(flatten)]
-    chain_break: Option<ChainBreakDocument<'a>>,
-}
-
-/// The run whose hash of the one before does not fit.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct ChainBreakDocument<'a> {
-    run_id: &'a str,
-    /// The hash of the run before, as it is now.
-    expected: &'a str,
-    /// The hash that was written down.
-    found: &'a str,
-}
-
-/// `memfold runs DB RUN --json`
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct RunDocument<'a> {
-    schema_version: u32,
-    #[serde(flatten)]
-    run: &'a RunSummary,
-    /// Its units; none where it changed nothing, or they were pruned.
-    list: Vec<UnitDocument<'a>>,
-}
-
-/// What a run did in one transaction.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct UnitDocument<'a> {
-    /// Its number in the run.
-    unit: i64,
-    /// `applied` or `undone`.
-    state: &'a str,
-    /// The run that took it back.
-    undone_by: Option<&'a str>,
-    /// The plan it carried out.
-    plan_id: Option<&'a str>,
-    /// The plan's actions that it carried out: `a1 merge`.
-    actions: &'a [String],
-    /// The unit that it took back.
-    reverts: Option<RevertedDocument<'a>>,
-    /// The memories that it changed, by id.
-    memories: &'a [String],
-    /// When.
-    at: &'a str,
-}
-
-/// A unit of another run.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct RevertedDocument<'a> {
-    run_id: &'a str,
-    unit: i64,
-}
-
 pub(crate) fn run(global: &GlobalArgs, args: &RunsArgs, printer: Printer) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(&args.db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
+    settings.show_notices(&printer);
     if let Some(age) = args.prune_older_than {
         prune::run(global, args, age, &settings, printer)?;
         return Ok(Exit::Done);
@@ -141,10 +64,7 @@ pub(crate) fn run(global: &GlobalArgs, args: &RunsArgs, printer: Printer) -> Res
         plans::run(global, &store, args.run.as_deref(), printer)?;
         return Ok(Exit::Done);
     }
-    let history = store.runs().map_err(|error| {
-        let hint = error.hint();
-        Failure::new("read the runs", &error, hint)
-    })?;
+    let history = store.runs().map_err(|error| Failure::of("read the runs", &error))?;
     match &args.run {
         None => show_history(global, &history, printer)?,
         Some(wanted) => show_run(global, &store, &history, wanted, printer)?,
@@ -178,11 +98,8 @@ fn show_run(
     wanted: &str,
     printer: Printer,
 ) -> Result<(), Failure> {
-    let run = find(history, wanted)?;
-    let units = store.units(&run.run_id).map_err(|error| {
-        let hint = error.hint();
-        Failure::new("read the units", &error, hint)
-    })?;
+    let run = find_run(history, wanted)?;
+    let units = store.units(&run.run_id).map_err(|error| Failure::of("read the units", &error))?;
     if global.json {
         return printer.document(&RunDocument::of(run, &units));
     }
@@ -198,44 +115,6 @@ fn show_run(
         text.push_str(&table(&header, units.iter().map(unit_row).collect()));
     }
     printer.data(&text)
-}
-
-impl<'a> RunsDocument<'a> {
-    /// Takes the runs of a store.
-    pub fn of(history: &'a RunHistory) -> Self {
-        let audit_chain = AuditChain::of(history.chain_break.as_ref());
-        Self { schema_version: 1, runs: &history.runs, audit_chain }
-    }
-}
-
-impl<'a> RunDocument<'a> {
-    /// Takes a run and its units.
-    pub fn of(run: &'a RunSummary, units: &'a [UnitSummary]) -> Self {
-        Self { schema_version: 1, run, list: units.iter().map(UnitDocument::of).collect() }
-    }
-}
-
-/// Finds a run by its id or how that begins; `latest` is the last one.
-///
-/// # Errors
-/// When there is none, or more than one.
-pub fn find<'h>(history: &'h RunHistory, wanted: &str) -> Result<&'h RunSummary, Failure> {
-    let hint = "`memfold runs DB` lists them; `latest` is the last one";
-    if wanted == "latest" {
-        return history
-            .runs
-            .last()
-            .ok_or_else(|| Failure::plain("no run has written to this store yet", hint));
-    }
-    let mut found = history.runs.iter().filter(|run| run.run_id.starts_with(wanted));
-    match (found.next(), found.next()) {
-        (Some(run), None) => Ok(run),
-        (Some(run), Some(_)) if run.run_id == wanted => Ok(run),
-        (Some(_), Some(_)) => {
-            Err(Failure::plain(format!("several runs begin with {}", shown(wanted)), hint))
-        }
-        (None, _) => Err(Failure::plain(format!("there is no run {}", shown(wanted)), hint)),
-    }
 }
 
 fn shown(text: &str) -> String {
@@ -316,30 +195,5 @@ fn chain_line(chain_break: Option<&ChainBreak>) -> String {
             "audit chain: BROKEN at {}: a run before it was changed, added or removed\n",
             shown(run_id)
         ),
-    }
-}
-
-impl<'a> AuditChain<'a> {
-    fn of(chain_break: Option<&'a ChainBreak>) -> Self {
-        let chain_break = chain_break.map(|ChainBreak { run_id, expected, found }| {
-            ChainBreakDocument { run_id, expected, found }
-        });
-        Self { holds: chain_break.is_none(), chain_break }
-    }
-}
-
-impl<'a> UnitDocument<'a> {
-    fn of(unit: &'a UnitSummary) -> Self {
-        let reverts = unit.reverts.as_ref();
-        Self {
-            unit: unit.unit,
-            state: &unit.state,
-            undone_by: unit.undone_by.as_deref(),
-            plan_id: unit.plan_id.as_deref(),
-            actions: &unit.actions,
-            reverts: reverts.map(|(run_id, unit)| RevertedDocument { run_id, unit: *unit }),
-            memories: &unit.memories,
-            at: &unit.at,
-        }
     }
 }

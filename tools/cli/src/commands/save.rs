@@ -1,6 +1,7 @@
 //! `memfold save`: remember this, unless it is known already.
 
 use memfold::machine;
+use memfold::ops::{self, IndexUpkeep, NotSavedDocument, SaveDocument};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,13 +14,11 @@ use serde::Deserialize;
 
 use super::check::screen;
 use crate::args::{GlobalArgs, StorePlaceArgs, finite};
-use crate::commands::check::{MemoryArgs, NotSavedDocument, SaveDocument, incoming, open};
-use crate::commands::index::store::{Rebuild, rebuild};
+use crate::commands::check::{MemoryArgs, incoming, open};
 use crate::context::{self, Provider};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::settings::Settings;
-use crate::writing;
 
 const ID_CHARS: usize = 60;
 
@@ -61,10 +60,10 @@ A line that cannot be saved is answered with `stored: false`, and the next one
 follows; the exit code is then 4.";
 
 pub(crate) fn run(global: &GlobalArgs, args: &SaveArgs, printer: Printer) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(&args.place.db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(&args.place.db), &[])?;
+    settings.show_notices(&printer);
     let quick_check = open(&args.place, &settings)?;
-    let provider = Provider::open(&settings, &args.place.db, printer)?;
+    let provider = Provider::open(&settings, &args.place.db)?;
     let mut saving = Saving { args, quick_check, provider, printer };
     match &args.jsonl {
         Some(path) => saving.lines(Lines::open(path)?, global, &settings),
@@ -143,7 +142,7 @@ impl Saving<'_> {
     }
 
     fn save(&mut self, mut incoming: Incoming) -> Result<Saved, SaveError> {
-        let note = self.provider.fill(&mut incoming);
+        let note = self.provider.fill(&mut incoming, &self.printer);
         let mut saved = self.quick_check.save(&incoming, machine::clock())?;
         saved.check.notes.extend(note);
         Ok(saved)
@@ -164,22 +163,25 @@ impl Saving<'_> {
     /// Brings the index up to date after many saves, where that is cheap.
     fn rebuild(&self, saved: &Saved, global: &GlobalArgs, settings: &Settings) {
         let rows = saved.check.index.rows;
-        let wanted = Rebuild::wanted(rows, saved.fresh_rows);
-        if !wanted || settings.configuration.settings.read_only {
+        if !ops::wants_rebuild(rows, saved.fresh_rows) || settings.configuration.settings.read_only
+        {
             return;
         }
-        let place = (&self.args.place).into();
-        if let Err(failure) = rebuild(global, settings, &place, &NoProgress) {
+        let upkeep = IndexUpkeep {
+            db: &self.args.place.db,
+            index_dir: self.args.place.index_dir.as_deref(),
+            settings,
+            threads: global.threads,
+            progress: &NoProgress,
+        };
+        if let Err(failure) = upkeep.rebuild() {
             self.printer.note(&format!("note: the index was not built: {}", failure.message));
         }
     }
 }
 
 fn failure(error: &SaveError) -> Failure {
-    match error {
-        SaveError::Session(error) => writing::session_failure("save", error),
-        error => Failure::new("save", error, error.hint()),
-    }
+    Failure::of("save", error)
 }
 
 fn told(saved: &Saved) -> String {

@@ -1,7 +1,7 @@
 //! `memfold search`: the nearest memories.
 
 mod corpus;
-pub(crate) mod results;
+mod results;
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use memfold::lookup::{
     Matches, Query, SearchError, Searched, StoreIndex, Wanted, search, search_all, search_by_words,
 };
 use memfold::machine::{self, Stopwatch};
+use memfold::ops::{self, Elapsed, SearchDocument};
 use memfold_datasets::results::NeighborRow;
 use memfold_index::{NoProgress, Row};
 use memfold_simd::Kernels;
 use memfold_store::{BrainDb, LoadRequest};
 
-use self::results::SearchDocument;
 use crate::args::{GlobalArgs, SearchArgs};
 use crate::context::{self, Provider, is_corpus, open_options, open_vectors, refuse_columns};
 use crate::failure::{Exit, Failure};
@@ -38,8 +38,8 @@ pub(crate) fn run(
         return corpus::run(global, args, printer, stopwatch);
     }
     refuse_options_of_files(args)?;
-    let settings = Settings::load(global, Some(&args.place.db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(&args.place.db), &[])?;
+    settings.show_notices(&printer);
     let store = BrainDb::at(&args.place.db, open_options(&settings));
     let index = open_index(args, printer)?;
     let open = stopwatch.seconds();
@@ -58,8 +58,9 @@ pub(crate) fn run(
         printer.note(&format!("note: {note}"));
     }
     if global.json {
-        let document = SearchDocument::new(&found, index.as_ref(), open, total);
-        printer.document(&SearchDocument { notes: note.into_iter().collect(), ..document })?;
+        let mut document = SearchDocument::new(&found, index.as_ref(), Elapsed { open, total });
+        document.notes.extend(note);
+        printer.document(&document)?;
     } else {
         printer.data(&results::screen(&found.matches))?;
     }
@@ -71,7 +72,10 @@ fn open_index(args: &SearchArgs, printer: Printer) -> Result<Option<StoreIndex>,
     if args.no_index {
         return Ok(None);
     }
-    Ok(results::opened(StoreIndex::open(&context::index_to_read(&args.place)?), printer))
+    Ok(results::opened(
+        StoreIndex::open(&ops::index_to_read(&args.place.db, args.place.index_dir.as_deref())?),
+        printer,
+    ))
 }
 
 fn refuse_options_of_files(args: &SearchArgs) -> Result<(), Failure> {
@@ -128,11 +132,11 @@ impl Work<'_> {
 
     /// Has the configured provider make the vector of a text that no memory has; `None` where nobody makes one.
     fn embedded(&self, text: &str) -> Result<Option<Vec<f32>>, Failure> {
-        let mut provider = Provider::open(self.settings, &self.args.place.db, self.printer)?;
+        let mut provider = Provider::open(self.settings, &self.args.place.db)?;
         if !provider.is_there() {
             return Ok(None);
         }
-        let made = provider.vector(text);
+        let made = provider.vector(text, &self.printer);
         if let Err(problem) = &made {
             self.printer.note(&format!("note: {problem}"));
         }
@@ -140,11 +144,7 @@ impl Work<'_> {
     }
 
     fn failed(&self, error: &SearchError) -> Failure {
-        if matches!(error, SearchError::Cancelled) {
-            return Failure::interrupted();
-        }
-        let hint = error.hint();
-        Failure::new(&format!("search {}", self.args.place.db.display()), error, hint)
+        Failure::of(&format!("search {}", self.args.place.db.display()), error)
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, COOKIE as COOKIE_HEADER, HOST, ORIGIN};
 use memfold::machine::Stopwatch;
-use memfold_cli::Failure;
+use memfold::ops::Failure;
 
 use crate::service::{Problem, ProblemKind};
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
-use memfold::recall::RecallQuery;
-use memfold_cli::documents::{
-    CheckDocument, FlagsDocument, RecallDocument, SaveDocument, SearchDocument, SettledDocument,
+use memfold::ops::{
+    CheckDocument, Elapsed, FlagsDocument, RecallDocument, SaveDocument, SearchDocument,
+    SettledDocument,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -67,8 +67,8 @@ pub(super) async fn search(
     Sent(request): Sent<SearchRequest>,
 ) -> Result<Response, Problem> {
     let found = app.service.on(of.store.as_deref(), move |store| store.search(&request)).await?;
-    let (open, total) = found.seconds;
-    let document = SearchDocument::new(&found.matches, found.index.as_deref(), open, total);
+    let seconds = Elapsed { open: 0.0, total: found.seconds };
+    let document = SearchDocument::new(&found.matches, found.index.as_deref(), seconds);
     Ok(Json(document).into_response())
 }
 
@@ -79,17 +79,9 @@ pub(super) async fn recall(
 ) -> Result<Response, Problem> {
     let work = move |store: &Arc<ServedStore>| {
         let answered = store.recall(&request)?;
-        let query = RecallQuery {
-            text: &request.query,
-            vector: None,
-            mode: answered.mode,
-            limit: 0,
-            include_summaries: request.include_summaries,
-            counts: !request.no_count,
-            now: store.now(),
-        };
+        let seconds = Elapsed { open: 0.0, total: answered.seconds };
         let (found, answer) = (&answered.recalled, answered.answer.as_ref());
-        let document = RecallDocument::new(&query, found, answer, 0.0, answered.seconds);
+        let document = RecallDocument::new(&request.query, request.mode, found, answer, seconds);
         serde_json::to_vec(&document)
             .map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))
     };

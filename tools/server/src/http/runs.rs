@@ -10,7 +10,7 @@ use axum::http::header::IF_MATCH;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::{Stream, StreamExt as _, stream};
-use memfold_cli::documents::{PlansDocument, RunDocument, RunsDocument, SavedPlanDocument};
+use memfold::ops::{PlansDocument, RunDocument, RunsDocument, SavedPlanDocument};
 use serde::Serialize;
 
 use super::answers::{Json, Query, Sent, accepted, with_etag};

@@ -18,7 +18,7 @@ use super::plans::{
     ConsolidateParameters, ConsolidateResult, DuplicatesResult, consolidate, duplicates,
 };
 use crate::service::{
-    MemoryRequest, Problem, ProblemKind, RecallDepth, RecallRequest, SaveAnswer, ServedStore,
+    MemoryRequest, Problem, ProblemKind, RecallMode, RecallRequest, SaveAnswer, ServedStore,
     Service, SettledAs,
 };
 
@@ -316,7 +316,7 @@ struct RecallParameters {
     query: String,
     /// How far to look: `standard`, `deep` (old memories too) or `exhaustive` (merged ones too).
     #[serde(default)]
-    mode: RecallDepth,
+    mode: RecallMode,
     /// Memories at most, up to 100; by default 10.
     #[serde(default)]
     limit: Option<usize>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use memfold::machine;
-use memfold_cli::open_own_tables;
+use memfold::ops::open_own_tables;
 use memfold_core::time::Instant;
 use memfold_store::brain_db::{Lease, ScheduleRow};
 use schemars::JsonSchema;
@@ -312,25 +312,23 @@ fn written(at: Timestamp) -> String {
 mod tests {
     use std::path::Path;
 
-    use memfold_cli::{GlobalArgs, Printer, Settings, open_session};
+    use memfold::ops::{Settings, Sources, open_session};
     use memfold_store::brain_db::StoreStyle;
+    use memfold_terminal::printer::Printer;
     use memfold_tests::{brain_db, memory, unit_vector};
 
     use super::*;
-    use crate::service::{JobState, Service};
+    use crate::service::{JobState, Service, Serving};
 
     const NIGHT: &str = "2026-03-29T01:00:00Z";
 
     fn service(path: &Path, name: &str) -> Service {
-        let global = GlobalArgs {
-            quiet: true,
-            set: vec!["time_zone=Europe/Berlin".to_owned()],
-            no_progress: true,
-            ..GlobalArgs::default()
-        };
+        let set = vec!["time_zone=Europe/Berlin".to_owned()];
+        let sources = Sources { config: None, set };
+        let serving = Serving { sources, threads: None };
         let printer = Printer::new(true, false, true);
         let stores = vec![(name.to_owned(), path.to_owned())];
-        Service::open(stores, &global, printer, true, 1).unwrap()
+        Service::open(stores, serving, printer, true, 1).unwrap()
     }
 
     fn store_with_pair(folder: &Path) -> std::path::PathBuf {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use memfold::machine;
-use memfold_cli::Consolidated;
+use memfold::ops::Consolidated;
 use memfold_core::plan::{Action, ActionType};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

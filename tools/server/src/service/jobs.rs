@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use memfold::machine::{self, Stopwatch};
-use memfold_cli::Failure;
+use memfold::ops::Failure;
 use memfold_index::Progress;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 
 use memfold::lookup::{Matches, Query, SearchError, StoreIndex, Wanted, search, search_by_words};
 use memfold::machine::Stopwatch;
+use memfold::ops::{WORDS_ALONE, candidates, mode_like};
 use memfold::quick_check::{Check, Incoming, SaveRequest, Saved, SavedOnce, vector_fault};
 use memfold::recall::{RECALLED_DEFAULT, RecallMode, RecallQuery, Recalled};
 use memfold::session_start::{SessionPlace, session_context};
-use memfold_cli::{WORDS_ALONE, candidates, mode_like};
 use memfold_core::lifecycle::temporal::{Answer, answer, wants_time};
 use memfold_core::memory::{Memory, MemoryId};
 use memfold_guard::text::is_blank;
@@ -98,7 +98,7 @@ pub struct RecallRequest {
     pub vector: Option<Vec<f32>>,
     /// How far down the tiers to look.
     #[serde(default)]
-    pub mode: RecallDepth,
+    pub mode: RecallMode,
     /// Memories at most, up to 1,000; by default 10.
     #[serde(default)]
     pub limit: Option<usize>,
@@ -119,21 +119,6 @@ pub struct RecallRequest {
     pub user_id: Option<String>,
 }
 
-/// How far down the tiers a recall looks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RecallDepth {
-    /// HOT memories.
-    Reflexive,
-    /// HOT and WARM ones.
-    #[default]
-    Standard,
-    /// COLD ones too.
-    Deep,
-    /// All, and what was merged or archived.
-    Exhaustive,
-}
-
 /// What became of a save.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SaveAnswer {
@@ -150,8 +135,8 @@ pub struct Found {
     pub matches: Matches,
     /// What was searched by.
     pub index: Option<Arc<StoreIndex>>,
-    /// Seconds until the store was open, and until the answer.
-    pub seconds: (f64, f64),
+    /// Seconds until the answer.
+    pub seconds: f64,
 }
 
 /// What a recall found.
@@ -161,8 +146,6 @@ pub struct Answered {
     pub recalled: Recalled,
     /// The time worked out from them.
     pub answer: Option<Answer>,
-    /// How far was looked.
-    pub mode: RecallMode,
     /// Seconds.
     pub seconds: f64,
 }
@@ -260,7 +243,7 @@ impl ServedStore {
         let mut categories = request.categories;
         categories.extend(user_id.map(|user| user_category(&user)));
         let mut incoming = Incoming { id, text, categories, importance, source, vector, model };
-        let note = locked(&self.provider).fill(&mut incoming);
+        let note = locked(&self.provider).fill(&mut incoming, &self.printer);
         Ok((incoming, note))
     }
 
@@ -301,11 +284,11 @@ impl ServedStore {
         let mut matches = found?;
         matches.matches.retain(|found| is_in_scope(&found.memory, &scope));
         matches.matches.truncate(limit);
-        Ok(Found { matches, index, seconds: (0.0, stopwatch.seconds()) })
+        Ok(Found { matches, index, seconds: stopwatch.seconds() })
     }
 
     fn vector_of(&self, text: &str) -> Option<Vec<f32>> {
-        locked(&self.provider).vector(text).ok().map(|(vector, _)| vector)
+        locked(&self.provider).vector(text, &self.printer).ok().map(|(vector, _)| vector)
     }
 
     /// Finds the memories that answer a question.
@@ -320,11 +303,10 @@ impl ServedStore {
         let scope = scope(&request.categories, request.user_id.as_deref());
         let wanted = if scope.is_empty() { limit } else { limit * SCOPED_CANDIDATES };
         let now = self.now();
-        let mode = request.mode.mode();
         let mut recalled = self.recaller.recall(&RecallQuery {
             text: &request.query,
             vector: request.vector.as_deref().or(made.as_deref()),
-            mode,
+            mode: request.mode,
             limit: wanted,
             include_summaries: request.include_summaries,
             // What is out of scope was not read by anybody.
@@ -343,7 +325,7 @@ impl ServedStore {
         let wants_answer = request.reason || wants_time(&request.query);
         let answer = wants_answer
             .then(|| answer(&request.query, &candidates(&recalled), now, &self.time_zone));
-        Ok(Answered { recalled, answer, mode, seconds: stopwatch.seconds() })
+        Ok(Answered { recalled, answer, seconds: stopwatch.seconds() })
     }
 
     /// Reads what became of memories, and what they say.
@@ -383,17 +365,6 @@ impl ServedStore {
         };
         let made = session_context(&self.db, &place)?;
         Ok(made.map(|block| block.text).unwrap_or_default())
-    }
-}
-
-impl RecallDepth {
-    const fn mode(self) -> RecallMode {
-        match self {
-            Self::Reflexive => RecallMode::Reflexive,
-            Self::Standard => RecallMode::Standard,
-            Self::Deep => RecallMode::Deep,
-            Self::Exhaustive => RecallMode::Exhaustive,
-        }
     }
 }
 

@@ -16,14 +16,17 @@ pub(crate) use history::{CompactAllAnswer, CompactAnswer, HistoryAnswer, RunAnsw
 pub use history::{CompactStats, HistoryAction, HistoryReport, HistorySummary, PastRun};
 pub use jobs::{Job, JobDocument, JobEvent, JobState, Stage};
 pub use memories::{
-    Answered, Found, MATCHES_MAX, MemoryRequest, RecallDepth, RecallRequest, SaveAnswer,
-    SearchRequest, user_category,
+    Answered, Found, MATCHES_MAX, MemoryRequest, RecallRequest, SaveAnswer, SearchRequest,
+    user_category,
 };
 pub use plans::{
     Decision, DecisionsRequest, PlanDecision, Proposal, ProposalsDocument, SettleRequest,
     SettledAs, Survey,
 };
 pub use problem::{Problem, ProblemDocument, ProblemKind};
-pub use runs::{ApplyRequest, ExecuteMode, JudgeMode, RunRequest, UndoRequest};
-pub use store::{ServedStore, Service, name_of};
+pub use runs::{ExecuteMode, RunRequest};
+pub use store::{ServedStore, Service, Serving, name_of};
 pub use workers::Workers;
+
+pub use memfold::ops::{ApplyRequest, JudgeMode, UndoRequest};
+pub use memfold::recall::RecallMode;

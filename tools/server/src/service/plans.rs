@@ -9,8 +9,8 @@ use std::time::SystemTime;
 use memfold::execute::{KeepBothRequest, keep_both};
 use memfold::lifecycle::Tiers;
 use memfold::machine;
+use memfold::ops::{self, Status, named_memories, open_own_tables, open_session};
 use memfold::settle::{SettleRules, Settled, Settlement, settle};
-use memfold_cli::{Status, named_memories, open_own_tables, open_session, status};
 use memfold_core::lifecycle::{TierAssignment, TierCounts};
 use memfold_core::lineage::Explanation;
 use memfold_core::memory::MemoryId;
@@ -329,7 +329,7 @@ impl ServedStore {
     /// # Errors
     /// When it cannot be read.
     pub fn status(&self) -> Result<Status, Problem> {
-        Ok(status(&self.path, &self.settings, self.now(), self.printer)?)
+        Ok(ops::status(&self.path, &self.settings, self.now(), &self.printer)?)
     }
 
     /// Returns the tiers of the live memories.

@@ -1,11 +1,7 @@
 //! [`Problem`]: why a request was not done, with the hint and the exit code that the command line would give.
 
-use memfold::execute::ExecuteError;
-use memfold::lookup::SearchError;
-use memfold::quick_check::SaveError;
-use memfold_cli::{Exit, Failure};
-use memfold_store::LoadStoreError;
-use memfold_store::brain_db::SessionError;
+use memfold::ops::{Advised, FailureKind};
+use memfold_terminal::failure::Exit;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -183,8 +179,27 @@ impl Problem {
             },
         }
     }
+}
 
-    fn of(kind: ProblemKind, error: &dyn std::error::Error, hint: Option<String>) -> Self {
+impl From<FailureKind> for ProblemKind {
+    fn from(kind: FailureKind) -> Self {
+        match kind {
+            FailureKind::Failed => Self::Failed,
+            FailureKind::Usage | FailureKind::Unsuitable => Self::Unprocessable,
+            FailureKind::NotFound => Self::NotFound,
+            FailureKind::Conflict => Self::Conflict,
+            FailureKind::AnotherPlan => Self::AnotherPlan,
+            FailureKind::Forbidden | FailureKind::Unguarded => Self::Forbidden,
+            FailureKind::Locked => Self::Locked,
+            FailureKind::Unavailable => Self::Unavailable,
+            FailureKind::Interrupted => Self::Stopping,
+        }
+    }
+}
+
+/// An error of the library speaks for itself, with its causes.
+impl<E: Advised> From<E> for Problem {
+    fn from(error: E) -> Self {
         let mut detail = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
@@ -194,108 +209,20 @@ impl Problem {
             }
             cause = error.source();
         }
+        let (kind, hint) = (error.kind().into(), error.advice());
         Self { kind, detail, hint, retry_seconds: None }
-    }
-}
-
-impl From<Failure> for Problem {
-    fn from(failure: Failure) -> Self {
-        let kind = match failure.exit {
-            Exit::Usage => ProblemKind::Unprocessable,
-            Exit::Locked => ProblemKind::Locked,
-            Exit::Interrupted => ProblemKind::Stopping,
-            _ => ProblemKind::Failed,
-        };
-        Self { kind, detail: failure.message, hint: failure.hint, retry_seconds: None }
-    }
-}
-
-impl From<SessionError> for Problem {
-    fn from(error: SessionError) -> Self {
-        let kind = match &error {
-            SessionError::UnknownPlan { .. } => ProblemKind::NotFound,
-            SessionError::AmbiguousPlan { .. } | SessionError::Refused { .. } => {
-                ProblemKind::Conflict
-            }
-            SessionError::ReadOnly { .. } => ProblemKind::Forbidden,
-            SessionError::Busy { .. } | SessionError::Full { .. } => ProblemKind::Unavailable,
-            error if error.is_locked_by_run() => ProblemKind::Locked,
-            _ => ProblemKind::Failed,
-        };
-        let hint = error.hint();
-        Self::of(kind, &error, hint)
-    }
-}
-
-impl From<LoadStoreError> for Problem {
-    fn from(error: LoadStoreError) -> Self {
-        let hint = error.hint();
-        let kind = match &error {
-            LoadStoreError::Changed { .. } | LoadStoreError::Sink(_) => ProblemKind::Unavailable,
-            _ => ProblemKind::Failed,
-        };
-        Self::of(kind, &error, hint)
-    }
-}
-
-impl From<SearchError> for Problem {
-    fn from(error: SearchError) -> Self {
-        let kind = match &error {
-            SearchError::NoMemory { .. } | SearchError::NoText => ProblemKind::NotFound,
-            SearchError::Query(_) | SearchError::NoVectors { .. } => ProblemKind::Unprocessable,
-            SearchError::Cancelled => ProblemKind::Stopping,
-            _ => ProblemKind::Failed,
-        };
-        let hint = error.hint();
-        Self::of(kind, &error, hint)
-    }
-}
-
-impl From<SaveError> for Problem {
-    fn from(error: SaveError) -> Self {
-        match error {
-            SaveError::Session(error) => error.into(),
-            SaveError::Load(error) => error.into(),
-            SaveError::Search(error) => error.into(),
-            SaveError::IdTaken { .. } | SaveError::Forgotten => {
-                let hint = error.hint();
-                Self::of(ProblemKind::Conflict, &error, hint)
-            }
-            error => {
-                let hint = error.hint();
-                Self::of(ProblemKind::Unprocessable, &error, hint)
-            }
-        }
-    }
-}
-
-impl From<ExecuteError> for Problem {
-    fn from(error: ExecuteError) -> Self {
-        let kind = match error {
-            ExecuteError::Session(error) => return error.into(),
-            ExecuteError::Load(error) => return error.into(),
-            ExecuteError::Forbidden { .. } | ExecuteError::Unguarded { .. } => {
-                ProblemKind::Forbidden
-            }
-            ExecuteError::AnotherPlan { .. } => ProblemKind::AnotherPlan,
-            ExecuteError::Unknown { .. } | ExecuteError::UnknownPair { .. } => {
-                ProblemKind::NotFound
-            }
-            ExecuteError::Stopped { .. } | ExecuteError::UndoStopped { .. } => ProblemKind::Failed,
-            _ => ProblemKind::Conflict,
-        };
-        let hint = error.hint();
-        Self::of(kind, &error, hint)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use memfold::ops::Failure;
+
     use super::*;
 
     #[test]
     fn a_problem_has_the_hint_and_the_exit_code_of_the_command_line() {
-        let locked = Failure { exit: Exit::Locked, ..Failure::plain("locked", "wait") };
+        let locked = Failure::plain("locked", "wait").of_kind(FailureKind::Locked);
         let document = Problem::from(locked).document();
         assert_eq!((document.status, document.exit_code), (409, 5));
         assert_eq!(document.hint.as_deref(), Some("wait"));

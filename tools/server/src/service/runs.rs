@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use clap::ValueEnum;
 use memfold::execute::{Execution, preview_undo};
 use memfold::machine::Stopwatch;
-use memfold_cli::documents::{ApplyDocument, ConsolidateDocument, UndoDocument};
-use memfold_cli::{
-    ApplyArgs, Bars, ConsolidateArgs, Consolidated, Failure, JudgeArg, UndoArgs, apply_saved,
-    consolidate, find_run, undo_named,
+use memfold::ops::{
+    self, ApplyDocument, ApplyRequest, ConsolidateDocument, ConsolidateRequest, Consolidated,
+    Failure, JudgeMode, Listener, RunFiles, Scope, Settings, UndoDocument, UndoRequest,
 };
 use memfold_core::plan::{ActionState, PlanSummary, SavedPlan};
 use memfold_core::report::Mode;
 use memfold_core::runs::{RunHistory, RunState, RunSummary, UnitSummary};
-use memfold_store::journal::RevertOptions;
+use memfold_index::Progress;
+use memfold_terminal::printer::Printer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -29,28 +30,23 @@ const PAST_KEPT: usize = 50;
 const PAST_ACTIONS_KEPT: usize = 20_000;
 
 /// What of a plan is carried out at once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecuteMode {
     /// Nothing.
     #[default]
     None,
     /// Merges of identical texts; the rest is saved for review.
+    #[value(help = "Merges of identical texts")]
     Identical,
     /// What people approved in saved plans; the new plan is saved for review.
+    #[value(help = "What people approved")]
     Reviewed,
     /// Everything, as far as no more than the largest share of the memories changes.
+    #[value(help = "Everything")]
     All,
-}
-
-/// Whether models decide about proposals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum JudgeMode {
-    /// The models of `judge.chain`.
-    Ask,
-    /// Their recorded answers only.
-    Recorded,
 }
 
 /// A consolidation that is wanted: a dry run unless it says otherwise.
@@ -87,38 +83,13 @@ pub struct RunRequest {
     pub max_change_share: Option<f64>,
 }
 
-/// What of a plan is applied.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ApplyRequest {
-    /// Only these actions: labels (`a17`), risks (`identical`, `trivial`, `reworded`) or types.
-    pub only: Vec<String>,
-    /// Not these actions.
-    pub except: Vec<String>,
-    /// Apply so many units at most; applying again continues.
-    pub limit: Option<u64>,
-}
-
-/// What of a run is taken back.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct UndoRequest {
-    /// Only the unit with this action.
-    pub action: Option<String>,
-    /// Also restore memories that were changed since.
-    pub force: bool,
-    /// Also recreate memories that were deleted since.
-    pub recreate: bool,
-    /// Allow later runs to merge these again.
-    pub remerge_ok: bool,
-}
-
 impl RunRequest {
     fn writes(&self) -> bool {
         self.save_plan || self.execute != ExecuteMode::None
     }
 
-    fn args(&self, store: &ServedStore) -> Result<ConsolidateArgs, Problem> {
+    /// Returns what of the configuration it sets.
+    fn scope(&self) -> Result<Scope, Problem> {
         let in_unit = |value: Option<f64>| value.is_none_or(|value| (0.0..=1.0).contains(&value));
         if !in_unit(self.threshold) || !in_unit(self.max_change_share) {
             return Err(Problem::unprocessable(
@@ -131,26 +102,66 @@ impl RunRequest {
                 .with_hint("leave one of user_id and categories out"));
         }
         let user = self.user_id.iter().map(|user| user_category(user));
-        Ok(ConsolidateArgs {
+        Ok(Scope {
             threshold: self.threshold,
-            category: self.categories.iter().cloned().chain(user).collect(),
+            method: None,
+            categories: self.categories.iter().cloned().chain(user).collect(),
             since: self.since.clone(),
             until: self.until.clone(),
-            now: self.now.clone(),
             trigger: self.trigger.clone(),
+        })
+    }
+
+    /// Returns what is wanted of the library.
+    fn of<'a>(&'a self, store: &'a ServedStore, scope: &'a Scope) -> ConsolidateRequest<'a> {
+        let execute = self.execute == ExecuteMode::All;
+        ConsolidateRequest {
+            now: self.now.as_deref(),
             incremental: self.incremental,
             again: self.again,
-            judge: self.judge.map(|judge| match judge {
-                JudgeMode::Ask => JudgeArg::Ask,
-                JudgeMode::Recorded => JudgeArg::Recorded,
-            }),
-            save_plan: self.writes() && self.execute != ExecuteMode::All,
-            execute: self.execute == ExecuteMode::All,
-            limit: self.limit.filter(|_| self.execute == ExecuteMode::All),
+            judge: self.judge,
+            save_plan: self.writes() && !execute,
+            execute,
+            limit: self.limit.filter(|_| execute),
             max_change_share: self.max_change_share,
             dry_run: !self.writes(),
-            ..ConsolidateArgs::of(store.path.clone())
-        })
+            threads: store.serving.threads,
+            ..ConsolidateRequest::dry_run(&store.path, scope)
+        }
+    }
+}
+
+/// Passes what work tells on to its job, and remarks to the log.
+struct JobListener<'a> {
+    job: &'a Job,
+    printer: Printer,
+}
+
+impl Progress for JobListener<'_> {
+    fn begin(&self, stage: &'static str, total: Option<u64>) {
+        self.job.begin(stage, total);
+    }
+
+    fn advance(&self, done: u64) {
+        self.job.advance(done);
+    }
+
+    fn end(&self) {
+        Progress::end(self.job);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.job.cancelled()
+    }
+}
+
+impl Listener for JobListener<'_> {
+    fn note(&self, text: &str) {
+        self.printer.note(text);
+    }
+
+    fn detail(&self, text: &str) {
+        self.printer.detail(text);
     }
 }
 
@@ -163,11 +174,11 @@ impl ServedStore {
         if request.writes() {
             self.may_write()?;
         }
-        let args = request.args(self)?;
+        let scope = request.scope()?;
         let store = Arc::clone(self);
         self.queue("consolidate", move |job| {
             let stopwatch = Stopwatch::start();
-            let done = store.mirrored(|| store.consolidate(&request, &args, job));
+            let done = store.mirrored(|| store.consolidate(&request, &scope, job));
             let ms = (stopwatch.seconds() * 1e3) as u64;
             store.remember(match &done {
                 Ok((done, outcome)) => PastRun::of(&job.id, done, outcome, ms),
@@ -205,16 +216,17 @@ impl ServedStore {
     fn consolidate(
         &self,
         request: &RunRequest,
-        args: &ConsolidateArgs,
-        job: &Arc<Job>,
+        scope: &Scope,
+        job: &Job,
     ) -> Result<(Consolidated, Outcome), Problem> {
-        let bars = self.bars(job);
+        let listener = self.listener(job);
         let mut applied = Vec::new();
         if request.execute == ExecuteMode::Reviewed {
-            applied = self.apply_reviewed(&bars)?;
+            applied = self.apply_reviewed(&listener)?;
         }
-        let mut done = consolidate(&self.global, args, &bars, self.printer)?;
-        for failure in &done.failures {
+        let wanted = request.of(self, scope);
+        let mut done = ops::consolidate(&self.serving.sources, &wanted, &listener)?;
+        for failure in &done.written.failures {
             self.printer.failure(failure);
         }
         let plan = SavedPlan::proposed(done.outcome.plan.clone());
@@ -225,7 +237,7 @@ impl ServedStore {
         if request.execute == ExecuteMode::Identical && done.saved_as.is_some() {
             let only = ApplyRequest { only: vec!["identical".to_owned()], ..Default::default() };
             let saved = self.db.plan(&plan_id)?;
-            applied.push(self.apply(&only, &saved, &bars)?);
+            applied.push(self.apply(&only, &saved, &listener)?);
         }
         let report = &mut done.outcome.report;
         for execution in applied.iter().filter(|execution| recorded(execution).is_some()) {
@@ -247,19 +259,18 @@ impl ServedStore {
         Ok((done, outcome))
     }
 
-    fn bars(&self, job: &Arc<Job>) -> Bars {
-        let listener: Arc<dyn memfold_index::Progress + Send + Sync> = Arc::<Job>::clone(job);
-        Bars::told(self.printer, listener)
+    const fn listener<'a>(&self, job: &'a Job) -> JobListener<'a> {
+        JobListener { job, printer: self.printer }
     }
 
     /// Applies what people approved and nothing became of yet.
-    fn apply_reviewed(&self, bars: &Bars) -> Result<Vec<Execution>, Problem> {
+    fn apply_reviewed(&self, listener: &dyn Listener) -> Result<Vec<Execution>, Problem> {
         let mut applied = Vec::new();
         for summary in self.db.plans()? {
             let waits = |plan: &PlanSummary| plan.states.contains_key(&ActionState::Approved);
             if waits(&summary) {
                 let saved = self.db.plan(&summary.plan_id)?;
-                applied.push(self.apply(&ApplyRequest::default(), &saved, bars)?);
+                applied.push(self.apply(&ApplyRequest::default(), &saved, listener)?);
             }
         }
         Ok(applied)
@@ -269,23 +280,17 @@ impl ServedStore {
         &self,
         request: &ApplyRequest,
         saved: &SavedPlan,
-        bars: &Bars,
+        listener: &dyn Listener,
     ) -> Result<Execution, Failure> {
-        let args = ApplyArgs {
-            db: self.path.clone(),
-            plan: saved.plan_id.clone(),
-            only: request.only.clone(),
-            except: request.except.clone(),
-            limit: request.limit,
-            report: None,
-            report_dir: None,
-            metrics: None,
-            execute: true,
-            dry_run: false,
-            allow_unguarded: false,
-            now: None,
-        };
-        apply_saved(&self.global, &args, saved, bars, self.printer)
+        let (sources, overrides) = (&self.serving.sources, &saved.plan.overrides);
+        let settings = Settings::load_for_plan(sources, Some(&self.path), overrides)?;
+        let files = RunFiles::default();
+        let (execution, written) =
+            ops::apply(&self.path, &settings, saved, request, files, listener)?;
+        for failure in &written.failures {
+            self.printer.failure(failure);
+        }
+        Ok(execution)
     }
 
     /// Starts to apply a plan whose digest the caller knows.
@@ -305,7 +310,7 @@ impl ServedStore {
         }
         let store = Arc::clone(self);
         self.queue("apply", move |job| {
-            let work = || Ok(store.apply(&request, &saved, &store.bars(job))?);
+            let work = || Ok(store.apply(&request, &saved, &store.listener(job))?);
             let execution = store.mirrored(work)?;
             store.drop_plan(&saved.plan_id);
             Ok(Outcome {
@@ -330,33 +335,16 @@ impl ServedStore {
         self.may_write()?;
         let job = self.job(run).map(|job| job.document());
         let run = job.and_then(|job| job.run_id).unwrap_or_else(|| run.to_owned());
-        let args = UndoArgs {
-            db: self.path.clone(),
-            run: Some(self.run(&run)?.run_id),
-            action: request.action,
-            memory: None,
-            archived: false,
-            force: request.force,
-            recreate: request.recreate,
-            remerge_ok: request.remerge_ok,
-            execute: true,
-            dry_run: false,
-            now: None,
-        };
-        let target = match (&args.action, &args.run) {
-            (Some(label), run) => {
-                memfold::execute::UndoTarget::Action { run_id: run.clone(), label: label.clone() }
-            }
-            (None, run) => memfold::execute::UndoTarget::Run(run.clone().unwrap_or_default()),
-        };
+        let request = UndoRequest { run: Some(self.run(&run)?.run_id), ..request };
+        let settings = Settings::load(&self.serving.sources, Some(&self.path), &[])?;
+        let target = request.target(&self.path, &settings)?;
         // What cannot be taken back at all is told at once.
-        let options = RevertOptions { force: args.force, recreate: args.recreate };
-        preview_undo(&self.db, &target, options)?;
+        preview_undo(&self.db, &target, request.options())?;
         let store = Arc::clone(self);
         self.queue("undo", move |job| {
-            let bars = store.bars(job);
-            let work = || Ok(undo_named(&store.global, &args, &bars, store.printer)?);
-            let (target, undone) = store.mirrored(work)?;
+            let listener = store.listener(job);
+            let work = || Ok(ops::undo(&store.path, &settings, &target, &request, &listener)?);
+            let undone = store.mirrored(work)?;
             Ok(Outcome {
                 state: Some(state_of(undone.state)),
                 run_id: Some(undone.run_id.clone()),
@@ -380,7 +368,7 @@ impl ServedStore {
     /// When there is none, or more than one.
     pub fn run(&self, wanted: &str) -> Result<RunSummary, Problem> {
         let history = self.runs()?;
-        let found = find_run(&history, wanted).map_err(|failure| {
+        let found = ops::find_run(&history, wanted).map_err(|failure| {
             let hint = "GET /v1/runs lists them";
             Problem::not_found(failure.message).with_hint(hint)
         });

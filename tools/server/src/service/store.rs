@@ -1,6 +1,7 @@
 //! [`ServedStore`]: a store that stays open, with all that its requests share.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,12 +10,12 @@ use std::time::{Duration, SystemTime};
 use jiff::tz::TimeZone;
 use memfold::execute::forbidden_by;
 use memfold::machine::{self, Stopwatch};
+use memfold::ops::{
+    Failure, KindRequest, Mirrored, OpenOrigin, Provider, Settings, Sources, StorePath,
+    open_options, open_quick_check,
+};
 use memfold::quick_check::QuickCheck;
 use memfold::recall::{RecallOptions, Recaller};
-use memfold_cli::{
-    Failure, GlobalArgs, Mirrored, Printer, Provider, Settings, StorePlaceArgs, open_options,
-    open_quick_check,
-};
 use memfold_core::plan::SavedPlan;
 use memfold_core::report::shell_words as command_line;
 use memfold_core::time::Instant;
@@ -22,6 +23,7 @@ use memfold_guard::Guard;
 use memfold_index::NoProgress;
 use memfold_store::brain_db::{Session, SessionOptions};
 use memfold_store::{BrainDb, LoadRequest};
+use memfold_terminal::printer::Printer;
 
 use super::history::PastRun;
 use super::jobs::Jobs;
@@ -45,19 +47,28 @@ const LOG_BYTES_MAX: u64 = 16 << 20;
 const LOG_WAIT: Duration = Duration::from_millis(100);
 const LOOK_AT_LOGS_EVERY: Duration = Duration::from_secs(1);
 
+/// What holds for every store that is served.
+#[derive(Debug, Clone, Default)]
+pub struct Serving {
+    /// Where settings come from.
+    pub sources: Sources,
+    /// Worker threads of runs.
+    pub threads: Option<NonZeroUsize>,
+}
+
 /// A store that stays open.
 pub struct ServedStore {
     /// What requests call it.
     pub name: String,
     /// Its file; of a store of another kind its mirror.
-    pub path: PathBuf,
+    pub path: StorePath,
     /// Whether requests may write.
     pub allow_writes: bool,
     /// The configuration, as the command line would read it.
     pub settings: Settings,
     /// The zone of naive times.
     pub time_zone: TimeZone,
-    pub(crate) global: GlobalArgs,
+    pub(crate) serving: Serving,
     origin: Option<OriginState>,
     pub(crate) printer: Printer,
     pub(crate) guard: Guard,
@@ -87,23 +98,21 @@ impl ServedStore {
     pub fn open(
         name: String,
         path: PathBuf,
-        global: &GlobalArgs,
+        serving: &Serving,
         printer: Printer,
         allow_writes: bool,
         metrics: Arc<Metrics>,
     ) -> Result<Self, Failure> {
-        let origin = OriginState::open(global, &path)?;
-        let (path, global) = match &origin {
+        let origin = OriginState::open(&path)?;
+        let path = match &origin {
             Some(state) => {
-                let mirrored = state.mirrored.clone();
-                state.pull(global, allow_writes, printer)?;
-                let path = mirrored.mirror.clone();
-                (path, GlobalArgs { mirrored: Some(mirrored), ..global.clone() })
+                state.pull(&serving.sources, allow_writes, printer)?;
+                StorePath::from(state.mirrored.clone())
             }
-            None => (path, global.clone()),
+            None => StorePath::from(path),
         };
-        let settings = Settings::load(&global, Some(&path), &[])?;
-        settings.show_notices(printer);
+        let settings = Settings::load(&serving.sources, Some(&path), &[])?;
+        settings.show_notices(&printer);
         let guard = settings.guard()?;
         let time_zone = settings.time_zone()?;
         let db = BrainDb::open(&path, open_options(&settings)).map_err(|error| {
@@ -111,8 +120,7 @@ impl ServedStore {
                         memfold import FILE --into brain.db";
             Failure::new(&format!("open {}", path.display()), &error, Some(hint.to_owned()))
         })?;
-        let place = StorePlaceArgs { db: path.clone(), index_dir: None };
-        let quick_check = open_quick_check(&place, &settings)?;
+        let quick_check = open_quick_check(&path, None, &settings)?;
         let configured = &settings.configuration.settings;
         let options = RecallOptions {
             policy: settings.configuration.policy.clone(),
@@ -122,14 +130,14 @@ impl ServedStore {
         };
         let at = BrainDb::at(&path, open_options(&settings));
         let recaller = Recaller::following(at, quick_check.index(), options);
-        let provider = Mutex::new(Provider::open(&settings, &path, printer)?);
+        let provider = Mutex::new(Provider::open(&settings, &path)?);
         Ok(Self {
             name,
             path,
             allow_writes,
             settings,
             time_zone,
-            global,
+            serving: serving.clone(),
             origin,
             printer,
             guard,
@@ -148,8 +156,8 @@ impl ServedStore {
 
     /// Returns the path of the store, as a command line would name it from anywhere.
     fn place(&self) -> String {
-        let named = self.origin.as_ref().map_or(&self.path, |state| &state.mirrored.origin);
-        let path = std::path::absolute(named).unwrap_or_else(|_| named.clone());
+        let named = self.path.named();
+        let path = std::path::absolute(named).unwrap_or_else(|_| named.to_owned());
         path.to_string_lossy().into_owned()
     }
 
@@ -233,7 +241,7 @@ impl ServedStore {
     pub(super) fn pull(&self) -> Result<(), Problem> {
         match &self.origin {
             Some(state) if !state.is_unchanged_file() => {
-                Ok(state.pull(&self.global, self.may_write().is_ok(), self.printer)?)
+                Ok(state.pull(&self.serving.sources, self.may_write().is_ok(), self.printer)?)
             }
             _ => Ok(()),
         }
@@ -246,7 +254,8 @@ impl ServedStore {
     pub(super) fn publish(&self) -> Result<(), Problem> {
         let Some(state) = &self.origin else { return Ok(()) };
         let mut pulled = locked(&state.pulled);
-        let conflicts = state.mirrored.publish(&self.global, self.printer)?;
+        let origin = OpenOrigin::reopen(&state.mirrored)?;
+        let conflicts = origin.begin(&self.serving.sources, &self.printer)?.publish()?;
         // Others may have written since it was read.
         pulled.stamp = None;
         match &conflicts[..] {
@@ -300,20 +309,21 @@ struct LastPull {
 }
 
 impl OriginState {
-    fn open(global: &GlobalArgs, path: &Path) -> Result<Option<Self>, Failure> {
-        let mirrored = Mirrored::find(global, path)?;
-        Ok(mirrored.map(|mirrored| Self { mirrored, pulled: Mutex::default() }))
+    fn open(path: &Path) -> Result<Option<Self>, Failure> {
+        let request = KindRequest { path, kind: None, mirror: None, takes_texts: false };
+        let found = OpenOrigin::find(request)?;
+        Ok(found.map(|found| Self { mirrored: found.mirrored().clone(), pulled: Mutex::default() }))
     }
 
     /// One at a time: a second one waits, and then has little to do.
-    fn pull(&self, global: &GlobalArgs, writes: bool, printer: Printer) -> Result<(), Failure> {
+    fn pull(&self, sources: &Sources, writes: bool, printer: Printer) -> Result<(), Failure> {
         let mut pulled = locked(&self.pulled);
         let stopwatch = Stopwatch::start();
         // What is written between the two is pulled the next time.
         let stamp = self.stamp();
-        let mirrored = Some(self.mirrored.clone());
-        let global = GlobalArgs { mirrored, ..global.clone() };
-        self.mirrored.pull(&global, writes, printer)?;
+        let origin = OpenOrigin::reopen(&self.mirrored)?;
+        let synchronization = origin.begin(sources, &printer)?;
+        synchronization.pull(writes && synchronization.may_publish(), false)?;
         let (seconds, ended) = (stopwatch.seconds(), Some(Stopwatch::start()));
         *pulled = LastPull { stamp, ended, seconds };
         Ok(())
@@ -360,7 +370,7 @@ impl Service {
     /// When there is none, two have the same name, or one cannot be opened.
     pub fn open(
         stores: Vec<(String, PathBuf)>,
-        global: &GlobalArgs,
+        serving: Serving,
         printer: Printer,
         allow_writes: bool,
         workers: usize,
@@ -371,7 +381,7 @@ impl Service {
         for (name, path) in stores {
             let counts = Arc::clone(&metrics);
             let store =
-                ServedStore::open(name.clone(), path, global, printer, allow_writes, counts)?;
+                ServedStore::open(name.clone(), path, &serving, printer, allow_writes, counts)?;
             let store = Arc::new(store);
             store.start_work()?;
             first.get_or_insert_with(|| Arc::clone(&store));

@@ -9,7 +9,7 @@ use memfold_core::plan::{Action, ActionType};
 use memfold_guard::text::excerpt;
 use memfold_store::origin::OriginRecord;
 
-use crate::args::GlobalArgs;
+use super::ConsolidateArgs;
 use crate::failure::Failure;
 use crate::writing::counted;
 
@@ -24,12 +24,9 @@ pub(super) struct Budget<'a> {
 
 impl<'a> Budget<'a> {
     /// Reads `--budget`; an error where the store is not one Markdown file.
-    pub(super) fn of(
-        chars_max: Option<u64>,
-        global: &'a GlobalArgs,
-    ) -> Result<Option<Self>, Failure> {
-        let Some(chars_max) = chars_max else { return Ok(None) };
-        let mirrored = global.mirrored.as_ref();
+    pub(super) fn of(args: &'a ConsolidateArgs) -> Result<Option<Self>, Failure> {
+        let Some(chars_max) = args.budget else { return Ok(None) };
+        let mirrored = args.db.mirrored();
         let file = mirrored.filter(|found| found.kind == markdown::KIND && found.origin.is_file());
         let file = file.map(|found| found.origin.as_path()).ok_or_else(|| {
             Failure::usage(
@@ -48,9 +45,7 @@ impl<'a> Budget<'a> {
         let text = text.map_err(|error| Failure::new(&what, &error, None))?;
         let contents = memfold_adapters::open(markdown::KIND, self.file).map(|store| store?.read());
         let records = match contents {
-            Some(contents) => {
-                contents.map_err(|error| Failure::new(&what, &error, error.hint()))?.records
-            }
+            Some(contents) => contents.map_err(|error| Failure::of(&what, &error))?.records,
             None => Vec::new(),
         };
         let sizes = Sizes(records.iter().map(|record| (base(&record.id), record)).collect());

@@ -1,14 +1,14 @@
 //! `memfold consolidate FILE`: a file of texts, which is never changed.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use memfold::MemfoldError;
 use memfold::consolidate::{Outcome, RunContext, consolidate};
-use memfold::machine::Stopwatch;
+use memfold::machine::MemoryWatch;
 use memfold::mirror::mirror_path;
+use memfold::ops::{ConsolidateDocument, StorePath, Written, planning_failure, with_run_context};
 use memfold::texts::{Answers, RemovedRecord, TextStore, answered, policy_of_texts};
 use memfold_core::plan::{ActionState, Risk};
 use memfold_core::policy::Policy;
@@ -18,36 +18,23 @@ use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::texts::TextFile;
 use memfold_guard::Guard;
 use memfold_guard::text::excerpt;
-use memfold_simd::Kernels;
 use memfold_store::brain_db::SessionError;
 
-use super::args::{files, flags, repeated};
-use super::{ConsolidateArgs, ConsolidateDocument, overrides, planning_failure};
+use super::ConsolidateArgs;
 use crate::args::GlobalArgs;
 use crate::commands::import::{is_stdin, read_texts};
 use crate::context::{data_hint, open_store};
 use crate::failure::{Exit, Failure};
 use crate::outputs::{Existing, Outputs};
 use crate::printer::{self, Printer};
-use crate::progress::{Bars, MemoryWatch};
-use crate::run_files::Written;
+use crate::progress::Bars;
 use crate::settings::{self, Settings};
 use crate::writing::{self, counted};
 
-const DATABASES: [&str; 4] = ["db", "db3", "sqlite", "sqlite3"];
 /// What is listed of each kind.
 const LISTED: usize = 5;
 /// Characters of a text in a list, which is indented.
 const TEXT_CHARS: usize = 72;
-
-/// Tells whether a path names a file of texts, or stdin.
-///
-/// What is named like a database is a store, whatever is in it.
-pub(crate) fn is_one(path: &Path) -> bool {
-    let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
-    let is_database = DATABASES.contains(&ending.to_ascii_lowercase().as_str());
-    is_stdin(path) || (!is_database && TextFile::is_texts(path))
-}
 
 pub(super) fn run(
     global: &GlobalArgs,
@@ -55,9 +42,9 @@ pub(super) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     refuse(args)?;
-    let flags = flags(args);
-    let settings = Settings::load(global, Some(&args.db), &flags)?;
-    settings.show_notices(printer);
+    let (sources, scope) = (global.sources(), args.scope());
+    let settings = Settings::load(&sources, Some(&args.db), &scope.flags())?;
+    settings.show_notices(&printer);
     let removed_path = args.output.as_deref().map(removed_path);
     let mut outputs = Outputs::beside([&*args.db].into_iter().chain(global.config.as_deref()));
     for (flag, path) in
@@ -67,7 +54,7 @@ pub(super) fn run(
             outputs.take(flag, path, Existing::Never)?;
         }
     }
-    files(args).check(outputs)?;
+    writing::check_files(&args.files(), outputs)?;
     let file = read_texts(&args.db, &args.fields.fields(None))?;
     tell(&file, args, printer)?;
     let answers = answers(global, &args.db, &settings, &file)?;
@@ -79,7 +66,7 @@ pub(super) fn run(
     let mut outcome = plan(global, args, &settings, printer, |policy, guard, context| {
         store.consolidate(policy, guard, context)
     })?;
-    outcome.plan.overrides = overrides(&flags, &global.set, false);
+    outcome.plan.overrides = scope.overrides(&sources, false);
     let report = &mut outcome.report;
     let (peak_rss, peak_anon) = watch.finish();
     (report.peak_rss_bytes, report.peak_anon_bytes) =
@@ -89,7 +76,7 @@ pub(super) fn run(
         if let Some(expected) = &args.expect
             && *expected != report.plan_digest
         {
-            return Err(Failure::refused(
+            return Err(Failure::plain(
                 format!("the plan is {}, expected {expected}", report.plan_digest),
                 "look at the plan again: the file or the configuration changed",
             ));
@@ -144,7 +131,7 @@ fn tell(file: &TextFile, args: &ConsolidateArgs, printer: Printer) -> Result<(),
     printer.detail(&format!("{count} in {}{shape}", file.form.name()));
     for note in file.skipped_notes() {
         if args.fields.strict {
-            return Err(Failure::refused(note, "mend these lines, or leave --strict out"));
+            return Err(Failure::plain(note, "mend these lines, or leave --strict out"));
         }
         printer.note(&format!("note: {note}"));
     }
@@ -171,24 +158,26 @@ fn answers(
         return Ok(Answers::default());
     }
     let store = open_store(&mirror, settings)?;
-    Answers::read(&store, file).map_err(|error| {
-        Failure::new(&format!("read the answers in {}", mirror.display()), &error, error.hint())
-    })
+    Answers::read(&store, file)
+        .map_err(|error| Failure::of(&format!("read the answers in {}", mirror.display()), &error))
 }
 
 /// Plans over the mirror of a file and saves the plan there; returns its name. What was answered before is answered so again.
 pub(crate) fn plan_for_review(
     global: &GlobalArgs,
-    mirror: &Path,
+    mirror: &StorePath,
     settings: &Settings,
     now: Option<&str>,
     printer: Printer,
 ) -> Result<String, Failure> {
     let store = open_store(mirror, settings)?;
-    let failed = |error: &SessionError| writing::session_failure("save the plan", error);
+    let failed = |error: &SessionError| Failure::of("save the plan", error);
     let before = answered(&store).map_err(|error| failed(&error))?;
-    let args =
-        ConsolidateArgs { now: now.map(str::to_owned), ..ConsolidateArgs::of(mirror.to_owned()) };
+    let args = ConsolidateArgs {
+        db: mirror.clone(),
+        now: now.map(str::to_owned),
+        ..ConsolidateArgs::default()
+    };
     let outcome = plan(global, &args, settings, printer, |policy, guard, context| {
         consolidate(&store, &policy_of_texts(policy), guard, context)
     })?;
@@ -219,22 +208,11 @@ fn plan(
     printer: Printer,
     make: impl FnOnce(&Policy, &Guard, &RunContext<'_>) -> Result<Outcome, MemfoldError>,
 ) -> Result<Outcome, Failure> {
-    let guard = settings.guard()?;
-    let time_zone = settings.time_zone()?;
-    let stopwatch = Stopwatch::start();
-    let bars = Bars::new(printer);
-    let context = RunContext {
-        now: settings::now(args.now.as_deref(), &time_zone)?,
-        time_zone: &time_zone,
-        config_hash: &settings.config_hash(&guard),
-        pool: &settings::pool(global)?,
-        kernels: Kernels::active(),
-        progress: &bars,
-        clock: &|| stopwatch.seconds(),
-        scratch_dir: &settings::scratch_dir(),
-    };
-    let planned = make(&settings.configuration.policy, &guard, &context);
-    planned.map_err(|error| planning_failure(args, &error))
+    let (bars, given) = (Bars::new(printer), args.now.as_deref());
+    with_run_context(settings, given, global.threads, &bars, |guard, context| {
+        make(&settings.configuration.policy, guard, context)
+            .map_err(|error| planning_failure(&args.db, &error))
+    })
 }
 
 /// Where the list of removed records stands.
@@ -292,10 +270,10 @@ fn finish(
     outcome: &Outcome,
     printer: Printer,
 ) -> Result<(), Failure> {
-    let (report, files) = (&outcome.report, files(args));
+    let (report, files) = (&outcome.report, args.files());
     let mut written = Written::default();
     files.write_plan(&outcome.plan, &mut written);
-    files.write_report(report, &args.db, false, printer, &mut written);
+    files.write_report(report, &args.db, false, &printer, &mut written);
     if let Some(failure) = written.failures.pop() {
         return Err(failure);
     }
@@ -304,15 +282,15 @@ fn finish(
     }
     let mut next = Vec::new();
     if args.output.is_none() {
-        let path = if is_stdin(&args.db) { "-".into() } else { writing::path_word(&args.db) };
+        let path =
+            if is_stdin(&args.db) { "-".into() } else { writing::path_word(args.db.named()) };
         next.extend(["memfold", "consolidate", &path].map(str::to_owned));
         next.extend(["--execute", "--output", &output_word(&args.db)].map(str::to_owned));
-        next.extend(repeated(args));
-        next.extend(writing::global_words(global));
+        next.extend(args.repeated().global(global).into_vec());
     }
     let commands = Commands { next, undo: Vec::new(), is_folded: printer::is_terminal() };
     printer.data(&format!("{}{}", screen(report, &commands), listing(report)))?;
-    written.tell(&args.db, &report.run_id, printer);
+    writing::tell_written(&written, &args.db, &report.run_id, printer);
     match &args.output {
         Some(output) => printer.note(&format!(
             "wrote {}; {} left out, listed in {}",

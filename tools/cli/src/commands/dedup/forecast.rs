@@ -16,7 +16,7 @@ use super::join::{Stages, unjoined, untiled};
 use super::results::byte_size;
 use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Document, Printer};
+use crate::printer::Printer;
 use crate::progress::Bars;
 use crate::settings;
 
@@ -54,8 +54,6 @@ pub(super) struct ForecastDocument {
     isa: &'static str,
 }
 
-impl Document for ForecastDocument {}
-
 /// Estimates the join of `rows` rows like those of a corpus, and prints it.
 pub(super) fn run(
     global: &GlobalArgs,
@@ -65,7 +63,7 @@ pub(super) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let bars = Bars::new(printer);
-    let pool = settings::pool(global)?;
+    let pool = settings::pool(global.threads)?;
     let matrix = corpus.matrix();
     if matrix.len() < 2 {
         return Err(Failure::plain(

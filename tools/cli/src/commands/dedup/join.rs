@@ -19,7 +19,7 @@ use memfold_index::{
 use memfold_simd::{Kernels, Similarity};
 
 use crate::args::{similarity, whole};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::printer::table;
 use crate::progress::Bars;
 use crate::settings;
@@ -62,7 +62,7 @@ pub(crate) struct DedupArgs {
     pub(crate) keep: KeepArg,
     /// What makes a cluster
     #[arg(long, value_enum, value_name = "L", default_value = "greedy_complete")]
-    pub(crate) linkage: LinkageArg,
+    pub(crate) linkage: ClusterLinkage,
     /// Write the pairs here (Parquet)
     #[arg(long, value_name = "FILE")]
     pub(crate) pairs: Option<PathBuf>,
@@ -170,25 +170,6 @@ impl FromStr for KeepArg {
     }
 }
 
-/// What makes a cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum LinkageArg {
-    /// Every two rows of it are near
-    GreedyComplete,
-    /// A chain of near rows joins them
-    Single,
-}
-
-impl From<LinkageArg> for ClusterLinkage {
-    fn from(linkage: LinkageArg) -> Self {
-        match linkage {
-            LinkageArg::GreedyComplete => Self::GreedyComplete,
-            LinkageArg::Single => Self::Single,
-        }
-    }
-}
-
 /// Which pairs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PairsFormArg {
@@ -284,7 +265,7 @@ impl Work<'_> {
             matrix: self.matrix,
             ordinal: &|row: Row| self.corpus.ordinal(row),
             keep: &keep,
-            linkage: self.args.linkage.into(),
+            linkage: self.args.linkage,
             thresholds: &self.args.thresholds(),
             options: &self.options(&scratch_dir, self.bars),
         };
@@ -330,11 +311,10 @@ pub(super) type Joined = (PairStream, Option<TileSummary>);
 /// Vectors could not be joined.
 pub(super) fn unjoined(error: &JoinError) -> Failure {
     match error {
-        JoinError::Cancelled => Failure::interrupted(),
         JoinError::PairBudget { budget, threshold, histogram } => {
             spent(*budget, *threshold, histogram, error.hint())
         }
-        error => Failure::new("compare the vectors", error, error.hint()),
+        error => Failure::of("compare the vectors", error),
     }
 }
 
@@ -342,18 +322,12 @@ pub(super) fn unjoined(error: &JoinError) -> Failure {
 pub(super) fn untiled(what: &str, error: &TileError) -> Failure {
     match error {
         TileError::Join(error) => unjoined(error),
-        TileError::InUse { .. } => {
-            Failure { exit: Exit::Locked, ..Failure::new(what, error, error.hint()) }
-        }
-        error => Failure::new(what, error, error.hint()),
+        error => Failure::of(what, error),
     }
 }
 
 pub(super) fn unclustered(error: &DedupError) -> Failure {
-    if error.is_cancelled() {
-        return Failure::interrupted();
-    }
-    Failure::new("cluster the rows", error, error.hint())
+    Failure::of("cluster the rows", error)
 }
 
 /// Tells how similar pairs of a sample are, and what to do.
@@ -375,7 +349,7 @@ pub(super) fn spent(
     }
     let more = "or allow more pairs: --pair-budget N";
     let hint = advice.map_or_else(|| more.to_owned(), |advice| format!("{advice}; {more}"));
-    Failure { exit: Exit::Failure, message, hint: Some(hint) }
+    Failure::plain(message, hint)
 }
 
 /// The stages of a join that follow preparation: of the exact one, and of that by a graph, …

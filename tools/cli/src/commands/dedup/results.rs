@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use memfold::dedup::{Clustering, DedupError, DedupSeconds, Member, each_logical_pair};
 use memfold::machine::Stopwatch;
+use memfold::ops::FailureKind;
 use memfold_core::report::{Commands, Recall, grouped, shell_words};
 use memfold_datasets::DataError;
 use memfold_datasets::annotate::{Membership, annotate};
@@ -19,7 +20,7 @@ use memfold_index::{Pair, PairStream, Progress, Row, TileSummary};
 use super::join::{Work, unclustered};
 use crate::commands::dedup::join::{JoinArg, PairsFormArg};
 use crate::context::unreadable;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::printer::{self, table};
 use crate::settings;
 
@@ -422,15 +423,14 @@ impl From<Stopped> for Failure {
 /// The copy of the input could not be written.
 pub(super) fn unannotated(error: &DataError) -> Failure {
     match error {
-        DataError::Cancelled => Failure::interrupted(),
         DataError::Format { .. } => {
             let hint = Some("name the copy with one of these extensions".to_owned());
-            Failure { exit: Exit::Usage, ..Failure::new("annotate the input", error, hint) }
+            Failure::new("annotate the input", error, hint).of_kind(FailureKind::Usage)
         }
-        error => Failure::new("annotate the input", error, error.hint()),
+        error => Failure::of("annotate the input", error),
     }
 }
 
 fn unwritten(what: &str, error: &DataError) -> Failure {
-    Failure::new(&format!("write {what}"), error, error.hint())
+    Failure::of(&format!("write {what}"), error)
 }

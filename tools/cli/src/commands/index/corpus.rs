@@ -6,7 +6,8 @@ use memfold::lookup::corpus::{
     BuildCorpusIndex, BuiltCorpusIndex, CorpusIndex, build_corpus_index, verify_corpus_index,
 };
 use memfold::lookup::{IndexDifference, IndexError};
-use memfold::machine::Stopwatch;
+use memfold::machine::{MemoryWatch, Stopwatch};
+use memfold::ops;
 use memfold_index::file::FileMode;
 use memfold_simd::Kernels;
 
@@ -15,10 +16,10 @@ use crate::args::{GlobalArgs, IndexBuildArgs, IndexInfoArgs};
 use crate::commands::index::output::{
     BuildDocument, BuildWords, InfoDocument, VerifiedDocument, VerifyWords,
 };
-use crate::context::{data_hint, index_to_build, index_to_read, open_columns};
+use crate::context::{data_hint, open_columns};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
-use crate::progress::{Bars, MemoryWatch};
+use crate::progress::Bars;
 use crate::settings;
 
 pub(super) fn build(
@@ -31,13 +32,13 @@ pub(super) fn build(
     let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
     let metadata = std::fs::metadata(input)
         .map_err(|error| Failure::new(&format!("open {}", input.display()), &error, None))?;
-    let folder = index_to_build(&args.place)?;
+    let folder = ops::index_to_build(&args.place.db, args.place.index_dir.as_deref())?;
     let request = BuildCorpusIndex {
         folder: &folder,
         mode: FileMode::like(&metadata),
         columns: &args.columns.columns(),
-        tier: args.tier.into(),
-        pool: &settings::pool(global)?,
+        tier: args.tier,
+        pool: &settings::pool(global.threads)?,
         kernels: Kernels::active(),
         scratch_dir: &settings::scratch_dir(),
         progress: &bars,
@@ -109,7 +110,7 @@ pub(super) fn info(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let db = &args.place.db;
-    let folder = index_to_read(&args.place)?;
+    let folder = ops::index_to_read(&args.place.db, args.place.index_dir.as_deref())?;
     let index = open(&folder, CorpusIndex::open)?;
     let fits = index
         .fits(db)
@@ -147,7 +148,7 @@ fn verify(
     index: &CorpusIndex,
     printer: Printer,
 ) -> Result<(VerifiedDocument, String), Failure> {
-    let (bars, pool) = (Bars::new(printer), settings::pool(global)?);
+    let (bars, pool) = (Bars::new(printer), settings::pool(global.threads)?);
     let corpus = open_columns(&args.place.db, &index.origin().columns, &bars)?;
     let of_a_file = VerifyWords {
         indexed: "ids and vectors",

@@ -9,13 +9,10 @@ use memfold_index::index_file::GraphOutcome;
 
 use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Document, Printer};
+use crate::printer::Printer;
 
 /// Characters of a model's or file's name that are shown.
 const NAME_CHARS: usize = 40;
-
-impl Document for BuildDocument {}
-impl Document for InfoDocument {}
 
 /// `memfold index build --json`
 #[derive(Debug, serde::Serialize)]
@@ -210,8 +207,7 @@ pub(super) fn verified(
         if error.is_cancelled() {
             return Failure::interrupted();
         }
-        let hint = error.hint();
-        Failure::new("verify the index", &error, hint)
+        Failure::of("verify the index", &error)
     })?;
     let mut text =
         format!("{} are as they were written, with {}\n", mebibytes(bytes), words.indexed);
@@ -280,6 +276,5 @@ pub(super) fn open<T>(
 }
 
 pub(super) fn unopened(error: &IndexError) -> Failure {
-    let hint = error.hint();
-    Failure::new("open the index", error, hint)
+    Failure::of("open the index", error)
 }

@@ -1,28 +1,25 @@
 //! `memfold index` for a store.
 
-use std::path::Path;
 use std::time::Duration;
 
 use memfold::lookup::{
     BuildIndex, BuiltIndex, FreshSegment, Freshness, IndexDifference, SealFresh, Sealed,
-    StoreIndex, Thoroughness, TierChoice, build_index, freshness, seal_fresh,
-    verify as verify_index,
+    StoreIndex, Thoroughness, build_index, freshness, seal_fresh, verify as verify_index,
 };
-use memfold::machine::{self, Stopwatch};
-use memfold_index::Progress;
-use memfold_index::file::FileMode;
+use memfold::machine::{self, MemoryWatch, Stopwatch};
+use memfold::ops;
 use memfold_simd::Kernels;
 use memfold_store::{BrainDb, LoadRequest};
 
 use super::output::{open, refused, tell_built, tier, verified};
-use crate::args::{GlobalArgs, IndexBuildArgs, IndexInfoArgs, IndexPlaceArgs};
+use crate::args::{GlobalArgs, IndexBuildArgs, IndexInfoArgs};
 use crate::commands::index::output::{
     BuildDocument, BuildWords, InfoDocument, VerifiedDocument, VerifyWords, files_screen,
 };
-use crate::context::{index_to_build, index_to_read, open_store, refuse_columns};
+use crate::context::{open_store, refuse_columns};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
-use crate::progress::{Bars, MemoryWatch};
+use crate::progress::Bars;
 use crate::settings::{self, Settings};
 use crate::writing::{self, noun};
 
@@ -33,12 +30,12 @@ pub(super) fn build(
 ) -> Result<Exit, Failure> {
     let db = &args.place.db;
     refuse_columns(&args.columns)?;
-    let settings = Settings::load(global, Some(db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(db), &[])?;
+    settings.show_notices(&printer);
     let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
     let store = open_store(db, &settings)?;
-    let folder = index_to_build(&args.place)?;
-    let mode = mode_like(db)?;
+    let folder = ops::index_to_build(db, args.place.index_dir.as_deref())?;
+    let mode = ops::mode_of(db)?;
     let (time_zone, bars) = (settings.time_zone()?, Bars::new(printer));
     let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &bars };
     let wait = Duration::from_secs(args.wait.into());
@@ -70,8 +67,8 @@ pub(super) fn build(
             mode,
             load,
             model: args.model.as_deref(),
-            tier: args.tier.into(),
-            pool: &settings::pool(global)?,
+            tier: args.tier,
+            pool: &settings::pool(global.threads)?,
             kernels: Kernels::active(),
             scratch_dir: &settings::scratch_dir(),
             wait,
@@ -81,8 +78,7 @@ pub(super) fn build(
         if error.is_cancelled() {
             return Failure::interrupted();
         }
-        let hint = error.hint();
-        Failure::new(&format!("build the index of {}", db.display()), &error, hint)
+        Failure::of(&format!("build the index of {}", db.display()), &error)
     })?;
     let seconds = stopwatch.seconds();
     let document = build_document(&built, folder.display().to_string(), seconds, watch.finish());
@@ -92,100 +88,6 @@ pub(super) fn build(
         without_vector: "live memories have no vector of this model",
     };
     tell_built(&document, &of_a_store, global, printer)
-}
-
-/// Fewer rows are compared one by one as fast as in a segment.
-const SEALED_ROWS_MIN: usize = 512;
-
-/// Whether an index is built anew without being asked for.
-pub(crate) struct Rebuild;
-
-impl Rebuild {
-    /// Up to so many rows a build takes seconds.
-    const ROWS_MAX: u64 = 250_000;
-    /// Without an index, so many rows are read for each check.
-    pub(crate) const ROWS_MIN: u64 = 2_000;
-    /// From this share of rows on that came since, a build is worth its time.
-    const FRESH_SHARE: u64 = 10;
-
-    /// Tells whether an index of so many rows (0: none) wants to be built anew, after so many came since.
-    pub(crate) const fn wanted(rows: u64, fresh_rows: u64) -> bool {
-        let is_many = fresh_rows > Self::ROWS_MIN && fresh_rows * Self::FRESH_SHARE > rows;
-        is_many && rows + fresh_rows <= Self::ROWS_MAX
-    }
-}
-
-/// Opens a store for its index: the work gets the store, the folder with the permissions of its files, and how to read.
-fn for_index<T>(
-    settings: &Settings,
-    args: &IndexPlaceArgs,
-    progress: &dyn Progress,
-    work: impl FnOnce(&BrainDb, &Path, FileMode, LoadRequest<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let store = open_store(&args.db, settings)?;
-    let folder = index_to_build(args)?;
-    let mode = mode_like(&args.db)?;
-    let time_zone = settings.time_zone()?;
-    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress };
-    work(&store, &folder, mode, load)
-}
-
-/// Builds the index of a store, unless another process does so now.
-pub(crate) fn rebuild(
-    global: &GlobalArgs,
-    settings: &Settings,
-    args: &IndexPlaceArgs,
-    progress: &dyn Progress,
-) -> Result<(), Failure> {
-    for_index(settings, args, progress, |store, folder, mode, load| {
-        let built = build_index(
-            store,
-            &BuildIndex {
-                folder,
-                mode,
-                load,
-                model: None,
-                tier: TierChoice::as_built(folder),
-                pool: &settings::pool(global)?,
-                kernels: Kernels::active(),
-                scratch_dir: &settings::scratch_dir(),
-                wait: Duration::ZERO,
-            },
-        );
-        built.map(drop).map_err(|error| {
-            let hint = error.hint();
-            Failure::new(&format!("build the index of {}", args.db.display()), &error, hint)
-        })
-    })
-}
-
-/// Adds what came since to the index of a store, where that is enough to be worth a segment; builds it anew where it no
-/// longer fits.
-pub(crate) fn seal(
-    global: &GlobalArgs,
-    settings: &Settings,
-    args: &IndexPlaceArgs,
-    progress: &dyn Progress,
-) -> Result<(), Failure> {
-    let sealed = for_index(settings, args, progress, |store, folder, mode, load| {
-        let (kernels, wait, rows_min) = (Kernels::active(), Duration::ZERO, SEALED_ROWS_MIN);
-        Ok(seal_fresh(store, &SealFresh { folder, mode, load, rows_min, kernels, wait }))
-    })?;
-    match sealed {
-        Ok(Sealed::Segment { .. } | Sealed::TooFew { .. }) => Ok(()),
-        Ok(Sealed::NoIndex) => rebuild(global, settings, args, progress),
-        Err(error) if error.is_mended_by_a_build() => rebuild(global, settings, args, progress),
-        Err(error) => {
-            let hint = error.hint();
-            Err(Failure::new("add to the index", &error, hint))
-        }
-    }
-}
-
-fn mode_like(db: &Path) -> Result<FileMode, Failure> {
-    let metadata = std::fs::metadata(db)
-        .map_err(|error| Failure::new(&format!("open {}", db.display()), &error, None))?;
-    Ok(FileMode::like(&metadata))
 }
 
 /// Adds what came since; `None` where a build must do it.
@@ -244,17 +146,15 @@ pub(super) fn info(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let db = &args.place.db;
-    let settings = Settings::load(global, Some(db), &[])?;
-    settings.show_notices(printer);
+    let settings = Settings::load(&global.sources(), Some(db), &[])?;
+    settings.show_notices(&printer);
     let store = open_store(db, &settings)?;
-    let folder = index_to_read(&args.place)?;
+    let folder = ops::index_to_read(db, args.place.index_dir.as_deref())?;
     let index = open(&folder, StoreIndex::open)?;
     let (time_zone, bars) = (settings.time_zone()?, Bars::new(printer));
     let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &bars };
-    let found = freshness(&store, &index, &load).map_err(|error| {
-        let hint = error.hint();
-        Failure::new(&format!("read {}", db.display()), &error, hint)
-    })?;
+    let found = freshness(&store, &index, &load)
+        .map_err(|error| Failure::of(&format!("read {}", db.display()), &error))?;
     let verified = args.verify.then(|| verify(global, &store, &index, &load)).transpose()?;
     if global.json {
         let (fresh_rows, foreign) = match found {
@@ -289,7 +189,7 @@ fn verify(
     let scratch_dir = settings::scratch_dir();
     let thoroughness = Thoroughness {
         store: Some((store, scratch_dir.as_path())),
-        pool: &settings::pool(global)?,
+        pool: &settings::pool(global.threads)?,
         kernels: Kernels::active(),
     };
     let of_a_store = VerifyWords {

@@ -1,6 +1,6 @@
 //! An action on a screen of 80 × 24, with the memories it names as they are now.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use memfold_core::memory::{CreatedAt, Memory, MemoryId};
 use memfold_core::plan::{Action, ActionType, SavedAction, SavedPlan, probability_in_words};
@@ -9,7 +9,6 @@ use memfold_core::report::{Piece, PieceKind, word_diff};
 use memfold_core::time::Instant;
 use memfold_guard::Guard;
 use memfold_guard::text::excerpt;
-use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, NoVectors};
 
 use crate::printer::{COLUMNS, cut, line, wrap};
 
@@ -320,34 +319,6 @@ pub(crate) struct Material<'a> {
     pub(crate) guard: &'a Guard,
     /// The time that ages count to.
     pub(crate) now: Instant,
-}
-
-/// Reads the memories that the changes of a plan name, and all that was once merged into them.
-///
-/// # Errors
-/// When the store cannot be read.
-pub fn named_memories(
-    store: &dyn MemoryStore,
-    plan: &SavedPlan,
-    request: &LoadRequest<'_>,
-) -> Result<BTreeMap<MemoryId, Memory>, LoadStoreError> {
-    let snapshot = store.load(request, &mut NoVectors::default())?;
-    let mut named: BTreeSet<MemoryId> =
-        plan.changes().flat_map(|saved| saved.action.target_ids.iter().cloned()).collect();
-    let is_new_ghost = |memory: &&Memory, named: &BTreeSet<MemoryId>| {
-        let is_named = |survivor: &MemoryId| named.contains(survivor);
-        memory.merged_into.as_ref().is_some_and(is_named) && !named.contains(&memory.id)
-    };
-    loop {
-        let ghosts = snapshot.memories.iter().filter(|memory| is_new_ghost(memory, &named));
-        let ghosts: Vec<MemoryId> = ghosts.map(|ghost| ghost.id.clone()).collect();
-        if ghosts.is_empty() {
-            break;
-        }
-        named.extend(ghosts);
-    }
-    let memories = snapshot.memories.into_iter().filter(|memory| named.contains(&memory.id));
-    Ok(memories.map(|memory| (memory.id.clone(), memory)).collect())
 }
 
 impl Material<'_> {

@@ -3,23 +3,23 @@
 use jiff::tz::TimeZone;
 use memfold::execute::ExecuteError;
 use memfold::machine;
+use memfold::ops::{FlagsDocument, SettledDocument};
 use memfold::settle::{SettleRules, Settled, Settlement, preview_settlement, settle};
-use memfold_core::report::{Mode, run_id};
+use memfold_core::report::run_id;
 use memfold_guard::Verdict;
 use memfold_guard::text::excerpt;
 use memfold_index::NoProgress;
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{FlagKind, OpenPair};
 use memfold_store::upkeep::UpkeepRun;
-use serde::Serialize;
 
 use super::ReviewArgs;
 use crate::args::{GlobalArgs, WritingArgs};
 use crate::context::open_store;
 use crate::failure::Failure;
-use crate::printer::{self, Printer, documents, wrap};
+use crate::printer::{self, Printer, wrap};
 use crate::settings::{self, Settings};
-use crate::writing;
+use crate::writing::{self, Words};
 
 /// Characters of an id and of a text that are shown.
 const ID_CHARS: usize = 40;
@@ -29,96 +29,6 @@ const DATE_CHARS: usize = 32;
 /// Columns of a text on a terminal.
 const TEXT_COLUMNS: usize = 76;
 
-documents! {
-    "flags" => FlagsDocument<'_>,
-    "flags-settled" => SettledDocument,
-}
-
-/// `memfold review STORE --flags --json`
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FlagsDocument<'a> {
-    schema_version: u32,
-    flags: Vec<FlagDocument<'a>>,
-}
-
-/// A pair that waits for a person.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct FlagDocument<'a> {
-    /// The name of the pair: 16 hex digits.
-    key: &'a str,
-    /// `contradiction`, `update`, or `near` where a save did not fold them.
-    kind: &'static str,
-    /// The memories, smaller id first.
-    ids: &'a [String; 2],
-    /// Their texts as they are; `null` where a memory is gone or its text is no text.
-    texts: &'a [Option<String>; 2],
-    /// When they were created, as the store spells it; `null` where a memory is gone.
-    created_at: &'a [Option<String>; 2],
-    /// The newer of the two; `null` where a memory is gone.
-    newer: Option<&'a str>,
-    similarity: Option<f64>,
-    /// How contradictory, from 0 to 1.
-    score: Option<f64>,
-    /// When they were flagged, as the owner writes times.
-    at: &'a str,
-    /// The memory that was saved again after the other one was: it is the newer statement.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    asserted_id: Option<&'a str>,
-    /// When that was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    asserted_at: Option<&'a str>,
-}
-
-/// `memfold review STORE KEY --newer --json`, of one pair
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SettledDocument {
-    schema_version: u32,
-    mode: Mode,
-    /// `null` for a dry run.
-    run_id: Option<String>,
-    settled: Settled,
-}
-
-impl<'a> FlagsDocument<'a> {
-    /// Takes the pairs that wait.
-    pub fn of(pairs: &'a [OpenPair], time_zone: &TimeZone) -> Self {
-        let flags = pairs.iter().map(|pair| FlagDocument::of(pair, time_zone)).collect();
-        Self { schema_version: 1, flags }
-    }
-}
-
-impl SettledDocument {
-    /// Takes a pair that was settled by a run, or would be.
-    pub fn new(run_id: Option<String>, settled: Settled) -> Self {
-        Self { schema_version: 1, mode: Mode::of(run_id.is_some()), run_id, settled }
-    }
-}
-
-impl<'a> FlagDocument<'a> {
-    fn of(pair: &'a OpenPair, time_zone: &TimeZone) -> Self {
-        let OpenPair { key, kind, ids, texts, created_at, similarity, score, at, asserted } = pair;
-        let newer = pair.newer(time_zone).map(|side| &*ids[side]);
-        let (kind, similarity, score) = (kind.name(), *similarity, *score);
-        let asserted = asserted.as_ref();
-        Self {
-            key,
-            kind,
-            ids,
-            texts,
-            created_at,
-            newer,
-            similarity,
-            score,
-            at,
-            asserted_id: asserted.map(|(id, _)| id.as_str()),
-            asserted_at: asserted.map(|(_, at)| at.as_str()),
-        }
-    }
-}
-
 /// Lists the pairs that wait.
 pub(super) fn list(
     global: &GlobalArgs,
@@ -126,10 +36,9 @@ pub(super) fn list(
     settings: &Settings,
     printer: Printer,
 ) -> Result<(), Failure> {
-    let pairs = open_store(&args.db, settings)?.open_flags().map_err(|error| {
-        let hint = error.hint();
-        Failure::new("read the flags", &error, hint)
-    })?;
+    let pairs = open_store(&args.db, settings)?
+        .open_flags()
+        .map_err(|error| Failure::of("read the flags", &error))?;
     let time_zone = settings.time_zone()?;
     if global.json {
         return printer.document(&FlagsDocument::of(&pairs, &time_zone));
@@ -150,11 +59,10 @@ pub(super) fn settle_pair(
     let rules = SettleRules { policy: &settings.configuration.policy, guard: &guard };
     let WritingArgs { execute, dry_run, now } = &args.writing;
     let now = settings::now(now.as_deref(), &time_zone)?;
-    let (run, settled) = if writing::may_write(settings, *execute, *dry_run, printer) {
+    let (run, settled) = if writing::may_write(settings, *execute, *dry_run, &printer) {
         let session = writing::open_session(&args.db, settings)?;
         let store_id = session.store_id();
-        let store_id =
-            store_id.map_err(|error| writing::session_failure("settle the pair", &error))?;
+        let store_id = store_id.map_err(|error| Failure::of("settle the pair", &error))?;
         let run_id = run_id(&store_id, now, &format!("flags {key}"));
         let (run_id, holder) = (run_id.as_str(), &*machine::holder());
         let run = UpkeepRun { run_id, now, time_zone: &time_zone, holder };
@@ -168,13 +76,7 @@ pub(super) fn settle_pair(
         (None, settled.map_err(|error| failed(&error))?)
     };
     if global.json {
-        let mode = Mode::of(run.is_some());
-        return printer.document(&SettledDocument {
-            schema_version: 1,
-            mode,
-            run_id: run,
-            settled,
-        });
+        return printer.document(&SettledDocument::new(run, settled));
     }
     let mut text = told(&settled, run.is_some());
     if let Some(run) = &run {
@@ -223,18 +125,12 @@ fn command(global: &GlobalArgs, args: &ReviewArgs, key: &str, settlement: Settle
         Settlement::Supersede => "--newer",
         Settlement::OlderHolds => "--older",
     };
-    let further = writing::global_words(global);
-    let now = args.writing.now.iter().flat_map(|now| ["--now", now]);
-    let mut after = vec![key, flag];
-    after.extend(now.chain(["--execute"]).chain(writing::strs(&further)));
-    writing::store_words(&["memfold", "review"], &args.db, &after)
+    let words = Words::default().word(key).word(flag).values("--now", &args.writing.now);
+    words.word("--execute").global(global).command("review", &args.db)
 }
 
 fn failed(error: &ExecuteError) -> Failure {
-    match error {
-        ExecuteError::Session(error) => writing::session_failure("settle the pair", error),
-        error => Failure::new("settle the pair", error, error.hint()),
-    }
+    Failure::of("settle the pair", error)
 }
 
 fn text(

@@ -18,7 +18,7 @@ use memfold_index::Row;
 
 use crate::commands::review::card::Material;
 use crate::commands::review::walk::{Answer, Dialogue, ReviewStore, Tally, Walk};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 
 const NOW: Instant = Instant(1_780_000_000_000_000);
 
@@ -113,7 +113,7 @@ impl Notebook {
         if self.refused == Some(self.written.len()) {
             self.refused = None;
             let message = "the store is locked".to_owned();
-            return Err(Failure { exit: Exit::Failure, message, hint: None });
+            return Err(Failure { kind: memfold::ops::FailureKind::Failed, message, hint: None });
         }
         self.written.push(format!("{what} {}", action.label()));
         Ok(())

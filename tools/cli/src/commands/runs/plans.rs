@@ -2,19 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use memfold::ops::{PlansDocument, SavedPlanDocument, saved_plan};
 use memfold_core::memory::MemoryId;
 use memfold_core::plan::{
     Action, ActionState, ActionType, PlanSummary, SavedAction, SavedPlan, probability_in_words,
 };
 use memfold_guard::text::excerpt;
 use memfold_store::BrainDb;
-use memfold_store::brain_db::SessionError;
-use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
-use crate::printer::{Printer, documents, table};
+use crate::printer::{Printer, table};
 use crate::writing::noun;
 
 /// Characters of an id that are shown.
@@ -26,56 +24,6 @@ const ABSORBED_SHOWN_MAX: usize = 3;
 /// Characters of a reason that are shown.
 const REASON_CHARS: usize = 160;
 
-documents! {
-    "plans" => PlansDocument,
-    "saved-plan" => SavedPlanDocument<'_>,
-}
-
-/// `memfold runs STORE --plans --json`
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PlansDocument {
-    schema_version: u32,
-    plans: Vec<PlanSummary>,
-}
-
-/// `memfold runs STORE PLAN --plans --json`
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SavedPlanDocument<'a> {
-    schema_version: u32,
-    plan_id: &'a str,
-    /// Digest of its actions as they were made.
-    plan_digest: &'a str,
-    /// sha256 of the semantic configuration.
-    config_hash: &'a str,
-    /// Keys that were set on the command line when it was made.
-    overrides: &'a Map<String, Value>,
-    /// The time it was made for, RFC 3339.
-    now: &'a str,
-    /// When it was saved, in the store's naive local time.
-    saved_at: &'a str,
-    /// In plan order.
-    actions: Vec<SavedActionDocument<'a>>,
-}
-
-/// An action of a saved plan, and what became of it.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct SavedActionDocument<'a> {
-    /// The name that people use: `a1`, `a2`, …
-    label: String,
-    state: ActionState,
-    /// Whether a person changed it.
-    amended: bool,
-    /// The run that last dealt with it.
-    run_id: Option<&'a str>,
-    /// Why it is in this state, in words.
-    note: Option<&'a str>,
-    /// What is to be done: as amended, else as planned.
-    action: &'a Action,
-}
-
 /// Shows the plan that was named, or lists all.
 pub(super) fn run(
     global: &GlobalArgs,
@@ -84,13 +32,13 @@ pub(super) fn run(
     printer: Printer,
 ) -> Result<(), Failure> {
     if let Some(wanted) = wanted {
-        let plan = find_plan(store, wanted)?;
+        let plan = saved_plan(store, wanted)?;
         return match global.json {
             true => printer.document(&SavedPlanDocument::of(&plan)),
             false => printer.data(&plan_text(&plan)),
         };
     }
-    let plans = store.plans().map_err(|error| failure("list the plans", &error))?;
+    let plans = store.plans().map_err(|error| Failure::of("list the plans", &error))?;
     if global.json {
         return printer.document(&PlansDocument::new(plans));
     }
@@ -99,15 +47,6 @@ pub(super) fn run(
         return Ok(());
     }
     printer.data(&list(&plans))
-}
-
-/// Finds the plan that a command names.
-pub(crate) fn find_plan(store: &BrainDb, wanted: &str) -> Result<SavedPlan, Failure> {
-    store.plan(wanted).map_err(|error| failure("find the plan", &error))
-}
-
-fn failure(what: &str, error: &SessionError) -> Failure {
-    Failure::new(what, error, error.hint())
 }
 
 fn list(plans: &[PlanSummary]) -> String {
@@ -130,42 +69,6 @@ fn to_the_minute(time: &str) -> String {
 fn counts<'a>(counts: impl Iterator<Item = (&'a str, u64)>) -> String {
     let counts: Vec<String> = counts.map(|(name, count)| format!("{count} {name}")).collect();
     if counts.is_empty() { "none".to_owned() } else { counts.join(" · ") }
-}
-
-impl PlansDocument {
-    /// Takes the saved plans of a store.
-    pub const fn new(plans: Vec<PlanSummary>) -> Self {
-        Self { schema_version: 1, plans }
-    }
-}
-
-impl<'a> SavedPlanDocument<'a> {
-    /// Takes a plan.
-    pub fn of(plan: &'a SavedPlan) -> Self {
-        Self {
-            schema_version: 1,
-            plan_id: &plan.plan_id,
-            plan_digest: &plan.plan_digest,
-            config_hash: &plan.plan.config_hash,
-            overrides: plan.overrides(),
-            now: &plan.plan.now,
-            saved_at: &plan.saved_at,
-            actions: plan.actions.iter().map(SavedActionDocument::of).collect(),
-        }
-    }
-}
-
-impl<'a> SavedActionDocument<'a> {
-    fn of(saved: &'a SavedAction) -> Self {
-        Self {
-            label: saved.label(),
-            state: saved.state,
-            amended: saved.amended.is_some(),
-            run_id: saved.run_id.as_deref(),
-            note: saved.note.as_deref(),
-            action: saved.effective(),
-        }
-    }
 }
 
 fn plan_text(plan: &SavedPlan) -> String {

@@ -10,13 +10,11 @@ use super::RunsArgs;
 use crate::args::{Age, GlobalArgs, WritingArgs};
 use crate::context::open_store;
 use crate::failure::Failure;
-use crate::printer::{Document, Printer, table};
+use crate::printer::{Printer, table};
 use crate::settings::{self, Settings};
 use crate::writing;
 
 const NAME_CHARS: usize = 60;
-
-impl Document for PruneDocument {}
 
 /// `memfold runs STORE --prune-older-than AGE --json`
 #[derive(Debug, Serialize)]
@@ -41,8 +39,8 @@ pub(super) fn run(
     let time_zone = settings.time_zone()?;
     let now = settings::now(now.as_deref(), &time_zone)?;
     let before = age.before(now);
-    let failed = |error| writing::session_failure("prune", &error);
-    let (run_id, pruned) = if writing::may_write(settings, *execute, *dry_run, printer) {
+    let failed = |error| Failure::of("prune", &error);
+    let (run_id, pruned) = if writing::may_write(settings, *execute, *dry_run, &printer) {
         let session = writing::open_session(&args.db, settings)?;
         let store_id = session.store_id().map_err(failed)?;
         let run = UpkeepRun {

@@ -6,6 +6,7 @@ use memfold::lookup::SearchError;
 use memfold::lookup::Wanted;
 use memfold::lookup::corpus::{RowMatch, RowQuery, SearchedRows, search_rows, search_rows_all};
 use memfold::machine::Stopwatch;
+use memfold::ops::{Elapsed, SearchDocument};
 use memfold_datasets::Corpus;
 use memfold_datasets::results::NeighborRow;
 use memfold_index::{Pool, Row};
@@ -13,7 +14,7 @@ use memfold_simd::Kernels;
 
 use super::results;
 use crate::args::{GlobalArgs, SearchArgs};
-use crate::commands::search::results::{SearchDocument, Source};
+use crate::commands::search::results::Source;
 use crate::context::{self, open_vectors};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
@@ -32,7 +33,7 @@ pub(super) fn run(
             "embed the text with the model of the file and give --vector",
         ));
     }
-    let (bars, pool) = (Bars::new(printer), settings::pool(global)?);
+    let (bars, pool) = (Bars::new(printer), settings::pool(global.threads)?);
     let source = Source::open(args, printer, &bars)?;
     source.tell(printer);
     let work = Work { args, rows: source.rows(), pool };
@@ -45,7 +46,8 @@ pub(super) fn run(
     let found = work.answer()?;
     if global.json {
         let total = stopwatch.seconds();
-        printer.document(&SearchDocument::of_rows(&found, &source, open, total))?;
+        let (rows, seconds) = (source.rows(), Elapsed { open, total });
+        printer.document(&SearchDocument::of_rows(&found, rows, source.is_foreign(), seconds))?;
     } else {
         printer.data(&results::rows(&found))?;
     }
@@ -105,10 +107,6 @@ impl Work<'_> {
     }
 
     fn failed(&self, error: &SearchError) -> Failure {
-        if matches!(error, SearchError::Cancelled) {
-            return Failure::interrupted();
-        }
-        let hint = error.hint();
-        Failure::new(&format!("search {}", self.args.place.db.display()), error, hint)
+        Failure::of(&format!("search {}", self.args.place.db.display()), error)
     }
 }

@@ -2,15 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use clap::{self, ValueEnum};
 use memfold::lifecycle::Tiers;
-use memfold_core::lifecycle::{Retention, Tier, TierAssignment, TierCounts, TierReason};
-use memfold_core::memory::MemoryId;
+use memfold::ops::memories_of_tier;
+use memfold_core::lifecycle::{Tier, TierAssignment, TierCounts};
 use memfold_guard::text::excerpt;
-use memfold_store::LoadStoreError;
-use serde::Serialize;
 
-use crate::failure::Failure;
 use crate::printer::table;
 use crate::writing::counted;
 
@@ -19,64 +15,6 @@ const ID_CHARS: usize = 40;
 
 /// Columns of a bar that stands for all memories.
 const BAR_COLUMNS: u64 = 40;
-
-/// A tier as typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TierName {
-    /// Offered unasked
-    Hot,
-    /// Found by default
-    Warm,
-    /// Found by a deep search
-    Cold,
-    /// Found by an exhaustive search only
-    Archived,
-}
-
-impl From<TierName> for Tier {
-    fn from(name: TierName) -> Self {
-        match name {
-            TierName::Hot => Self::Hot,
-            TierName::Warm => Self::Warm,
-            TierName::Cold => Self::Cold,
-            TierName::Archived => Self::Archived,
-        }
-    }
-}
-
-/// A memory of a tier.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct ListedDocument<'a> {
-    id: &'a MemoryId,
-    retention: Retention,
-    /// What made its tier.
-    reasons: &'a [TierReason],
-}
-
-/// Says why the memories of a store cannot be read.
-pub(crate) fn unread(error: &LoadStoreError) -> Failure {
-    Failure::new("read the memories", error, error.hint())
-}
-
-/// The memories of a tier, most alive first, ties by id.
-fn listed(tiers: &Tiers, wanted: Tier) -> Vec<(&MemoryId, &TierAssignment)> {
-    let of_tier = tiers.assignments.iter().filter(|(_, assigned)| assigned.tier == wanted);
-    let mut listed: Vec<_> = of_tier.collect();
-    listed.sort_by(|(_, a), (_, b)| b.retention.overall.total_cmp(&a.retention.overall));
-    listed
-}
-
-/// The memories of a tier as documents, most alive first.
-pub(super) fn list_document(tiers: &Tiers, tier: Tier) -> Vec<ListedDocument<'_>> {
-    let listed = listed(tiers, tier).into_iter();
-    let listed = listed.map(|(id, TierAssignment { retention, reasons, .. })| ListedDocument {
-        id,
-        retention: *retention,
-        reasons,
-    });
-    listed.collect()
-}
 
 /// The tiers with their memories as a table with bars.
 pub(super) fn distribution(counts: TierCounts) -> String {
@@ -93,7 +31,7 @@ pub(super) fn distribution(counts: TierCounts) -> String {
 
 /// The memories of a tier as a table, most alive first.
 pub(super) fn list_text(tiers: &Tiers, tier: Tier) -> String {
-    let listed = listed(tiers, tier);
+    let listed = memories_of_tier(tiers, tier);
     if listed.is_empty() {
         return format!("no memory is {tier}\n");
     }

@@ -12,7 +12,7 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::{LookupSpan, Registry};
 
-use crate::args::GlobalArgs;
+use crate::Shown;
 use crate::printer::{Fields, Printer};
 
 /// Prints a line when a stage ends, or also when it begins.
@@ -34,8 +34,8 @@ struct Collected(Fields);
 impl Stages {
     /// Returns what prints as the options want it; `None` where they want nothing of stages.
     #[must_use]
-    pub fn wanted(global: &GlobalArgs, printer: Printer) -> Option<Self> {
-        (global.verbose > 0).then_some(Self { printer, tells_begins: global.verbose > 1 })
+    pub fn wanted(shown: Shown, printer: Printer) -> Option<Self> {
+        (shown.verbose > 0).then_some(Self { printer, tells_begins: shown.verbose > 1 })
     }
 
     /// Tells whether a span is one of ours: other crates have spans of their own.

@@ -1,36 +1,47 @@
-//! `--judge`: models decide about the proposals of the plan.
+//! Models decide about the proposals of the plan.
 
 use std::cell::Cell;
 
-use clap::{self, ValueEnum};
-use memfold::MemfoldError;
-use memfold::consolidate::{Outcome, RunContext};
-use memfold::execute::forbidden_by;
-use memfold::judging::{Announcement, Judging, StoredAnswers};
 use memfold_core::judge::{Budget, Chain, ModelEndpoint, Usage};
 use memfold_core::policy::{JudgeModel, JudgeSettings, JudgeTask};
 use memfold_core::report::grouped;
-use memfold_index::Progress;
 use memfold_store::BrainDb;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{ConsolidateArgs, planning_failure};
-use crate::failure::Failure;
-use crate::printer::Printer;
-use crate::progress::Bars;
-use crate::settings::Settings;
-use crate::writing;
+use super::consolidate::{ConsolidateRequest, planning_failure};
+use super::{Failure, Listener, Settings, open_own_tables};
+use crate::MemfoldError;
+use crate::consolidate::{Outcome, RunContext};
+use crate::execute::forbidden_by;
+use crate::judging::{Announcement, Judging, StoredAnswers};
 
-/// Who decides about proposals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum JudgeArg {
-    /// The models of judge.chain; answers are kept in the store, and nothing is asked twice
+/// Whether models decide about proposals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "snake_case")]
+pub enum JudgeMode {
+    /// The models of `judge.chain`.
+    #[cfg_attr(
+        feature = "clap",
+        value(
+            help = "The models of judge.chain; answers are kept in the store, and nothing is asked twice"
+        )
+    )]
     Ask,
-    /// Their recorded answers only: nothing is sent anywhere
+    /// Their recorded answers only.
+    #[cfg_attr(
+        feature = "clap",
+        value(help = "Their recorded answers only: nothing is sent anywhere")
+    )]
     Recorded,
 }
 
 /// Makes the chain that a configuration names; `cost_today` was spent already.
-pub fn chain(settings: &JudgeSettings, cost_today: f64) -> Result<Chain, Failure> {
+///
+/// # Errors
+/// When no model is named, or one cannot be asked.
+pub fn judge_chain(settings: &JudgeSettings, cost_today: f64) -> Result<Chain, Failure> {
     let endpoint = |model: &JudgeModel| ModelEndpoint {
         url: model.url.clone(),
         model: model.model.clone(),
@@ -55,43 +66,40 @@ pub fn chain(settings: &JudgeSettings, cost_today: f64) -> Result<Chain, Failure
 
 /// Plans by `plan`, and lets models decide about the proposals.
 pub(super) fn plan(
-    args: &ConsolidateArgs,
+    request: &ConsolidateRequest<'_>,
     settings: &Settings,
     store: &BrainDb,
     context: &RunContext<'_>,
-    bars: &Bars,
-    printer: Printer,
+    listener: &dyn Listener,
     plan: impl FnOnce(&mut Judging<'_>) -> Result<Outcome, MemfoldError>,
 ) -> Result<Outcome, Failure> {
-    let configured = &what_can_be_done(args, settings, printer);
-    let failed = |error: &memfold_store::LoadStoreError| {
-        Failure::new("read recorded answers", error, error.hint())
-    };
+    let configured = &what_can_be_done(request, settings, listener);
     let at = context.now.to_naive_local(context.time_zone);
-    let mut answers = StoredAnswers::read(store).map_err(|error| failed(&error))?;
-    let mut chain = chain(configured, answers.cost_of_day(&at))?;
-    let recorded_only = args.judge == Some(JudgeArg::Recorded);
+    let mut answers =
+        StoredAnswers::read(store).map_err(|error| Failure::of("read recorded answers", &error))?;
+    let mut chain = judge_chain(configured, answers.cost_of_day(&at))?;
+    let recorded_only = request.judge == Some(JudgeMode::Recorded);
     if !recorded_only {
-        answers = keeping(answers, at, args, settings, printer)?;
+        answers = keeping(answers, at, request, settings, listener)?;
     }
     let places = chain.places();
     let announce = |asked: &Announcement| {
         if !recorded_only && asked.groups > 0 {
-            printer.note(&announcement(&places, asked));
+            listener.note(&announcement(&places, asked));
         }
     };
     let shown = Cell::new(0);
     let progress = |done: usize, total: usize, usage: &Usage| {
         if shown.get() == 0 || done < shown.get() {
-            bars.end();
-            bars.begin("judge", Some(total as u64));
+            listener.end();
+            listener.begin("judge", Some(total as u64));
             shown.set(0);
         }
-        bars.advance((done - shown.get()) as u64);
+        listener.advance((done - shown.get()) as u64);
         shown.set(done);
         let (requests, tokens) = (grouped(usage.requests), grouped(usage.tokens()));
         let cost = usage.cost;
-        printer.detail(&format!(
+        listener.detail(&format!(
             "judged {done} of {total} groups: {requests} requests, {tokens} tokens, cost {cost:.4}"
         ));
     };
@@ -102,28 +110,29 @@ pub(super) fn plan(
         recorded_only,
         announce: &announce,
         progress: &progress,
-        cancelled: &|| bars.cancelled(),
+        cancelled: &|| listener.cancelled(),
     });
-    bars.end();
-    let outcome = outcome.map_err(|error| planning_failure(args, &error))?;
+    listener.end();
+    let outcome = outcome.map_err(|error| planning_failure(request.store, &error))?;
     let judged = outcome.report.judged.iter();
     for (reason, count) in judged.flat_map(|judged| &judged.failures) {
-        printer.note(&format!("warning: {count} not judged: {reason}"));
+        listener.note(&format!("warning: {count} not judged: {reason}"));
     }
     Ok(outcome)
 }
 
 /// What the configuration wants, without what needs vectors of new texts where nobody makes any.
 fn what_can_be_done(
-    args: &ConsolidateArgs,
+    request: &ConsolidateRequest<'_>,
     settings: &Settings,
-    printer: Printer,
+    listener: &dyn Listener,
 ) -> JudgeSettings {
     let mut judge = settings.configuration.settings.judge.clone();
     let writes = |task: &JudgeTask| matches!(task, JudgeTask::Golden | JudgeTask::Summaries);
-    if args.incremental && judge.tasks.iter().any(writes) {
+    if request.incremental && judge.tasks.iter().any(writes) {
         judge.tasks.retain(|task| !writes(task));
-        printer.note("note: golden and summaries need a run over everything: left out of this one");
+        listener
+            .note("note: golden and summaries need a run over everything: left out of this one");
     }
     if settings.configuration.settings.embed.makes_vectors()
         || !(judge.rewrite || judge.tasks.iter().any(writes))
@@ -132,7 +141,7 @@ fn what_can_be_done(
     }
     judge.rewrite = false;
     judge.tasks.retain(|task| !writes(task));
-    printer.note("note: nobody makes vectors (embed.provider), so no text is written anew: no judge.rewrite, golden, summaries");
+    listener.note("note: nobody makes vectors (embed.provider), so no text is written anew: no judge.rewrite, golden, summaries");
     judge
 }
 
@@ -140,19 +149,19 @@ fn what_can_be_done(
 fn keeping(
     answers: StoredAnswers,
     at: String,
-    args: &ConsolidateArgs,
+    request: &ConsolidateRequest<'_>,
     settings: &Settings,
-    printer: Printer,
+    listener: &dyn Listener,
 ) -> Result<StoredAnswers, Failure> {
     let obstacle = match forbidden_by(&settings.configuration.settings) {
         Some(setting) => setting,
-        None if args.dry_run => "--dry-run was given",
+        None if request.dry_run => "--dry-run was given",
         None => {
-            let session = writing::open_own_tables(&args.db, settings)?;
+            let session = open_own_tables(request.store, settings)?;
             return Ok(answers.keep_in(session, at));
         }
     };
-    printer.note(&format!("note: {obstacle}: the models' answers are not kept"));
+    listener.note(&format!("note: {obstacle}: the models' answers are not kept"));
     Ok(answers)
 }
 

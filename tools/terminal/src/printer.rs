@@ -12,21 +12,18 @@ use std::panic::PanicHookInfo;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, TableStyle, Width};
 use console::{Term, measure_text_width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use memfold::ops::Listener;
 use memfold_guard::text::{printable, printable_json};
+use memfold_index::Progress;
+use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
 
-/// A document that `--json` prints. Types become one by [`documents!`](macro@crate::documents), which
-/// also checks their schema.
-pub trait Document: serde::Serialize {}
-
-/// Makes types documents: `documents! { "name" => Type }`, where `docs/schemas/name.schema.json`
+/// Checks the published schemas of documents: `documents! { "name" => Type }`, where `docs/schemas/name.schema.json`
 /// is the type's schema. Once in a module.
 #[macro_export]
 macro_rules! documents {
     ($($name:literal => $document:ty),+ $(,)?) => {
-        $(impl $crate::Document for $document {})+
-
         #[cfg(test)]
         mod published {
             use super::*;
@@ -39,7 +36,7 @@ macro_rules! documents {
     };
 }
 
-pub(crate) use documents;
+pub use crate::documents;
 
 /// Prints for one command.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +55,7 @@ impl Printer {
     }
 
     /// Returns it so that each line on stderr is a JSON object.
-    pub(crate) const fn logging_json(self, json: bool) -> Self {
+    pub const fn logging_json(self, json: bool) -> Self {
         Self { json, ..self }
     }
 
@@ -71,12 +68,12 @@ impl Printer {
     }
 
     /// Tells whether details are wanted.
-    pub(crate) const fn is_verbose(self) -> bool {
+    pub const fn is_verbose(self) -> bool {
         self.verbose
     }
 
     /// Writes a screen to a terminal in place of what was there; the cursor stays behind it.
-    pub(crate) fn page(self, terminal: &Term, text: &str) -> Result<(), Failure> {
+    pub fn page(self, terminal: &Term, text: &str) -> Result<(), Failure> {
         terminal
             .clear_screen()
             .map_err(|error| Failure::new("write to the terminal", &error, None))?;
@@ -84,13 +81,13 @@ impl Printer {
     }
 
     /// Writes a document to stdout as JSON.
-    pub fn document(self, document: &impl Document) -> Result<(), Failure> {
+    pub fn document(self, document: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(document).map_err(|error| unprinted(&error))?;
         to_stdout(&printable_json(&(text + "\n")))
     }
 
     /// Writes a document to stdout as one line of JSON, where others follow.
-    pub fn document_line(self, document: &impl Document) -> Result<(), Failure> {
+    pub fn document_line(self, document: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(document).map_err(|error| unprinted(&error))?;
         to_stdout(&printable_json(&(text + "\n")))
     }
@@ -130,7 +127,7 @@ impl Printer {
     }
 
     /// Writes a line about a stage to stderr: in JSON the fields, else the text.
-    pub(crate) fn stage(self, text: impl FnOnce() -> String, fields: impl FnOnce() -> Fields) {
+    pub fn stage(self, text: impl FnOnce() -> String, fields: impl FnOnce() -> Fields) {
         if !self.json {
             return to_stderr(&text());
         }
@@ -148,7 +145,7 @@ impl Printer {
     }
 
     /// Returns a hidden or visible progress bar; `total` of `None` spins.
-    pub(crate) fn bar(self, stage: &'static str, total: Option<u64>) -> ProgressBar {
+    pub fn bar(self, stage: &'static str, total: Option<u64>) -> ProgressBar {
         if !self.progress {
             return ProgressBar::hidden();
         }
@@ -161,6 +158,29 @@ impl Printer {
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_message(stage);
         bar
+    }
+}
+
+/// Remarks of work that shows no progress.
+impl Listener for Printer {
+    fn note(&self, text: &str) {
+        Self::note(*self, text);
+    }
+
+    fn detail(&self, text: &str) {
+        Self::detail(*self, text);
+    }
+}
+
+impl Progress for Printer {
+    fn begin(&self, _stage: &'static str, _total: Option<u64>) {}
+
+    fn advance(&self, _done: u64) {}
+
+    fn end(&self) {}
+
+    fn cancelled(&self) -> bool {
+        false
     }
 }
 
@@ -225,7 +245,7 @@ fn usage(error: &clap::Error, typed: &[OsString]) {
 }
 
 /// Writes to stderr that the program has a defect.
-pub(crate) fn panicked(panic: &PanicHookInfo<'_>) {
+pub fn panicked(panic: &PanicHookInfo<'_>) {
     // A damaged file, which an error names.
     if memfold_datasets::is_catching_panics() {
         return;
@@ -265,7 +285,7 @@ fn to_stderr(text: &str) {
 }
 
 /// The fields of a line.
-pub(crate) type Fields = serde_json::Map<String, serde_json::Value>;
+pub type Fields = serde_json::Map<String, serde_json::Value>;
 
 fn line_of(level: &str, message: &str) -> Fields {
     let time = memfold::machine::clock().to_rfc3339();
@@ -280,10 +300,10 @@ fn json_to_stderr(line: Fields) {
 }
 
 /// Columns of a screen.
-pub(crate) const COLUMNS: usize = 80;
+pub const COLUMNS: usize = 80;
 
 /// Breaks a text at its spaces into lines of at most `columns` columns; a wider word is broken.
-pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut line, mut used) = (String::new(), 0);
     for word in text.split(' ').filter(|word| !word.is_empty()) {
@@ -327,7 +347,7 @@ fn pieces(word: &str, columns: usize) -> Vec<String> {
 }
 
 /// Keeps the first `most` lines; the last one then says how much is hidden.
-pub(crate) fn cut(mut lines: Vec<String>, most: usize, columns: usize) -> Vec<String> {
+pub fn cut(mut lines: Vec<String>, most: usize, columns: usize) -> Vec<String> {
     if lines.len() <= most || most == 0 {
         lines.truncate(most);
         return lines;
@@ -353,7 +373,7 @@ fn more(hidden: usize) -> String {
 }
 
 /// One line of at most a screen's columns.
-pub(crate) fn line(text: &str) -> String {
+pub fn line(text: &str) -> String {
     let mut line = text.to_owned();
     if measure_text_width(&line) <= COLUMNS {
         return line;

@@ -1,0 +1,126 @@
+//! What people decide: flagged pairs, and the memories that a question is about.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::tz::TimeZone;
+use memfold_core::memory::{Memory, MemoryId, Standing};
+use memfold_core::plan::SavedPlan;
+use memfold_core::report::Mode;
+use memfold_store::brain_db::OpenPair;
+use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, NoVectors};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::settle::Settled;
+
+/// `memfold review STORE --flags --json`
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FlagsDocument<'a> {
+    schema_version: u32,
+    flags: Vec<FlagDocument<'a>>,
+}
+
+/// A pair that waits for a person.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FlagDocument<'a> {
+    /// The name of the pair: 16 hex digits.
+    key: &'a str,
+    /// `contradiction`, `update`, or `near` where a save did not fold them.
+    kind: &'static str,
+    /// The memories, smaller id first.
+    ids: &'a [String; 2],
+    /// Their texts as they are; `null` where a memory is gone or its text is no text.
+    texts: &'a [Option<String>; 2],
+    /// When they were created, as the store spells it; `null` where a memory is gone.
+    created_at: &'a [Option<String>; 2],
+    /// The newer of the two; `null` where a memory is gone.
+    newer: Option<&'a str>,
+    similarity: Option<f64>,
+    /// How contradictory, from 0 to 1.
+    score: Option<f64>,
+    /// When they were flagged, as the owner writes times.
+    at: &'a str,
+    /// The memory that was saved again after the other one was: it is the newer statement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asserted_id: Option<&'a str>,
+    /// When that was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asserted_at: Option<&'a str>,
+}
+
+/// `memfold review STORE KEY --newer --json`, of one pair
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SettledDocument {
+    schema_version: u32,
+    mode: Mode,
+    /// `null` for a dry run.
+    run_id: Option<String>,
+    settled: Settled,
+}
+
+impl<'a> FlagsDocument<'a> {
+    /// Takes the pairs that wait.
+    #[must_use]
+    pub fn of(pairs: &'a [OpenPair], time_zone: &TimeZone) -> Self {
+        let flags = pairs.iter().map(|pair| FlagDocument::of(pair, time_zone)).collect();
+        Self { schema_version: 1, flags }
+    }
+}
+
+impl SettledDocument {
+    /// Takes a pair that was settled by a run, or would be.
+    #[must_use]
+    pub fn new(run_id: Option<String>, settled: Settled) -> Self {
+        Self { schema_version: 1, mode: Mode::of(run_id.is_some()), run_id, settled }
+    }
+}
+
+impl<'a> FlagDocument<'a> {
+    fn of(pair: &'a OpenPair, time_zone: &TimeZone) -> Self {
+        let OpenPair { key, kind, ids, texts, created_at, similarity, score, at, asserted } = pair;
+        let newer = pair.newer(time_zone).map(|side| &*ids[side]);
+        let (kind, similarity, score) = (kind.name(), *similarity, *score);
+        let asserted = asserted.as_ref();
+        Self {
+            key,
+            kind,
+            ids,
+            texts,
+            created_at,
+            newer,
+            similarity,
+            score,
+            at,
+            asserted_id: asserted.map(|(id, _)| id.as_str()),
+            asserted_at: asserted.map(|(_, at)| at.as_str()),
+        }
+    }
+}
+
+/// Reads the memories that the changes of a plan name, and all that was once merged into them.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn named_memories(
+    store: &dyn MemoryStore,
+    plan: &SavedPlan,
+    request: &LoadRequest<'_>,
+) -> Result<BTreeMap<MemoryId, Memory>, LoadStoreError> {
+    let snapshot = store.load(request, &mut NoVectors::default())?;
+    let mut named: BTreeSet<MemoryId> =
+        plan.changes().flat_map(|saved| saved.action.target_ids.iter().cloned()).collect();
+    let is_new_ghost = |memory: &&Memory, named: &BTreeSet<MemoryId>| match &memory.standing {
+        Standing::Ghost { survivor } => named.contains(survivor) && !named.contains(&memory.id),
+        _ => false,
+    };
+    loop {
+        let ghosts = snapshot.memories.iter().filter(|memory| is_new_ghost(memory, &named));
+        let ghosts: Vec<MemoryId> = ghosts.map(|ghost| ghost.id.clone()).collect();
+        if ghosts.is_empty() {
+            break;
+        }
+        named.extend(ghosts);
+    }
+    let memories = snapshot.memories.into_iter().filter(|memory| named.contains(&memory.id));
+    Ok(memories.map(|memory| (memory.id.clone(), memory)).collect())
+}

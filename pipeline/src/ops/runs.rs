@@ -1,0 +1,227 @@
+//! What was done to a store, run by run; saved plans.
+
+use memfold_core::plan::{Action, ActionState, PlanSummary, SavedAction, SavedPlan};
+use memfold_core::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
+use memfold_guard::text::excerpt;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Failure, FailureKind};
+
+/// Names are cut after so many characters.
+const NAME_CHARS: usize = 60;
+
+/// `memfold runs --json`
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunsDocument<'a> {
+    schema_version: u32,
+    /// The first one first.
+    runs: &'a [RunSummary],
+    audit_chain: AuditChain<'a>,
+}
+
+/// Whether no run was changed, added or removed by others; where the chain breaks first.
+#[derive(Debug, Serialize, JsonSchema)]
+struct AuditChain<'a> {
+    holds: bool,
+    #[serde(flatten)]
+    chain_break: Option<ChainBreakDocument<'a>>,
+}
+
+/// The run whose hash of the one before does not fit.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ChainBreakDocument<'a> {
+    run_id: &'a str,
+    /// The hash of the run before, as it is now.
+    expected: &'a str,
+    /// The hash that was written down.
+    found: &'a str,
+}
+
+/// `memfold runs DB RUN --json`
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunDocument<'a> {
+    schema_version: u32,
+    #[serde(flatten)]
+    run: &'a RunSummary,
+    /// Its units; none where it changed nothing, or they were pruned.
+    list: Vec<UnitDocument<'a>>,
+}
+
+/// What a run did in one transaction.
+#[derive(Debug, Serialize, JsonSchema)]
+struct UnitDocument<'a> {
+    /// Its number in the run.
+    unit: i64,
+    /// `applied` or `undone`.
+    state: &'a str,
+    /// The run that took it back.
+    undone_by: Option<&'a str>,
+    /// The plan it carried out.
+    plan_id: Option<&'a str>,
+    /// The plan's actions that it carried out: `a1 merge`.
+    actions: &'a [String],
+    /// The unit that it took back.
+    reverts: Option<RevertedDocument<'a>>,
+    /// The memories that it changed, by id.
+    memories: &'a [String],
+    /// When.
+    at: &'a str,
+}
+
+/// A unit of another run.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RevertedDocument<'a> {
+    run_id: &'a str,
+    unit: i64,
+}
+
+/// `memfold runs STORE --plans --json`
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PlansDocument {
+    schema_version: u32,
+    plans: Vec<PlanSummary>,
+}
+
+/// `memfold runs STORE PLAN --plans --json`
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SavedPlanDocument<'a> {
+    schema_version: u32,
+    plan_id: &'a str,
+    /// Digest of its actions as they were made.
+    plan_digest: &'a str,
+    /// sha256 of the semantic configuration.
+    config_hash: &'a str,
+    /// Keys that were set on the command line when it was made.
+    overrides: &'a Map<String, Value>,
+    /// The time it was made for, RFC 3339.
+    now: &'a str,
+    /// When it was saved, in the store's naive local time.
+    saved_at: &'a str,
+    /// In plan order.
+    actions: Vec<SavedActionDocument<'a>>,
+}
+
+/// An action of a saved plan, and what became of it.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SavedActionDocument<'a> {
+    /// The name that people use: `a1`, `a2`, …
+    label: String,
+    state: ActionState,
+    /// Whether a person changed it.
+    amended: bool,
+    /// The run that last dealt with it.
+    run_id: Option<&'a str>,
+    /// Why it is in this state, in words.
+    note: Option<&'a str>,
+    /// What is to be done: as amended, else as planned.
+    action: &'a Action,
+}
+
+/// Finds a run by its id or how that begins; `latest` is the last one.
+///
+/// # Errors
+/// When there is none, or more than one.
+pub fn find_run<'h>(history: &'h RunHistory, wanted: &str) -> Result<&'h RunSummary, Failure> {
+    let hint = "`memfold runs DB` lists them; `latest` is the last one";
+    if wanted == "latest" {
+        return history
+            .runs
+            .last()
+            .ok_or_else(|| Failure::plain("no run has written to this store yet", hint));
+    }
+    let mut found = history.runs.iter().filter(|run| run.run_id.starts_with(wanted));
+    match (found.next(), found.next()) {
+        (Some(run), None) => Ok(run),
+        (Some(run), Some(_)) if run.run_id == wanted => Ok(run),
+        (Some(_), Some(_)) => Err(Failure::plain(
+            format!("several runs begin with {}", excerpt(wanted, NAME_CHARS)),
+            hint,
+        )),
+        (None, _) => {
+            let message = format!("there is no run {}", excerpt(wanted, NAME_CHARS));
+            Err(Failure::plain(message, hint).of_kind(FailureKind::NotFound))
+        }
+    }
+}
+
+impl<'a> RunsDocument<'a> {
+    /// Takes the runs of a store.
+    #[must_use]
+    pub fn of(history: &'a RunHistory) -> Self {
+        let audit_chain = AuditChain::of(history.chain_break.as_ref());
+        Self { schema_version: 1, runs: &history.runs, audit_chain }
+    }
+}
+
+impl<'a> RunDocument<'a> {
+    /// Takes a run and its units.
+    #[must_use]
+    pub fn of(run: &'a RunSummary, units: &'a [UnitSummary]) -> Self {
+        Self { schema_version: 1, run, list: units.iter().map(UnitDocument::of).collect() }
+    }
+}
+
+impl<'a> AuditChain<'a> {
+    fn of(chain_break: Option<&'a ChainBreak>) -> Self {
+        let chain_break = chain_break.map(|ChainBreak { run_id, expected, found }| {
+            ChainBreakDocument { run_id, expected, found }
+        });
+        Self { holds: chain_break.is_none(), chain_break }
+    }
+}
+
+impl<'a> UnitDocument<'a> {
+    fn of(unit: &'a UnitSummary) -> Self {
+        let reverts = unit.reverts.as_ref();
+        Self {
+            unit: unit.unit,
+            state: &unit.state,
+            undone_by: unit.undone_by.as_deref(),
+            plan_id: unit.plan_id.as_deref(),
+            actions: &unit.actions,
+            reverts: reverts.map(|(run_id, unit)| RevertedDocument { run_id, unit: *unit }),
+            memories: &unit.memories,
+            at: &unit.at,
+        }
+    }
+}
+
+impl PlansDocument {
+    /// Takes the saved plans of a store.
+    #[must_use]
+    pub const fn new(plans: Vec<PlanSummary>) -> Self {
+        Self { schema_version: 1, plans }
+    }
+}
+
+impl<'a> SavedPlanDocument<'a> {
+    /// Takes a plan.
+    #[must_use]
+    pub fn of(plan: &'a SavedPlan) -> Self {
+        Self {
+            schema_version: 1,
+            plan_id: &plan.plan_id,
+            plan_digest: &plan.plan_digest,
+            config_hash: &plan.plan.config_hash,
+            overrides: plan.overrides(),
+            now: &plan.plan.now,
+            saved_at: &plan.saved_at,
+            actions: plan.actions.iter().map(SavedActionDocument::of).collect(),
+        }
+    }
+}
+
+impl<'a> SavedActionDocument<'a> {
+    fn of(saved: &'a SavedAction) -> Self {
+        Self {
+            label: saved.label(),
+            state: saved.state,
+            amended: saved.amended.is_some(),
+            run_id: saved.run_id.as_deref(),
+            note: saved.note.as_deref(),
+            action: saved.effective(),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! What a run did is taken back, whole or in part; archived memories live again.
+
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+use memfold_core::lineage::Whereabouts;
+use memfold_core::memory::MemoryId;
+use memfold_core::report::{Executed, Mode, run_id};
+use memfold_core::runs::RunKind;
+use memfold_core::time::Instant;
+use memfold_store::BrainDb;
+use memfold_store::journal::RevertOptions;
+use memfold_store::upkeep::{
+    Restoration, RestoreCandidate, UpkeepRun, preview_restore, restorable, restore,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Failure, FailureKind, Listener, Settings, now, open_session, open_store, remove_marks,
+};
+use crate::execute::{
+    self, ExecuteError, Undo, UndoOutcome, UndoTarget, forbidden_by, preview_undo,
+};
+use crate::machine::{self, Stopwatch};
+
+/// The name of the last run.
+const LATEST: &str = "latest";
+
+/// What of a run is taken back.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct UndoRequest {
+    /// The run; `latest` is the last one that is no save and no undo, and that has something to take back.
+    #[serde(skip)]
+    pub run: Option<String>,
+    /// Only the unit with this action.
+    pub action: Option<String>,
+    /// Only this memory, of whatever run.
+    #[serde(skip)]
+    pub memory: Option<String>,
+    /// Also restore memories that were changed since.
+    pub force: bool,
+    /// Also recreate memories that were deleted since.
+    pub recreate: bool,
+    /// Allow later runs to merge these again.
+    pub remerge_ok: bool,
+    /// The time of the writes, in place of the clock's.
+    #[serde(skip)]
+    pub now: Option<String>,
+}
+
+/// `memfold undo --json`
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct UndoDocument<'a> {
+    schema_version: u32,
+    mode: Mode,
+    /// What was to be taken back, in words.
+    target: String,
+    /// The run that took it back; `null` for a dry run.
+    run_id: Option<&'a str>,
+    /// How that run ended: `done`, `partial`, `interrupted` or `failed`; `null` for a dry run.
+    state: Option<&'static str>,
+    /// Units that were taken back (applied), or left as they are; `null` for a dry run.
+    executed: Option<Executed>,
+    /// Units that were not tried; `null` for a dry run.
+    remaining: Option<u64>,
+    /// What became of each unit, or would.
+    units: Vec<UndoneDocument<'a>>,
+}
+
+/// A unit that was, or can be, taken back, unless it has conflicts.
+#[derive(Debug, Serialize, JsonSchema)]
+struct UndoneDocument<'a> {
+    /// The run that did it.
+    run_id: &'a str,
+    /// Its number in that run.
+    unit: i64,
+    /// What it did, by label and type: `a3 merge`.
+    what: &'a str,
+    /// The memories it changed, survivors first.
+    ids: &'a [MemoryId],
+    /// Why it cannot be taken back; empty where it was, or can be.
+    conflicts: &'a [String],
+    /// Flags of the command line that get past all of the conflicts.
+    remedies: &'a [&'static str],
+}
+
+/// An archived memory that lives again, or would: `memfold undo STORE --memory ID --json`.
+#[derive(Debug, Serialize)]
+pub struct RestoreDocument {
+    schema_version: u32,
+    mode: Mode,
+    /// `null` for a dry run.
+    pub run_id: Option<String>,
+    /// What it restores.
+    pub restoration: Restoration,
+}
+
+/// Archived memories worth a look: `memfold undo STORE --archived --json`.
+#[derive(Debug, Serialize)]
+pub struct CandidatesDocument {
+    schema_version: u32,
+    /// The memories.
+    pub candidates: Vec<RestoreCandidate>,
+}
+
+impl UndoRequest {
+    /// Returns what it names.
+    ///
+    /// # Errors
+    /// When the latest run is wanted and there is none with something to take back.
+    pub fn target(&self, store: &Path, settings: &Settings) -> Result<UndoTarget, Failure> {
+        if let Some(id) = &self.memory {
+            return Ok(UndoTarget::Memory(MemoryId::new(id.as_str())));
+        }
+        let run_id = match self.run.as_deref() {
+            Some(LATEST) => Some(latest_run(&open_store(store, settings)?)?),
+            run => run.map(str::to_owned),
+        };
+        Ok(match &self.action {
+            Some(label) => UndoTarget::Action { run_id, label: label.clone() },
+            None => UndoTarget::Run(run_id.unwrap_or_default()),
+        })
+    }
+
+    /// Returns which conflicts are passed over.
+    #[must_use]
+    pub const fn options(&self) -> RevertOptions {
+        RevertOptions { force: self.force, recreate: self.recreate }
+    }
+
+    fn now(&self, settings: &Settings) -> Result<(Instant, TimeZone), Failure> {
+        let time_zone = settings.time_zone()?;
+        Ok((now(self.now.as_deref(), &time_zone)?, time_zone))
+    }
+}
+
+/// The last run that is no save and no undo, and that has something to take back.
+fn latest_run(store: &BrainDb) -> Result<String, Failure> {
+    let history = store.runs().map_err(|error| Failure::of("read the runs", &error))?;
+    let others = [RunKind::Save, RunKind::Undo].map(RunKind::name);
+    let mut runs = history.runs.into_iter().rev();
+    let latest = runs.find(|run| run.units > run.undone && !others.contains(&&*run.kind));
+    latest.map(|run| run.run_id).ok_or_else(|| {
+        Failure::plain(
+            "no run has anything to take back",
+            "`memfold runs DB` lists them; saves and undos are taken back by their own ids",
+        )
+        .of_kind(FailureKind::NotFound)
+    })
+}
+
+/// Tells what taking back would do.
+///
+/// # Errors
+/// When there is no such thing, or the store cannot be read.
+pub fn preview_undone(
+    store: &Path,
+    settings: &Settings,
+    target: &UndoTarget,
+    options: RevertOptions,
+) -> Result<Vec<UndoOutcome>, Failure> {
+    preview_undo(&open_store(store, settings)?, target, options)
+        .map_err(|error| Failure::of("undo", &error))
+}
+
+/// Takes back what was named.
+///
+/// # Errors
+/// When the configuration forbids it, there is no such thing, or the store cannot be written.
+pub fn undo(
+    store: &Path,
+    settings: &Settings,
+    target: &UndoTarget,
+    request: &UndoRequest,
+    listener: &dyn Listener,
+) -> Result<Undo, Failure> {
+    if let Some(key) = forbidden_by(&settings.configuration.settings) {
+        return Err(Failure::of("undo", &ExecuteError::Forbidden { key }));
+    }
+    let (now, time_zone) = request.now(settings)?;
+    let session = open_session(store, settings)?;
+    let store_id = session.store_id().map_err(|error| Failure::of("read the store", &error))?;
+    let stopwatch = Stopwatch::start();
+    let undone = execute::undo(
+        &session,
+        &execute::UndoRequest {
+            target,
+            options: request.options(),
+            remerge_ok: request.remerge_ok,
+            run_id: &run_id(&store_id, now, "undo"),
+            now,
+            time_zone: &time_zone,
+            holder: &machine::holder(),
+            progress: listener,
+            clock: &|| stopwatch.seconds(),
+        },
+    )
+    .map_err(|error| Failure::of("undo", &error))?;
+    // The rows look again as they did when they had been searched.
+    if let Err(failure) = remove_marks(store, None) {
+        listener.note(&format!("note: {}", failure.message));
+    }
+    Ok(undone)
+}
+
+/// Tells whether a memory is archived, so that undoing it restores it alone.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn is_archived(
+    store: &Path,
+    settings: &Settings,
+    id: &MemoryId,
+    request: &UndoRequest,
+) -> Result<bool, Failure> {
+    let (now, time_zone) = request.now(settings)?;
+    let resolved = open_store(store, settings)?.resolve(id, &time_zone, now);
+    let resolved = resolved.map_err(|error| Failure::of("look for the memory", &error))?;
+    let archived = [Whereabouts::Ghost, Whereabouts::Archived, Whereabouts::Moved];
+    Ok(archived.contains(&resolved.whereabouts))
+}
+
+/// Lists archived memories that were edited since, or whose survivor is gone.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn archived_memories(
+    store: &Path,
+    settings: &Settings,
+    request: &UndoRequest,
+) -> Result<CandidatesDocument, Failure> {
+    let (now, time_zone) = request.now(settings)?;
+    let found = restorable(&open_store(store, settings)?, &time_zone, now);
+    let candidates = found.map_err(|error| Failure::of("restore", &error))?;
+    Ok(CandidatesDocument { schema_version: 1, candidates })
+}
+
+/// Restores an archived memory, alone, or tells what that would do.
+///
+/// # Errors
+/// When it is not archived, or the store cannot be written.
+pub fn restore_memory(
+    store: &Path,
+    settings: &Settings,
+    id: &MemoryId,
+    request: &UndoRequest,
+    writes: bool,
+) -> Result<RestoreDocument, Failure> {
+    let (now, time_zone) = request.now(settings)?;
+    let what = "restore";
+    if !writes {
+        let previewed = preview_restore(&open_store(store, settings)?, id, &time_zone, now);
+        let restoration = previewed.map_err(|error| Failure::of(what, &error))?;
+        let mode = Mode::DryRun;
+        return Ok(RestoreDocument { schema_version: 1, mode, run_id: None, restoration });
+    }
+    let session = open_session(store, settings)?;
+    let store_id = session.store_id().map_err(|error| Failure::of(what, &error))?;
+    let run = UpkeepRun {
+        run_id: &run_id(&store_id, now, "restore"),
+        now,
+        time_zone: &time_zone,
+        holder: &machine::holder(),
+    };
+    let restored = restore(&session, id, &run);
+    let (run_id, restoration) = restored.map_err(|error| Failure::of(what, &error))?;
+    let mode = Mode::Execute;
+    Ok(RestoreDocument { schema_version: 1, mode, run_id: Some(run_id), restoration })
+}
+
+impl<'a> UndoDocument<'a> {
+    /// Takes what an undo did.
+    #[must_use]
+    pub fn of_run(target: &UndoTarget, undone: &'a Undo) -> Self {
+        Self {
+            mode: Mode::Execute,
+            run_id: Some(&undone.run_id),
+            state: Some(undone.state.name()),
+            executed: Some(undone.executed),
+            remaining: Some(undone.remaining),
+            ..Self::of_preview(target, &undone.outcomes)
+        }
+    }
+
+    /// Takes what an undo would do.
+    #[must_use]
+    pub fn of_preview(target: &UndoTarget, outcomes: &'a [UndoOutcome]) -> Self {
+        Self {
+            schema_version: 1,
+            mode: Mode::DryRun,
+            target: target.to_string(),
+            run_id: None,
+            state: None,
+            executed: None,
+            remaining: None,
+            units: outcomes.iter().map(UndoneDocument::of).collect(),
+        }
+    }
+}
+
+impl<'a> UndoneDocument<'a> {
+    fn of(outcome: &'a UndoOutcome) -> Self {
+        let UndoOutcome { unit: (run_id, unit), what, ids, conflicts, remedies } = outcome;
+        Self { run_id, unit: *unit, what, ids, conflicts, remedies }
+    }
+}
