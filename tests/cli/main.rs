@@ -37,6 +37,7 @@ mod busy;
 mod torture;
 mod model;
 mod reviewing;
+mod auditing;
 mod printed;
 mod hostile_text;
 mod searching;

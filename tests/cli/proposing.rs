@@ -167,3 +167,58 @@ fn a_flag_that_waits_says_what_it_is_and_how_to_settle_it() {
     place.succeed(&["review", "brain.db", flag["key"].as_str().unwrap(), "--newer", "--execute"]);
     assert_eq!(live(&place), ["m000001"]);
 }
+
+/// Three wordings of one fact; the first and the last are too far apart to be asked about together.
+fn chain() -> Place {
+    let place = Place::new();
+    let texts = [
+        "Invoices get sent out by Ines every Friday.",
+        "Every Friday Ines sends out the invoices.",
+        "The invoices are sent out by Ines every Friday.",
+    ];
+    let row = |(at, text): (usize, &&str)| {
+        let turn = 0.45 * at as f32;
+        let mut vector = [0.0; DIM];
+        (vector[0], vector[1]) = (turn.cos(), turn.sin());
+        memory(at, *text, &vector)
+    };
+    let rows: Vec<_> = texts.iter().enumerate().map(row).collect();
+    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+    place
+}
+
+/// Only one of the two groups was asked about before: the second waited for the first one's answer.
+#[test]
+fn a_memory_between_two_others_stands_in_the_questions_of_both() {
+    let place = chain();
+    let found = proposed(&place, &[]);
+    let with = |id: &str| found.iter().filter(|ids| ids.iter().any(|own| own == id)).count();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(["m000000", "m000001", "m000002"].map(with), [1, 2, 1], "{found:?}");
+    assert_eq!(proposed(&place, &["--set", "propose.max_per_run=1"]).len(), 1);
+}
+
+#[test]
+fn answers_to_two_questions_about_one_memory_lose_nothing() {
+    for (answers, left) in
+        [("y\ny\n", 1..=2), ("y\nk\n", 2..=2), ("k\ny\n", 2..=2), ("k\nk\n", 3..=3)]
+    {
+        let place = chain();
+        place.succeed(&consolidate(&["--save-plan"]));
+        review(&place, &[], answers);
+        place.run(&["apply", "brain.db", "latest", "--execute", "--now", NOW]);
+        let stays = live(&place);
+        assert!(left.contains(&stays.len()), "{answers:?}: {stays:?}");
+        let store = Connection::open(place.path("brain.db")).unwrap();
+        let sql = "SELECT COUNT(*) FROM stm";
+        assert_eq!(store.query_row(sql, [], |row| row.get(0)), Ok(3_i64), "nothing is lost");
+        // What an answer left open is asked anew, about live memories only; what was decided is not.
+        let again = proposed(&place, &[]);
+        assert!(again.iter().flatten().all(|id| stays.contains(id)), "{answers:?}: {again:?}");
+        let report = place.json(&consolidate(&["--json"]));
+        assert_eq!(report["planned"]["merge"], 0, "{answers:?}");
+        place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
+        assert_eq!(live(&place), stays, "{answers:?}: a further run changes nothing");
+        assert_eq!(proposed(&place, &[]), again, "{answers:?}");
+    }
+}

@@ -6,7 +6,7 @@ pub(crate) mod walk;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -32,8 +32,7 @@ use self::walk::Lines;
 use crate::args::{GlobalArgs, WritingArgs};
 use crate::commands::apply::selection;
 use crate::commands::consolidate::texts::{output_word, plan_for_review};
-use crate::commands::review::card::Material;
-use crate::commands::review::card::named_memories;
+use crate::commands::review::card::{Material, named_by, with_merged};
 use crate::commands::review::walk::{Dialogue, Keyboard, ReviewStore, Tally, Walk};
 use crate::commands::runs::plans::find_plan;
 use crate::context::open_store;
@@ -187,7 +186,7 @@ pub(crate) fn run(
     let guard = settings.guard()?;
     let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
     let material = Material {
-        memories: read_memories(&store, &plan, &time_zone, now)?,
+        memories: read_memories(&store, named_by(&plan), &time_zone, now)?,
         policy: &settings.configuration.policy,
         guard: &guard,
         now,
@@ -310,12 +309,12 @@ pub(crate) fn check_may_write(settings: &Settings) -> Result<(), Failure> {
 
 pub(crate) fn read_memories(
     store: &BrainDb,
-    plan: &SavedPlan,
+    named: BTreeSet<MemoryId>,
     time_zone: &TimeZone,
     now: Instant,
 ) -> Result<BTreeMap<MemoryId, Memory>, Failure> {
     let request = LoadRequest { time_zone, now, progress: &NoProgress };
-    named_memories(store, plan, &request).map_err(|error| {
+    with_merged(store, named, &request).map_err(|error| {
         let hint = error.hint();
         Failure::new(&format!("read {}", store.path().display()), &error, hint)
     })

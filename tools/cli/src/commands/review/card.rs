@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use memfold::consolidate::RefusedPair;
 use memfold_core::memory::{CreatedAt, Memory, MemoryId, Standing};
 use memfold_core::plan::{Action, ActionType, SavedAction, SavedPlan, probability_in_words};
 use memfold_core::policy::Policy;
@@ -75,6 +76,26 @@ impl Card {
             head: head(saved, number, total),
             passages: passages(material, action),
             facts: reasons(action),
+        }
+    }
+
+    /// Makes the card of a near pair that is refused, with what keeps it apart.
+    pub(crate) fn of_refused(
+        material: &Material<'_>,
+        pair: &RefusedPair,
+        number: usize,
+        total: usize,
+    ) -> Self {
+        let differences = pair.differences.iter();
+        Self {
+            head: format!("{number} of {total} · refused pair · similarity {:.4}", pair.similarity),
+            passages: vec![
+                passage(material, "older", &pair.older, None),
+                passage(material, "newer", &pair.newer, Some(&pair.older)),
+            ],
+            facts: differences
+                .map(|what| format!("differs: {}", excerpt(what, FRAGMENT_CHARS)))
+                .collect(),
         }
     }
 
@@ -331,9 +352,21 @@ pub fn named_memories(
     plan: &SavedPlan,
     request: &LoadRequest<'_>,
 ) -> Result<BTreeMap<MemoryId, Memory>, LoadStoreError> {
+    with_merged(store, named_by(plan), request)
+}
+
+/// Returns the memories that the changes of a plan name.
+pub(crate) fn named_by(plan: &SavedPlan) -> BTreeSet<MemoryId> {
+    plan.changes().flat_map(|saved| saved.action.target_ids.iter().cloned()).collect()
+}
+
+/// Reads some memories and all that was once merged into them.
+pub(crate) fn with_merged(
+    store: &dyn MemoryStore,
+    mut named: BTreeSet<MemoryId>,
+    request: &LoadRequest<'_>,
+) -> Result<BTreeMap<MemoryId, Memory>, LoadStoreError> {
     let snapshot = store.load(request, &mut NoVectors::default())?;
-    let mut named: BTreeSet<MemoryId> =
-        plan.changes().flat_map(|saved| saved.action.target_ids.iter().cloned()).collect();
     let is_new_ghost = |memory: &&Memory, named: &BTreeSet<MemoryId>| match &memory.standing {
         Standing::Ghost { survivor } => named.contains(survivor) && !named.contains(&memory.id),
         _ => false,
