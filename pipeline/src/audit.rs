@@ -1,4 +1,5 @@
-//! Audit of a run: a person looks at a random sample of its merges; the share of wrong ones is kept with its interval.
+//! Audit of a run: a person looks at a random sample of its merges and of near pairs that are refused; the shares of wrong
+//! ones are kept with their intervals.
 
 use memfold_core::plan::{ActionState, SavedAction};
 use memfold_core::runs::{Executed, RunKind, RunState, RunSummary};
@@ -10,47 +11,61 @@ use sha2::{Digest as _, Sha256};
 /// Standard deviations of a normal distribution that hold 95 %.
 const Z_95: f64 = 1.959_963_985;
 
-/// What a person found in a sample of merges.
+/// What a sample is drawn from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// The merges of a run.
+    Merges,
+    /// Near pairs that are neither merged nor proposed.
+    RefusedPairs,
+}
+
+impl Subject {
+    const fn kind(self) -> RunKind {
+        match self {
+            Self::Merges => RunKind::Audit,
+            Self::RefusedPairs => RunKind::AuditRefused,
+        }
+    }
+
+    /// Returns what the run of an audit looked at; `None` for other runs.
+    #[must_use]
+    pub fn of_run(run: &RunSummary) -> Option<Self> {
+        [Self::Merges, Self::RefusedPairs].into_iter().find(|it| run.kind == it.kind().name())
+    }
+}
+
+/// What a person found in a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Findings {
-    /// Merges whose survivor says all that was merged into it.
+    /// Merges whose survivor says all that was merged into it; refused pairs that differ.
     pub right: u64,
-    /// Merges that lost or mixed up a fact.
+    /// Merges that lost or mixed up a fact; refused pairs that say the same.
     pub wrong: u64,
-    /// Merges that the person could not judge; no part of the share.
+    /// Those that the person could not judge; no part of the share.
     pub unsure: u64,
 }
 
 impl Findings {
-    /// Returns the share of wrong merges among those that were judged; `None` without one.
+    /// Returns the share of wrong ones among those that were judged; `None` without one.
     #[must_use]
     pub fn wrong_share(&self) -> Option<f64> {
         let judged = self.right + self.wrong;
         (judged > 0).then(|| self.wrong as f64 / judged as f64)
     }
 
-    /// Returns the 95 % interval of the share of wrong merges in the whole run (Wilson's); `None` where none was judged.
+    /// Returns the 95 % interval of the share of wrong ones among all that the sample was drawn from (Wilson's); `None`
+    /// where none was judged.
     #[must_use]
     pub fn interval(&self) -> Option<Interval> {
-        let share = self.wrong_share()?;
-        let n = (self.right + self.wrong) as f64;
-        let z2 = Z_95 * Z_95;
-        let center = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
-        let half = Z_95 * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt() / (1.0 + z2 / n);
-        let low = if self.wrong == 0 { 0.0 } else { (center - half).max(0.0) };
-        let high = if self.right == 0 { 1.0 } else { (center + half).min(1.0) };
-        Some(Interval { low, high })
+        Interval::of(self.wrong, self.right)
     }
 
     /// Reads the findings of an audit out of its run; `None` where the run is none.
     #[must_use]
     pub fn of_run(run: &RunSummary) -> Option<Self> {
         let Executed { applied, stale, failed } = run.executed;
-        (run.kind == RunKind::Audit.name()).then_some(Self {
-            right: applied,
-            wrong: failed,
-            unsure: stale,
-        })
+        Subject::of_run(run).map(|_| Self { right: applied, wrong: failed, unsure: stale })
     }
 }
 
@@ -61,6 +76,23 @@ pub struct Interval {
     pub low: f64,
     /// The largest share.
     pub high: f64,
+}
+
+impl Interval {
+    /// Returns Wilson's 95 % interval of a share that was counted in a sample; `None` of an empty sample.
+    #[must_use]
+    pub fn of(counted: u64, others: u64) -> Option<Self> {
+        let n = (counted + others) as f64;
+        if counted + others == 0 {
+            return None;
+        }
+        let (share, z2) = (counted as f64 / n, Z_95 * Z_95);
+        let center = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
+        let half = Z_95 * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt() / (1.0 + z2 / n);
+        let low = if counted == 0 { 0.0 } else { (center - half).max(0.0) };
+        let high = if others == 0 { 1.0 } else { (center + half).min(1.0) };
+        Some(Self { low, high })
+    }
 }
 
 /// Returns the merges of a run, also those that were undone since.
@@ -94,9 +126,10 @@ pub fn sample<'a>(actions: &'a [SavedAction], run_id: &str, count: usize) -> Vec
 pub fn record(
     session: &Session,
     start: &RunStart<'_>,
+    subject: Subject,
     findings: Findings,
 ) -> Result<String, SessionError> {
-    let run_id = session.begin_run(&RunStart { kind: RunKind::Audit, ..*start })?;
+    let run_id = session.begin_run(&RunStart { kind: subject.kind(), ..*start })?;
     let Findings { right, wrong, unsure } = findings;
     let executed = Executed { applied: right, stale: unsure, failed: wrong };
     session.finish_run(&run_id, RunState::Done, start.at, executed)?;

@@ -15,10 +15,10 @@ use crate::error::MemfoldError;
 use crate::judging::{Ground, Judging, judge_plan};
 use memfold_core::Snapshot;
 use memfold_core::detect::{
-    BuiltIn, DetectInput, Detection, Joins, detect, join_spaces, join_threshold,
+    BuiltIn, DetectInput, Detection, Joins, NearMiss, detect, join_spaces, join_threshold,
 };
 use memfold_core::memory::{Memory, MemoryId, MemoryIndex, SpaceIndex, VectorSpace};
-use memfold_core::plan::{Decided, GuardedTexts, Plan, PlanInput, decide};
+use memfold_core::plan::{Decided, GuardedTexts, Plan, PlanInput, decide, differences};
 use memfold_core::policy::Policy;
 use memfold_core::report::{Executed, Incremental, Mode, Report, Run, Seconds};
 use memfold_core::time::Instant;
@@ -55,6 +55,21 @@ pub struct Outcome {
     pub access_counts: BTreeMap<MemoryId, i64>,
     /// The plan with what it rests on, for people and programs. Its memory figures are the caller's to fill in.
     pub report: Report,
+    /// Near pairs that the run refused, where [`refused_pairs`] asked for some.
+    pub(crate) refused: Vec<RefusedPair>,
+}
+
+/// Two live memories that are similar, and that a run neither merges nor proposes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RefusedPair {
+    /// The older memory.
+    pub older: MemoryId,
+    /// The newer memory.
+    pub newer: MemoryId,
+    /// Their canonical similarity.
+    pub similarity: f64,
+    /// What keeps them apart, in words.
+    pub differences: Vec<String>,
 }
 
 /// Loads a store, finds what it says twice and plans what to do. Writes nothing to the store.
@@ -82,6 +97,31 @@ pub fn consolidate_judged(
     context: &RunContext<'_>,
     judging: Option<&mut Judging<'_>>,
 ) -> Result<Outcome, MemfoldError> {
+    load_and_plan(store, policy, guard, context, judging, 0)
+}
+
+/// Draws `count` of the near pairs that a run over the store would refuse, at random: the same ones each time.
+///
+/// # Errors
+/// As [`consolidate`].
+pub fn refused_pairs(
+    store: &dyn MemoryStore,
+    policy: &Policy,
+    guard: &Guard,
+    context: &RunContext<'_>,
+    count: usize,
+) -> Result<Vec<RefusedPair>, MemfoldError> {
+    Ok(load_and_plan(store, policy, guard, context, None, count)?.refused)
+}
+
+fn load_and_plan(
+    store: &dyn MemoryStore,
+    policy: &Policy,
+    guard: &Guard,
+    context: &RunContext<'_>,
+    judging: Option<&mut Judging<'_>>,
+    refused_count: usize,
+) -> Result<Outcome, MemfoldError> {
     let mut laps = Laps::new(context.clock);
     let mut sink = ColumnSink::new(context.scratch_dir);
     let request =
@@ -96,7 +136,8 @@ pub fn consolidate_judged(
     let load = laps.lap();
     let columns = sink.finish()?;
     let matrices = columns.matrices();
-    let loaded = Loaded { snapshot: &snapshot, matrices: &matrices, load, narrowed: None };
+    let loaded =
+        Loaded { snapshot: &snapshot, matrices: &matrices, load, narrowed: None, refused_count };
     plan_loaded(loaded, policy, guard, context, laps, judging)
 }
 
@@ -110,6 +151,8 @@ pub(crate) struct Loaded<'a> {
     pub(crate) load: f64,
     /// The memories around which something is planned, where it is not all; and what the report says of that.
     pub(crate) narrowed: Option<(&'a BTreeSet<MemoryIndex>, Incremental)>,
+    /// How many refused pairs are drawn for an audit.
+    pub(crate) refused_count: usize,
 }
 
 /// Finds what a snapshot says twice and plans what to do.
@@ -121,7 +164,7 @@ pub(crate) fn plan_loaded(
     mut laps: Laps<'_>,
     judging: Option<&mut Judging<'_>>,
 ) -> Result<Outcome, MemfoldError> {
-    let Loaded { snapshot, matrices, load, narrowed } = loaded;
+    let Loaded { snapshot, matrices, load, narrowed, refused_count } = loaded;
     let export = laps.lap();
     let options = JoinOptions {
         pool: context.pool,
@@ -144,6 +187,7 @@ pub(crate) fn plan_loaded(
         pool: context.pool,
         kernels: context.kernels,
         progress: context.progress,
+        refused_count,
     };
     let mut detection = clusters(&input, &joins)?;
     drop(joins);
@@ -191,7 +235,24 @@ pub(crate) fn plan_loaded(
         isa: context.kernels.level().name(),
     });
     report.judged = judged;
-    Ok(Outcome { plan: decided.plan, access_counts: decided.access_counts, report })
+    let refused = detection.refused.iter().map(|pair| RefusedPair::of(pair, snapshot)).collect();
+    Ok(Outcome { plan: decided.plan, access_counts: decided.access_counts, report, refused })
+}
+
+impl RefusedPair {
+    fn of(pair: &NearMiss, snapshot: &Snapshot) -> Self {
+        let memory = |at: MemoryIndex| &snapshot.memories[at.index()];
+        let (older, newer) = (memory(pair.older), memory(pair.newer));
+        let judgement = pair.kept_apart.as_ref();
+        Self {
+            older: older.id.clone(),
+            newer: newer.id.clone(),
+            similarity: pair.similarity.get(),
+            differences: judgement.map_or_else(Vec::new, |judgement| {
+                differences(judgement, &older.content, &newer.content)
+            }),
+        }
+    }
 }
 
 /// Joins the spaces of a snapshot, and that of the built-in embedding where it has a matrix behind theirs.

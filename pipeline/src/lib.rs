@@ -54,6 +54,7 @@ pub mod judging;
 pub mod execute;
 pub mod settle;
 pub mod audit;
+pub mod calibration;
 pub mod lifecycle;
 pub mod export;
 pub mod import;

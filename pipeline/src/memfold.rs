@@ -17,7 +17,7 @@ use memfold_store::brain_db::{Session, SessionOptions};
 use memfold_store::{BrainDb, OpenOptions};
 use tracing::info_span;
 
-use crate::consolidate::{Outcome, RunContext, consolidate};
+use crate::consolidate::{Outcome, RefusedPair, RunContext, consolidate, refused_pairs};
 use crate::embed::fill::NewVectors;
 use crate::error::MemfoldError;
 use crate::execute::{
@@ -174,10 +174,30 @@ impl Memfold {
     /// # Errors
     /// When the store cannot be read, the scratch folder not written, or the caller asked to stop.
     pub fn plan(&self) -> Result<Planned<'_>, MemfoldError> {
-        let now = self.options.now.unwrap_or_else(machine::clock);
+        let policy = &self.configuration.policy;
+        let _run = info_span!("consolidation.run", store = %self.path().display()).entered();
+        self.run(|context| {
+            let outcome = consolidate(&self.store, policy, &self.guard, context)?;
+            Ok(Planned { memfold: self, owned: OwnedPlan { outcome, now: context.now } })
+        })
+    }
+
+    /// Draws `count` of the near pairs that a run over the store would refuse, at random: the same ones each time.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub fn refused_pairs(&self, count: usize) -> Result<Vec<RefusedPair>, MemfoldError> {
+        let policy = &self.configuration.policy;
+        self.run(|context| refused_pairs(&self.store, policy, &self.guard, context, count))
+    }
+
+    fn run<T>(
+        &self,
+        run: impl FnOnce(&RunContext<'_>) -> Result<T, MemfoldError>,
+    ) -> Result<T, MemfoldError> {
         let stopwatch = machine::Stopwatch::start();
-        let context = RunContext {
-            now,
+        run(&RunContext {
+            now: self.options.now.unwrap_or_else(machine::clock),
             time_zone: &self.time_zone,
             config_hash: &self.config_hash,
             pool: &self.pool,
@@ -185,10 +205,7 @@ impl Memfold {
             progress: &*self.options.progress,
             clock: &|| stopwatch.seconds(),
             scratch_dir: &self.options.scratch_dir,
-        };
-        let _run = info_span!("consolidation.run", store = %self.path().display()).entered();
-        let outcome = consolidate(&self.store, &self.configuration.policy, &self.guard, &context)?;
-        Ok(Planned { memfold: self, owned: OwnedPlan { outcome, now } })
+        })
     }
 
     /// Applies a plan that was made of this store.

@@ -22,6 +22,8 @@ mod judging_by_llama;
 mod upkeep;
 mod torture;
 mod reviewing;
+mod auditing;
+mod overlapping;
 mod hostile_text;
 mod searching;
 mod recalling;

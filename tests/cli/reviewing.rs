@@ -220,7 +220,7 @@ fn with_rewordings() -> TestFolder {
     dir
 }
 
-fn live(dir: &TestFolder) -> Vec<String> {
+pub(crate) fn live(dir: &TestFolder) -> Vec<String> {
     let store = Connection::open(dir.path("brain.db")).unwrap();
     let sql = "SELECT id FROM stm WHERE source NOT LIKE 'archived:%' ORDER BY id";
     let mut statement = store.prepare(sql).unwrap();
@@ -229,7 +229,7 @@ fn live(dir: &TestFolder) -> Vec<String> {
 }
 
 /// The proposals of a run: survivor first.
-fn proposed(dir: &TestFolder, further: &[&str]) -> Vec<Vec<String>> {
+pub(crate) fn proposed(dir: &TestFolder, further: &[&str]) -> Vec<Vec<String>> {
     dir.succeed(&consolidate(&[&["--plan", "plan.json"], further].concat()));
     let plan = std::fs::read(dir.path("plan.json")).unwrap();
     let plan: serde_json::Value = serde_json::from_slice(&plan).unwrap();

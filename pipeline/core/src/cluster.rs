@@ -130,6 +130,37 @@ pub fn greedy_complete(graph: &LinkGraph) -> Vec<Vec<u32>> {
     clusters
 }
 
+/// Covers the edges of a graph by complete groups: those of [`greedy_complete`], then again over the edges that stand in
+/// no group yet, for at most `rounds`. A vertex may stand in a group of each round, an edge in one group only.
+///
+/// Costs that of [`greedy_complete`] for each round.
+pub(crate) fn complete_cover(
+    cliques: &[[u32; 2]],
+    mut edges: Vec<(u32, u32)>,
+    rounds: usize,
+) -> Vec<Vec<u32>> {
+    let mut cover = Vec::new();
+    let mut group_of = vec![0; cliques.len()];
+    for round in 0..rounds {
+        let groups = greedy_complete(&LinkGraph::new(cliques.to_vec(), &edges));
+        for (number, group) in groups.iter().enumerate() {
+            group.iter().for_each(|&vertex| group_of[vertex as usize] = number);
+        }
+        let mut is_new = vec![round == 0; groups.len()];
+        edges.retain(|&(a, b)| {
+            let (own, other) = (group_of[a as usize], group_of[b as usize]);
+            is_new[own] |= own == other;
+            own != other
+        });
+        cover
+            .extend(groups.into_iter().zip(is_new).filter_map(|(group, new)| new.then_some(group)));
+        if edges.is_empty() {
+            break;
+        }
+    }
+    cover
+}
+
 struct Greedy<'a> {
     graph: &'a LinkGraph,
     assigned: Vec<bool>,
@@ -430,10 +461,37 @@ mod greedy_tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn every_edge_stands_in_one_complete_group(
+            count in 1_u32..12,
+            pairs in prop::collection::vec((0_u32..12, 0_u32..12), 0..40),
+        ) {
+            let pairs = pairs.into_iter().map(|(a, b)| (a.min(b), a.max(b)));
+            let edges: BTreeSet<(u32, u32)> = pairs.filter(|&(a, b)| a < b && b < count).collect();
+            let cliques = vec![[NO_CLIQUE; 2]; count as usize];
+            let groups = complete_cover(&cliques, edges.iter().copied().collect(), 100);
+            let mut covered = Vec::new();
+            for group in &groups {
+                for (at, &a) in group.iter().enumerate() {
+                    covered.extend(group[at + 1..].iter().map(|&b| (a, b)));
+                }
+            }
+            covered.sort_unstable();
+            prop_assert_eq!(covered, edges.into_iter().collect::<Vec<_>>());
+            let first = greedy_complete(&LinkGraph::new(cliques.clone(), &[]));
+            prop_assert_eq!(complete_cover(&cliques, Vec::new(), 100), first);
+        }
+    }
+
     #[test]
     fn a_chain_does_not_drift() {
         let graph = LinkGraph::new(vec![[NO_CLIQUE; 2]; 4], &[(0, 1), (1, 2), (2, 3)]);
         assert_eq!(greedy_complete(&graph), [[0, 1], [2, 3]]);
+        let chain = vec![(0, 1), (1, 2), (2, 3)];
+        let covered = complete_cover(&[[NO_CLIQUE; 2]; 4], chain.clone(), 10);
+        assert_eq!(covered, [[0, 1], [2, 3], [1, 2]]);
+        assert_eq!(complete_cover(&[[NO_CLIQUE; 2]; 4], chain, 1), [[0, 1], [2, 3]]);
     }
 
     #[test]
@@ -518,6 +576,29 @@ mod stream_tests {
             for cluster in greedy_complete(&graph) {
                 prop_assert!(cluster.iter().all(|&v| found[v as usize] == cluster[0]));
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_edge_stands_in_one_complete_group(
+            count in 1_u32..12,
+            pairs in prop::collection::vec((0_u32..12, 0_u32..12), 0..40),
+        ) {
+            let pairs = pairs.into_iter().map(|(a, b)| (a.min(b), a.max(b)));
+            let edges: BTreeSet<(u32, u32)> = pairs.filter(|&(a, b)| a < b && b < count).collect();
+            let cliques = vec![[NO_CLIQUE; 2]; count as usize];
+            let groups = complete_cover(&cliques, edges.iter().copied().collect(), 100);
+            let mut covered = Vec::new();
+            for group in &groups {
+                for (at, &a) in group.iter().enumerate() {
+                    covered.extend(group[at + 1..].iter().map(|&b| (a, b)));
+                }
+            }
+            covered.sort_unstable();
+            prop_assert_eq!(covered, edges.into_iter().collect::<Vec<_>>());
+            let first = greedy_complete(&LinkGraph::new(cliques.clone(), &[]));
+            prop_assert_eq!(complete_cover(&cliques, Vec::new(), 100), first);
         }
     }
 

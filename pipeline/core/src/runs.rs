@@ -24,11 +24,13 @@ pub enum RunKind {
     Save,
     /// Writes down how many merges of another run a person found right (applied), wrong (failed) or could not judge (stale).
     Audit,
+    /// The same of near pairs that were refused: right ones (applied) differ, wrong ones (failed) say the same.
+    AuditRefused,
 }
 
 impl RunKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Execute,
         Self::Undo,
         Self::Restore,
@@ -37,6 +39,7 @@ impl RunKind {
         Self::Review,
         Self::Save,
         Self::Audit,
+        Self::AuditRefused,
     ];
 
     /// Returns the name in the store.
@@ -51,6 +54,7 @@ impl RunKind {
             Self::Review => "review",
             Self::Save => "save",
             Self::Audit => "audit",
+            Self::AuditRefused => "audit_refused",
         }
     }
 

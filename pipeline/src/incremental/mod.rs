@@ -93,6 +93,7 @@ pub fn consolidate_changed(
         matrices: &matrices,
         load,
         narrowed: Some((&found.changed, incremental)),
+        refused_count: 0,
     };
     let mut policy = policy.clone();
     // They look at the time that passed, not at what changed.

@@ -39,6 +39,7 @@ impl Stage<'_, '_, '_> {
             }
         }
         plan.actions = actions;
+        self.merging.clear();
         Ok(())
     }
 

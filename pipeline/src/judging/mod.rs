@@ -221,6 +221,8 @@ struct Stage<'a, 'j, 's> {
     places: BTreeMap<&'a MemoryId, MemoryIndex>,
     /// Memories that may still leave.
     absorbed_left: usize,
+    /// Memories that an answer about duplicates merges: a further answer about one of them waits for the next run.
+    merging: BTreeSet<MemoryId>,
     judged: Judged,
 }
 
@@ -232,6 +234,7 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
         Self {
             places: places.map(|(at, memory)| (&memory.id, MemoryIndex(at as u32))).collect(),
             absorbed_left: (live as f64 * judging.settings.loss.max_live_share_per_run) as usize,
+            merging: BTreeSet::new(),
             judged: Judged::default(),
             ground,
             judging,
@@ -339,6 +342,15 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
             )
         };
         for found in std::mem::take(&mut outcome.accepted) {
+            let handles =
+                found.survivor.iter().flat_map(|kept| std::iter::once(kept).chain(&found.others));
+            let merged: Vec<MemoryId> =
+                handles.filter_map(|handle| Some(group.find(handle)?.id.clone())).collect();
+            if let Some(taken) = merged.iter().find(|id| self.merging.contains(id)) {
+                let reason = Refusal::MergedElsewhere { id: taken.to_string() };
+                outcome.refused.push(refused(found, reason));
+                continue;
+            }
             let leaving = match (&found.survivor, &found.text) {
                 (None, _) => 0,
                 (Some(_), Some(_)) => found.others.len() + 1,
@@ -346,9 +358,10 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
             };
             if leaving <= self.absorbed_left {
                 self.absorbed_left -= leaving;
+                self.merging.extend(merged);
                 outcome.accepted.push(found);
             } else {
-                outcome.refused.push(beyond_the_cap(found));
+                outcome.refused.push(refused(found, Refusal::CapReached));
             }
         }
         outcome
@@ -392,7 +405,7 @@ fn said(votes: &[Vote]) -> Vec<Vec<Opinion>> {
     votes.iter().map(|vote| vote.opinions.clone()).collect()
 }
 
-fn beyond_the_cap(found: Accepted) -> Refused {
+fn refused(found: Accepted, reason: Refusal) -> Refused {
     let ids = found.survivor.iter().chain(&found.others).cloned().collect();
     let opinion = Opinion {
         keep: found.survivor,
@@ -400,7 +413,7 @@ fn beyond_the_cap(found: Accepted) -> Refused {
         reason: found.reason,
         ..Opinion::of(found.action, ids)
     };
-    Refused { opinion, reason: Refusal::CapReached }
+    Refused { opinion, reason }
 }
 
 /// The memories that leave by the changes of a plan.

@@ -9,7 +9,7 @@ use memfold_index::{Pool, Progress};
 use memfold_simd::Similarity;
 
 use super::nodes::{Item, NONE, NodePair, Nodes};
-use super::{Contradiction, DetectError, NearMiss, Unit};
+use super::{Contradiction, DetectError, NearMiss, PROPOSE_PROBABILITY_MIN, Unit};
 use crate::policy::Policy;
 
 const PAIRS_PER_TASK: usize = 4096;
@@ -225,6 +225,42 @@ impl Judge<'_> {
         };
         let below = below.into_iter().filter_map(|pair| miss(pair, false));
         below.chain(apart.into_iter().filter_map(|pair| miss(pair, true))).collect()
+    }
+
+    /// Draws `count` pairs of live memories that are at least as similar as `from` says and that nothing proves or proposes,
+    /// at random by their ids: the same ones each time.
+    pub(super) fn refused(
+        &self,
+        pairs: &[NodePair],
+        opinions: &[Opinion],
+        readings: &Readings,
+        from: Similarity,
+        count: usize,
+    ) -> Vec<NearMiss> {
+        let is_refused = |(pair, opinion): &(&NodePair, &Opinion)| {
+            pair.similarity >= from
+                && !opinion.verdict.is_proven()
+                && opinion.probability < PROPOSE_PROBABILITY_MIN
+        };
+        let refused = pairs.iter().zip(opinions).filter(is_refused);
+        let mut drawn: Vec<_> = refused
+            .filter_map(|(pair, _)| {
+                let older = self.nodes.newest_live(pair.b)?.memory;
+                let newer = self.nodes.newest_live(pair.a)?.memory;
+                let id = |memory: MemoryIndex| self.memories[memory.index()].id.as_str();
+                let draw = blake3::hash(format!("{}\n{}", id(older), id(newer)).as_bytes());
+                Some((*draw.as_bytes(), pair, older, newer))
+            })
+            .collect();
+        drawn.sort_unstable_by_key(|(draw, ..)| *draw);
+        drawn.truncate(count);
+        let found = drawn.into_iter().map(|(_, pair, older, newer)| NearMiss {
+            older,
+            newer,
+            similarity: pair.similarity,
+            kept_apart: Some(self.guard.judge(readings.of(pair.b), readings.of(pair.a))),
+        });
+        found.collect()
     }
 
     fn both_live(&self, pair: &NodePair) -> bool {

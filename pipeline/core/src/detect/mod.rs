@@ -110,6 +110,8 @@ pub struct Detection {
     pub verdicts: BTreeMap<&'static str, u64>,
     /// The nearest pairs below the threshold and the nearest ones that the guard kept apart, a few of each.
     pub near_misses: Vec<NearMiss>,
+    /// Refused pairs, as many as [`DetectInput::refused_count`] asks for, drawn at random.
+    pub refused: Vec<NearMiss>,
     /// Linked pairs if the threshold were lower or higher by so much: `(delta, pairs)`.
     pub sensitivity: Vec<(f64, u64)>,
     /// Live rows whose vector stands under too many different texts.

@@ -19,7 +19,7 @@ use super::nodes::{self, DistinctVectors, NodePair, Nodes, VectorNumbers, Vector
 use super::series::{NEIGHBORS_MAX, SpaceJoin};
 use super::vertices::Vertices;
 use super::{Cluster, DetectError, Detection, PROPOSE_PROBABILITY_MIN, Unit, agglomerative};
-use crate::cluster::greedy_complete;
+use crate::cluster::{complete_cover, greedy_complete};
 use crate::policy::defaults::{RECALL_TARGET, SHARED_VECTOR_TEXTS_MAX};
 use crate::policy::{Linkage, Policy};
 use crate::report::Recall;
@@ -43,6 +43,8 @@ pub struct DetectInput<'a> {
     pub kernels: &'static Kernels,
     /// Where progress goes.
     pub progress: &'a dyn Progress,
+    /// How many refused pairs to draw at random, for an audit.
+    pub refused_count: usize,
 }
 
 /// The space of the built-in embedding: memories without a vector of their own are compared in it with all others.
@@ -140,6 +142,7 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
         pair_recall: joins.measured_recall(threshold),
         verdicts: count_verdicts(&pairs, &judged.opinions, threshold),
         near_misses: judged.near_misses,
+        refused: judged.refused,
         sensitivity: sensitivity(&nodes, &pairs, from),
         out_of_scope: gathered.out_of_scope,
         shared_vector_rows: nodes.shared_vector_rows,
@@ -231,6 +234,7 @@ struct Judged {
     opinions: Vec<Opinion>,
     contradictions: Contradictions,
     near_misses: Vec<super::NearMiss>,
+    refused: Vec<super::NearMiss>,
 }
 
 fn judge(
@@ -255,7 +259,11 @@ fn judge(
     let opinions = judge.opinions(pairs, &readings, proposing)?;
     let contradictions = judge.contradictions(pairs, &opinions, &readings);
     let near_misses = judge.near_misses(pairs, &opinions, &readings, threshold);
-    Ok(Judged { opinions, contradictions, near_misses })
+    let refused = match input.refused_count {
+        0 => Vec::new(),
+        count => judge.refused(pairs, &opinions, &readings, proposing.unwrap_or(threshold), count),
+    };
+    Ok(Judged { opinions, contradictions, near_misses, refused })
 }
 
 struct Clustering<'a> {
@@ -291,7 +299,8 @@ impl Clustering<'_> {
         if progress.cancelled() { Err(DetectError::Cancelled) } else { Ok(clusters) }
     }
 
-    /// Groups what is linked for proposals, by complete linkage whatever the policy says: one question, not ten pairs.
+    /// Groups linked units for proposals, by complete linkage whatever the policy says: one question, not ten pairs. A
+    /// unit may stand in several groups, two units together in one only.
     fn proposals(
         &self,
         links: &NodeLinks,
@@ -301,7 +310,9 @@ impl Clustering<'_> {
         let DetectInput { snapshot, pool, .. } = *self.input;
         let apart = ApartUnits::new(&snapshot.memories, self.units, &snapshot.decisions);
         let vertices = Vertices::new(self.nodes, &apart);
-        let groups = expand(greedy_complete(&vertices.graph(self.nodes, links)), &vertices);
+        let edges = vertices.edges(self.nodes, links);
+        let cliques = vertices.cliques(self.nodes, links);
+        let groups = expand(complete_cover(&cliques, edges, PROPOSALS_PER_MEMORY_MAX), &vertices);
         let texts = |group: &Vec<u32>| {
             let node = |unit: &u32| self.nodes.live_nodes[*unit as usize];
             group[1..].iter().any(|unit| node(unit) != node(&group[0]))
@@ -349,6 +360,9 @@ impl Clustering<'_> {
         alike.into_iter().chain(pairs).min()
     }
 }
+
+/// Questions that a memory stands in, at most; further ones follow once these are answered.
+const PROPOSALS_PER_MEMORY_MAX: usize = 10;
 
 /// The smallest probability among the pairs of some nodes; `None` without a judged pair.
 fn least_probability(mut nodes: Vec<u32>, pairs: &[NodePair], opinions: &[Opinion]) -> Option<f64> {

@@ -146,6 +146,7 @@ fn try_run(
         pool: &pool,
         kernels: Kernels::active(),
         progress: &NoProgress,
+        refused_count: 0,
     };
     detect(&input, &joins)
 }

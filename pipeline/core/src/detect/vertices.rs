@@ -86,6 +86,11 @@ impl Vertices {
 
     /// Builds the graph that the clustering works on.
     pub(super) fn graph(&self, nodes: &Nodes, links: &NodeLinks) -> LinkGraph {
+        LinkGraph::new(self.cliques(nodes, links), &self.edges(nodes, links))
+    }
+
+    /// Returns the links between vertices, but for those within cliques.
+    pub(super) fn edges(&self, nodes: &Nodes, links: &NodeLinks) -> Vec<(u32, u32)> {
         let mut edges: Vec<(u32, u32)> = Vec::new();
         for &(a, b) in &links.near {
             let (v, w) = (self.plain_of_node[a as usize], self.plain_of_node[b as usize]);
@@ -96,7 +101,7 @@ impl Vertices {
         if self.plain.contains(&false) {
             self.link_special(nodes, links, &mut edges);
         }
-        LinkGraph::new(self.cliques(nodes, links), &edges)
+        edges
     }
 
     /// Adds the edges of vertices that are not plain.
@@ -145,7 +150,7 @@ impl Vertices {
     }
 
     /// Plain vertices of one text (or, unguarded, one vector and class) are linked without edges.
-    fn cliques(&self, nodes: &Nodes, links: &NodeLinks) -> Vec<[u32; 2]> {
+    pub(super) fn cliques(&self, nodes: &Nodes, links: &NodeLinks) -> Vec<[u32; 2]> {
         let mut texts: HashMap<u32, u32> = HashMap::new();
         let mut vectors: HashMap<(u32, u32), u32> = HashMap::new();
         (0..self.units.len() as u32)

@@ -206,6 +206,12 @@ pub enum Refusal {
     /// Another vote says otherwise.
     #[error("the votes do not agree")]
     VotesDiffer,
+    /// Another answer of this run merges one of the memories.
+    #[error("{id} merges by another answer: the next run asks again")]
+    MergedElsewhere {
+        /// Its id.
+        id: String,
+    },
     /// As many memories leave in this run as may.
     #[error("no more memories may leave in this run")]
     CapReached,

@@ -110,6 +110,9 @@ pub struct Evidence {
     /// How probable it is that the targets of a proposal say the same, in hundredths: the smallest among its pairs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub probability: Option<f64>,
+    /// The judge whose probability it is; none: the built-in estimate.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub probability_by: Option<String>,
     /// The built-in embedding, with the version of its table, where it compared targets without vectors of their own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub built_in: Option<String>,

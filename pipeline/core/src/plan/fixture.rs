@@ -149,6 +149,7 @@ impl Fixture {
             pair_recall: None,
             verdicts: BTreeMap::new(),
             near_misses: Vec::new(),
+            refused: Vec::new(),
             sensitivity: vec![(-0.02, 3), (0.02, 1)],
             shared_vector_rows: Vec::new(),
             out_of_scope: 0,

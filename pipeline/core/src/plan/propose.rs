@@ -15,6 +15,9 @@ use crate::detect::{Cluster, PROPOSE_PROBABILITY_MIN};
 /// Memories of one question, at most.
 const PROPOSAL_MEMBERS_MAX: usize = 10;
 
+/// Questions that one cluster comes to, at most; further ones follow once these are answered.
+const QUESTIONS_PER_CLUSTER_MAX: usize = 10;
+
 /// The rule that stands in the rationale of proposals.
 pub(crate) const PROPOSE: &str = "propose";
 
@@ -38,10 +41,12 @@ pub(super) fn proposals(
         .collect();
     candidates.sort_by_cached_key(|(rows, cluster)| Reverse(order(context, rows, cluster)));
     let mut proposals = Vec::new();
+    let mut asked = BTreeSet::new();
     let mut rest = candidates.iter();
     while proposals.len() < policy.max_per_run {
         let Some((rows, _)) = rest.next() else { break };
-        proposals.extend(proposal(context, rows));
+        let room = policy.max_per_run - proposals.len();
+        proposals.extend(questions(context, rows, &mut asked).into_iter().take(room));
     }
     (proposals, rest.len() as u64)
 }
@@ -77,22 +82,51 @@ fn order(context: &Context<'_>, rows: &[MemoryIndex], cluster: &Cluster) -> (u32
     (hundredths, saved, reads)
 }
 
-/// Makes one question of the rows that may all stand for one another.
-fn proposal(context: &Context<'_>, rows: &[MemoryIndex]) -> Option<Action> {
-    let mut members: Vec<Member<'_>> = Vec::new();
-    let mut near = Near { similarity: Similarity::ONE, probability: 1.0, extends: true };
-    for &row in rows {
-        if members.len() == PROPOSAL_MEMBERS_MAX {
-            break;
+/// Makes questions of the rows of a cluster: of those that may all stand for one another, then of each one that is left,
+/// with the others. Two texts are `asked` about together once in a plan.
+fn questions(
+    context: &Context<'_>,
+    rows: &[MemoryIndex],
+    asked: &mut BTreeSet<[MemoryIndex; 2]>,
+) -> Vec<Action> {
+    let mut questions = Vec::new();
+    let mut open: BTreeSet<MemoryIndex> = rows.iter().copied().collect();
+    for &first in rows {
+        if !open.remove(&first) || questions.len() == QUESTIONS_PER_CLUSTER_MAX {
+            continue;
         }
-        let member = context.member(row);
-        let pair = |other: &Member<'_>| nearness(context, other, &member);
-        let found = members.iter().map(pair).collect::<Option<Vec<_>>>();
-        if let Some(found) = found {
-            near = found.into_iter().fold(near, Near::least);
-            members.push(member);
+        let others = rows.iter().filter(|row| **row != first);
+        let (waiting, placed): (Vec<_>, Vec<_>) = others.partition(|row| open.contains(row));
+        let mut members = vec![context.member(first)];
+        let mut near = Near { similarity: Similarity::ONE, probability: 1.0, extends: true };
+        for &row in waiting.into_iter().chain(placed) {
+            if members.len() == PROPOSAL_MEMBERS_MAX {
+                break;
+            }
+            let member = context.member(row);
+            let pair = |other: &Member<'_>| {
+                let is_asked = other.key != member.key
+                    && asked.contains(&[other.index.min(row), other.index.max(row)]);
+                if is_asked { None } else { nearness(context, other, &member) }
+            };
+            let found = members.iter().map(pair).collect::<Option<Vec<_>>>();
+            if let Some(found) = found {
+                near = found.into_iter().fold(near, Near::least);
+                members.push(member);
+            }
         }
+        for (at, member) in members.iter().enumerate() {
+            open.remove(&member.index);
+            let pairs = members[at + 1..].iter().map(|other| [member.index, other.index]);
+            asked.extend(pairs.map(|[a, b]| [a.min(b), a.max(b)]));
+        }
+        questions.extend(proposal(context, members, near));
     }
+    questions
+}
+
+/// Makes one question of members that may all stand for one another.
+fn proposal(context: &Context<'_>, mut members: Vec<Member<'_>>, near: Near) -> Option<Action> {
     if members.iter().all(|member| member.key == members[0].key) {
         return None;
     }

@@ -1,12 +1,18 @@
-//! `memfold audit`: a person looks at a random sample of a run's merges; how many were wrong is kept with the runs.
+//! `memfold audit`: a person looks at a random sample of a run's merges and of refused near pairs; how many were wrong is
+//! kept with the runs.
+
+use std::path::Path;
 
 use clap::{self, Args, ValueHint};
-use memfold::audit::{self, Findings, Interval};
-use memfold::machine;
-use memfold::ops::{StorePath, find_run, saved_plan};
+use memfold::audit::{self, Findings, Interval, Subject};
+use memfold::calibration::{self, Calibration, Precision};
+use memfold::consolidate::RefusedPair;
+use memfold::ops::{StorePath, find_run, named_by, saved_plan};
+use memfold::{Memfold, Options, machine};
 use memfold_core::plan::{SavedAction, SavedPlan};
 use memfold_core::report::{grouped, run_id};
 use memfold_core::runs::RunKind;
+use memfold_core::time::Instant;
 use memfold_guard::text::excerpt;
 use memfold_store::brain_db::RunStart;
 use serde::Serialize;
@@ -24,8 +30,8 @@ use crate::writing;
 const NAME_CHARS: usize = 60;
 
 const HELP: &str = "\
-y  right: what stays says all that was merged into it
-n  wrong: a fact was lost, or the two are not about the same
+y  right: what stays says all that was merged into it; a refused pair says two things
+n  wrong: a fact was lost, or the two are not about the same; a refused pair says the same
 s  not sure: it does not count
 v  show the whole texts: [-only merged-], {+only in what stays+}
 u  back: take the last answer back
@@ -40,9 +46,13 @@ pub(crate) struct AuditArgs {
     /// The run: its id, how that begins, or `latest`, the last one that executed a plan
     #[arg(value_name = "RUN", default_value = "latest")]
     pub(crate) run: String,
-    /// Look at up to this many of its merges, drawn at random
+    /// Look at up to this many of its merges, and of near pairs that are refused in the store as
+    /// it is, drawn at random
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) sample: usize,
+    /// Print from which probability on your answers in `review` support merges without a question
+    #[arg(long, conflicts_with_all = ["run", "sample", "now"])]
+    pub(crate) calibrate: bool,
     /// The time of the audit (RFC 3339; default: now)
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<String>,
@@ -64,6 +74,23 @@ struct AuditDocument<'a> {
     wrong_share: Option<f64>,
     /// The 95 % interval of the share of all merges of the run.
     interval: Option<Interval>,
+    /// The same of near pairs that are refused.
+    refused: RefusedDocument<'a>,
+}
+
+/// Of [`AuditDocument`]: near pairs that a run over the store as it is neither merges nor proposes.
+#[derive(Debug, Serialize)]
+struct RefusedDocument<'a> {
+    /// The run that keeps the findings; `null` where nothing was answered.
+    audit_run_id: Option<&'a str>,
+    /// Pairs in the sample.
+    drawn: u64,
+    #[serde(flatten)]
+    findings: Findings,
+    /// Of those that were judged, the share that says the same.
+    wrong_share: Option<f64>,
+    /// The 95 % interval of the share of all refused pairs.
+    interval: Option<Interval>,
 }
 
 pub(crate) fn run(
@@ -73,6 +100,9 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
     settings.show_notices(&printer);
+    if args.calibrate {
+        return calibrate(global, &open_store(&args.db, &settings)?, printer);
+    }
     check_may_write(&settings)?;
     let store = open_store(&args.db, &settings)?;
     let (audited, plan) = plan_of_run(&store, &args.run)?;
@@ -84,21 +114,27 @@ pub(crate) fn run(
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.now.as_deref(), &time_zone)?;
     let guard = settings.guard()?;
+    let refused = refused_pairs(&args.db, &settings, args.sample, now)?;
+    let mut named = named_by(&plan);
+    named.extend(refused.iter().flat_map(|pair| [pair.older.clone(), pair.newer.clone()]));
     let material = Material {
-        memories: read_memories(&store, &plan, &time_zone, now)?,
+        memories: read_memories(&store, named, &time_zone, now)?,
         policy: &settings.configuration.policy,
         guard: &guard,
         now,
     };
-    let questions = audit::sample(&plan.actions, &audited, args.sample);
+    let merged = audit::sample(&plan.actions, &audited, args.sample);
+    let questions = merged.into_iter().map(Question::Merge);
+    let questions = questions.chain(refused.iter().map(Question::Refused)).collect();
     let mut audit = Audit { material: &material, questions, answers: Vec::new() };
     let interrupted = audit.run(&mut *dialogue(global, printer))?;
-    let findings = audit.findings();
-    let audit_run = if findings == Findings::default() {
-        None
-    } else {
+    let at = now.to_naive_local(&time_zone);
+    let keep = |subject: Subject| {
+        let findings = audit.findings(subject);
+        if findings == Findings::default() {
+            return Ok(None);
+        }
         let session = writing::open_session(&args.db, &settings)?;
-        let at = now.to_naive_local(&time_zone);
         let start = RunStart {
             run_id: &run_id(&plan.plan.store_id, now, &audited),
             kind: RunKind::Audit,
@@ -109,22 +145,127 @@ pub(crate) fn run(
         };
         let failure = |error| Failure::of("keep what was found", &error);
         session.prepare(&at).map_err(failure)?;
-        Some(audit::record(&session, &start, findings).map_err(failure)?)
+        audit::record(&session, &start, subject, findings).map_err(failure).map(Some)
     };
+    let (merges_run, refused_run) = (keep(Subject::Merges)?, keep(Subject::RefusedPairs)?);
+    let findings = audit.findings(Subject::Merges);
+    let of_refused = audit.findings(Subject::RefusedPairs);
     if global.json {
         printer.document(&AuditDocument {
             schema_version: 1,
             run_id: &audited,
-            audit_run_id: audit_run.as_deref(),
+            audit_run_id: merges_run.as_deref(),
             merges,
             findings,
             wrong_share: findings.wrong_share(),
             interval: findings.interval(),
+            refused: RefusedDocument {
+                audit_run_id: refused_run.as_deref(),
+                drawn: refused.len() as u64,
+                findings: of_refused,
+                wrong_share: of_refused.wrong_share(),
+                interval: of_refused.interval(),
+            },
         })?;
     } else {
-        printer.data(&format!("\n{} merges in the run; {}\n", grouped(merges), said(&findings)))?;
+        let (merges, refused) = (grouped(merges), refused.len());
+        printer.data(&format!(
+            "\n{merges} merges in the run; {}\n{refused} refused pairs drawn; {}\n",
+            said(&findings),
+            said(&of_refused)
+        ))?;
     }
     Ok(if interrupted { Exit::Interrupted } else { Exit::Done })
+}
+
+/// Draws near pairs that a run over the store as it is would refuse.
+fn refused_pairs(
+    db: &Path,
+    settings: &Settings,
+    count: usize,
+    now: Instant,
+) -> Result<Vec<RefusedPair>, Failure> {
+    let mut options = Options::default();
+    options.configuration = Some(settings.configuration.clone());
+    options.now = Some(now);
+    let pairs = Memfold::open_with(db, options).and_then(|memfold| memfold.refused_pairs(count));
+    pairs.map_err(|error| Failure::of("find refused pairs", &error))
+}
+
+/// `memfold audit --calibrate --json`
+#[derive(Debug, Serialize)]
+struct CalibrationDocument {
+    schema_version: u32,
+    /// The lower bound of precision that merges without a question need.
+    precision_min: f64,
+    calibrations: Vec<CalibrationOf>,
+}
+
+/// Of [`CalibrationDocument`]: one for each source of probabilities with decisions.
+#[derive(Debug, Serialize)]
+struct CalibrationOf {
+    /// The judge; `null`: the built-in estimate, which never merges.
+    judge: Option<String>,
+    #[serde(flatten)]
+    calibration: Calibration,
+}
+
+fn calibrate(
+    global: &GlobalArgs,
+    store: &memfold_store::BrainDb,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let decisions = calibration::decisions(store)
+        .map_err(|error| Failure::of("read the decisions", &error))?;
+    let mut calibrations: Vec<CalibrationOf> = decisions
+        .into_iter()
+        .map(|(judge, of)| CalibrationOf { judge, calibration: Calibration::of(&of) })
+        .collect();
+    if calibrations.is_empty() {
+        calibrations.push(CalibrationOf { judge: None, calibration: Calibration::of(&[]) });
+    }
+    if global.json {
+        let precision_min = calibration::PRECISION_MIN;
+        printer.document(&CalibrationDocument {
+            schema_version: 1,
+            precision_min,
+            calibrations,
+        })?;
+    } else {
+        let lines = calibrations.iter().map(calibrated);
+        printer.data(&lines.collect::<String>())?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Says what the decisions about one source of probabilities support.
+fn calibrated(of: &CalibrationOf) -> String {
+    let CalibrationOf { judge, calibration } = of;
+    let name = judge
+        .as_deref()
+        .map_or_else(|| "built-in estimate".to_owned(), |judge| excerpt(judge, NAME_CHARS));
+    let Calibration { decisions, approved, chosen, tested, .. } = *calibration;
+    let half = |precision: Precision| {
+        let Precision { right, wrong, lower_bound } = precision;
+        format!("{right} right of {}, at least {:.1} %", right + wrong, 100.0 * lower_bound)
+    };
+    let mut text = format!("{name}: {decisions} decisions, {approved} approved\n");
+    if let Some(threshold) = calibration.threshold {
+        text.push_str(&format!(
+            "  from {threshold:.2} on: {} in the half that chose it; {} in the other (95 %)\n",
+            half(chosen),
+            half(tested)
+        ));
+    }
+    text.push_str(&match (calibration.is_supported, judge) {
+        (true, Some(_)) => "  supported: this judge may merge from there on\n".to_owned(),
+        (true, None) => "  supported, but the built-in estimate only orders proposals\n".to_owned(),
+        (false, _) => format!(
+            "  not supported: about {} more decisions are needed, if they turn out right\n",
+            calibration.decisions_needed
+        ),
+    });
+    text
 }
 
 /// Finds a run that applied a plan, and the plan.
@@ -174,10 +315,16 @@ enum Finding {
     Unsure,
 }
 
-/// A person's way through the sample.
+#[derive(Debug, Clone, Copy)]
+enum Question<'a> {
+    Merge(&'a SavedAction),
+    Refused(&'a RefusedPair),
+}
+
+/// A person's way through the samples.
 struct Audit<'a> {
     material: &'a Material<'a>,
-    questions: Vec<&'a SavedAction>,
+    questions: Vec<Question<'a>>,
     answers: Vec<Finding>,
 }
 
@@ -185,9 +332,12 @@ impl Audit<'_> {
     /// Asks until all is answered or the person quits; returns whether Ctrl-C ended it.
     fn run(&mut self, dialogue: &mut dyn Dialogue) -> Result<bool, Failure> {
         let mut message = String::new();
-        while let Some(action) = self.questions.get(self.answers.len()) {
+        while let Some(question) = self.questions.get(self.answers.len()) {
             let (number, total) = (self.answers.len() + 1, self.questions.len());
-            let card = Card::of_applied(self.material, action, number, total);
+            let card = match question {
+                Question::Merge(action) => Card::of_applied(self.material, action, number, total),
+                Question::Refused(pair) => Card::of_refused(self.material, pair, number, total),
+            };
             let keys = "y right · n wrong · s not sure · v text · u back · q quit · ? help";
             let answer = dialogue.ask(&format!("{}\n\n{message}{keys}", card.screen()))?;
             message.clear();
@@ -208,8 +358,14 @@ impl Audit<'_> {
         Ok(false)
     }
 
-    fn findings(&self) -> Findings {
-        let count = |wanted| self.answers.iter().filter(|given| **given == wanted).count() as u64;
+    fn findings(&self, subject: Subject) -> Findings {
+        let answers = self.questions.iter().zip(&self.answers);
+        let of_subject = answers.filter(|(question, _)| match question {
+            Question::Merge(_) => subject == Subject::Merges,
+            Question::Refused(_) => subject == Subject::RefusedPairs,
+        });
+        let given: Vec<Finding> = of_subject.map(|(_, answer)| *answer).collect();
+        let count = |wanted| given.iter().filter(|answer| **answer == wanted).count() as u64;
         Findings {
             right: count(Finding::Right),
             wrong: count(Finding::Wrong),

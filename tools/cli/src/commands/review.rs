@@ -6,7 +6,7 @@ pub(crate) mod walk;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
@@ -185,7 +185,7 @@ pub(crate) fn run(
     let guard = settings.guard()?;
     let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
     let material = Material {
-        memories: read_memories(&store, &plan, &time_zone, now)?,
+        memories: read_memories(&store, named_by(&plan), &time_zone, now)?,
         policy: &settings.configuration.policy,
         guard: &guard,
         now,
@@ -308,12 +308,12 @@ pub(crate) fn check_may_write(settings: &Settings) -> Result<(), Failure> {
 
 pub(crate) fn read_memories(
     store: &BrainDb,
-    plan: &SavedPlan,
+    named: BTreeSet<MemoryId>,
     time_zone: &TimeZone,
     now: Instant,
 ) -> Result<BTreeMap<MemoryId, Memory>, Failure> {
     let request = LoadRequest { time_zone, now, progress: &NoProgress };
-    named_memories(store, plan, &request)
+    with_merged(store, named, &request)
         .map_err(|error| Failure::of(&format!("read {}", store.path().display()), &error))
 }
 

@@ -4,7 +4,7 @@ pub(crate) mod plans;
 mod prune;
 
 use clap::{self, Args, ValueHint};
-use memfold::audit::Findings;
+use memfold::audit::{Findings, Subject};
 use memfold::ops::{RunDocument, RunsDocument, StorePath, find_run};
 use memfold_core::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
 use memfold_guard::text::excerpt;
@@ -105,8 +105,11 @@ fn show_run(
     }
     let mut text = heading(run);
     let audits = history.runs.iter().filter(|other| other.target.as_deref() == Some(&run.run_id));
-    for findings in audits.filter_map(Findings::of_run) {
-        text.push_str(&format!("audit: {}\n", said(&findings)));
+    for audit in audits {
+        let Some(findings) = Findings::of_run(audit) else { continue };
+        let refused = Subject::of_run(audit) == Some(Subject::RefusedPairs);
+        let about = if refused { "audit of refused pairs" } else { "audit" };
+        text.push_str(&format!("{about}: {}\n", said(&findings)));
     }
     if units.is_empty() {
         text.push_str("no units: it changed nothing, or they were pruned\n");

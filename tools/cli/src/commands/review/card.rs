@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use memfold::consolidate::RefusedPair;
 use memfold_core::memory::{CreatedAt, Memory, MemoryId};
 use memfold_core::plan::{Action, ActionType, SavedAction, SavedPlan, probability_in_words};
 use memfold_core::policy::Policy;
@@ -74,6 +75,26 @@ impl Card {
             head: head(saved, number, total),
             passages: passages(material, action),
             facts: reasons(action),
+        }
+    }
+
+    /// Makes the card of a near pair that is refused, with what keeps it apart.
+    pub(crate) fn of_refused(
+        material: &Material<'_>,
+        pair: &RefusedPair,
+        number: usize,
+        total: usize,
+    ) -> Self {
+        let differences = pair.differences.iter();
+        Self {
+            head: format!("{number} of {total} · refused pair · similarity {:.4}", pair.similarity),
+            passages: vec![
+                passage(material, "older", &pair.older, None),
+                passage(material, "newer", &pair.newer, Some(&pair.older)),
+            ],
+            facts: differences
+                .map(|what| format!("differs: {}", excerpt(what, FRAGMENT_CHARS)))
+                .collect(),
         }
     }
 

@@ -1,0 +1,65 @@
+//! A memory may stand in the questions of several proposals; answers to all of them lose nothing.
+
+use memfold_store::brain_db::StoreStyle;
+use memfold_tests::{NOW, brain_db, memory};
+use rusqlite::Connection;
+
+use crate::reviewing::{live, proposed, review};
+use crate::support::{TestFolder, consolidate};
+
+const DIM: usize = 8;
+
+/// Three wordings of one fact; the first and the last are too far apart to be asked about together.
+fn chain() -> TestFolder {
+    let dir = TestFolder::new();
+    let texts = [
+        "Invoices get sent out by Ines every Friday.",
+        "Every Friday Ines sends out the invoices.",
+        "The invoices are sent out by Ines every Friday.",
+    ];
+    let row = |(at, text): (usize, &&str)| {
+        let turn = 0.45 * at as f32;
+        let mut vector = [0.0; DIM];
+        (vector[0], vector[1]) = (turn.cos(), turn.sin());
+        memory(at, *text, &vector)
+    };
+    let rows: Vec<_> = texts.iter().enumerate().map(row).collect();
+    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    dir
+}
+
+/// Only one of the two groups was asked about before: the second waited for the first one's answer.
+#[test]
+fn a_memory_between_two_others_stands_in_the_questions_of_both() {
+    let dir = chain();
+    let found = proposed(&dir, &[]);
+    let with = |id: &str| found.iter().filter(|ids| ids.iter().any(|own| own == id)).count();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(["m000000", "m000001", "m000002"].map(with), [1, 2, 1], "{found:?}");
+    assert_eq!(proposed(&dir, &["--set", "propose.max_per_run=1"]).len(), 1);
+}
+
+#[test]
+fn answers_to_two_questions_about_one_memory_lose_nothing() {
+    for (answers, left) in
+        [("y\ny\n", 1..=2), ("y\nk\n", 2..=2), ("k\ny\n", 2..=2), ("k\nk\n", 3..=3)]
+    {
+        let dir = chain();
+        dir.succeed(&consolidate(&["--save-plan"]));
+        review(&dir, &[], answers);
+        dir.run(&["apply", "brain.db", "latest", "--execute", "--now", NOW]);
+        let stays = live(&dir);
+        assert!(left.contains(&stays.len()), "{answers:?}: {stays:?}");
+        let store = Connection::open(dir.path("brain.db")).unwrap();
+        let sql = "SELECT COUNT(*) FROM stm";
+        assert_eq!(store.query_row(sql, [], |row| row.get(0)), Ok(3_i64), "nothing is lost");
+        // What an answer left open is asked anew, about live memories only; what was decided is not.
+        let again = proposed(&dir, &[]);
+        assert!(again.iter().flatten().all(|id| stays.contains(id)), "{answers:?}: {again:?}");
+        let report = dir.json(&consolidate(&["--json"]));
+        assert_eq!(report["planned"]["merge"], 0, "{answers:?}");
+        dir.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
+        assert_eq!(live(&dir), stays, "{answers:?}: a further run changes nothing");
+        assert_eq!(proposed(&dir, &[]), again, "{answers:?}");
+    }
+}
