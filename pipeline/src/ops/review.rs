@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
-use memfold_core::memory::{Memory, MemoryId, Standing};
+use memfold_core::memory::{Memory, MemoryId};
 use memfold_core::plan::SavedPlan;
 use memfold_core::report::Mode;
 use memfold_store::brain_db::OpenPair;
@@ -109,17 +109,17 @@ pub fn named_memories(
     let snapshot = store.load(request, &mut NoVectors::default())?;
     let mut named: BTreeSet<MemoryId> =
         plan.changes().flat_map(|saved| saved.action.target_ids.iter().cloned()).collect();
-    let is_new_ghost = |memory: &&Memory, named: &BTreeSet<MemoryId>| match &memory.standing {
-        Standing::Ghost { survivor } => named.contains(survivor) && !named.contains(&memory.id),
-        _ => false,
+    let is_new = |memory: &&Memory, named: &BTreeSet<MemoryId>| {
+        let is_named = |survivor: &MemoryId| named.contains(survivor);
+        memory.merged_into.as_ref().is_some_and(is_named) && !named.contains(&memory.id)
     };
     loop {
-        let ghosts = snapshot.memories.iter().filter(|memory| is_new_ghost(memory, &named));
-        let ghosts: Vec<MemoryId> = ghosts.map(|ghost| ghost.id.clone()).collect();
-        if ghosts.is_empty() {
+        let merged = snapshot.memories.iter().filter(|memory| is_new(memory, &named));
+        let merged: Vec<MemoryId> = merged.map(|memory| memory.id.clone()).collect();
+        if merged.is_empty() {
             break;
         }
-        named.extend(ghosts);
+        named.extend(merged);
     }
     let memories = snapshot.memories.into_iter().filter(|memory| named.contains(&memory.id));
     Ok(memories.map(|memory| (memory.id.clone(), memory)).collect())

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jiff::tz::TimeZone;
-use memfold_core::lineage::Whereabouts;
+use memfold_core::memory::Status;
 use memfold_core::memory::MemoryId;
 use memfold_core::report::{Executed, Mode, run_id};
 use memfold_core::runs::RunKind;
@@ -218,7 +218,7 @@ pub fn is_archived(
     let (now, time_zone) = request.now(settings)?;
     let resolved = open_store(store, settings)?.resolve(id, &time_zone, now);
     let resolved = resolved.map_err(|error| Failure::of("look for the memory", &error))?;
-    let archived = [Whereabouts::Ghost, Whereabouts::Archived, Whereabouts::Moved];
+    let archived = [Status::Merged, Status::Archived, Status::Moved];
     Ok(archived.contains(&resolved.whereabouts))
 }
 
