@@ -48,7 +48,7 @@ pub use lookups::{
 };
 pub use mirrored::{KindRequest, Narrowed, OpenOrigin, Synchronization};
 pub use provider::Provider;
-pub use review::{FlagsDocument, SettledDocument, named_memories};
+pub use review::{FlagsDocument, SettledDocument, named_by, named_memories, with_merged};
 pub use run_files::{RunFiles, Written, log_ended, note_backup, note_execution, report_dir};
 pub use runs::{PlansDocument, RunDocument, RunsDocument, SavedPlanDocument, find_run};
 pub use settings::{FlagValue, Settings, Sources, now, pool, scratch_dir};

@@ -106,9 +106,25 @@ pub fn named_memories(
     plan: &SavedPlan,
     request: &LoadRequest<'_>,
 ) -> Result<BTreeMap<MemoryId, Memory>, LoadStoreError> {
+    with_merged(store, named_by(plan), request)
+}
+
+/// Returns the memories that the changes of a plan name.
+#[must_use]
+pub fn named_by(plan: &SavedPlan) -> BTreeSet<MemoryId> {
+    plan.changes().flat_map(|saved| saved.action.target_ids.iter().cloned()).collect()
+}
+
+/// Reads some memories and all that was once merged into them.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn with_merged(
+    store: &dyn MemoryStore,
+    mut named: BTreeSet<MemoryId>,
+    request: &LoadRequest<'_>,
+) -> Result<BTreeMap<MemoryId, Memory>, LoadStoreError> {
     let snapshot = store.load(request, &mut NoVectors::default())?;
-    let mut named: BTreeSet<MemoryId> =
-        plan.changes().flat_map(|saved| saved.action.target_ids.iter().cloned()).collect();
     let is_new = |memory: &&Memory, named: &BTreeSet<MemoryId>| {
         let is_named = |survivor: &MemoryId| named.contains(survivor);
         memory.merged_into.as_ref().is_some_and(is_named) && !named.contains(&memory.id)

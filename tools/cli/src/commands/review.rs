@@ -15,7 +15,7 @@ use console::Term;
 use jiff::tz::TimeZone;
 use memfold::execute::{KeepBothRequest, Selection, UndoRequest, UndoTarget, keep_both, undo};
 use memfold::machine;
-use memfold::ops::{FailureKind, StorePath, named_memories, saved_plan, selection};
+use memfold::ops::{FailureKind, StorePath, named_by, saved_plan, selection, with_merged};
 use memfold::settle::Settlement;
 use memfold::texts;
 use memfold_core::memory::{Memory, MemoryId};
