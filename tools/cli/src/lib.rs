@@ -25,7 +25,9 @@ pub use cli::{finish, run};
 pub use commands::apply::{ApplyArgs, apply_saved};
 pub use commands::check::{index_folder, open as open_quick_check};
 pub use commands::consolidate::judge::chain as judge_chain;
-pub use commands::consolidate::{ConsolidateArgs, Consolidated, JudgeArg, MethodArg, consolidate};
+pub use commands::consolidate::{
+    ConsolidateArgs, Consolidated, JudgeArg, MethodArg, TableArgs, consolidate,
+};
 pub use commands::export::{ExportArgs, ExportFormat, ExtraColumn, export};
 pub use commands::recall::{WORDS_ALONE, candidates};
 pub use commands::review::card::named_memories;

@@ -13,13 +13,15 @@ use memfold::execute::forbidden_by;
 use memfold::machine;
 use memfold::mirror::{Mirror, MirrorError, MirrorOptions, Publication, Pulled, mirror_path};
 use memfold::texts::{self, TextOrigin};
-use memfold_adapters::BRAIN_DB;
+use memfold_adapters::{BRAIN_DB, sqlite_table};
 use memfold_core::policy::{Trigger, name_of};
 use memfold_core::time::Instant;
 use memfold_guard::text::excerpt;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::SessionOptions;
-use memfold_store::origin::{Origin, OriginChange, OriginConflict, OriginError};
+use memfold_store::origin::{
+    Origin, OriginChange, OriginConflict, OriginError, PlannedRemoval, ScriptForm, Usage,
+};
 
 use crate::args::GlobalArgs;
 use crate::cli::Command;
@@ -34,6 +36,7 @@ use crate::writing::{self, counted};
 /// What is listed one by one.
 const SHOWN: usize = 20;
 const REASON_CHARS: usize = 160;
+const DESCRIPTION_CHARS: usize = 400;
 /// The folder that mirrors are in.
 const FOLDER: &str = ".memfold";
 /// Ends the names of mirrors.
@@ -81,7 +84,9 @@ impl Mirrored {
     ) -> Result<(), Failure> {
         let origin = self.origin()?;
         let work = Work::new(global, self, &*origin, printer)?;
-        let pulled = work.pull(publishes && work.may_publish())?;
+        let publishes = publishes && work.may_publish();
+        work.check(if publishes { Usage::Remove } else { Usage::Read })?;
+        let pulled = work.pull(publishes)?;
         work.tell_of(&pulled, publishes, false)
     }
 
@@ -99,6 +104,20 @@ impl Mirrored {
             format!("{}: {}", excerpt(&conflict.id, REASON_CHARS), conflict.reason)
         };
         Ok(published.conflicts.iter().map(reason).collect())
+    }
+
+    /// Returns how the owner of the store can remove records by a script.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or not changed that way.
+    pub(crate) fn removal_script(
+        &self,
+        removals: &[PlannedRemoval],
+        form: ScriptForm,
+    ) -> Result<String, Failure> {
+        let script = self.origin()?.removal_script(removals, form);
+        let script = script.map_err(|error| origin_failure("write a script", &error))?;
+        script.ok_or_else(|| not_a_table(&self.origin, self.kind))
     }
 
     fn origin(&self) -> Result<Box<dyn Origin>, Failure> {
@@ -154,10 +173,30 @@ pub(crate) fn run(
     let Some(Named { path, publishes }) = command.store() else {
         return dispatch(global, command, printer);
     };
-    let Some((mirrored, mut origin)) = find(global, path, takes_texts)? else {
-        return dispatch(global, command, printer);
+    let store = path.clone();
+    let choice = match &command {
+        Command::Consolidate(args) => args.table.choice(),
+        _ => None,
     };
-    path.clone_from(&mirrored.mirror);
+    let names_table = choice.as_ref().is_some_and(|choice| choice.table.is_some());
+    let store_kind = names_table.then(|| sqlite_table::KIND.to_owned());
+    let named =
+        GlobalArgs { store_kind: global.store_kind.clone().or(store_kind), ..global.clone() };
+    let Some((mirrored, mut origin)) = find(&named, &store, takes_texts)? else {
+        return match choice {
+            Some(_) => Err(not_a_table(&store, BRAIN_DB)),
+            None => dispatch(global, command, printer),
+        };
+    };
+    if let Some(choice) = &choice {
+        let chosen = origin.choose_table(choice);
+        if !chosen.map_err(|error| origin_failure("open the store", &error))? {
+            return Err(not_a_table(&mirrored.origin, mirrored.kind));
+        }
+    }
+    if let Some(Named { path, .. }) = command.store() {
+        path.clone_from(&mirrored.mirror);
+    }
     if let Command::Forget(_) = command {
         let removed = removed_texts(&mirrored.mirror);
         let advice = match origin.keeps_removed() {
@@ -176,7 +215,8 @@ pub(crate) fn run(
         ));
     }
     writing::show_as(&mirrored.mirror, &mirrored.origin);
-    let is_checkup = matches!(command, Command::Doctor(_));
+    let (is_checkup, is_save) =
+        (matches!(command, Command::Doctor(_)), matches!(command, Command::Save(_)));
     let rebuilds = matches!(&command, Command::Doctor(args) if args.rebuild_indexes);
     let global = GlobalArgs { mirrored: Some(mirrored.clone()), ..global.clone() };
     if let Command::Consolidate(args) = &mut command
@@ -186,6 +226,11 @@ pub(crate) fn run(
     }
     let work = Work::new(&global, &mirrored, &*origin, printer)?;
     let publishes = publishes && mirrored.kind != texts::KIND && work.may_publish();
+    work.check(match publishes {
+        true if is_save => Usage::Add,
+        true => Usage::Remove,
+        false => Usage::Read,
+    })?;
     if rebuilds {
         work.rebuild()?;
     }
@@ -282,6 +327,13 @@ fn find(global: &GlobalArgs, path: &Path, takes_texts: bool) -> Result<Option<Fo
         Mirrored { origin: path, mirror, kind, separate_by, rule_profile, unread: None },
         origin,
     )))
+}
+
+fn not_a_table(store: &Path, kind: &str) -> Failure {
+    Failure::usage(
+        format!("{} is a {kind} store, which has no table to name", store.display()),
+        "leave --table, --removed, --sql and --ids out",
+    )
 }
 
 fn known_kind(typed: &str) -> Result<&'static str, Failure> {
@@ -399,6 +451,11 @@ impl<'a> Work<'a> {
             .map_err(|error| mirror_failure("open the mirror", &error))
     }
 
+    /// Makes sure that the origin can be used that way, before anything is done.
+    fn check(&self, usage: Usage) -> Result<(), Failure> {
+        self.origin.check(usage).map_err(|error| origin_failure("open the store", &error))
+    }
+
     /// Takes in what others changed; finishes an interrupted publication before, where the origin may be written.
     fn pull(&self, publishes: bool) -> Result<Pulled, Failure> {
         let mirror = self.open()?;
@@ -448,15 +505,16 @@ impl<'a> Work<'a> {
     fn tell_of(&self, pulled: &Pulled, publishes: bool, all: bool) -> Result<(), Failure> {
         let (printer, name) = (self.printer, writing::path_word(&self.mirrored.mirror));
         let summary = format!("{name} is of kind {}: {}", self.mirrored.kind, summary(pulled));
+        if let Some(description) = self.origin.description() {
+            printer.note(&format!("{name}: {}", excerpt(&description, DESCRIPTION_CHARS)));
+        }
         if all {
             printer.note(&format!("{summary}; mirrored in {}", self.mirrored.mirror.display()));
             for skipped in pulled.skipped.iter().take(SHOWN) {
                 let reason = excerpt(&skipped.reason, REASON_CHARS);
                 printer.note(&format!("  left out: {}: {reason}", skipped.place));
             }
-            let contents = self.origin.read();
-            let contents = contents.map_err(|error| origin_failure("read the store", &error))?;
-            for advice in self.origin.advice(&contents).iter().take(SHOWN) {
+            for advice in self.origin.advice().iter().take(SHOWN) {
                 printer.note(&format!("  {}", excerpt(advice, REASON_CHARS)));
             }
         } else {

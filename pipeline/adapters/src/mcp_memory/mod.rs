@@ -138,7 +138,7 @@ impl Origin for McpMemory {
         &["entity:*"]
     }
 
-    fn advice(&self, _contents: &OriginContents) -> Vec<String> {
+    fn advice(&self) -> Vec<String> {
         let left = file::leftovers(&self.path).into_iter().map(|path| {
             format!(
                 "{} was left by a process that was killed: the next run that writes removes it",
@@ -315,7 +315,7 @@ mod tests {
         for path in [&left, &other] {
             std::fs::write(path, MEMORY).unwrap();
         }
-        let advice = memory.advice(&OriginContents::default());
+        let advice = memory.advice();
         assert!(advice.iter().any(|text| text.contains(".memfold-abc123-memory")), "{advice:?}");
         memory.write(&[]).unwrap();
         assert!(path.exists() && other.exists() && !left.exists());
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn entities_of_one_name_are_named() {
         let (_folder, _, memory) = made(&MEMORY.replace("\"B\"", "\"a\""));
-        let advice = memory.advice(&OriginContents::default());
+        let advice = memory.advice();
         assert!(advice.iter().any(|text| text.contains("stands on 2 lines")), "{advice:?}");
     }
 

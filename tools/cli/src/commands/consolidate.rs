@@ -4,6 +4,7 @@ mod args;
 mod budget;
 mod document;
 pub(crate) mod judge;
+mod table;
 pub(crate) mod texts;
 
 use std::collections::BTreeSet;
@@ -51,6 +52,7 @@ use crate::writing::{self, exit_of};
 pub use self::args::{ConsolidateArgs, MethodArg};
 pub use self::document::ConsolidateDocument;
 pub use self::judge::JudgeArg;
+pub use self::table::TableArgs;
 
 /// Characters of a name that are shown.
 const NAME_CHARS: usize = 80;
@@ -118,7 +120,10 @@ fn consolidate_store(
                 written.failures.extend(work.show(&outcome, Some(&execution)).err());
                 work.end_run(&execution, &written)
             }
-            None => work.end_plan(&outcome, written)?,
+            None => {
+                args.table.write(global, &outcome.plan, printer)?;
+                work.end_plan(&outcome, written)?
+            }
         };
         lines.transpose()?.iter().flatten().for_each(|line| printer.note(line));
         Ok(exit)

@@ -7,6 +7,7 @@ use memfold_core::report::{Commands, Mode, Report};
 use serde_json::{Map, Value};
 
 use super::judge::JudgeArg;
+use super::table::TableArgs;
 use crate::args::{GlobalArgs, TextFieldArgs, share, whole};
 use crate::run_files::RunFiles;
 use crate::settings::{AGAIN, FlagValue};
@@ -94,6 +95,9 @@ pub struct ConsolidateArgs {
     /// Exit with 3 if the plan holds changes that were not applied
     #[arg(long)]
     pub exit_code: bool,
+    /// The table of a SQLite file.
+    #[command(flatten)]
+    pub table: TableArgs,
 }
 
 impl ConsolidateArgs {
@@ -126,6 +130,7 @@ impl ConsolidateArgs {
             dry_run: true,
             budget: None,
             exit_code: false,
+            table: TableArgs::NONE,
         }
     }
 }
