@@ -95,8 +95,9 @@ fn a_damaged_store_is_named_so() {
 #[test]
 fn a_database_of_something_else_lists_its_tables() {
     let place = sql_store("CREATE TABLE songs (x); CREATE TABLE albums (x);");
-    let error = "failed to open the store: brain.db has no table stm, found albums, songs";
-    place.run(&consolidate(&[])).fails(1, error, SHAPE);
+    let error = "no table of memories is recognised, found albums (x), songs (x)";
+    let hint = "memfold consolidate brain.db --table albums --id ID --text TEXT";
+    place.run(&consolidate(&[])).fails_with(1, &[error, hint]);
 }
 
 #[test]

@@ -115,8 +115,9 @@ fn removals(plan: &Plan) -> Vec<PlannedRemoval> {
         match action.action {
             ActionType::Merge => {
                 let into = action.canonical_id.as_ref().map(ToString::to_string);
-                removals
-                    .extend(action.absorbed_ids().iter().map(|id| removal(&id.to_string(), into.clone())));
+                removals.extend(
+                    action.absorbed_ids().iter().map(|id| removal(&id.to_string(), into.clone())),
+                );
             }
             ActionType::Archive => {
                 removals.extend(action.target_ids.iter().map(|id| removal(&id.to_string(), None)));
