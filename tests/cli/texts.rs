@@ -166,7 +166,7 @@ fn exports_of_the_packages_themselves_are_read_and_applied_back() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let systems: Vec<Value> =
         answer.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(systems.len(), 5, "{systems:?}");
+    assert_eq!(systems.len(), 6, "{systems:?}");
     for counts in systems {
         assert_eq!([&counts["before"], &counts["gone"], &counts["after"]], [9, 3, 6], "{counts}");
     }

@@ -47,6 +47,22 @@ def chroma():
     return gone, notes.count()
 
 
+def chroma_table():
+    """Chroma's own file: read in place, and freed through its interface of the ids that memfold lists."""
+    import chromadb
+
+    client = chromadb.PersistentClient(str(FOLDER / "chroma-table"))
+    notes = client.create_collection("notes", embedding_function=None)
+    notes.add(ids=IDS, documents=TEXTS, embeddings=[vector(text) for text in TEXTS])
+    source, output = FOLDER / "chroma-table/chroma.sqlite3", FOLDER / "gone.jsonl"
+    words = [PROGRAM, "consolidate", source, "--ids", output, "--now", "2030-01-01T00:00:00Z"]
+    place = {**os.environ, "XDG_STATE_HOME": str(FOLDER / "state")}
+    subprocess.run(words, check=True, capture_output=True, env=place)
+    gone = [json.loads(line)["id"] for line in output.read_text().splitlines()]
+    notes.delete(ids=gone)
+    return gone, notes.count()
+
+
 def qdrant():
     from qdrant_client import QdrantClient, models
 
@@ -115,7 +131,7 @@ def mem0():
     return gone, len(memory.get_all(filters={"user_id": "ann"})["results"])
 
 
-for visit in (chroma, qdrant, lancedb, langchain, mem0):
+for visit in (chroma, chroma_table, qdrant, lancedb, langchain, mem0):
     gone, after = visit()
     document = {"system": visit.__name__, "before": len(TEXTS), "gone": len(gone), "after": after}
     print(json.dumps(document), flush=True)

@@ -8,6 +8,7 @@ use crate::git_notes;
 use crate::json_folder::{self, JsonFolder, JsonFolderOptions};
 use crate::markdown::{self, MarkdownMemories};
 use crate::mcp_memory::{self, McpMemory};
+use crate::sqlite_table::{self, SqliteTable};
 
 /// The kind of stores that need no mirror.
 pub const BRAIN_DB: &str = "brain_db";
@@ -45,6 +46,12 @@ const KINDS: &[Kind] = &[
         name: markdown::KIND,
         is_one: markdown::is_one,
         open: |path| Ok(Box::new(MarkdownMemories::open(path)?)),
+        root: Path::to_path_buf,
+    },
+    Kind {
+        name: sqlite_table::KIND,
+        is_one: sqlite_table::is_one,
+        open: |path| Ok(Box::new(SqliteTable::open(path)?)),
         root: Path::to_path_buf,
     },
 ];

@@ -6,6 +6,8 @@
 mod kinds;
 pub mod mcp_memory;
 pub mod markdown;
+mod sqlite_file;
+pub mod sqlite_table;
 pub mod json_folder;
 #[cfg(feature = "git")]
 pub mod git_notes;

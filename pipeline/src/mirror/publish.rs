@@ -135,14 +135,15 @@ impl Mirror<'_> {
 
     fn write_units(&self, publishing: Publishing) -> Result<Publication, MirrorError> {
         let published = self.origin.write(&publishing.units)?;
-        let contents = self.origin.read()?;
+        let ids = publishing.states.keys().map(String::as_str).collect();
+        let contents = self.origin.read_some(&ids)?;
         let by_id: BTreeMap<&str, &OriginRecord> =
             contents.records.iter().map(|record| (record.id.as_str(), record)).collect();
         self.settle(&publishing, &published, &by_id)?;
         let Published { units: written, conflicts } = published;
         if !conflicts.is_empty() {
             self.give_up(&publishing, &conflicts)?;
-            let _: Pulled = self.take_in(contents)?;
+            let _: Pulled = self.pull()?;
         }
         let unit = |at: usize| publishing.units.get(at).cloned();
         let with_unit = |conflict: OriginConflict| Some((unit(conflict.unit)?, conflict));

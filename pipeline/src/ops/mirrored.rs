@@ -11,7 +11,9 @@ use memfold_core::policy::{Trigger, name_of};
 use memfold_core::time::Instant;
 use memfold_guard::text::excerpt;
 use memfold_store::BrainDb;
-use memfold_store::origin::{Origin, OriginChange};
+use memfold_store::origin::{
+    Origin, OriginChange, PlannedRemoval, ScriptForm, TableChoice, Usage,
+};
 
 use super::store::{Mirrored, cached, in_state, is_text_file, session_options};
 use super::{Failure, Listener, Settings, Sources, StorePath, counted, path_word, store_words};
@@ -23,6 +25,7 @@ use crate::texts::{self, TextOrigin};
 /// What is listed one by one.
 const SHOWN: usize = 20;
 const REASON_CHARS: usize = 160;
+const DESCRIPTION_CHARS: usize = 400;
 /// The folder that mirrors are in.
 const FOLDER: &str = ".memfold";
 /// Ends the names of mirrors.
@@ -124,6 +127,41 @@ impl OpenOrigin {
         Ok(Self { mirrored: mirrored.clone(), origin })
     }
 
+    /// Says that a store has no table to name.
+    #[must_use]
+    pub fn has_no_table(store: &Path) -> Failure {
+        Failure::usage(
+            format!("{} has no table to name: it is no SQLite file of others", store.display()),
+            "leave --table, --removed, --sql and --ids out",
+        )
+    }
+
+    /// Chooses the table of a SQLite file, and how its rows are taken out.
+    ///
+    /// # Errors
+    /// When there is no such table or column, or the store has no tables.
+    pub fn choose_table(&mut self, choice: &TableChoice) -> Result<(), Failure> {
+        let chosen = self.origin.choose_table(choice);
+        match chosen.map_err(|error| Failure::of("open the store", &error))? {
+            true => Ok(()),
+            false => Err(Self::has_no_table(&self.mirrored.origin)),
+        }
+    }
+
+    /// Returns how the owner of the store can remove records by a script.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or not changed that way.
+    pub fn removal_script(
+        &self,
+        removals: &[PlannedRemoval],
+        form: ScriptForm,
+    ) -> Result<String, Failure> {
+        let script = self.origin.removal_script(removals, form);
+        let script = script.map_err(|error| Failure::of("write a script", &error))?;
+        script.ok_or_else(|| Self::has_no_table(&self.mirrored.origin))
+    }
+
     /// Returns the store and its mirror.
     #[must_use]
     pub const fn mirrored(&self) -> &Mirrored {
@@ -216,6 +254,14 @@ impl Synchronization<'_> {
         forbidden_by(&self.settings.configuration.settings).is_none()
     }
 
+    /// Makes sure that the store can be used that way, before anything is done.
+    ///
+    /// # Errors
+    /// When it cannot, with what to choose first.
+    pub fn check(&self, usage: Usage) -> Result<(), Failure> {
+        self.origin.check(usage).map_err(|error| Failure::of("open the store", &error))
+    }
+
     fn open(&self) -> Result<Mirror<'_>, Failure> {
         let folder = self.mirrored.mirror.parent().filter(|folder| !folder.is_dir());
         if let Some(parent) = folder.and_then(Path::parent).filter(|p| !p.as_os_str().is_empty()) {
@@ -304,15 +350,16 @@ impl Synchronization<'_> {
     fn tell_of(&self, pulled: &Pulled, publishes: bool, all: bool) -> Result<(), Failure> {
         let (listener, name) = (self.listener, path_word(&self.mirrored.origin));
         let summary = format!("{name} is of kind {}: {}", self.mirrored.kind, summary(pulled));
+        if let Some(description) = self.origin.description() {
+            listener.note(&format!("{name}: {}", excerpt(&description, DESCRIPTION_CHARS)));
+        }
         if all {
             listener.note(&format!("{summary}; mirrored in {}", self.mirrored.mirror.display()));
             for skipped in pulled.skipped.iter().take(SHOWN) {
                 let reason = excerpt(&skipped.reason, REASON_CHARS);
                 listener.note(&format!("  left out: {}: {reason}", skipped.place));
             }
-            let contents = self.origin.read();
-            let contents = contents.map_err(|error| Failure::of("read the store", &error))?;
-            for advice in self.origin.advice(&contents).iter().take(SHOWN) {
+            for advice in self.origin.advice().iter().take(SHOWN) {
                 listener.note(&format!("  {}", excerpt(advice, REASON_CHARS)));
             }
         } else {

@@ -3,6 +3,7 @@
 //! An adapter implements [`Origin`]: it reads records as plain data and writes changes. It knows nothing
 //! of plans, guards or the mirror.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -69,9 +70,116 @@ pub trait Origin {
     }
 
     /// Returns what a person should look at in the origin itself.
-    fn advice(&self, _contents: &OriginContents) -> Vec<String> {
+    fn advice(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// Reads the records of some ids, those that it took out as well. Others may be among them.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    fn read_some(&self, _ids: &BTreeSet<&str>) -> Result<OriginContents, OriginError> {
+        self.read()
+    }
+
+    /// Names the table of a database and how its rows are taken out; `false` where the origin has no tables.
+    ///
+    /// # Errors
+    /// When the choice is not valid, or cannot be kept.
+    fn choose_table(&mut self, _choice: &TableChoice) -> Result<bool, OriginError> {
+        Ok(false)
+    }
+
+    /// Makes sure that the origin can be used that way, before anything is done.
+    ///
+    /// # Errors
+    /// When it cannot: the error says why and what can be done.
+    fn check(&self, _usage: Usage) -> Result<(), OriginError> {
+        Ok(())
+    }
+
+    /// Says how the origin is understood, where that is not clear from its kind.
+    fn description(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns how its owner can remove records; `None` where that is not done by a script.
+    ///
+    /// # Errors
+    /// When the origin cannot be read, or not changed that way.
+    fn removal_script(
+        &self,
+        _removals: &[PlannedRemoval],
+        _form: ScriptForm,
+    ) -> Result<Option<String>, OriginError> {
+        Ok(None)
+    }
+}
+
+/// What an origin is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Usage {
+    /// To read it.
+    Read,
+    /// To add a record.
+    Add,
+    /// To take records out, or put them back.
+    Remove,
+}
+
+/// Which table of a database holds memories, and how its rows are taken out. What is not named is recognised.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TableChoice {
+    /// The table.
+    pub table: Option<String>,
+    /// The column of ids.
+    pub id: Option<String>,
+    /// The column of texts.
+    pub text: Option<String>,
+    /// The column of times.
+    pub time: Option<String>,
+    /// The column of users: memories of two are never merged.
+    pub user: Option<String>,
+    /// The column of vectors, or the table of sqlite-vec that has them.
+    pub vector: Option<String>,
+    /// How rows are taken out.
+    pub removal: Option<Removal>,
+}
+
+/// How a row of a table is taken out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Removal {
+    /// It is deleted.
+    Delete,
+    /// A column marks it.
+    Flag {
+        /// The column.
+        column: String,
+        /// The value as typed: a number, NULL, `now` or text.
+        value: String,
+    },
+}
+
+/// How removals are written down for the owner of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScriptForm {
+    /// As SQL.
+    Sql,
+    /// As ids, for the interface of the program that owns the store.
+    Ids,
+}
+
+/// A record that a plan takes out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedRemoval {
+    /// Its id.
+    pub id: String,
+    /// The record that says what it said, where there is one.
+    pub into: Option<String>,
+    /// The rule that asked for it.
+    pub rule: String,
 }
 
 /// What an origin holds.
@@ -279,6 +387,16 @@ pub enum OriginError {
         /// The Cargo feature that adds it.
         feature: &'static str,
     },
+    /// The origin cannot be used in the way that is wanted.
+    #[error("{}: {reason}", path.display())]
+    Refused {
+        /// The store.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+        /// What can be done.
+        hint: String,
+    },
     /// Another process writes to the origin.
     #[error("{} is being written by another process", path.display())]
     Locked {
@@ -344,6 +462,7 @@ impl OriginError {
             Self::NotBuilt { feature, .. } => format!(
                 "build it with `cargo install --path tools/cli --locked --features {feature}`"
             ),
+            Self::Refused { hint, .. } => hint.clone(),
             Self::Locked { .. } => "wait until the other process is done and try again".to_owned(),
         })
     }

@@ -56,6 +56,19 @@ pub fn replace_expected(path: &Path, bytes: &[u8], expected: Option<&[u8]>) -> i
     Ok(is_replaced)
 }
 
+/// As [`replace`] of a file that is there. Returns what the new file looks like, before others can change it.
+pub fn replace_and_look(path: &Path, bytes: &[u8]) -> io::Result<fs::Metadata> {
+    let mut file = NewFile::create_like(path, path)?;
+    file.write_all(bytes)?;
+    let Some((name, place)) = file.finish()? else {
+        return Err(io::Error::other("a file without a name takes no place"));
+    };
+    let look = fs::metadata(&name)?;
+    name.persist(&place).map_err(|failed| failed.error)?;
+    sync_folder_of(&place)?;
+    Ok(look)
+}
+
 /// Gives two files each other's names.
 #[cfg(target_os = "linux")]
 fn exchange(one: &Path, other: &Path) -> io::Result<()> {
@@ -125,6 +138,24 @@ impl OsLock {
     /// When the file cannot be opened or locked.
     pub fn take_on(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
         lock(path, patience, || File::open(path))
+    }
+
+    /// As [`Self::take_on`], for as long as another process holds the lock.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or locked.
+    pub fn wait_on(path: &Path) -> io::Result<Self> {
+        loop {
+            let file = File::open(path)?;
+            let is_effective = match file.lock() {
+                Ok(()) => true,
+                Err(error) if knows_no_locks(&error) => false,
+                Err(error) => return Err(error),
+            };
+            if !is_effective || is_at(&file, path) {
+                return Ok(Self { file, is_effective });
+            }
+        }
     }
 
     /// Reads what a holder wrote into the file.

@@ -7,6 +7,8 @@ use std::ops::ControlFlow;
 
 use memfold::ops::{KindRequest, Mirrored, Narrowed, OpenOrigin, StorePath};
 use memfold::texts;
+use memfold_adapters::sqlite_table;
+use memfold_store::origin::Usage;
 
 use crate::args::GlobalArgs;
 use crate::cli::Command;
@@ -49,22 +51,34 @@ pub(crate) fn run(
             | Command::Status(_)
             | Command::Runs(_)
     );
+    let choice = match &command {
+        Command::Consolidate(args) => args.table.choice(),
+        _ => None,
+    };
+    let names_table = choice.as_ref().is_some_and(|choice| choice.table.is_some());
     let Some(Named { path, publishes }) = command.store() else {
         return dispatch(global, command, printer);
     };
     let request = KindRequest {
         path,
-        kind: global.store_kind.as_deref(),
+        kind: global.store_kind.as_deref().or(names_table.then_some(sqlite_table::KIND)),
         mirror: global.mirror.as_deref(),
         takes_texts,
     };
     let Some(mut origin) = OpenOrigin::find(request)? else {
-        return dispatch(global, command, printer);
+        return match choice {
+            Some(_) => Err(OpenOrigin::has_no_table(path.named())),
+            None => dispatch(global, command, printer),
+        };
     };
+    if let Some(choice) = &choice {
+        origin.choose_table(choice)?;
+    }
     *path = origin.mirrored().clone().into();
     if let Command::Forget(_) = command {
         return Err(origin.forget_refusal());
     }
+    let is_save = matches!(command, Command::Save(_));
     let is_checkup = matches!(command, Command::Doctor(_));
     let rebuilds = matches!(&command, Command::Doctor(args) if args.rebuild_indexes);
     if let Command::Consolidate(args) = &mut command
@@ -75,6 +89,11 @@ pub(crate) fn run(
     let mirrored = origin.mirrored().clone();
     let synchronization = origin.begin(&global.sources(), &printer)?;
     let publishes = publishes && mirrored.kind != texts::KIND && synchronization.may_publish();
+    synchronization.check(match publishes {
+        true if is_save => Usage::Add,
+        true => Usage::Remove,
+        false => Usage::Read,
+    })?;
     if rebuilds {
         synchronization.rebuild()?;
     }

@@ -137,6 +137,16 @@ pub struct McpArgs {
     #[command(flatten)]
     #[expect(missing_docs, reason = "its fields are documented")]
     pub stores: StoresArgs,
+    /// Serve one memory.jsonl with the tools of another server, which write it
+    #[arg(long = "as", value_enum, value_name = "SERVER", conflicts_with = "store")]
+    pub serve_as: Option<ServerArg>,
+}
+
+/// A server whose tools are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ServerArg {
+    /// The MCP reference memory server, @modelcontextprotocol/server-memory
+    ServerMemory,
 }
 
 impl ScheduleArgs {

@@ -6,6 +6,7 @@
 mod tools;
 mod plans;
 mod answers;
+pub(crate) mod server_memory;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -15,7 +15,7 @@ use memfold_terminal::stages::Stages;
 use memfold_terminal::{Shown, finish};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::args::{Cli, Command, HttpArgs, McpArgs, StoresArgs};
+use crate::args::{Cli, Command, HttpArgs, McpArgs, ServerArg, StoresArgs};
 use crate::http::{App, Gate, Listen, Listener, Token, openapi, router, serve};
 use crate::schedule::Schedules;
 use crate::service::{Service, Serving, name_of};
@@ -159,6 +159,9 @@ fn stdio(
     printer: Printer,
     telemetry: &Telemetry,
 ) -> Result<Exit, Failure> {
+    if let Some(ServerArg::ServerMemory) = args.serve_as {
+        return server_memory(args);
+    }
     let service = open(&args.stores, serving, printer, None)?;
     telemetry.watch(&service.metrics);
     let served = Arc::clone(&service);
@@ -173,6 +176,24 @@ fn stdio(
     });
     service.stop(RUN_PATIENCE);
     // A read of stdin that waits would hold the runtime.
+    runtime.shutdown_background();
+    ended.map(|()| Exit::Done)
+}
+
+/// Serves a file with the tools of the reference server.
+fn server_memory(args: &McpArgs) -> Result<Exit, Failure> {
+    let [path] = &args.stores.stores[..] else {
+        let advice = "name one: memfold-server mcp memory.jsonl --as server-memory";
+        return Err(Failure::usage("--as server-memory serves one file", advice));
+    };
+    let runtime = runtime()?;
+    let ended = runtime.block_on(async {
+        let stop = Stop::new()?;
+        tokio::select! {
+            ended = mcp::server_memory::serve_stdio(path) => ended,
+            () = stop.asked() => Ok(()),
+        }
+    });
     runtime.shutdown_background();
     ended.map(|()| Exit::Done)
 }

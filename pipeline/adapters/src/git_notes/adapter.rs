@@ -140,7 +140,7 @@ impl Origin for GitNotes {
         &["domain:*"]
     }
 
-    fn advice(&self, _contents: &OriginContents) -> Vec<String> {
+    fn advice(&self) -> Vec<String> {
         let repositories = self.repositories().flat_map(|(_, path)| NotesRepository::open(path));
         let stale = repositories.flat_map(|repository| {
             let prefixes = Book::ALL.map(|book| book.prefix(&self.prefix));

@@ -1,26 +1,14 @@
 //! The owner's search index, `index.db`: vectors of memories, and what it alone knows of their status.
 //!
-//! Vectors are in a `vec0` table of the SQLite extension sqlite-vec. They are read from its shadow tables,
-//! so that the extension is not needed:
-//!
-//! * `vec_memories_rowids(rowid, id, chunk_id, chunk_offset)`: where the vector of an id is;
-//! * `vec_memories_chunks(chunk_id, size, validity, rowids)`: how many places a chunk has, and a bit for each
-//!   place in use, the lowest bit of a byte first;
-//! * `vec_memories_vector_chunks00(rowid, vectors)`: the vectors of a chunk one after the other, 32-bit floats.
+//! Vectors are in `vec_memories`, a `vec0` table of the SQLite extension sqlite-vec.
 
 use std::path::Path;
-use std::time::Duration;
 
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row};
+use rusqlite::{Connection, Row};
 
-use memfold_store::brain_db::{Access, Stamp};
+use crate::sqlite_file::{self, Chunk};
 
-/// How long to wait for a writer of the index.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often the index is read without locks before a writer's haste calls for them.
-const UNLOCKED_TRIES: u32 = 2;
-const FLOAT_BYTES: usize = 4;
+const VECTORS: &str = "vec_memories";
 
 /// A memory as the index has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,43 +29,11 @@ pub(super) fn read_index(path: &Path) -> Result<Option<Vec<IndexedMemory>>, Stri
     if !path.is_file() {
         return Ok(None);
     }
-    for _ in 0..UNLOCKED_TRIES {
-        let before = Stamp::take(path).map_err(|error| error.to_string())?;
-        if !before.is_sqlite() {
-            return Err("no SQLite database".to_owned());
-        }
-        let access = before.access(path);
-        let found = read_by(path, access);
-        let is_settled =
-            access.is_isolated() || Stamp::take(path).is_ok_and(|after| after == before);
-        if is_settled {
-            return found.map(Some).map_err(|error| error.to_string());
-        }
-    }
-    read_by(path, Access::Shared).map(Some).map_err(|error| error.to_string())
-}
-
-fn read_by(path: &Path, access: Access) -> rusqlite::Result<Vec<IndexedMemory>> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_URI
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(access.uri(path), flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    if access == Access::PrivateLog {
-        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-    }
-    let transaction = connection.unchecked_transaction()?;
-    memories(&transaction)
+    sqlite_file::read(path, memories).map(Some).map_err(|error| error.to_string())
 }
 
 fn memories(connection: &Connection) -> rusqlite::Result<Vec<IndexedMemory>> {
-    let has_vectors =
-        ["vec_memories_rowids", "vec_memories_chunks", "vec_memories_vector_chunks00"]
-            .iter()
-            .map(|table| has_table(connection, table))
-            .try_fold(true, |all, has| Ok::<_, rusqlite::Error>(all && has?))?;
+    let has_vectors = sqlite_file::has_vectors(connection, VECTORS)?;
     let sql = if has_vectors {
         "SELECT m.id, m.summary, m.content, m.status, r.chunk_id, r.chunk_offset
          FROM memories m LEFT JOIN vec_memories_rowids r ON r.id = m.id
@@ -95,18 +51,13 @@ fn memories(connection: &Connection) -> rusqlite::Result<Vec<IndexedMemory>> {
             (row.get::<_, Option<i64>>(4)?, row.get::<_, Option<i64>>(5)?)
         {
             if chunk.as_ref().is_none_or(|chunk| chunk.id != id) {
-                chunk = Chunk::read(connection, id)?;
+                chunk = Chunk::read(connection, VECTORS, id)?;
             }
             memory.vector = chunk.as_ref().and_then(|chunk| chunk.vector(offset));
         }
         found.push(memory);
     }
     Ok(found)
-}
-
-fn has_table(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)";
-    connection.query_row(sql, [name], |row| row.get(0))
 }
 
 fn indexed(row: &Row<'_>) -> rusqlite::Result<IndexedMemory> {
@@ -118,42 +69,6 @@ fn indexed(row: &Row<'_>) -> rusqlite::Result<IndexedMemory> {
         status: status?.unwrap_or_else(|| "active".to_owned()),
         vector: None,
     })
-}
-
-/// A chunk of vectors.
-struct Chunk {
-    id: i64,
-    places: usize,
-    validity: Vec<u8>,
-    vectors: Vec<u8>,
-}
-
-impl Chunk {
-    fn read(connection: &Connection, id: i64) -> rusqlite::Result<Option<Self>> {
-        let sql = "SELECT c.size, c.validity, v.vectors FROM vec_memories_chunks c
-                   JOIN vec_memories_vector_chunks00 v ON v.rowid = c.chunk_id WHERE c.chunk_id = ?";
-        let chunk = |row: &Row<'_>| {
-            let places = usize::try_from(row.get::<_, i64>(0)?).unwrap_or(0);
-            Ok(Self { id, places, validity: row.get(1)?, vectors: row.get(2)? })
-        };
-        connection.prepare_cached(sql)?.query_row([id], chunk).optional()
-    }
-
-    /// Returns the vector at a place, unless the place is free or the chunk is not what it should be.
-    fn vector(&self, offset: i64) -> Option<Vec<f32>> {
-        let offset = usize::try_from(offset).ok()?;
-        let is_used = self.validity.get(offset / 8)? >> (offset % 8) & 1 == 1;
-        let length = self.vectors.len().checked_div(self.places)?;
-        let is_whole =
-            length > 0 && length % FLOAT_BYTES == 0 && self.vectors.len() == length * self.places;
-        if !is_used || !is_whole {
-            return None;
-        }
-        let bytes = self.vectors.get(offset * length..(offset + 1) * length)?;
-        let floats = bytes.as_chunks::<FLOAT_BYTES>().0;
-        let vector: Vec<f32> = floats.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-        vector.iter().all(|value| value.is_finite()).then_some(vector)
-    }
 }
 
 #[cfg(test)]

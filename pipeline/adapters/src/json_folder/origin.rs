@@ -130,7 +130,7 @@ impl Origin for JsonFolder {
         Some("hivemind")
     }
 
-    fn advice(&self, _contents: &OriginContents) -> Vec<String> {
+    fn advice(&self) -> Vec<String> {
         let full = self.full_indexes(INDEX_ENTRIES_MAX).unwrap_or_default();
         let told = |(path, count)| {
             format!("{path} lists {count} entries, more than {INDEX_ENTRIES_MAX}: time for a run")

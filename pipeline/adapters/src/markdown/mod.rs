@@ -136,7 +136,7 @@ impl Origin for MarkdownMemories {
         true
     }
 
-    fn advice(&self, _contents: &OriginContents) -> Vec<String> {
+    fn advice(&self) -> Vec<String> {
         let kept = self.removed.iter().filter(|path| path.exists()).map(|path| {
             format!(
                 "{} has the only copy of removed texts: back it up, do not delete it",

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::archive::{Archive, Retired, Written};
+use super::document::pieces;
 use super::file::digest;
 use super::lines::{EntityLine, Line, observation_text, with_observations};
 use memfold_store::origin::{
@@ -35,6 +36,8 @@ pub(super) struct Graph {
     /// Lines whose bytes are not what their observations are now.
     edited: BTreeSet<usize>,
     archive: Archive,
+    /// Whether the file is one JSON document, which takes no further line.
+    is_document: bool,
 }
 
 /// An observation that is in the file.
@@ -69,8 +72,12 @@ type Refusal = (String, String);
 
 impl Graph {
     pub(super) fn of(memory: &[u8], archive: &str) -> Self {
-        let lines: Vec<(Vec<u8>, Line)> =
-            memory.split_inclusive(|byte| *byte == b'\n').map(line).collect();
+        let pieces = pieces(memory);
+        let piece = |(at, bytes): (usize, &&[u8])| match pieces.is_read(at) {
+            true => line(bytes),
+            false => (bytes.to_vec(), Line::Other),
+        };
+        let lines: Vec<(Vec<u8>, Line)> = pieces.parts.iter().enumerate().map(piece).collect();
         let mut texts = BTreeSet::new();
         for (_, line) in &lines {
             let Line::Entity(entity) = line else { continue };
@@ -88,6 +95,7 @@ impl Graph {
             taken: BTreeMap::new(),
             edited: BTreeSet::new(),
             archive,
+            is_document: pieces.is_document(),
         };
         let mut retired: HashMap<(&str, usize), BTreeSet<usize>> = HashMap::new();
         for entry in graph.archive.retired.iter() {
@@ -222,7 +230,17 @@ impl Graph {
                     _ => Ok(()),
                 };
             }
-            OriginChange::Create { .. } => return Ok(()),
+            OriginChange::Create { record, made_of } => {
+                let is_there = self.find(&record.id).is_some()
+                    || !self.lines_of(&self.entity_for(record, made_of)).is_empty();
+                return match is_there || !self.is_document {
+                    true => Ok(()),
+                    false => refuse(
+                        &record.id,
+                        "its entity is not in the file, which is one JSON document",
+                    ),
+                };
+            }
         };
         let Some(live) = self.find(id) else {
             return refuse(id, "it is not in the file any more");
@@ -261,8 +279,7 @@ impl Graph {
         if self.find(&record.id).is_some() {
             return;
         }
-        let entity = attribute(record).or_else(|| made_of.iter().find_map(|id| self.entity_of(id)));
-        let entity = entity.unwrap_or_else(|| ENTITY_DEFAULT.to_owned());
+        let entity = self.entity_for(record, made_of);
         let line = self.line_of(&entity, 0, record.tags.first().cloned());
         self.compact(line);
         let retired = self.retired_positions(line);
@@ -376,6 +393,12 @@ impl Graph {
             self.ids.pop();
             self.positions.pop();
         }
+    }
+
+    /// The entity that a new observation is of.
+    fn entity_for(&self, record: &OriginRecord, made_of: &[String]) -> String {
+        let entity = attribute(record).or_else(|| made_of.iter().find_map(|id| self.entity_of(id)));
+        entity.unwrap_or_else(|| ENTITY_DEFAULT.to_owned())
     }
 
     fn entity_of(&self, id: &str) -> Option<String> {

@@ -16,6 +16,11 @@ pub(super) enum Line {
     Bad(String),
 }
 
+/// The fields of a relation.
+pub(super) const RELATION: [&str; 3] = ["from", "to", "relationType"];
+/// Where observations that are objects have their text.
+const TEXTS: [&str; 4] = ["text", "content", "observation", "contents"];
+
 /// An entity as written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct EntityLine {
@@ -38,13 +43,15 @@ impl Line {
             Err(error) => return Self::Bad(format!("no JSON: {error}")),
         };
         let Some(fields) = value.as_object() else { return Self::Bad("no JSON object".to_owned()) };
-        // Some servers of the same layout write `_type`.
+        // Some servers of the same layout write `_type`, others no type.
         match fields.get("type").or_else(|| fields.get("_type")).and_then(Value::as_str) {
             Some("relation") => return Self::Other,
             Some("entity") => {}
             Some(other) => {
                 return Self::Bad(format!("type {other:?} is neither entity nor relation"));
             }
+            None if RELATION.iter().all(|key| fields.contains_key(*key)) => return Self::Other,
+            None if fields.contains_key("name") && fields.contains_key("observations") => {}
             None => return Self::Bad("no field \"type\"".to_owned()),
         }
         let Some(name) = fields.get("name").and_then(Value::as_str) else {
@@ -66,14 +73,20 @@ fn observations(line: &str) -> Vec<(String, Option<String>)> {
     raw.map(|raw| (raw.to_owned(), observation_text(raw))).collect()
 }
 
-/// Returns the text of an observation as written in JSON; `None` where it is no text.
+/// Returns the text of an observation as written in JSON, which may be a field of an object; `None` where there is none.
 pub(super) fn observation_text(raw: &str) -> Option<String> {
-    serde_json::from_str(&mended(raw)).ok()
+    match serde_json::from_str(&mended(raw)).ok()? {
+        Value::String(text) => Some(text),
+        Value::Object(fields) => {
+            TEXTS.iter().find_map(|key| fields.get(*key)?.as_str().map(str::to_owned))
+        }
+        _ => None,
+    }
 }
 
 /// Replaces halves of a surrogate pair, as JavaScript writes them where it cuts an emoji in two, by U+FFFD. Every other
 /// byte keeps its place.
-fn mended(json: &str) -> Cow<'_, str> {
+pub(super) fn mended(json: &str) -> Cow<'_, str> {
     let unit = |at: usize| {
         let digits = json.as_bytes().get(at..at + 6).filter(|bytes| bytes.starts_with(b"\\u"))?;
         u16::from_str_radix(std::str::from_utf8(&digits[2..]).ok()?, 16).ok()

@@ -13,14 +13,19 @@
 
 mod archive;
 mod lines;
+mod document;
 mod file;
 mod graph;
+mod served;
 
 use std::path::{Path, PathBuf};
 
 use self::file::Files;
 use self::graph::Graph;
 use self::lines::Line;
+pub use self::served::{
+    AddedObservations, Entity, GraphError, GraphFile, Nodes, Observations, Relation,
+};
 use memfold_store::origin::{
     Origin, OriginConflict, OriginContents, OriginError, OriginUnit, Published,
 };
@@ -60,17 +65,30 @@ pub fn is_one(path: &Path) -> bool {
         head => head,
     };
     let is_cut = head.len() == BYTES_LOOKED_AT;
+    let pieces = document::pieces(&head);
+    if pieces.is_document() {
+        let mut members = (0..pieces.parts.len()).filter(|part| pieces.is_read(*part));
+        return members.any(|part| is_of_graph(&String::from_utf8_lossy(pieces.parts[part])));
+    }
     let head = String::from_utf8_lossy(&head);
+    let has = |word: &str| head.contains(word);
+    // A document, or an entity, may be longer than what was read.
+    let begins_document =
+        head.trim_start().starts_with(['[', '{']) && (has("\"entityType\"") || has("\"entity\""));
+    if is_cut && begins_document && has("\"observations\"") {
+        return true;
+    }
     let mut lines = head.lines().filter(|line| !line.trim().is_empty()).take(LINES_LOOKED_AT);
-    lines.any(|line| match Line::read(line) {
+    lines.any(is_of_graph)
+}
+
+/// Tells whether a line is an entity or a relation.
+fn is_of_graph(line: &str) -> bool {
+    match Line::read(line) {
         Line::Entity(_) => true,
         Line::Other => is_relation(line),
-        // An entity may be longer than what was read.
-        Line::Bad(_) => {
-            let has = |word: &str| line.contains(word);
-            is_cut && line.starts_with('{') && has("\"entity\"") && has("\"observations\"")
-        }
-    })
+        Line::Bad(_) => false,
+    }
 }
 
 /// An empty file is known by its name, or by what memfold keeps beside it.
@@ -80,9 +98,7 @@ fn is_named_so(path: &Path) -> bool {
 
 fn is_relation(line: &str) -> bool {
     let value: Option<serde_json::Value> = serde_json::from_str(line.trim()).ok();
-    value.is_some_and(|value| {
-        ["from", "to", "relationType"].iter().all(|key| value[key].is_string())
-    })
+    value.is_some_and(|value| lines::RELATION.iter().all(|key| value[key].is_string()))
 }
 
 impl McpMemory {
@@ -138,7 +154,7 @@ impl Origin for McpMemory {
         &["entity:*"]
     }
 
-    fn advice(&self, _contents: &OriginContents) -> Vec<String> {
+    fn advice(&self) -> Vec<String> {
         let left = file::leftovers(&self.path).into_iter().map(|path| {
             format!(
                 "{} was left by a process that was killed: the next run that writes removes it",
@@ -315,7 +331,7 @@ mod tests {
         for path in [&left, &other] {
             std::fs::write(path, MEMORY).unwrap();
         }
-        let advice = memory.advice(&OriginContents::default());
+        let advice = memory.advice();
         assert!(advice.iter().any(|text| text.contains(".memfold-abc123-memory")), "{advice:?}");
         memory.write(&[]).unwrap();
         assert!(path.exists() && other.exists() && !left.exists());
@@ -359,7 +375,7 @@ mod tests {
     #[test]
     fn entities_of_one_name_are_named() {
         let (_folder, _, memory) = made(&MEMORY.replace("\"B\"", "\"a\""));
-        let advice = memory.advice(&OriginContents::default());
+        let advice = memory.advice();
         assert!(advice.iter().any(|text| text.contains("stands on 2 lines")), "{advice:?}");
     }
 

@@ -2,6 +2,7 @@
 
 mod args;
 mod budget;
+mod table;
 pub(crate) mod texts;
 
 use memfold::execute::Execution;
@@ -56,7 +57,10 @@ fn consolidate_store(
             done.written.failures.extend(shown.err());
             writing::end_run(&execution, &done.written, &args.db, printer)
         }
-        None => end_plan(global, args, done, printer)?,
+        None => {
+            args.table.write(&args.db, &done.outcome.plan, &printer)?;
+            end_plan(global, args, done, printer)?
+        }
     };
     lines.transpose()?.iter().flatten().for_each(|line| printer.note(line));
     Ok(exit)

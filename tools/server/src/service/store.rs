@@ -302,8 +302,8 @@ struct OriginState {
 /// When a store of another kind was read last.
 #[derive(Default)]
 struct LastPull {
-    /// Length and time of change of a store that is a file.
-    stamp: Option<(u64, SystemTime)>,
+    /// Lengths and times of change of a store that is a file, and of its write-ahead log.
+    stamp: Option<[Option<(u64, SystemTime)>; 2]>,
     ended: Option<Stopwatch>,
     seconds: f64,
 }
@@ -340,10 +340,15 @@ impl OriginState {
         self.stamp().is_some() || age > (pulled.seconds * PULL_SHARE).max(PULL_EVERY)
     }
 
-    fn stamp(&self) -> Option<(u64, SystemTime)> {
-        let found =
-            std::fs::metadata(&self.mirrored.origin).ok().filter(|found| found.is_file())?;
-        Some((found.len(), found.modified().ok()?))
+    fn stamp(&self) -> Option<[Option<(u64, SystemTime)>; 2]> {
+        let look = |path: &Path| {
+            let found = std::fs::metadata(path).ok().filter(|found| found.is_file())?;
+            Some((found.len(), found.modified().ok()?))
+        };
+        let mut log = self.mirrored.origin.as_os_str().to_owned();
+        log.push("-wal");
+        let file = look(&self.mirrored.origin)?;
+        Some([Some(file), look(Path::new(&log))])
     }
 }
 

@@ -160,7 +160,7 @@ fn a_log_that_is_none_is_noticed_before_anything_is_written() {
     let refused = folder.write(&[unit(vec![retire(&known[0], None)])]).unwrap_err();
     assert!(refused.to_string().contains("consolidation log"), "{refused}");
     assert_eq!(image(&above), before);
-    let advice = folder.advice(&folder.read().unwrap());
+    let advice = folder.advice();
     assert!(advice.iter().any(|text| text.contains("no run can write")), "{advice:?}");
 }
 
@@ -170,7 +170,7 @@ fn what_a_killed_process_left_is_named_and_removed() {
     let (above, folder) = on_disk(&three());
     let left = above.path().join("memory/global/.memfold-abc123-a.json.tmp");
     std::fs::write(&left, "[]").unwrap();
-    let advice = folder.advice(&folder.read().unwrap());
+    let advice = folder.advice();
     assert!(advice.iter().any(|text| text.contains(".memfold-abc123")), "{advice:?}");
     folder.write(&[]).unwrap();
     assert!(!left.exists());

@@ -7,6 +7,7 @@ use memfold::ops::{ConsolidateRequest, JudgeMode, RunFiles, Scope, StorePath};
 use memfold_core::policy::{JoinMethod, name_of};
 use memfold_core::report::{Commands, Mode, Report};
 
+use super::table::TableArgs;
 use crate::args::{GlobalArgs, TextFieldArgs, share, store_path, whole};
 use crate::writing::{Words, path_word};
 
@@ -92,6 +93,9 @@ pub(crate) struct ConsolidateArgs {
     /// Exit with 3 if the plan holds changes that were not applied
     #[arg(long)]
     pub(crate) exit_code: bool,
+    /// The table of a SQLite file.
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
 }
 
 /// Reads a similarity at which memories merge.

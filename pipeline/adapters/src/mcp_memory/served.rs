@@ -1,0 +1,680 @@
+//! [`GraphFile`]: `memory.jsonl` with the operations of the reference server, for several processes at once.
+//!
+//! The reference server reads the file for each request and writes it whole, so that of two writes at once one is lost.
+//! Here every request holds the lock of the file, as a publication does. New entities and relations are appended, every
+//! other change replaces the file by a rename, and both are synced before the answer. What cannot be understood keeps its
+//! place byte for byte.
+//!
+//! A graph that was read stays in memory. It is current as long as the file is the same one and as long as it was, and its
+//! beginning is read again only where somebody replaced it: bytes that others appended are read alone.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use memfold_guard::text::loose_key;
+use memfold_guard::{Guard, Verdict};
+use memfold_store::whole_file::{self, OsLock};
+use serde::{Deserialize, Serialize};
+
+use super::document::pieces;
+use super::file;
+use super::lines::{Line, RELATION, mended, with_observations};
+
+/// Bytes at the end of what was read that must still be there for the rest to count as appended.
+const TAIL_BYTES: usize = 4096;
+
+/// An entity.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entity {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub entity_type: String,
+    /// What is known of it.
+    pub observations: Vec<String>,
+}
+
+/// A relation between two entities.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Relation {
+    /// The name of the entity where it starts.
+    pub from: String,
+    /// The name of the entity where it ends.
+    pub to: String,
+    /// What it says.
+    pub relation_type: String,
+}
+
+/// A graph, or a part of one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Nodes {
+    /// The entities in the order of the file.
+    pub entities: Vec<Entity>,
+    /// The relations in the order of the file.
+    pub relations: Vec<Relation>,
+}
+
+/// Observations of an entity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observations {
+    /// The name of the entity.
+    pub entity: String,
+    /// The texts.
+    pub texts: Vec<String>,
+}
+
+/// What was added to an entity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedObservations {
+    /// The name of the entity.
+    pub entity: String,
+    /// The observations that are new.
+    pub added: Vec<String>,
+    /// Those that another observation is proven to say, in other characters.
+    pub known: Vec<KnownObservation>,
+}
+
+/// An observation that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownObservation {
+    /// What was to be added.
+    pub text: String,
+    /// The observation that says it.
+    pub says_it: String,
+}
+
+/// Why an operation was not done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// The file cannot be read or written.
+    #[error("{action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// There is no such entity. The words are those of the reference server.
+    #[error("Entity with name {name} not found")]
+    NoEntity {
+        /// The name.
+        name: String,
+    },
+}
+
+/// The file of a knowledge graph.
+pub struct GraphFile {
+    path: PathBuf,
+    guard: Guard,
+    loaded: Option<Loaded>,
+}
+
+impl std::fmt::Debug for GraphFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GraphFile").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// A part of the file.
+#[derive(Debug)]
+struct Item {
+    bytes: Vec<u8>,
+    node: Node,
+}
+
+#[derive(Debug)]
+enum Node {
+    Entity(Entity),
+    Relation(Relation),
+    /// Something else, or nothing.
+    Other,
+}
+
+/// The file as it was read.
+#[derive(Debug, Default)]
+struct Loaded {
+    /// Held open, so that the system gives its number to no other file; none where there is no file.
+    file: Option<File>,
+    length: u64,
+    modified: Option<SystemTime>,
+    tail: Vec<u8>,
+    /// Whether the file is one JSON document; the first write makes it one of lines.
+    is_document: bool,
+    items: Vec<Item>,
+    /// The first entity of each name.
+    entities: HashMap<String, usize>,
+    relations: HashSet<Relation>,
+    /// Observations of an entity by the words that they share with others that may say the same.
+    words: HashMap<usize, HashMap<String, Vec<usize>>>,
+}
+
+impl GraphFile {
+    /// Names a file. Nothing is read.
+    #[must_use]
+    pub fn new(path: &Path, guard: Guard) -> Self {
+        Self { path: path.to_owned(), guard, loaded: None }
+    }
+
+    /// Reads the whole graph.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read_graph(&mut self) -> Result<Nodes, GraphError> {
+        self.reading(|graph| graph.nodes(|_| true, |_| true))
+    }
+
+    /// Finds entities whose name, type or observations contain a text, whatever its case, with all their relations.
+    ///
+    /// # Errors
+    /// As [`Self::read_graph`].
+    pub fn search_nodes(&mut self, query: &str) -> Result<Nodes, GraphError> {
+        let query = query.to_lowercase();
+        let has = |text: &str| text.to_lowercase().contains(&query);
+        self.reading(|graph| {
+            graph.with_relations(|entity| {
+                has(&entity.name)
+                    || has(&entity.entity_type)
+                    || entity.observations.iter().any(|text| has(text))
+            })
+        })
+    }
+
+    /// Returns entities by their names, with all their relations.
+    ///
+    /// # Errors
+    /// As [`Self::read_graph`].
+    pub fn open_nodes(&mut self, names: &[String]) -> Result<Nodes, GraphError> {
+        self.reading(|graph| graph.with_relations(|entity| names.contains(&entity.name)))
+    }
+
+    /// Adds entities whose names are new; returns those.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn create_entities(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, GraphError> {
+        self.writing(|graph, _| {
+            let new: Vec<Entity> = entities
+                .into_iter()
+                .filter(|entity| !graph.entities.contains_key(&entity.name))
+                .collect();
+            let items = new.iter().map(|entity| Item::new(Node::Entity(entity.clone()))).collect();
+            Ok((new, Edit::Append(items)))
+        })
+    }
+
+    /// Adds relations that are new; returns those.
+    ///
+    /// # Errors
+    /// As [`Self::create_entities`].
+    pub fn create_relations(
+        &mut self,
+        relations: Vec<Relation>,
+    ) -> Result<Vec<Relation>, GraphError> {
+        self.writing(|graph, _| {
+            let new: Vec<Relation> = relations
+                .into_iter()
+                .filter(|relation| !graph.relations.contains(relation))
+                .collect();
+            let items =
+                new.iter().map(|relation| Item::new(Node::Relation(relation.clone()))).collect();
+            Ok((new, Edit::Append(items)))
+        })
+    }
+
+    /// Adds observations to entities, where nothing there is proven to say the same.
+    ///
+    /// # Errors
+    /// As [`Self::create_entities`], and when there is no entity of a name; then nothing is added.
+    pub fn add_observations(
+        &mut self,
+        observations: Vec<Observations>,
+    ) -> Result<Vec<AddedObservations>, GraphError> {
+        self.writing(|graph, guard| {
+            for Observations { entity, .. } in &observations {
+                if !graph.entities.contains_key(entity) {
+                    return Err(GraphError::NoEntity { name: entity.clone() });
+                }
+            }
+            let mut results = Vec::new();
+            let mut is_changed = false;
+            for Observations { entity, texts } in observations {
+                let result = graph.add(guard, entity, texts);
+                is_changed |= !result.added.is_empty();
+                results.push(result);
+            }
+            Ok((results, if is_changed { Edit::Rewrite } else { Edit::None }))
+        })
+    }
+
+    /// Deletes entities with all their relations.
+    ///
+    /// # Errors
+    /// As [`Self::create_entities`].
+    pub fn delete_entities(&mut self, names: &[String]) -> Result<(), GraphError> {
+        self.deleting(|node| match node {
+            Node::Entity(entity) => names.contains(&entity.name),
+            Node::Relation(relation) => {
+                names.contains(&relation.from) || names.contains(&relation.to)
+            }
+            Node::Other => false,
+        })
+    }
+
+    /// Deletes relations.
+    ///
+    /// # Errors
+    /// As [`Self::create_entities`].
+    pub fn delete_relations(&mut self, relations: &[Relation]) -> Result<(), GraphError> {
+        self.deleting(|node| matches!(node, Node::Relation(found) if relations.contains(found)))
+    }
+
+    /// Deletes observations of entities.
+    ///
+    /// # Errors
+    /// As [`Self::create_entities`].
+    pub fn delete_observations(&mut self, deletions: &[Observations]) -> Result<(), GraphError> {
+        self.writing(|graph, _| {
+            let mut is_changed = false;
+            for Observations { entity, texts } in deletions {
+                let Some(at) = graph.entities.get(entity).copied() else { continue };
+                is_changed |=
+                    graph.keep_observations(at, |text| !texts.iter().any(|gone| gone == text));
+            }
+            Ok(((), if is_changed { Edit::Rewrite } else { Edit::None }))
+        })
+    }
+
+    fn deleting(&mut self, is_gone: impl Fn(&Node) -> bool) -> Result<(), GraphError> {
+        self.writing(|graph, _| {
+            let before = graph.items.len();
+            graph.items.retain(|item| !is_gone(&item.node));
+            let is_changed = graph.items.len() < before;
+            if is_changed {
+                graph.index();
+            }
+            Ok(((), if is_changed { Edit::Rewrite } else { Edit::None }))
+        })
+    }
+
+    fn failed(&self, action: &'static str) -> impl Fn(io::Error) -> GraphError + use<> {
+        let path = self.path.clone();
+        move |source| GraphError::Io { action, path: path.clone(), source }
+    }
+
+    fn reading<T>(&mut self, work: impl FnOnce(&Loaded) -> T) -> Result<T, GraphError> {
+        let _lock = match OsLock::wait_on(&self.path) {
+            // A file that is missing is an empty graph.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(work(&Loaded::default()));
+            }
+            lock => lock.map_err(self.failed("lock"))?,
+        };
+        self.refresh()?;
+        match &self.loaded {
+            Some(loaded) => Ok(work(loaded)),
+            None => Err(self.failed("read")(io::ErrorKind::NotFound.into())),
+        }
+    }
+
+    fn writing<T>(
+        &mut self,
+        work: impl FnOnce(&mut Loaded, &Guard) -> Result<(T, Edit), GraphError>,
+    ) -> Result<T, GraphError> {
+        if !self.path.exists() {
+            let made = OpenOptions::new().create(true).append(true).open(&self.path);
+            made.map_err(self.failed("make"))?;
+        }
+        let _lock = OsLock::wait_on(&self.path).map_err(self.failed("lock"))?;
+        self.refresh()?;
+        // What fails in the middle is read anew.
+        let Some(mut loaded) = self.loaded.take() else {
+            return Err(self.failed("read")(io::ErrorKind::NotFound.into()));
+        };
+        let (done, edit) = match work(&mut loaded, &self.guard) {
+            Ok(done) => done,
+            Err(error) => {
+                self.loaded = Some(loaded);
+                return Err(error);
+            }
+        };
+        let written = match edit {
+            Edit::None => Ok(()),
+            Edit::Append(items) if items.is_empty() => Ok(()),
+            Edit::Append(items) if loaded.is_document => {
+                loaded.items.extend(items);
+                loaded.index();
+                loaded.rewrite(&self.path)
+            }
+            Edit::Append(items) => loaded.append(&self.path, items),
+            Edit::Rewrite => loaded.rewrite(&self.path),
+        };
+        written.map_err(self.failed("write"))?;
+        self.loaded = Some(loaded);
+        Ok(done)
+    }
+
+    /// Takes in what others wrote.
+    fn refresh(&mut self) -> Result<(), GraphError> {
+        let failed = self.failed("read");
+        let found = fs::metadata(&self.path).map_err(&failed)?;
+        if let Some(mut loaded) = self.loaded.take() {
+            match loaded.follow(&found) {
+                Ok(true) => {
+                    self.loaded = Some(loaded);
+                    return Ok(());
+                }
+                Ok(false) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        self.loaded = Some(Loaded::read(&self.path).map_err(&failed)?);
+        Ok(())
+    }
+}
+
+/// How the file is changed.
+enum Edit {
+    None,
+    Append(Vec<Item>),
+    Rewrite,
+}
+
+impl Item {
+    fn new(node: Node) -> Self {
+        #[derive(Serialize)]
+        struct Typed<'a, T> {
+            r#type: &'a str,
+            #[serde(flatten)]
+            node: &'a T,
+        }
+        let bytes = match &node {
+            Node::Entity(node) => serde_json::to_vec(&Typed { r#type: "entity", node }),
+            Node::Relation(node) => serde_json::to_vec(&Typed { r#type: "relation", node }),
+            Node::Other => Ok(Vec::new()),
+        };
+        Self { bytes: bytes.unwrap_or_default(), node }
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        let node = std::str::from_utf8(bytes).map_or(Node::Other, |text| match Line::read(text) {
+            Line::Entity(entity) => {
+                let texts = entity.observations.into_iter();
+                Node::Entity(Entity {
+                    name: entity.name,
+                    entity_type: entity.entity_type.unwrap_or_default(),
+                    observations: texts.map(|(raw, text)| text.unwrap_or(raw)).collect(),
+                })
+            }
+            Line::Other => relation(text).map_or(Node::Other, Node::Relation),
+            Line::Bad(_) => Node::Other,
+        });
+        Self { bytes: bytes.to_vec(), node }
+    }
+}
+
+fn relation(text: &str) -> Option<Relation> {
+    let text = mended(text);
+    let value: serde_json::Value =
+        serde_json::from_str(text.trim_start_matches('\u{feff}').trim()).ok()?;
+    let [from, to, relation_type] = RELATION.map(|key| value[key].as_str().map(str::to_owned));
+    Some(Relation { from: from?, to: to?, relation_type: relation_type? })
+}
+
+impl Loaded {
+    fn read(path: &Path) -> io::Result<Self> {
+        // Other programs empty the file before they write it anew.
+        file::settled(path)?;
+        let mut file = File::open(path)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let found = file.metadata()?;
+        let mut loaded = Self { file: Some(file), ..Self::default() };
+        let pieces = pieces(&bytes);
+        loaded.is_document = pieces.is_document();
+        for (at, part) in pieces.parts.iter().enumerate() {
+            // What stands between the members of a document is no line.
+            if pieces.is_read(at) {
+                loaded.push(part);
+            }
+        }
+        loaded.note(&bytes, &found);
+        Ok(loaded)
+    }
+
+    fn push(&mut self, line: &[u8]) {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        if !line.iter().all(u8::is_ascii_whitespace) {
+            self.insert(Item::read(line));
+        }
+    }
+
+    fn insert(&mut self, item: Item) {
+        let at = self.items.len();
+        match &item.node {
+            Node::Entity(entity) => {
+                self.entities.entry(entity.name.clone()).or_insert(at);
+            }
+            Node::Relation(relation) => {
+                self.relations.insert(relation.clone());
+            }
+            Node::Other => {}
+        }
+        self.items.push(item);
+    }
+
+    fn index(&mut self) {
+        self.entities.clear();
+        self.relations.clear();
+        self.words.clear();
+        for item in std::mem::take(&mut self.items) {
+            self.insert(item);
+        }
+    }
+
+    /// Notes what the file is now that these bytes are its end.
+    fn note(&mut self, bytes: &[u8], found: &fs::Metadata) {
+        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL_BYTES)..]);
+        let surplus = self.tail.len().saturating_sub(TAIL_BYTES);
+        self.tail.drain(..surplus);
+        (self.length, self.modified) = (found.len(), found.modified().ok());
+    }
+
+    /// Takes in what was appended; `false` where the file must be read anew.
+    fn follow(&mut self, found: &fs::Metadata) -> io::Result<bool> {
+        let Some(file) = &mut self.file else { return Ok(false) };
+        if !is_same(&file.metadata()?, found) || found.len() < self.length {
+            return Ok(false);
+        }
+        if found.len() == self.length {
+            return Ok(found.modified().ok() == self.modified);
+        }
+        if self.is_document {
+            return Ok(false);
+        }
+        let start = self.length - self.tail.len() as u64;
+        file.seek(SeekFrom::Start(start))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let now = file.metadata()?;
+        let Some(appended) = bytes.strip_prefix(&*self.tail) else { return Ok(false) };
+        let begins_line =
+            appended.starts_with(b"\n") || self.tail.ends_with(b"\n") || self.length == 0;
+        if !begins_line {
+            return Ok(false);
+        }
+        let appended = appended.to_vec();
+        appended.split(|byte| *byte == b'\n').for_each(|line| self.push(line));
+        self.note(&appended, &now);
+        Ok(true)
+    }
+
+    fn append(&mut self, path: &Path, items: Vec<Item>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for item in &items {
+            let is_within_line = match bytes.is_empty() {
+                true => self.length > 0 && !self.tail.ends_with(b"\n"),
+                false => true,
+            };
+            if is_within_line {
+                bytes.push(b'\n');
+            }
+            bytes.extend_from_slice(&item.bytes);
+        }
+        let mut file = OpenOptions::new().append(true).open(path)?;
+        file.write_all(&bytes)?;
+        file.sync_data()?;
+        let found = file.metadata()?;
+        items.into_iter().for_each(|item| self.insert(item));
+        self.note(&bytes, &found);
+        Ok(())
+    }
+
+    fn rewrite(&mut self, path: &Path) -> io::Result<()> {
+        let lines: Vec<&[u8]> = self.items.iter().map(|item| &*item.bytes).collect();
+        let bytes = lines.join(&b'\n');
+        let found = whole_file::replace_and_look(path, &bytes)?;
+        let file = File::open(path)?;
+        // The name may be that of a file that others wrote since; then it is read anew.
+        let is_ours = is_same(&file.metadata()?, &found);
+        self.file = Some(file);
+        if !is_ours {
+            self.length = u64::MAX;
+            return Ok(());
+        }
+        self.is_document = false;
+        self.tail.clear();
+        self.note(&bytes, &found);
+        Ok(())
+    }
+
+    fn nodes(
+        &self,
+        is_wanted: impl Fn(&Entity) -> bool,
+        is_related: impl Fn(&Relation) -> bool,
+    ) -> Nodes {
+        let mut nodes = Nodes::default();
+        let mut seen = HashSet::new();
+        for item in &self.items {
+            match &item.node {
+                Node::Entity(entity) if is_wanted(entity) => nodes.entities.push(entity.clone()),
+                Node::Relation(relation) if is_related(relation) && seen.insert(relation) => {
+                    nodes.relations.push(relation.clone());
+                }
+                _ => {}
+            }
+        }
+        nodes
+    }
+
+    /// Returns entities with the relations that have one of them at an end.
+    fn with_relations(&self, is_wanted: impl Fn(&Entity) -> bool) -> Nodes {
+        let entities = self.nodes(is_wanted, |_| false).entities;
+        let names: BTreeSet<&str> = entities.iter().map(|entity| entity.name.as_str()).collect();
+        let touches =
+            |relation: &Relation| names.contains(&*relation.from) || names.contains(&*relation.to);
+        let relations = self.nodes(|_| false, touches).relations;
+        Nodes { entities, relations }
+    }
+
+    fn add(&mut self, guard: &Guard, name: String, texts: Vec<String>) -> AddedObservations {
+        let mut result = AddedObservations { entity: name, added: Vec::new(), known: Vec::new() };
+        let Some(at) = self.entities.get(&result.entity).copied() else { return result };
+        let Self { items, words, .. } = self;
+        let Item { bytes, node: Node::Entity(entity) } = &mut items[at] else { return result };
+        let words = words.entry(at).or_insert_with(|| {
+            let mut words: HashMap<String, Vec<usize>> = HashMap::new();
+            for (at, text) in entity.observations.iter().enumerate() {
+                words.entry(words_of(text)).or_default().push(at);
+            }
+            words
+        });
+        let mut new = Vec::new();
+        // Those of one request are compared with what was there, as the reference server does.
+        let before = entity.observations.len();
+        for text in texts {
+            let key = words_of(&text);
+            let near = words.get(&key).into_iter().flatten().filter(|near| **near < before);
+            let near: Vec<&String> = near.map(|near| &entity.observations[*near]).collect();
+            if near.iter().any(|near| **near == text) {
+                continue;
+            }
+            let says_it = near.into_iter().find(|near| says_the_same(guard, near, &text));
+            if let Some(says_it) = says_it {
+                result.known.push(KnownObservation { says_it: says_it.clone(), text });
+                continue;
+            }
+            new.push((key, text));
+        }
+        for (key, text) in new {
+            words.entry(key).or_default().push(entity.observations.len());
+            entity.observations.push(text.clone());
+            result.added.push(text);
+        }
+        if !result.added.is_empty() {
+            *bytes = with_added(bytes, &result.added);
+        }
+        result
+    }
+
+    /// Keeps some observations of an entity; tells whether any went.
+    fn keep_observations(&mut self, at: usize, is_kept: impl Fn(&str) -> bool) -> bool {
+        let Item { bytes, node: Node::Entity(entity) } = &mut self.items[at] else { return false };
+        let before = entity.observations.len();
+        let line = String::from_utf8_lossy(bytes).into_owned();
+        let Line::Entity(written) = Line::read(&line) else { return false };
+        let kept =
+            written.observations.iter().filter(|(raw, text)| is_kept(text.as_ref().unwrap_or(raw)));
+        let raw: Vec<&str> = kept.map(|(raw, _)| raw.as_str()).collect();
+        if raw.len() == before {
+            return false;
+        }
+        *bytes = with_observations(&line, &raw).into_bytes();
+        entity.observations.retain(|text| is_kept(text));
+        self.words.remove(&at);
+        true
+    }
+}
+
+/// The line of an entity with observations behind those that it has.
+fn with_added(line: &[u8], added: &[String]) -> Vec<u8> {
+    let line = String::from_utf8_lossy(line).into_owned();
+    let Line::Entity(written) = Line::read(&line) else { return line.into_bytes() };
+    let added = added.iter().map(|text| serde_json::to_string(text).unwrap_or_default());
+    let all: Vec<String> =
+        written.observations.into_iter().map(|(raw, _)| raw).chain(added).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    with_observations(&line, &all).into_bytes()
+}
+
+/// The words of a text, whatever their order and case: texts that differ in them are not compared.
+fn words_of(text: &str) -> String {
+    let key = loose_key(text).unwrap_or_else(|| text.to_owned());
+    let mut words: Vec<&str> = key.split(' ').collect();
+    words.sort_unstable();
+    words.join(" ")
+}
+
+fn says_the_same(guard: &Guard, known: &str, new: &str) -> bool {
+    let (known, new) = (guard.read(known), guard.read(new));
+    guard.judge(&known, &new).verdict == Verdict::Same
+}
+
+#[cfg(unix)]
+fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// The time at which it was made tells a file from the one that takes its place.
+#[cfg(not(unix))]
+fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    one.created().ok() == other.created().ok()
+}

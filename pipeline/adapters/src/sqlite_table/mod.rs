@@ -1,0 +1,412 @@
+//! Memories in a table of any SQLite file: those of known systems, or the table that somebody names.
+//!
+//! A memory is a row. `shapes` lists the systems that are recognised; everything else needs the names of the table and
+//! its columns. Reading opens the file read-only and leaves no file beside it.
+//!
+//! **Writing.** memfold deletes no row unless it was told to: a row is deleted or marked by a column, as somebody chose.
+//! Each unit is one transaction, in which every row is compared with what was read. A row is deleted only where nothing
+//! else in the file notices: beside a full-text index, vectors in a virtual table, triggers or foreign keys it can be
+//! marked, or removed by a script. Of a text or a column that memfold does not know nothing is ever changed.
+//!
+//! **Undo.** The rows that were taken out are kept in a file of their own, with every column as it was, and put back bit
+//! for bit. That file has the only copy of deleted rows, so that it must last: it does not belong in a cache.
+
+mod schema;
+mod shapes;
+mod layout;
+mod read;
+mod ledger;
+mod write;
+mod script;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use memfold_store::brain_db::Stamp;
+use memfold_store::origin::{
+    Origin, OriginContents, OriginError, OriginRecord, OriginStanding, OriginUnit, PlannedRemoval,
+    Published, Removal, ScriptForm, TableChoice, Usage,
+};
+use memfold_store::whole_file::OsLock;
+use rusqlite::{Connection, ErrorCode};
+
+use self::layout::Layout;
+use self::ledger::{Kept, Ledger, Line};
+use self::read::{TableRow, UnreadRows, VectorTable};
+use self::schema::Schema;
+use crate::sqlite_file;
+
+/// The kind, as `--store-kind` spells it.
+pub const KIND: &str = "sqlite_table";
+/// How long to wait for the lock.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The table of a `brain.db`.
+const BRAIN_DB_TABLE: &str = "stm";
+
+/// A table of a SQLite file.
+#[derive(Debug)]
+pub struct SqliteTable {
+    path: PathBuf,
+    /// What was chosen for this command; else what was chosen before holds.
+    choice: TableChoice,
+    /// Where removed rows are kept.
+    removed: Option<PathBuf>,
+}
+
+/// Tells whether a file is a SQLite database with tables, and not a `brain.db`.
+#[must_use]
+pub fn is_one(path: &Path) -> bool {
+    if !path.is_file() || !Stamp::take(path).is_ok_and(|stamp| stamp.is_sqlite()) {
+        return false;
+    }
+    let found = sqlite_file::read(path, |connection| {
+        let sql = "SELECT count(*) > 0 AND sum(lower(name) = ?1) = 0 FROM sqlite_schema
+                   WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+        let is_other = |row: &rusqlite::Row<'_>| row.get::<_, Option<bool>>(0);
+        connection.query_row(sql, [BRAIN_DB_TABLE], is_other)
+    });
+    matches!(found, Ok(Some(true)))
+}
+
+impl SqliteTable {
+    /// Opens a file. Writes nothing.
+    ///
+    /// # Errors
+    /// When there is none, or it is a `brain.db`.
+    pub fn open(path: &Path) -> Result<Self, OriginError> {
+        let failed = |source| OriginError::Io { action: "open", path: path.to_owned(), source };
+        let path = path.canonicalize().map_err(failed)?;
+        let opened = Self { path, choice: TableChoice::default(), removed: None };
+        let is_brain_db = opened.reading(|connection| {
+            let schema = Schema::read(connection)?;
+            Ok(schema.table(BRAIN_DB_TABLE).is_some_and(|table| table.has(&["id", "content"])))
+        })?;
+        if is_brain_db {
+            let hint = "leave --table and --store-kind out: it is read and written directly";
+            return Err(opened.refused("it is a brain.db, not a table of another system", hint));
+        }
+        Ok(opened)
+    }
+
+    fn refused(&self, reason: impl Into<String>, hint: impl Into<String>) -> OriginError {
+        OriginError::Refused { path: self.path.clone(), reason: reason.into(), hint: hint.into() }
+    }
+
+    /// Reads in one transaction; every error of SQLite is explained.
+    fn reading<T>(
+        &self,
+        work: impl Fn(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, OriginError> {
+        sqlite_file::read(&self.path, work).map_err(|error| self.explained(&error))
+    }
+
+    fn explained(&self, error: &rusqlite::Error) -> OriginError {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                OriginError::Locked { path: self.path.clone() }
+            }
+            Some(ErrorCode::DatabaseCorrupt) => self.refused(
+                format!("it is damaged: {error}"),
+                "PRAGMA integrity_check says more; take a backup of it, or .recover it with sqlite3",
+            ),
+            _ => OriginError::Format {
+                path: self.path.clone(),
+                kind: "table of memories",
+                reason: error.to_string(),
+            },
+        }
+    }
+
+    /// What was kept, and what holds of the table: what was chosen now, else before.
+    fn ledger(&self) -> Result<Ledger, OriginError> {
+        let mut ledger = Ledger::read(self.removed.as_deref())?;
+        ledger.choice = united(&self.choice, &ledger.choice);
+        Ok(ledger)
+    }
+
+    /// Does some reading that knows the layout.
+    fn with_layout<T>(
+        &self,
+        choice: &TableChoice,
+        work: impl Fn(&Connection, &Layout) -> rusqlite::Result<T>,
+    ) -> Result<(Layout, T), OriginError> {
+        self.reading(|connection| match Layout::of(connection, &self.path, choice)? {
+            Ok(layout) => {
+                let done = work(connection, &layout)?;
+                Ok(Ok((layout, done)))
+            }
+            Err(error) => Ok(Err(error)),
+        })?
+    }
+
+    /// Makes sure that rows can be taken out as somebody chose.
+    fn check_removal(&self, layout: &Layout) -> Result<(), OriginError> {
+        if let Some([reason, hint]) = layout.own_api {
+            return Err(self.refused(format!("nothing is written to it: {reason}"), hint));
+        }
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let flag = layout.flag.as_ref().map_or_else(
+            || "COLUMN=VALUE".to_owned(),
+            |flag| format!("{}={}", layout.columns[flag.column], flag.value),
+        );
+        let script = "or write a script for its owner: --sql OUT";
+        match (&layout.removal, &layout.deletion_refusal) {
+            (None, refusal) => {
+                let deletes = if refusal.is_none() { "--removed delete or " } else { "" };
+                Err(self.refused(
+                    "nobody said how rows are taken out of it",
+                    format!(
+                        "memfold consolidate {name} {deletes}--removed {flag} says so; {script}"
+                    ),
+                ))
+            }
+            (Some(Removal::Delete), Some(reason)) => Err(self.refused(
+                format!("its rows are not deleted: {reason}"),
+                format!("mark them by a column: --removed {flag}; {script}"),
+            )),
+            (Some(_), _) => Ok(()),
+        }
+    }
+
+    /// Makes records of rows; removed ones that are kept are among them.
+    fn contents(
+        &self,
+        connection: &Connection,
+        layout: &Layout,
+        ledger: &Ledger,
+    ) -> rusqlite::Result<OriginContents> {
+        let mut vectors = VectorTable::read(connection, layout)?;
+        let mut statement = connection.prepare(&layout.select)?;
+        let mut rows = statement.query([])?;
+        let mut reading =
+            Reading { layout, ledger, unread: UnreadRows::default(), seen: BTreeSet::new() };
+        let mut contents = OriginContents::default();
+        while let Some(row) = rows.next()? {
+            let row = TableRow::of(row, layout.columns.len())?;
+            let Some(mut record) = reading.record(&row) else { continue };
+            if record.standing == OriginStanding::Live {
+                let vector = vectors.take(layout, &row, &record.id);
+                record.vector = vector.map(|vector| (layout.model_of(&row), vector));
+            }
+            contents.records.push(record);
+        }
+        contents.records.extend(reading.deleted());
+        contents.skipped = reading.unread.skipped(&layout.table);
+        Ok(contents)
+    }
+}
+
+/// Rows on their way to records.
+struct Reading<'a> {
+    layout: &'a Layout,
+    ledger: &'a Ledger,
+    unread: UnreadRows,
+    /// The removed rows that still stand in the table.
+    seen: BTreeSet<String>,
+}
+
+impl Reading<'_> {
+    fn record(&mut self, row: &TableRow) -> Option<OriginRecord> {
+        let mut record = match self.layout.record(row) {
+            Ok(record) => record,
+            Err(why) => {
+                self.unread.add(why, row);
+                return None;
+            }
+        };
+        if let Some(made) = self.ledger.made_of(row, &record.text) {
+            record.id.clone_from(&made.id);
+        }
+        let kept = self.ledger.kept.get(&record.id);
+        if kept.is_some() {
+            self.seen.insert(record.id.clone());
+        }
+        if self.layout.is_marked(row) {
+            // What others marked is theirs.
+            record.standing = standing(kept?);
+        }
+        Some(record)
+    }
+
+    /// The removed rows that are not in the table, as they were.
+    fn deleted(&self) -> Vec<OriginRecord> {
+        let gone = self.ledger.kept.values().filter(|kept| !self.seen.contains(&kept.id));
+        let mut records: Vec<OriginRecord> = gone
+            .filter_map(|kept| {
+                let record = self.layout.record(&kept.row(self.layout)?).ok()?;
+                let place = format!("taken out of {}", self.layout.table);
+                Some(OriginRecord {
+                    id: kept.id.clone(),
+                    standing: standing(kept),
+                    place,
+                    ..record
+                })
+            })
+            .collect();
+        records.sort_by(|one, other| one.id.cmp(&other.id));
+        records
+    }
+}
+
+fn standing(kept: &Kept) -> OriginStanding {
+    match &kept.merged_into {
+        Some(into) => OriginStanding::Merged { into: into.clone() },
+        None => OriginStanding::Archived,
+    }
+}
+
+/// What is chosen now goes before what was chosen; columns of another table are not taken over.
+fn united(now: &TableChoice, before: &TableChoice) -> TableChoice {
+    let is_same = now.table.is_none() || now.table == before.table;
+    let before = if is_same { before.clone() } else { TableChoice::default() };
+    let or = |now: &Option<String>, before: Option<String>| now.clone().or(before);
+    TableChoice {
+        table: or(&now.table, before.table),
+        id: or(&now.id, before.id),
+        text: or(&now.text, before.text),
+        time: or(&now.time, before.time),
+        user: or(&now.user, before.user),
+        vector: or(&now.vector, before.vector),
+        removal: now.removal.clone().or(before.removal),
+    }
+}
+
+impl Origin for SqliteTable {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn read(&self) -> Result<OriginContents, OriginError> {
+        let ledger = self.ledger()?;
+        let read = self.with_layout(&ledger.choice, |connection, layout| {
+            self.contents(connection, layout, &ledger)
+        });
+        Ok(read?.1)
+    }
+
+    fn read_some(&self, ids: &BTreeSet<&str>) -> Result<OriginContents, OriginError> {
+        let ledger = self.ledger()?;
+        let (_, contents) = self.with_layout(&ledger.choice, |connection, layout| {
+            if layout.key.is_none() {
+                return self.contents(connection, layout, &ledger);
+            }
+            let mut reading = Reading {
+                layout,
+                ledger: &ledger,
+                unread: UnreadRows::default(),
+                seen: BTreeSet::new(),
+            };
+            let rows = write::rows_by_id(connection, layout, &ledger, ids)?;
+            let mut records: Vec<OriginRecord> =
+                rows.values().filter_map(|row| reading.record(row)).collect();
+            let deleted = reading.deleted().into_iter();
+            records.extend(deleted.filter(|record| ids.contains(&*record.id)));
+            Ok(OriginContents { records, skipped: Vec::new() })
+        })?;
+        Ok(contents)
+    }
+
+    fn write(&self, units: &[OriginUnit]) -> Result<Published, OriginError> {
+        let Some(place) = &self.removed else {
+            return Err(
+                self.refused("nobody said where removed rows are kept", "name --mirror FILE")
+            );
+        };
+        let _lock = self.lock(place)?;
+        let ledger = self.ledger()?;
+        let (layout, ()) = self.with_layout(&ledger.choice, |_, _| Ok(()))?;
+        let removes = units.iter().flat_map(|unit| &unit.changes).any(write::removes);
+        if removes {
+            self.check_removal(&layout)?;
+        } else if let Some([reason, hint]) = layout.own_api {
+            return Err(self.refused(format!("nothing is written to it: {reason}"), hint));
+        }
+        write::Writer::new(&self.path, &layout, &ledger, place).write(units).map_err(|error| {
+            match error {
+                write::WriteError::Sqlite(error) => self.explained(&error),
+                write::WriteError::Origin(error) => error,
+            }
+        })
+    }
+
+    fn separate_by(&self) -> &'static [&'static str] {
+        &["user:*", "collection:*", "project:*"]
+    }
+
+    fn keep_removed_in(&mut self, file: &Path) {
+        self.removed = Some(file.to_owned());
+    }
+
+    fn keeps_removed(&self) -> bool {
+        true
+    }
+
+    fn choose_table(&mut self, choice: &TableChoice) -> Result<bool, OriginError> {
+        self.choice = choice.clone();
+        let chosen = self.ledger()?.choice;
+        self.with_layout(&chosen, |_, _| Ok(()))?;
+        if let Some(place) = &self.removed {
+            let _lock = self.lock(place)?;
+            if Ledger::read(Some(place))?.choice != chosen {
+                Ledger::append(place, &[Line::Choice(chosen)])?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn check(&self, usage: Usage) -> Result<(), OriginError> {
+        let ledger = self.ledger()?;
+        let (layout, ()) = self.with_layout(&ledger.choice, |_, _| Ok(()))?;
+        match usage {
+            Usage::Read => Ok(()),
+            Usage::Remove => self.check_removal(&layout),
+            Usage::Add => write::check_addition(&layout).map_err(|reason| {
+                self.refused(reason, "add it with the program that owns the file")
+            }),
+        }
+    }
+
+    fn description(&self) -> Option<String> {
+        let ledger = self.ledger().ok()?;
+        Some(self.with_layout(&ledger.choice, |_, _| Ok(())).ok()?.0.description())
+    }
+
+    fn removal_script(
+        &self,
+        removals: &[PlannedRemoval],
+        form: ScriptForm,
+    ) -> Result<Option<String>, OriginError> {
+        let ledger = self.ledger()?;
+        let (_, script) = self.with_layout(&ledger.choice, |connection, layout| match form {
+            ScriptForm::Sql => script::of(connection, layout, &ledger, removals),
+            ScriptForm::Ids => Ok(Ok(script::list(layout, removals))),
+        })?;
+        script.map(Some).map_err(|[reason, hint]| self.refused(reason, hint))
+    }
+
+    fn advice(&self) -> Vec<String> {
+        let kept = self.removed.iter().filter(|path| path.exists()).map(|path| {
+            format!(
+                "{} has the only copy of removed rows: back it up, do not delete it",
+                path.display()
+            )
+        });
+        kept.collect()
+    }
+}
+
+impl SqliteTable {
+    /// Takes the lock beside the removed rows: one process writes.
+    fn lock(&self, place: &Path) -> Result<OsLock, OriginError> {
+        let mut path = place.as_os_str().to_owned();
+        path.push(".memfold-lock");
+        let path = PathBuf::from(path);
+        let failed = |source| OriginError::Io { action: "lock", path: path.clone(), source };
+        if let Some(folder) = place.parent() {
+            std::fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let lock = OsLock::take(&path, &self.path, PATIENCE).map_err(failed)?;
+        lock.ok_or(OriginError::Locked { path })
+    }
+}

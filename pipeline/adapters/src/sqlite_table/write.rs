@@ -1,0 +1,475 @@
+//! Units as transactions on the table.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use memfold_store::journal::StoredValue;
+use memfold_store::origin::{
+    OriginChange, OriginConflict, OriginError, OriginRecord, OriginUnit, Published, Removal,
+};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params_from_iter};
+
+use super::layout::{Flag, Layout};
+use super::ledger::{Kept, Ledger, Line, Made};
+use super::read::{TableRow, shown};
+use crate::sqlite_file::{BUSY_TIMEOUT, quoted};
+
+/// Why a unit is left alone: the record and the reason.
+struct Conflict {
+    id: String,
+    reason: String,
+}
+
+/// Why nothing more was written.
+pub(super) enum WriteError {
+    Sqlite(rusqlite::Error),
+    Origin(OriginError),
+}
+
+impl From<rusqlite::Error> for WriteError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<OriginError> for WriteError {
+    fn from(error: OriginError) -> Self {
+        Self::Origin(error)
+    }
+}
+
+/// Why a step was not done: a conflict of its unit, or an end of everything.
+enum Stop {
+    Conflict(Conflict),
+    Error(WriteError),
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+/// Tells whether a change takes a row out, or puts it back.
+pub(super) const fn removes(change: &OriginChange) -> bool {
+    matches!(
+        change,
+        OriginChange::Retire { .. } | OriginChange::Restore { .. } | OriginChange::Remove { .. }
+    )
+}
+
+/// Tells whether a row is gone or marked after a change.
+const fn is_removal(change: &OriginChange) -> bool {
+    matches!(change, OriginChange::Retire { .. } | OriginChange::Remove { .. })
+}
+
+/// Writes units.
+pub(super) struct Writer<'a> {
+    path: &'a Path,
+    layout: &'a Layout,
+    ledger: &'a Ledger,
+    place: &'a Path,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) const fn new(
+        path: &'a Path,
+        layout: &'a Layout,
+        ledger: &'a Ledger,
+        place: &'a Path,
+    ) -> Self {
+        Self { path, layout, ledger, place }
+    }
+
+    pub(super) fn write(&self, units: &[OriginUnit]) -> Result<Published, WriteError> {
+        let mut connection = self.open()?;
+        let wanted: BTreeSet<&str> =
+            units.iter().flat_map(|unit| &unit.changes).map(OriginChange::id).collect();
+        let rows = rows_by_id(&connection, self.layout, self.ledger, &wanted)?;
+        self.keep(units, &rows)?;
+        let (mut published, mut restored) = (Published::default(), BTreeSet::new());
+        for (at, unit) in units.iter().enumerate() {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            match self.write_unit(&transaction, unit, &rows) {
+                Ok(()) => {
+                    transaction.commit()?;
+                    published.units.push(at);
+                    let back = unit.changes.iter().filter(|change| !is_removal(change));
+                    restored.extend(back.map(OriginChange::id));
+                }
+                Err(Stop::Conflict(Conflict { id, reason })) => {
+                    transaction.rollback()?;
+                    published.conflicts.push(OriginConflict { unit: at, id, reason });
+                }
+                Err(Stop::Error(error)) => return Err(error),
+            }
+        }
+        // What stands in the table again is kept nowhere else.
+        Ledger::forget(self.place, &restored)?;
+        Ok(published)
+    }
+
+    fn open(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(self.path, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        Ok(connection)
+    }
+
+    /// Keeps all rows that go, before the first one does.
+    fn keep(
+        &self,
+        units: &[OriginUnit],
+        rows: &HashMap<String, TableRow>,
+    ) -> Result<(), OriginError> {
+        let mut lines = Vec::new();
+        for unit in units {
+            for change in &unit.changes {
+                let OriginChange::Retire { before, id, into, .. } = change else { continue };
+                let Some(row) = rows.get(id).filter(|row| digest(row) == *before) else { continue };
+                lines.push(Line::Kept(Kept {
+                    id: id.clone(),
+                    table: self.layout.table.clone(),
+                    key: row.key.to_json(),
+                    columns: self.layout.columns.clone(),
+                    cells: row.cells.iter().map(StoredValue::to_json).collect(),
+                    merged_into: into.clone(),
+                    rule: unit.rule.clone(),
+                    run_id: unit.run_id.clone(),
+                    at: unit.at.clone(),
+                }));
+            }
+        }
+        Ledger::append(self.place, &lines)
+    }
+
+    fn write_unit(
+        &self,
+        transaction: &Transaction<'_>,
+        unit: &OriginUnit,
+        rows: &HashMap<String, TableRow>,
+    ) -> Result<(), Stop> {
+        for change in &unit.changes {
+            let id = change.id();
+            let conflict = |reason: &str| {
+                Stop::Conflict(Conflict { id: id.to_owned(), reason: reason.to_owned() })
+            };
+            // As it is now: others may have written since.
+            let now = match rows.get(id) {
+                Some(row) => row_at(transaction, self.layout, &row.key)?,
+                None => None,
+            };
+            let step = Step { layout: self.layout, transaction, unit, id, now };
+            match change {
+                OriginChange::Create { record, .. } => self.add(&step, record)?,
+                OriginChange::Update { record, .. } => match &step.now {
+                    None => return Err(conflict("its row is gone")),
+                    Some(now) if self.layout.text_of(now).as_deref() == Ok(&*record.text) => {}
+                    Some(_) => return Err(conflict("texts of a table are not changed")),
+                },
+                OriginChange::Retire { before, .. } => {
+                    let is_kept = self.ledger.kept.contains_key(id);
+                    step.retire(before, is_kept)?;
+                }
+                OriginChange::Restore { before, record } => {
+                    let kept = self.ledger.kept.get(id).and_then(|kept| kept.row(self.layout));
+                    step.restore(before.as_deref(), record, kept)?;
+                }
+                OriginChange::Remove { before, .. } => step.remove_added(before.as_deref())?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a row for a memory that memfold saved.
+    fn add(&self, step: &Step<'_>, record: &OriginRecord) -> Result<(), Stop> {
+        if step.now.is_some() {
+            return Ok(());
+        }
+        check_addition(self.layout).map_err(|reason| step.conflict(&reason))?;
+        let columns = &self.layout.columns;
+        let mut cells: BTreeMap<usize, StoredValue> = BTreeMap::new();
+        let is_numbered = self
+            .layout
+            .table_info
+            .as_ref()
+            .is_some_and(|table| table.numbers_itself(&columns[self.layout.id]));
+        if !is_numbered {
+            cells.insert(self.layout.id, record.id.as_str().into());
+        }
+        cells.insert(self.layout.text[0], record.text.as_str().into());
+        for attribute in &self.layout.attributes {
+            let value = record.attributes.iter().find(|(name, _)| *name == attribute.name);
+            if let Some((_, value)) = value {
+                cells.insert(attribute.column, value.as_str().into());
+            }
+        }
+        let names: Vec<String> = cells.keys().map(|at| quoted(&columns[*at])).collect();
+        let sql = format!(
+            "INSERT INTO {} ({}) VALUES ({})",
+            quoted(&self.layout.table),
+            names.join(", "),
+            vec!["?"; names.len()].join(", ")
+        );
+        step.execute(&sql, cells.into_values().collect())?;
+        if !is_numbered {
+            return Ok(());
+        }
+        let key = step.transaction.last_insert_rowid().to_string();
+        let made = Line::Made(Made::new(&record.id, key, &record.text));
+        Ledger::append(self.place, &[made]).map_err(|error| Stop::Error(error.into()))
+    }
+}
+
+/// Returns why no row can be added to a table.
+pub(super) fn check_addition(layout: &Layout) -> Result<(), String> {
+    let no = |reason: &str| Err(format!("no row is added to {}: {reason}", layout.table));
+    let Some(table) = layout.table_info.as_ref().filter(|_| layout.own_api.is_none()) else {
+        return no(layout
+            .own_api
+            .map_or("its rows are not those of one table", |[reason, _]| reason));
+    };
+    if layout.has_index {
+        return no("an index beside it would not know the text");
+    }
+    let known = [layout.id, layout.text[0]].map(|at| layout.columns[at].as_str());
+    let missing = table.columns.iter().find(|column| {
+        column.must_be_given && !known.contains(&&*column.name) && !column.is_generated
+    });
+    match missing {
+        Some(column) => no(&format!("a value of {} must be given", column.name)),
+        None if layout.text.len() > 1 => no("its texts stand in several columns"),
+        None => Ok(()),
+    }
+}
+
+/// One change of a row.
+struct Step<'a> {
+    layout: &'a Layout,
+    transaction: &'a Transaction<'a>,
+    unit: &'a OriginUnit,
+    id: &'a str,
+    now: Option<TableRow>,
+}
+
+impl Step<'_> {
+    fn conflict(&self, reason: &str) -> Stop {
+        Stop::Conflict(Conflict { id: self.id.to_owned(), reason: reason.to_owned() })
+    }
+
+    fn flag(&self) -> Option<&Flag> {
+        let is_chosen = matches!(self.layout.removal, Some(Removal::Flag { .. }));
+        self.layout.flag.as_ref().filter(|_| is_chosen)
+    }
+
+    /// Takes the row out.
+    fn retire(&self, before: &str, is_kept: bool) -> Result<(), Stop> {
+        let Some(now) = &self.now else {
+            return if is_kept { Ok(()) } else { Err(self.conflict("its row is gone")) };
+        };
+        if self.layout.is_marked(now) {
+            return if is_kept { Ok(()) } else { Err(self.conflict("others marked its row")) };
+        }
+        if digest(now) != before {
+            return Err(self.conflict("its row was changed meanwhile"));
+        }
+        let Some(flag) = self.flag() else { return self.delete(now) };
+        let mut marked = now.clone();
+        let declared = self.declared(flag.column);
+        marked.cells[flag.column] = flag.value_at(&self.unit.at, &declared);
+        self.overwrite(&marked)
+    }
+
+    fn declared(&self, column: usize) -> String {
+        let name = &self.layout.columns[column];
+        let column = self.layout.table_info.as_ref().and_then(|table| table.column(name));
+        column.map(|column| column.declared.clone()).unwrap_or_default()
+    }
+
+    /// Puts the row back.
+    fn restore(
+        &self,
+        before: Option<&str>,
+        record: &OriginRecord,
+        kept: Option<TableRow>,
+    ) -> Result<(), Stop> {
+        let Some(now) = &self.now else {
+            let Some(kept) = kept else {
+                return Err(self.conflict("its row is gone, and nothing is kept of it"));
+            };
+            return self.put_back(&kept);
+        };
+        if now.raw() == record.raw {
+            return Ok(());
+        }
+        let is_ours = before.is_none_or(|before| digest(now) == before);
+        match (kept, self.layout.flag.as_ref()) {
+            (Some(kept), Some(_)) if is_ours && self.layout.is_marked(now) => self.overwrite(&kept),
+            _ => Err(self.conflict("its row was changed meanwhile")),
+        }
+    }
+
+    /// Deletes a row that memfold added.
+    fn remove_added(&self, before: Option<&str>) -> Result<(), Stop> {
+        match &self.now {
+            None => Ok(()),
+            Some(now) if before.is_none_or(|before| digest(now) == before) => self.delete(now),
+            Some(_) => Err(self.conflict("its row was changed meanwhile")),
+        }
+    }
+
+    fn key(&self) -> &str {
+        self.layout.key.as_deref().unwrap_or("rowid")
+    }
+
+    fn delete(&self, row: &TableRow) -> Result<(), Stop> {
+        let sql = format!("DELETE FROM {} WHERE {} IS ?", quoted(&self.layout.table), self.key());
+        self.execute(&sql, vec![row.key.clone()])?;
+        match row_at(self.transaction, self.layout, &row.key)? {
+            None => Ok(()),
+            Some(_) => Err(self.conflict("the table does not let its row go")),
+        }
+    }
+
+    fn put_back(&self, row: &TableRow) -> Result<(), Stop> {
+        let key = self.key();
+        let columns = &self.layout.columns;
+        // A key that is a column is among the cells.
+        let is_column = columns.iter().any(|column| quoted(column) == key);
+        let extra = (!is_column).then(|| (key.to_owned(), row.key.clone()));
+        let cells = columns.iter().map(|name| quoted(name)).zip(row.cells.iter().cloned());
+        let (names, values): (Vec<String>, Vec<StoredValue>) =
+            extra.into_iter().chain(cells).unzip();
+        let sql = format!(
+            "INSERT INTO {} ({}) VALUES ({})",
+            quoted(&self.layout.table),
+            names.join(", "),
+            vec!["?"; names.len()].join(", ")
+        );
+        self.execute(&sql, values)?;
+        self.expect(row)
+    }
+
+    /// Gives a row all its cells.
+    fn overwrite(&self, row: &TableRow) -> Result<(), Stop> {
+        let now = self.now.as_ref().map_or(&[][..], |now| &now.cells);
+        let columns = self.layout.columns.iter().zip(&row.cells).enumerate();
+        let changed = columns.filter(|(at, (_, value))| now.get(*at) != Some(*value));
+        let (names, mut values): (Vec<String>, Vec<StoredValue>) = changed
+            .map(|(_, (name, value))| (format!("{} = ?", quoted(name)), value.clone()))
+            .unzip();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let sql = format!(
+            "UPDATE {} SET {} WHERE {} IS ?",
+            quoted(&self.layout.table),
+            names.join(", "),
+            self.key()
+        );
+        values.push(row.key.clone());
+        self.execute(&sql, values)?;
+        self.expect(row)
+    }
+
+    /// Makes sure that the table holds exactly a row.
+    fn expect(&self, row: &TableRow) -> Result<(), Stop> {
+        let found = row_at(self.transaction, self.layout, &row.key)?;
+        let differs = |found: &TableRow| {
+            let mut pairs = self.layout.columns.iter().zip(found.cells.iter().zip(&row.cells));
+            pairs.find(|(_, (found, wanted))| found != wanted).map(|(name, _)| name.clone())
+        };
+        match found {
+            Some(found) if found == *row => Ok(()),
+            found => {
+                let column = found.as_ref().and_then(differs).unwrap_or_default();
+                Err(self.conflict(&format!(
+                    "a trigger or a type of the table changes its column {column}"
+                )))
+            }
+        }
+    }
+
+    /// Executes a statement on one row; what the table refuses is a conflict.
+    fn execute(&self, sql: &str, values: Vec<StoredValue>) -> Result<(), Stop> {
+        let mut statement = self.transaction.prepare_cached(sql)?;
+        match statement.execute(params_from_iter(values)) {
+            Ok(1) => Ok(()),
+            Ok(count) => Err(self.conflict(&format!("{count} rows would change instead of one"))),
+            Err(error) if is_refusal(&error) => {
+                Err(self.conflict(&format!("the table refuses it: {error}")))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Tells whether a constraint, a trigger or a missing extension refused a statement.
+fn is_refusal(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode as Code;
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            Code::ConstraintViolation
+                | Code::TypeMismatch
+                | Code::Unknown
+                | Code::PermissionDenied
+                | Code::SchemaChanged
+        )
+    )
+}
+
+/// As [`OriginRecord::digest`] of the row.
+fn digest(row: &TableRow) -> String {
+    OriginRecord { raw: row.raw(), ..OriginRecord::default() }.digest()
+}
+
+fn row_at(
+    connection: &Connection,
+    layout: &Layout,
+    key: &StoredValue,
+) -> rusqlite::Result<Option<TableRow>> {
+    let name = layout.key.as_deref().unwrap_or("rowid");
+    let sql = format!("{} WHERE {name} IS ?", layout.select);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([key])?;
+    rows.next()?.map(|row| TableRow::of(row, layout.columns.len())).transpose()
+}
+
+/// Finds rows by the ids of their memories: of several rows with one id the first.
+pub(super) fn rows_by_id(
+    connection: &Connection,
+    layout: &Layout,
+    ledger: &Ledger,
+    wanted: &BTreeSet<&str>,
+) -> rusqlite::Result<HashMap<String, TableRow>> {
+    let (Some(key), id) = (&layout.key, quoted(&layout.columns[layout.id])) else {
+        return Ok(HashMap::new());
+    };
+    let mut keys: Vec<StoredValue> = Vec::new();
+    // Only keys and ids are looked at, in the order in which rows are read.
+    let sql = format!("SELECT {key}, {id} FROM {}", quoted(&layout.table));
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([])?;
+    let mut seen = BTreeSet::new();
+    while let Some(row) = rows.next()? {
+        let (key, id) = (StoredValue::from(row.get_ref(0)?), StoredValue::from(row.get_ref(1)?));
+        let is_wanted = wanted.contains(&*shown(&id)) && seen.insert(shown(&id));
+        if is_wanted || ledger.may_have_made(&key) {
+            keys.push(key);
+        }
+    }
+    let mut found = HashMap::new();
+    for key in keys {
+        let Some(row) = row_at(connection, layout, &key)? else { continue };
+        let text = layout.text_of(&row).unwrap_or_default();
+        let made = ledger.made_of(&row, &text).map(|made| made.id.clone());
+        if let Some(id) = made.or_else(|| layout.id_of(&row)).filter(|id| wanted.contains(&**id)) {
+            found.entry(id).or_insert(row);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,607 @@
+//! Files of each known system, laid out as it does today, with rows of our own.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use memfold_store::origin::{
+    Origin, OriginChange, OriginContents, OriginError, OriginRecord, OriginStanding, OriginUnit,
+    PlannedRemoval, Removal, ScriptForm, TableChoice, Usage,
+};
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+use tempfile::TempDir;
+
+use memfold_adapters::sqlite_table::{SqliteTable, is_one};
+
+/// claude-mem 13.25: `observations` with a full-text index that triggers keep in step.
+const CLAUDE_MEM: &str = "
+    CREATE TABLE sdk_sessions (id INTEGER PRIMARY KEY AUTOINCREMENT, memory_session_id TEXT UNIQUE, project TEXT);
+    CREATE TABLE observations (id INTEGER PRIMARY KEY AUTOINCREMENT, memory_session_id TEXT NOT NULL,
+        project TEXT NOT NULL, text TEXT, type TEXT NOT NULL, title TEXT, subtitle TEXT, facts TEXT, narrative TEXT,
+        concepts TEXT, files_read TEXT, files_modified TEXT, prompt_number INTEGER, discovery_tokens INTEGER DEFAULT 0,
+        created_at TEXT NOT NULL, created_at_epoch INTEGER NOT NULL,
+        FOREIGN KEY(memory_session_id) REFERENCES sdk_sessions(memory_session_id) ON DELETE CASCADE);
+    CREATE VIRTUAL TABLE observations_fts USING fts5(title, narrative, content='observations', content_rowid='id');
+    CREATE TRIGGER observations_ad AFTER DELETE ON observations BEGIN
+        INSERT INTO observations_fts(observations_fts, rowid, title, narrative)
+        VALUES('delete', old.id, old.title, old.narrative);
+    END;
+    INSERT INTO sdk_sessions VALUES (1, 's1', 'kiln');
+    INSERT INTO observations (memory_session_id, project, type, title, narrative, facts, concepts, created_at, created_at_epoch)
+    VALUES ('s1', 'kiln', 'discovery', 'Port', 'The kiln listens on 8080', '[]', '[\"network\"]', '2026-11-01T10:00:00Z', 1),
+           ('s1', 'kiln', 'discovery', 'Port', 'The kiln listens on 8080', '[]', '[\"network\"]', '2026-11-02T10:00:00Z', 2);";
+
+/// mcp-memory-service 12.4, with the shadow tables that sqlite-vec 0.1.9 makes for its vectors.
+const MCP_MEMORY_SERVICE: &str = "
+    CREATE TABLE memories (id INTEGER PRIMARY KEY AUTOINCREMENT, content_hash TEXT UNIQUE NOT NULL, content TEXT NOT NULL,
+        tags TEXT, memory_type TEXT, metadata TEXT, created_at REAL, updated_at REAL, created_at_iso TEXT,
+        updated_at_iso TEXT, deleted_at REAL DEFAULT NULL);
+    INSERT INTO memories (content_hash, content, tags, memory_type, created_at) VALUES
+        ('h1', 'Deploys run on Friday', 'ops,ci', 'note', 1780272000.5), ('h2', 'Deploys run on Friday.', 'ops', 'note', 1780272001.5);
+    INSERT INTO memories (content_hash, content, created_at, deleted_at) VALUES ('h3', 'gone', 1.0, 2.0);
+    CREATE TABLE memory_embeddings_chunks (chunk_id INTEGER PRIMARY KEY AUTOINCREMENT, size INTEGER NOT NULL,
+        sequence_id integer, partition00, validity BLOB NOT NULL, rowids BLOB NOT NULL);
+    CREATE TABLE memory_embeddings_rowids (rowid INTEGER PRIMARY KEY AUTOINCREMENT, id, chunk_id INTEGER, chunk_offset INTEGER);
+    CREATE TABLE memory_embeddings_vector_chunks00 (rowid PRIMARY KEY, vectors BLOB NOT NULL);
+    INSERT INTO memory_embeddings_rowids VALUES (1, NULL, 1, 0), (2, NULL, 1, 1);
+    INSERT INTO memory_embeddings_chunks VALUES (1, 8, NULL, 'default', x'03', zeroblob(64));
+    INSERT INTO memory_embeddings_vector_chunks00 VALUES (1, CAST(x'0000803f00000000' || x'0000803f00000000' || zeroblob(48) AS BLOB));";
+
+/// Chroma 1.5: documents among the metadata, vectors in the queue.
+const CHROMA: &str = "
+    CREATE TABLE collections (id TEXT PRIMARY KEY, name TEXT NOT NULL, dimension INTEGER, database_id TEXT NOT NULL);
+    CREATE TABLE segments (id TEXT PRIMARY KEY, type TEXT NOT NULL, scope TEXT NOT NULL, collection TEXT NOT NULL);
+    CREATE TABLE embeddings (id INTEGER PRIMARY KEY, segment_id TEXT NOT NULL, embedding_id TEXT NOT NULL,
+        seq_id BLOB NOT NULL, created_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, UNIQUE (segment_id, embedding_id));
+    CREATE TABLE embedding_metadata (id INTEGER REFERENCES embeddings(id), key TEXT NOT NULL, string_value TEXT,
+        int_value INTEGER, float_value REAL, bool_value INTEGER, PRIMARY KEY (id, key));
+    CREATE TABLE embeddings_queue (seq_id INTEGER PRIMARY KEY, created_at TIMESTAMP, operation INTEGER NOT NULL,
+        topic TEXT NOT NULL, id TEXT NOT NULL, vector BLOB, encoding TEXT, metadata TEXT);
+    INSERT INTO collections VALUES ('42ff55c5-98be-414f-b290-7d87ecfa80cf', 'notes', 2, 'd');
+    INSERT INTO segments VALUES ('s', 'urn:chroma:segment/metadata/sqlite', 'METADATA', '42ff55c5-98be-414f-b290-7d87ecfa80cf');
+    INSERT INTO embeddings (id, segment_id, embedding_id, seq_id) VALUES (1, 's', 'a', 1), (2, 's', 'b', 2);
+    INSERT INTO embedding_metadata (id, key, string_value) VALUES (1, 'chroma:document', 'Tea is green'), (1, 'user_id', 'u'),
+        (2, 'chroma:document', 'Tea is green.'), (2, 'user_id', 'u');
+    INSERT INTO embedding_metadata (id, key, int_value) VALUES (1, 'n', 1);
+    INSERT INTO embeddings_queue VALUES
+        (1, '', 0, 'persistent://default/default/42ff55c5-98be-414f-b290-7d87ecfa80cf', 'a', x'0000000000000000', 'FLOAT32', '{}'),
+        (2, '', 0, 'persistent://default/default/42ff55c5-98be-414f-b290-7d87ecfa80cf', 'a', x'0000803f00000000', 'FLOAT32', '{}');";
+
+/// OpenClaw's index of Markdown files, as its memory host keeps it in 2026.
+const OPENCLAW: &str = "
+    CREATE TABLE memory_index_sources (id INTEGER PRIMARY KEY, path TEXT NOT NULL, source TEXT NOT NULL, hash TEXT NOT NULL,
+        mtime REAL NOT NULL, size INTEGER NOT NULL) STRICT;
+    CREATE TABLE memory_index_chunks (id TEXT PRIMARY KEY, path TEXT NOT NULL, source TEXT NOT NULL DEFAULT 'memory',
+        start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, hash TEXT NOT NULL, model TEXT NOT NULL, text TEXT NOT NULL,
+        embedding TEXT NOT NULL, updated_at INTEGER NOT NULL) STRICT;
+    INSERT INTO memory_index_chunks VALUES
+        ('c1', 'MEMORY.md', 'memory', 1, 2, 'x', 'm', 'Bob likes tea', '[1.0, 0.5]', 1780272000000),
+        ('c2', 'MEMORY.md', 'memory', 3, 4, 'x', 'm', 'Bob likes tea', '[1.0, 0.5]', 1780272000000);";
+
+/// Letta's archival passages in SQLite, from its public model.
+const LETTA: &str = "
+    CREATE TABLE archival_passages (id VARCHAR PRIMARY KEY NOT NULL, text VARCHAR NOT NULL, embedding_config JSON,
+        metadata_ JSON, tags JSON, embedding BLOB, organization_id VARCHAR, archive_id VARCHAR NOT NULL,
+        created_at DATETIME, updated_at DATETIME, is_deleted BOOLEAN DEFAULT FALSE NOT NULL);
+    INSERT INTO archival_passages (id, text, tags, embedding, archive_id, created_at) VALUES
+        ('passage-1', 'The wheel is in the cellar', '[\"home\"]', x'0000803f0000003f', 'archive-1', '2026-11-01 10:00:00'),
+        ('passage-2', 'The wheel is in the cellar', '[]', x'0000803f0000003f', 'archive-1', '2026-11-02 10:00:00');
+    INSERT INTO archival_passages (id, text, archive_id, is_deleted) VALUES ('passage-3', 'old', 'archive-1', TRUE);";
+
+/// mem0 2.2: one row for each event of a memory.
+const MEM0: &str = "
+    CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, old_memory TEXT, new_memory TEXT, event TEXT,
+        created_at DATETIME, updated_at DATETIME, is_deleted INTEGER, actor_id TEXT, role TEXT);
+    INSERT INTO history (id, memory_id, old_memory, new_memory, event, created_at, updated_at, is_deleted) VALUES
+        ('1', 'm1', NULL, 'Likes tea', 'ADD', '2026-11-01', NULL, 0),
+        ('2', 'm1', 'Likes tea', 'Likes green tea', 'UPDATE', '2026-11-01', '2026-11-02', 0),
+        ('3', 'm2', NULL, 'Likes green tea', 'ADD', '2026-11-01', NULL, 0),
+        ('4', 'm3', NULL, 'Lives in Bern', 'ADD', '2026-11-01', NULL, 0),
+        ('5', 'm3', 'Lives in Bern', NULL, 'DELETE', '2026-11-01', '2026-11-03', 1);";
+
+/// Shadow tables of sqlite-vec 0.1.9 with an auxiliary column; the virtual table itself needs its extension.
+const VEC0: &str = "
+    CREATE TABLE items_chunks (chunk_id INTEGER PRIMARY KEY AUTOINCREMENT, size INTEGER NOT NULL, validity BLOB NOT NULL,
+        rowids BLOB NOT NULL);
+    CREATE TABLE items_rowids (rowid INTEGER PRIMARY KEY AUTOINCREMENT, id, chunk_id INTEGER, chunk_offset INTEGER);
+    CREATE TABLE items_vector_chunks00 (rowid PRIMARY KEY, vectors BLOB NOT NULL);
+    CREATE TABLE items_auxiliary (rowid integer PRIMARY KEY, value00);
+    INSERT INTO items_rowids VALUES (10, NULL, 1, 0), (12, NULL, 1, 2);
+    INSERT INTO items_auxiliary VALUES (10, 'item ten'), (12, 'item twelve');
+    INSERT INTO items_chunks VALUES (1, 8, x'05', zeroblob(64));
+    INSERT INTO items_vector_chunks00 VALUES (1, CAST(x'0000803f00000000' || zeroblob(8) || x'000000000000803f' || zeroblob(40) AS BLOB));";
+
+/// A table with every kind of value.
+const PLAIN: &str = "
+    CREATE TABLE notes (id INTEGER PRIMARY KEY, body TEXT, extra ANY, weight REAL, user_id TEXT, archived INTEGER DEFAULT 0);
+    INSERT INTO notes VALUES (1, 'Ana lives in Rome', x'00ff', 0.1, 'u', 0), (2, 'Ana lives in Rome.', NULL, 1e300, 'u', 0),
+        (3, 'Tea is served at five', 'text', 2, 'u', 0), (4, NULL, 1, 2, 'u', 0), (5, 'put away', 1, 2, 'u', 1);";
+
+struct Fixture {
+    folder: TempDir,
+}
+
+impl Fixture {
+    fn new(sql: &str) -> Self {
+        let fixture = Self { folder: tempfile::tempdir().unwrap() };
+        Connection::open(fixture.path()).unwrap().execute_batch(sql).unwrap();
+        fixture
+    }
+
+    /// With a virtual table whose extension is not there.
+    fn with_virtual(sql: &str, name: &str, made_by: &str) -> Self {
+        let fixture = Self::new(sql);
+        let connection = Connection::open(fixture.path()).unwrap();
+        connection.execute_batch("PRAGMA writable_schema = ON").unwrap();
+        let insert = "INSERT INTO sqlite_schema VALUES ('table', ?1, ?1, 0, ?2)";
+        connection.execute(insert, [name, made_by]).unwrap();
+        fixture
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("memories.db")
+    }
+
+    fn open(&self, choice: &TableChoice) -> SqliteTable {
+        let mut table = SqliteTable::open(&self.path()).unwrap();
+        table.keep_removed_in(&self.folder.path().join("state/removed.json"));
+        assert!(table.choose_table(choice).unwrap());
+        table
+    }
+
+    fn sql(&self, sql: &str) {
+        Connection::open(self.path()).unwrap().execute_batch(sql).unwrap();
+    }
+
+    /// Every cell of a table with its storage class.
+    fn rows(&self, table: &str) -> Vec<String> {
+        let connection = Connection::open(self.path()).unwrap();
+        let mut statement = connection.prepare(&format!("SELECT rowid, * FROM {table}")).unwrap();
+        let columns = statement.column_count();
+        let mut rows = statement.query([]).unwrap();
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().unwrap() {
+            let cells = (0..columns).map(|at| match row.get_ref(at).unwrap() {
+                ValueRef::Text(bytes) => format!("text {}", String::from_utf8_lossy(bytes)),
+                other => format!("{other:?}"),
+            });
+            found.push(cells.collect::<Vec<_>>().join("|"));
+        }
+        found
+    }
+}
+
+fn removing(removal: Removal) -> TableChoice {
+    TableChoice { removal: Some(removal), ..TableChoice::default() }
+}
+
+fn flag(column: &str, value: &str) -> Removal {
+    Removal::Flag { column: column.to_owned(), value: value.to_owned() }
+}
+
+fn notes(removal: Option<Removal>) -> TableChoice {
+    TableChoice {
+        table: Some("notes".to_owned()),
+        text: Some("body".to_owned()),
+        removal,
+        ..TableChoice::default()
+    }
+}
+
+fn live(contents: &OriginContents) -> BTreeMap<String, String> {
+    let live = contents.records.iter().filter(|record| record.standing == OriginStanding::Live);
+    live.map(|record| (record.id.clone(), record.text.clone())).collect()
+}
+
+fn record(table: &SqliteTable, id: &str) -> OriginRecord {
+    let ids = BTreeSet::from([id]);
+    let found = table.read_some(&ids).unwrap().records;
+    found.into_iter().find(|record| record.id == id).unwrap()
+}
+
+fn unit(changes: Vec<OriginChange>) -> OriginUnit {
+    let at = "2026-11-28T10:00:00Z".to_owned();
+    OriginUnit { run_id: "r".into(), at, rule: "R1".into(), changes }
+}
+
+fn retire(table: &SqliteTable, id: &str, into: &str) -> OriginUnit {
+    let before = record(table, id).digest();
+    let (id, into) = (id.to_owned(), Some(into.to_owned()));
+    unit(vec![OriginChange::Retire { before, id, into, reason: "R1".into() }])
+}
+
+fn refused(error: Result<(), OriginError>) -> (String, String) {
+    let error = error.unwrap_err();
+    (error.to_string(), error.hint().unwrap())
+}
+
+/// One system's file, and what must be read of it.
+struct Case {
+    sql: &'static str,
+    made_by: Option<[&'static str; 2]>,
+    live: &'static [[&'static str; 2]],
+    vectors: usize,
+    attribute: &'static str,
+    /// What `--removed delete` answers; empty where rows are deleted.
+    refusal: &'static str,
+}
+
+const CASES: &[Case] = &[
+    Case {
+        sql: CLAUDE_MEM,
+        made_by: None,
+        live: &[
+            ["1", "Port\nThe kiln listens on 8080\n[]"],
+            ["2", "Port\nThe kiln listens on 8080\n[]"],
+        ],
+        vectors: 0,
+        attribute: "project:kiln",
+        refusal: "the virtual table observations_fts is kept beside it",
+    },
+    Case {
+        sql: MCP_MEMORY_SERVICE,
+        made_by: Some([
+            "memory_embeddings",
+            "CREATE VIRTUAL TABLE memory_embeddings USING vec0(content_embedding FLOAT[2])",
+        ]),
+        live: &[["h1", "Deploys run on Friday"], ["h2", "Deploys run on Friday."]],
+        vectors: 2,
+        attribute: "type:note",
+        refusal: "the virtual table memory_embeddings is kept beside it",
+    },
+    Case {
+        sql: CHROMA,
+        made_by: None,
+        live: &[["notes/a", "Tea is green"], ["notes/b", "Tea is green."]],
+        vectors: 1,
+        attribute: "user:u",
+        refusal: "Chroma keeps its own index beside the table",
+    },
+    Case {
+        sql: OPENCLAW,
+        made_by: None,
+        live: &[["c1", "Bob likes tea"], ["c2", "Bob likes tea"]],
+        vectors: 2,
+        attribute: "file:MEMORY.md",
+        refusal: "it is OpenClaw's index of Markdown files",
+    },
+    Case {
+        sql: LETTA,
+        made_by: None,
+        live: &[
+            ["passage-1", "The wheel is in the cellar"],
+            ["passage-2", "The wheel is in the cellar"],
+        ],
+        vectors: 2,
+        attribute: "user:archive-1",
+        refusal: "",
+    },
+    Case {
+        sql: MEM0,
+        made_by: None,
+        live: &[["m1", "Likes green tea"], ["m2", "Likes green tea"]],
+        vectors: 0,
+        attribute: "",
+        refusal: "it is mem0's history",
+    },
+    Case {
+        sql: VEC0,
+        made_by: Some([
+            "items",
+            "CREATE VIRTUAL TABLE items using vec0(embedding float[2], +contents text)",
+        ]),
+        live: &[["10", "item ten"], ["12", "item twelve"]],
+        vectors: 2,
+        attribute: "",
+        refusal: "rows of a virtual table are changed by its own extension only",
+    },
+];
+
+#[test]
+fn files_of_known_systems_are_read_without_a_trace() {
+    for case in CASES {
+        let fixture = match case.made_by {
+            Some([name, sql]) => Fixture::with_virtual(case.sql, name, sql),
+            None => Fixture::new(case.sql),
+        };
+        assert!(is_one(&fixture.path()));
+        let bytes = std::fs::read(fixture.path()).unwrap();
+        let table = SqliteTable::open(&fixture.path()).unwrap();
+        let contents = table.read().unwrap();
+        let expected: BTreeMap<String, String> =
+            case.live.iter().map(|[id, text]| ((*id).to_owned(), (*text).to_owned())).collect();
+        assert_eq!(live(&contents), expected);
+        let vectors = contents.records.iter().filter(|record| record.vector.is_some()).count();
+        assert_eq!(vectors, case.vectors, "{expected:?}");
+        let categories = contents.records[0].categories();
+        let has = |wanted: &str| wanted.is_empty() || categories.iter().any(|name| name == wanted);
+        assert!(has(case.attribute), "{categories:?}");
+        assert!(table.description().unwrap().contains(": id "));
+        assert_eq!(std::fs::read(fixture.path()).unwrap(), bytes);
+        assert_eq!(std::fs::read_dir(fixture.folder.path()).unwrap().count(), 1);
+
+        let table = fixture.open(&removing(Removal::Delete));
+        match case.refusal {
+            "" => table.check(Usage::Remove).unwrap(),
+            refusal => {
+                let (error, hint) = refused(table.check(Usage::Remove));
+                assert!(error.contains(refusal), "{error}");
+                assert!(
+                    hint.contains("--sql") || hint.contains("--ids") || hint.contains("memfold"),
+                    "{hint}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn deleted_rows_come_back_bit_for_bit() {
+    let fixture = Fixture::new(PLAIN);
+    let before = fixture.rows("notes");
+    let table = fixture.open(&notes(Some(Removal::Delete)));
+    let contents = table.read().unwrap();
+    assert_eq!(live(&contents).len(), 4, "a row without a text is none");
+    assert!(contents.skipped[0].reason.contains("1 rows without a text"), "{:?}", contents.skipped);
+    let original = record(&table, "2");
+    let units = [retire(&table, "2", "1")];
+    for _ in 0..2 {
+        assert_eq!(table.write(&units).unwrap().units, [0]);
+        assert_eq!(fixture.rows("notes").len(), 4);
+    }
+    let gone = record(&table, "2");
+    assert_eq!(gone.standing, OriginStanding::Merged { into: "1".into() });
+    assert_eq!(gone.text, original.text);
+    let restore = OriginChange::Restore { before: Some(gone.digest()), record: Box::new(original) };
+    let units = [unit(vec![restore])];
+    for _ in 0..2 {
+        assert_eq!(table.write(&units).unwrap().units, [0]);
+        assert_eq!(fixture.rows("notes"), before);
+    }
+    assert_eq!(live(&table.read().unwrap()).len(), 4);
+}
+
+#[test]
+fn a_mark_takes_rows_out_and_an_undo_takes_it_off() {
+    for (sql, choice, id, into) in [
+        (PLAIN, notes(Some(flag("archived", "1"))), "2", "1"),
+        (LETTA, removing(flag("is_deleted", "1")), "passage-2", "passage-1"),
+    ] {
+        let fixture = Fixture::new(sql);
+        let name = choice.table.clone().unwrap_or_else(|| "archival_passages".to_owned());
+        let before = fixture.rows(&name);
+        let table = fixture.open(&choice);
+        let (count, original) = (live(&table.read().unwrap()).len(), record(&table, id));
+        let units = [retire(&table, id, into)];
+        for _ in 0..2 {
+            assert_eq!(table.write(&units).unwrap().units, [0]);
+        }
+        assert_eq!(fixture.rows(&name).len(), before.len());
+        let contents = table.read().unwrap();
+        assert_eq!(live(&contents).len(), count - 1);
+        let marked = record(&table, id);
+        assert_eq!(marked.standing, OriginStanding::Merged { into: into.into() });
+        let restore =
+            OriginChange::Restore { before: Some(marked.digest()), record: Box::new(original) };
+        assert_eq!(table.write(&[unit(vec![restore])]).unwrap().units, [0]);
+        assert_eq!(fixture.rows(&name), before);
+    }
+}
+
+#[test]
+fn a_row_that_others_changed_keeps_its_whole_unit_as_it_is() {
+    let fixture = Fixture::new(PLAIN);
+    let table = fixture.open(&notes(Some(Removal::Delete)));
+    let mut changes = retire(&table, "2", "1").changes;
+    changes.extend(retire(&table, "3", "1").changes);
+    fixture.sql("UPDATE notes SET weight = 3 WHERE id = 3");
+    let before = fixture.rows("notes");
+    let published = table.write(&[unit(changes)]).unwrap();
+    assert_eq!((published.units.len(), published.conflicts.len()), (0, 1));
+    assert!(published.conflicts[0].reason.contains("changed meanwhile"));
+    assert_eq!(fixture.rows("notes"), before);
+    assert_eq!(live(&table.read().unwrap()).len(), 4, "what was kept and is there is live");
+}
+
+#[test]
+fn a_trigger_that_changes_more_than_the_mark_is_a_conflict() {
+    let fixture = Fixture::new(PLAIN);
+    fixture.sql(
+        "CREATE TRIGGER touched AFTER UPDATE ON notes WHEN new.weight = old.weight
+                 BEGIN UPDATE notes SET weight = weight + 1 WHERE id = new.id; END",
+    );
+    let before = fixture.rows("notes");
+    let table = fixture.open(&notes(Some(flag("archived", "1"))));
+    let published = table.write(&[retire(&table, "3", "1")]).unwrap();
+    assert_eq!(
+        published.conflicts[0].reason,
+        "a trigger or a type of the table changes its column weight"
+    );
+    assert_eq!(fixture.rows("notes"), before);
+}
+
+#[test]
+fn what_is_wrong_with_a_choice_is_said_with_the_command_to_type() {
+    let fixture = Fixture::new("CREATE TABLE songs (x); CREATE TABLE texts (uuid, content); CREATE VIEW seen AS SELECT * FROM texts;
+        CREATE TABLE keyed (a, b, content, PRIMARY KEY (a, b)) WITHOUT ROWID;");
+    let choose = |choice: TableChoice| {
+        let mut table = SqliteTable::open(&fixture.path()).unwrap();
+        refused(table.choose_table(&choice).map(drop))
+    };
+    let named = |name: &str| TableChoice { table: Some(name.to_owned()), ..TableChoice::default() };
+    let (error, hint) = choose(TableChoice::default());
+    assert!(error.contains("no table of memories is recognised, found keyed (a, b, content), songs (x), texts (uuid, content)"), "{error}");
+    assert!(hint.starts_with("name the table: memfold consolidate memories.db --table"), "{hint}");
+    for (choice, expected) in [
+        (named("none"), "there is no table none"),
+        (named("seen"), "seen is a view"),
+        (named("keyed"), "keyed is made WITHOUT ROWID and has a key of several columns"),
+        (
+            TableChoice { text: Some("body".to_owned()), ..named("texts") },
+            "texts has no column body",
+        ),
+        (
+            TableChoice { removal: Some(flag("gone", "1")), ..named("texts") },
+            "--removed: texts has no column gone",
+        ),
+        (named("songs"), "say which column of songs has the ids: --id COLUMN"),
+    ] {
+        let (error, _) = choose(choice);
+        assert!(error.contains(expected), "{error}");
+    }
+    let (error, hint) = refused(fixture.open(&named("texts")).check(Usage::Remove));
+    assert!(error.contains("nobody said how rows are taken out"), "{error}");
+    assert!(
+        hint.contains("--removed delete or --removed COLUMN=VALUE") && hint.contains("--sql OUT"),
+        "{hint}"
+    );
+}
+
+#[test]
+fn ids_of_every_kind_and_tables_without_rowids_are_written() {
+    for (columns, ids) in [
+        ("id INTEGER PRIMARY KEY", ["1", "2"]),
+        ("id TEXT", ["'a'", "'b'"]),
+        ("id BLOB PRIMARY KEY", ["x'000102030405060708090a0b0c0d0e0f'", "x'0f'"]),
+        ("id TEXT PRIMARY KEY, rowid TEXT, oid TEXT", ["'a'", "'b'"]),
+    ] {
+        for ending in ["", "WITHOUT ROWID"] {
+            if ending.is_empty() == columns.contains("oid TEXT")
+                || (columns == "id TEXT" && !ending.is_empty())
+            {
+                continue;
+            }
+            let fixture = Fixture::new(&format!(
+                "CREATE TABLE notes ({columns}, content TEXT) {ending};
+                 INSERT INTO notes (id, content) VALUES ({}, 'same'), ({}, 'same');",
+                ids[0], ids[1]
+            ));
+            let connection = Connection::open(fixture.path()).unwrap();
+            let rows = || -> Vec<String> {
+                let sql = "SELECT quote(id) || content FROM notes ORDER BY id";
+                let mut statement = connection.prepare(sql).unwrap();
+                statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+            };
+            let before = rows();
+            let choice = TableChoice { table: Some("notes".into()), ..removing(Removal::Delete) };
+            let table = fixture.open(&choice);
+            let contents = table.read().unwrap();
+            let [kept, gone] = [0, 1].map(|at| contents.records[at].id.clone());
+            table.write(&[retire(&table, &gone, &kept)]).unwrap();
+            assert_eq!(rows().len(), 1, "{columns} {ending}");
+            let restore = OriginChange::Restore {
+                before: None,
+                record: Box::new(contents.records[1].clone()),
+            };
+            assert_eq!(table.write(&[unit(vec![restore])]).unwrap().units, [0]);
+            assert_eq!(rows(), before);
+        }
+    }
+}
+
+#[test]
+fn memories_that_were_saved_are_rows_with_the_ids_that_the_table_gives() {
+    let fixture = Fixture::new(PLAIN);
+    let table = fixture.open(&notes(Some(Removal::Delete)));
+    let saved = OriginRecord {
+        id: "saved".into(),
+        text: "The oven is blue".into(),
+        attributes: vec![("user".into(), "u".into())],
+        ..OriginRecord::default()
+    };
+    let create = OriginChange::Create { record: Box::new(saved), made_of: Vec::new() };
+    let units = [unit(vec![create])];
+    for _ in 0..2 {
+        assert_eq!(table.write(&units).unwrap().units, [0]);
+        assert_eq!(fixture.rows("notes").len(), 6);
+    }
+    let read = record(&table, "saved");
+    assert_eq!((read.text.as_str(), read.place.as_str()), ("The oven is blue", "notes row 6"));
+    let remove = OriginChange::Remove { before: Some(read.digest()), id: "saved".into() };
+    assert_eq!(table.write(&[unit(vec![remove])]).unwrap().units, [0]);
+    assert_eq!(fixture.rows("notes").len(), 5);
+    let strict = Fixture::new(
+        "CREATE TABLE notes (id INTEGER PRIMARY KEY, body TEXT, session TEXT NOT NULL)",
+    );
+    let (error, _) = refused(strict.open(&notes(None)).check(Usage::Add));
+    assert!(error.contains("a value of session must be given"), "{error}");
+}
+
+#[test]
+fn the_script_removes_what_is_unchanged_and_nothing_else() {
+    let planned = ["2", "3"].map(|id| PlannedRemoval {
+        id: id.to_owned(),
+        into: Some("1".to_owned()),
+        rule: "R1".to_owned(),
+    });
+    for (removal, left) in [(None, 4), (Some(flag("archived", "1")), 5)] {
+        let fixture = Fixture::new(PLAIN);
+        fixture.sql("UPDATE notes SET body = 'It''s \"here\"' || char(10) || '--' WHERE id = 2");
+        let table = fixture.open(&notes(removal));
+        let script = table.removal_script(&planned, ScriptForm::Sql).unwrap().unwrap();
+        fixture.sql("UPDATE notes SET body = 'changed' WHERE id = 3");
+        for _ in 0..2 {
+            fixture.sql(&script);
+            let rows = fixture.rows("notes");
+            assert_eq!(rows.len(), left, "{script}");
+            assert!(rows.iter().any(|row| row.contains("changed")), "{script}");
+        }
+        let is_live = |id: &str| live(&table.read().unwrap()).contains_key(id);
+        assert_eq!((is_live("1"), is_live("2"), is_live("3")), (true, false, true));
+    }
+    let chroma = Fixture::new(CHROMA);
+    let table = chroma.open(&TableChoice::default());
+    assert!(table.removal_script(&planned, ScriptForm::Sql).is_err());
+    let planned =
+        [PlannedRemoval { id: "notes/b".into(), into: Some("notes/a".into()), rule: "R1".into() }];
+    let list = table.removal_script(&planned, ScriptForm::Ids).unwrap().unwrap();
+    let line: serde_json::Value = serde_json::from_str(&list).unwrap();
+    assert_eq!(
+        line,
+        serde_json::json!({ "id": "b", "into": "a", "rule": "R1", "collection": "notes" })
+    );
+}
+
+#[test]
+fn a_brain_db_a_locked_and_a_damaged_file_are_named() {
+    let brain = Fixture::new("CREATE TABLE stm (id, content)");
+    assert!(!is_one(&brain.path()));
+    assert!(SqliteTable::open(&brain.path()).unwrap_err().to_string().contains("it is a brain.db"));
+    assert!(!is_one(Path::new("/nowhere")));
+
+    let locked = Fixture::new(PLAIN);
+    let table = locked.open(&notes(Some(Removal::Delete)));
+    let units = [retire(&table, "2", "1")];
+    let writer = Connection::open(locked.path()).unwrap();
+    writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    assert!(matches!(table.write(&units), Err(OriginError::Locked { .. })));
+    drop(writer);
+    assert_eq!(table.write(&units).unwrap().units, [0]);
+
+    let damaged = Fixture::new(&format!(
+        "{PLAIN} INSERT INTO notes (body) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) SELECT 'memory ' || i FROM n;"
+    ));
+    let mut bytes = std::fs::read(damaged.path()).unwrap();
+    bytes[8192..12288].fill(0xa5);
+    std::fs::write(damaged.path(), bytes).unwrap();
+    let mut table = SqliteTable::open(&damaged.path()).unwrap();
+    table.choose_table(&notes(None)).unwrap();
+    let error = table.read().unwrap_err();
+    assert!(error.to_string().contains("damaged"), "{error}");
+    assert!(error.hint().unwrap().contains("integrity_check"));
+}
+
+#[test]
+fn vectors_of_vec1_are_those_of_the_rows_beside_it() {
+    let sql = "CREATE TABLE docs (id INTEGER PRIMARY KEY, content TEXT);
+        INSERT INTO docs VALUES (1, 'one'), (2, 'two');
+        CREATE TABLE v_base (id INTEGER PRIMARY KEY, vector);
+        INSERT INTO v_base VALUES (1, x'0000803f00000000'), (2, 7);";
+    let fixture = Fixture::with_virtual(sql, "v", "CREATE VIRTUAL TABLE v USING vec1(vector)");
+    let table = SqliteTable::open(&fixture.path()).unwrap();
+    let vectors: Vec<bool> =
+        table.read().unwrap().records.iter().map(|record| record.vector.is_some()).collect();
+    assert_eq!(vectors, [true, false]);
+}
