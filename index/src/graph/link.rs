@@ -229,15 +229,6 @@ const COMPARED_TOGETHER: usize = 8;
 /// The nearest candidates are links whatever hides them: among near-duplicates, nearly everything hides.
 const RESERVED: usize = 4;
 
-/// The first pass takes a candidate that is no nearer to a taken one than to the node.
-const STRICT: Occlusion = Occlusion { numerator: 64 };
-
-/// The second pass, for places that are left, one that is not much nearer: 64/72 of the squared distance.
-const RELAXED: Occlusion = Occlusion { numerator: 72 };
-
-/// Nothing hides: distances have 31 bits.
-const NONE: Occlusion = Occlusion { numerator: 1 << 32 };
-
 /// A candidate hides behind a link when `numerator / 64 · d²(link, candidate) < d²(node, candidate)`.
 ///
 /// Equal distances hide nothing: nodes at one distance of each other keep their links.
@@ -246,10 +237,25 @@ struct Occlusion {
     numerator: i64,
 }
 
+/// The first pass takes a candidate that is no nearer to a taken one than to the node.
+const STRICT: Occlusion = Occlusion { numerator: 64 };
+
+/// The second pass, for places that are left, one that is not much nearer: 64/72 of the squared distance.
+const RELAXED: Occlusion = Occlusion { numerator: 72 };
+
 impl Occlusion {
     fn hides(self, between: i32, candidate: i32) -> bool {
         self.numerator * i64::from(between) < 64 * i64::from(candidate)
     }
+}
+
+/// How far the links taken so far hide a candidate.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Hidden {
+    No,
+    /// From the first pass only.
+    FromStrict,
+    FromBoth,
 }
 
 /// Chooses links, with memory that is used again.
@@ -273,7 +279,7 @@ impl<'a> Pruner<'a> {
         self.skipped.clear();
         let mut taken = Vec::with_capacity(limit);
         for &link in kept {
-            self.take(link, &mut taken, NONE);
+            self.take(link, &mut taken);
         }
         let reserved = kept.len() + RESERVED;
         for &candidate in &*candidates {
@@ -283,40 +289,56 @@ impl<'a> Pruner<'a> {
             if kept.contains(&candidate) {
                 continue;
             }
-            let occlusion = if taken.len() < reserved { NONE } else { STRICT };
-            if !self.take(candidate, &mut taken, occlusion) {
-                self.skipped.push(candidate);
+            let hidden = match taken.len() < reserved {
+                true => Hidden::No,
+                false => self.hidden(candidate, &taken, STRICT),
+            };
+            match hidden {
+                Hidden::No => self.take(candidate, &mut taken),
+                Hidden::FromStrict => self.skipped.push(candidate),
+                Hidden::FromBoth => {}
             }
         }
         for candidate in std::mem::take(&mut self.skipped) {
             if taken.len() == limit {
                 break;
             }
-            self.take(candidate, &mut taken, RELAXED);
+            if self.hidden(candidate, &taken, RELAXED) == Hidden::No {
+                self.take(candidate, &mut taken);
+            }
         }
         *candidates = taken;
     }
 
-    fn take(&mut self, candidate: Near, taken: &mut Vec<Near>, occlusion: Occlusion) -> bool {
+    fn take(&mut self, candidate: Near, taken: &mut Vec<Near>) {
+        self.taken_codes.extend_from_slice(self.codes.row(candidate.node));
+        taken.push(candidate);
+    }
+
+    /// Compares a candidate with the taken ones, as far as the first few of which one hides it.
+    fn hidden(&mut self, candidate: Near, taken: &[Near], occlusion: Occlusion) -> Hidden {
         let codes = self.codes.row(candidate.node);
         let norm = self.codes.squared_norm(candidate.node);
-        // What is hidden is mostly so by one of the first few.
         let parts = taken.chunks(COMPARED_TOGETHER);
-        let hidden = parts.zip(self.taken_codes.chunks(COMPARED_TOGETHER * self.codes.dim)).any(
-            |(links, link_codes)| {
-                self.dots.clear();
-                self.kernels.dots_i8(codes, link_codes, &mut self.dots);
-                links.iter().zip(&self.dots).any(|(link, &dot)| {
-                    let between = self.codes.distance_from_dot(link.node, norm, dot);
-                    occlusion.hides(between, candidate.distance)
-                })
-            },
-        );
-        if !hidden {
-            self.taken_codes.extend_from_slice(codes);
-            taken.push(candidate);
+        for (links, link_codes) in
+            parts.zip(self.taken_codes.chunks(COMPARED_TOGETHER * self.codes.dim))
+        {
+            self.dots.clear();
+            self.kernels.dots_i8(codes, link_codes, &mut self.dots);
+            let hides = links.iter().zip(&self.dots).map(|(link, &dot)| {
+                let between = self.codes.distance_from_dot(link.node, norm, dot);
+                match occlusion.hides(between, candidate.distance) {
+                    false => Hidden::No,
+                    true if RELAXED.hides(between, candidate.distance) => Hidden::FromBoth,
+                    true => Hidden::FromStrict,
+                }
+            });
+            match hides.max() {
+                None | Some(Hidden::No) => {}
+                Some(hidden) => return hidden,
+            }
         }
-        !hidden
+        Hidden::No
     }
 }
 

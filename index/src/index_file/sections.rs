@@ -30,7 +30,7 @@ const UPPER_LAYERS: SectionId = SectionId::new(6);
 pub(crate) const DUPLICATE_GROUPS: SectionId = SectionId::new(7);
 
 /// Counts the changes of the builder that change what it builds.
-pub(crate) const GRAPH_BUILDER: u32 = 3;
+pub(crate) const GRAPH_BUILDER: u32 = 4;
 
 impl Graph {
     /// Adds the sections of the graph to a file.
