@@ -107,7 +107,8 @@ fn an_audit_screens_refused_pairs_too() {
 #[test]
 fn decisions_are_counted_for_a_calibration() {
     let (place, _) = place();
-    let calibrated = |place: &TestFolder| place.json(&["audit", "brain.db", "--calibrate", "--json"]);
+    let calibrated =
+        |place: &TestFolder| place.json(&["audit", "brain.db", "--calibrate", "--json"]);
     let none = calibrated(&place);
     assert_eq!(none["calibrations"][0]["decisions_needed"], 146, "{none}");
     place.succeed(&consolidate(&["--save-plan", "--set", "propose.min_similarity=0.8"]));

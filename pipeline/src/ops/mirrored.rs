@@ -11,9 +11,7 @@ use memfold_core::policy::{Trigger, name_of};
 use memfold_core::time::Instant;
 use memfold_guard::text::excerpt;
 use memfold_store::BrainDb;
-use memfold_store::origin::{
-    Origin, OriginChange, PlannedRemoval, ScriptForm, TableChoice, Usage,
-};
+use memfold_store::origin::{Origin, OriginChange, PlannedRemoval, ScriptForm, TableChoice, Usage};
 
 use super::store::{Mirrored, cached, in_state, is_text_file, session_options};
 use super::{Failure, Listener, Settings, Sources, StorePath, counted, path_word, store_words};

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use jiff::tz::TimeZone;
-use memfold_core::memory::Status;
 use memfold_core::memory::MemoryId;
+use memfold_core::memory::Status;
 use memfold_core::report::{Executed, Mode, run_id};
 use memfold_core::runs::RunKind;
 use memfold_core::time::Instant;

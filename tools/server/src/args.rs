@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{self, Args, Parser, Subcommand};
+use clap::{self, Args, Parser, Subcommand, ValueEnum};
 use memfold::ops::Sources;
 use memfold_terminal::{LogFormat, Shown, threads};
 

@@ -8,11 +8,11 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use memfold_store::journal::StoredValue;
+use memfold_core::value::Value;
 use memfold_store::origin::{OriginError, TableChoice};
 use memfold_store::whole_file;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::Value as Json;
 
 use super::layout::Layout;
 use super::read::{TableRow, shown};
@@ -63,9 +63,9 @@ fn digest(text: &str) -> String {
 pub(super) struct Kept {
     pub(super) id: String,
     pub(super) table: String,
-    pub(super) key: Value,
+    pub(super) key: Json,
     pub(super) columns: Vec<String>,
-    pub(super) cells: Vec<Value>,
+    pub(super) cells: Vec<Json>,
     /// The row that says what it said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) merged_into: Option<String>,
@@ -84,10 +84,10 @@ impl Kept {
         }
         let cell = |name: &String| {
             let at = self.columns.iter().position(|column| column == name)?;
-            StoredValue::from_json(self.cells.get(at)?)
+            Value::from_json(self.cells.get(at)?)
         };
         let cells = layout.columns.iter().map(cell).collect::<Option<_>>()?;
-        Some(TableRow { key: StoredValue::from_json(&self.key)?, cells })
+        Some(TableRow { key: Value::from_json(&self.key)?, cells })
     }
 }
 
@@ -128,7 +128,7 @@ impl Ledger {
     }
 
     /// Tells whether memfold may have added the row of a key.
-    pub(super) fn may_have_made(&self, key: &StoredValue) -> bool {
+    pub(super) fn may_have_made(&self, key: &Value) -> bool {
         self.made.contains_key(&shown(key))
     }
 

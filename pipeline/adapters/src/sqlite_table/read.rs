@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use memfold_store::journal::StoredValue;
+use memfold_core::value::Value;
+use memfold_store::brain_db::cell;
 use memfold_store::origin::{OriginRecord, OriginStanding, Skipped};
 use rusqlite::{Connection, Row as SqlRow};
-use serde_json::Value;
+use serde_json::Value as Json;
 
 use super::layout::{Flag, Layout, Vectors};
 use crate::sqlite_file::{Chunk, floats, quoted};
@@ -23,9 +24,9 @@ const MILLISECONDS_MAX: f64 = 1e14;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TableRow {
     /// What tells it from all others; NULL where nothing does.
-    pub(super) key: StoredValue,
+    pub(super) key: Value,
     /// The columns of the layout.
-    pub(super) cells: Vec<StoredValue>,
+    pub(super) cells: Vec<Value>,
 }
 
 /// Why a row is no memory.
@@ -38,9 +39,9 @@ pub(super) enum Unread {
 
 impl TableRow {
     pub(super) fn of(row: &SqlRow<'_>, columns: usize) -> rusqlite::Result<Self> {
-        let cell = |at| Ok(StoredValue::from(row.get_ref(at)?));
-        let cells = (1..=columns).map(cell).collect::<rusqlite::Result<_>>()?;
-        Ok(Self { key: cell(0)?, cells })
+        let read = |at| Ok(Value::from(cell(row, at)?));
+        let cells = (1..=columns).map(read).collect::<rusqlite::Result<_>>()?;
+        Ok(Self { key: read(0)?, cells })
     }
 
     /// The digest of all that the row holds.
@@ -58,7 +59,7 @@ impl Layout {
     /// Returns the id of a row; `None` where it has none.
     pub(super) fn id_of(&self, row: &TableRow) -> Option<String> {
         match &row.cells[self.id] {
-            StoredValue::Null => None,
+            Value::Null => None,
             value => Some(shown(value)).filter(|id| !id.is_empty()),
         }
     }
@@ -68,8 +69,8 @@ impl Layout {
         let mut text = String::new();
         for at in &self.text {
             let part = match &row.cells[*at] {
-                StoredValue::Null => continue,
-                StoredValue::Text(bytes) | StoredValue::Blob(bytes) => {
+                Value::Null => continue,
+                Value::Text(bytes) | Value::Blob(bytes) => {
                     std::str::from_utf8(bytes).map_err(|_| Unread::NotUtf8)?.to_owned()
                 }
                 value => shown(value),
@@ -95,7 +96,7 @@ impl Layout {
         let mut attributes: Vec<(String, String)> = Vec::new();
         for attribute in &self.attributes {
             let value = &row.cells[attribute.column];
-            if *value != StoredValue::Null && !shown(value).is_empty() {
+            if *value != Value::Null && !shown(value).is_empty() {
                 attributes.push((attribute.name.clone(), shown(value)));
             }
         }
@@ -114,7 +115,7 @@ impl Layout {
             updated_at: time(self.updated),
             standing: OriginStanding::Live,
             place: match row.key {
-                StoredValue::Null => self.table.clone(),
+                Value::Null => self.table.clone(),
                 _ => format!("{} row {}", self.table, shown(&row.key)),
             },
             raw: row.raw(),
@@ -135,47 +136,46 @@ impl Layout {
 
 impl Flag {
     /// Returns the value that marks a row, at a time as RFC 3339.
-    pub(super) fn value_at(&self, at: &str, declared: &str) -> StoredValue {
+    pub(super) fn value_at(&self, at: &str, declared: &str) -> Value {
         if self.value.eq_ignore_ascii_case("now") {
             let timestamp: Option<Timestamp> = at.parse().ok();
             let is_number =
                 ["INT", "REAL", "NUM", "FLOA", "DOUB"].iter().any(|part| declared.contains(part));
             return match timestamp.filter(|_| is_number) {
-                Some(timestamp) => StoredValue::Integer(timestamp.as_second()),
+                Some(timestamp) => Value::Integer(timestamp.as_second()),
                 None => at.into(),
             };
         }
         if self.value.eq_ignore_ascii_case("null") {
-            return StoredValue::Null;
+            return Value::Null;
         }
         if let Ok(number) = self.value.parse::<i64>() {
-            return StoredValue::Integer(number);
+            return Value::Integer(number);
         }
         let real = self.value.parse::<f64>().ok().filter(|real| real.is_finite());
-        real.map_or_else(|| self.value.as_str().into(), StoredValue::Real)
+        real.map_or_else(|| self.value.as_str().into(), Value::Real)
     }
 
     /// Tells whether a cell marks its row.
-    fn is_set(&self, cell: &StoredValue) -> bool {
+    fn is_set(&self, cell: &Value) -> bool {
         if self.value.eq_ignore_ascii_case("now") {
-            return !matches!(cell, StoredValue::Null | StoredValue::Integer(0))
-                && !shown(cell).is_empty();
+            return !matches!(cell, Value::Null | Value::Integer(0)) && !shown(cell).is_empty();
         }
         if self.value.eq_ignore_ascii_case("null") {
-            return *cell == StoredValue::Null;
+            return *cell == Value::Null;
         }
         shown(cell) == shown(&self.value_at("", ""))
     }
 }
 
 /// A value as an id or an attribute: 16 bytes are a UUID.
-pub(super) fn shown(value: &StoredValue) -> String {
+pub(super) fn shown(value: &Value) -> String {
     match value {
-        StoredValue::Null => String::new(),
-        StoredValue::Integer(value) => value.to_string(),
-        StoredValue::Real(value) => value.to_string(),
-        StoredValue::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        StoredValue::Blob(bytes) => {
+        Value::Null => String::new(),
+        Value::Integer(value) => value.to_string(),
+        Value::Real(value) => value.to_string(),
+        Value::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::Blob(bytes) => {
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             match bytes.len() {
                 16 => {
@@ -189,10 +189,10 @@ pub(super) fn shown(value: &StoredValue) -> String {
 }
 
 /// A time as RFC 3339; numbers are seconds, milliseconds or microseconds since 1970.
-fn time(value: &StoredValue) -> Option<String> {
+fn time(value: &Value) -> Option<String> {
     let seconds = match value {
-        StoredValue::Integer(value) => *value as f64,
-        StoredValue::Real(value) => *value,
+        Value::Integer(value) => *value as f64,
+        Value::Real(value) => *value,
         _ => return Some(shown(value)).filter(|text| !text.trim().is_empty()),
     };
     let seconds = match seconds.abs() {
@@ -204,9 +204,9 @@ fn time(value: &StoredValue) -> Option<String> {
 }
 
 /// A JSON array of texts, or words between commas.
-fn tags(value: &StoredValue) -> Vec<String> {
+fn tags(value: &Value) -> Vec<String> {
     let text = shown(value);
-    let listed: Option<Vec<Value>> = serde_json::from_str(&text).ok();
+    let listed: Option<Vec<Json>> = serde_json::from_str(&text).ok();
     let tags: Vec<String> = match listed {
         Some(listed) => listed.iter().filter_map(|tag| Some(tag.as_str()?.to_owned())).collect(),
         None => text.split(',').map(|tag| tag.trim().to_owned()).collect(),
@@ -216,11 +216,11 @@ fn tags(value: &StoredValue) -> Vec<String> {
 
 /// The short values of a JSON object; what names a user is the attribute `user`.
 fn metadata_of(text: &str) -> Vec<(String, String)> {
-    let fields: Option<serde_json::Map<String, Value>> = serde_json::from_str(text).ok();
-    let attribute = |(name, value): (String, Value)| {
+    let fields: Option<serde_json::Map<String, Json>> = serde_json::from_str(text).ok();
+    let attribute = |(name, value): (String, Json)| {
         let value = match value {
-            Value::String(text) => text,
-            Value::Null | Value::Array(_) | Value::Object(_) => return None,
+            Json::String(text) => text,
+            Json::Null | Json::Array(_) | Json::Object(_) => return None,
             other => other.to_string(),
         };
         let is_user = super::shapes::USERS.contains(&name.as_str());
@@ -274,7 +274,7 @@ impl VectorTable {
                 chunk = Chunk::read(connection, table, id)?;
             }
             if let Some(vector) = chunk.as_ref().and_then(|chunk| chunk.vector(offset)) {
-                found.insert(shown(&StoredValue::from(row.get_ref(0)?)), vector);
+                found.insert(shown(&Value::from(cell(row, 0)?)), vector);
             }
         }
         Ok(Self(found))
@@ -292,13 +292,11 @@ impl VectorTable {
 }
 
 /// Reads a vector from a cell: 32-bit floats, or a JSON array.
-fn vector_of(cell: &StoredValue) -> Option<Vec<f32>> {
+fn vector_of(cell: &Value) -> Option<Vec<f32>> {
     match cell {
         // Bytes that are all letters are base64, not floats.
-        StoredValue::Blob(bytes) if !bytes.iter().all(|byte| byte.is_ascii_graphic()) => {
-            floats(bytes)
-        }
-        StoredValue::Text(bytes) => {
+        Value::Blob(bytes) if !bytes.iter().all(|byte| byte.is_ascii_graphic()) => floats(bytes),
+        Value::Text(bytes) => {
             let vector: Vec<f32> = serde_json::from_slice(bytes).ok()?;
             let is_vector = !vector.is_empty() && vector.iter().all(|value| value.is_finite());
             is_vector.then_some(vector)
@@ -340,27 +338,27 @@ impl UnreadRows {
 
 #[cfg(test)]
 mod tests {
-    use memfold_store::journal::StoredValue;
+    use memfold_core::value::Value;
 
     use super::{shown, tags, time, vector_of};
 
     #[test]
     fn values_are_read_as_ids_times_tags_and_vectors() {
         let uuid: Vec<u8> = (0..16).collect();
-        assert_eq!(shown(&StoredValue::Blob(uuid)), "00010203-0405-0607-0809-0a0b0c0d0e0f");
+        assert_eq!(shown(&Value::Blob(uuid)), "00010203-0405-0607-0809-0a0b0c0d0e0f");
         for value in [
-            StoredValue::Integer(1_780_272_000),
-            StoredValue::Real(1_780_272_000.0),
-            StoredValue::Integer(1_780_272_000_000),
+            Value::Integer(1_780_272_000),
+            Value::Real(1_780_272_000.0),
+            Value::Integer(1_780_272_000_000),
         ] {
             assert_eq!(time(&value).unwrap(), "2026-06-01T00:00:00Z");
         }
         assert_eq!(time(&"2026-06-01 10:00:00".into()).unwrap(), "2026-06-01 10:00:00");
-        assert_eq!(time(&StoredValue::Null), None);
+        assert_eq!(time(&Value::Null), None);
         assert_eq!(tags(&"[\"a\", \"b c\"]".into()), ["a", "b c"]);
         assert_eq!(tags(&"a, b c,".into()), ["a", "b c"]);
-        assert_eq!(vector_of(&StoredValue::Blob(vec![0, 0, 128, 63])), Some(vec![1.0]));
-        assert_eq!(vector_of(&StoredValue::Blob(b"AACAPw==".to_vec())), None);
+        assert_eq!(vector_of(&Value::Blob(vec![0, 0, 128, 63])), Some(vec![1.0]));
+        assert_eq!(vector_of(&Value::Blob(b"AACAPw==".to_vec())), None);
         assert_eq!(vector_of(&"[0.5, 1]".into()), Some(vec![0.5, 1.0]));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use memfold_store::journal::StoredValue;
+use memfold_core::value::Value;
 use memfold_store::origin::{PlannedRemoval, Removal};
 use rusqlite::Connection;
 
@@ -136,17 +136,17 @@ fn is_unchanged(layout: &Layout, row: &TableRow) -> String {
 }
 
 /// A value in SQL.
-fn literal(value: &StoredValue) -> String {
+fn literal(value: &Value) -> String {
     let hex = |bytes: &[u8]| -> String {
         let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("x'{digits}'")
     };
     match value {
-        StoredValue::Null => "NULL".to_owned(),
-        StoredValue::Integer(value) => value.to_string(),
-        StoredValue::Real(value) => format!("{value:?}"),
-        StoredValue::Blob(bytes) => hex(bytes),
-        StoredValue::Text(bytes) => match std::str::from_utf8(bytes) {
+        Value::Null => "NULL".to_owned(),
+        Value::Integer(value) => value.to_string(),
+        Value::Real(value) => format!("{value:?}"),
+        Value::Blob(bytes) => hex(bytes),
+        Value::Text(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) if !text.contains('\0') => format!("'{}'", text.replace('\'', "''")),
             _ => format!("CAST({} AS TEXT)", hex(bytes)),
         },

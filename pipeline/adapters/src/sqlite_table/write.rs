@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use memfold_store::journal::StoredValue;
+use memfold_core::value::Value;
+use memfold_store::brain_db::{Param, cell};
 use memfold_store::origin::{
     OriginChange, OriginConflict, OriginError, OriginRecord, OriginUnit, Published, Removal,
 };
@@ -135,7 +136,7 @@ impl<'a> Writer<'a> {
                     table: self.layout.table.clone(),
                     key: row.key.to_json(),
                     columns: self.layout.columns.clone(),
-                    cells: row.cells.iter().map(StoredValue::to_json).collect(),
+                    cells: row.cells.iter().map(Value::to_json).collect(),
                     merged_into: into.clone(),
                     rule: unit.rule.clone(),
                     run_id: unit.run_id.clone(),
@@ -191,7 +192,7 @@ impl<'a> Writer<'a> {
         }
         check_addition(self.layout).map_err(|reason| step.conflict(&reason))?;
         let columns = &self.layout.columns;
-        let mut cells: BTreeMap<usize, StoredValue> = BTreeMap::new();
+        let mut cells: BTreeMap<usize, Value> = BTreeMap::new();
         let is_numbered = self
             .layout
             .table_info
@@ -341,8 +342,7 @@ impl Step<'_> {
         let is_column = columns.iter().any(|column| quoted(column) == key);
         let extra = (!is_column).then(|| (key.to_owned(), row.key.clone()));
         let cells = columns.iter().map(|name| quoted(name)).zip(row.cells.iter().cloned());
-        let (names, values): (Vec<String>, Vec<StoredValue>) =
-            extra.into_iter().chain(cells).unzip();
+        let (names, values): (Vec<String>, Vec<Value>) = extra.into_iter().chain(cells).unzip();
         let sql = format!(
             "INSERT INTO {} ({}) VALUES ({})",
             quoted(&self.layout.table),
@@ -358,7 +358,7 @@ impl Step<'_> {
         let now = self.now.as_ref().map_or(&[][..], |now| &now.cells);
         let columns = self.layout.columns.iter().zip(&row.cells).enumerate();
         let changed = columns.filter(|(at, (_, value))| now.get(*at) != Some(*value));
-        let (names, mut values): (Vec<String>, Vec<StoredValue>) = changed
+        let (names, mut values): (Vec<String>, Vec<Value>) = changed
             .map(|(_, (name, value))| (format!("{} = ?", quoted(name)), value.clone()))
             .unzip();
         if names.is_empty() {
@@ -394,9 +394,9 @@ impl Step<'_> {
     }
 
     /// Executes a statement on one row; what the table refuses is a conflict.
-    fn execute(&self, sql: &str, values: Vec<StoredValue>) -> Result<(), Stop> {
+    fn execute(&self, sql: &str, values: Vec<Value>) -> Result<(), Stop> {
         let mut statement = self.transaction.prepare_cached(sql)?;
-        match statement.execute(params_from_iter(values)) {
+        match statement.execute(params_from_iter(values.iter().map(Param))) {
             Ok(1) => Ok(()),
             Ok(count) => Err(self.conflict(&format!("{count} rows would change instead of one"))),
             Err(error) if is_refusal(&error) => {
@@ -430,12 +430,12 @@ fn digest(row: &TableRow) -> String {
 fn row_at(
     connection: &Connection,
     layout: &Layout,
-    key: &StoredValue,
+    key: &Value,
 ) -> rusqlite::Result<Option<TableRow>> {
     let name = layout.key.as_deref().unwrap_or("rowid");
     let sql = format!("{} WHERE {name} IS ?", layout.select);
     let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([key])?;
+    let mut rows = statement.query([Param(key)])?;
     rows.next()?.map(|row| TableRow::of(row, layout.columns.len())).transpose()
 }
 
@@ -449,14 +449,14 @@ pub(super) fn rows_by_id(
     let (Some(key), id) = (&layout.key, quoted(&layout.columns[layout.id])) else {
         return Ok(HashMap::new());
     };
-    let mut keys: Vec<StoredValue> = Vec::new();
+    let mut keys: Vec<Value> = Vec::new();
     // Only keys and ids are looked at, in the order in which rows are read.
     let sql = format!("SELECT {key}, {id} FROM {}", quoted(&layout.table));
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([])?;
     let mut seen = BTreeSet::new();
     while let Some(row) = rows.next()? {
-        let (key, id) = (StoredValue::from(row.get_ref(0)?), StoredValue::from(row.get_ref(1)?));
+        let (key, id) = (Value::from(cell(row, 0)?), Value::from(cell(row, 1)?));
         let is_wanted = wanted.contains(&*shown(&id)) && seen.insert(shown(&id));
         if is_wanted || ledger.may_have_made(&key) {
             keys.push(key);

@@ -29,7 +29,7 @@ pub use own::statements::{StoredEdge, StoredMerge, StoredSummary};
 pub use own::tiers::{AssignedTier, StoredTier};
 pub use own::units::{ActionRecord, NewUnit, UnitRecord};
 pub use read::access::{Access, Stamp};
-pub use read::load::ReadBlobs;
+pub use read::load::{Param, ReadBlobs, cell};
 pub use read::lookup::{Marks, Reach, Reaches, StoreReader, Watermark};
 pub use read::open::{BrainDb, KeptReader, OpenOptions, OpenStoreError, Shortage};
 pub use read::recall::{RecallFacts, SessionRows, TimedMemory};

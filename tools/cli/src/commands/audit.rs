@@ -215,8 +215,8 @@ fn calibrate(
     store: &memfold_store::BrainDb,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let decisions = calibration::decisions(store)
-        .map_err(|error| Failure::of("read the decisions", &error))?;
+    let decisions =
+        calibration::decisions(store).map_err(|error| Failure::of("read the decisions", &error))?;
     let mut calibrations: Vec<CalibrationOf> = decisions
         .into_iter()
         .map(|(judge, of)| CalibrationOf { judge, calibration: Calibration::of(&of) })

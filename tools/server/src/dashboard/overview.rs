@@ -131,7 +131,7 @@ fn overview(app: &App, store: &Arc<ServedStore>) -> Result<OverviewPage, Problem
         bars_max: most(&proposed),
         bar_ends: ends[usize::from(drawn.len() == 1)..]
             .iter()
-            .filter_map(|plan| Some(plan.as_ref()?.created_at.clone()))
+            .filter_map(|plan| Some(plan.as_ref()?.saved_at.clone()))
             .collect(),
         legend: KINDS.iter().enumerate().map(|(colour, kind)| (colour, words(*kind))).collect(),
         last_run: survey.last_run.as_ref().map(|run| {

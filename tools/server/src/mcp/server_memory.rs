@@ -7,10 +7,10 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use memfold::ops::Failure;
 use memfold_adapters::mcp_memory::{
     AddedObservations, Entity, GraphError, GraphFile, Nodes, Observations, Relation,
 };
-use memfold::ops::Failure;
 use memfold_guard::{Guard, GuardPolicy};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,

@@ -22,6 +22,7 @@ use memfold_core::time::Instant;
 use memfold_guard::Guard;
 use memfold_index::NoProgress;
 use memfold_store::brain_db::{Session, SessionOptions};
+use memfold_store::origin::Usage;
 use memfold_store::{BrainDb, LoadRequest};
 use memfold_terminal::printer::Printer;
 
@@ -323,7 +324,9 @@ impl OriginState {
         let stamp = self.stamp();
         let origin = OpenOrigin::reopen(&self.mirrored)?;
         let synchronization = origin.begin(sources, &printer)?;
-        synchronization.pull(writes && synchronization.may_publish(), false)?;
+        let writes = writes && synchronization.may_publish();
+        synchronization.check(if writes { Usage::Remove } else { Usage::Read })?;
+        synchronization.pull(writes, false)?;
         let (seconds, ended) = (stopwatch.seconds(), Some(Stopwatch::start()));
         *pulled = LastPull { stamp, ended, seconds };
         Ok(())

@@ -406,7 +406,11 @@ fn cells<'a, const N: usize>(row: &'a SqlRow<'_>) -> rusqlite::Result<[ValueRef<
     Ok(cells)
 }
 
-pub(crate) fn cell<'a>(row: &'a SqlRow<'_>, column: usize) -> rusqlite::Result<ValueRef<'a>> {
+/// Returns a value of a row.
+///
+/// # Errors
+/// When there is no such column.
+pub fn cell<'a>(row: &'a SqlRow<'_>, column: usize) -> rusqlite::Result<ValueRef<'a>> {
     Ok(match row.get_ref(column)? {
         SqlValue::Null => ValueRef::Null,
         SqlValue::Integer(value) => ValueRef::Integer(value),
@@ -417,7 +421,8 @@ pub(crate) fn cell<'a>(row: &'a SqlRow<'_>, column: usize) -> rusqlite::Result<V
 }
 
 /// A value as a parameter of a statement.
-pub(crate) struct Param<'a>(pub(crate) &'a Value);
+#[derive(Debug)]
+pub struct Param<'a>(pub &'a Value);
 
 impl ToSql for Param<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {

@@ -16,34 +16,34 @@ use crate::writing::counted;
 /// Which table of a SQLite file holds memories. What is typed once is remembered.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "A table of a SQLite file")]
-pub struct TableArgs {
+pub(crate) struct TableArgs {
     /// The table of the memories [default: recognised by its columns]
     #[arg(long, value_name = "TABLE")]
-    pub table: Option<String>,
+    pub(crate) table: Option<String>,
     /// The column of their ids [default: id, uuid, …]
     #[arg(long, value_name = "COLUMN", requires = "table")]
-    pub id: Option<String>,
+    pub(crate) id: Option<String>,
     /// The column of their texts [default: content, text, memory, …]
     #[arg(long, value_name = "COLUMN", requires = "table")]
-    pub text: Option<String>,
+    pub(crate) text: Option<String>,
     /// The column of the times at which they were made [default: created_at, …]
     #[arg(long, value_name = "COLUMN", requires = "table")]
-    pub time: Option<String>,
+    pub(crate) time: Option<String>,
     /// The column of users: memories of two are never merged [default: user_id, …]
     #[arg(long, value_name = "COLUMN", requires = "table")]
-    pub user: Option<String>,
+    pub(crate) user: Option<String>,
     /// The column of vectors, or the table of sqlite-vec that has them
     #[arg(long, value_name = "NAME", requires = "table")]
-    pub vector: Option<String>,
+    pub(crate) vector: Option<String>,
     /// How --execute takes rows out: delete, or COLUMN=VALUE, such as archived=1 or deleted_at=now
     #[arg(long, value_name = "HOW", value_parser = removal)]
-    pub removed: Option<Removal>,
+    pub(crate) removed: Option<Removal>,
     /// Write an SQL script here that removes the rows, for you to run
     #[arg(long, value_name = "FILE", conflicts_with = "execute")]
-    pub sql: Option<PathBuf>,
+    pub(crate) sql: Option<PathBuf>,
     /// Write the ids of these rows here (JSON Lines), for the API of the program that owns the file
     #[arg(long, value_name = "FILE", conflicts_with = "execute")]
-    pub ids: Option<PathBuf>,
+    pub(crate) ids: Option<PathBuf>,
 }
 
 impl TableArgs {
@@ -73,8 +73,9 @@ impl TableArgs {
             let (Some(path), Some(mirrored)) = (path, store.mirrored()) else { continue };
             let removals = removals(plan);
             let script = OpenOrigin::reopen(mirrored)?.removal_script(&removals, form)?;
-            publish(path, &script)
-                .map_err(|error| Failure::of(&format!("write {}", path.display()), &error))?;
+            publish(path, &script).map_err(|error| {
+                Failure::new(&format!("write {}", path.display()), &error, None)
+            })?;
             let rows = counted(removals.len() as u64, "row", "rows");
             printer.note(&format!("wrote {}: {rows} to remove", path.display()));
         }
