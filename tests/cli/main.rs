@@ -29,6 +29,7 @@ mod searching;
 mod recalling;
 mod incremental;
 mod other_stores;
+mod sqlite_tables;
 mod hooks;
 mod saving;
 mod lifecycle;

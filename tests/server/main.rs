@@ -14,6 +14,7 @@ mod crashes;
 mod compatible;
 mod agents;
 mod origins;
+mod server_memory;
 mod telemetry;
 mod dashboard;
 mod soak;

@@ -223,3 +223,58 @@ fn a_file_of_texts_is_no_store() {
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(told.contains("memfold import"), "{told}");
 }
+
+#[test]
+fn a_table_of_a_sqlite_file_is_served() {
+    let dir = TestFolder::new();
+    let twice = "Deploys run on Friday at noon";
+    let connection = rusqlite::Connection::open(dir.path("notes.db")).unwrap();
+    connection
+        .execute_batch(&format!(
+            "PRAGMA journal_mode = WAL;
+             CREATE TABLE archival_passages (id INTEGER PRIMARY KEY, text TEXT, embedding BLOB, is_deleted INTEGER DEFAULT 0);
+             INSERT INTO archival_passages (text) VALUES ('{twice}'), ('{twice}.'), ('Tea is served at five');"
+        ))
+        .unwrap();
+    let live = || -> i64 {
+        let sql = "SELECT count(*) FROM archival_passages WHERE NOT is_deleted";
+        connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    let refused = dir.command(&["mcp", "notes.db", "--allow-writes"]).output().unwrap();
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(error.contains("nobody said how rows are taken out of it"), "{error}");
+    // Another program of the workspace, which stands beside this one when all is tested.
+    let program = Path::new(crate::PROGRAM).with_file_name("memfold");
+    if !program.is_file() {
+        let words =
+            ["build", "--quiet", "--locked", "--package", "memfold-cli", "--bin", "memfold"];
+        assert!(Command::new(env!("CARGO")).args(words).status().unwrap().success());
+    }
+    let choose = ["consolidate", "notes.db", "--removed", "is_deleted=1"];
+    let chosen = Command::new(program)
+        .args(choose)
+        .current_dir(dir.path(""))
+        .env_clear()
+        .env("HOME", dir.path(""))
+        .output()
+        .unwrap();
+    assert!(chosen.status.success(), "{chosen:?}");
+    let mut agent = Agent::start(&dir, &["notes.db", "--allow-writes"]);
+    let save = json!({ "text": "Plays the cello in an orchestra" });
+    let saved = agent.call("memory_save", &save);
+    assert_eq!((&saved["did"], live()), (&json!("inserted"), 4), "{saved}");
+    let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
+    assert_eq!((&plan["planned"]["merge"], live()), (&json!(1), 4), "{plan}");
+    let apply = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": plan["plan_digest"] });
+    let applied = agent.call("memory_consolidate", &apply);
+    assert_eq!((&applied["applied"], live()), (&json!(1), 3), "{applied}");
+    connection
+        .execute("INSERT INTO archival_passages (text) VALUES ('The kiln is blue')", [])
+        .unwrap();
+    let found = agent.call("memory_recall", &json!({ "query": "kiln", "mode": "exhaustive" }));
+    assert_eq!(found["memories"][0]["text"], "The kiln is blue", "{found}");
+    let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
+    let undone = agent.call("memory_consolidate", &undo);
+    assert_eq!((&undone["applied"], live()), (&json!(1), 5), "{undone}");
+    agent.end();
+}

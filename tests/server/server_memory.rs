@@ -1,0 +1,413 @@
+//! The tools of the MCP reference memory server: the same answers on the same file, and no write lost.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use memfold::machine::Stopwatch;
+use serde_json::{Value, json};
+
+use crate::support::TestFolder;
+
+/// A client that believes the protocol and nothing else.
+struct Client {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    id: u64,
+}
+
+impl Client {
+    fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut client = Self { child, input, output: BufReader::new(output), id: 0 };
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {},
+                            "clientInfo": { "name": "test", "version": "1" } });
+        assert!(client.ask("initialize", &hello)["capabilities"]["tools"].is_object());
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        client
+    }
+
+    fn of(dir: &TestFolder, file: &str) -> Self {
+        Self::start(dir.command(&["mcp", file, "--as", "server-memory"]))
+    }
+
+    fn send(&mut self, message: &Value) {
+        self.input.write_all(format!("{message}\n").as_bytes()).unwrap();
+        self.input.flush().unwrap();
+    }
+
+    fn request(&mut self, method: &str, parameters: &Value) {
+        self.id += 1;
+        let id = self.id;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters }));
+    }
+
+    fn ask(&mut self, method: &str, parameters: &Value) -> Value {
+        self.request(method, parameters);
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == self.id {
+                assert!(message["error"].is_null(), "{message}");
+                return message["result"].clone();
+            }
+        }
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }))
+    }
+
+    fn graph(&mut self) -> Value {
+        self.call("read_graph", &json!({}))["structuredContent"].clone()
+    }
+
+    fn end(self) {
+        let Self { mut child, input, .. } = self;
+        drop(input);
+        child.wait().unwrap();
+    }
+}
+
+/// Every tool, with what exists already, what is missing and what is wrong.
+fn calls() -> Vec<(&'static str, Value)> {
+    let entity = |name: &str, observations: &[&str]| json!({ "name": name, "entityType": "person", "observations": observations });
+    let relation =
+        |from: &str, to: &str| json!({ "from": from, "to": to, "relationType": "knows" });
+    vec![
+        ("read_graph", json!({})),
+        (
+            "create_entities",
+            json!({ "entities": [entity("Ana", &["likes tea", "läuft \u{1f600}"]), entity("Bob", &[])] }),
+        ),
+        (
+            "create_entities",
+            json!({ "entities": [entity("Ana", &["other"]), entity("Cleo", &["paints"])] }),
+        ),
+        (
+            "create_relations",
+            json!({ "relations": [relation("Ana", "Bob"), relation("Bob", "Cleo")] }),
+        ),
+        (
+            "create_relations",
+            json!({ "relations": [relation("Ana", "Bob"), relation("Nobody", "Cleo")] }),
+        ),
+        (
+            "add_observations",
+            json!({ "observations": [{ "entityName": "Ana", "contents": ["likes tea", "lives in Bern"] },
+                                                       { "entityName": "Bob", "contents": ["sings"] }] }),
+        ),
+        (
+            "add_observations",
+            json!({ "observations": [{ "entityName": "Bob", "contents": ["swims"] },
+                                                       { "entityName": "Zoe", "contents": ["x"] }] }),
+        ),
+        ("search_nodes", json!({ "query": "TEA" })),
+        ("search_nodes", json!({ "query": "person" })),
+        ("search_nodes", json!({ "query": "nothing" })),
+        ("open_nodes", json!({ "names": ["Cleo", "Zoe"] })),
+        (
+            "delete_observations",
+            json!({ "deletions": [{ "entityName": "Ana", "observations": ["likes tea", "none"] },
+                                                       { "entityName": "Zoe", "observations": ["x"] }] }),
+        ),
+        ("delete_relations", json!({ "relations": [relation("Bob", "Cleo"), relation("x", "y")] })),
+        ("delete_entities", json!({ "entityNames": ["Bob", "Zoe"] })),
+        ("read_graph", json!({})),
+    ]
+}
+
+fn graph_of(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// The calls of a client, replayed on the package and on memfold: `MEMFOLD_SERVER_MEMORY` names its `dist/index.js`.
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn the_reference_server_answers_the_same_and_reads_the_same_file() {
+    const VARIABLE: &str = "MEMFOLD_SERVER_MEMORY";
+    let Some(script) = std::env::var_os(VARIABLE) else {
+        return eprintln!(
+            "skipped: {VARIABLE} names no dist/index.js of @modelcontextprotocol/server-memory"
+        );
+    };
+    let dir = TestFolder::new();
+    let node = |file: &str| {
+        let mut command = Command::new("node");
+        command.arg(&script).env("MEMORY_FILE_PATH", dir.path(file));
+        Client::start(command)
+    };
+    let (mut theirs, mut ours) = (node("theirs.jsonl"), Client::of(&dir, "ours.jsonl"));
+    let listed = |client: &mut Client| -> Vec<Value> {
+        let tools = client.ask("tools/list", &json!({}))["tools"].clone();
+        let kept = ["name", "title", "description", "inputSchema", "annotations"];
+        let part =
+            |tool: &Value| kept.iter().map(|key| ((*key).to_owned(), tool[key].clone())).collect();
+        tools.as_array().unwrap().iter().map(|tool| Value::Object(part(tool))).collect()
+    };
+    assert_eq!(listed(&mut ours), listed(&mut theirs));
+    for (tool, arguments) in calls() {
+        let (mine, reference) = (ours.call(tool, &arguments), theirs.call(tool, &arguments));
+        for key in ["content", "structuredContent"] {
+            assert_eq!(mine[key], reference[key], "{tool} {arguments}");
+        }
+        let fails = |answer: &Value| answer["isError"] == true;
+        assert_eq!(fails(&mine), fails(&reference), "{tool} {arguments}");
+    }
+    // Each goes on with the file of the other.
+    let (mut theirs_on, mut ours_on) = (node("ours.jsonl"), Client::of(&dir, "theirs.jsonl"));
+    assert_eq!(theirs_on.graph(), ours_on.graph());
+    for client in [theirs, ours, theirs_on, ours_on] {
+        client.end();
+    }
+}
+
+#[test]
+fn every_tool_answers_as_documented() {
+    let dir = TestFolder::new();
+    let mut client = Client::of(&dir, "memory.jsonl");
+    let mut answers = Vec::new();
+    for (tool, arguments) in calls() {
+        answers.push(client.call(tool, &arguments));
+    }
+    assert_eq!(answers[0]["structuredContent"], json!({ "entities": [], "relations": [] }));
+    assert_eq!(answers[2]["structuredContent"]["entities"].as_array().unwrap().len(), 1);
+    assert_eq!(answers[3]["structuredContent"]["relations"].as_array().unwrap().len(), 2);
+    let text = answers[5]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("[\n  {\n    \"entityName\": \"Ana\",\n    \"addedObservations\": [\n      \"lives in Bern\""), "{text}");
+    assert_eq!(answers[6]["isError"], true);
+    assert_eq!(answers[6]["content"][0]["text"], "Entity with name Zoe not found");
+    let found = |at: usize| answers[at]["structuredContent"]["entities"].as_array().unwrap().len();
+    assert_eq!([found(7), found(8), found(9), found(10)], [1, 3, 0, 1]);
+    assert_eq!(answers[13]["content"][0]["text"], "Entities deleted successfully");
+    let ana = json!({ "name": "Ana", "entityType": "person", "observations": ["läuft \u{1f600}", "lives in Bern"] });
+    assert_eq!(answers[14]["structuredContent"]["entities"][0], ana);
+    assert_eq!(graph_of(&dir.path("memory.jsonl")).len(), 3);
+    let wrong =
+        client.call("add_observations", &json!({ "observations": [{ "entityName": "Ana" }] }));
+    assert_eq!(wrong["isError"], true, "{wrong}");
+
+    // What another observation is proven to say is known.
+    let contents = json!({ "observations": [{ "entityName": "Ana", "contents": ["Lives in Bern.", "lives in Rome"] }] });
+    let added = client.call("add_observations", &contents);
+    let expected = json!([{ "entityName": "Ana", "addedObservations": ["lives in Rome"] }]);
+    assert_eq!(added["structuredContent"]["results"], expected);
+    let remark = added["content"][1]["text"].as_str().unwrap();
+    assert!(remark.contains("\"lives in Bern\" says \"Lives in Bern.\""), "{remark}");
+    client.end();
+}
+
+#[test]
+fn files_in_other_shapes_are_read_and_broken_lines_keep_their_bytes() {
+    let dir = TestFolder::new();
+    let entity = "{\"name\":\"Ana\",\"entityType\":\"person\",\"observations\":[{\"text\":\"likes tea\"},\"sings\"]}";
+    let relation = "{\"from\":\"Ana\",\"to\":\"Bob\",\"relationType\":\"knows\"}";
+    for (name, text) in [
+        ("array.json", format!("[\n  {entity},\n  {relation},\n  {relation}\n]\n")),
+        ("object.json", format!("{{\"entities\": [{entity}], \"relations\": [{relation}]}}")),
+        ("untyped.jsonl", format!("{entity}\n{relation}\n{relation}\n")),
+    ] {
+        std::fs::write(dir.path(name), text).unwrap();
+        let mut client = Client::of(&dir, name);
+        let graph = client.graph();
+        assert_eq!(
+            graph["entities"][0]["observations"],
+            json!(["likes tea", "sings"]),
+            "{name}: {graph}"
+        );
+        assert_eq!(
+            graph["relations"].as_array().unwrap().len(),
+            1,
+            "{name}: a relation counts once"
+        );
+        let add = json!({ "observations": [{ "entityName": "Ana", "contents": ["swims"] }] });
+        client.call("add_observations", &add);
+        client.call(
+            "create_relations",
+            &json!({ "relations": [{ "from": "Ana", "to": "Cleo", "relationType": "knows" }] }),
+        );
+        let graph = client.graph();
+        assert_eq!(graph["entities"][0]["observations"].as_array().unwrap().len(), 3, "{name}");
+        assert_eq!(graph["relations"].as_array().unwrap().len(), 2, "{name}");
+        client.end();
+    }
+    let broken = "{\"type\":\"entity\",\"name\":\"Half\n";
+    let lone = "{\"type\":\"entity\",\"name\":\"Ana\",\"entityType\":\"p\",\"observations\":[\"cut \\ud83d\"],\"x\":1}\n";
+    std::fs::write(dir.path("memory.jsonl"), format!("{broken}{lone}\u{feff}")).unwrap();
+    let mut client = Client::of(&dir, "memory.jsonl");
+    assert_eq!(client.graph()["entities"].as_array().unwrap().len(), 1);
+    let add = json!({ "observations": [{ "entityName": "Ana", "contents": ["swims"] }] });
+    client.call("add_observations", &add);
+    client.end();
+    let text = std::fs::read_to_string(dir.path("memory.jsonl")).unwrap();
+    assert!(
+        text.starts_with(broken) && text.contains("[\"cut \\ud83d\",\"swims\"],\"x\":1}"),
+        "{text}"
+    );
+    std::fs::write(dir.path("empty.jsonl"), "").unwrap();
+    let mut client = Client::of(&dir, "empty.jsonl");
+    assert_eq!(client.graph(), json!({ "entities": [], "relations": [] }));
+    client.end();
+}
+
+#[test]
+fn runs_and_undo_of_memfold_work_beside_it() {
+    let dir = TestFolder::new();
+    let mut client = Client::of(&dir, "memory.jsonl");
+    let entity = json!({ "name": "Ana", "entityType": "person", "observations":
+        ["Prefers green tea in the morning", "Lives in Bern", "Prefers green tea in the morning."] });
+    client.call("create_entities", &json!({ "entities": [entity] }));
+    let mut agent = crate::agents::Agent::start(&dir, &["memory.jsonl", "--allow-writes"]);
+    let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
+    assert_eq!(plan["planned"]["merge"], 1, "{plan}");
+    let apply = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": plan["plan_digest"] });
+    let applied = agent.call("memory_consolidate", &apply);
+    let count = |client: &mut Client| {
+        client.graph()["entities"][0]["observations"].as_array().unwrap().len()
+    };
+    assert_eq!(count(&mut client), 2);
+    let add = json!({ "observations": [{ "entityName": "Ana", "contents": ["Plays the cello"] }] });
+    client.call("add_observations", &add);
+    let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
+    agent.call("memory_consolidate", &undo);
+    assert_eq!(count(&mut client), 4);
+    agent.end();
+    client.end();
+}
+
+/// What one client wrote and was told to be there.
+#[derive(Default)]
+struct Acknowledged {
+    names: BTreeSet<String>,
+    observations: BTreeSet<String>,
+    micros: Vec<u64>,
+}
+
+/// Writes until so many writes are acknowledged, kills its server now and then.
+fn write_on(dir: &TestFolder, writer: usize, writes: usize) -> Acknowledged {
+    let mut client = Client::of(dir, "memory.jsonl");
+    let (mut done, mut kills) = (Acknowledged::default(), 0);
+    let own = format!("own-{writer}");
+    let entity = |name: &str| json!({ "entities": [{ "name": name, "entityType": "t", "observations": ["made"] }] });
+    client.call("create_entities", &entity(&own));
+    for at in 0..writes {
+        let name = format!("w{writer}-{at}");
+        let is_observation = at % 50 == 49;
+        let (tool, arguments) = match is_observation {
+            true => (
+                "add_observations",
+                json!({ "observations": [{ "entityName": own, "contents": [name] }] }),
+            ),
+            false => ("create_entities", entity(&name)),
+        };
+        // A kill while a write is under way; whether it is there then, nobody was told.
+        if at % 97 == 96 && kills < 20 {
+            client.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
+            client.child.kill().unwrap();
+            client.child.wait().unwrap();
+            client = Client::of(dir, "memory.jsonl");
+            kills += 1;
+        }
+        let clock = Stopwatch::start();
+        let answer = client.call(tool, &arguments);
+        done.micros.push((clock.seconds() * 1e6) as u64);
+        assert_ne!(answer["isError"], true, "{answer}");
+        let list = if is_observation { &mut done.observations } else { &mut done.names };
+        list.insert(name);
+    }
+    client.end();
+    done
+}
+
+/// `MEMFOLD_TEST_WRITES=8x10000` for more than the usual.
+#[test]
+#[expect(clippy::print_stderr, reason = "the figures are said")]
+fn no_write_of_several_processes_is_lost_with_kills_among_them() {
+    let size = std::env::var("MEMFOLD_TEST_WRITES").unwrap_or_else(|_| "4x120".to_owned());
+    let (writers, writes) = size.split_once('x').unwrap();
+    let (writers, writes): (usize, usize) = (writers.parse().unwrap(), writes.parse().unwrap());
+    let dir = TestFolder::new();
+    let clock = Stopwatch::start();
+    let done: Vec<Acknowledged> = std::thread::scope(|threads| {
+        let dir = &dir;
+        let started: Vec<_> = (0..writers)
+            .map(|writer| threads.spawn(move || write_on(dir, writer, writes)))
+            .collect();
+        started.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let seconds = clock.seconds();
+    let mut client = Client::of(&dir, "memory.jsonl");
+    let graph = client.graph();
+    client.end();
+    let entities = graph["entities"].as_array().unwrap();
+    let names: BTreeSet<&str> =
+        entities.iter().map(|entity| entity["name"].as_str().unwrap()).collect();
+    let lists = entities.iter().flat_map(|entity| entity["observations"].as_array().unwrap());
+    let texts: BTreeSet<&str> = lists.map(|text| text.as_str().unwrap()).collect();
+    let mut lost = 0;
+    for acknowledged in &done {
+        lost += acknowledged.names.iter().filter(|name| !names.contains(&***name)).count();
+        lost += acknowledged.observations.iter().filter(|text| !texts.contains(&***text)).count();
+    }
+    let mut micros: Vec<u64> = done.iter().flat_map(|done| done.micros.iter().copied()).collect();
+    micros.sort_unstable();
+    eprintln!(
+        "{}",
+        json!({ "writers": writers, "writes": micros.len(), "lost": lost, "seconds": seconds,
+                "p50_us": micros[micros.len() / 2], "p99_us": micros[micros.len() * 99 / 100] })
+    );
+    assert_eq!((lost, micros.len()), (0, writers * writes));
+}
+
+/// `MEMFOLD_TEST_OBSERVATIONS=10000` measures writes to a file of so many.
+#[test]
+#[expect(clippy::print_stderr, reason = "the figures are said")]
+fn a_write_takes_little_whatever_the_file_holds() {
+    let held: usize =
+        std::env::var("MEMFOLD_TEST_OBSERVATIONS").map_or(500, |held| held.parse().unwrap());
+    let dir = TestFolder::new();
+    let lines: Vec<String> = (0..held / 10)
+        .map(|at| {
+            let texts: Vec<String> = (0..10).map(|n| format!("Observation {n} of server {at} about port {}", 8000 + n)).collect();
+            json!({ "type": "entity", "name": format!("server-{at}"), "entityType": "server", "observations": texts }).to_string()
+        })
+        .collect();
+    std::fs::write(dir.path("memory.jsonl"), lines.join("\n")).unwrap();
+    let mut client = Client::of(&dir, "memory.jsonl");
+    let mut p50 = Vec::new();
+    for tool in ["create_entities", "add_observations"] {
+        let mut micros = Vec::new();
+        for at in 0..100 {
+            let arguments = match tool {
+                "create_entities" => {
+                    json!({ "entities": [{ "name": format!("new-{at}"), "entityType": "t", "observations": ["x"] }] })
+                }
+                _ => {
+                    json!({ "observations": [{ "entityName": format!("server-{}", at % (held / 10)), "contents": [format!("told at {at}")] }] })
+                }
+            };
+            let clock = Stopwatch::start();
+            let answer = client.call(tool, &arguments);
+            micros.push((clock.seconds() * 1e6) as u64);
+            assert_ne!(answer["isError"], true, "{answer}");
+        }
+        micros.sort_unstable();
+        p50.push(json!({ "tool": tool, "observations": held, "p50_us": micros[50], "p99_us": micros[98] }));
+    }
+    client.end();
+    eprintln!("{}", Value::Array(p50));
+    assert_eq!(graph_of(&dir.path("memory.jsonl")).len(), held / 10 + 100);
+}
