@@ -121,7 +121,9 @@ fn decisions_are_counted_for_a_calibration() {
     assert!(count(&all, "decisions") > 10, "{all}");
     assert_eq!((&all["judge"], &all["is_supported"]), (&Value::Null, &false.into()));
     assert_eq!(count(&all, "approved"), count(&all, "decisions"));
-    assert_eq!(count(&all, "decisions_needed"), 146 - count(&all, "decisions"));
+    // Of the half that tests, decisions below the threshold count for nothing.
+    let needed = 146 - count(&all, "decisions");
+    assert!((needed..146).contains(&count(&all, "decisions_needed")), "{all}");
     // A second thought counts instead of the first.
     review(&["--only", "propose_merge", "--reject"]);
     let rejected = calibrated(&place)["calibrations"][0].clone();

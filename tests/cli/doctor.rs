@@ -57,11 +57,11 @@ fn unreadable_virtual_table_is_named() {
     }
 }
 
-/// `memory.json` as one JSON value: no line of it is a record, and "nothing is wrong with this store".
+/// `memory.json` of which no line is a record, and "nothing is wrong with this store".
 #[test]
 fn unreadable_store_is_critical() {
     let dir = TestFolder::new();
-    dir.write("memory.json", "{\n  \"entities\": [],\n  \"relations\": []\n}\n");
+    dir.write("memory.json", "{\n  \"songs\": [\n}\n");
     let words = ["doctor", "memory.json", "--store-kind", "mcp_memory"];
     let text = dir.run(&words).out;
     assert!(text.contains("nothing of the store could be read as mcp_memory"), "{text}");

@@ -91,7 +91,8 @@ fn every_command_works_on_a_table_and_a_mark_is_taken_off() {
     let saved = dir.run(&consolidate(&words));
     assert!(saved.err.contains("notes.db: table notes"), "{}", saved.err);
     let text = "The API deploys every Friday at 5 pm";
-    let check = dir.json(&["check", "notes.db", "--text", text, "--json"]);
+    let check =
+        dir.json(&["check", "notes.db", "--text", text, "--category", "user:ana", "--json"]);
     assert_eq!(check["decision"], "touch");
     let found = dir.succeed(&["search", "notes.db", "--text", "green tea"]);
     assert!(found.contains("green tea"), "{found}");
@@ -126,8 +127,7 @@ fn a_script_is_written_instead_and_others_changes_are_left_alone() {
     let refused = dir.run(&["consolidate", "notes.db", "--sql", "x.sql", "--execute"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     dir.write("memory.jsonl", "{\"type\":\"entity\",\"name\":\"A\",\"observations\":[\"a\"]}\n");
-    dir
-        .run(&["consolidate", "memory.jsonl", "--removed", "delete"])
+    dir.run(&["consolidate", "memory.jsonl", "--removed", "delete"])
         .fails_with(2, &["memory.jsonl has no table to name"]);
 }
 
@@ -166,8 +166,7 @@ fn kills_lose_no_row_and_leave_no_half_of_a_unit() {
         ));
     }
     let dir = made(&sql);
-    let (database, template) =
-        (dir.path("notes.db"), std::fs::read(dir.path("notes.db")).unwrap());
+    let (database, template) = (dir.path("notes.db"), std::fs::read(dir.path("notes.db")).unwrap());
     let before = rows(&database);
     let mirror = ["--mirror", "state/mirror.db"];
     let execute = consolidate(&[&NAMED[..], &EXECUTE, &["--removed", "delete"], &mirror].concat());

@@ -316,7 +316,7 @@ pub struct Link {
 /// # Examples
 /// ```
 /// use std::convert::Infallible;
-/// use crate::cluster::{Link, greedy_complete_streamed};
+/// use memfold_core::cluster::{Link, greedy_complete_streamed};
 ///
 /// // A chain: 2 is near 1, not near 0.
 /// let links = [Link { later: 1, earlier: 0 }, Link { later: 2, earlier: 1 }];

@@ -944,10 +944,10 @@ pub(crate) fn is_content(token: &Token, lexicon: &Lexicon) -> bool {
     !matches!(token.kind, Kind::Symbol | Kind::Indent) && !small && !token.has(Flags::POSSESSIVE)
 }
 
-/// Tells whether a token only says that a denied state was there before: `anymore`, `any more`, `any longer`.
+/// Tells whether a token only says that a state was there before: `still`, `anymore`, `any more`, `any longer`.
 fn ends_state(lexed: &Lexed, at: usize) -> bool {
     let word = lexed.lower(at);
-    word == "anymore"
+    matches!(word, "anymore" | "still")
         || word == "any" && (lexed.is(at + 1, "more") || lexed.is(at + 1, "longer"))
         || matches!(word, "more" | "longer") && at > 0 && lexed.is(at - 1, "any")
 }
@@ -1000,7 +1000,7 @@ impl<'a> Part<'a> {
             } else if token.kind == Kind::Word {
                 let helps = roles.has(Roles::AUXILIARY)
                     || token.marks.has(Marks::ARTICLE)
-                    || matches!(reading.lexed.lower(at), "any" | "some" | "to" | "there" | "still");
+                    || matches!(reading.lexed.lower(at), "any" | "some" | "to" | "there");
                 part.others += usize::from(!helps);
             }
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use memfold_core::plan::{Action, ActionType};
 use memfold_core::policy::{Absorbed, JoinMethod, name_of};
 use memfold_core::report::{
     Detected, Executed, Incremental, Judged, Loaded, Mode, Planned, Report, ScopeView, Seconds,
@@ -384,14 +385,22 @@ impl Run<'_> {
         }
     }
 
-    /// Saves and applies the plan as far as that was asked for; a plan without changes needs neither.
+    /// Saves and applies the plan as far as that was requested; a plan without changes and proposals needs neither.
     fn write_to_the_store(&mut self, outcome: &mut Outcome) -> Result<Option<Execution>, Failure> {
         let request = self.request;
-        if !self.may_write || outcome.plan.changes() == 0 {
+        if !self.may_write {
             return Ok(None);
         }
         if !request.execute {
-            self.saved_as = Some(self.save(outcome)?);
+            // Proposals change nothing by themselves, but `review` asks about them.
+            let is_proposal = |action: &Action| action.action == ActionType::ProposeMerge;
+            let asks = outcome.plan.actions.iter().any(is_proposal);
+            if asks || outcome.plan.changes() > 0 {
+                self.saved_as = Some(self.save(outcome)?);
+            }
+            return Ok(None);
+        }
+        if outcome.plan.changes() == 0 {
             return Ok(None);
         }
         self.rules(outcome)

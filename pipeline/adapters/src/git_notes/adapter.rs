@@ -22,7 +22,7 @@ const MODEL_DEFAULT: &str = "all-MiniLM-L6-v2";
 /// # Examples
 ///
 /// ```no_run
-/// use memfold_store::git_notes::GitNotes;
+/// use memfold_adapters::git_notes::GitNotes;
 /// use memfold_store::origin::Origin as _;
 ///
 /// let contents = GitNotes::new("path/to/repository").read()?;

@@ -269,7 +269,7 @@ fn adjacency(edges: &[Edge]) -> Adjacency<'_> {
 /// ```
 /// let known = ["mem_4fa1b2c3d4e5", "decisions:1a2b3c4:0"];
 /// let text = "Replaces mem_4fa1b2c3d4e5; see (decisions:1a2b3c4:0). Not mem_4fa1b2c3d4e55.";
-/// let found = crate::lifecycle::references(text, |id| known.contains(&id));
+/// let found = memfold_core::lifecycle::references(text, |id| known.contains(&id));
 /// assert_eq!(found, known);
 /// ```
 #[must_use]

@@ -62,7 +62,7 @@ impl HookInput {
 /// # Examples
 ///
 /// ```
-/// use crate::lifecycle::{HookInput, hook_output};
+/// use memfold_core::lifecycle::{HookInput, hook_output};
 ///
 /// let output = hook_output(&HookInput::default(), "context");
 /// assert_eq!(
@@ -106,7 +106,7 @@ pub fn hook_output(input: &HookInput, additional_context: &str) -> Value {
 /// ```
 /// let old = "a <memory_consolidated_summaries version=\"1\">x</memory_consolidated_summaries> b";
 /// let block = "<memory_consolidated_summaries>y</memory_consolidated_summaries>";
-/// let new = crate::lifecycle::replace_block(old.as_bytes(), block);
+/// let new = memfold_core::lifecycle::replace_block(old.as_bytes(), block);
 /// assert_eq!(new, format!("a {block} b").into_bytes());
 /// ```
 #[must_use]

@@ -250,8 +250,8 @@ pub struct Retention {
 /// # Examples
 ///
 /// ```
-/// use crate::lifecycle::{RetentionInput, RetentionPolicy, Tier, assign, retention};
-/// use crate::time::Instant;
+/// use memfold_core::lifecycle::{RetentionInput, RetentionPolicy, Tier, assign, retention};
+/// use memfold_core::time::Instant;
 ///
 /// let categories: [Box<str>; 1] = ["decision".into()];
 /// let input = RetentionInput {

@@ -71,11 +71,11 @@ impl Configuration {
 /// # Examples
 ///
 /// ```
-/// use crate::policy::ConfigLoader;
+/// use memfold_core::policy::ConfigLoader;
 ///
 /// let configuration = ConfigLoader::new().set("threshold=0.97").load()?;
 /// assert_eq!(configuration.policy.merge_threshold().map(|t| t.get()), Some(0.97));
-/// # Ok::<(), crate::policy::ConfigError>(())
+/// # Ok::<(), memfold_core::policy::ConfigError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 #[must_use]

@@ -67,7 +67,7 @@ const LOOKAHEAD_BYTES: usize = 4096;
 ///
 /// # Examples
 /// ```
-/// use crate::text::excerpt;
+/// use memfold_guard::text::excerpt;
 /// assert_eq!(excerpt("a\u{1b}[31mred", 40), "a\\u{1b}[31mred");
 /// assert_eq!(excerpt("password: hunter2", 40), "password: [masked]");
 /// assert_eq!(excerpt("one two three", 7), "one two…");
@@ -276,7 +276,7 @@ pub fn characters(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
 ///
 /// # Examples
 /// ```
-/// use crate::text::printable;
+/// use memfold_guard::text::printable;
 /// assert_eq!(printable("a\u{1b}[2J\n"), "a\\u{1b}[2J\n");
 /// assert_eq!(printable("plain\n"), "plain\n");
 /// ```
@@ -292,7 +292,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 ///
 /// # Examples
 /// ```
-/// use crate::text::printable_json;
+/// use memfold_guard::text::printable_json;
 /// assert_eq!(printable_json("[\"a\u{202e}b\"]\n"), "[\"a\\u202eb\"]\n");
 /// ```
 #[must_use]

@@ -10,7 +10,7 @@ use unicode_segmentation::UnicodeSegmentation;
 ///
 /// # Examples
 /// ```
-/// use crate::text::is_blank;
+/// use memfold_guard::text::is_blank;
 /// assert!(is_blank(" \n\u{200b}"));
 /// assert!(!is_blank("."));
 /// ```
@@ -34,7 +34,7 @@ pub fn is_blank(text: &str) -> bool {
 ///
 /// # Examples
 /// ```
-/// use crate::text::strict_key;
+/// use memfold_guard::text::strict_key;
 /// assert_eq!(strict_key("  port \n 8080 "), "port\n 8080");
 /// assert_eq!(strict_key("  port \n8080 "), "port 8080");
 /// assert_ne!(strict_key("C#"), strict_key("C"));
@@ -73,7 +73,7 @@ pub fn keeps_white_space(text: &str) -> bool {
 ///
 /// # Examples
 /// ```
-/// use crate::text::is_relative_to_day;
+/// use memfold_guard::text::is_relative_to_day;
 /// assert!(is_relative_to_day("Ana called yesterday"));
 /// assert!(is_relative_to_day("The release is next Friday."));
 /// assert!(!is_relative_to_day("Today's standard is HTTP/2, and the next release is 3.0"));
@@ -175,7 +175,7 @@ pub fn dated_key(text: &str, day: Option<i32>, unknown: &str) -> String {
 ///
 /// # Examples
 /// ```
-/// use crate::text::loose_key;
+/// use memfold_guard::text::loose_key;
 /// assert_eq!(loose_key("Straße, 5!").as_deref(), Some("strasse 5"));
 /// assert_eq!(loose_key("?!"), None);
 /// ```
@@ -291,7 +291,7 @@ impl Token<'_> {
 ///
 /// # Examples
 /// ```
-/// use crate::text::tokens;
+/// use memfold_guard::text::tokens;
 /// let words: Vec<_> = tokens("Port 8080, please.").map(|token| token.text).collect();
 /// assert_eq!(words, ["Port", "8080", "please"]);
 /// ```

@@ -20,8 +20,8 @@ use super::tokens;
 ///
 /// ```
 /// use jiff::tz::TimeZone;
-/// use crate::lifecycle::temporal::resolve;
-/// use crate::time::Instant;
+/// use memfold_core::lifecycle::temporal::resolve;
+/// use memfold_core::time::Instant;
 ///
 /// let zone = TimeZone::UTC;
 /// let written = Instant::parse("2025-03-02T09:00:00Z", &zone).unwrap();
