@@ -155,6 +155,16 @@ pub(crate) struct Loaded<'a> {
     pub(crate) refused_count: usize,
 }
 
+const fn join_options<'a>(context: &'a RunContext<'_>) -> JoinOptions<'a> {
+    JoinOptions {
+        pool: context.pool,
+        kernels: context.kernels,
+        pair_budget: None,
+        scratch_dir: Some(context.scratch_dir),
+        progress: context.progress,
+    }
+}
+
 /// Finds what a snapshot says twice and plans what to do.
 pub(crate) fn plan_loaded(
     loaded: Loaded<'_>,
@@ -166,13 +176,7 @@ pub(crate) fn plan_loaded(
 ) -> Result<Outcome, MemfoldError> {
     let Loaded { snapshot, matrices, load, narrowed, refused_count } = loaded;
     let export = laps.lap();
-    let options = JoinOptions {
-        pool: context.pool,
-        kernels: context.kernels,
-        pair_budget: None,
-        scratch_dir: Some(context.scratch_dir),
-        progress: context.progress,
-    };
+    let options = join_options(context);
     let built_in = BuiltInVectors::of(snapshot, policy, context)?;
     let mut matrices = matrices.to_vec();
     matrices.extend(built_in.iter().flat_map(|built_in| built_in.columns.matrices()));

@@ -147,11 +147,8 @@ fn what_is_not_recognised_says_which_command_to_type() {
     assert_eq!(dir.files().len(), 1);
 }
 
-/// After a kill at any write, the next run leaves what an undisturbed one does.
-#[test]
-#[expect(clippy::print_stderr, reason = "what was killed is said")]
-fn kills_lose_no_row_and_leave_no_half_of_a_unit() {
-    let kills = std::env::var("MEMFOLD_TEST_KILLS").map_or(12, |kills| kills.parse().unwrap());
+/// Twenty-four facts, each of them twice.
+fn pairs() -> String {
     let mut sql =
         String::from("CREATE TABLE notes (id INTEGER PRIMARY KEY, body TEXT, extra BLOB);\n");
     for at in 0..24 {
@@ -165,7 +162,15 @@ fn kills_lose_no_row_and_leave_no_half_of_a_unit() {
             8000 + at
         ));
     }
-    let dir = made(&sql);
+    sql
+}
+
+/// After a kill at any write, the next run leaves what an undisturbed one does.
+#[test]
+#[expect(clippy::print_stderr, reason = "what was killed is said")]
+fn kills_lose_no_row_and_leave_no_half_of_a_unit() {
+    let kills = std::env::var("MEMFOLD_TEST_KILLS").map_or(12, |kills| kills.parse().unwrap());
+    let dir = made(&pairs());
     let (database, template) = (dir.path("notes.db"), std::fs::read(dir.path("notes.db")).unwrap());
     let before = rows(&database);
     let mirror = ["--mirror", "state/mirror.db"];

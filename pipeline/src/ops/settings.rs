@@ -46,7 +46,6 @@ pub(super) const AGAIN: &str = "again";
 
 impl Sources {
     /// Collects the layers; the file beside `store` is one of them.
-    #[must_use]
     pub fn loader(&self, store: Option<&StorePath>) -> ConfigLoader {
         let mut loader = machine::config_loader();
         match store.map(|store| (store, store.mirrored())) {

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use memfold::ops::{KindRequest, Mirrored, Narrowed, OpenOrigin, StorePath};
 use memfold::texts;
 use memfold_adapters::sqlite_table;
-use memfold_store::origin::Usage;
+use memfold_store::origin::{TableChoice, Usage};
 
 use crate::args::GlobalArgs;
 use crate::cli::Command;
@@ -51,10 +51,7 @@ pub(crate) fn run(
             | Command::Status(_)
             | Command::Runs(_)
     );
-    let choice = match &command {
-        Command::Consolidate(args) => args.table.choice(),
-        _ => None,
-    };
+    let choice = table_choice(&command);
     let names_table = choice.as_ref().is_some_and(|choice| choice.table.is_some());
     let Some(Named { path, publishes }) = command.store() else {
         return dispatch(global, command, printer);
@@ -113,6 +110,13 @@ pub(crate) fn run(
             Ok(exit)
         }
         exit => Ok(exit),
+    }
+}
+
+fn table_choice(command: &Command) -> Option<TableChoice> {
+    match command {
+        Command::Consolidate(args) => args.table.choice(),
+        _ => None,
     }
 }
 

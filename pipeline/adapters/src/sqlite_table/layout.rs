@@ -133,7 +133,7 @@ impl Layout {
         let (select, columns, key) = match (shape.query, table) {
             (Some(query), _) => {
                 let statement = connection.prepare(query)?;
-                let names = statement.column_names().into_iter().map(str::to_owned).collect();
+                let names = statement.column_names().map(str::to_owned).collect();
                 let all = format!("SELECT NULL, * FROM ({query})");
                 drop(statement);
                 (all, names, None)

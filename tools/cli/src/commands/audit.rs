@@ -148,34 +148,51 @@ pub(crate) fn run(
         audit::record(&session, &start, subject, findings).map_err(failure).map(Some)
     };
     let (merges_run, refused_run) = (keep(Subject::Merges)?, keep(Subject::RefusedPairs)?);
+    let runs = [merges_run.as_deref(), refused_run.as_deref()];
+    show(global, printer, &audited, merges, &audit, runs)?;
+    Ok(if interrupted { Exit::Interrupted } else { Exit::Done })
+}
+
+/// Shows what was found; `runs` keep the findings of merges and of refused pairs.
+fn show(
+    global: &GlobalArgs,
+    printer: Printer,
+    audited: &str,
+    merges: u64,
+    audit: &Audit<'_>,
+    runs: [Option<&str>; 2],
+) -> Result<(), Failure> {
+    let [merges_run, refused_run] = runs;
+    let is_refused = |question: &&Question<'_>| matches!(question, Question::Refused(_));
+    let drawn = audit.questions.iter().filter(is_refused).count();
     let findings = audit.findings(Subject::Merges);
     let of_refused = audit.findings(Subject::RefusedPairs);
     if global.json {
         printer.document(&AuditDocument {
             schema_version: 1,
-            run_id: &audited,
-            audit_run_id: merges_run.as_deref(),
+            run_id: audited,
+            audit_run_id: merges_run,
             merges,
             findings,
             wrong_share: findings.wrong_share(),
             interval: findings.interval(),
             refused: RefusedDocument {
-                audit_run_id: refused_run.as_deref(),
-                drawn: refused.len() as u64,
+                audit_run_id: refused_run,
+                drawn: drawn as u64,
                 findings: of_refused,
                 wrong_share: of_refused.wrong_share(),
                 interval: of_refused.interval(),
             },
         })?;
     } else {
-        let (merges, refused) = (grouped(merges), refused.len());
+        let merges = grouped(merges);
         printer.data(&format!(
-            "\n{merges} merges in the run; {}\n{refused} refused pairs drawn; {}\n",
+            "\n{merges} merges in the run; {}\n{drawn} refused pairs drawn; {}\n",
             said(&findings),
             said(&of_refused)
         ))?;
     }
-    Ok(if interrupted { Exit::Interrupted } else { Exit::Done })
+    Ok(())
 }
 
 /// Draws near pairs that a run over the store as it is would refuse.
