@@ -86,7 +86,7 @@ pub struct NewMemory<'a> {
 pub struct WrittenStore {
     /// Rows of the memory table.
     pub rows_total: u64,
-    /// Reasons a reader meets, as [`Snapshot::skipped`](crate::Snapshot::skipped) counts them,
+    /// Reasons a reader meets, as [`Snapshot::skipped`](memfold_core::Snapshot::skipped) counts them,
     /// provided that every pushed row is live.
     pub left_out: BTreeMap<SkipReason, u64>,
 }
