@@ -8,6 +8,10 @@ use std::time::Duration;
 use memfold_datasets::atomic_file::{NewFile, TEMPORARY_PREFIX, temporary_suffix};
 use memfold_index::file::FileMode;
 
+use crate::origin::OriginError;
+
+/// How long to wait for another process that writes the same files.
+pub const PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait between two tries.
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
@@ -130,6 +134,23 @@ impl OsLock {
     pub fn take(path: &Path, like: &Path, patience: Duration) -> io::Result<Option<Self>> {
         let mode = like.metadata().map_or(FileMode::PRIVATE, |found| FileMode::like(&found));
         lock(path, patience, || open(path, mode))
+    }
+
+    /// Locks `PLACE.memfold-lock`, made with its folder where that is missing and with the permissions of `like`: one process
+    /// writes what stands at the place.
+    ///
+    /// # Errors
+    /// When the file cannot be made or locked, or another process holds the lock for longer than [`PATIENCE`].
+    pub fn beside(place: &Path, like: &Path) -> Result<Self, OriginError> {
+        let mut path = place.as_os_str().to_owned();
+        path.push(".memfold-lock");
+        let path = PathBuf::from(path);
+        let failed = |source| OriginError::Io { action: "lock", path: path.clone(), source };
+        if let Some(folder) = place.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let lock = Self::take(&path, like, PATIENCE).map_err(failed)?;
+        lock.ok_or(OriginError::Locked { path })
     }
 
     /// Locks a file that others replace by a rename: what is locked is what the name means at that moment.

@@ -24,7 +24,6 @@ mod write;
 mod tests;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use self::folder::Files;
 use self::ledger::{FileLayer, Ledger, SystemFiles};
@@ -34,8 +33,6 @@ use memfold_store::whole_file::{self, OsLock};
 
 /// The kind, as `--store-kind` spells it.
 pub const KIND: &str = "markdown";
-/// How long to wait for the lock.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a write is tried while other programs change the files.
 const TRIES: usize = 5;
 
@@ -107,7 +104,7 @@ impl Origin for MarkdownMemories {
             let source = std::io::Error::other("nobody said where removed texts are kept");
             return Err(OriginError::Io { action: "write", path: self.path.clone(), source });
         };
-        let _lock = lock(place)?;
+        let _lock = OsLock::beside(place, place)?;
         for path in self.leftovers() {
             let removed = whole_file::remove(&path);
             removed.map_err(|source| OriginError::Io { action: "remove", path, source })?;
@@ -151,17 +148,4 @@ impl Origin for MarkdownMemories {
         });
         kept.chain(left).collect()
     }
-}
-
-/// Takes the lock beside the removed texts: one process writes.
-fn lock(place: &Path) -> Result<OsLock, OriginError> {
-    let mut path = place.as_os_str().to_owned();
-    path.push(".memfold-lock");
-    let path = PathBuf::from(path);
-    let failed = |source| OriginError::Io { action: "lock", path: path.clone(), source };
-    if let Some(folder) = place.parent() {
-        std::fs::create_dir_all(folder).map_err(failed)?;
-    }
-    let lock = OsLock::take(&path, place, PATIENCE).map_err(failed)?;
-    lock.ok_or(OriginError::Locked { path })
 }

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+use super::lines::Scan;
+
 /// Cuts a file into the pieces that are read and edited one by one: its lines, or the members of its document. Together
 /// they are the file.
 pub(super) fn pieces(memory: &[u8]) -> Pieces<'_> {
@@ -68,56 +70,40 @@ const LISTS: [&str; 2] = ["entities", "relations"];
 
 /// The objects of the lists of a document.
 fn members(text: &str) -> Vec<Range<usize>> {
-    let mut walk = Walk { bytes: text.as_bytes(), at: 0 };
-    walk.seek(|byte| matches!(byte, b'[' | b'{'));
-    if walk.byte() == Some(b'[') {
-        return walk.list();
+    let mut scan = Scan { bytes: text.as_bytes(), at: 0 };
+    scan.seek(|byte| matches!(byte, b'[' | b'{'));
+    if scan.peek() == Some(b'[') {
+        return scan.list();
     }
     let mut found = Vec::new();
-    walk.at += 1;
+    scan.at += 1;
     loop {
-        walk.seek(|byte| matches!(byte, b'"' | b'}'));
-        if walk.byte() != Some(b'"') {
+        scan.seek(|byte| matches!(byte, b'"' | b'}'));
+        if scan.peek() != Some(b'"') {
             return found;
         }
-        let key = walk.value();
-        walk.seek(|byte| byte == b':');
-        walk.at += 1;
-        walk.seek(|byte| !byte.is_ascii_whitespace());
+        let key = scan.value();
+        scan.seek(|byte| byte == b':');
+        scan.at += 1;
+        scan.skip_blanks();
         let name: Option<String> = serde_json::from_str(&text[key]).ok();
         let is_list = name.is_some_and(|name| LISTS.contains(&&*name));
-        if is_list && walk.byte() == Some(b'[') {
-            found.extend(walk.list());
+        if is_list && scan.peek() == Some(b'[') {
+            found.extend(scan.list());
         } else {
-            let _ = walk.value();
+            let _ = scan.value();
         }
     }
 }
 
-/// A walk over valid JSON.
-struct Walk<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Walk<'_> {
-    fn byte(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
-    }
-
-    fn seek(&mut self, is_wanted: impl Fn(u8) -> bool) {
-        while self.byte().is_some_and(|byte| !is_wanted(byte)) {
-            self.at += 1;
-        }
-    }
-
+impl Scan<'_> {
     /// Goes behind the list that begins here, and returns its objects.
     fn list(&mut self) -> Vec<Range<usize>> {
         self.at += 1;
         let mut found = Vec::new();
         loop {
             self.seek(|byte| !byte.is_ascii_whitespace() && byte != b',');
-            match self.byte() {
+            match self.peek() {
                 None => return found,
                 Some(b']') => {
                     self.at += 1;
@@ -129,39 +115,6 @@ impl Walk<'_> {
                 }
             }
         }
-    }
-
-    /// Goes behind the value that begins here.
-    fn value(&mut self) -> Range<usize> {
-        let (start, mut depth) = (self.at, 0_u32);
-        while let Some(byte) = self.byte() {
-            match byte {
-                b'"' => self.string(),
-                b'[' | b'{' => depth += 1,
-                b']' | b'}' if depth == 0 => return start..self.at,
-                b']' | b'}' => depth -= 1,
-                b',' | b':' if depth == 0 => return start..self.at,
-                _ => {}
-            }
-            if byte != b'"' {
-                self.at += 1;
-            }
-            if depth == 0 && matches!(byte, b'"' | b']' | b'}') {
-                return start..self.at;
-            }
-        }
-        start..self.at
-    }
-
-    fn string(&mut self) {
-        self.at += 1;
-        while let Some(byte) = self.byte() {
-            self.at += if byte == b'\\' { 2 } else { 1 };
-            if byte == b'"' {
-                break;
-            }
-        }
-        self.at = self.at.min(self.bytes.len());
     }
 }
 

@@ -7,10 +7,7 @@ use std::time::Duration;
 
 use super::graph::Graph;
 use memfold_store::origin::OriginError;
-use memfold_store::whole_file::{self, OsLock};
-
-/// How long to wait for the lock.
-const PATIENCE: Duration = Duration::from_secs(5);
+use memfold_store::whole_file::{self, OsLock, PATIENCE};
 
 /// Both files as they were read.
 #[derive(Debug)]

@@ -195,24 +195,28 @@ impl List {
 }
 
 /// A walk over valid JSON.
-struct Scan<'a> {
-    bytes: &'a [u8],
-    at: usize,
+pub(super) struct Scan<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
 }
 
 impl Scan<'_> {
-    fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
-    fn skip_blanks(&mut self) {
-        while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
+    pub(super) fn seek(&mut self, is_wanted: impl Fn(u8) -> bool) {
+        while self.peek().is_some_and(|byte| !is_wanted(byte)) {
             self.at += 1;
         }
     }
 
+    pub(super) fn skip_blanks(&mut self) {
+        self.seek(|byte| !byte.is_ascii_whitespace());
+    }
+
     /// Goes behind the value that begins here.
-    fn value(&mut self) -> Range<usize> {
+    pub(super) fn value(&mut self) -> Range<usize> {
         let start = self.at;
         let mut depth = 0_u32;
         while let Some(byte) = self.peek() {

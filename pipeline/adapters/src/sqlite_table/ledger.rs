@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use memfold_core::value::Value;
@@ -170,7 +170,7 @@ impl Ledger {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             let mut file = options.open(path)?;
             let mut bytes = Vec::new();
-            cut_unfinished(&file, path)?;
+            cut_unfinished(&file)?;
             for line in lines {
                 serde_json::to_writer(&mut bytes, line)?;
                 bytes.push(b'\n');
@@ -183,8 +183,19 @@ impl Ledger {
 }
 
 /// Cuts off the line that a killed process left unfinished.
-fn cut_unfinished(file: &fs::File, path: &Path) -> io::Result<()> {
-    let bytes = fs::read(path)?;
+fn cut_unfinished(mut file: &fs::File) -> io::Result<()> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(());
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    if last == [b'\n'] {
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    if end < bytes.len() { file.set_len(end as u64) } else { Ok(()) }
+    file.set_len(end as u64)
 }

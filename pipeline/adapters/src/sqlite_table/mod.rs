@@ -21,7 +21,6 @@ mod script;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use memfold_store::brain_db::Stamp;
 use memfold_store::origin::{
@@ -39,8 +38,6 @@ use crate::sqlite_file;
 
 /// The kind, as `--store-kind` spells it.
 pub const KIND: &str = "sqlite_table";
-/// How long to wait for the lock.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// The table of a `brain.db`.
 const BRAIN_DB_TABLE: &str = "stm";
 
@@ -313,7 +310,7 @@ impl Origin for SqliteTable {
                 self.refused("nobody said where removed rows are kept", "name --mirror FILE")
             );
         };
-        let _lock = self.lock(place)?;
+        let _lock = OsLock::beside(place, &self.path)?;
         let ledger = self.ledger()?;
         let (layout, ()) = self.with_layout(&ledger.choice, |_, _| Ok(()))?;
         let removes = units.iter().flat_map(|unit| &unit.changes).any(write::removes);
@@ -347,7 +344,7 @@ impl Origin for SqliteTable {
         let chosen = self.ledger()?.choice;
         self.with_layout(&chosen, |_, _| Ok(()))?;
         if let Some(place) = &self.removed {
-            let _lock = self.lock(place)?;
+            let _lock = OsLock::beside(place, &self.path)?;
             if Ledger::read(Some(place))?.choice != chosen {
                 Ledger::append(place, &[Line::Choice(chosen)])?;
             }
@@ -393,20 +390,5 @@ impl Origin for SqliteTable {
             )
         });
         kept.collect()
-    }
-}
-
-impl SqliteTable {
-    /// Takes the lock beside the removed rows: one process writes.
-    fn lock(&self, place: &Path) -> Result<OsLock, OriginError> {
-        let mut path = place.as_os_str().to_owned();
-        path.push(".memfold-lock");
-        let path = PathBuf::from(path);
-        let failed = |source| OriginError::Io { action: "lock", path: path.clone(), source };
-        if let Some(folder) = place.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
-        }
-        let lock = OsLock::take(&path, &self.path, PATIENCE).map_err(failed)?;
-        lock.ok_or(OriginError::Locked { path })
     }
 }
