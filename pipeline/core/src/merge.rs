@@ -12,7 +12,7 @@ use crate::decisions::content_hash;
 use crate::journal::{Change, ColumnChange, REFERENCE, Record, RowImage, RowKey, Table};
 use crate::memory::{BaseDigest, Memory, MemoryId};
 use crate::plan::{
-    Action, ActionType, Evidence, Rationale, Risk, SETTLED, UPDATE, Values, flag_key, risk,
+    Action, ActionType, Evidence, Rationale, SETTLED, UPDATE, Values, flag_key, risk,
 };
 use crate::policy::{Absorbed, FlagTarget, MergePolicy, Policy};
 use crate::row::{RawMemory, RowFacts, categories_to_json, row_facts};
@@ -939,30 +939,6 @@ pub fn kept_apart<'r>(
     rows.into_iter().filter_map(move |row| decision(row, "keep_both", DecisionAbout::Group(group)))
 }
 
-/// An action on memories, of a rule.
-#[must_use]
-pub fn action_of(
-    action: ActionType,
-    target_ids: Vec<MemoryId>,
-    rule_id: &str,
-    reasons: Vec<String>,
-    score: Option<f64>,
-    evidence: Evidence,
-) -> Action {
-    Action {
-        action,
-        target_ids,
-        canonical_id: None,
-        survivor_protected: false,
-        new_content: None,
-        summary: None,
-        new_categories: None,
-        new_importance: None,
-        risk: Risk::Identical,
-        rationale: Rationale { rule_id: rule_id.to_owned(), score, reasons, evidence },
-    }
-}
-
 /// Returns the action that merges one memory into another; the survivor takes over what merges take over.
 #[must_use]
 pub fn merge_of_two(
@@ -975,12 +951,13 @@ pub fn merge_of_two(
 ) -> Action {
     let values = Values::merged(survivor, [absorbed], policy);
     let ids = vec![survivor.id.clone(), absorbed.id.clone()];
+    let rationale = Rationale { evidence, ..Rationale::new(rule_id, vec![reason.to_owned()]) };
     Action {
         canonical_id: Some(survivor.id.clone()),
         new_categories: values.new_categories(survivor),
         new_importance: values.new_importance(survivor),
         risk: risk(&survivor.content, &absorbed.content, true),
-        ..action_of(ActionType::Merge, ids, rule_id, vec![reason.to_owned()], None, evidence)
+        ..Action::new(ActionType::Merge, ids, rationale)
     }
 }
 
@@ -1064,7 +1041,7 @@ mod tests {
 
     fn merged(rows: &UnitRows, policy: &Policy) -> UnitChanges {
         let ids = rows.rows.iter().map(|row| row.id.clone()).collect();
-        let action = action_of(ActionType::Merge, ids, "R", Vec::new(), None, Evidence::default());
+        let action = Action::new(ActionType::Merge, ids, Rationale::new("R", Vec::new()));
         let (run_id, at) = CONTEXT;
         let now = Instant(1_780_272_000_000_000);
         let context = MergeContext { policy, time_zone: &TimeZone::UTC, run_id, now, at };

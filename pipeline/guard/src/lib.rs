@@ -27,6 +27,7 @@ mod stem;
 pub use align::StepKind;
 pub use guard::{Coverage, Guard};
 pub use lexicon::LexiconError;
+pub use number::cardinal;
 pub use policy::GuardPolicy;
 pub use probability::FEATURES;
 pub use quantity::month_number;

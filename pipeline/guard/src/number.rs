@@ -70,6 +70,15 @@ pub(super) fn number_word(word: &str) -> Option<NumberWord> {
     }
 }
 
+/// Reads a lower-case English word of a number: up to `nineteen`, or whole tens.
+#[must_use]
+pub fn cardinal(word: &str) -> Option<u32> {
+    match number_word(word)? {
+        NumberWord::Cardinal(value) => u32::try_from(value).ok(),
+        _ => None,
+    }
+}
+
 /// Reads `million` or the `k` of `5k`.
 pub(super) fn scale(word: &str) -> Option<i32> {
     SCALES.iter().find(|(known, _)| *known == word).map(|(_, digits)| *digits)

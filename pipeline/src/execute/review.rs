@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::execute::{UndoRequest, UndoTarget, undo};
     use memfold_core::decisions::content_hash;
-    use memfold_core::plan::{Action, Evidence, Plan, Rationale, Risk};
+    use memfold_core::plan::{Action, Plan, Rationale, Risk};
     use memfold_core::time::Instant;
     use memfold_store::brain_db::{
         BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, SessionOptions,
@@ -126,23 +126,11 @@ mod tests {
     }
 
     fn plan() -> Plan {
-        let action = Action {
-            action: ActionType::Merge,
-            target_ids: ["b", "a", "gone"].map(MemoryId::new).to_vec(),
-            canonical_id: None,
-            survivor_protected: false,
-            new_content: None,
-            summary: None,
-            new_categories: None,
-            new_importance: None,
-            risk: Risk::Identical,
-            rationale: Rationale {
-                rule_id: "R".to_owned(),
-                score: None,
-                reasons: Vec::new(),
-                evidence: Evidence::default(),
-            },
-        };
+        let action = Action::new(
+            ActionType::Merge,
+            ["b", "a", "gone"].map(MemoryId::new).to_vec(),
+            Rationale::new("R", Vec::new()),
+        );
         Plan {
             schema_version: 1,
             store_id: "store".to_owned(),

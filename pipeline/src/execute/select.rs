@@ -163,26 +163,14 @@ pub(super) fn is_approved(note: Option<&str>) -> bool {
 mod tests {
     use super::*;
     use memfold_core::memory::MemoryId;
-    use memfold_core::plan::{Action, Evidence, Rationale};
+    use memfold_core::plan::{Action, Rationale};
 
     fn saved(position: usize, state: ActionState) -> SavedAction {
-        let action = Action {
-            action: ActionType::Merge,
-            target_ids: vec![MemoryId::new("a"), MemoryId::new("b")],
-            canonical_id: None,
-            survivor_protected: false,
-            new_content: None,
-            summary: None,
-            new_categories: None,
-            new_importance: None,
-            risk: Risk::Identical,
-            rationale: Rationale {
-                rule_id: "R".to_owned(),
-                score: None,
-                reasons: Vec::new(),
-                evidence: Evidence::default(),
-            },
-        };
+        let action = Action::new(
+            ActionType::Merge,
+            vec![MemoryId::new("a"), MemoryId::new("b")],
+            Rationale::new("R", Vec::new()),
+        );
         let (amended, access_count, run_id, unit, note) = (None, None, None, None, None);
         SavedAction { position, action, amended, state, access_count, run_id, unit, note }
     }

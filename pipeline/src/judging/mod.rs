@@ -435,27 +435,13 @@ fn decided(
     reason: &str,
 ) -> Action {
     let judge = votes.first().map_or("", |vote| &vote.judge);
-    Action {
-        action,
-        target_ids,
-        canonical_id: None,
-        survivor_protected: false,
-        new_content: None,
-        new_categories: None,
-        new_importance: None,
-        summary: None,
-        risk: Risk::Reworded,
-        rationale: Rationale {
-            rule_id: rule_id.to_owned(),
-            score: None,
-            reasons: reasons(judge, deed, reason),
-            evidence: Evidence {
-                decided_by: Some(judge.to_owned()),
-                judgements: votes.iter().map(|vote| vote.key.clone()).collect(),
-                ..Evidence::default()
-            },
-        },
-    }
+    let evidence = Evidence {
+        decided_by: Some(judge.to_owned()),
+        judgements: votes.iter().map(|vote| vote.key.clone()).collect(),
+        ..Evidence::default()
+    };
+    let rationale = Rationale { evidence, ..Rationale::new(rule_id, reasons(judge, deed, reason)) };
+    Action { risk: Risk::Reworded, ..Action::new(action, target_ids, rationale) }
 }
 
 fn reasons(judge: &str, deed: &str, reason: &str) -> Vec<String> {

@@ -10,10 +10,11 @@ use crate::execute::{carry_out_alone, changes_of, unreadable, write_unit};
 use memfold_core::journal::{Change, ColumnChange, Record, RowKey, Table};
 use memfold_core::memory::{CategoryList, Memory, MemoryId};
 use memfold_core::merge::{
-    MemoryRow, MergeContext, Step, absorb_variants, action_of, lineage, merge_of_two, near_flag,
-    set_columns,
+    MemoryRow, MergeContext, Step, absorb_variants, lineage, merge_of_two, near_flag, set_columns,
 };
-use memfold_core::plan::{Action, ActionType, Evidence, proof_steps, protected_by, signal_kinds};
+use memfold_core::plan::{
+    Action, ActionType, Evidence, Rationale, proof_steps, protected_by, signal_kinds,
+};
 use memfold_core::policy::defaults::FLAGS_PER_MEMORY_MAX;
 use memfold_core::row::categories_to_json;
 use memfold_core::runs::RunKind;
@@ -310,14 +311,9 @@ impl<'a> Writing<'a> {
         run_id: &str,
     ) -> Result<Vec<Change>, SaveError> {
         let score = found.judgement.as_ref().map(|j| j.contradiction_score);
-        let action = action_of(
-            ActionType::FlagContradiction,
-            ids.to_vec(),
-            RULE,
-            Vec::new(),
-            score,
-            evidence(found, FlagKind::Contradiction),
-        );
+        let evidence = evidence(found, FlagKind::Contradiction);
+        let rationale = Rationale { score, evidence, ..Rationale::new(RULE, Vec::new()) };
+        let action = Action::new(ActionType::FlagContradiction, ids.to_vec(), rationale);
         let context = self.context(run_id);
         let steps = [Step::of(&action)];
         Ok(changes_of(self.writes, &self.layout, &context, &steps, rows)?.changes)

@@ -100,6 +100,14 @@ pub struct Rationale {
     pub evidence: Evidence,
 }
 
+impl Rationale {
+    /// The reasons of a rule, which rest on nothing that was measured.
+    #[must_use]
+    pub fn new(rule_id: &str, reasons: Vec<String>) -> Self {
+        Self { rule_id: rule_id.to_owned(), score: None, reasons, evidence: Evidence::default() }
+    }
+}
+
 /// What an action rests on.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -232,6 +240,23 @@ impl Risk {
 }
 
 impl Action {
+    /// An action on memories that says why; a merge with nothing to show a person, until its fields say otherwise.
+    #[must_use]
+    pub const fn new(action: ActionType, target_ids: Vec<MemoryId>, rationale: Rationale) -> Self {
+        Self {
+            action,
+            target_ids,
+            canonical_id: None,
+            survivor_protected: false,
+            new_content: None,
+            new_categories: None,
+            new_importance: None,
+            summary: None,
+            risk: Risk::Identical,
+            rationale,
+        }
+    }
+
     /// Returns the memories that leave for its survivor: of a merge all but the survivor, of a rewrite its sources; empty
     /// for other actions.
     #[must_use]

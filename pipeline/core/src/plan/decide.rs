@@ -344,21 +344,6 @@ fn plain_action(
     rule_id: &str,
     reasons: Vec<String>,
 ) -> Action {
-    Action {
-        action,
-        target_ids: targets.iter().map(|&row| context.memory(row).id.clone()).collect(),
-        canonical_id: None,
-        survivor_protected: false,
-        new_content: None,
-        summary: None,
-        new_categories: None,
-        new_importance: None,
-        risk: Risk::Identical,
-        rationale: Rationale {
-            rule_id: rule_id.to_owned(),
-            score: None,
-            reasons,
-            evidence: Evidence::default(),
-        },
-    }
+    let ids = targets.iter().map(|&row| context.memory(row).id.clone()).collect();
+    Action::new(action, ids, Rationale::new(rule_id, reasons))
 }

@@ -144,34 +144,24 @@ fn proposal(context: &Context<'_>, mut members: Vec<Member<'_>>, near: Near) -> 
     let built_in = context.built_in(Some(near.similarity), rows);
     let ids = std::iter::once(&survivor).chain(&members).map(|member| member.memory.id.clone());
     let minimum = context.input.policy.propose.min_similarity;
+    let reasons = vec![
+        format!("similarity >= {minimum}"),
+        if near.extends { ONE_SAYS_MORE } else { "not proven" }.to_owned(),
+    ];
+    let evidence = Evidence {
+        similarity: Some(near.similarity.get()),
+        probability: Some(near.probability),
+        built_in,
+        differences: members.iter().filter_map(|row| said(context, &survivor, row)).collect(),
+        ..Evidence::default()
+    };
+    let rationale = Rationale { evidence, ..Rationale::new(PROPOSE, reasons) };
     Some(Action {
-        action: ActionType::ProposeMerge,
-        target_ids: ids.collect(),
         canonical_id: Some(survivor.memory.id.clone()),
-        survivor_protected: false,
-        new_content: None,
-        summary: None,
         new_categories: values.new_categories(survivor.memory),
         new_importance: values.new_importance(survivor.memory),
         risk: Risk::Reworded,
-        rationale: Rationale {
-            rule_id: PROPOSE.to_owned(),
-            score: None,
-            reasons: vec![
-                format!("similarity >= {minimum}"),
-                if near.extends { ONE_SAYS_MORE } else { "not proven" }.to_owned(),
-            ],
-            evidence: Evidence {
-                similarity: Some(near.similarity.get()),
-                probability: Some(near.probability),
-                built_in,
-                differences: members
-                    .iter()
-                    .filter_map(|row| said(context, &survivor, row))
-                    .collect(),
-                ..Evidence::default()
-            },
-        },
+        ..Action::new(ActionType::ProposeMerge, ids.collect(), rationale)
     })
 }
 

@@ -2,6 +2,7 @@
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
+use memfold_guard::cardinal;
 
 use super::calendar::{self, When};
 use super::grammar::{Found, Reader, SAME_WEEKDAY};
@@ -246,7 +247,7 @@ impl Reader<'_> {
     fn hour(&self, index: usize, at: bool, with_day: bool) -> Option<(usize, TimeOfDay)> {
         let hour = match self.kind(index) {
             Kind::Number(number) => number,
-            _ => tokens::cardinal(self.word(index))?,
+            _ => cardinal(self.word(index))?,
         };
         let hour = i8::try_from(hour).ok().filter(|hour| (0..=23).contains(hour))?;
         let oclock = matches!(self.word(index + 1), "o'clock" | "oclock");

@@ -9,7 +9,7 @@ mod periods;
 
 use jiff::Zoned;
 use jiff::civil::{Date, DateTime};
-use memfold_guard::month_number;
+use memfold_guard::{cardinal, month_number};
 
 use super::calendar::{self, Amount, When};
 use super::reference::{Confidence, Grain, Relation};
@@ -167,9 +167,9 @@ impl<'a> Reader<'a> {
     }
 
     fn cardinal(&self, index: usize) -> Option<(u32, usize)> {
-        let number = tokens::cardinal(self.word(index))?;
+        let number = cardinal(self.word(index))?;
         let ones = self.skip_mark(index + 1, '-');
-        match tokens::cardinal(self.word(ones)) {
+        match cardinal(self.word(ones)) {
             Some(one @ 1..=9) if number >= 20 => Some((number + one, ones + 1)),
             _ => Some((number, index + 1)),
         }
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         if let Some(number) = tokens::ordinal(self.word(index)) {
             return Some((number, index + 1));
         }
-        let tens = tokens::cardinal(self.word(index)).filter(|tens| *tens >= 20)?;
+        let tens = cardinal(self.word(index)).filter(|tens| *tens >= 20)?;
         let ones = self.skip_mark(index + 1, '-');
         let one = tokens::ordinal(self.word(ones)).filter(|one| *one < 10)?;
         Some((tens + one, ones + 1))

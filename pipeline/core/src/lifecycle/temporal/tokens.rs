@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use jiff::civil::{Date, Time};
-use memfold_guard::month_number;
+use memfold_guard::{cardinal, month_number};
 
 /// What one piece of the text is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -371,39 +371,6 @@ pub(super) fn weekday(word: &str) -> Option<i8> {
         "sunday" | "sun" => 7,
         _ => return None,
     })
-}
-
-const ONES: [&str; 20] = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-];
-
-const TENS: [&str; 8] =
-    ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
-
-/// Reads one word of a number: up to nineteen, or whole tens.
-pub(super) fn cardinal(word: &str) -> Option<u32> {
-    let ones = ONES.iter().position(|name| *name == word);
-    let tens = || TENS.iter().position(|name| *name == word).map(|index| (index + 2) * 10);
-    u32::try_from(ones.or_else(tens)?).ok()
 }
 
 /// Reads `first` to `thirtieth`, without the compounds.

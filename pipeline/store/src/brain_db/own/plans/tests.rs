@@ -8,8 +8,7 @@ use super::*;
 use crate::brain_db::own::tables::migrate;
 use memfold_core::memory::MemoryId;
 use memfold_core::plan::{
-    Action, ActionState, ActionType, Evidence, Plan, Rationale, Risk, canonical_json, plan_digest,
-    plan_id,
+    Action, ActionState, ActionType, Plan, Rationale, Risk, canonical_json, plan_digest, plan_id,
 };
 
 fn store() -> Connection {
@@ -19,23 +18,9 @@ fn store() -> Connection {
 }
 
 fn action(action: ActionType, ids: &[&str]) -> Action {
-    Action {
-        action,
-        target_ids: ids.iter().map(|id| MemoryId::new(*id)).collect(),
-        canonical_id: None,
-        survivor_protected: false,
-        new_content: None,
-        summary: None,
-        new_categories: None,
-        new_importance: None,
-        risk: Risk::Trivial,
-        rationale: Rationale {
-            rule_id: "R".to_owned(),
-            score: None,
-            reasons: Vec::new(),
-            evidence: Evidence::default(),
-        },
-    }
+    let ids = ids.iter().map(|id| MemoryId::new(*id)).collect();
+    let action = Action::new(action, ids, Rationale::new("R", Vec::new()));
+    Action { risk: Risk::Trivial, ..action }
 }
 
 fn plan_of(actions: Vec<Action>) -> Plan {
