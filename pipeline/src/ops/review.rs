@@ -97,18 +97,6 @@ impl<'a> FlagDocument<'a> {
     }
 }
 
-/// Reads the memories that the changes of a plan name, and all that was once merged into them.
-///
-/// # Errors
-/// When the store cannot be read.
-pub fn named_memories(
-    store: &dyn MemoryStore,
-    plan: &SavedPlan,
-    request: &LoadRequest<'_>,
-) -> Result<BTreeMap<MemoryId, Memory>, LoadStoreError> {
-    with_merged(store, named_by(plan), request)
-}
-
 /// Returns the memories that the changes of a plan name.
 #[must_use]
 pub fn named_by(plan: &SavedPlan) -> BTreeSet<MemoryId> {

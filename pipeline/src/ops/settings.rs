@@ -7,11 +7,12 @@ use jiff::tz::TimeZone;
 use memfold_core::policy::{ConfigLoader, Configuration, config_hash};
 use memfold_core::time::Instant;
 use memfold_guard::Guard;
-use memfold_index::Pool;
+use memfold_index::{Pool, Progress};
 use serde_json::{Map, Value};
 
+use super::Failure;
 use super::store::{Mirrored, StorePath};
-use super::{Failure, Listener};
+use crate::execute::forbidden_by;
 use crate::machine;
 
 /// Where the settings of a call come from, beside the files of the machine and the store.
@@ -176,4 +177,32 @@ pub fn now(given: Option<&str>, time_zone: &TimeZone) -> Result<Instant, Failure
 #[must_use]
 pub fn scratch_dir() -> PathBuf {
     std::env::temp_dir()
+}
+
+/// Is told remarks while work goes on, beside its progress.
+pub trait Listener: Progress {
+    /// Takes a remark.
+    fn note(&self, text: &str);
+
+    /// Takes a remark for those who asked for more.
+    fn detail(&self, text: &str);
+}
+
+/// Tells whether a call may write: it was asked to, and nothing forbids it.
+pub fn may_write(
+    settings: &Settings,
+    execute: bool,
+    dry_run: bool,
+    listener: &dyn Listener,
+) -> bool {
+    if !execute {
+        return false;
+    }
+    let obstacle = match forbidden_by(&settings.configuration.settings) {
+        _ if dry_run => "--dry-run wins over --execute".to_owned(),
+        Some(setting) => format!("{setting}, which beats --execute"),
+        None => return true,
+    };
+    listener.note(&format!("note: {obstacle}: nothing will be written"));
+    false
 }

@@ -13,9 +13,8 @@ use memfold_index::Progress;
 use crate::args::ColumnArgs;
 use crate::failure::Failure;
 use crate::progress::Bars;
-use crate::settings;
 
-pub(crate) use memfold::ops::{Provider, mode_like, open_options, open_store};
+pub(crate) use memfold::ops::{self, Provider, mode_like, open_options, open_store};
 
 /// Longest file that is read: some vectors of the largest dimension as JSON.
 const VECTOR_BYTES_MAX: u64 = 4 << 20;
@@ -34,7 +33,7 @@ pub fn open_test_set(path: &Path, bars: &Bars) -> Result<Option<Corpus>, Failure
         return Ok(None);
     }
     let columns = CorpusColumns { vector: Some(TEST_SET.to_owned()), id: None };
-    let options = columns.options(&settings::scratch_dir(), bars);
+    let options = columns.options(&ops::scratch_dir(), bars);
     let set = match Corpus::open(&[path.to_owned()], &options) {
         Err(DataError::NoColumn { role: ColumnRole::Array, .. }) => None,
         set => Some(set.map_err(|error| unreadable(&error))?),
@@ -49,7 +48,7 @@ pub(crate) fn open_columns(
     columns: &CorpusColumns,
     bars: &Bars,
 ) -> Result<Corpus, Failure> {
-    let options = columns.options(&settings::scratch_dir(), bars);
+    let options = columns.options(&ops::scratch_dir(), bars);
     let corpus = Corpus::open(&[path.to_owned()], &options).map_err(|error| unreadable(&error))?;
     bars.end();
     Ok(corpus)

@@ -9,7 +9,6 @@ mod commands;
 mod context;
 mod writing;
 mod outputs;
-mod settings;
 mod args;
 #[cfg(test)]
 mod documents;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use memfold::execute::Execution;
 use memfold::ops::{RunFiles, StorePath, Written, log_ended};
-use memfold_core::report::{ReportPaths, ensure_report_dir, log_lines, shell_words};
+use memfold_core::report::{ReportPaths, ensure_report_dir, log_lines};
 
 use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};
@@ -67,11 +67,6 @@ impl Words {
     pub(crate) fn command(&self, command: &str, store: &StorePath) -> String {
         store_words(&["memfold", command], store, &strs(&self.0))
     }
-}
-
-/// Words as a command line, for messages.
-pub(crate) fn command_line(words: &[&str]) -> String {
-    shell_words(words)
 }
 
 /// The options of every command that must be typed again for a command to do the same.

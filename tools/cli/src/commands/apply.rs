@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{self, Args, ValueHint};
 use memfold::execute::{Execution, Selection, UnitOutcome, UnitResult};
-use memfold::ops::{self, ApplyDocument, ApplyRequest, RunFiles, StorePath};
+use memfold::ops::{self, ApplyDocument, ApplyRequest, RunFiles, Settings, StorePath};
 use memfold_core::plan::SavedPlan;
 use memfold_guard::text::excerpt;
 
@@ -14,7 +14,6 @@ use crate::failure::{Exit, Failure};
 use crate::outputs::Outputs;
 use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::settings::Settings;
 use crate::writing::{self, Words, counted};
 
 /// Units that are listed one by one.

@@ -7,7 +7,7 @@ use clap::{self, Args, ValueHint};
 use memfold::audit::{self, Findings, Interval, Subject};
 use memfold::calibration::{self, Calibration, Precision};
 use memfold::consolidate::RefusedPair;
-use memfold::ops::{StorePath, find_run, named_by, saved_plan};
+use memfold::ops::{self, Settings, StorePath, find_run, named_by, saved_plan};
 use memfold::{Memfold, Options, machine};
 use memfold_core::plan::{SavedAction, SavedPlan};
 use memfold_core::report::{grouped, run_id};
@@ -24,7 +24,6 @@ use crate::commands::review::{check_may_write, dialogue, read_memories};
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
-use crate::settings::{self, Settings};
 use crate::writing;
 
 const NAME_CHARS: usize = 60;
@@ -112,7 +111,7 @@ pub(crate) fn run(
         return Err(Failure::plain(message, "`memfold runs DB` lists the runs"));
     }
     let time_zone = settings.time_zone()?;
-    let now = settings::now(args.now.as_deref(), &time_zone)?;
+    let now = ops::now(args.now.as_deref(), &time_zone)?;
     let guard = settings.guard()?;
     let refused = refused_pairs(&args.db, &settings, args.sample, now)?;
     let mut named = named_by(&plan);

@@ -3,7 +3,7 @@
 use memfold::machine;
 
 use clap::{self, Args};
-use memfold::ops::{self, CheckDocument, FailureKind};
+use memfold::ops::{self, CheckDocument, FailureKind, Settings};
 use memfold::quick_check::{Check, Incoming, QuickCheck};
 use memfold_guard::text::excerpt;
 
@@ -11,7 +11,6 @@ use crate::args::{GlobalArgs, StorePlaceArgs};
 use crate::context::{self, Provider};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
-use crate::settings::Settings;
 
 /// `memfold check`
 #[derive(Debug, Args)]

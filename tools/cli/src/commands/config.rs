@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{self, Args, Subcommand, ValueHint};
-use memfold::ops::StorePath;
+use memfold::ops::{Settings, StorePath};
 use memfold_core::policy::{Entry, FileLayer, config_schema};
 use serde::Serialize;
 use serde_json::Value;
@@ -11,7 +11,6 @@ use serde_json::Value;
 use crate::args::{GlobalArgs, store_path};
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, table};
-use crate::settings::Settings;
 
 /// `memfold config`
 #[derive(Debug, Args)]

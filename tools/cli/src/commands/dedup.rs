@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use glob::{MatchOptions, Pattern};
 use memfold::dedup::{Clustering, DedupSeconds};
 use memfold::machine::{MemoryWatch, Stopwatch};
+use memfold::ops;
 use memfold_core::policy::defaults::RECALL_TARGET;
 use memfold_core::report::Recall;
 use memfold_datasets::annotate;
@@ -21,9 +22,9 @@ use self::join::{JoinArg, KeepArg, Work};
 use crate::args::GlobalArgs;
 use crate::context::unreadable;
 use crate::failure::{Exit, Failure};
+use crate::outputs;
 use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::{outputs, settings};
 
 pub(crate) use self::join::DedupArgs;
 pub(crate) use self::results::skipped_rows;
@@ -43,7 +44,7 @@ pub(crate) fn run(
     check_outputs(args, &inputs)?;
     let watch = MemoryWatch::start();
     let (stopwatch, bars) = (Stopwatch::start(), Bars::new(printer));
-    let pool = settings::pool(global.threads)?;
+    let pool = ops::pool(global.threads)?;
     let corpus = load(args, &inputs, &pool, &bars)?;
     if let Some(path) = &args.annotate {
         annotate::check(&corpus, path).map_err(|error| results::unannotated(&error))?;
@@ -89,7 +90,7 @@ fn load(args: &DedupArgs, inputs: &[PathBuf], pool: &Pool, bars: &Bars) -> Resul
             KeepArg::Newest => Some("created_at".to_owned()),
             KeepArg::Column(name) => Some(name.clone()),
         },
-        scratch_dir: settings::scratch_dir(),
+        scratch_dir: ops::scratch_dir(),
         pool: Some(pool),
         progress: bars,
     };

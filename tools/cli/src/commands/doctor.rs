@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::{self, Args, ValueHint};
-use memfold::ops::Mirrored;
 use memfold::ops::StorePath;
+use memfold::ops::{self, Mirrored, Settings};
 use memfold_core::policy::defaults::SHARED_VECTOR_TEXTS_MAX;
+use memfold_core::report::shell_words;
 use memfold_core::{SkipReason, Snapshot};
 use memfold_guard::text::excerpt;
 use memfold_index::NoProgress;
@@ -21,7 +22,6 @@ use crate::context::open_store;
 use crate::failure::{Exit, Failure};
 use crate::printer::{self, Printer, table};
 use crate::progress::Bars;
-use crate::settings::{self, Settings};
 use crate::writing::{self, counted};
 
 /// Names of models are cut after so many characters.
@@ -103,7 +103,7 @@ fn unread(args: &DoctorArgs) -> Option<String> {
 fn examine(args: &DoctorArgs, settings: &Settings, printer: Printer) -> Result<Checkup, Failure> {
     let store = open_store(&args.db, settings)?;
     let time_zone = settings.time_zone()?;
-    let now = settings::now(args.now.as_deref(), &time_zone)?;
+    let now = ops::now(args.now.as_deref(), &time_zone)?;
     let request = LoadRequest { time_zone: &time_zone, now, progress: &Bars::new(printer) };
     let shared_texts = SHARED_VECTOR_TEXTS_MAX;
     store.checkup(&request, shared_texts).map_err(|error| unreadable(args, &error))
@@ -183,7 +183,7 @@ fn health_line(global: &GlobalArgs, args: &DoctorArgs, printer: Printer) -> Resu
 fn look(global: &GlobalArgs, args: &DoctorArgs) -> Result<Health, Failure> {
     let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
     let time_zone = settings.time_zone()?;
-    let now = settings::now(args.now.as_deref(), &time_zone)?;
+    let now = ops::now(args.now.as_deref(), &time_zone)?;
     let request = LoadRequest { time_zone: &time_zone, now, progress: &NoProgress };
     let timeout = Duration::from_millis(settings.configuration.settings.busy_timeout_ms.into());
     Ok(health(&args.db, OpenOptions::default().busy_timeout(timeout), &request))
@@ -230,7 +230,7 @@ fn listing(findings: &[Finding], store: &str, is_folded: bool) -> String {
         let text = format!(
             "Statements (sql) are for `{}`; stop the programs that write to the store, and \
              keep a copy of it, before you run one.",
-            writing::command_line(&["sqlite3", store])
+            shell_words(&["sqlite3", store])
         );
         lines.push(String::new());
         lines.extend(wrapped(&excerpt(&text, 1000), "", "", COLUMNS));

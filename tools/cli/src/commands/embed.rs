@@ -5,8 +5,8 @@ use memfold::embed::EmbedError;
 use memfold::embed::fill::{Fill, Filled, Refusal, Unembedded, check_space, fill, unembedded};
 use memfold::embed::{Embedder, Provider, embedder};
 use memfold::machine::{self, Stopwatch};
-use memfold::ops::FailureKind;
 use memfold::ops::StorePath;
+use memfold::ops::{self, FailureKind, Settings};
 use memfold_core::policy::name_of;
 use memfold_core::report::Mode;
 use memfold_guard::text::excerpt;
@@ -18,7 +18,6 @@ use crate::context::open_store;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::settings::{self, Settings};
 use crate::writing::{self, Words};
 
 /// `memfold embed`
@@ -93,7 +92,7 @@ pub(crate) fn run(
 fn look(args: &EmbedArgs, settings: &Settings, bars: &Bars) -> Result<Unembedded, Failure> {
     let store = open_store(&args.db, settings)?;
     let time_zone = settings.time_zone()?;
-    let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
+    let now = ops::now(args.writing.now.as_deref(), &time_zone)?;
     let request = LoadRequest { time_zone: &time_zone, now, progress: bars };
     unembedded(&store, &request).map_err(|error| failed(&error, 0))
 }
@@ -122,7 +121,7 @@ fn give(
 ) -> Result<Filled, Failure> {
     let time_zone = settings.time_zone()?;
     let fixed = args.writing.now.as_deref();
-    let fixed = fixed.map(|now| settings::now(Some(now), &time_zone)).transpose()?;
+    let fixed = fixed.map(|now| ops::now(Some(now), &time_zone)).transpose()?;
     // Beside other runs: rows are only added, and each transaction looks again at what is there.
     let session = writing::open_own_tables(&args.db, settings)?;
     let (filled, done) = fill(

@@ -5,7 +5,7 @@ mod edges;
 use clap::{self, Args, ValueHint};
 use memfold::lifecycle::{EdgeMap, Tiers};
 use memfold::machine;
-use memfold::ops::StorePath;
+use memfold::ops::{Settings, StorePath};
 use memfold_core::lifecycle::{Retention, TREE_DEPTH_MAX, Tier, TierAssignment, TierReason, tree};
 use memfold_core::lineage::{Branch, Explanation, Few, Fold, KnownBy, MemoryView, Resolved};
 use memfold_core::memory::{MemoryId, Status};
@@ -20,7 +20,6 @@ use crate::args::{GlobalArgs, store_path};
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
-use crate::settings::Settings;
 
 /// Edges from the memory on that are shown by default.
 const DEPTH: u32 = 3;

@@ -7,7 +7,7 @@ use clap::{self, Args, ValueEnum, ValueHint};
 use memfold::export::{self, ExportError, ExportOptions, Exported, ExportedTexts, RecordWriter};
 use memfold::import::{ExportedLines, export_lines};
 use memfold::machine::{self, MemoryWatch, Stopwatch};
-use memfold::ops::StorePath;
+use memfold::ops::{self, Settings, StorePath};
 use memfold_datasets::DataError;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::texts::Shape;
@@ -23,7 +23,6 @@ use crate::failure::{Exit, Failure};
 use crate::outputs;
 use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::settings::{self, Settings};
 use crate::writing::noun;
 
 /// `memfold export`
@@ -194,7 +193,7 @@ fn run_texts(
     let store = open_store(&args.db, settings)?;
     let time_zone = settings.time_zone()?;
     let request = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &bars };
-    let scratch_dir = settings::scratch_dir();
+    let scratch_dir = ops::scratch_dir();
     let options = ExportOptions {
         model: args.model.as_deref(),
         text: true,
@@ -315,7 +314,7 @@ pub fn export(
         model: args.model.as_deref(),
         text: args.with.contains(&ExtraColumn::Text),
         lineage: args.with.contains(&ExtraColumn::Lineage),
-        scratch_dir: &settings::scratch_dir(),
+        scratch_dir: &ops::scratch_dir(),
     };
     // Texts and vectors of a store are for those who may read the store.
     let mode = mode_like(&args.db);

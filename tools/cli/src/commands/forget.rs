@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{self, Args, ValueHint};
 use memfold::lookup::StoreIndex;
 use memfold::machine;
-use memfold::ops::{self, StorePath};
+use memfold::ops::{self, Settings, StorePath};
 use memfold_core::memory::MemoryId;
 use memfold_core::report::{Mode, run_id, state_report_dir};
 use memfold_guard::text::excerpt;
@@ -20,7 +20,6 @@ use crate::args::{GlobalArgs, WritingArgs, store_path};
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
-use crate::settings::{self, Settings};
 use crate::writing::{self, Words};
 
 /// How long to wait for another process that builds an index.
@@ -93,7 +92,7 @@ fn preview(
 ) -> Result<(), Failure> {
     let store = open_store(&args.db, settings)?;
     let time_zone = settings.time_zone()?;
-    let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
+    let now = ops::now(args.writing.now.as_deref(), &time_zone)?;
     let id = MemoryId::new(args.id.as_str());
     let erasure = preview_forget(&store, &id, args.with_absorbed, &time_zone, now)
         .map_err(|error| failed(&error))?;
@@ -171,7 +170,7 @@ fn erase(
     printer: Printer,
 ) -> Result<(), Failure> {
     let time_zone = settings.time_zone()?;
-    let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
+    let now = ops::now(args.writing.now.as_deref(), &time_zone)?;
     let session = writing::open_session(&args.db, settings)?;
     let store_id = session.store_id().map_err(|error| Failure::of("forget", &error))?;
     let run = UpkeepRun {

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use clap::{self, Args, Subcommand, ValueHint};
 use memfold::machine;
-use memfold::ops::StorePath;
+use memfold::ops::{Settings, StorePath};
 use memfold::session_start::{SessionPlace, session_context};
 use memfold_core::lifecycle::{HookInput, hook_output};
+use memfold_core::report::shell_words;
 use memfold_guard::text::printable_json;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::OpenOptions;
@@ -18,8 +19,6 @@ use crate::args::{GlobalArgs, store_path};
 use crate::failure::{Exit, Failure};
 use crate::mirrored::Named;
 use crate::printer::Printer;
-use crate::settings::Settings;
-use crate::writing;
 
 /// The store that is looked for in the working directory and above.
 const STORE_NAME: &str = "brain.db";
@@ -188,12 +187,12 @@ fn instructions(args: &HookStoreArgs) -> Result<String, Failure> {
     let store = found.unwrap_or_else(|| PathBuf::from(PLACE_OF_STORE));
     let store = store.to_string_lossy();
     let server = ["memfold-server", "mcp", &*store, "--allow-writes"];
-    let hook = writing::command_line(&["memfold", "hook", "session-start", "--db", &store]);
+    let hook = shell_words(&["memfold", "hook", "session-start", "--db", &store]);
     let quoted =
         |word: &str| printable_json(&serde_json::Value::from(word).to_string()).into_owned();
     let words = server[1..].iter().map(|word| quoted(word)).collect::<Vec<_>>().join(", ");
     Ok(format!("{missing}{INSTRUCTIONS}")
-        .replace("SERVE", &writing::command_line(&server))
+        .replace("SERVE", &shell_words(&server))
         .replace("WORDS", &words)
         .replace("HOOK", &quoted(&hook)))
 }

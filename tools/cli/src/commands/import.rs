@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::{self, Args};
 use memfold::import::{ImportError, ImportOptions, Imported, import};
 use memfold::machine;
-use memfold::ops;
+use memfold::ops::{self, Settings};
+use memfold_core::report::shell_words;
 use memfold_datasets::DataError;
 use memfold_datasets::texts::{SHAPES, Shape, TextFields, TextFile};
 use memfold_guard::text::excerpt;
@@ -17,8 +18,6 @@ use crate::context::data_hint;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::settings::Settings;
-use crate::writing::command_line;
 
 /// Permissions of a store that is made of stdin: the process's mask decides.
 const MODE_OF_STDIN: u32 = 0o666;
@@ -268,10 +267,10 @@ fn screen(args: &ImportArgs, imported: &Imported, notes: &Notes) -> String {
     }
     let place = place.to_string();
     if without > 0 {
-        let command = command_line(&["memfold", "embed", &place, "--execute"]);
+        let command = shell_words(&["memfold", "embed", &place, "--execute"]);
         text.push_str(&format!("next: {command}\n"));
     }
-    let command = command_line(&["memfold", "consolidate", &place]);
+    let command = shell_words(&["memfold", "consolidate", &place]);
     text.push_str(&format!("next: {command}\n"));
     text
 }

@@ -3,7 +3,7 @@
 use clap::{self, Args};
 use memfold::lookup::{SearchError, StoreIndex};
 use memfold::machine::Stopwatch;
-use memfold::ops::{self, Elapsed, RecallDocument};
+use memfold::ops::{self, Elapsed, RecallDocument, Settings};
 use memfold::recall::{
     RECALLED_DEFAULT, RecallMode, RecallOptions, RecallQuery, Recalled, Recaller,
 };
@@ -15,7 +15,6 @@ use crate::args::{GlobalArgs, StorePlaceArgs, whole};
 use crate::context::{self, Provider, open_options};
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, wrap};
-use crate::settings::{self, Settings};
 
 /// `memfold recall`
 #[derive(Debug, Args)]
@@ -58,7 +57,7 @@ pub(crate) fn run(
     let settings = Settings::load(&global.sources(), Some(&args.place.db), &[])?;
     settings.show_notices(&printer);
     let time_zone = settings.time_zone()?;
-    let now = settings::now(args.now.as_deref(), &time_zone)?;
+    let now = ops::now(args.now.as_deref(), &time_zone)?;
     let store = BrainDb::at(&args.place.db, open_options(&settings));
     let index = open_index(args, printer)?;
     let (vector, missing) = vector(args, &settings, printer)?;

@@ -15,7 +15,9 @@ use console::Term;
 use jiff::tz::TimeZone;
 use memfold::execute::{KeepBothRequest, Selection, UndoRequest, UndoTarget, keep_both, undo};
 use memfold::machine;
-use memfold::ops::{FailureKind, StorePath, named_by, saved_plan, selection, with_merged};
+use memfold::ops::{
+    self, FailureKind, Settings, StorePath, named_by, saved_plan, selection, with_merged,
+};
 use memfold::settle::Settlement;
 use memfold::texts;
 use memfold_core::memory::{Memory, MemoryId};
@@ -37,7 +39,6 @@ use crate::commands::review::walk::{Dialogue, Keyboard, ReviewStore, Tally, Walk
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
 use crate::printer::{self, Printer};
-use crate::settings::{self, Settings};
 use crate::writing;
 
 /// Characters of a list of actions.
@@ -183,7 +184,7 @@ pub(crate) fn run(
     check_may_write(&settings)?;
     let time_zone = settings.time_zone()?;
     let guard = settings.guard()?;
-    let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
+    let now = ops::now(args.writing.now.as_deref(), &time_zone)?;
     let material = Material {
         memories: read_memories(&store, named_by(&plan), &time_zone, now)?,
         policy: &settings.configuration.policy,
@@ -267,7 +268,7 @@ fn answer_all(
     let writes = writing::may_write(settings, *execute, *dry_run, &printer);
     if writes && count > 0 {
         let time_zone = settings.time_zone()?;
-        let now = settings::now(now.as_deref(), &time_zone)?;
+        let now = ops::now(now.as_deref(), &time_zone)?;
         let session = writing::open_own_tables(&args.db, settings)?;
         let positions: Vec<usize> = actions.iter().map(|action| action.position).collect();
         session

@@ -5,7 +5,7 @@ mod prune;
 
 use clap::{self, Args, ValueHint};
 use memfold::audit::{Findings, Subject};
-use memfold::ops::{RunDocument, RunsDocument, StorePath, find_run};
+use memfold::ops::{RunDocument, RunsDocument, Settings, StorePath, find_run};
 use memfold_core::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
 use memfold_guard::text::excerpt;
 use memfold_store::BrainDb;
@@ -15,7 +15,6 @@ use crate::commands::audit::said;
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, table};
-use crate::settings::Settings;
 use crate::writing::counted;
 
 /// Names and times are cut after so many characters.

@@ -1,7 +1,7 @@
 //! `memfold save`: remember this, unless it is known already.
 
 use memfold::machine;
-use memfold::ops::{self, IndexUpkeep, NotSavedDocument, SaveDocument};
+use memfold::ops::{self, IndexUpkeep, NotSavedDocument, SaveDocument, Settings};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,6 @@ use crate::commands::check::{MemoryArgs, incoming, open};
 use crate::context::{self, Provider};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
-use crate::settings::Settings;
 
 const ID_CHARS: usize = 60;
 

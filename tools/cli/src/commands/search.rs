@@ -9,7 +9,7 @@ use memfold::lookup::{
     Matches, Query, SearchError, Searched, StoreIndex, Wanted, search, search_all, search_by_words,
 };
 use memfold::machine::{self, Stopwatch};
-use memfold::ops::{self, Elapsed, SearchDocument};
+use memfold::ops::{self, Elapsed, SearchDocument, Settings};
 use memfold_datasets::results::NeighborRow;
 use memfold_index::{NoProgress, Row};
 use memfold_simd::Kernels;
@@ -21,7 +21,6 @@ use crate::failure::{Exit, Failure};
 use crate::outputs::{Existing, Outputs};
 use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::settings::Settings;
 
 pub(crate) fn run(
     global: &GlobalArgs,

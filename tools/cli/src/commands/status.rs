@@ -3,7 +3,7 @@
 mod tiers;
 
 use clap::{self, Args, ValueHint};
-use memfold::ops::{self, IndexState, Status, StorePath, waiting};
+use memfold::ops::{self, IndexState, Settings, Status, StorePath, waiting};
 use memfold_core::lifecycle::{Tier, due};
 use memfold_core::plan::PlanSummary;
 use memfold_core::runs::RunSummary;
@@ -12,7 +12,6 @@ use memfold_guard::text::excerpt;
 use crate::args::{GlobalArgs, store_path};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
-use crate::settings::{self, Settings};
 use crate::writing::{counted, noun};
 
 /// Names and times are cut after so many characters.
@@ -49,7 +48,7 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
     settings.show_notices(&printer);
-    let now = settings::now(args.now.as_deref(), &settings.time_zone()?)?;
+    let now = ops::now(args.now.as_deref(), &settings.time_zone()?)?;
     let mut status = ops::status(&args.db, &settings, now, &printer)?;
     if args.session_end {
         status.since.is_session_end = true;

@@ -4,14 +4,13 @@ mod restore;
 
 use clap::{self, Args, ValueHint};
 use memfold::execute::{Undo, UndoOutcome, UndoTarget};
-use memfold::ops::{self, StorePath, UndoDocument, UndoRequest};
+use memfold::ops::{self, Settings, StorePath, UndoDocument, UndoRequest};
 use memfold_guard::text::excerpt;
 
 use crate::args::{GlobalArgs, store_path};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::settings::Settings;
 use crate::writing::{self, Words, counted};
 
 /// Units that are listed one by one.

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use memfold::execute::{KeepBothRequest, keep_both};
 use memfold::lifecycle::Tiers;
 use memfold::machine;
-use memfold::ops::{self, Status, named_memories, open_own_tables, open_session};
+use memfold::ops::{self, Status, named_by, open_own_tables, open_session, with_merged};
 use memfold::settle::{SettleRules, Settled, Settlement, settle};
 use memfold_core::lifecycle::{TierAssignment, TierCounts};
 use memfold_core::lineage::Explanation;
@@ -246,7 +246,7 @@ impl ServedStore {
 
     fn swap(&self, plan: &SavedPlan, saved: &SavedAction) -> Result<(), Problem> {
         let now = self.now();
-        let memories = named_memories(&self.db, plan, &self.load(now))?;
+        let memories = with_merged(&self.db, named_by(plan), &self.load(now))?;
         let swapped = swap_survivor(&SwapInput {
             action: saved.effective(),
             memories: &memories,

@@ -8,11 +8,13 @@ use memfold::MemfoldError;
 use memfold::consolidate::{Outcome, RunContext, consolidate};
 use memfold::machine::MemoryWatch;
 use memfold::mirror::mirror_path;
-use memfold::ops::{ConsolidateDocument, StorePath, Written, planning_failure, with_run_context};
+use memfold::ops::{
+    self, ConsolidateDocument, Settings, StorePath, Written, planning_failure, with_run_context,
+};
 use memfold::texts::{Answers, RemovedRecord, TextStore, answered, policy_of_texts};
 use memfold_core::plan::{ActionState, Risk};
 use memfold_core::policy::Policy;
-use memfold_core::report::{Commands, MergeSample, Mode, Report, grouped, screen};
+use memfold_core::report::{Commands, MergeSample, Mode, Report, grouped, screen, shell_words};
 use memfold_datasets::DataError;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::texts::TextFile;
@@ -28,7 +30,6 @@ use crate::failure::{Exit, Failure};
 use crate::outputs::{Existing, Outputs};
 use crate::printer::{self, Printer};
 use crate::progress::Bars;
-use crate::settings::{self, Settings};
 use crate::writing::{self, counted};
 
 /// What is listed of each kind.
@@ -105,7 +106,7 @@ fn refuse(args: &ConsolidateArgs) -> Result<(), Failure> {
             format!("{flag}: {} is a file of texts, not a store", args.db.display()),
             format!(
                 "make a store of it: {}",
-                writing::command_line(&[
+                shell_words(&[
                     "memfold",
                     "import",
                     &args.db.to_string_lossy(),
@@ -183,7 +184,7 @@ pub(crate) fn plan_for_review(
     })?;
     let session = writing::open_own_tables(mirror, settings)?;
     let (time_zone, counts) = (settings.time_zone()?, &outcome.access_counts);
-    let at = settings::now(now, &time_zone)?.to_naive_local(&time_zone);
+    let at = ops::now(now, &time_zone)?.to_naive_local(&time_zone);
     let save = || -> Result<String, SessionError> {
         session.prepare(&at)?;
         let name = session.save_plan(&outcome.plan, counts, &at)?;

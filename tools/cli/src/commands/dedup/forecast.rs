@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use memfold::dedup::{JoinForecast, SampledJoin};
+use memfold::ops;
 use memfold_core::report::grouped;
 use memfold_datasets::corpus::Corpus;
 use memfold_index::{
@@ -18,7 +19,6 @@ use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::settings;
 
 /// Rows of a sample: enough pairs to time, in seconds.
 const SAMPLED_ROWS: usize = 65_536;
@@ -63,7 +63,7 @@ pub(super) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let bars = Bars::new(printer);
-    let pool = settings::pool(global.threads)?;
+    let pool = ops::pool(global.threads)?;
     let matrix = corpus.matrix();
     if matrix.len() < 2 {
         return Err(Failure::plain(
@@ -76,7 +76,7 @@ pub(super) fn run(
     let picked = (0..count).map(|at| Row((at * matrix.len() / count) as u32));
     let vectors = picked.map(|row| matrix.vector(row)).collect();
     let sample = VectorMatrix::from_chunks(vectors, matrix.dim()).expect("chunks of one row each");
-    let wanted = Wanted { rows, threshold, scratch_dir: &settings::scratch_dir() };
+    let wanted = Wanted { rows, threshold, scratch_dir: &ops::scratch_dir() };
     let forecast = forecast(&wanted, &sample, &pool, &bars)?;
     let document = ForecastDocument {
         schema_version: 1,

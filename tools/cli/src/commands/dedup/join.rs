@@ -10,6 +10,7 @@ use memfold::dedup::{
     DedupTiles, Keep, KeepOrder, dedup,
 };
 use memfold::machine::Stopwatch;
+use memfold::ops;
 use memfold_core::policy::JoinMethod;
 use memfold_datasets::corpus::Corpus;
 use memfold_index::{
@@ -22,7 +23,6 @@ use crate::args::{similarity, whole};
 use crate::failure::Failure;
 use crate::printer::table;
 use crate::progress::Bars;
-use crate::settings;
 
 /// `memfold dedup`
 #[derive(Debug, Args)]
@@ -205,7 +205,7 @@ impl Work<'_> {
     /// Finds all pairs at the lowest threshold, and tells what tiles saved where there are some.
     pub(super) fn join(&self, seconds: &mut DedupSeconds) -> Result<Joined, Failure> {
         let stages = Stages::start(self.bars);
-        let scratch_dir = settings::scratch_dir();
+        let scratch_dir = ops::scratch_dir();
         // At least one threshold is typed or the default.
         let lowest = self.args.thresholds().first().copied().unwrap_or(Similarity::ONE);
         let options = self.options(&scratch_dir, &stages);
@@ -255,7 +255,7 @@ impl Work<'_> {
         seconds: &mut DedupSeconds,
     ) -> Result<Vec<Clustering>, Failure> {
         let stopwatch = Stopwatch::start();
-        let scratch_dir = settings::scratch_dir();
+        let scratch_dir = ops::scratch_dir();
         let keep = match (&self.args.keep, self.corpus.order_keys()) {
             (KeepArg::MostCentral, _) => Keep::MostCentral,
             (_, Some(keys)) => Keep::Best(KeepOrder::largest_first(keys)),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use memfold::dedup::{Clustering, DedupError, DedupSeconds, Member, each_logical_pair};
 use memfold::machine::Stopwatch;
-use memfold::ops::FailureKind;
+use memfold::ops::{self, FailureKind};
 use memfold_core::report::{Commands, Recall, grouped, shell_words};
 use memfold_datasets::DataError;
 use memfold_datasets::annotate::{Membership, annotate};
@@ -22,7 +22,6 @@ use crate::commands::dedup::join::{JoinArg, PairsFormArg};
 use crate::context::unreadable;
 use crate::failure::Failure;
 use crate::printer::{self, table};
-use crate::settings;
 
 /// Lines are at most so wide, unless one word of a command is wider.
 const COLUMNS: usize = 80;
@@ -319,7 +318,7 @@ impl Work<'_> {
                 self.bars.end();
             }
             PairsForm::All => {
-                let scratch_dir = settings::scratch_dir();
+                let scratch_dir = ops::scratch_dir();
                 each_logical_pair(pairs, Some(&scratch_dir), self.bars, |pair| {
                     push(pair).map_err(Stopped::Unwritten)
                 })?;

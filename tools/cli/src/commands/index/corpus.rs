@@ -7,7 +7,7 @@ use memfold::lookup::corpus::{
 };
 use memfold::lookup::{IndexDifference, IndexError};
 use memfold::machine::{MemoryWatch, Stopwatch};
-use memfold::ops;
+use memfold::ops::{self};
 use memfold_index::file::FileMode;
 use memfold_simd::Kernels;
 
@@ -20,7 +20,6 @@ use crate::context::{data_hint, open_columns};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::settings;
 
 pub(super) fn build(
     global: &GlobalArgs,
@@ -38,9 +37,9 @@ pub(super) fn build(
         mode: FileMode::like(&metadata),
         columns: &args.columns.columns(),
         tier: args.tier,
-        pool: &settings::pool(global.threads)?,
+        pool: &ops::pool(global.threads)?,
         kernels: Kernels::active(),
-        scratch_dir: &settings::scratch_dir(),
+        scratch_dir: &ops::scratch_dir(),
         progress: &bars,
         wait: Duration::from_secs(args.wait.into()),
     };
@@ -148,7 +147,7 @@ fn verify(
     index: &CorpusIndex,
     printer: Printer,
 ) -> Result<(VerifiedDocument, String), Failure> {
-    let (bars, pool) = (Bars::new(printer), settings::pool(global.threads)?);
+    let (bars, pool) = (Bars::new(printer), ops::pool(global.threads)?);
     let corpus = open_columns(&args.place.db, &index.origin().columns, &bars)?;
     let of_a_file = VerifyWords {
         indexed: "ids and vectors",

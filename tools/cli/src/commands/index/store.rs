@@ -7,7 +7,7 @@ use memfold::lookup::{
     StoreIndex, Thoroughness, build_index, freshness, seal_fresh, verify as verify_index,
 };
 use memfold::machine::{self, MemoryWatch, Stopwatch};
-use memfold::ops;
+use memfold::ops::{self, Settings};
 use memfold_simd::Kernels;
 use memfold_store::{BrainDb, LoadRequest};
 
@@ -20,7 +20,6 @@ use crate::context::{open_store, refuse_columns};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::settings::{self, Settings};
 use crate::writing::{self, noun};
 
 pub(super) fn build(
@@ -68,9 +67,9 @@ pub(super) fn build(
             load,
             model: args.model.as_deref(),
             tier: args.tier,
-            pool: &settings::pool(global.threads)?,
+            pool: &ops::pool(global.threads)?,
             kernels: Kernels::active(),
-            scratch_dir: &settings::scratch_dir(),
+            scratch_dir: &ops::scratch_dir(),
             wait,
         },
     );
@@ -186,10 +185,10 @@ fn verify(
     index: &StoreIndex,
     load: &LoadRequest<'_>,
 ) -> Result<(VerifiedDocument, String), Failure> {
-    let scratch_dir = settings::scratch_dir();
+    let scratch_dir = ops::scratch_dir();
     let thoroughness = Thoroughness {
         store: Some((store, scratch_dir.as_path())),
-        pool: &settings::pool(global.threads)?,
+        pool: &ops::pool(global.threads)?,
         kernels: Kernels::active(),
     };
     let of_a_store = VerifyWords {

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use memfold::execute::ExecuteError;
 use memfold::machine;
-use memfold::ops::{FlagsDocument, SettledDocument};
+use memfold::ops::{self, FlagsDocument, Settings, SettledDocument};
 use memfold::settle::{SettleRules, Settled, Settlement, preview_settlement, settle};
 use memfold_core::report::run_id;
 use memfold_guard::Verdict;
@@ -18,7 +18,6 @@ use crate::args::{GlobalArgs, WritingArgs};
 use crate::context::open_store;
 use crate::failure::Failure;
 use crate::printer::{self, Printer, wrap};
-use crate::settings::{self, Settings};
 use crate::writing::{self, Words};
 
 /// Characters of an id and of a text that are shown.
@@ -58,7 +57,7 @@ pub(super) fn settle_pair(
     let (guard, time_zone) = (settings.guard()?, settings.time_zone()?);
     let rules = SettleRules { policy: &settings.configuration.policy, guard: &guard };
     let WritingArgs { execute, dry_run, now } = &args.writing;
-    let now = settings::now(now.as_deref(), &time_zone)?;
+    let now = ops::now(now.as_deref(), &time_zone)?;
     let (run, settled) = if writing::may_write(settings, *execute, *dry_run, &printer) {
         let session = writing::open_session(&args.db, settings)?;
         let store_id = session.store_id();

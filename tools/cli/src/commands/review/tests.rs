@@ -43,23 +43,12 @@ fn memory(id: &str, content: &str, age_days: i64) -> Memory {
 }
 
 fn action(action: ActionType, risk: Risk, ids: &[&str]) -> Action {
-    Action {
-        action,
-        target_ids: ids.iter().map(|id| MemoryId::new(*id)).collect(),
-        canonical_id: None,
-        survivor_protected: false,
-        new_content: None,
-        summary: None,
-        new_categories: None,
-        new_importance: None,
-        risk,
-        rationale: Rationale {
-            rule_id: "R2-near-duplicate-merge".to_owned(),
-            score: None,
-            reasons: vec!["similarity >= 0.95".to_owned()],
-            evidence: Evidence { similarity: Some(0.9712), ..Evidence::default() },
-        },
-    }
+    let ids = ids.iter().map(|id| MemoryId::new(*id)).collect();
+    let rule = "R2-near-duplicate-merge";
+    let evidence = Evidence { similarity: Some(0.9712), ..Evidence::default() };
+    let reasons = vec!["similarity >= 0.95".to_owned()];
+    let rationale = Rationale { evidence, ..Rationale::new(rule, reasons) };
+    Action { risk, ..Action::new(action, ids, rationale) }
 }
 
 fn merge(ids: &[&str]) -> Action {

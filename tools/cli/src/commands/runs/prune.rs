@@ -1,6 +1,7 @@
 //! `memfold runs --prune-older-than`: removes old entries of the journal.
 
 use memfold::machine;
+use memfold::ops::{self, Settings};
 use memfold_core::report::{Mode, run_id};
 use memfold_guard::text::excerpt;
 use memfold_store::upkeep::{Pruned, UpkeepRun, preview_prune, prune};
@@ -11,7 +12,6 @@ use crate::args::{Age, GlobalArgs, WritingArgs};
 use crate::context::open_store;
 use crate::failure::Failure;
 use crate::printer::{Printer, table};
-use crate::settings::{self, Settings};
 use crate::writing;
 
 const NAME_CHARS: usize = 60;
@@ -37,7 +37,7 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     let WritingArgs { execute, dry_run, now } = &args.writing;
     let time_zone = settings.time_zone()?;
-    let now = settings::now(now.as_deref(), &time_zone)?;
+    let now = ops::now(now.as_deref(), &time_zone)?;
     let before = age.before(now);
     let failed = |error| Failure::of("prune", &error);
     let (run_id, pruned) = if writing::may_write(settings, *execute, *dry_run, &printer) {

@@ -6,7 +6,7 @@ use memfold::lookup::SearchError;
 use memfold::lookup::Wanted;
 use memfold::lookup::corpus::{RowMatch, RowQuery, SearchedRows, search_rows, search_rows_all};
 use memfold::machine::Stopwatch;
-use memfold::ops::{Elapsed, SearchDocument};
+use memfold::ops::{self, Elapsed, SearchDocument};
 use memfold_datasets::Corpus;
 use memfold_datasets::results::NeighborRow;
 use memfold_index::{Pool, Row};
@@ -19,7 +19,6 @@ use crate::context::{self, open_vectors};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::settings;
 
 pub(super) fn run(
     global: &GlobalArgs,
@@ -33,7 +32,7 @@ pub(super) fn run(
             "embed the text with the model of the file and give --vector",
         ));
     }
-    let (bars, pool) = (Bars::new(printer), settings::pool(global.threads)?);
+    let (bars, pool) = (Bars::new(printer), ops::pool(global.threads)?);
     let source = Source::open(args, printer, &bars)?;
     source.tell(printer);
     let work = Work { args, rows: source.rows(), pool };
