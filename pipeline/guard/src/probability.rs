@@ -12,8 +12,8 @@ use crate::verdict::{Judgement, Verdict};
 pub const FEATURES: usize = 8;
 
 /// Weights of the features, in their order.
-const WEIGHTS: [f64; FEATURES] = [0.789, 2.236, 1.282, -0.276, -0.804, 1.056, -0.280, -1.5];
-const BIAS: f64 = -1.473;
+const WEIGHTS: [f64; FEATURES] = [0.759, 2.079, 1.189, -0.342, -0.849, 0.690, -0.438, -0.568];
+const BIAS: f64 = -1.169;
 
 /// A similarity in the middle of those that are proposed.
 const SIMILARITY_CENTER: f64 = 0.85;

@@ -58,6 +58,8 @@ pub(super) struct Live<'a> {
     pub(super) raw: &'a str,
     /// The line on which it begins, from 1.
     pub(super) line: usize,
+    /// Whether its file has a title above all sections.
+    pub(super) is_titled: bool,
 }
 
 /// A file of pieces.
@@ -105,17 +107,25 @@ impl Document {
     /// Returns the memories in the file, in its order.
     pub(super) fn live(&self) -> impl Iterator<Item = Live<'_>> {
         let mut line = 1;
+        let is_titled = self.has_title();
         self.slots.iter().filter(|slot| !slot.is_out).filter_map(move |slot| {
             let at = line;
             line += slot.text.matches('\n').count();
             let (id, memory) = slot.memory.as_ref()?;
-            Some(Live { id, memory, raw: &slot.text, line: at })
+            Some(Live { id, memory, raw: &slot.text, line: at, is_titled })
         })
     }
 
     /// Returns the memories that were taken out.
     pub(super) fn removed(&self) -> impl Iterator<Item = &OriginRecord> {
         self.slots.iter().filter_map(|slot| slot.record.as_deref())
+    }
+
+    /// Returns the ids of all memories, also of those that were taken out.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &String> {
+        let live = self.slots.iter().filter(|slot| !slot.is_out);
+        let live = live.filter_map(|slot| slot.memory.as_ref().map(|(id, _)| id));
+        live.chain(self.removed().map(|record| &record.id))
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Live<'_>> {
@@ -235,7 +245,7 @@ impl Document {
     }
 
     /// Tells whether the file has a title above all sections: one heading of level 1, before all others.
-    pub(super) fn has_title(&self) -> bool {
+    fn has_title(&self) -> bool {
         let is_top = |slot: &&Slot| slot.kind == SlotKind::Heading { level: 1 };
         let mut headings = self.slots.iter().filter(|slot| slot.is_heading());
         headings.next().is_some_and(|slot| is_top(&slot)) && !headings.any(|slot| is_top(&slot))

@@ -293,10 +293,9 @@ impl Files {
             is_made: kept.is_made,
         };
         // A file that others removed, with what was taken out of it.
-        if before.is_some() || file.records(path).next().is_some() {
-            for id in file.records(path).map(|record| record.id) {
-                self.places.insert(id, path.to_owned());
-            }
+        let ids = file.ids();
+        if before.is_some() || !ids.is_empty() {
+            self.places.extend(ids.into_iter().map(|id| (id, path.to_owned())));
             self.by_path.insert(path.to_owned(), file);
         }
     }
@@ -313,6 +312,13 @@ impl Files {
 }
 
 impl MarkdownFile {
+    fn ids(&self) -> Vec<String> {
+        match &self.body {
+            Body::Topic { record, .. } => vec![record.id.clone()],
+            Body::Pieces(document) => document.ids().cloned().collect(),
+        }
+    }
+
     /// Returns the records of the file, and those that were taken out of it.
     pub(super) fn records<'a>(
         &'a self,
@@ -333,10 +339,9 @@ impl MarkdownFile {
         if !section.is_empty() {
             attributes.insert("section".to_owned(), section.join("/"));
         }
-        let topic = match (&self.front, &self.body) {
-            (Front { is_main: true, .. }, Body::Pieces(document)) => {
-                let is_titled = document.has_title();
-                subject("", section.get(usize::from(is_titled)..).unwrap_or_default())
+        let topic = match (self.front.is_main, &self.body) {
+            (true, Body::Pieces(_)) => {
+                subject("", section.get(usize::from(live.is_titled)..).unwrap_or_default())
             }
             _ => subject(path, section),
         };
