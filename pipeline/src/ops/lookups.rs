@@ -27,13 +27,8 @@ impl Elapsed {
     }
 }
 
-/// Said of a question without a vector, where nobody makes one.
-pub const WORDS_ALONE: &str = "found by words alone: give --vector, or configure who makes vectors \
-                           (embed.provider; docs/embedding.md)";
-
 /// Returns the memories whose time of creation can be read, as candidates for an answer.
-#[must_use]
-pub fn candidates(found: &Recalled) -> Vec<Candidate> {
+pub(super) fn candidates(found: &Recalled) -> Vec<Candidate> {
     let candidate = |found: &RecalledMemory| {
         Some(Candidate {
             id: found.memory.id.clone(),

@@ -10,6 +10,7 @@
 //! | `store` | which file is worked on, how is it opened, where is its index? |
 //! | `mirrored` | how does a store of another kind become a `brain.db` and back? |
 //! | `provider` | who makes vectors? |
+//! | `memories` | is this known, remember it, what is near, what answers this question? |
 //! | `run_files` | where do reports and metrics of a run go? |
 
 mod failure;
@@ -27,6 +28,7 @@ mod apply;
 mod undo;
 mod runs;
 mod lookups;
+mod memories;
 mod status;
 
 pub use apply::{
@@ -41,8 +43,8 @@ pub use indexing::{IndexUpkeep, mode_of, wants_rebuild};
 pub use judge::{JudgeMode, judge_chain};
 pub use lookups::{
     CheckDocument, Elapsed, NotSavedDocument, RecallDocument, SaveDocument, SearchDocument,
-    WORDS_ALONE, candidates,
 };
+pub use memories::{Answered, Found, Memories, MemoriesOptions, RecallRequest, SearchRequest};
 pub use mirrored::{KindRequest, Narrowed, OpenOrigin, Synchronization};
 pub use provider::Provider;
 pub use review::{FlagsDocument, SettledDocument, named_by, with_merged};

@@ -20,7 +20,7 @@ const FAILURES_MAX: u32 = 3;
 const LISTENING_WAIT: Duration = Duration::from_millis(100);
 
 /// Said of a text without a vector, where nobody makes one.
-const NO_PROVIDER: &str = "no vector: texts are compared by their words; give --vector, or configure who makes vectors \
+const NO_PROVIDER: &str = "no vector: texts are compared by their words; give a vector, or configure who makes vectors \
                            (embed.provider; docs/embedding.md)";
 
 /// The provider of vectors for somebody who waits: the configured one, or the daemon of the store's owner where it listens

@@ -14,7 +14,7 @@ use crate::args::ColumnArgs;
 use crate::failure::Failure;
 use crate::progress::Bars;
 
-pub(crate) use memfold::ops::{self, Provider, mode_like, open_options, open_store};
+pub(crate) use memfold::ops::{self, mode_like, open_store};
 
 /// Longest file that is read: some vectors of the largest dimension as JSON.
 const VECTOR_BYTES_MAX: u64 = 4 << 20;

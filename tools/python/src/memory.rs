@@ -1,29 +1,29 @@
 //! [`Memory`], a store of memories; [`Plan`], what should become of them; `compare`, the fact guard.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::thread;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::{Float64Array, StringArray};
 use jiff::tz::TimeZone;
 use memfold::execute::{ExecuteError, UndoRequest, forbidden_by, undo};
-use memfold::lookup::{Query, SearchError, Wanted, search, search_by_words};
+use memfold::lookup::{Query, SearchError, Wanted};
 use memfold::machine::{self, Stopwatch};
-use memfold::ops::{self, Failure, FailureKind, Settings};
-use memfold::quick_check::{Incoming, QuickCheck, SaveError};
-use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller};
+use memfold::ops::{
+    self, Failure, FailureKind, Listener, Memories, MemoriesOptions, RecallRequest, SearchRequest,
+    Settings,
+};
+use memfold::quick_check::{Incoming, SaveError};
+use memfold::recall::RecallMode;
 use memfold::{ApplyOptions, Memfold, MemfoldError, Options, OwnedPlan};
 use memfold_core::memory::Memory as StoredMemory;
 use memfold_core::plan::{Action, ActionType};
 use memfold_core::report::{Executed, run_id, screen};
 use memfold_guard::{Guard, Side, Step};
-use memfold_index::NoProgress;
+use memfold_index::Progress;
 use memfold_index::file::FileMode;
-use memfold_simd::{Kernels, Similarity};
+use memfold_simd::Similarity;
 use memfold_store::brain_db::{NewStore, Session};
-use memfold_store::{BrainDb, LoadRequest};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -36,10 +36,7 @@ pub struct Memory {
     path: PathBuf,
     settings: Settings,
     time_zone: TimeZone,
-    db: BrainDb,
-    quick_check: Arc<QuickCheck>,
-    recaller: Recaller,
-    is_sealing: Arc<AtomicBool>,
+    memories: Arc<Memories>,
 }
 
 /// A memory that comes in, as Python hands it over.
@@ -53,6 +50,37 @@ struct NewMemory {
     importance: Option<f64>,
     source: Option<String>,
     id: Option<String>,
+}
+
+/// Keeps what the library remarks on, such as where texts are sent.
+#[derive(Default)]
+struct Remarks(Mutex<Vec<String>>);
+
+impl Remarks {
+    fn take(self) -> Vec<String> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Progress for Remarks {
+    fn begin(&self, _stage: &'static str, _total: Option<u64>) {}
+
+    fn advance(&self, _done: u64) {}
+
+    fn end(&self) {}
+
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+impl Listener for Remarks {
+    fn note(&self, text: &str) {
+        let text = text.strip_prefix("note: ").unwrap_or(text).to_owned();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+
+    fn detail(&self, _text: &str) {}
 }
 
 #[pymethods]
@@ -79,7 +107,10 @@ impl Memory {
     fn check(&self, py: Python<'_>, memory: NewMemory) -> PyResult<String> {
         let incoming = incoming(memory)?;
         py.detach(|| {
-            json_of(&self.quick_check.check(&incoming, machine::clock()).map_err(unsaved)?)
+            let remarks = Remarks::default();
+            let mut check = self.memories.check(incoming, &remarks).map_err(unsaved)?;
+            check.notes.extend(remarks.take());
+            json_of(&check)
         })
     }
 
@@ -88,10 +119,11 @@ impl Memory {
         let incoming = incoming(memory)?;
         py.detach(|| {
             self.may_write()?;
-            let saved = self.quick_check.save(&incoming, machine::clock()).map_err(unsaved)?;
-            if self.quick_check.wants_sealing(&saved) {
-                self.seal();
-            }
+            let remarks = Remarks::default();
+            let mut saved = self.memories.save(incoming, &remarks).map_err(unsaved)?;
+            saved.check.notes.extend(remarks.take());
+            // Nothing is lost where it fails: fresh rows are compared one by one.
+            self.memories.seal_beside(&saved, drop);
             json_of(&saved)
         })
     }
@@ -117,20 +149,11 @@ impl Memory {
         });
         let wanted = Wanted { neighbors: Some(limit), similarity_min: similarity_min.transpose()? };
         py.detach(|| {
-            let index = self.quick_check.index().live().unwrap_or_default();
-            let (time_zone, now) = (&self.time_zone, machine::clock());
-            let load = LoadRequest { time_zone, now, progress: &NoProgress };
-            let kernels = Kernels::active();
-            let found = search(&self.db, index.as_deref(), query, wanted, &load, kernels);
-            let found = match (found, query) {
-                (Err(SearchError::NoText), Query::Text(text)) => {
-                    search_by_words(&self.db, text, wanted, &load, kernels)
-                }
-                (found, _) => found,
-            };
-            let found = found.map_err(unsearched)?;
+            let request = SearchRequest { query, wanted, scope: &[], no_index: false };
+            let found = self.memories.search(&request, &Remarks::default()).map_err(unsearched)?;
             json_of(&Value::Array(
                 found
+                    .matches
                     .matches
                     .iter()
                     .map(|found| memory_json(&found.memory, Some(found.similarity), None))
@@ -153,17 +176,20 @@ impl Memory {
             return Err(input(message, "use reflexive, standard, deep or exhaustive"));
         };
         py.detach(|| {
-            let query = RecallQuery {
+            let request = RecallRequest {
                 text: &question.0,
                 vector: question.1.as_deref(),
                 mode,
                 limit,
                 include_summaries: false,
+                reason: false,
                 counts,
+                scope: &[],
                 now: machine::clock(),
             };
-            let recalled = self.recaller.recall(&query).map_err(unsearched)?;
-            let found = recalled.memories.iter();
+            let answered =
+                self.memories.recall(&request, &Remarks::default()).map_err(unsearched)?;
+            let found = answered.recalled.memories.iter();
             let found = found.map(|found| {
                 memory_json(
                     &found.memory,
@@ -223,47 +249,15 @@ impl Memory {
         Memfold::open_with(&path, options).map_err(failed)?;
         let settings = Settings { configuration };
         let time_zone = settings.time_zone().map_err(refused)?;
-        let quick_check = ops::open_quick_check(&path, None, &settings).map_err(refused)?;
-        let configured = &settings.configuration.settings;
-        let policy = settings.configuration.policy.clone();
-        let retention = configured.lifecycle.retention.clone();
-        let read_only = forbidden_by(configured).is_some();
-        let open = || BrainDb::at(&path, ops::open_options(&settings));
-        let options = RecallOptions { policy, retention, time_zone: time_zone.clone(), read_only };
-        let recaller = Recaller::following(open(), quick_check.index(), options);
-        Ok(Self {
-            db: open(),
-            path,
-            time_zone,
-            quick_check: Arc::new(quick_check),
-            recaller,
-            is_sealing: Arc::default(),
-            settings,
-        })
+        let options = MemoriesOptions { index_dir: None, may_count: true, embeds: true };
+        let memories = Memories::open(&path, &settings, options).map_err(refused)?;
+        Ok(Self { path, time_zone, memories: Arc::new(memories), settings })
     }
 
     fn may_write(&self) -> PyResult<()> {
         match forbidden_by(&self.settings.configuration.settings) {
             Some(key) => Err(unexecuted(&ExecuteError::Forbidden { key })),
             None => Ok(()),
-        }
-    }
-
-    /// Seals fresh rows on another thread, where nobody else does.
-    fn seal(&self) {
-        if self.is_sealing.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let (quick_check, is_sealing) =
-            (Arc::clone(&self.quick_check), Arc::clone(&self.is_sealing));
-        let mode = ops::mode_like(&self.path);
-        let spawned = thread::Builder::new().name("seal".to_owned()).spawn(move || {
-            // Nothing is lost where it fails: fresh rows are compared one by one.
-            let _ = quick_check.seal(machine::clock(), mode);
-            is_sealing.store(false, Ordering::Relaxed);
-        });
-        if spawned.is_err() {
-            self.is_sealing.store(false, Ordering::Relaxed);
         }
     }
 

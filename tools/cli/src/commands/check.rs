@@ -1,14 +1,12 @@
 //! `memfold check`: tells whether a memory is known, and writes nothing. `save` uses its parts.
 
-use memfold::machine;
-
 use clap::{self, Args};
-use memfold::ops::{self, CheckDocument, FailureKind, Settings};
-use memfold::quick_check::{Check, Incoming, QuickCheck};
+use memfold::ops::{CheckDocument, FailureKind, Memories, MemoriesOptions, Settings};
+use memfold::quick_check::{Check, Incoming};
 use memfold_guard::text::excerpt;
 
 use crate::args::{GlobalArgs, StorePlaceArgs};
-use crate::context::{self, Provider};
+use crate::context;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 
@@ -47,11 +45,6 @@ pub(crate) struct MemoryArgs {
     pub(crate) source: Option<String>,
 }
 
-/// Opens a store for checks and saves.
-pub(super) fn open(args: &StorePlaceArgs, settings: &Settings) -> Result<QuickCheck, Failure> {
-    ops::open_quick_check(&args.db, args.index_dir.as_deref(), settings)
-}
-
 /// Takes a memory as typed.
 pub(super) fn incoming(text: Option<&String>, args: &MemoryArgs) -> Result<Incoming, Failure> {
     Ok(Incoming {
@@ -76,16 +69,14 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let settings = Settings::load(&global.sources(), Some(&args.place.db), &[])?;
     settings.show_notices(&printer);
-    let quick_check = open(&args.place, &settings)?;
-    let mut incoming = incoming(args.text.as_ref(), &args.memory)?;
-    let note = match incoming.vector {
-        Some(_) => None,
-        None => Provider::open(&settings, &args.place.db)?.fill(&mut incoming, &printer),
-    };
-    let checked = quick_check.check(&incoming, machine::clock());
-    let mut check =
-        checked.map_err(|error| Failure::of("check", &error).of_kind(FailureKind::Usage))?;
-    check.notes.extend(note);
+    let incoming = incoming(args.text.as_ref(), &args.memory)?;
+    let index_dir = args.place.index_dir.as_deref();
+    let options =
+        MemoriesOptions { index_dir, embeds: incoming.vector.is_none(), ..Default::default() };
+    let memories = Memories::open(&args.place.db, &settings, options)?;
+    let check = memories
+        .check(incoming, &printer)
+        .map_err(|error| Failure::of("check", &error).of_kind(FailureKind::Usage))?;
     if global.json {
         printer.document(&CheckDocument::new(&check))?;
     } else {

@@ -1,18 +1,16 @@
 //! `memfold recall`: the memories that answer a question, and times worked out from them.
 
 use clap::{self, Args};
-use memfold::lookup::{SearchError, StoreIndex};
 use memfold::machine::Stopwatch;
-use memfold::ops::{self, Elapsed, RecallDocument, Settings};
-use memfold::recall::{
-    RECALLED_DEFAULT, RecallMode, RecallOptions, RecallQuery, Recalled, Recaller,
+use memfold::ops::{
+    self, Answered, Elapsed, Memories, MemoriesOptions, RecallDocument, RecallRequest, Settings,
 };
-use memfold_core::lifecycle::temporal::{Answer, answer, wants_time};
+use memfold::recall::{RECALLED_DEFAULT, RecallMode, Recalled};
+use memfold_core::lifecycle::temporal::Answer;
 use memfold_guard::text::excerpt;
-use memfold_store::BrainDb;
 
 use crate::args::{GlobalArgs, StorePlaceArgs, whole};
-use crate::context::{self, Provider, open_options};
+use crate::context;
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, wrap};
 
@@ -58,31 +56,26 @@ pub(crate) fn run(
     settings.show_notices(&printer);
     let time_zone = settings.time_zone()?;
     let now = ops::now(args.now.as_deref(), &time_zone)?;
-    let store = BrainDb::at(&args.place.db, open_options(&settings));
-    let index = open_index(args, printer)?;
-    let (vector, missing) = vector(args, &settings, printer)?;
-    let configured = &settings.configuration.settings;
-    let options = RecallOptions {
-        policy: settings.configuration.policy.clone(),
-        retention: configured.lifecycle.retention.clone(),
-        time_zone: time_zone.clone(),
-        read_only: configured.read_only || !configured.enabled,
-    };
-    let recaller = Recaller::new(store, index, options);
+    let vector = args.vector.as_deref().map(context::typed_vector).transpose()?;
+    let index_dir = args.place.index_dir.as_deref();
+    let options = MemoriesOptions { index_dir, may_count: true, embeds: vector.is_none() };
+    let memories = Memories::open(&args.place.db, &settings, options)?;
     let open = stopwatch.seconds();
-    let query = RecallQuery {
+    let request = RecallRequest {
         text: &args.query,
         vector: vector.as_deref(),
         mode: args.mode,
         limit: args.limit as usize,
         include_summaries: args.include_summaries,
+        reason: args.reason,
         counts: !args.no_count,
+        scope: &[],
         now,
     };
-    let mut found = recaller.recall(&query).map_err(|error| failed(args, &error))?;
-    found.notes.extend(missing);
-    let reasoned = (args.reason || wants_time(&args.query))
-        .then(|| answer(&args.query, &ops::candidates(&found), now, &time_zone));
+    let recalled = memories.recall(&request, &printer).map_err(|error| {
+        Failure::of(&format!("recall from {}", args.place.db.display()), &error)
+    })?;
+    let Answered { recalled: found, answer: reasoned, .. } = recalled;
     let total = stopwatch.seconds();
     for note in &found.notes {
         printer.note(&format!("note: {note}"));
@@ -95,39 +88,6 @@ pub(crate) fn run(
         printer.data(&screen(&found, reasoned.as_ref()))?;
     }
     Ok(Exit::Done)
-}
-
-/// Does without an index that cannot be opened, and says so.
-fn open_index(args: &RecallArgs, printer: Printer) -> Result<Option<StoreIndex>, Failure> {
-    let folder = ops::index_to_read(&args.place.db, args.place.index_dir.as_deref())?;
-    let opened = StoreIndex::open(&folder);
-    Ok(opened.unwrap_or_else(|error| {
-        printer.note(&format!("note: the index cannot be used: {error}"));
-        None
-    }))
-}
-
-/// Returns the vector of the question, or why there is none.
-fn vector(
-    args: &RecallArgs,
-    settings: &Settings,
-    printer: Printer,
-) -> Result<(Option<Vec<f32>>, Option<String>), Failure> {
-    if let Some(typed) = &args.vector {
-        return Ok((Some(context::typed_vector(typed)?), None));
-    }
-    let mut provider = Provider::open(settings, &args.place.db)?;
-    if !provider.is_there() {
-        return Ok((None, Some(ops::WORDS_ALONE.to_owned())));
-    }
-    Ok(match provider.vector(&args.query, &printer) {
-        Ok((vector, _)) => (Some(vector), None),
-        Err(problem) => (None, Some(format!("found by words alone: {problem}"))),
-    })
-}
-
-fn failed(args: &RecallArgs, error: &SearchError) -> Failure {
-    Failure::of(&format!("recall from {}", args.place.db.display()), error)
 }
 
 /// Characters of an id and of a text that are shown.

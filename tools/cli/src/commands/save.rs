@@ -1,21 +1,21 @@
 //! `memfold save`: remember this, unless it is known already.
 
-use memfold::machine;
-use memfold::ops::{self, IndexUpkeep, NotSavedDocument, SaveDocument, Settings};
+use memfold::ops::{
+    self, IndexUpkeep, Memories, MemoriesOptions, NotSavedDocument, SaveDocument, Settings,
+};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use clap::{self, Args};
-use memfold::quick_check::{Incoming, QuickCheck, SaveError, Saved, Written};
+use memfold::quick_check::{Incoming, SaveError, Saved, Written};
 use memfold_guard::text::excerpt;
 use memfold_index::NoProgress;
 use serde::Deserialize;
 
 use super::check::screen;
 use crate::args::{GlobalArgs, StorePlaceArgs, finite};
-use crate::commands::check::{MemoryArgs, incoming, open};
-use crate::context::{self, Provider};
+use crate::commands::check::{MemoryArgs, incoming};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 
@@ -61,9 +61,10 @@ follows; the exit code is then 4.";
 pub(crate) fn run(global: &GlobalArgs, args: &SaveArgs, printer: Printer) -> Result<Exit, Failure> {
     let settings = Settings::load(&global.sources(), Some(&args.place.db), &[])?;
     settings.show_notices(&printer);
-    let quick_check = open(&args.place, &settings)?;
-    let provider = Provider::open(&settings, &args.place.db)?;
-    let mut saving = Saving { args, quick_check, provider, printer };
+    let index_dir = args.place.index_dir.as_deref();
+    let options = MemoriesOptions { index_dir, embeds: true, ..Default::default() };
+    let memories = Memories::open(&args.place.db, &settings, options)?;
+    let saving = Saving { args, memories, printer };
     match &args.jsonl {
         Some(path) => saving.lines(Lines::open(path)?, global, &settings),
         None => saving.one(global),
@@ -72,13 +73,12 @@ pub(crate) fn run(global: &GlobalArgs, args: &SaveArgs, printer: Printer) -> Res
 
 struct Saving<'a> {
     args: &'a SaveArgs,
-    quick_check: QuickCheck,
-    provider: Provider,
+    memories: Memories,
     printer: Printer,
 }
 
 impl Saving<'_> {
-    fn one(&mut self, global: &GlobalArgs) -> Result<Exit, Failure> {
+    fn one(&self, global: &GlobalArgs) -> Result<Exit, Failure> {
         let incoming = Incoming {
             id: self.args.id.clone(),
             importance: self.args.importance,
@@ -106,7 +106,7 @@ impl Saving<'_> {
 
     /// Saves line after line, each answered before the next one is read.
     fn lines(
-        &mut self,
+        &self,
         mut lines: Lines,
         global: &GlobalArgs,
         settings: &Settings,
@@ -140,21 +140,16 @@ impl Saving<'_> {
         Ok(if is_partial { Exit::Partial } else { Exit::Done })
     }
 
-    fn save(&mut self, mut incoming: Incoming) -> Result<Saved, SaveError> {
-        let note = self.provider.fill(&mut incoming, &self.printer);
-        let mut saved = self.quick_check.save(&incoming, machine::clock())?;
-        saved.check.notes.extend(note);
-        Ok(saved)
+    fn save(&self, incoming: Incoming) -> Result<Saved, SaveError> {
+        self.memories.save(incoming, &self.printer)
     }
 
     /// Seals fresh rows where they are many; the memory is saved and told, whatever comes of it.
     fn seal(&self, saved: &Saved) {
-        if !self.quick_check.wants_sealing(saved) {
+        if !self.memories.wants_sealing(saved) {
             return;
         }
-        if let Err(error) =
-            self.quick_check.seal(machine::clock(), context::mode_like(&self.args.place.db))
-        {
+        if let Err(error) = self.memories.seal() {
             self.printer.detail(&format!("note: fresh rows were not sealed: {error}"));
         }
     }

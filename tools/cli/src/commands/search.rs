@@ -5,18 +5,14 @@ mod results;
 
 use std::path::Path;
 
-use memfold::lookup::{
-    Matches, Query, SearchError, Searched, StoreIndex, Wanted, search, search_all, search_by_words,
-};
-use memfold::machine::{self, Stopwatch};
-use memfold::ops::{self, Elapsed, SearchDocument, Settings};
+use memfold::lookup::{Query, SearchError, Searched};
+use memfold::machine::Stopwatch;
+use memfold::ops::{Elapsed, Memories, MemoriesOptions, SearchDocument, SearchRequest, Settings};
 use memfold_datasets::results::NeighborRow;
-use memfold_index::{NoProgress, Row};
-use memfold_simd::Kernels;
-use memfold_store::{BrainDb, LoadRequest};
+use memfold_index::Row;
 
 use crate::args::{GlobalArgs, SearchArgs};
-use crate::context::{self, Provider, is_corpus, open_options, open_vectors, refuse_columns};
+use crate::context::{self, is_corpus, open_vectors, refuse_columns};
 use crate::failure::{Exit, Failure};
 use crate::outputs::{Existing, Outputs};
 use crate::printer::Printer;
@@ -39,17 +35,27 @@ pub(crate) fn run(
     refuse_options_of_files(args)?;
     let settings = Settings::load(&global.sources(), Some(&args.place.db), &[])?;
     settings.show_notices(&printer);
-    let store = BrainDb::at(&args.place.db, open_options(&settings));
-    let index = open_index(args, printer)?;
-    let open = stopwatch.seconds();
-    let time_zone = settings.time_zone()?;
-    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &NoProgress };
-    let work =
-        Work { args, store: &store, index: index.as_ref(), load, settings: &settings, printer };
-    if let (Some(queries), Some(output)) = (&args.queries, &args.output) {
-        return search_batch(&work, queries, output, global, printer);
+    let (index_dir, embeds) = (args.place.index_dir.as_deref(), args.text.is_some());
+    let options = MemoriesOptions { index_dir, embeds, ..Default::default() };
+    let memories = Memories::open(&args.place.db, &settings, options)?;
+    if !args.no_index {
+        // An index that cannot be used is said once, and searches do without it.
+        results::opened(memories.index(), printer);
     }
-    let found = work.search()?;
+    let open = stopwatch.seconds();
+    if let (Some(queries), Some(output)) = (&args.queries, &args.output) {
+        return search_batch(&memories, args, queries, output, global, printer);
+    }
+    let typed = args.vector.as_deref().map(context::typed_vector).transpose()?;
+    let query = match (&args.id, &args.text) {
+        (Some(id), _) => Query::Memory(id),
+        (None, Some(text)) => Query::Text(text),
+        (None, None) => Query::Vector(typed.as_deref().unwrap_or_default()),
+    };
+    let request =
+        SearchRequest { query, wanted: results::wanted(args), scope: &[], no_index: args.no_index };
+    let found = memories.search(&request, &printer).map_err(|error| failed(args, &error))?;
+    let (index, found) = (found.index, found.matches);
     let total = stopwatch.seconds();
     tell(found.searched, printer);
     let note = found.without_vector.filter(|count| *count > 0).map(unfindable);
@@ -57,24 +63,13 @@ pub(crate) fn run(
         printer.note(&format!("note: {note}"));
     }
     if global.json {
-        let mut document = SearchDocument::new(&found, index.as_ref(), Elapsed { open, total });
+        let mut document = SearchDocument::new(&found, index.as_deref(), Elapsed { open, total });
         document.notes.extend(note);
         printer.document(&document)?;
     } else {
         printer.data(&results::screen(&found.matches))?;
     }
     Ok(Exit::Done)
-}
-
-/// Opens the index, where there is one that can be used.
-fn open_index(args: &SearchArgs, printer: Printer) -> Result<Option<StoreIndex>, Failure> {
-    if args.no_index {
-        return Ok(None);
-    }
-    Ok(results::opened(
-        StoreIndex::open(&ops::index_to_read(&args.place.db, args.place.index_dir.as_deref())?),
-        printer,
-    ))
 }
 
 fn refuse_options_of_files(args: &SearchArgs) -> Result<(), Failure> {
@@ -87,64 +82,8 @@ fn refuse_options_of_files(args: &SearchArgs) -> Result<(), Failure> {
     refuse_columns(&args.columns)
 }
 
-/// One call of the command.
-struct Work<'a> {
-    args: &'a SearchArgs,
-    store: &'a BrainDb,
-    index: Option<&'a StoreIndex>,
-    load: LoadRequest<'a>,
-    settings: &'a Settings,
-    printer: Printer,
-}
-
-impl Work<'_> {
-    fn wanted(&self) -> Wanted {
-        results::wanted(self.args)
-    }
-
-    fn search(&self) -> Result<Matches, Failure> {
-        let typed;
-        let query = match (&self.args.id, &self.args.text, &self.args.vector) {
-            (Some(id), _, _) => Query::Memory(id),
-            (None, Some(text), _) => Query::Text(text),
-            (None, None, vector) => {
-                typed = context::typed_vector(vector.as_deref().unwrap_or_default())?;
-                Query::Vector(&typed)
-            }
-        };
-        let by = |query| {
-            let kernels = Kernels::active();
-            search(self.store, self.index, query, self.wanted(), &self.load, kernels)
-        };
-        let found = match (by(query), query) {
-            (Err(SearchError::NoText), Query::Text(text)) => match self.embedded(text)? {
-                Some(vector) => by(Query::Vector(&vector)),
-                None => {
-                    let kernels = Kernels::active();
-                    search_by_words(self.store, text, self.wanted(), &self.load, kernels)
-                }
-            },
-            (found, _) => found,
-        };
-        found.map_err(|error| self.failed(&error))
-    }
-
-    /// Has the configured provider make the vector of a text that no memory has; `None` where nobody makes one.
-    fn embedded(&self, text: &str) -> Result<Option<Vec<f32>>, Failure> {
-        let mut provider = Provider::open(self.settings, &self.args.place.db)?;
-        if !provider.is_there() {
-            return Ok(None);
-        }
-        let made = provider.vector(text, &self.printer);
-        if let Err(problem) = &made {
-            self.printer.note(&format!("note: {problem}"));
-        }
-        Ok(made.ok().map(|(vector, _)| vector))
-    }
-
-    fn failed(&self, error: &SearchError) -> Failure {
-        Failure::of(&format!("search {}", self.args.place.db.display()), error)
-    }
+fn failed(args: &SearchArgs, error: &SearchError) -> Failure {
+    Failure::of(&format!("search {}", args.place.db.display()), error)
 }
 
 /// Says that memories cannot be found.
@@ -171,7 +110,8 @@ fn tell(searched: Searched, printer: Printer) {
 }
 
 fn search_batch(
-    work: &Work<'_>,
+    memories: &Memories,
+    args: &SearchArgs,
     queries: &Path,
     output: &Path,
     global: &GlobalArgs,
@@ -179,11 +119,9 @@ fn search_batch(
 ) -> Result<Exit, Failure> {
     let (bars, stopwatch) = (Bars::new(printer), Stopwatch::start());
     let queries = open_vectors(queries, &bars)?;
-    let load = LoadRequest { progress: &bars, ..work.load };
-    let kernels = Kernels::active();
-    let found =
-        search_all(work.store, work.index, &queries.matrix(), work.wanted(), &load, kernels);
-    let found = found.map_err(|error| work.failed(&error))?;
+    let wanted = results::wanted(args);
+    let found = memories.search_all(&queries.matrix(), wanted, args.no_index, &bars);
+    let found = found.map_err(|error| failed(args, &error))?;
     let rows = (0..).zip(&found).flat_map(|(at, answer)| {
         let query = queries.ordinal(Row(at));
         (0..).zip(&answer.matches).map(move |(rank, near)| NeighborRow {

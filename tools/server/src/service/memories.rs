@@ -1,32 +1,26 @@
 //! Single memories: is one known, remember it, find some, what does a session need to know.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use memfold::lookup::{Matches, Query, SearchError, StoreIndex, Wanted, search, search_by_words};
-use memfold::machine::Stopwatch;
-use memfold::ops::{WORDS_ALONE, candidates, mode_like};
+use memfold::lookup::{Query, Wanted};
+use memfold::ops::{self, Answered, Found};
 use memfold::quick_check::{Check, Incoming, SaveRequest, Saved, SavedOnce, vector_fault};
-use memfold::recall::{RECALLED_DEFAULT, RecallMode, RecallQuery, Recalled};
+use memfold::recall::{RECALLED_DEFAULT, RecallMode};
 use memfold::session_start::{SessionPlace, session_context};
-use memfold_core::lifecycle::temporal::{Answer, answer, wants_time};
 use memfold_core::memory::{Memory, MemoryId};
 use memfold_guard::text::is_blank;
-use memfold_simd::{Kernels, Similarity};
+use memfold_simd::Similarity;
 use memfold_store::LoadStoreError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::problem::{Problem, ProblemKind};
-use super::store::{ServedStore, locked};
+use super::store::ServedStore;
 
 /// Longest text of a memory, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Most memories of an answer.
 pub const MATCHES_MAX: usize = 1_000;
-/// Where only some memories are in scope, so many times as many candidates are looked at.
-const SCOPED_CANDIDATES: usize = 8;
 /// Longest `Idempotency-Key`.
 const KEY_BYTES_MAX: usize = 255;
 
@@ -128,41 +122,18 @@ pub enum SaveAnswer {
     Before(String),
 }
 
-/// What a search found.
-#[derive(Debug)]
-pub struct Found {
-    /// The memories.
-    pub matches: Matches,
-    /// What was searched by.
-    pub index: Option<Arc<StoreIndex>>,
-    /// Seconds until the answer.
-    pub seconds: f64,
-}
-
-/// What a recall found.
-#[derive(Debug)]
-pub struct Answered {
-    /// The memories.
-    pub recalled: Recalled,
-    /// The time worked out from them.
-    pub answer: Option<Answer>,
-    /// Seconds.
-    pub seconds: f64,
-}
-
 impl ServedStore {
     /// Decides what is to be done with a memory, and writes nothing.
     ///
     /// # Errors
     /// When there is neither text nor vector, or one is too long.
     pub fn check(&self, request: MemoryRequest) -> Result<Check, Problem> {
-        let (incoming, note) = self.incoming(request)?;
+        let incoming = incoming(request)?;
         if incoming.text.is_none() && incoming.vector.is_none() {
             return Err(Problem::unprocessable("there is nothing to check")
                 .with_hint("give a text, a vector, or both"));
         }
-        let mut check = self.quick_check.check(&incoming, self.now())?;
-        check.notes.extend(note);
+        let check = self.memories.check(incoming, &self.printer)?;
         self.metrics.checked(&self.name, "check", &check);
         Ok(check)
     }
@@ -171,18 +142,13 @@ impl ServedStore {
     ///
     /// # Errors
     /// When writing is not allowed, the memory cannot be saved, or the key is another save's.
-    pub fn save(
-        self: &Arc<Self>,
-        request: MemoryRequest,
-        key: Option<&str>,
-    ) -> Result<SaveAnswer, Problem> {
+    pub fn save(&self, request: MemoryRequest, key: Option<&str>) -> Result<SaveAnswer, Problem> {
         self.may_write()?;
         let digest = digest_of(&request);
-        let (incoming, note) = self.incoming(request)?;
+        let incoming = incoming(request)?;
         self.pull()?;
         let Some(key) = key else {
-            let mut saved = self.quick_check.save(&incoming, self.now())?;
-            saved.check.notes.extend(note);
+            let saved = self.memories.save(incoming, &self.printer)?;
             self.saved(&saved)?;
             return Ok(SaveAnswer::Now(Box::new(saved)));
         };
@@ -192,7 +158,7 @@ impl ServedStore {
                 .with_hint(format!("use 1 to {KEY_BYTES_MAX} visible ASCII characters")));
         }
         let request = SaveRequest { key, digest: &digest };
-        match self.quick_check.save_once(&incoming, self.now(), request)? {
+        match self.memories.save_once(incoming, request, &self.printer)? {
             SavedOnce::Saved(saved) => {
                 self.saved(&saved)?;
                 Ok(SaveAnswer::Now(saved))
@@ -210,41 +176,14 @@ impl ServedStore {
     }
 
     /// Counts and publishes a save, and seals fresh rows beside the answer, where they are many.
-    fn saved(self: &Arc<Self>, saved: &Saved) -> Result<(), Problem> {
+    fn saved(&self, saved: &Saved) -> Result<(), Problem> {
         self.metrics.checked(&self.name, "save", &saved.check);
         self.publish()?;
-        if !self.quick_check.wants_sealing(saved) || self.is_sealing.swap(true, Ordering::Relaxed) {
-            return Ok(());
-        }
-        let store = Arc::clone(self);
-        let spawned = std::thread::Builder::new().name("seal".to_owned()).spawn(move || {
-            if let Err(error) = store.quick_check.seal(store.now(), mode_like(&store.path)) {
-                store.printer.detail(&format!("note: fresh rows were not sealed: {error}"));
-            }
-            store.is_sealing.store(false, Ordering::Relaxed);
+        let printer = self.printer;
+        self.memories.seal_beside(saved, move |error| {
+            printer.detail(&format!("note: fresh rows were not sealed: {error}"));
         });
-        if spawned.is_err() {
-            self.is_sealing.store(false, Ordering::Relaxed);
-        }
         Ok(())
-    }
-
-    /// Takes a memory as it was sent; returns also why it has no vector.
-    fn incoming(&self, request: MemoryRequest) -> Result<(Incoming, Option<String>), Problem> {
-        let MemoryRequest { text, vector, model, user_id, importance, source, id, .. } = request;
-        let too_long = |text: &str| text.len() > TEXT_BYTES_MAX;
-        if text.as_deref().is_some_and(too_long) {
-            let detail = format!("the text is longer than {TEXT_BYTES_MAX} bytes");
-            return Err(Problem::new(ProblemKind::TooLarge, detail));
-        }
-        if user_id.as_deref().is_some_and(is_blank) {
-            return Err(Problem::unprocessable("the user_id has no visible character"));
-        }
-        let mut categories = request.categories;
-        categories.extend(user_id.map(|user| user_category(&user)));
-        let mut incoming = Incoming { id, text, categories, importance, source, vector, model };
-        let note = locked(&self.provider).fill(&mut incoming, &self.printer);
-        Ok((incoming, note))
     }
 
     /// Finds the nearest memories.
@@ -252,43 +191,25 @@ impl ServedStore {
     /// # Errors
     /// When there is nothing to search by, or the store cannot be searched so.
     pub fn search(&self, request: &SearchRequest) -> Result<Found, Problem> {
-        let stopwatch = Stopwatch::start();
         let limit = limited(request.limit)?;
         check_vector(request.vector.as_deref())?;
         let threshold = request.threshold.map(|least| {
             Similarity::new(least)
                 .ok_or_else(|| Problem::unprocessable("the threshold is not from -1 to 1"))
         });
-        let scope = scope(&request.categories, request.user_id.as_deref());
-        let candidates = if scope.is_empty() { limit } else { limit * SCOPED_CANDIDATES };
-        let wanted = Wanted { neighbors: Some(candidates), similarity_min: threshold.transpose()? };
-        let index = self.quick_check.index().live().unwrap_or_default();
-        let load = self.load(self.now());
-        let by =
-            |query| search(&self.db, index.as_deref(), query, wanted, &load, Kernels::active());
-        let found = match (&request.id, &request.text, &request.vector) {
-            (Some(id), None, None) => by(Query::Memory(id)),
-            (None, None, Some(vector)) => by(Query::Vector(vector)),
-            (None, Some(text), None) => match by(Query::Text(text)) {
-                Err(SearchError::NoText) => match self.vector_of(text) {
-                    Some(vector) => by(Query::Vector(&vector)),
-                    None => search_by_words(&self.db, text, wanted, &load, Kernels::active()),
-                },
-                found => found,
-            },
+        let query = match (&request.id, &request.text, &request.vector) {
+            (Some(id), None, None) => Query::Memory(id),
+            (None, None, Some(vector)) => Query::Vector(vector),
+            (None, Some(text), None) => Query::Text(text),
             _ => {
                 return Err(Problem::unprocessable("a search is by one thing")
                     .with_hint("give one of text, vector and id"));
             }
         };
-        let mut matches = found?;
-        matches.matches.retain(|found| is_in_scope(&found.memory, &scope));
-        matches.matches.truncate(limit);
-        Ok(Found { matches, index, seconds: stopwatch.seconds() })
-    }
-
-    fn vector_of(&self, text: &str) -> Option<Vec<f32>> {
-        locked(&self.provider).vector(text, &self.printer).ok().map(|(vector, _)| vector)
+        let wanted = Wanted { neighbors: Some(limit), similarity_min: threshold.transpose()? };
+        let scope = scope(&request.categories, request.user_id.as_deref());
+        let request = ops::SearchRequest { query, wanted, scope: &scope, no_index: false };
+        Ok(self.memories.search(&request, &self.printer)?)
     }
 
     /// Finds the memories that answer a question.
@@ -296,36 +217,21 @@ impl ServedStore {
     /// # Errors
     /// When the store cannot be read, or the vector does not fit.
     pub fn recall(&self, request: &RecallRequest) -> Result<Answered, Problem> {
-        let stopwatch = Stopwatch::start();
         let limit = request.limit.map_or(Ok(RECALLED_DEFAULT), |limit| limited(Some(limit)))?;
         check_vector(request.vector.as_deref())?;
-        let made = request.vector.is_none().then(|| self.vector_of(&request.query)).flatten();
         let scope = scope(&request.categories, request.user_id.as_deref());
-        let wanted = if scope.is_empty() { limit } else { limit * SCOPED_CANDIDATES };
-        let now = self.now();
-        let mut recalled = self.recaller.recall(&RecallQuery {
+        let request = ops::RecallRequest {
             text: &request.query,
-            vector: request.vector.as_deref().or(made.as_deref()),
+            vector: request.vector.as_deref(),
             mode: request.mode,
-            limit: wanted,
+            limit,
             include_summaries: request.include_summaries,
-            // What is out of scope was not read by anybody.
-            counts: !request.no_count && scope.is_empty(),
-            now,
-        })?;
-        recalled.memories.retain(|found| is_in_scope(&found.memory, &scope));
-        recalled.memories.truncate(limit);
-        recalled.archived.truncate(limit);
-        if !scope.is_empty() {
-            recalled.archived.clear();
-        }
-        if request.vector.is_none() && made.is_none() {
-            recalled.notes.push(WORDS_ALONE.to_owned());
-        }
-        let wants_answer = request.reason || wants_time(&request.query);
-        let answer = wants_answer
-            .then(|| answer(&request.query, &candidates(&recalled), now, &self.time_zone));
-        Ok(Answered { recalled, answer, seconds: stopwatch.seconds() })
+            reason: request.reason,
+            counts: !request.no_count,
+            scope: &scope,
+            now: self.now(),
+        };
+        Ok(self.memories.recall(&request, &self.printer)?)
     }
 
     /// Reads what became of memories, and what they say.
@@ -378,8 +284,19 @@ fn scope(categories: &[String], user: Option<&str>) -> Vec<String> {
     categories.iter().cloned().chain(user.map(user_category)).collect()
 }
 
-fn is_in_scope(memory: &Memory, scope: &[String]) -> bool {
-    scope.iter().all(|wanted| memory.categories.iter().any(|category| **category == **wanted))
+/// Takes a memory as it was sent.
+fn incoming(request: MemoryRequest) -> Result<Incoming, Problem> {
+    let MemoryRequest { text, vector, model, mut categories, user_id, importance, source, id } =
+        request;
+    if text.as_deref().is_some_and(|text| text.len() > TEXT_BYTES_MAX) {
+        let detail = format!("the text is longer than {TEXT_BYTES_MAX} bytes");
+        return Err(Problem::new(ProblemKind::TooLarge, detail));
+    }
+    if user_id.as_deref().is_some_and(is_blank) {
+        return Err(Problem::unprocessable("the user_id has no visible character"));
+    }
+    categories.extend(user_id.map(|user| user_category(&user)));
+    Ok(Incoming { id, text, categories, importance, source, vector, model })
 }
 
 fn limited(limit: Option<usize>) -> Result<usize, Problem> {

@@ -16,8 +16,7 @@ pub(crate) use history::{CompactAllAnswer, CompactAnswer, HistoryAnswer, RunAnsw
 pub use history::{CompactStats, HistoryAction, HistoryReport, HistorySummary, PastRun};
 pub use jobs::{Job, JobDocument, JobEvent, JobState, Stage};
 pub use memories::{
-    Answered, Found, MATCHES_MAX, MemoryRequest, RecallRequest, SaveAnswer, SearchRequest,
-    user_category,
+    MATCHES_MAX, MemoryRequest, RecallRequest, SaveAnswer, SearchRequest, user_category,
 };
 pub use plans::{
     Decision, DecisionsRequest, PlanDecision, Proposal, ProposalsDocument, SettleRequest,

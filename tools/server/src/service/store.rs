@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -11,11 +10,9 @@ use jiff::tz::TimeZone;
 use memfold::execute::forbidden_by;
 use memfold::machine::{self, Stopwatch};
 use memfold::ops::{
-    Failure, KindRequest, Mirrored, OpenOrigin, Provider, Settings, Sources, StorePath,
-    open_options, open_quick_check,
+    Failure, KindRequest, Memories, MemoriesOptions, Mirrored, OpenOrigin, Settings, Sources,
+    StorePath, open_options,
 };
-use memfold::quick_check::QuickCheck;
-use memfold::recall::{RecallOptions, Recaller};
 use memfold_core::plan::SavedPlan;
 use memfold_core::report::shell_words as command_line;
 use memfold_core::time::Instant;
@@ -74,10 +71,7 @@ pub struct ServedStore {
     pub(crate) printer: Printer,
     pub(crate) guard: Guard,
     pub(crate) db: BrainDb,
-    pub(crate) quick_check: QuickCheck,
-    pub(crate) recaller: Recaller,
-    pub(crate) provider: Mutex<Provider>,
-    pub(crate) is_sealing: AtomicBool,
+    pub(crate) memories: Arc<Memories>,
     pub(crate) jobs: Jobs,
     pub(crate) past: Mutex<VecDeque<Arc<PastRun>>>,
     pub(super) surveyed: Mutex<Option<Arc<Survey>>>,
@@ -121,17 +115,8 @@ impl ServedStore {
                         memfold import FILE --into brain.db";
             Failure::new(&format!("open {}", path.display()), &error, Some(hint.to_owned()))
         })?;
-        let quick_check = open_quick_check(&path, None, &settings)?;
-        let configured = &settings.configuration.settings;
-        let options = RecallOptions {
-            policy: settings.configuration.policy.clone(),
-            retention: configured.lifecycle.retention.clone(),
-            time_zone: time_zone.clone(),
-            read_only: !allow_writes || forbidden_by(configured).is_some(),
-        };
-        let at = BrainDb::at(&path, open_options(&settings));
-        let recaller = Recaller::following(at, quick_check.index(), options);
-        let provider = Mutex::new(Provider::open(&settings, &path)?);
+        let options = MemoriesOptions { index_dir: None, may_count: allow_writes, embeds: true };
+        let memories = Arc::new(Memories::open(&path, &settings, options)?);
         Ok(Self {
             name,
             path,
@@ -143,10 +128,7 @@ impl ServedStore {
             printer,
             guard,
             db,
-            quick_check,
-            recaller,
-            provider,
-            is_sealing: AtomicBool::new(false),
+            memories,
             jobs: Jobs::default(),
             past: Mutex::default(),
             surveyed: Mutex::default(),

@@ -1,0 +1,362 @@
+//! [`Memories`]: a store that is asked again and again: is this known, remember it, what is near, what answers this?
+//!
+//! Texts without a vector get one of the configured provider, where there is one.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::tz::TimeZone;
+use memfold_core::lifecycle::temporal::{Answer, answer, wants_time};
+use memfold_core::memory::Memory;
+use memfold_core::time::Instant;
+use memfold_index::{NoProgress, Progress, VectorMatrix};
+use memfold_simd::Kernels;
+use memfold_store::{BrainDb, LoadRequest};
+
+use super::lookups::candidates;
+use super::{Failure, Listener, Provider, Settings, mode_like, open_options, open_quick_check};
+use crate::execute::forbidden_by;
+use crate::lookup::{
+    IndexError, KeptIndex, Matches, Query, Sealed, SearchError, StoreIndex, Wanted, search,
+    search_all, search_by_words,
+};
+use crate::machine::{self, Stopwatch};
+use crate::quick_check::{Check, Incoming, QuickCheck, SaveError, SaveRequest, Saved, SavedOnce};
+use crate::recall::{RecallMode, RecallOptions, RecallQuery, Recalled, Recaller};
+
+/// Said of a question without a vector, where nobody makes one.
+const WORDS_ALONE: &str = "found by words alone: give a vector, or configure who makes vectors \
+                           (embed.provider; docs/embedding.md)";
+/// Where only some memories are in scope, so many times as many candidates are looked at.
+const SCOPED_CANDIDATES: usize = 8;
+
+/// How to open a store for lookups.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MemoriesOptions<'a> {
+    /// The folder of the index; by default beside the store or in the cache.
+    pub index_dir: Option<&'a Path>,
+    /// Whether recalls may count what they return as read.
+    pub may_count: bool,
+    /// Whether texts may be without a vector, so that the provider is needed.
+    pub embeds: bool,
+}
+
+/// A store that is open for lookups and saves; may be shared between threads.
+pub struct Memories {
+    path: PathBuf,
+    time_zone: TimeZone,
+    db: BrainDb,
+    quick_check: QuickCheck,
+    index: Arc<KeptIndex>,
+    recaller: Recaller,
+    provider: Option<Mutex<Provider>>,
+    is_sealing: AtomicBool,
+}
+
+/// What to search for.
+#[derive(Debug, Clone, Copy)]
+pub struct SearchRequest<'a> {
+    /// What is searched by. A text that no memory has is searched by its vector, or by words where nobody makes one.
+    pub query: Query<'a>,
+    /// How many memories, and how near.
+    pub wanted: Wanted,
+    /// Only memories of all these categories.
+    pub scope: &'a [String],
+    /// Whether to read every vector instead of the index.
+    pub no_index: bool,
+}
+
+/// What a search found.
+#[derive(Debug)]
+pub struct Found {
+    /// The memories, the most similar first.
+    pub matches: Matches,
+    /// The index that was there to search.
+    pub index: Option<Arc<StoreIndex>>,
+    /// Seconds until the answer.
+    pub seconds: f64,
+}
+
+/// A question.
+#[derive(Debug, Clone, Copy)]
+pub struct RecallRequest<'a> {
+    /// Its words.
+    pub text: &'a str,
+    /// Its vector; by default made by the provider.
+    pub vector: Option<&'a [f32]>,
+    /// How far down the tiers to look.
+    pub mode: RecallMode,
+    /// Memories at most.
+    pub limit: usize,
+    /// Whether summaries are found, too.
+    pub include_summaries: bool,
+    /// Whether a time is worked out where the question does not ask for one.
+    pub reason: bool,
+    /// Whether what is returned counts as read; never where only some memories are in scope.
+    pub counts: bool,
+    /// Only memories of all these categories.
+    pub scope: &'a [String],
+    /// The time of tiers, distances and the access.
+    pub now: Instant,
+}
+
+/// What a recall found.
+#[derive(Debug)]
+pub struct Answered {
+    /// The memories.
+    pub recalled: Recalled,
+    /// The time worked out from them.
+    pub answer: Option<Answer>,
+    /// Seconds until the answer.
+    pub seconds: f64,
+}
+
+impl std::fmt::Debug for Memories {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memories").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Memories {
+    /// Opens a store; its rows are read when something is asked.
+    ///
+    /// # Errors
+    /// When the store cannot be found, or the configuration, the lexicon or the provider cannot be used.
+    pub fn open(
+        path: &Path,
+        settings: &Settings,
+        options: MemoriesOptions<'_>,
+    ) -> Result<Self, Failure> {
+        let configured = &settings.configuration.settings;
+        let time_zone = settings.time_zone()?;
+        let quick_check = open_quick_check(path, options.index_dir, settings)?;
+        let index = quick_check.index();
+        let recalls = RecallOptions {
+            policy: settings.configuration.policy.clone(),
+            retention: configured.lifecycle.retention.clone(),
+            time_zone: time_zone.clone(),
+            read_only: !options.may_count || forbidden_by(configured).is_some(),
+        };
+        let open = || BrainDb::at(path, open_options(settings));
+        let recaller = Recaller::following(open(), Arc::clone(&index), recalls);
+        let provider =
+            if options.embeds { Some(Mutex::new(Provider::open(settings, path)?)) } else { None };
+        Ok(Self {
+            path: path.to_owned(),
+            time_zone,
+            db: open(),
+            quick_check,
+            index,
+            recaller,
+            provider,
+            is_sealing: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns the index that lookups use now.
+    ///
+    /// # Errors
+    /// When there is one that cannot be used; lookups do without it.
+    pub fn index(&self) -> Result<Option<Arc<StoreIndex>>, IndexError> {
+        self.index.live()
+    }
+
+    /// Decides what is to be done with a memory, and writes nothing.
+    ///
+    /// # Errors
+    /// When [`Self::save`] would refuse the memory as it is.
+    pub fn check(
+        &self,
+        mut incoming: Incoming,
+        listener: &dyn Listener,
+    ) -> Result<Check, SaveError> {
+        let note = self.fill(&mut incoming, listener);
+        let mut check = self.quick_check.check(&incoming, machine::clock())?;
+        check.notes.extend(note);
+        Ok(check)
+    }
+
+    /// Remembers a memory unless it is known.
+    ///
+    /// # Errors
+    /// When it cannot be saved; nothing is half done.
+    pub fn save(
+        &self,
+        mut incoming: Incoming,
+        listener: &dyn Listener,
+    ) -> Result<Saved, SaveError> {
+        let note = self.fill(&mut incoming, listener);
+        let mut saved = self.quick_check.save(&incoming, machine::clock())?;
+        saved.check.notes.extend(note);
+        Ok(saved)
+    }
+
+    /// As [`Self::save`], once for each key of a client.
+    ///
+    /// # Errors
+    /// As [`Self::save`].
+    pub fn save_once(
+        &self,
+        mut incoming: Incoming,
+        request: SaveRequest<'_>,
+        listener: &dyn Listener,
+    ) -> Result<SavedOnce, SaveError> {
+        // What an answer says is kept, so it holds no remark on the moment.
+        let _note = self.fill(&mut incoming, listener);
+        self.quick_check.save_once(&incoming, machine::clock(), request)
+    }
+
+    /// Tells whether a save left so many fresh rows that they should be sealed.
+    #[must_use]
+    pub fn wants_sealing(&self, saved: &Saved) -> bool {
+        self.quick_check.wants_sealing(saved)
+    }
+
+    /// Seals fresh rows, where nobody else does so now.
+    ///
+    /// # Errors
+    /// When they cannot be sealed; nothing is lost by that.
+    pub fn seal(&self) -> Result<Sealed, IndexError> {
+        self.quick_check.seal(machine::clock(), mode_like(&self.path))
+    }
+
+    /// Seals fresh rows on another thread where a save left many; `failed` hears why it could not be done.
+    pub fn seal_beside(
+        self: &Arc<Self>,
+        saved: &Saved,
+        failed: impl FnOnce(IndexError) + Send + 'static,
+    ) {
+        if !self.wants_sealing(saved) || self.is_sealing.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let memories = Arc::clone(self);
+        let spawned = std::thread::Builder::new().name("seal".to_owned()).spawn(move || {
+            if let Err(error) = memories.seal() {
+                failed(error);
+            }
+            memories.is_sealing.store(false, Ordering::Relaxed);
+        });
+        if spawned.is_err() {
+            self.is_sealing.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Finds the nearest memories.
+    ///
+    /// # Errors
+    /// When there is nothing to search by, or the store cannot be searched so.
+    pub fn search(
+        &self,
+        request: &SearchRequest<'_>,
+        listener: &dyn Listener,
+    ) -> Result<Found, SearchError> {
+        let stopwatch = Stopwatch::start();
+        let index = if request.no_index { None } else { self.index().unwrap_or_default() };
+        let (limit, kernels) = (request.wanted.neighbors, Kernels::active());
+        let wider = if request.scope.is_empty() { 1 } else { SCOPED_CANDIDATES };
+        let neighbors = limit.map(|limit| limit.saturating_mul(wider));
+        let wanted = Wanted { neighbors, ..request.wanted };
+        let load = self.load(&NoProgress);
+        let by = |query| search(&self.db, index.as_deref(), query, wanted, &load, kernels);
+        let found = match (by(request.query), request.query) {
+            (Err(SearchError::NoText), Query::Text(text)) => {
+                let made = self.vector_of(text, listener).unwrap_or_else(|problem| {
+                    listener.note(&format!("note: {problem}"));
+                    None
+                });
+                match made {
+                    Some(vector) => by(Query::Vector(&vector)),
+                    None => search_by_words(&self.db, text, wanted, &load, kernels),
+                }
+            }
+            (found, _) => found,
+        };
+        let mut matches = found?;
+        matches.matches.retain(|found| is_in_scope(&found.memory, request.scope));
+        matches.matches.truncate(limit.unwrap_or(usize::MAX));
+        Ok(Found { matches, index, seconds: stopwatch.seconds() })
+    }
+
+    /// Finds the memories that answer a question.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or the vector does not fit.
+    pub fn recall(
+        &self,
+        request: &RecallRequest<'_>,
+        listener: &dyn Listener,
+    ) -> Result<Answered, SearchError> {
+        let stopwatch = Stopwatch::start();
+        let (made, missing) = match request.vector {
+            Some(_) => (None, None),
+            None => match self.vector_of(request.text, listener) {
+                Ok(Some(vector)) => (Some(vector), None),
+                Ok(None) => (None, Some(WORDS_ALONE.to_owned())),
+                Err(problem) => (None, Some(format!("found by words alone: {problem}"))),
+            },
+        };
+        let is_scoped = !request.scope.is_empty();
+        let wider = if is_scoped { SCOPED_CANDIDATES } else { 1 };
+        let mut recalled = self.recaller.recall(&RecallQuery {
+            text: request.text,
+            vector: request.vector.or(made.as_deref()),
+            mode: request.mode,
+            limit: request.limit.saturating_mul(wider),
+            include_summaries: request.include_summaries,
+            // What is out of scope was not read by anybody.
+            counts: request.counts && !is_scoped,
+            now: request.now,
+        })?;
+        recalled.memories.retain(|found| is_in_scope(&found.memory, request.scope));
+        recalled.memories.truncate(request.limit);
+        recalled.archived.truncate(if is_scoped { 0 } else { request.limit });
+        recalled.notes.extend(missing);
+        let wants_answer = request.reason || wants_time(request.text);
+        let answer = wants_answer
+            .then(|| answer(request.text, &candidates(&recalled), request.now, &self.time_zone));
+        Ok(Answered { recalled, answer, seconds: stopwatch.seconds() })
+    }
+
+    /// Finds the nearest memories of each query.
+    ///
+    /// # Errors
+    /// As [`Self::search`], and when the caller asks to stop.
+    pub fn search_all(
+        &self,
+        queries: &VectorMatrix<'_>,
+        wanted: Wanted,
+        no_index: bool,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Matches>, SearchError> {
+        let index = if no_index { None } else { self.index().unwrap_or_default() };
+        let load = self.load(progress);
+        search_all(&self.db, index.as_deref(), queries, wanted, &load, Kernels::active())
+    }
+
+    fn load<'a>(&'a self, progress: &'a dyn Progress) -> LoadRequest<'a> {
+        LoadRequest { time_zone: &self.time_zone, now: machine::clock(), progress }
+    }
+
+    fn provider(&self) -> Option<MutexGuard<'_, Provider>> {
+        let provider = self.provider.as_ref()?.lock();
+        Some(provider.unwrap_or_else(PoisonError::into_inner))
+            .filter(|provider| provider.is_there())
+    }
+
+    /// Returns the vector of a text; `None` where nobody makes vectors.
+    fn vector_of(&self, text: &str, listener: &dyn Listener) -> Result<Option<Vec<f32>>, String> {
+        let Some(mut provider) = self.provider() else { return Ok(None) };
+        provider.vector(text, listener).map(|(vector, _)| Some(vector))
+    }
+
+    /// Adds a vector to a memory that has none; returns why that could not be done.
+    fn fill(&self, incoming: &mut Incoming, listener: &dyn Listener) -> Option<String> {
+        let mut provider = self.provider.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        provider.fill(incoming, listener)
+    }
+}
+
+fn is_in_scope(memory: &Memory, scope: &[String]) -> bool {
+    scope.iter().all(|wanted| memory.categories.iter().any(|category| **category == **wanted))
+}
