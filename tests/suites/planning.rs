@@ -79,7 +79,7 @@ fn the_plan_of_the_sample_is_pinned() {
     let plan = Run::builtin().plan(&InMemoryStore::new(sample_rows())).plan;
     assert_eq!(
         plan_digest(&plan),
-        "6c1a9046ce8ddad5a1dc157127d7327af550a39e7466c7dd42cfe5e219367716"
+        "8de8036680263d7cb368a0a5e68a5473d40e37448179609a72388b06ba2a4a92"
     );
 }
 
