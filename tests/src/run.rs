@@ -195,9 +195,24 @@ impl Run {
         judge: &mut dyn Judge,
         settings: &JudgeSettings,
     ) -> Outcome {
+        self.judge_after(store, judge, settings, &mut StoredAnswers::default())
+    }
+
+    /// Plans, with a judge whose earlier answers, and a person's decisions, are known.
+    ///
+    /// # Panics
+    /// When the configuration is wrong or the run fails.
+    #[must_use]
+    pub fn judge_after(
+        &self,
+        store: &dyn MemoryStore,
+        judge: &mut dyn Judge,
+        settings: &JudgeSettings,
+        answers: &mut StoredAnswers,
+    ) -> Outcome {
         let mut judging = Judging {
             judge,
-            answers: &mut StoredAnswers::default(),
+            answers,
             settings,
             recorded_only: false,
             announce: &|_| {},

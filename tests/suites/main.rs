@@ -18,6 +18,8 @@ mod recorded;
 mod images_and_facts;
 mod nightly_runs;
 mod judging;
+mod scored;
+mod careless;
 mod undone;
 mod survivors;
 mod odd_stores;

@@ -19,7 +19,7 @@
 
 mod provider;
 mod http;
-mod local;
+pub(crate) mod local;
 mod open;
 pub mod fill;
 

@@ -39,6 +39,7 @@ impl Stage<'_, '_, '_> {
             }
         }
         plan.actions = actions;
+        order_by_probability(&mut plan.actions);
         self.merging.clear();
         Ok(())
     }
@@ -64,6 +65,19 @@ impl Stage<'_, '_, '_> {
             self.leave(group, votes);
             return vec![proposal];
         };
+        if let Some(probability) = probability(first) {
+            let evidence = &mut proposal.rationale.evidence;
+            evidence.probability = Some(probability);
+            evidence.probability_by = Some(first.judge.clone());
+            evidence.judgements = votes.iter().map(|vote| vote.key.clone()).collect();
+            let merges_from = self.judging.answers.merges_from(&first.judge);
+            if merges_from.is_none_or(|minimum| probability < minimum) {
+                self.judged.left += 1;
+                let ids = proposal.target_ids.clone();
+                self.rule("order", &ids, &first.judge, &format!("probability {probability:.2}"));
+                return vec![proposal];
+            }
+        }
         let rewrite = self.judging.settings.rewrite;
         let outcome = self.outcome(group, votes, Task::Duplicates { rewrite });
         let mut actions = Vec::new();
@@ -134,6 +148,27 @@ impl Stage<'_, '_, '_> {
         action.new_importance = values.new_importance(kept);
         action.rationale.evidence.similarity = similarity.map(Similarity::get);
         Some(action)
+    }
+}
+
+/// The probability that a scoring judge gives, in hundredths; `None` for one that argues.
+fn probability(vote: &Vote) -> Option<f64> {
+    let said = vote.opinions.iter().filter_map(|opinion| opinion.probability);
+    said.reduce(f64::min).map(|probability| (probability * 100.0).round() / 100.0)
+}
+
+/// Puts the proposals that a judge scored into the order of its probabilities, before those that nobody scored.
+fn order_by_probability(actions: &mut [Action]) {
+    let is_proposal = |action: &&Action| action.action == ActionType::ProposeMerge;
+    let scored = |action: &Action| {
+        let evidence = &action.rationale.evidence;
+        evidence.probability.filter(|_| evidence.probability_by.is_some())
+    };
+    let mut proposals: Vec<Action> = actions.iter().filter(is_proposal).cloned().collect();
+    if proposals.iter().any(|action| scored(action).is_some()) {
+        proposals.sort_by(|a, b| scored(b).unwrap_or(-1.0).total_cmp(&scored(a).unwrap_or(-1.0)));
+        let places = actions.iter_mut().filter(|action| action.action == ActionType::ProposeMerge);
+        places.zip(proposals).for_each(|(place, proposal)| *place = proposal);
     }
 }
 

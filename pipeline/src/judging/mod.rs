@@ -2,6 +2,8 @@
 //! all within the limits on answers.
 
 mod duplicates;
+#[cfg(feature = "local-models")]
+pub mod nli;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +17,7 @@ use memfold_core::judge::{
 };
 use memfold_core::memory::{Memory, MemoryId, MemoryIndex, Status};
 use memfold_core::plan::{Action, ActionType, Evidence, Plan, ProtectedBy, Rationale, Risk};
-use memfold_core::policy::{JudgeSettings, JudgeTask, MergePolicy, name_of};
+use memfold_core::policy::{JudgeSettings, JudgeTask, MergePolicy, NliSettings, name_of};
 use memfold_core::report::{Judged, Ruling};
 use memfold_guard::Guard;
 use memfold_guard::text::excerpt;
@@ -25,6 +27,7 @@ use memfold_store::LoadStoreError;
 use memfold_store::brain_db::{BrainDb, Session, SessionError, StoredJudgement, StoredSummary};
 use tracing::info_span;
 
+use crate::calibration::{Calibration, Decision};
 use crate::error::MemfoldError;
 
 /// The rule that stands in lineage and rationales.
@@ -35,6 +38,51 @@ pub const GOLDEN: &str = "golden";
 pub const SUMMARY: &str = "summary";
 /// The rule of supersessions.
 pub const SUPERSESSION: &str = "supersession";
+
+/// A classifier cannot be read or run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the classifier in {folder} cannot be used: {reason}")]
+pub struct ClassifierError {
+    /// The folder.
+    pub folder: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl ClassifierError {
+    /// Returns what the user can do.
+    #[must_use]
+    pub const fn hint(&self) -> &'static str {
+        if cfg!(feature = "local-models") {
+            "the folder must hold config.json, tokenizer.json and model.safetensors of a BERT, DeBERTa-v2 or \
+             ModernBERT sequence classifier with the labels entailment and contradiction"
+        } else {
+            "build with --features local-models"
+        }
+    }
+}
+
+/// Reads the configured classifier; `None` where no folder is configured.
+///
+/// # Errors
+/// When it cannot be read, or this program was built without the feature `local-models`.
+pub fn classifier(settings: &NliSettings) -> Result<Option<Box<dyn Judge>>, ClassifierError> {
+    let Some(folder) = settings.dir.as_deref() else { return Ok(None) };
+    #[cfg(feature = "local-models")]
+    {
+        Ok(Some(Box::new(nli::NliJudge::read(folder, settings)?)))
+    }
+    #[cfg(not(feature = "local-models"))]
+    {
+        Err(ClassifierError {
+            folder: folder.display().to_string(),
+            reason: "this program was built without local models".to_owned(),
+        })
+    }
+}
+
+/// Memories in one batch of a classifier, about: enough that pairs of like length go together.
+pub const CLASSIFIER_BATCH_SIZE: usize = 64;
 
 /// Models that decide, and where their answers are kept.
 pub struct Judging<'a> {
@@ -75,6 +123,8 @@ pub struct StoredAnswers {
     cost_by_day: BTreeMap<String, f64>,
     keep: Option<(Session, String)>,
     summaries: Vec<StoredSummary>,
+    /// From which probability on the store's own decisions support merges, by judge.
+    supported: BTreeMap<String, f64>,
     /// Of open flags the side that was said again after the other one was.
     asserted: BTreeMap<[MemoryId; 2], MemoryId>,
 }
@@ -110,6 +160,24 @@ impl StoredAnswers {
     pub fn keep_in(mut self, session: Session, at: String) -> Self {
         self.keep = Some((session, at));
         self
+    }
+
+    /// Lets judges merge as far as a person's decisions support it; without decisions a scoring judge merges nothing.
+    #[must_use]
+    pub fn supported_by(mut self, decisions: &BTreeMap<Option<String>, Vec<Decision>>) -> Self {
+        for (judge, decisions) in decisions {
+            let Calibration { is_supported, threshold, .. } = Calibration::of(decisions);
+            if let (true, Some(judge), Some(threshold)) = (is_supported, judge, threshold) {
+                self.supported.insert(judge.clone(), threshold);
+            }
+        }
+        self
+    }
+
+    /// Returns from which probability on a judge may merge without a person.
+    #[must_use]
+    pub fn merges_from(&self, judge: &str) -> Option<f64> {
+        self.supported.get(judge).copied()
     }
 
     /// Returns what the day of a time, as the owner writes times, has cost so far.

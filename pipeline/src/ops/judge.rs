@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use memfold_core::judge::{Budget, Chain, ModelEndpoint, Usage};
+use memfold_core::judge::{Budget, Chain, Judge, ModelEndpoint, Usage};
 use memfold_core::policy::{JudgeModel, JudgeSettings, JudgeTask};
 use memfold_core::report::grouped;
 use memfold_store::BrainDb;
@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::consolidate::{ConsolidateRequest, planning_failure};
 use super::{Failure, Listener, Settings, open_own_tables};
 use crate::MemfoldError;
+use crate::calibration;
 use crate::consolidate::{Outcome, RunContext};
 use crate::execute::forbidden_by;
-use crate::judging::{Announcement, Judging, StoredAnswers};
+use crate::judging::{self, Announcement, CLASSIFIER_BATCH_SIZE, Judging, StoredAnswers};
 
 /// Whether models decide about proposals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -64,6 +65,23 @@ pub fn judge_chain(settings: &JudgeSettings, cost_today: f64) -> Result<Chain, F
     )
 }
 
+/// Makes the judge that a configuration names, and where its questions go: a classifier in a folder, else the chain.
+fn judge(settings: &JudgeSettings, cost_today: f64) -> Result<(Box<dyn Judge>, Places), Failure> {
+    let classifier = judging::classifier(&settings.nli)
+        .map_err(|error| Failure::new("read the judge", &error, Some(error.hint().to_owned())))?;
+    if let Some(judge) = classifier {
+        let folder = settings.nli.folder.clone().unwrap_or_default();
+        let places = judge.names().into_iter().map(|name| (name, folder.clone(), true)).collect();
+        return Ok((judge, places));
+    }
+    let chain = judge_chain(settings, cost_today)?;
+    let places = chain.places();
+    Ok((Box::new(chain), places))
+}
+
+/// Models, where they are, and whether that is this machine.
+type Places = Vec<(String, String, bool)>;
+
 /// Plans by `plan`, and lets models decide about the proposals.
 pub(super) fn plan(
     request: &ConsolidateRequest<'_>,
@@ -75,14 +93,16 @@ pub(super) fn plan(
 ) -> Result<Outcome, Failure> {
     let configured = &what_can_be_done(request, settings, listener);
     let at = context.now.to_naive_local(context.time_zone);
-    let mut answers =
+    let answers =
         StoredAnswers::read(store).map_err(|error| Failure::of("read recorded answers", &error))?;
-    let mut chain = judge_chain(configured, answers.cost_of_day(&at))?;
+    let decisions =
+        calibration::decisions(store).map_err(|error| Failure::of("read the decisions", &error))?;
+    let mut answers = answers.supported_by(&decisions);
+    let (mut judge, places) = judge(configured, answers.cost_of_day(&at))?;
     let recorded_only = request.judge == Some(JudgeMode::Recorded);
     if !recorded_only {
         answers = keeping(answers, at, request, settings, listener)?;
     }
-    let places = chain.places();
     let announce = |asked: &Announcement| {
         if !recorded_only && asked.groups > 0 {
             listener.note(&announcement(&places, asked));
@@ -104,7 +124,7 @@ pub(super) fn plan(
         ));
     };
     let outcome = plan(&mut Judging {
-        judge: &mut chain,
+        judge: &mut *judge,
         answers: &mut answers,
         settings: configured,
         recorded_only,
@@ -128,6 +148,14 @@ fn what_can_be_done(
     listener: &dyn Listener,
 ) -> JudgeSettings {
     let mut judge = settings.configuration.settings.judge.clone();
+    if judge.nli.folder.is_some() {
+        judge.batch_size = CLASSIFIER_BATCH_SIZE;
+        if judge.tasks.iter().any(|task| *task != JudgeTask::Duplicates) {
+            judge.tasks.retain(|task| *task == JudgeTask::Duplicates);
+            listener
+                .note("note: judge.nli answers about duplicates only: other tasks are left out");
+        }
+    }
     let writes = |task: &JudgeTask| matches!(task, JudgeTask::Golden | JudgeTask::Summaries);
     if request.incremental && judge.tasks.iter().any(writes) {
         judge.tasks.retain(|task| !writes(task));

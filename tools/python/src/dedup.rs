@@ -57,19 +57,22 @@ struct Joined {
 impl Deduplication {
     /// Joins vectors and clusters the pairs.
     #[new]
-    #[pyo3(signature = (source, threshold, threads, shown))]
+    #[pyo3(signature = (source, threshold, skips_invalid, threads, shown))]
     fn new(
         py: Python<'_>,
         source: Source<'_>,
         threshold: f64,
+        skips_invalid: bool,
         threads: Option<usize>,
         shown: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let threshold = similarity("threshold", threshold)?;
         let (pool, watch) = (pool(threads)?, Arc::default());
         let vectors = take(py, source, &watch, shown)?;
+        let vectors = if skips_invalid { vectors.usable(py)? } else { vectors };
         let pairs = vectors.with(py, |matrix| {
-            if matrix.is_empty() {
+            // Where rows were left out, the caller says what that means.
+            if matrix.is_empty() && vectors.skipped().is_empty() {
                 return Err(input("there are no vectors", "pass at least one vector"));
             }
             let scratch = std::env::temp_dir();
@@ -103,15 +106,17 @@ impl Deduplication {
         self.clustering.threshold.get()
     }
 
-    /// Rows with a vector; files may have others.
+    /// Rows with a usable vector.
     #[getter]
     fn rows(&self, py: Python<'_>) -> PyResult<usize> {
         self.joined.vectors.with(py, |matrix| Ok(matrix.len()))
     }
 
+    /// Rows without a usable vector, ascending.
     #[getter]
-    fn skipped(&self) -> u64 {
-        self.joined.vectors.skipped()
+    fn skipped<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        let rows = self.joined.vectors.skipped().iter().map(|row| row.cast_signed());
+        PyArray1::from_iter(py, rows)
     }
 
     #[getter]
@@ -325,9 +330,9 @@ impl Index {
             refuse_existing(&[path.to_owned(), vectors_of(path)])?;
         }
         let vectors = take(py, source, &watch, shown)?;
-        if vectors.skipped() > 0 {
+        if !vectors.skipped().is_empty() {
             return Err(input(
-                format!("{} rows of the files have no usable vector", vectors.skipped()),
+                format!("{} rows of the files have no usable vector", vectors.skipped().len()),
                 "embed these rows again, or leave them out",
             ));
         }

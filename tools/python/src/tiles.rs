@@ -78,8 +78,8 @@ impl TilePlan {
 
     /// Rows of files that have no usable vector.
     #[getter]
-    fn skipped(&self) -> u64 {
-        self.vectors.as_ref().map_or(0, |vectors| vectors.skipped())
+    fn skipped(&self) -> usize {
+        self.vectors.as_ref().map_or(0, |vectors| vectors.skipped().len())
     }
 
     /// All tasks, as pairs of tiles.

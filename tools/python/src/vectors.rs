@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field};
 use memfold_datasets::corpus::{Corpus, CorpusOptions};
 use memfold_datasets::schema::VECTOR_NAMES;
 use memfold_datasets::{DataError, MappedColumns};
-use memfold_index::{Pool, Progress, VectorError, VectorMatrix};
+use memfold_index::{Pool, Progress, Row, VectorError, VectorMatrix};
 use numpy::{PyArray1, PyArray2, PyArrayMethods as _, PyUntypedArrayMethods as _};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
@@ -39,6 +39,13 @@ pub(crate) enum Source<'py> {
 pub(crate) enum Kept {
     Numpy(Py<PyArray2<f32>>),
     Arrow(Float32Array, usize),
+    /// The rows of either that have a direction, and their numbers.
+    Usable {
+        values: Vec<f32>,
+        dim: usize,
+        rows: Vec<u64>,
+        skipped: Vec<u64>,
+    },
     Corpus(Box<Corpus>),
     Columns(MappedColumns),
 }
@@ -68,6 +75,31 @@ impl Kept {
         Ok(Self::Corpus(Box::new(corpus)))
     }
 
+    /// Leaves out the rows that have no direction; rows that all have one stay where they are.
+    pub(crate) fn usable(self, py: Python<'_>) -> PyResult<Self> {
+        if matches!(self, Self::Corpus(_) | Self::Columns(_)) {
+            return Ok(self);
+        }
+        let found = self.with(py, |matrix| {
+            let has_direction = |row: u32| {
+                let vector = matrix.vector(Row(row)).iter();
+                let squared: f64 = vector.map(|&value| f64::from(value).powi(2)).sum();
+                squared.is_finite() && squared > 0.0
+            };
+            // A matrix has fewer than 2³² rows.
+            let (rows, skipped): (Vec<u32>, Vec<u32>) =
+                (0..matrix.len() as u32).partition(|&row| has_direction(row));
+            if skipped.is_empty() {
+                return Ok(None);
+            }
+            let values = rows.iter().flat_map(|&row| matrix.vector(Row(row))).copied().collect();
+            let numbers = |rows: Vec<u32>| rows.into_iter().map(u64::from).collect();
+            let dim = matrix.dim();
+            Ok(Some(Self::Usable { values, dim, rows: numbers(rows), skipped: numbers(skipped) }))
+        })?;
+        Ok(found.unwrap_or(self))
+    }
+
     /// Lends the matrix to `work`, which may release the interpreter's lock.
     pub(crate) fn with<T>(
         &self,
@@ -87,24 +119,27 @@ impl Kept {
                 work(&matrix(values, dim)?)
             }
             Self::Arrow(values, dim) => work(&matrix(values.values(), *dim)?),
+            Self::Usable { values, dim, .. } => work(&matrix(values, *dim)?),
             Self::Corpus(corpus) => work(&corpus.matrix()),
             Self::Columns(columns) => work(&columns.vectors()),
         }
     }
 
     /// Returns the number by which a row of the matrix is known outside.
-    pub(crate) fn ordinal(&self, row: memfold_index::Row) -> u64 {
+    pub(crate) fn ordinal(&self, row: Row) -> u64 {
         match self {
             Self::Corpus(corpus) => corpus.ordinal(row),
+            Self::Usable { rows, .. } => rows[row.index()],
             _ => row.0.into(),
         }
     }
 
-    /// Returns the rows that files have without a usable vector.
-    pub(crate) fn skipped(&self) -> u64 {
+    /// Returns the rows without a usable vector, ascending.
+    pub(crate) fn skipped(&self) -> &[u64] {
         match self {
-            Self::Corpus(corpus) => corpus.skipped().len() as u64,
-            _ => 0,
+            Self::Corpus(corpus) => corpus.skipped().ordinals(),
+            Self::Usable { skipped, .. } => skipped,
+            _ => &[],
         }
     }
 }

@@ -44,6 +44,30 @@ def test_vectors_of_other_rows_are_refused(vectors):
         memfold.consolidate(NOTES, vectors=vectors)
 
 
+def test_ids_name_the_texts():
+    found = memfold.consolidate(NOTES, ids=["a", "b", "c", "d"])
+    assert found.selected_ids == ["a", "b", "d"]
+    assert found.merged[0].ids == ("d", "c")
+    records = [{"id": f"m{row}", "text": text} for row, text in enumerate(NOTES)]
+    assert memfold.consolidate(records).selected_ids == ["m0", "m1", "m3"]
+    with pytest.raises(memfold.InputError, match="3 ids of 4 texts"):
+        memfold.consolidate(NOTES, ids="abc")
+
+
+def test_texts_that_a_reference_has_leave():
+    new = ["Deploys every Friday.", "Deploys every Monday.", "Deploys every  Friday."]
+    found = memfold.consolidate(new, reference=NOTES)
+    assert found.selected == [1]
+    assert memfold.deduplicate(new, reference=["Backups run at night"]).selected == [1, 2]
+
+
+def test_a_notebook_shows_groups_escaped():
+    shown = memfold.consolidate([*NOTES, "<b>x</b> is 1", "<b>x</b>  is 1"], ids=list("ab<def"))
+    html = shown._repr_html_()
+    assert "<td>merged<td>d, &lt;" in html
+    assert "<b>" not in html
+
+
 def test_files_stay_files():
     with pytest.raises(memfold.InputError, match="corpus.parquet"):
         memfold.deduplicate(["corpus.parquet"])

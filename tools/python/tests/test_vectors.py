@@ -154,14 +154,13 @@ def test_paths_and_patterns_are_read(tmp_path):
         (np.array([[1, None]], dtype=object), "found object"),
         ([[1.0, 2.0], [3.0]], "cannot read list as an array"),
         (None, "found object"),
-        (np.array([[1, 0], [np.nan, 1]], np.float32), "row 1: .*\n.*leave it out"),
         (np.array([[1, 0], [0, 0]], np.float32), "row 1: "),
         (np.array([[1, 0], [1e300, 1]]), "row 1: "),
     ],
 )
 def test_bad_vectors_say_what_is_wrong(vectors, message):
     with pytest.raises(memfold.InputError, match=message) as raised:
-        memfold.deduplicate(vectors)
+        memfold.deduplicate(vectors, invalid="raise")
     assert raised.value.hint and isinstance(raised.value, ValueError)
 
 
@@ -318,7 +317,7 @@ def test_progress_is_shown_and_its_errors_reach_the_caller(monkeypatch):
     stages = []
     _memfold.Deduplication(
         np.random.default_rng(1).standard_normal((6_000, 64)).astype(np.float32),
-        0.5, None, lambda stage, done, total: stages.append(stage),
+        0.5, True, None, lambda stage, done, total: stages.append(stage),
     )
     assert stages
 
@@ -327,8 +326,65 @@ def test_progress_is_shown_and_its_errors_reach_the_caller(monkeypatch):
 
     vectors = np.random.default_rng(1).standard_normal((20_000, 64)).astype(np.float32)
     with pytest.raises(RuntimeError, match="shown once"):
-        _memfold.Deduplication(vectors, 0.5, None, fails)
+        _memfold.Deduplication(vectors, 0.5, True, None, fails)
     assert memfold.deduplicate(make_vectors(50), progress=True).pair_count > 0
+
+
+def test_rows_without_a_direction_are_left_out_and_named():
+    vectors = make_vectors(60)
+    expected = memfold.deduplicate(np.delete(vectors, [7, 20], axis=0), 0.9)
+    vectors[7], vectors[20, 3] = 0, np.nan
+    found = memfold.deduplicate(vectors, 0.9)
+    assert found.skipped.tolist() == [7, 20]
+    assert found.notes == ("2 rows have no usable vector: 7, 20",)
+    rows = np.delete(np.arange(60), [7, 20])
+    assert found.selected.tolist() == rows[expected.selected].tolist()
+    assert found.filtered.tolist() == rows[expected.filtered].tolist()
+    assert found.pairs["left"].tolist() == rows[expected.pairs["left"]].tolist()
+    flat = pytest.importorskip("pyarrow").array(list(vectors))
+    assert memfold.deduplicate(flat, 0.9).skipped.tolist() == [7, 20]
+    with pytest.raises(memfold.InputError, match="row 7 "):
+        memfold.deduplicate(vectors, 0.9, invalid="raise")
+    with pytest.raises(memfold.InputError, match='"raise"'):
+        memfold.deduplicate(vectors, 0.9, invalid="ignore")
+
+
+def test_rows_near_a_reference_leave():
+    vectors = make_vectors(90)
+    reference, new = vectors[:40], vectors[40:]
+    cosines = brute_force(vectors, 0.9)
+    known = sorted({right - 40 for left, right in cosines if left < 40 <= right})
+    assert known
+    found = memfold.deduplicate(new, 0.9, reference=reference)
+    assert found.known.tolist() == known
+    assert not set(found.selected.tolist()) & set(known)
+    assert set(known) <= set(found.filtered.tolist())
+    alone = np.setdiff1d(np.arange(50), known)
+    rest = memfold.deduplicate(new[alone], 0.9)
+    assert found.selected.tolist() == alone[rest.selected].tolist()
+    assert found.duplicate_ratio == pytest.approx(found.filtered.size / 50)
+    with pytest.raises(memfold.InputError, match="reference"):
+        found.rethreshold(0.95)
+    every = memfold.deduplicate(new, 0.9, reference=new)
+    assert (every.selected.tolist(), every.filtered.tolist()) == ([], list(range(50)))
+    assert (every.duplicate_ratio, every.pair_count) == (1.0, 0)
+    with pytest.raises(memfold.InputError, match="no row has a usable vector"):
+        memfold.deduplicate(np.zeros((3, 4), np.float32))
+
+
+def test_representatives_and_outliers():
+    near = np.eye(3, 16, dtype=np.float32).repeat(20, axis=0)
+    near += np.random.default_rng(3).normal(0, 0.05, near.shape).astype(np.float32)
+    odd = -np.ones((1, 16), np.float32)
+    vectors = np.concatenate([near, odd])
+    assert memfold.outliers(vectors, 1 / 61).tolist() == [60]
+    chosen = memfold.representatives(vectors[:60], 3, diversity=0.7)
+    assert sorted(row // 20 for row in chosen) == [0, 1, 2]
+    assert len(memfold.representatives(vectors, 100)) == 61
+    with pytest.raises(memfold.InputError, match="diversity 2"):
+        memfold.representatives(vectors, diversity=2)
+    with pytest.raises(memfold.InputError, match="share"):
+        memfold.outliers(vectors, 3)
 
 
 def test_without_ray_the_error_says_what_to_install():

@@ -49,6 +49,10 @@ pub struct Opinion {
     /// Why, in a sentence.
     #[serde(default)]
     pub reason: String,
+    /// How probable it is that the memories say the same, from a judge that scores instead of arguing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub probability: Option<f64>,
     /// What SUMMARIZE says beside the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
@@ -165,7 +169,16 @@ impl Opinion {
     #[must_use]
     pub const fn of(action: OpinionKind, ids: Vec<String>) -> Self {
         let reason = String::new();
-        Self { action, ids, keep: None, text: None, reason, summary: None, supersession: None }
+        Self {
+            action,
+            ids,
+            keep: None,
+            text: None,
+            reason,
+            probability: None,
+            summary: None,
+            supersession: None,
+        }
     }
 
     /// Tells whether it would change something.
@@ -243,13 +256,15 @@ pub fn read_opinions(answer: &str) -> Result<Vec<Opinion>, OpinionsError> {
         Ok(opinions) => (Some(opinions), String::new()),
         Err(problem) => (embedded(answer), problem),
     };
-    let Some(opinions) = opinions else {
+    let Some(mut opinions) = opinions else {
         let shown = answer[..answer.floor_char_boundary(SHOWN_BYTES_MAX)].to_owned();
         return Err(OpinionsError::Json { problem, shown });
     };
     if opinions.len() > OPINIONS_MAX {
         return Err(OpinionsError::TooMany { found: opinions.len(), max: OPINIONS_MAX });
     }
+    // A model that argues has no measured probability, whatever it says.
+    opinions.iter_mut().for_each(|opinion| opinion.probability = None);
     Ok(opinions)
 }
 

@@ -35,7 +35,7 @@ impl Task {
     }
 }
 
-/// The two messages of a request, and the form of the answer.
+/// The two messages of a request, the form of the answer, and what both were made of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
     /// The rules.
@@ -44,6 +44,10 @@ pub struct Prompt {
     pub user: String,
     /// JSON Schema of the answer.
     pub schema: Value,
+    /// The memories, for judges that read no prompt.
+    pub batch: Batch,
+    /// What is asked about them.
+    pub task: Task,
 }
 
 const DUPLICATES: &str = "\
@@ -167,7 +171,7 @@ pub fn prompt(batch: &Batch, task: Task) -> Prompt {
         Task::Summaries => (SUMMARIES.to_owned(), schema_for!(Answer<SummaryAnswer>)),
         Task::Supersession => (SUPERSESSION.to_owned(), schema_for!(Answer<SupersessionAnswer>)),
     };
-    Prompt { system, user, schema: schema.to_value() }
+    Prompt { system, user, schema: schema.to_value(), batch: batch.clone(), task }
 }
 
 #[cfg(test)]

@@ -247,6 +247,8 @@ pub struct EmbedSettings {
 pub struct JudgeSettings {
     /// The models, the first that answers counts; empty: nobody is asked, and no text goes anywhere.
     pub chain: Vec<JudgeModel>,
+    /// A classifier in a folder, which answers in place of the chain.
+    pub nli: NliSettings,
     /// What they are asked: `duplicates` (which proposals are the same), `golden` (one new memory for related ones),
     /// `summaries` (of groups of related memories, which stay), `supersession` (which of two holds).
     pub tasks: Vec<JudgeTask>,
@@ -280,6 +282,25 @@ pub struct JudgeSettings {
     /// Below this similarity a replacement counts as a merge.
     #[serde(skip)]
     pub replace_similarity_min: f64,
+}
+
+/// A classifier that says of two texts whether one entails or contradicts the other, run in this process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "NliConfig"))]
+#[serde(default, deny_unknown_fields)]
+pub struct NliSettings {
+    /// The folder with `config.json`, `tokenizer.json` and `model.safetensors` of a BERT, DeBERTa or ModernBERT classifier,
+    /// relative to the file that names it; needs a build with the feature `local-models`. Null: `judge.chain` answers.
+    pub folder: Option<String>,
+    /// Two texts say the same where each entails the other with this probability, from 0 to 1.
+    #[serde(with = "As::<Within<f64, 0, 1>>")]
+    pub same_min: f64,
+    /// Two texts conflict where either contradicts the other with this probability, from 0 to 1.
+    #[serde(with = "As::<Within<f64, 0, 1>>")]
+    pub conflict_min: f64,
+    /// The folder, found.
+    #[serde(skip)]
+    pub dir: Option<PathBuf>,
 }
 
 /// A model and where it listens.
@@ -765,6 +786,7 @@ impl Default for JudgeSettings {
     fn default() -> Self {
         Self {
             chain: Vec::new(),
+            nli: NliSettings::default(),
             tasks: defaults::JUDGE_TASKS.to_vec(),
             rewrite: defaults::JUDGE_REWRITE,
             timeout: defaults::JUDGE_TIMEOUT,
@@ -777,6 +799,17 @@ impl Default for JudgeSettings {
             supersession_confidence_min: defaults::JUDGE_SUPERSESSION_CONFIDENCE_MIN,
             batch_size: defaults::JUDGE_BATCH_SIZE,
             replace_similarity_min: defaults::JUDGE_REPLACE_SIMILARITY_MIN,
+        }
+    }
+}
+
+impl Default for NliSettings {
+    fn default() -> Self {
+        Self {
+            folder: None,
+            same_min: defaults::JUDGE_NLI_SAME_MIN,
+            conflict_min: defaults::JUDGE_NLI_CONFLICT_MIN,
+            dir: None,
         }
     }
 }

@@ -98,6 +98,10 @@ pub(crate) const EMBED_BATCH_SIZE: usize = 32;
 pub(crate) const EMBED_INLINE_TIMEOUT: Duration = Duration::from_millis(2_000);
 /// A question has 2 to 10 memories; small models lose the thread of longer prompts.
 pub(crate) const JUDGE_BATCH_SIZE: usize = 10;
+/// Classifiers are overconfident: most pairs that they entail both ways at all are above it.
+pub(crate) const JUDGE_NLI_SAME_MIN: f64 = 0.9;
+/// As sure of a contradiction as of sameness.
+pub(crate) const JUDGE_NLI_CONFLICT_MIN: f64 = 0.9;
 /// Local models on a processor take tens of seconds.
 pub(crate) const JUDGE_TIMEOUT: Duration = Duration::from_millis(60_000);
 /// Models prefer what stands first: the second vote sees the memories in reverse order.

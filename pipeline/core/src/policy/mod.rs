@@ -30,8 +30,8 @@ pub use config::{
     ARCHIVE, Absorbed, CONTRADICTION, Canonical, ClusterPolicy, Conditions, Config, DetectPolicy,
     DueConfig, EmbedSettings, FlagPolicy, FlagTarget, GuardConfig, JoinMethod, JudgeBudget,
     JudgeLoss, JudgeModel, JudgeSettings, JudgeTask, KeyFromElsewhere, LifecycleConfig, Linkage,
-    MergePolicy, Params, Profile, ProposePolicy, ProtectionPolicy, Provider, QuickCheckPolicy,
-    Rule, RuleAction, ScopeConfig, Then, Trigger, name_of,
+    MergePolicy, NliSettings, Params, Profile, ProposePolicy, ProtectionPolicy, Provider,
+    QuickCheckPolicy, Rule, RuleAction, ScopeConfig, Then, Trigger, name_of,
 };
 pub use error::ConfigError;
 pub use hash::config_hash;

@@ -386,7 +386,7 @@ fn embed(merged: &Layer, mut embed: EmbedSettings) -> Result<EmbedSettings, Conf
 }
 
 /// Checks the models. A key goes to the address that stands beside it: lists of several layers never mix.
-fn judge(merged: &Layer, judge: JudgeSettings) -> Result<JudgeSettings, ConfigError> {
+fn judge(merged: &Layer, mut judge: JudgeSettings) -> Result<JudgeSettings, ConfigError> {
     let refuse = |expected, found, hint| Err(refused(merged, "judge.chain", expected, found, hint));
     for model in &judge.chain {
         if let Err(found) = check_url(&model.url) {
@@ -404,6 +404,8 @@ fn judge(merged: &Layer, judge: JudgeSettings) -> Result<JudgeSettings, ConfigEr
             return refuse(expected, "another number of them", PRICE_ADVICE);
         }
     }
+    let folder = judge.nli.folder.as_deref();
+    judge.nli.dir = folder.map(|folder| path(merged, "judge.nli.folder", folder));
     Ok(judge)
 }
 

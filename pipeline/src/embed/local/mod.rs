@@ -5,8 +5,7 @@
 //! `1_Pooling/config.json` (how vectors of tokens become one).
 
 #[cfg(feature = "local-models")]
-#[cfg(feature = "local-models")]
-mod model;
+pub(crate) mod model;
 #[cfg(all(test, feature = "local-models"))]
 mod tests;
 

@@ -26,7 +26,7 @@ pub(super) struct LocalEmbedder {
 }
 
 /// Something of a folder that does not do.
-type Reason = String;
+pub(crate) type Reason = String;
 
 impl LocalEmbedder {
     /// Reads the model of a folder; without a name it goes by that of the folder.
@@ -103,8 +103,7 @@ impl Embedder for LocalEmbedder {
 
 /// Reads the tokenizer: it cuts texts to what the model reads, and fills up the shorter ones of a batch.
 fn tokenizer(folder: &Path, config: &Config, usage: Usage) -> Result<Tokenizer, Reason> {
-    let named = |error: tokenizers::Error| format!("tokenizer.json: {error}");
-    let mut tokenizer = Tokenizer::from_file(folder.join("tokenizer.json")).map_err(named)?;
+    let mut tokenizer = cutting_tokenizer(folder, usage.tokens_max)?;
     let pad_id = u32::try_from(config.pad_token_id).map_err(|error| error.to_string())?;
     let padding = tokenizer.get_padding().cloned().unwrap_or_else(|| PaddingParams {
         pad_id,
@@ -113,18 +112,39 @@ fn tokenizer(folder: &Path, config: &Config, usage: Usage) -> Result<Tokenizer, 
     });
     tokenizer
         .with_padding(Some(PaddingParams { strategy: PaddingStrategy::BatchLongest, ..padding }));
-    let truncation =
-        TruncationParams { max_length: usage.tokens_max, ..TruncationParams::default() };
+    Ok(tokenizer)
+}
+
+/// Reads a folder's tokenizer; it cuts texts, of two the longer one first, to so many tokens.
+pub(crate) fn cutting_tokenizer(folder: &Path, tokens_max: usize) -> Result<Tokenizer, Reason> {
+    let named = |error: tokenizers::Error| format!("tokenizer.json: {error}");
+    let mut tokenizer = Tokenizer::from_file(folder.join("tokenizer.json")).map_err(named)?;
+    let truncation = TruncationParams { max_length: tokens_max, ..TruncationParams::default() };
     tokenizer.with_truncation(Some(truncation)).map_err(named)?;
     Ok(tokenizer)
 }
 
 fn model(folder: &Path, config: &Config) -> Result<BertModel, Reason> {
-    let named = |error: &dyn std::fmt::Display| format!("model.safetensors: {error}");
-    let bytes = std::fs::read(folder.join("model.safetensors")).map_err(|error| named(&error))?;
+    let bytes = weight_bytes(folder)?;
+    BertModel::load(weights(bytes)?, config).map_err(|error| of_weights(&error))
+}
+
+/// Reads the bytes of a folder's weights.
+pub(crate) fn weight_bytes(folder: &Path) -> Result<Vec<u8>, Reason> {
+    std::fs::read(folder.join("model.safetensors")).map_err(|error| of_weights(&error))
+}
+
+/// Makes the weights of their bytes, on the processor.
+pub(crate) fn weights(bytes: Vec<u8>) -> Result<VarBuilder<'static>, Reason> {
     let weights = VarBuilder::from_buffered_safetensors(bytes, DType::F32, &Device::Cpu);
-    let weights = weights.map_err(|error| named(&error))?;
-    BertModel::load(weights, config).map_err(|error| named(&error))
+    weights.map_err(|error| of_weights(&error))
+}
+
+/// Says that the weights do not do.
+pub(crate) fn of_weights(error: &dyn std::fmt::Display) -> Reason {
+    // Below the first line is where in the library it happened.
+    let error = error.to_string();
+    format!("model.safetensors: {}", error.lines().next().unwrap_or_default())
 }
 
 fn failed(place: &str, reason: &str) -> EmbedError {
@@ -225,7 +245,7 @@ impl PoolingConfig {
 }
 
 /// Reads a JSON file; `None` where there is none.
-pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
+pub(crate) fn json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     match std::fs::read(path) {
         Ok(bytes) => {

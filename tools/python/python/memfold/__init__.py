@@ -2,7 +2,7 @@
 
 * :func:`consolidate` finds texts that say the same, from texts alone.
 * :func:`deduplicate` finds near-duplicates among vectors: numpy, Arrow, polars, torch, or files.
-* :class:`Index` finds the nearest vectors.
+* :class:`Index` finds the nearest vectors; :func:`representatives` and :func:`outliers` choose rows.
 * :class:`Memory` is a store of memories (``brain.db``): check, save, search, recall, plan, undo.
 * :func:`compare` says what two texts have in common and in what they differ.
 * ``memfold.ray`` runs the join of :func:`deduplicate` on a Ray cluster (``pip install memfold[ray]``).
@@ -17,7 +17,7 @@ from ._errors import Error, InputError, RefusedError, StoreError
 from ._memfold import Table
 from ._memory import Check, Comparison, Found, Match, Memory, Pair, Plan, Run, Saved, compare
 from ._texts import Consolidation, Group, consolidate
-from ._vectors import Deduplication, Index, deduplicate
+from ._vectors import Deduplication, Index, deduplicate, outliers, representatives
 
 __all__ = [
     "Check",
@@ -41,6 +41,8 @@ __all__ = [
     "compare",
     "consolidate",
     "deduplicate",
+    "outliers",
+    "representatives",
 ]
 
 

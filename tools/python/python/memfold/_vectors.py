@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -31,6 +31,8 @@ def deduplicate(
     threshold: float | None = None,
     *,
     texts: Iterable[str] | None = None,
+    reference: Any = None,
+    invalid: Literal["skip", "raise"] = "skip",
     vector_column: str | None = None,
     threads: int | None = None,
     progress: bool = False,
@@ -52,15 +54,18 @@ def deduplicate(
             write to them while the result is in use. Or a list of texts, none of which is a file.
         threshold: The cosine similarity, from -1 to 1; by default 0.9, and 0.85 of texts.
         texts: The text of each row.
+        reference: Vectors (or texts, beside texts) that are kept already: rows near one of them leave
+            too. They are not changed, and not deduplicated among themselves.
+        invalid: What happens to a row without a direction (NaN, infinite, all zeros): ``"skip"``
+            leaves it out and names it (:attr:`Deduplication.skipped`), ``"raise"`` refuses.
         vector_column: The column of vectors of a table or file; by default the first of ``vector``,
             ``embedding``, ``embeddings`` and ``emb``.
         threads: Worker threads; by default one for each core.
         progress: Show progress, where tqdm is installed.
 
     Raises:
-        InputError: For another shape or type, a row without a direction (NaN, infinite, all zeros),
-            no rows, a threshold out of range, a file that cannot be read, or a threshold so low that
-            nearly all pairs are at or above it.
+        InputError: For another shape or type, no usable rows, a threshold out of range, a file that
+            cannot be read, or a threshold so low that nearly all pairs are at or above it.
 
     Examples:
         >>> import numpy as np
@@ -78,24 +83,57 @@ def deduplicate(
         from ._texts import consolidate
 
         words, rows = (vectors, None) if texts is None else (texts, vectors)
-        return consolidate(words, vectors=rows, threshold=threshold, progress=progress)
-    threshold = 0.9 if threshold is None else threshold
+        return consolidate(
+            words, vectors=rows, reference=reference, threshold=threshold, progress=progress
+        )
+    if invalid not in ("skip", "raise"):
+        raise InputError(f"invalid is {invalid!r}", 'pass "skip" or "raise"')
+    threshold = float(0.9 if threshold is None else threshold)
     source, notes = _source(vectors, vector_column)
+    skips = invalid == "skip"
+    known = np.empty(0, np.int64)
+    if reference is not None:
+        if not isinstance(source, np.ndarray):
+            raise InputError("reference= needs an array", "pass the vectors as a numpy array")
+        usable = _usable(source)
+        if not (skips or usable.all()):
+            row = int(np.flatnonzero(~usable)[0])
+            raise InputError(f"row {row} has no direction", "embed it again, or leave it out")
+        index = Index.build(reference, vector_column=vector_column, threads=threads)
+        rows = np.flatnonzero(usable)
+        known = rows[np.unique(index.radius(source[rows], threshold)["query"])]
+        # A row that leaves stands for no other, so only the others are joined: known ones lose their direction.
+        source, skips = source.copy(), True
+        source[known] = 0
     with _shown(progress) as shown:
-        native = _memfold.Deduplication(source, float(threshold), threads, shown)
-    return Deduplication(native, notes)
+        native = _memfold.Deduplication(source, threshold, skips, threads, shown)
+    if not native.rows and not known.size:
+        raise InputError("no row has a usable vector", "embed the texts again")
+    return Deduplication(native, notes, known)
 
 
 class Deduplication:
     """What :func:`deduplicate` found. It keeps the vectors alive, or their files mapped."""
 
-    def __init__(self, native: _memfold.Deduplication, notes: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        native: _memfold.Deduplication,
+        notes: tuple[str, ...],
+        known: np.ndarray = np.empty(0, np.int64),
+    ) -> None:
         self._native = native
         self._selection: list[np.ndarray] | None = None
-        #: What a user should know: why vectors were copied, rows of files without a vector.
+        #: The rows that are near a row of the reference, ascending; they are filtered too.
+        self.known = known
+        #: The rows without a usable vector, ascending: neither selected nor filtered.
+        self.skipped = np.setdiff1d(native.skipped, known)
+        self._taken = notes
+        #: What a user should know: why vectors were copied, rows without a usable vector.
         self.notes = notes
-        if native.skipped:
-            self.notes += (f"{native.skipped} rows of the files have no usable vector",)
+        if self.skipped.size:
+            first = ", ".join(map(str, self.skipped[:5]))
+            more = ", …" if self.skipped.size > 5 else ""
+            self.notes += (f"{self.skipped.size} rows have no usable vector: {first}{more}",)
 
     @property
     def threshold(self) -> float:
@@ -109,13 +147,14 @@ class Deduplication:
 
     @property
     def filtered(self) -> np.ndarray:
-        """The rows that another row stands for, ascending: int64."""
+        """The rows that another row stands for, one of the reference included; ascending: int64."""
         return self._rows()[1]
 
     @property
     def duplicate_ratio(self) -> float:
         """The share of the rows that are filtered, from 0 to 1."""
-        return self._native.filtered_count / self._native.rows
+        rows = self._native.rows + self.known.size
+        return (self._native.filtered_count + self.known.size) / rows
 
     @property
     def pair_count(self) -> int:
@@ -159,17 +198,23 @@ class Deduplication:
         Raises:
             InputError: When it is lower than that of the join, or above 1.
         """
-        return Deduplication(self._native.rethreshold(float(threshold)), self.notes)
+        if self.known.size:
+            raise InputError(
+                "the reference was compared at another threshold",
+                "call deduplicate again with the higher threshold",
+            )
+        return Deduplication(self._native.rethreshold(float(threshold)), self._taken)
 
     def _rows(self) -> list[np.ndarray]:
         if self._selection is None:
-            self._selection = self._native.selection()
+            selected, filtered = self._native.selection()
+            self._selection = [selected, np.union1d(filtered, self.known)]
         return self._selection
 
     def __repr__(self) -> str:
         return (
-            f"<memfold.Deduplication: {self._native.rows} rows, {self.pair_count} pairs at "
-            f"{self.threshold}, {self._native.filtered_count} filtered>"
+            f"<memfold.Deduplication: {self._native.rows + self.known.size} rows, {self.pair_count} "
+            f"pairs at {self.threshold}, {self.filtered.size} filtered>"
         )
 
 
@@ -262,6 +307,81 @@ class Index:
         return "<memfold.Index: {} rows of {} components>".format(*self.shape)
 
 
+def representatives(vectors: Any, count: int = 10, *, diversity: float = 0.5) -> np.ndarray:
+    """Returns rows that stand for all of them, the best first: int64.
+
+    Each next row is the one with the highest ``(1 - diversity) * typical - diversity * near``: *typical* is its mean
+    cosine to its 100 nearest rows, *near* its highest cosine to a row that was chosen (maximal marginal relevance).
+
+    Args:
+        vectors: ``(rows, dim)``, each row with a direction.
+        count: At least 1; of fewer rows all are returned.
+        diversity: From 0 (typical rows, which may be alike) to 1 (rows unlike each other).
+
+    Raises:
+        InputError: As :meth:`Index.search`, or for an argument out of range.
+
+    Examples:
+        >>> vectors = np.array([[1, 0], [0.99, 0.1], [0, 1], [0.98, 0.1]], dtype=np.float32)
+        >>> memfold.representatives(vectors, 2).tolist()
+        [1, 2]
+    """
+    if count < 1 or not 0 <= diversity <= 1:
+        raise InputError(
+            f"count is {count} and diversity {diversity}",
+            "ask for at least 1 row, with a diversity from 0 to 1",
+        )
+    unit = _unit(vectors)
+    typical = (1 - diversity) * _typical(vectors)
+    near = np.full(len(unit), -1.0)
+    chosen: list[int] = []
+    for _ in range(min(count, len(unit))):
+        score = typical - diversity * near if chosen else typical
+        score[chosen] = -np.inf
+        chosen.append(int(np.argmax(score)))
+        near = np.maximum(near, unit @ unit[chosen[-1]])
+    return np.array(chosen, np.int64)
+
+
+def outliers(vectors: Any, share: float = 0.1) -> np.ndarray:
+    """Returns the rows that are least like their neighbours, the least like first: int64.
+
+    A row counts by its mean cosine to its 100 nearest rows.
+
+    Args:
+        vectors: ``(rows, dim)``, each row with a direction.
+        share: The share of the rows that is returned, from 0 to 1, rounded up.
+
+    Raises:
+        InputError: As :meth:`Index.search`, or for a share out of range.
+
+    Examples:
+        >>> vectors = np.array([[1, 0], [0.99, 0.1], [0, 1], [0.98, 0.1]], dtype=np.float32)
+        >>> memfold.outliers(vectors, 0.25).tolist()
+        [2]
+    """
+    if not 0 <= share <= 1:
+        raise InputError(f"share is {share}", "pass a share of the rows, from 0 to 1")
+    typical = _typical(vectors)
+    return np.argsort(typical, kind="stable")[: int(np.ceil(share * len(typical)))]
+
+
+def _unit(vectors: Any) -> np.ndarray:
+    array = _float32(vectors)[0].astype(np.float64)
+    return array / np.linalg.norm(array, axis=1, keepdims=True)
+
+
+def _typical(vectors: Any) -> np.ndarray:
+    """Returns the mean cosine of each row to its 100 nearest, itself left out."""
+    index = Index.build(vectors)
+    rows, similarities = index.search(vectors, min(101, len(index)))
+    others = rows != np.arange(len(rows))[:, np.newaxis]
+    # Among many equal rows a row may not find itself: then the last one is left out.
+    others[others.all(axis=1), -1] = False
+    count = max(others.shape[1] - 1, 1)
+    return np.where(others, similarities, 0).sum(axis=1) / count
+
+
 def _source(vectors: Any, vector_column: str | None) -> tuple[Any, tuple[str, ...]]:
     """Returns vectors as the native module takes them, and notes."""
     if isinstance(vectors, (str, os.PathLike)):
@@ -281,6 +401,11 @@ def _source(vectors: Any, vector_column: str | None) -> tuple[Any, tuple[str, ..
     if 0 in array.shape:
         raise InputError(f"there are no vectors: shape {array.shape}", "pass at least one vector")
     return array, _noted(copied)
+
+
+def _usable(array: np.ndarray) -> np.ndarray:
+    """Tells of each row whether it has a direction."""
+    return np.isfinite(array).all(axis=1) & array.any(axis=1)
 
 
 def _are_texts(vectors: Any) -> bool:

@@ -342,7 +342,7 @@ fn says_more(action: &Action) -> bool {
     action.action == ActionType::ProposeMerge && reasons.iter().any(|it| it == ONE_SAYS_MORE)
 }
 
-/// The order of questions: proposals come last, of these the sure ones first; before them what changes most comes first; a
+/// The order of questions: proposals come last, of these the sure ones first, or as a judge scored them; before them what changes most comes first; a
 /// flag changes no text.
 fn kind(action: &Action) -> (bool, Reverse<Risk>, Reverse<bool>, ActionType, bool) {
     let signal = action.rationale.evidence.contradiction_signals.first();
@@ -350,7 +350,9 @@ fn kind(action: &Action) -> (bool, Reverse<Risk>, Reverse<bool>, ActionType, boo
     let is_proposal = action.action == ActionType::ProposeMerge;
     let is_flag = action.action == ActionType::FlagContradiction;
     let risk = if is_flag { Risk::Identical } else { action.risk };
-    (is_proposal, Reverse(risk), Reverse(says_more(action)), action.action, is_update)
+    let is_scored = action.rationale.evidence.probability_by.is_some();
+    let is_sure = says_more(action) && !is_scored;
+    (is_proposal, Reverse(risk), Reverse(is_sure), action.action, is_update)
 }
 
 fn unknown(answer: &str) -> String {
