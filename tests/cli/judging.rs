@@ -160,13 +160,9 @@ fn store_file_cannot_name_models() {
 #[test]
 fn a_classifier_is_named_with_what_it_lacks() {
     let (dir, stub) = (dir(), sensible());
-    let flags = consolidate(&[
-        "--set",
-        &chain(&stub),
-        "--set",
-        "judge.nli.folder=no-such-folder",
-        "--judge",
-    ]);
+    let chain = chain(&stub);
+    let classifier = "judge.nli.folder=no-such-folder";
+    let flags = consolidate(&["--set", &chain, "--set", classifier, "--judge"]);
     let hint = "build with --features local-models";
     dir.run(&flags).fails_with(1, &["no-such-folder cannot be used", hint]);
     // A classifier takes the place of the chain: nothing is sent where it fails.
