@@ -87,7 +87,7 @@ fn judged(scores: [f64; 4], answers: &mut StoredAnswers) -> Plan {
 /// Decisions that support merges from `threshold` on, and none below.
 fn decisions(threshold: f64) -> BTreeMap<Option<String>, Vec<Decision>> {
     let decision = |at: usize| {
-        let same = at % 2 == 0;
+        let same = at.is_multiple_of(2);
         let probability = if same { threshold } else { threshold - 0.2 };
         Decision { subject: at.to_string(), probability, same }
     };
@@ -105,7 +105,7 @@ fn without_decisions_a_score_only_orders() {
         proposals(&plan).iter().filter_map(|a| a.rationale.evidence.probability).collect();
     assert_eq!(scores.len(), open);
     assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
-    assert_eq!(scores[0], 0.99);
+    assert!((scores[0] - 0.99).abs() < 1e-9, "{scores:?}");
     for proposal in proposals(&plan) {
         let evidence = &proposal.rationale.evidence;
         assert_eq!(evidence.probability_by.as_deref(), Some(JUDGE));
