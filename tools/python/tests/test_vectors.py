@@ -129,7 +129,7 @@ def test_paths_and_patterns_are_read(tmp_path):
     vectors[3] = 0
     np.save(tmp_path / "c.npy", vectors)
     result = memfold.deduplicate(tmp_path / "c.npy")
-    assert result.notes == ("1 rows of the files have no usable vector",)
+    assert result.notes == ("1 rows have no usable vector: 3",)
     assert 3 not in [*result.selected, *result.filtered]
     for paths, message in [
         (tmp_path / "d.npy", "d.npy"),
@@ -343,7 +343,7 @@ def test_rows_without_a_direction_are_left_out_and_named():
     assert found.pairs["left"].tolist() == rows[expected.pairs["left"]].tolist()
     flat = pytest.importorskip("pyarrow").array(list(vectors))
     assert memfold.deduplicate(flat, 0.9).skipped.tolist() == [7, 20]
-    with pytest.raises(memfold.InputError, match="row 7 "):
+    with pytest.raises(memfold.InputError, match="row 7: "):
         memfold.deduplicate(vectors, 0.9, invalid="raise")
     with pytest.raises(memfold.InputError, match='"raise"'):
         memfold.deduplicate(vectors, 0.9, invalid="ignore")
