@@ -26,6 +26,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 
 import figures
+import labelled
 from figures import ROOT
 
 FOLDER = ROOT / "target/measure"
@@ -428,6 +429,11 @@ def built_in():
 def judge():
     words = [work.bench, "judge", "--json", "--quiet", "--set", "judge.chain=[]", "--pairs"]
     keep(*[{"data": pairs.stem, "last_run": ask(*words, pairs)} for pairs in sorted((DATA / "text").glob("*.jsonl"))])
+
+
+@measurement("labelled", "what becomes of two labelled stores, and what a person or a model adds", "data", "vectors")
+def labelled_stores():
+    keep(*labelled.measured(said, work.memfold))
 
 
 @measurement("recall", "recalls in one process among 100,000 memories, by scan and by graph", "data", "tier", "by", "counts")

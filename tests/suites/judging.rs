@@ -9,7 +9,7 @@ use std::time::Duration;
 use memfold_core::judge::ask::{Asking, Recorded};
 use memfold_core::judge::{
     AnswerLimits, Asked, Budget, Chain, Group, Judge, JudgeError, Judgement, Member, ModelEndpoint,
-    Outcome, Prompt, Records, Reply, Task, accept_opinions, ask_all,
+    OpinionKind, Outcome, Prompt, Records, Reply, ScoreThresholds, Task, accept_opinions, ask_all,
 };
 use memfold_core::memory::MemoryId;
 use memfold_core::policy::Linkage;
@@ -32,6 +32,8 @@ const BUDGET: Budget = Budget {
     tokens_per_run: 10_000_000,
     cost_left: 1.0,
 };
+
+const THRESHOLDS: ScoreThresholds = ScoreThresholds { same_min: 0.9, conflict_min: 0.9 };
 
 /// A server that hangs is left after so long.
 const TIMEOUT: Duration = Duration::from_millis(400);
@@ -72,14 +74,18 @@ fn chain(urls: &[&str]) -> Chain {
         price: None,
     };
     let endpoints: Vec<ModelEndpoint> = urls.iter().map(endpoint).collect();
-    Chain::new(&endpoints, TIMEOUT, BUDGET, &|_| None).unwrap()
+    Chain::new(&endpoints, TIMEOUT, BUDGET, THRESHOLDS, &|_| None).unwrap()
 }
 
 fn asked(chain: &mut Chain, cancelled: &dyn Fn() -> bool) -> Asked {
+    asked_about(Task::Duplicates { rewrite: true }, chain, cancelled)
+}
+
+fn asked_about(task: Task, chain: &mut Chain, cancelled: &dyn Fn() -> bool) -> Asked {
     let asking = Asking {
         batch_size: 10,
         votes: 1,
-        task: Task::Duplicates { rewrite: true },
+        task,
         recorded_only: false,
         cancelled,
         progress: &|_, _, _| {},
@@ -270,9 +276,13 @@ fn servers() -> Vec<Behaviour> {
 fn hostile_servers_and_models_change_nothing() {
     let behaviours = [opinions(), texts(), answers(), servers()].concat();
     assert!(behaviours.len() >= 40, "{}", behaviours.len());
+    change_nothing(behaviours, StubProvider::url);
+}
+
+fn change_nothing(behaviours: Vec<Behaviour>, url: fn(&StubProvider) -> String) {
     for (name, bytes, expected) in behaviours {
         let stub = StubProvider::start(move |_| bytes.clone());
-        let asked = asked(&mut chain(&[&stub.url()]), &|| false);
+        let asked = asked(&mut chain(&[&url(&stub)]), &|| false);
         let outcomes = passed(&asked);
         let accepted: Vec<_> = outcomes.iter().flat_map(|outcome| &outcome.accepted).collect();
         assert!(accepted.is_empty(), "{name}: {accepted:?}");
@@ -285,6 +295,84 @@ fn hostile_servers_and_models_change_nothing() {
         let is_said = expected.split('|').any(|word| said.contains(word));
         assert!(is_said, "{name}: expected {expected}, found {said:?}");
     }
+}
+
+/// Where a server answers typed questions with probabilities.
+fn decisions_of(stub: &StubProvider) -> String {
+    format!("{}/v1/systemone?key=secret", stub.url())
+}
+
+/// Shares of the options: the same, one says more, an update, different.
+fn shares([same, more, update, different]: [f64; 4]) -> Value {
+    json!({"type": "choice", "choice": "same", "confidence": 0.9, "probabilities":
+        {"same": same, "one_says_more": more, "update": update, "different": different}})
+}
+
+fn decided(first: &Value, second: &Value) -> Vec<u8> {
+    let usage = json!({"input_tokens": 200, "output_tokens": 2});
+    json_answer(&json!({"answers": {"m1_m2": first, "m3_m4": second}, "usage": usage}))
+}
+
+/// Answers to typed questions that are none.
+fn decisions() -> Vec<Behaviour> {
+    let (sure, no_shares) = (shares([1.0, 0.0, 0.0, 0.0]), "are not shares of 1");
+    let with = |probabilities: Value| decided(&json!({"probabilities": probabilities}), &sure);
+    let three = json!({"same": 1.0, "one_says_more": 0.0, "update": 0.0});
+    let texts = json!({"same": "1", "one_says_more": 0, "update": 0, "different": 0});
+    let null = json!({"same": null, "one_says_more": 0, "update": 0, "different": 0});
+    let nan = decided(&sure, &sure);
+    let nan = String::from_utf8(nan).unwrap().replacen("1.0", "NaN", 1).into_bytes();
+    vec![
+        ("no answer to one question", json_answer(&json!({"answers": {"m1_m2": sure}})), "m3_m4"),
+        ("answers to other questions", json_answer(&json!({"answers": {"q1": sure}})), "m1_m2"),
+        ("an option too few", with(three), no_shares),
+        ("no options", with(json!({})), no_shares),
+        ("shares of nothing", decided(&shares([0.0; 4]), &sure), no_shares),
+        ("shares of four", decided(&shares([1.0; 4]), &sure), no_shares),
+        ("a share above one", decided(&shares([1.9, 0.0, -0.9, 0.0]), &sure), no_shares),
+        ("shares beyond numbers", decided(&shares([1e308, 0.0, 0.0, 0.0]), &sure), no_shares),
+        ("shares that are texts", with(texts), "should answer with"),
+        ("shares that are null", with(null), "should answer with"),
+        ("shares that are no numbers", nan, "should answer with"),
+        (
+            "a choice without shares",
+            decided(&json!({"choice": "same"}), &sure),
+            "should answer with",
+        ),
+        ("answers of a chat", says(&json!([merge(&["m1", "m2"], "m1")])), "should answer with"),
+        ("501", answer("501 Not Implemented", &[], b"{}"), "status 501"),
+    ]
+}
+
+#[test]
+fn hostile_decisions_change_nothing() {
+    change_nothing([decisions(), servers()].concat(), decisions_of);
+}
+
+/// Each two memories of a group are a question; all of a batch go in one request, without ids or key.
+#[test]
+fn decisions_are_asked_for_by_pairs_and_become_probabilities() {
+    let stub = StubProvider::start(|_| {
+        decided(&shares([0.7, 0.25, 0.03, 0.02]), &shares([0.04, 0.01, 0.9, 0.05]))
+    });
+    let mut chain = chain(&[&decisions_of(&stub)]);
+    let found = asked(&mut chain, &|| false);
+    let opinions: Vec<_> = found.votes.iter().map(|votes| &votes[0].opinions[0]).collect();
+    assert_eq!(opinions[0].action, OpinionKind::Merge);
+    assert_eq!((opinions[0].probability, opinions[1].probability), (Some(0.95), Some(0.05)));
+    assert_eq!(opinions[1].action, OpinionKind::KeepSeparate);
+    assert!(opinions[1].reason.contains("update 0.90"), "{}", opinions[1].reason);
+    assert!(found.votes[0][0].judge.starts_with("decision any (same 0.9, conflict 0.9)"));
+    assert_eq!((found.tally.usage.requests, found.tally.usage.prompt_tokens), (1, 200));
+    let sent = &stub.asked()[0].body;
+    assert_eq!(sent["questions"].as_object().unwrap().len(), 2);
+    assert_eq!(sent["questions"]["m1_m2"]["criteria"].as_object().unwrap().len(), 4);
+    assert_eq!(sent["state"]["memories"]["m3"]["text"], PAIRS[1][0]);
+    assert!(!chain.places()[0].1.contains("secret"));
+    // Nothing else can be asked there.
+    let other = asked_about(Task::Supersession, &mut chain, &|| false);
+    assert_eq!(stub.asked().len(), 1);
+    assert!(other.tally.failures.keys().any(|said| said.contains("duplicates only")));
 }
 
 /// Whatever it merges, the text that holds all facts stays.
@@ -423,6 +511,7 @@ fn slow_server_is_left_at_the_timeout() {
         &[ModelEndpoint { url, model: None, key_env: None, price: None }],
         Duration::from_secs(600),
         BUDGET,
+        THRESHOLDS,
         &|_| None,
     )
     .unwrap();

@@ -1,12 +1,15 @@
-//! A store of 200 memories as agents write them, labelled before anything ran on it (tests/data/agent_store.txt). The
-//! vectors are made: both texts of a line stand at a cosine of 0.90, those of different lines near none.
+//! Stores of 200 memories as agents write them, labelled before anything ran on them. The vectors are made: both texts of a
+//! line stand at a cosine of 0.90, those of different lines near none.
 
 use std::collections::BTreeSet;
 
 use memfold_core::plan::{ActionType, Plan};
 use memfold_tests::{InMemoryStore, PlainMemory, Run, memory};
 
-const STORE: &str = include_str!("../data/agent_store.txt");
+/// In sight when rules were written.
+const AGENT: &str = include_str!("../data/agent_store.txt");
+/// Nothing was fitted on it.
+const TEAM: &str = include_str!("../data/team_store.txt");
 const DIM: usize = 256;
 const COSINE: f32 = 0.9;
 
@@ -17,9 +20,9 @@ struct Line {
     ids: BTreeSet<String>,
 }
 
-fn lines() -> (Vec<Line>, Vec<PlainMemory>) {
+fn lines(store: &'static str) -> (Vec<Line>, Vec<PlainMemory>) {
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
-    for (number, line) in STORE.lines().filter(|line| !line.starts_with('#')).enumerate() {
+    for (number, line) in store.lines().filter(|line| !line.starts_with('#')).enumerate() {
         let mut parts = line.split(" | ");
         let label = parts.next().unwrap();
         let texts: Vec<&str> = parts.collect();
@@ -49,7 +52,16 @@ fn sets(plan: &Plan, wanted: ActionType) -> Vec<BTreeSet<String>> {
 
 #[test]
 fn duplicates_are_found_updates_are_flagged_and_nothing_is_merged_wrongly() {
-    let (lines, rows) = lines();
+    holds(AGENT);
+}
+
+#[test]
+fn a_store_that_nothing_was_fitted_on_is_cleaned_as_well() {
+    holds(TEAM);
+}
+
+fn holds(store: &'static str) {
+    let (lines, rows) = lines(store);
     assert_eq!(rows.len(), 200);
     let plan = Run::builtin().plan(&InMemoryStore::new(rows)).plan;
     let merges = sets(&plan, ActionType::Merge);

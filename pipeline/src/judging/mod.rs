@@ -13,7 +13,7 @@ use memfold_core::detect::{DetectInput, Detection, newest_first};
 use memfold_core::judge::ask::{Asking, Recorded, Tally, request_count};
 use memfold_core::judge::{
     Accepted, AnswerLimits, Asked, Group, Judge, Judgement, Member, Opinion, Outcome, Records,
-    Refusal, Refused, Task, Usage, Vote, accept_opinions, ask_all,
+    Refusal, Refused, ScoreThresholds, Task, Usage, Vote, accept_opinions, ask_all,
 };
 use memfold_core::memory::{Memory, MemoryId, MemoryIndex, Status};
 use memfold_core::plan::{Action, ActionType, Evidence, Plan, ProtectedBy, Rationale, Risk};
@@ -60,6 +60,13 @@ impl ClassifierError {
             "build with --features local-models"
         }
     }
+}
+
+/// Returns the configured thresholds of judges that answer with probabilities.
+#[must_use]
+pub const fn thresholds(settings: &NliSettings) -> ScoreThresholds {
+    let NliSettings { same_min, conflict_min, .. } = *settings;
+    ScoreThresholds { same_min, conflict_min }
 }
 
 /// Reads the configured classifier; `None` where no folder is configured.

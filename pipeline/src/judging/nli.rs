@@ -18,7 +18,7 @@ use candle_transformers::models::modernbert::{
     ModernBertForSequenceClassification,
 };
 use memfold_core::judge::{
-    Group, Judge, JudgeError, Member, Opinion, OpinionKind, Prompt, Reply, Task, Usage,
+    Group, GroupScores, Judge, JudgeError, Opinion, Prompt, Reply, ScoreThresholds, Task, Usage,
 };
 use memfold_core::policy::NliSettings;
 use memfold_guard::text::excerpt;
@@ -28,7 +28,7 @@ use tokenizers::{Encoding, Tokenizer};
 use crate::embed::local::model::{
     Reason, cutting_tokenizer, json, of_weights, weight_bytes, weights,
 };
-use crate::judging::ClassifierError;
+use crate::judging::{ClassifierError, thresholds};
 use crate::machine::Stopwatch;
 
 /// Tokens of a pair that are read, at most: what such classifiers are trained on.
@@ -56,8 +56,7 @@ pub struct NliJudge {
     pad_id: u32,
     classifier: Classifier,
     labels: Labels,
-    same_min: f64,
-    conflict_min: f64,
+    thresholds: ScoreThresholds,
 }
 
 enum Classifier {
@@ -215,18 +214,14 @@ impl NliJudge {
         let bytes = weight_bytes(folder)?;
         let digest = blake3::hash(&bytes).to_hex();
         let model = folder.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        let NliSettings { same_min, conflict_min, .. } = *settings;
+        let thresholds = thresholds(settings);
         Ok(Self {
-            name: format!(
-                "nli {model}@{} (same {same_min}, conflict {conflict_min})",
-                &digest[..DIGEST_CHARS]
-            ),
+            name: format!("nli {model}@{} {thresholds}", &digest[..DIGEST_CHARS]),
             classifier: Classifier::read(folder, &shape, labels, bytes)?,
             pad_id: shape.pad_token_id,
             tokenizer,
             labels,
-            same_min,
-            conflict_min,
+            thresholds,
         })
     }
 
@@ -280,35 +275,15 @@ impl NliJudge {
     fn opinion(&self, group: &Group, scores: &[Scores]) -> Opinion {
         let same = scores.iter().map(|score| score.entailment).fold(1.0, f64::min);
         let conflict = scores.iter().map(|score| score.contradiction).fold(0.0, f64::max);
-        let action = if conflict >= self.conflict_min {
-            OpinionKind::KeepSeparate
-        } else if same >= self.same_min {
-            OpinionKind::Merge
-        } else {
-            OpinionKind::Skip
-        };
-        let says_most = |a: &&Member, b: &&Member| {
-            let said = |member: &Member| member.text.chars().count();
-            said(a).cmp(&said(b)).then_with(|| a.text.cmp(&b.text))
-        };
-        let keep = group.memories.iter().max_by(says_most).map(|member| member.handle.clone());
-        Opinion {
-            keep: keep.filter(|_| action == OpinionKind::Merge),
-            reason: format!("entailment both ways {same:.2}, contradiction {conflict:.2}"),
-            // In hundredths that no later bit of arithmetic changes.
-            probability: Some((same * 100.0).round() / 100.0),
-            ..Opinion::of(action, group.memories.iter().map(|m| m.handle.clone()).collect())
-        }
+        let reason = format!("entailment both ways {same:.2}, contradiction {conflict:.2}");
+        self.thresholds.opinion(group, GroupScores { same, conflict }, reason)
     }
 }
 
 /// Each two texts of a group, both ways.
 fn both_ways(group: &Group) -> impl Iterator<Item = (&str, &str)> {
-    let texts = group.memories.iter().map(|member| member.text.as_str());
-    texts.enumerate().flat_map(|(at, one)| {
-        let others = group.memories[at + 1..].iter().map(|member| member.text.as_str());
-        others.flat_map(move |other| [(one, other), (other, one)])
-    })
+    let texts = group.pairs().map(|pair| pair.map(|member| member.text.as_str()));
+    texts.flat_map(|[one, other]| [(one, other), (other, one)])
 }
 
 impl Judge for NliJudge {
@@ -352,7 +327,7 @@ mod tests {
     use std::path::PathBuf;
 
     use memfold_core::judge::ask::{Asking, Recorded};
-    use memfold_core::judge::{Judgement, Records, ask_all};
+    use memfold_core::judge::{Judgement, Member, OpinionKind, Records, ask_all};
     use memfold_core::memory::MemoryId;
     use memfold_core::policy::ConfigLoader;
 

@@ -56,13 +56,13 @@ pub fn judge_chain(settings: &JudgeSettings, cost_today: f64) -> Result<Chain, F
         tokens_per_run: settings.budget.tokens_per_run.into(),
         cost_left: settings.budget.cost_per_day - cost_today,
     };
-    Chain::new(&endpoints, settings.timeout, budget, &|name| std::env::var(name).ok()).map_err(
-        |error| {
-            let hint = "name models in your own configuration (`memfold config show` lists the files), such as \
-                        judge: { chain: [{ url: \"http://localhost:11434/v1\", model: llama3.2 }] }";
-            Failure::usage(error.to_string(), hint)
-        },
-    )
+    let thresholds = judging::thresholds(&settings.nli);
+    let variables = |name: &str| std::env::var(name).ok();
+    Chain::new(&endpoints, settings.timeout, budget, thresholds, &variables).map_err(|error| {
+        let hint = "name models in your own configuration (`memfold config show` lists the files), such as \
+                    judge: { chain: [{ url: \"http://localhost:11434/v1\", model: llama3.2 }] }";
+        Failure::usage(error.to_string(), hint)
+    })
 }
 
 /// Makes the judge that a configuration names, and where its questions go: a classifier in a folder, else the chain.

@@ -8,10 +8,11 @@ use tracing::field::Empty;
 use tracing::info_span;
 
 use crate::judge::ask::{Judge, JudgeError, Reply, Usage};
-use crate::judge::chat::{Chat, ChatError, estimated_tokens};
+use crate::judge::chat::{Chat, estimated_tokens};
+use crate::judge::decision::Decision;
 use crate::judge::http::{Client, Endpoint, HttpError, is_this_machine, key_in};
-use crate::judge::opinion::Opinion;
-use crate::judge::prompt::Prompt;
+use crate::judge::opinion::{Opinion, ScoreThresholds};
+use crate::judge::prompt::{Prompt, Task};
 
 /// Failures in a row after which a model is left alone.
 const FAILURES_MAX: u32 = 3;
@@ -26,7 +27,7 @@ const MILLION: f64 = 1e6;
 /// A model and where it listens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelEndpoint {
-    /// The server's address, with or without `/v1/chat/completions`.
+    /// The server's address, with or without `/v1/chat/completions`; one that ends in `/systemone` is asked for decisions.
     pub url: String,
     /// The model's name; `None`: what the server has loaded.
     pub model: Option<String>,
@@ -67,8 +68,31 @@ pub struct Chain {
     recent: VecDeque<(Instant, u64)>,
 }
 
+/// Why a model did not answer.
+pub(crate) enum AnswerError {
+    /// There is no answer.
+    Http(HttpError),
+    /// The answers are none.
+    Nonsense(String, Usage),
+    /// It answers no such question.
+    OtherTask,
+    /// The caller asked to stop.
+    Cancelled,
+}
+
+impl From<HttpError> for AnswerError {
+    fn from(error: HttpError) -> Self {
+        Self::Http(error)
+    }
+}
+
+enum Model {
+    Chat(Chat),
+    Decision(Decision),
+}
+
 struct Link {
-    chat: Chat,
+    model: Model,
     name: String,
     place: String,
     price: Option<(f64, f64)>,
@@ -82,11 +106,14 @@ impl Link {
         &mut self,
         prompt: &Prompt,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<(Vec<Opinion>, Usage), ChatError> {
+    ) -> Result<(Vec<Opinion>, Usage), AnswerError> {
         let span = info_span!(
             "judge.request",
             otel.kind = "client",
-            gen_ai.operation.name = "chat",
+            gen_ai.operation.name = match self.model {
+                Model::Chat(_) => "chat",
+                Model::Decision(_) => "decision",
+            },
             gen_ai.provider.name = "openai_compatible",
             gen_ai.request.model = self.name,
             gen_ai.usage.input_tokens = Empty,
@@ -95,12 +122,19 @@ impl Link {
             requests = Empty,
             "error.type" = Empty,
         );
-        let answer = span.in_scope(|| self.chat.ask(prompt, cancelled));
+        let answer = span.in_scope(|| match &mut self.model {
+            Model::Chat(chat) => chat.ask(prompt, cancelled),
+            Model::Decision(_) if !matches!(prompt.task, Task::Duplicates { .. }) => {
+                Err(AnswerError::OtherTask)
+            }
+            Model::Decision(decision) => decision.ask(&prompt.batch, cancelled),
+        });
         let (usage, error) = match &answer {
             Ok((_, usage)) => (Some(usage), None),
-            Err(ChatError::Nonsense(_, usage)) => (Some(usage), Some("nonsense")),
-            Err(ChatError::Cancelled) => (None, Some("cancelled")),
-            Err(ChatError::Http(_)) => (None, Some("http")),
+            Err(AnswerError::Nonsense(_, usage)) => (Some(usage), Some("nonsense")),
+            Err(AnswerError::OtherTask) => (None, Some("other_task")),
+            Err(AnswerError::Cancelled) => (None, Some("cancelled")),
+            Err(AnswerError::Http(_)) => (None, Some("http")),
         };
         if let Some(usage) = usage {
             span.record("requests", usage.requests as i64)
@@ -123,7 +157,8 @@ struct Breaker {
 }
 
 impl Chain {
-    /// Makes a chain; connects to nothing yet. `timeout` is for each request with its repetitions.
+    /// Makes a chain; connects to nothing yet. `timeout` is for each request with its repetitions, `thresholds` for models
+    /// that answer with probabilities.
     ///
     /// # Errors
     /// When it is empty, an address is none, or a variable that should hold a key does not.
@@ -131,6 +166,7 @@ impl Chain {
         endpoints: &[ModelEndpoint],
         timeout: Duration,
         budget: Budget,
+        thresholds: ScoreThresholds,
         variables: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ChainError> {
         if endpoints.is_empty() {
@@ -139,8 +175,9 @@ impl Chain {
         let link = |endpoint: &ModelEndpoint| {
             let key = endpoint.key_env.as_deref().map(|name| key_in(name, variables)).transpose();
             let key = key.map_err(|problem| ChainError { problem })?;
+            let is_decision = asks_for_decisions(&endpoint.url);
             let client = Client::new(Endpoint {
-                url: completions(&endpoint.url),
+                url: if is_decision { endpoint.url.clone() } else { completions(&endpoint.url) },
                 key,
                 timeout,
                 time_limit: Some(timeout),
@@ -148,9 +185,15 @@ impl Chain {
             });
             let client = client.map_err(|error| ChainError { problem: format!("has {error}") })?;
             let place = client.place().to_owned();
+            let model = endpoint.model.clone();
+            let name = model.clone().unwrap_or_else(|| place.clone());
             Ok(Link {
-                name: endpoint.model.clone().unwrap_or_else(|| place.clone()),
-                chat: Chat::new(client, endpoint.model.clone()),
+                name: if is_decision { format!("decision {name} {thresholds}") } else { name },
+                model: if is_decision {
+                    Model::Decision(Decision::new(client, model, thresholds))
+                } else {
+                    Model::Chat(Chat::new(client, model))
+                },
                 place,
                 price: endpoint.price,
                 breaker: Breaker::default(),
@@ -250,14 +293,17 @@ impl Judge for Chain {
                     link.breaker = Breaker::default();
                     return Ok(Reply { judge: link.name.clone(), opinions, usage });
                 }
-                Err(ChatError::Cancelled) => return Err(JudgeError::Cancelled),
-                Err(ChatError::Nonsense(problem, usage)) => {
+                Err(AnswerError::Cancelled) => return Err(JudgeError::Cancelled),
+                Err(AnswerError::OtherTask) => {
+                    reasons.push(format!("{} answers about duplicates only", link.name));
+                }
+                Err(AnswerError::Nonsense(problem, usage)) => {
                     let usage = counted(usage);
                     link.breaker.fail(false);
                     let judge = link.place.clone();
                     return Err(JudgeError::Nonsense { judge, problem, usage });
                 }
-                Err(ChatError::Http(error)) => {
+                Err(AnswerError::Http(error)) => {
                     link.breaker.fail(is_lasting(&error));
                     reasons.push(error.to_string());
                 }
@@ -303,8 +349,15 @@ impl Breaker {
 const fn is_lasting(error: &HttpError) -> bool {
     matches!(
         error,
-        HttpError::Status { status: 401 | 403 | 404 | 405, .. } | HttpError::Redirected { .. }
+        HttpError::Status { status: 401 | 403 | 404 | 405 | 501, .. }
+            | HttpError::Redirected { .. }
     )
+}
+
+/// Tells whether an address is that of decisions.
+fn asks_for_decisions(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    path.trim_end_matches('/').ends_with("/systemone")
 }
 
 /// Returns where to post: the address as given where it names the path, else with it.

@@ -1,15 +1,12 @@
 //! One model behind `/v1/chat/completions`.
 
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
-
 use memfold_guard::text::excerpt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::judge::ask::Usage;
-use crate::judge::http::{Client, HttpError, beginning};
+use crate::judge::chain::AnswerError;
+use crate::judge::http::{Client, HttpError};
 use crate::judge::opinion::{Opinion, read_opinions};
 use crate::judge::prompt::Prompt;
 
@@ -17,8 +14,6 @@ use crate::judge::prompt::Prompt;
 const REPLY_BYTES: u64 = 2 << 20;
 /// How much of a wrong answer the model sees again.
 const SHOWN_AGAIN_BYTES: usize = 4 << 10;
-/// How often the wish to stop is looked at while a model thinks.
-const GLANCE: Duration = Duration::from_millis(50);
 /// Bytes of text in a token, about, where the server does not count.
 const BYTES_PER_TOKEN: u64 = 4;
 const PROBLEM_CHARS: usize = 160;
@@ -46,16 +41,6 @@ pub(crate) struct Chat {
     client: Client,
     model: Option<String>,
     form: Form,
-}
-
-/// Why a model did not answer.
-pub(crate) enum ChatError {
-    /// There is no answer.
-    Http(HttpError),
-    /// The answers are none.
-    Nonsense(String, Usage),
-    /// The caller asked to stop.
-    Cancelled,
 }
 
 #[derive(Deserialize)]
@@ -90,7 +75,7 @@ impl Chat {
         &mut self,
         prompt: &Prompt,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<(Vec<Opinion>, Usage), ChatError> {
+    ) -> Result<(Vec<Opinion>, Usage), AnswerError> {
         let mut messages = vec![
             json!({"role": "system", "content": prompt.system}),
             json!({"role": "user", "content": prompt.user}),
@@ -107,7 +92,7 @@ impl Chat {
         read_opinions(without_thoughts(&answer)).map(|opinions| (opinions, usage)).map_err(
             |error| {
                 let problem = self.client.without_key(error.to_string().as_bytes());
-                ChatError::Nonsense(excerpt(&problem, PROBLEM_CHARS), usage)
+                AnswerError::Nonsense(excerpt(&problem, PROBLEM_CHARS), usage)
             },
         )
     }
@@ -118,7 +103,7 @@ impl Chat {
         prompt: &Prompt,
         usage: &mut Usage,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<String, ChatError> {
+    ) -> Result<String, AnswerError> {
         let mut form = self.form;
         let mut is_refused = false;
         loop {
@@ -133,7 +118,7 @@ impl Chat {
                 }
                 Err(error) => error,
             };
-            let ChatError::Http(HttpError::Status { status, .. }) = &error else {
+            let AnswerError::Http(HttpError::Status { status, .. }) = &error else {
                 return Err(error);
             };
             (form, is_refused) = match (status, form) {
@@ -160,51 +145,28 @@ impl Chat {
         body
     }
 
-    /// Posts on a thread of its own, so that nobody waits for a slow model who wants to stop.
     fn post(
         &self,
         body: &Value,
         form: Form,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<Vec<u8>, ChatError> {
-        let (mut client, body) = (self.client.clone(), body.clone());
+    ) -> Result<Vec<u8>, AnswerError> {
+        let mut client = self.client.clone();
         if form == Form::Full {
             client = client.not_repeating(SCHEMA_FAILED);
         }
-        let (answers, answer) = mpsc::channel();
-        let work = move || {
-            let _gone = answers.send(client.post(&body, REPLY_BYTES));
-        };
-        let broken = |reason: String| {
-            ChatError::Http(HttpError::BrokenOff { place: self.client.place().to_owned(), reason })
-        };
-        let spawned = thread::Builder::new().name("judge".to_owned()).spawn(work);
-        spawned.map_err(|error| broken(format!("no thread could be started: {error}")))?;
-        loop {
-            match answer.recv_timeout(GLANCE) {
-                Ok(reply) => return reply.map_err(ChatError::Http),
-                Err(RecvTimeoutError::Timeout) if cancelled() => return Err(ChatError::Cancelled),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(broken("it ended unexpectedly".to_owned()));
-                }
-            }
-        }
+        client.post_until(body, REPLY_BYTES, cancelled)?.ok_or(AnswerError::Cancelled)
     }
 
-    fn read(&self, reply: &[u8], body: &Value, usage: &mut Usage) -> Result<String, ChatError> {
-        let unexpected = |problem: String| {
-            let found = beginning(&self.client.without_key(reply));
-            ChatError::Http(HttpError::Unexpected {
-                place: self.client.place().to_owned(),
-                expected: "{\"choices\": [{\"message\": {\"content\": …}}]}",
-                found: format!("{found} ({})", excerpt(&problem, PROBLEM_CHARS)),
-            })
+    fn read(&self, reply: &[u8], body: &Value, usage: &mut Usage) -> Result<String, AnswerError> {
+        let unexpected = |problem: &str| {
+            let expected = "{\"choices\": [{\"message\": {\"content\": …}}]}";
+            AnswerError::Http(self.client.unexpected(reply, expected, problem))
         };
         let completion: Completion =
-            serde_json::from_slice(reply).map_err(|error| unexpected(error.to_string()))?;
+            serde_json::from_slice(reply).map_err(|error| unexpected(&error.to_string()))?;
         let choice = completion.choices.into_iter().next();
-        let choice = choice.ok_or_else(|| unexpected("no choices".to_owned()))?;
+        let choice = choice.ok_or_else(|| unexpected("no choices"))?;
         let answer = text_of(choice.message.content);
         let counts = completion.usage;
         let estimated = |bytes: usize| bytes as u64 / BYTES_PER_TOKEN + 1;

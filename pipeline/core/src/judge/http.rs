@@ -1,6 +1,8 @@
 //! Posting JSON to an address of the user's choosing, and telling what went wrong.
 
 use std::io::ErrorKind;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use memfold_guard::text::excerpt;
@@ -17,6 +19,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 const REST_MAX: Duration = Duration::from_secs(30);
 /// How much of what comes with an error status is read.
 const COMPLAINT_BYTES: u64 = 64 << 10;
+const PROBLEM_CHARS: usize = 160;
+/// How often the wish to stop is looked at while a server thinks.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// Why there is no answer. Texts in it come from others and are shown escaped and shortened.
 #[derive(Debug, thiserror::Error)]
@@ -222,7 +227,48 @@ impl Client {
             }
             left -= 1;
             pause = (2 * pause).min(PAUSE_MAX);
-            std::thread::sleep(wait);
+            thread::sleep(wait);
+        }
+    }
+
+    /// Posts on a thread of its own, so that nobody waits for a slow server who wants to stop; `None`: the caller does.
+    ///
+    /// # Errors
+    /// Those of [`Self::post`].
+    pub fn post_until(
+        &self,
+        body: &Value,
+        bytes_max: u64,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Option<Vec<u8>>, HttpError> {
+        let (client, body) = (self.clone(), body.clone());
+        let (answers, answer) = mpsc::channel();
+        let work = move || {
+            let _gone = answers.send(client.post(&body, bytes_max));
+        };
+        let broken = |reason: String| HttpError::BrokenOff { place: self.place.clone(), reason };
+        let spawned = thread::Builder::new().name("judge".to_owned()).spawn(work);
+        spawned.map_err(|error| broken(format!("no thread could be started: {error}")))?;
+        loop {
+            match answer.recv_timeout(GLANCE) {
+                Ok(reply) => return reply.map(Some),
+                Err(RecvTimeoutError::Timeout) if cancelled() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(broken("it ended unexpectedly".to_owned()));
+                }
+            }
+        }
+    }
+
+    /// Returns that an answer is not what was expected, with its beginning.
+    #[must_use]
+    pub fn unexpected(&self, reply: &[u8], expected: &'static str, problem: &str) -> HttpError {
+        let found = beginning(&self.without_key(reply));
+        HttpError::Unexpected {
+            place: self.place.clone(),
+            expected,
+            found: format!("{found} ({})", excerpt(problem, PROBLEM_CHARS)),
         }
     }
 

@@ -4,7 +4,7 @@
 //! every answer and asks nothing twice; [`accept_opinions`] then accepts only what loses no fact, whoever said it. Nothing here knows a
 //! store or a plan.
 //!
-//! [`Chain`] asks models behind any server that speaks `/v1/chat/completions`.
+//! [`Chain`] asks models behind any server that speaks `/v1/chat/completions` or `/v1/systemone`.
 
 pub mod question;
 pub mod opinion;
@@ -14,6 +14,7 @@ pub mod chain;
 pub mod http;
 pub mod limits;
 mod chat;
+mod decision;
 
 pub use ask::{Asked, Judge, JudgeError, Judgement, Records, Reply, Tally, Usage, Vote, ask_all};
 pub use chain::{Budget, Chain, ChainError, ModelEndpoint};
@@ -22,8 +23,9 @@ pub use limits::{
     accept_summary, accept_supersession,
 };
 pub use opinion::{
-    Opinion, OpinionKind, OpinionsError, SaidConfidence, SaidDecision, SaidFact, SaidSummary,
-    SaidSuperseded, SaidSupersession, SupersessionKind, read_opinions,
+    GroupScores, Opinion, OpinionKind, OpinionsError, SaidConfidence, SaidDecision, SaidFact,
+    SaidSummary, SaidSuperseded, SaidSupersession, ScoreThresholds, SupersessionKind,
+    read_opinions,
 };
 pub use prompt::{Prompt, Task, prompt};
 pub use question::{Batch, Group, Member};

@@ -1,5 +1,6 @@
 //! Opinions: what a judge answers, and how answers are read.
 
+use crate::judge::question::{Group, Member};
 use crate::summary::Confidence;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -160,6 +161,57 @@ impl SupersessionKind {
             Self::Contradiction => "contradiction",
             Self::Replacement => "replacement",
             Self::Obsolescence => "obsolescence",
+        }
+    }
+}
+
+/// From which probabilities on a judge that scores groups has an opinion, each from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScoreThresholds {
+    /// Memories merge where they say the same with this probability.
+    pub same_min: f64,
+    /// Memories stay separate where two of them conflict with this probability.
+    pub conflict_min: f64,
+}
+
+/// How probable two things are of a group, each from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GroupScores {
+    /// That any two of its memories say the same.
+    pub same: f64,
+    /// That some two of them conflict.
+    pub conflict: f64,
+}
+
+impl std::fmt::Display for ScoreThresholds {
+    /// As names of judges have it: other thresholds make another judge.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "(same {}, conflict {})", self.same_min, self.conflict_min)
+    }
+}
+
+impl ScoreThresholds {
+    /// Returns what the scores of a group come to; of a merge the memory that says most stays.
+    #[must_use]
+    pub fn opinion(&self, group: &Group, scores: GroupScores, reason: String) -> Opinion {
+        let action = if scores.conflict >= self.conflict_min {
+            OpinionKind::KeepSeparate
+        } else if scores.same >= self.same_min {
+            OpinionKind::Merge
+        } else {
+            OpinionKind::Skip
+        };
+        let says_most = |a: &&Member, b: &&Member| {
+            let said = |member: &Member| member.text.chars().count();
+            said(a).cmp(&said(b)).then_with(|| a.text.cmp(&b.text))
+        };
+        let keep = group.memories.iter().max_by(says_most).map(|member| member.handle.clone());
+        Opinion {
+            keep: keep.filter(|_| action == OpinionKind::Merge),
+            reason,
+            // In hundredths that no later bit of arithmetic changes.
+            probability: Some((scores.same * 100.0).round() / 100.0),
+            ..Opinion::of(action, group.memories.iter().map(|m| m.handle.clone()).collect())
         }
     }
 }

@@ -54,6 +54,12 @@ impl Group {
         self.memories.iter().find(|member| member.handle == handle)
     }
 
+    /// Returns each two of its members, in their order.
+    pub fn pairs(&self) -> impl Iterator<Item = [&Member; 2]> {
+        let members = self.memories.iter().enumerate();
+        members.flat_map(|(at, one)| self.memories[at + 1..].iter().map(move |other| [one, other]))
+    }
+
     /// Returns the group with its members in reverse order, under their own handles.
     #[must_use]
     pub fn reversed(&self) -> Self {

@@ -292,10 +292,10 @@ pub struct NliSettings {
     /// The folder with `config.json`, `tokenizer.json` and `model.safetensors` of a BERT, DeBERTa or ModernBERT classifier,
     /// relative to the file that names it; needs a build with the feature `local-models`. Null: `judge.chain` answers.
     pub folder: Option<String>,
-    /// Two texts say the same where each entails the other with this probability, from 0 to 1.
+    /// Two texts say the same where each entails the other with this probability, from 0 to 1; also of a decision endpoint.
     #[serde(with = "As::<Within<f64, 0, 1>>")]
     pub same_min: f64,
-    /// Two texts conflict where either contradicts the other with this probability, from 0 to 1.
+    /// Two texts conflict where either contradicts the other with this probability, from 0 to 1; also of a decision endpoint.
     #[serde(with = "As::<Within<f64, 0, 1>>")]
     pub conflict_min: f64,
     /// The folder, found.
@@ -308,7 +308,8 @@ pub struct NliSettings {
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "JudgeModelConfig"))]
 #[serde(default, deny_unknown_fields)]
 pub struct JudgeModel {
-    /// Where a server speaks `/v1/chat/completions`, `http://` or `https://`, without user name or password.
+    /// Where a server speaks `/v1/chat/completions`, `http://` or `https://`, without user name or password; an address that
+    /// ends in `/v1/systemone` is asked for decisions with probabilities.
     pub url: String,
     /// The model's name; null: the one that the server has loaded.
     pub model: Option<String>,

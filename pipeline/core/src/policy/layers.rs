@@ -487,8 +487,12 @@ pub(super) fn joined(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
+/// How deep a configuration nests, far more than any key needs; a reader of a thread with little stack stands it.
+const DEPTH_MAX: usize = 16;
+
 fn parse(text: &str, place: &dyn Fn(u64) -> Source) -> Result<Spanned<Parsed>, ConfigError> {
-    let options = serde_saphyr::options! { with_snippet: false };
+    let budget = serde_saphyr::budget! { max_depth: DEPTH_MAX };
+    let options = serde_saphyr::options! { with_snippet: false, budget: budget };
     serde_saphyr::from_str_with_options(text, options)
         .map_err(|error| ConfigError::syntax(&error, place))
 }
