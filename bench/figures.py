@@ -249,6 +249,16 @@ BLOCKS = [
             ("merged by a careless judge", "{merged_if_said_share:%2}"),
         ]),
     ]),
+    ("docs/quality.md", "figures of labelled stores", "labelled", [
+        (lambda lines: [[line for line in lines if "same" in line["last_run"]]], "memfold {version}, {run:day}.", [
+            ("store", "{data}"), ("vectors", "{vectors}"),
+            ("duplicates merged or proposed", "{last_run.same_merged_or_proposed:n} of {last_run.same:n}"),
+            ("merged wrongly", "{last_run.merged_wrongly:n}"),
+            ("proposals, wrong ones", "{last_run.proposed:n}, {last_run.proposed_wrongly:n}"),
+            ("updates flagged", "{last_run.updates_flagged:n} of {last_run.updates:n}"),
+            ("flags, wrong ones", "{last_run.flagged:n}, {last_run.flagged_wrongly:n}"),
+        ]),
+    ]),
     ("docs/save-and-recall.md", "figures of temporal", "temporal", [
         (all_lines,
          "{all.right:n} of {all.count:n} published expressions ({all.percent:.1} %) are resolved as expected; "
@@ -389,7 +399,17 @@ def tier_plots(lines):
              "x": {"name": "years", "range": [0, 10]}, "y": {"name": "memories", "range": [0, run["memories"]]}, "lines": tiers}]
 
 
-PLOTS = {"join": join_plots, "peers-join": peer_plots, "peers-ann": lookup_plots, "lifecycle": tier_plots}
+def labelled_plots(lines):
+    found = [line for line in lines if "ways" in line["last_run"]]
+    ways = [{"name": name, "points": points} for name, points in found[0]["last_run"]["ways"].items()] if found else []
+    last = max((points[-1][0] for way in ways for points in [way["points"]]), default=1)
+    return [{"name": "labelled-ways", "title": "Duplicates gone, by questions to a person",
+             "details": "A store of 200 memories with 50 duplicates, the built-in embedding; without a question: proofs, or a judge",
+             "kind": "lines", "x": {"name": "questions answered", "range": [0, last]},
+             "y": {"name": "share of the duplicates gone", "range": [0, 1]}, "lines": ways}]
+
+
+PLOTS = {"labelled": labelled_plots, "join": join_plots, "peers-join": peer_plots, "peers-ann": lookup_plots, "lifecycle": tier_plots}
 
 
 def plots(names=PLOTS):

@@ -70,7 +70,7 @@ def plan(said, memfold, store, *words):
         numbers = {target.split("-")[0] for target in action["targetIds"]}
         evidence = action["rationale"]["evidence"]
         line = int(numbers.pop()) if len(numbers) == 1 and len(action["targetIds"]) > 1 else None
-        found.append((action["action"], line, evidence.get("probability"), evidence.get("similarity")))
+        found.append((action["type"], line, evidence.get("probability"), evidence.get("similarity")))
     return found
 
 

@@ -325,6 +325,18 @@ def soak():
     keep(json.loads(re.search(r'\{".*', text)[0]))
 
 
+@measurement("server-memory", "writes to the file of the MCP memory server: among 10,000 observations, and of 8 processes with kills",
+             "tool", "writers")
+def server_memory():
+    done = subprocess.run(["cargo", "test", "--release", "--workspace", "--locked", "--test", "server", "server_memory", "--",
+                           "--nocapture", "--test-threads", "1"], check=True, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+                          env={**os.environ, "MEMFOLD_TEST_OBSERVATIONS": "10000",
+                               "MEMFOLD_TEST_WRITES": "8x10000" if work.full else "8x1000"})
+    found = [json.loads(line) for line in re.findall(r"^[\[{].*", done.stderr, re.MULTILINE)]
+    for line in (line for one in found for line in (one if isinstance(one, list) else [one])):
+        keep({"tool": line.pop("tool", "several"), "writers": line.pop("writers", 1), "last_run": line})
+
+
 @measurement("export", "stores into files, beside SQLite alone, and files into other formats", "data", "from", "to")
 def export():
     for name, _, path, _, _ in stores(*LOOKED_UP[2:]):

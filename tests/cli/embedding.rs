@@ -5,7 +5,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::stub_provider::{StubProvider, answer, embeddings, never, text_vector};
+use memfold_tests::stub_provider::{
+    StubProvider, answer, embeddings, json_answer, never, text_vector,
+};
 use memfold_tests::{
     PlainMemory, StoreImage, brain_db, created_at, diff, integrity, memory, unit_vector,
 };
@@ -400,4 +402,129 @@ fn a_provider_that_lets_wait_does_not_keep_a_memory_from_being_saved() {
     assert_eq!(saved.matches("is not asked again").count(), 2, "{saved}");
     // None of them was waited for, and after three failures nobody is asked.
     assert_eq!(stub.asked().len(), 3);
+}
+
+/// A store whose model `m` finds the first two memories near; the model `n` of the stub finds the last two.
+fn of_two_models() -> (TestFolder, StubProvider) {
+    let dir = TestFolder::new();
+    let texts =
+        ["Lamp one burns.", "The first lamp is lit.", "Boat three leaves.", "A third boat sails."];
+    let near = |row: usize| if row == 1 { 0 } else { row };
+    let rows: Vec<PlainMemory> = (0..)
+        .zip(texts)
+        .map(|(row, text)| memory(row, text, &unit_vector(DIM, near(row))))
+        .collect();
+    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    let stub = StubProvider::start(move |asked| {
+        let axis = |text: &String| match &**text {
+            "Lamp one burns." => 0,
+            "The first lamp is lit." => 1,
+            _ => 2,
+        };
+        let vectors: Vec<Vec<f32>> =
+            asked.texts().iter().map(|text| unit_vector(2 * DIM, axis(text))).collect();
+        json_answer(&json!({ "embeddings": vectors }))
+    });
+    (dir, stub)
+}
+
+#[test]
+fn a_model_is_replaced_after_the_pairs_of_both_were_compared_and_brought_back() {
+    let (dir, stub) = of_two_models();
+    let url = url_of(&stub);
+    let before = StoreImage::of(&dir.path("brain.db"));
+    let shown = dir.json(&embed(&url, &["--replace", "n", "--json"]));
+    assert_eq!(diff(&before, &StoreImage::of(&dir.path("brain.db"))), Vec::<String>::new());
+    let space = (&shown["model_before"], &shown["dim_before"], &shown["model"], &shown["dim"]);
+    assert_eq!(space, (&json!("m"), &json!(DIM), &json!("n"), &json!(2 * DIM)));
+    assert_eq!(
+        (&shown["mode"], &shown["sent"], &shown["replaced"]),
+        (&json!("dry_run"), &json!(4), &json!(0))
+    );
+    let pairs = &shown["pairs"];
+    assert_eq!(
+        (&pairs["before"], &pairs["after"], &pairs["both"]),
+        (&json!(1), &json!(1), &json!(0))
+    );
+    let texts = |pairs: &Value| {
+        let mut texts: Vec<String> = serde_json::from_value(pairs[0]["texts"].clone()).unwrap();
+        texts.sort();
+        texts
+    };
+    assert_eq!(texts(&pairs["lost"]), ["Lamp one burns.", "The first lamp is lit."]);
+    assert_eq!(texts(&pairs["gained"]), ["A third boat sails.", "Boat three leaves."]);
+
+    let told = dir.run(&embed(&url, &["--replace", "n"]));
+    assert_eq!(stub.asked().len(), 1, "no text is sent twice");
+    assert!(told.out.contains("1 lost, the nearest:\n  1.000  "), "{told:?}");
+    assert!(told.out.contains("next: memfold embed brain.db --replace n"), "{told:?}");
+    assert_eq!(told.err.lines().last(), Some("dry run: the store was not written"));
+
+    let done = dir.json(&embed(&url, &["--replace", "n", "--json", "--execute"]));
+    assert_eq!(
+        (&done["replaced"], &done["changed"], &done["sent"]),
+        (&json!(4), &json!(0), &json!(0))
+    );
+    let of = |model: &str| {
+        count(&dir, &format!("SELECT count(*) FROM embeddings WHERE model = '{model}'"))
+    };
+    assert_eq!((of("m"), of("n")), (0, 4));
+    let planned = dir.json(&["consolidate", "brain.db", "--now", NOW, "--json"]);
+    assert_eq!(planned["loaded"]["with_embedding"], 4);
+    assert_eq!(integrity(&dir.path("brain.db")), Vec::<String>::new());
+
+    // The old vectors are kept: no provider is needed, and they are the same to the bit.
+    drop(stub);
+    let back = dir.run(&["embed", "brain.db", "--now", NOW, "--replace", "m", "--execute"]);
+    assert_eq!(back.code, Some(0), "{back:?}");
+    assert!(back.out.contains("0 texts sent now"), "{back:?}");
+    let vectors = |image: &StoreImage| image.lost_in(&StoreImage::of(&dir.path("brain.db")));
+    let lost: Vec<String> =
+        vectors(&before).into_iter().filter(|row| !row.contains("created_at")).collect();
+    assert!(lost.is_empty() || lost.iter().all(|row| row.contains("embeddings")), "{lost:?}");
+    let blobs = |path: &Path| -> Vec<Vec<u8>> {
+        let store = Connection::open(path).unwrap();
+        let mut read =
+            store.prepare("SELECT embedding FROM embeddings ORDER BY source_id").unwrap();
+        let rows = read.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    let expected: Vec<Vec<u8>> = [0, 0, 2, 3]
+        .map(|axis| unit_vector(DIM, axis).iter().flat_map(|value| value.to_le_bytes()).collect())
+        .to_vec();
+    assert_eq!(blobs(&dir.path("brain.db")), expected);
+}
+
+#[test]
+fn a_model_is_not_replaced_without_vectors_and_forget_removes_those_that_are_kept() {
+    let (dir, stub) = of_two_models();
+    let refused = dir.run(&["embed", "brain.db", "--replace", "n"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("4 texts have no kept vector"), "{refused:?}");
+    assert_eq!(dir.run(&["embed", "brain.db", "--replace", ""]).code, Some(2));
+    assert_eq!(dir.run(&["embed", "brain.db", "--replace", "n", "--limit", "1"]).code, Some(2));
+    // A text that the provider does not take keeps its vector.
+    let picky = StubProvider::start(|asked| match asked.texts() {
+        texts if texts.iter().any(|text| text.contains("Boat")) => answer("400 Bad", &[], b"{}"),
+        texts => embeddings(&texts, 2 * DIM),
+    });
+    let done = dir.run(&embed(&url_of(&picky), &["--replace", "n", "--execute"]));
+    assert_eq!(done.code, Some(4), "{done:?}");
+    assert!(done.out.contains("refused: m000002"), "{done:?}");
+    let of = |model: &str| {
+        count(&dir, &format!("SELECT count(*) FROM embeddings WHERE model = '{model}'"))
+    };
+    assert_eq!((of("m"), of("n")), (1, 3));
+    let kept = || {
+        let names = std::fs::read_dir(dir.path("brain.db.memfold")).into_iter().flatten();
+        names
+            .filter(|name| {
+                name.as_ref().unwrap().file_name().to_string_lossy().starts_with("vectors-")
+            })
+            .count()
+    };
+    assert_eq!(kept(), 2);
+    dir.succeed(&["forget", "brain.db", "m000000", "--execute"]);
+    assert_eq!(kept(), 0);
+    drop(stub);
 }

@@ -436,18 +436,18 @@ fn named(space: Option<&VectorSpace>) -> Option<&str> {
 
 /// What all vectors of one run have in common.
 #[derive(Debug)]
-struct Common {
+pub(super) struct Common {
     space: Option<VectorSpace>,
     dim: Option<usize>,
 }
 
 impl Common {
-    const fn new(space: Option<VectorSpace>) -> Self {
+    pub(super) const fn new(space: Option<VectorSpace>) -> Self {
         Self { space, dim: None }
     }
 
     /// Checks the vectors of an answer, and returns the model's name to be written with them.
-    fn check(
+    pub(super) fn check(
         &mut self,
         place: &str,
         model: Option<&str>,
@@ -476,7 +476,7 @@ impl Common {
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// A provider at work.
-struct Worker {
+pub(super) struct Worker {
     place: String,
     questions: Sender<Vec<String>>,
     answers: Receiver<Answer>,
@@ -489,7 +489,7 @@ struct Answer {
 
 impl Worker {
     /// Hires a provider.
-    fn start(mut provider: Box<dyn Embedder>) -> Result<Self, EmbedError> {
+    pub(super) fn start(mut provider: Box<dyn Embedder>) -> Result<Self, EmbedError> {
         let place = provider.place().to_owned();
         let (questions, asked) = mpsc::channel::<Vec<String>>();
         let (answer, answers) = mpsc::channel();
@@ -509,12 +509,12 @@ impl Worker {
     }
 
     /// Where texts go.
-    fn place(&self) -> &str {
+    pub(super) fn place(&self) -> &str {
         &self.place
     }
 
     /// Returns the vectors of texts and the name of their model.
-    fn ask(
+    pub(super) fn ask(
         &self,
         texts: Vec<String>,
         progress: &dyn Progress,

@@ -22,6 +22,7 @@ mod http;
 pub(crate) mod local;
 mod open;
 pub mod fill;
+pub mod replace;
 
 pub use memfold_core::judge::http::HttpError;
 pub use memfold_core::policy::{EmbedSettings, KeyFromElsewhere, Provider};

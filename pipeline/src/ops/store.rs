@@ -15,6 +15,7 @@ use memfold_store::BrainDb;
 use memfold_store::brain_db::{OpenOptions, Session, SessionOptions};
 
 use super::{Failure, Settings};
+use crate::embed::replace::KeptVectors;
 use crate::execute::forbidden_by;
 use crate::machine;
 use crate::quick_check::{QuickCheck, QuickCheckOptions};
@@ -221,20 +222,28 @@ pub fn index_to_build(db: &Path, named: Option<&Path>) -> Result<PathBuf, Failur
     }
 }
 
-/// Removes what a run over changed memories starts from, so that the next one searches everything. It holds ids, and
-/// hashes of rows.
+/// Removes what a run over changed memories starts from, so that the next one searches everything, and vectors of other
+/// models. These files hold ids, and hashes of rows and texts.
 ///
 /// # Errors
 /// When a file cannot be removed.
 pub fn remove_marks(db: &Path, named: Option<&Path>) -> Result<(), Failure> {
     let absent = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
     for folder in index_folders(db, named)? {
-        let file = folder.join(SEARCHED_FILE);
-        if let Err(error) = std::fs::remove_file(&file)
-            && !absent.contains(&error.kind())
-        {
-            let hint = "delete it yourself: it can be made anew".to_owned();
-            return Err(Failure::new(&format!("remove {}", file.display()), &error, Some(hint)));
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name());
+        let kept = names.filter(|name| KeptVectors::is_file_name(&name.to_string_lossy()));
+        for file in kept.map(|name| folder.join(name)).chain([folder.join(SEARCHED_FILE)]) {
+            if let Err(error) = std::fs::remove_file(&file)
+                && !absent.contains(&error.kind())
+            {
+                let hint = "delete it yourself: it can be made anew".to_owned();
+                return Err(Failure::new(
+                    &format!("remove {}", file.display()),
+                    &error,
+                    Some(hint),
+                ));
+            }
         }
     }
     Ok(())

@@ -1,16 +1,17 @@
 //! `memfold embed`: memories without an embedding get one.
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{self, Args, ValueHint};
 use memfold::embed::EmbedError;
 use memfold::embed::fill::{Fill, Filled, Refusal, Unembedded, check_space, fill, unembedded};
+use memfold::embed::replace::{BothModels, ComparedPairs, Replace, ReplaceError, Replaced};
 use memfold::embed::{Embedder, Provider, embedder};
 use memfold::machine::{self, Stopwatch};
-use memfold::ops::StorePath;
-use memfold::ops::{self, FailureKind, Settings};
+use memfold::ops::{self, FailureKind, Settings, StorePath, path_word};
 use memfold_core::policy::name_of;
 use memfold_core::report::Mode;
 use memfold_guard::text::excerpt;
-use memfold_index::Progress;
+use memfold_index::{JoinOptions, Progress};
 use memfold_store::LoadRequest;
 
 use crate::args::{GlobalArgs, WritingArgs, store_path, whole};
@@ -30,6 +31,9 @@ pub(crate) struct EmbedArgs {
     /// Give N memories an embedding at most, newest first; running again continues
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>(1, u64::MAX))]
     pub(crate) limit: Option<usize>,
+    /// Replace the model of all vectors: compare the pairs of both, and with --execute put the new vectors in place
+    #[arg(long, value_name = "MODEL", conflicts_with = "limit", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) replace: Option<String>,
     #[command(flatten)]
     pub(crate) writing: WritingArgs,
 }
@@ -39,7 +43,9 @@ const PROVIDERS: &str = "\
 Vectors come from the provider that the configuration names, and texts go
 nowhere else: --set embed.provider=daemon (the brain's own, port 8030), ollama,
 openai (any program of that protocol; --set embed.url=…) or local.
-Embeddings of an earlier text, or that are no vectors, are counted and stay.";
+Embeddings of an earlier text, or that are no vectors, are counted and stay.
+With --replace texts are sent without --execute too: vectors are kept beside
+the index, so that none is made twice, and so are those that are replaced.";
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -49,6 +55,9 @@ pub(crate) fn run(
     let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
     settings.show_notices(&printer);
     let stopwatch = Stopwatch::start();
+    if let Some(model) = &args.replace {
+        return replace(global, args, settings, model, printer);
+    }
     let WritingArgs { execute, dry_run, .. } = args.writing;
     let executes = writing::may_write(&settings, execute, dry_run, &printer);
     let bars = Bars::new(printer);
@@ -86,6 +95,185 @@ pub(crate) fn run(
         }
     }
     Ok(if found.refused.is_empty() { Exit::Done } else { Exit::Partial })
+}
+
+/// `memfold embed --replace`
+fn replace(
+    global: &GlobalArgs,
+    args: &EmbedArgs,
+    mut settings: Settings,
+    model: &str,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let stopwatch = Stopwatch::start();
+    let WritingArgs { execute, dry_run, .. } = args.writing;
+    let executes = writing::may_write(&settings, execute, dry_run, &printer);
+    let bars = Bars::new(printer);
+    let configured = &mut settings.configuration.settings.embed;
+    configured.model = Some(model.to_owned());
+    let variables = |name: &str| std::env::var(name).ok();
+    let provider = embedder(configured, Some(model), &variables);
+    let provider = provider.map_err(|error| failed(&error, 0))?;
+    if let Some(provider) = &provider
+        && configured.provider != Some(Provider::Local)
+    {
+        printer
+            .note(&format!("note: texts without a kept vector are sent to {}", provider.place()));
+    }
+    let configured = &settings.configuration;
+    let store = open_store(&args.db, &settings)?;
+    let folder = ops::index_to_build(&args.db, None)?;
+    let mode = ops::mode_of(&args.db)?;
+    let scratch_dir = ops::scratch_dir();
+    let pool = ops::pool(global.threads)?;
+    let time_zone = settings.time_zone()?;
+    let now = ops::now(args.writing.now.as_deref(), &time_zone)?;
+    let request = LoadRequest { time_zone: &time_zone, now, progress: &bars };
+    let both = BothModels::compare(
+        &store,
+        &request,
+        Replace {
+            model,
+            provider,
+            batch_size: configured.settings.embed.batch_size,
+            folder: &folder,
+            mode,
+            scratch_dir: &scratch_dir,
+            threshold: configured.policy.propose.min_similarity,
+            join: JoinOptions {
+                scratch_dir: Some(&scratch_dir),
+                progress: &bars,
+                ..JoinOptions::new(&pool)
+            },
+        },
+    )
+    .map_err(|error| not_replaced(&error))?;
+    let replaced = match executes {
+        false => None,
+        true => {
+            let session = writing::open_own_tables(&args.db, &settings)?;
+            let written = both.write(&session, &folder, mode, now, &time_zone);
+            Some(written.map_err(|error| not_replaced(&error))?)
+        }
+    };
+    drop(bars);
+    let refused = both.refused.len();
+    let found = ReplaceDocument {
+        schema_version: 1,
+        mode: Mode::of(replaced.is_some()),
+        live: both.live() as u64,
+        model_before: both.old.as_ref().map(|space| space.model.to_string()),
+        dim_before: both.old.as_ref().map(|space| space.dim),
+        model: model.to_owned(),
+        dim: both.dim(),
+        sent: both.sent,
+        pairs: both.pairs,
+        replaced: replaced.unwrap_or_default(),
+        refused: both.refused,
+        seconds: stopwatch.seconds(),
+    };
+    if global.json {
+        printer.document(&found)?;
+    } else {
+        let words = Words::default().values("--replace", Some(model)).global(global);
+        let next = words.word("--execute").command("embed", &args.db);
+        printer.data(&found.told(&next))?;
+        if !executes {
+            printer.note("dry run: the store was not written");
+        }
+    }
+    Ok(if refused == 0 { Exit::Done } else { Exit::Partial })
+}
+
+fn not_replaced(error: &ReplaceError) -> Failure {
+    let what = "replace the model";
+    match error {
+        ReplaceError::Embed(error) => failed(error, 0),
+        ReplaceError::File(error) => Failure::new(what, error, error.hint()),
+        ReplaceError::Columns(error) => Failure::new(what, error, error.hint()),
+        ReplaceError::Join(error) => Failure::new(what, error, error.hint()),
+        other => Failure::new(what, other, None),
+    }
+}
+
+/// `memfold embed --replace --json`
+#[derive(Debug, serde::Serialize)]
+struct ReplaceDocument {
+    schema_version: u32,
+    mode: Mode,
+    /// Memories in use.
+    live: u64,
+    /// The model of most vectors of another model; `null` where there are none.
+    model_before: Option<String>,
+    /// Its components.
+    dim_before: Option<u32>,
+    /// The new model.
+    model: String,
+    /// Its components.
+    dim: Option<u32>,
+    /// Texts that were sent to the provider now.
+    sent: u64,
+    /// How the pairs of both differ.
+    pairs: ComparedPairs,
+    /// What was written.
+    #[serde(flatten)]
+    replaced: Replaced,
+    /// Memories whose text the provider does not take.
+    refused: Vec<Refusal>,
+    seconds: f64,
+}
+
+impl ReplaceDocument {
+    fn told(&self, next: &str) -> String {
+        let space = |model: &str, dim: Option<u32>| {
+            let dim = dim.map_or_else(String::new, |dim| format!(", {dim} dimensions"));
+            format!("{}{dim}", excerpt(model, ID_CHARS))
+        };
+        let before = self.model_before.as_deref();
+        let before =
+            before.map_or_else(|| "none".to_owned(), |model| space(model, self.dim_before));
+        let ComparedPairs { threshold, before: old, after, both, lost, gained } = &self.pairs;
+        let mut text = format!(
+            "{} memories in use\nold vectors: {before}\nnew vectors: {}, {} texts sent now\n\
+             pairs at {threshold} or more: {old} by the old, {after} by the new, {both} by both\n",
+            self.live,
+            space(&self.model, self.dim),
+            self.sent
+        );
+        for (what, count, pairs) in [("lost", old - both, lost), ("gained", after - both, gained)] {
+            text.push_str(&format!(
+                "{count} {what}{}\n",
+                if pairs.is_empty() { "" } else { ", the nearest:" }
+            ));
+            for pair in pairs {
+                let [one, other] = pair.texts.each_ref().map(|text| excerpt(text, TEXT_CHARS));
+                text.push_str(&format!("  {:.3}  {one}\n         {other}\n", pair.similarity));
+            }
+        }
+        for one in self.refused.iter().take(SHOWN) {
+            let (id, reason) =
+                (excerpt(one.id.as_str(), ID_CHARS), excerpt(&one.reason, REASON_CHARS));
+            text.push_str(&format!("refused: {id}: {reason}\n"));
+        }
+        let Replaced { replaced, changed } = self.replaced;
+        if self.mode == Mode::DryRun {
+            text.push_str(&format!("next: {next}\n"));
+            return text;
+        }
+        text.push_str(&format!("{replaced} memories have the new vectors\n"));
+        if changed > 0 {
+            text.push_str(&format!(
+                "  {changed} are gone or say something else meanwhile; run again for these\n"
+            ));
+        }
+        if let Some(model) = &self.model_before {
+            text.push_str(&format!(
+                "the old ones are kept: --replace {} brings them back\n",
+                path_word(model.as_ref())
+            ));
+        }
+        text
+    }
 }
 
 /// Finds what the store lacks.
@@ -169,6 +357,7 @@ fn failed(error: &EmbedError, filled: u64) -> Failure {
 const SHOWN: usize = 10;
 const ID_CHARS: usize = 60;
 const REASON_CHARS: usize = 200;
+const TEXT_CHARS: usize = 68;
 
 /// Tells what was found, or done.
 fn told(found: &EmbedDocument, global: &GlobalArgs, args: &EmbedArgs) -> String {

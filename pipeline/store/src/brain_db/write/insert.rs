@@ -225,6 +225,28 @@ pub struct NewEmbedding<'a> {
     pub at: &'a str,
 }
 
+/// What a row of `embeddings` holds beside its keys.
+struct EmbeddingValues {
+    content: String,
+    vector: Vec<u8>,
+}
+
+impl EmbeddingValues {
+    fn of(new: &NewEmbedding<'_>) -> Self {
+        Self {
+            content: new.content.chars().take(CONTENT_CHARS).collect(),
+            vector: new.vector.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        }
+    }
+
+    fn cells<'a>(&'a self, new: &'a NewEmbedding<'_>) -> Vec<(&'static str, &'a dyn ToSql)> {
+        let mut cells: Vec<(&str, &dyn ToSql)> =
+            vec![("content", &self.content), ("embedding", &self.vector), ("created_at", &new.at)];
+        cells.extend(new.model.as_ref().map(|model| ("model", model as &dyn ToSql)));
+        cells
+    }
+}
+
 impl Writes<'_> {
     /// Tells whether a memory has a row of `embeddings`, whatever is in it.
     pub fn has_embedding_row(&self, memory_id: &str) -> Result<bool, SessionError> {
@@ -246,23 +268,43 @@ impl Writes<'_> {
             // The table numbers its rows itself, or has no ids.
             false => None,
         };
-        let content: String = new.content.chars().take(CONTENT_CHARS).collect();
-        let vector: Vec<u8> = new.vector.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let mut cells: Vec<(&str, &dyn ToSql)> = vec![
-            ("source_type", &"stm"),
-            ("source_id", &new.memory_id),
-            ("content", &content),
-            ("embedding", &vector),
-            ("created_at", &new.at),
-        ];
+        let values = EmbeddingValues::of(new);
+        let mut cells = values.cells(new);
+        cells.extend([("source_type", &"stm" as &dyn ToSql), ("source_id", &new.memory_id)]);
         cells.extend(id.as_ref().map(|id| ("id", id as &dyn ToSql)));
-        cells.extend(new.model.as_ref().map(|model| ("model", model as &dyn ToSql)));
         cells.retain(|(column, _)| layout.embeddings.has(column));
         let columns: Vec<String> = cells.iter().map(|(column, _)| quoted(column)).collect();
         let values: Vec<&dyn ToSql> = cells.iter().map(|(_, value)| *value).collect();
         let marks = (1..=values.len()).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
         let sql = format!("INSERT INTO embeddings({}) VALUES ({marks})", columns.join(", "));
         self.execute("insert an embedding", &sql, &*values).map(drop)
+    }
+
+    /// Puts another vector in the place of a memory's; `false`: it has none.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn replace_embedding(
+        &self,
+        layout: &Layout,
+        new: &NewEmbedding<'_>,
+    ) -> Result<bool, SessionError> {
+        layout.check_takes_embeddings()?;
+        let values = EmbeddingValues::of(new);
+        let mut cells = values.cells(new);
+        cells.retain(|(column, _)| layout.embeddings.has(column));
+        let columns: Vec<String> = (1..)
+            .zip(&cells)
+            .map(|(n, (column, _))| format!("{} = ?{n}", quoted(column)))
+            .collect();
+        let mut values: Vec<&dyn ToSql> = cells.iter().map(|(_, value)| *value).collect();
+        values.push(&new.memory_id);
+        let sql = format!(
+            "UPDATE embeddings SET {} WHERE source_type = 'stm' AND source_id = ?{}",
+            columns.join(", "),
+            values.len()
+        );
+        self.execute("replace an embedding", &sql, &*values).map(|changed| changed > 0)
     }
 
     /// Makes an id in the owner's manner that no row has.
