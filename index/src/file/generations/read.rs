@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::disk::{self, Identity, fresh_name};
 use super::manifest::{Manifest, head_checksum};
 use super::{GenerationError, INDEX_FILE};
-use crate::file::sections::Checksum;
+use crate::file::sections::{Checksum, SectionFault};
 use crate::file::{FileKind, SectionFile, SectionFileError};
 use crate::{Mapped, Progress};
 
@@ -151,7 +151,7 @@ impl Generation {
                 progress.advance(piece.len() as u64);
             }
             if found.finish() != file.checksum {
-                return Err(SectionFileError::File { path: self.folder.join(&file.name) });
+                return Err(SectionFault::Bytes.of(&self.folder.join(&file.name)));
             }
         }
         progress.end();
