@@ -180,15 +180,15 @@ pub(super) fn remove_generation(path: &Path) -> Result<(), GenerationError> {
     remove(&aside)
 }
 
-/// Tells whether there is a folder. A link to one is refused: superfluous generations are removed from it, and the folder
-/// may be anybody's.
-pub(super) fn folder_exists(path: &Path) -> Result<bool, GenerationError> {
+/// Finds a folder; `None` where there is nothing of this name. A link to one is refused: superfluous generations are
+/// removed from it, and the folder may be anybody's.
+pub(super) fn find_folder(path: &Path) -> Result<Option<Identity>, GenerationError> {
     match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => Ok(true),
+        Ok(found) if found.is_dir() => Ok(Some(Identity::of(&found))),
         Ok(found) if found.is_symlink() => Err(GenerationError::Link(path.into())),
         Ok(_) => Err(GenerationError::NotAFolder(path.into())),
         Err(error) => match error.kind() {
-            io::ErrorKind::NotFound => Ok(false),
+            io::ErrorKind::NotFound => Ok(None),
             io::ErrorKind::NotADirectory => Err(GenerationError::NotAFolder(path.into())),
             _ => Err(GenerationError::io("open", path)(error)),
         },
@@ -234,7 +234,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    pub(super) fn of(found: &Metadata) -> Self {
+    fn of(found: &Metadata) -> Self {
         Self {
             #[cfg(unix)]
             device_and_inode: {
@@ -242,16 +242,6 @@ impl Identity {
                 (found.dev(), found.ino())
             },
             created: found.created().ok(),
-        }
-    }
-
-    /// Identifies a folder; `None` where there is none.
-    pub(super) fn of_folder(path: &Path) -> Result<Option<Self>, GenerationError> {
-        match fs::symlink_metadata(path) {
-            Ok(found) if found.is_dir() => Ok(Some(Self::of(&found))),
-            Ok(_) => Err(GenerationError::NotAFolder(path.into())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(GenerationError::io("open", path)(error)),
         }
     }
 }

@@ -57,9 +57,6 @@ pub enum GenerationError {
     /// A file could not be mapped.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// Generations came and went faster than one could be opened.
-    #[error("{}: no generation lasted long enough to be opened", .0.display())]
-    Unsettled(PathBuf),
     /// Another process writes.
     #[error("{}: held by another writer", .0.display())]
     Locked(PathBuf),
@@ -113,7 +110,6 @@ impl GenerationError {
             Self::NumbersSpent(_) => "delete the folder; it is derived, nothing is lost",
             Self::Sections(error) => return error.hint(),
             Self::Map(error) => return error.hint(),
-            Self::Unsettled(_) => "try again when fewer builds run",
             Self::FileName(_) | Self::Empty(_) => return None,
             Self::ManifestVersion { .. }
             | Self::Manifest { .. }

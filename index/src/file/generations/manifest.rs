@@ -156,8 +156,6 @@ fn parse(text: &str) -> Option<Manifest> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     const EXAMPLE: &str = "memfold manifest 2\ngeneration 42\nprevious 41\n\
@@ -229,21 +227,6 @@ mod tests {
             let other = seal(&EXAMPLE.replace("manifest 2", &format!("manifest {version}")));
             let error = decode(other.as_bytes()).unwrap_err().to_string();
             assert_eq!(error, format!("MANIFEST: version {version}, expected 2"));
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_lines_are_an_error(
-            bytes in prop::collection::vec(any::<u8>(), 0..300),
-            lines in prop::collection::vec(
-                "(generation|previous|file|checksum|memfold manifest) [0-9a-z.]{0,9} ?[0-9a-f]{0,20}",
-                0..9,
-            ),
-        ) {
-            prop_assert!(decode(&bytes).is_err());
-            let text = format!("memfold manifest 2\n{}\n", lines.join("\n"));
-            prop_assert!(decode(text.as_bytes()).is_err());
         }
     }
 }

@@ -1,18 +1,17 @@
 //! [`Generations`] and [`Generation`]: the live generation, mapped.
 
 use std::collections::BTreeMap;
+use std::hash::Hasher as _;
 use std::path::{Path, PathBuf};
+
+use twox_hash::XxHash3_64;
 
 use super::disk::{self, Identity, fresh_name};
 use super::manifest::{Manifest, head_checksum};
 use super::{GenerationError, INDEX_FILE};
-use crate::file::sections::{Checksum, SectionFault};
+use crate::file::sections::SectionFault;
 use crate::file::{FileKind, SectionFile, SectionFileError};
 use crate::{Mapped, Progress};
-
-/// Generations that may vanish while one tries to open them. Each is two builds that end within the
-/// microseconds of an attempt, so this many mean that something else is wrong.
-const ATTEMPTS: usize = 1_000;
 
 /// Bytes between two looks at the wish to stop.
 const PIECE_BYTES: usize = 4 << 20;
@@ -54,9 +53,9 @@ impl Generations {
     /// When the manifest, a file or a segment of fresh rows is missing, damaged or cannot be read.
     pub fn current(&self) -> Result<Option<Generation>, GenerationError> {
         let mut tried = None;
-        for _ in 0..ATTEMPTS {
+        loop {
             let Some(manifest) = Manifest::read(&self.folder)? else { return Ok(None) };
-            match Generation::open(&self.folder, &manifest) {
+            match Generation::map(&self.folder, &manifest).and_then(Generation::with_fresh) {
                 // It was replaced since MANIFEST was read, unless MANIFEST still says so.
                 Err(GenerationError::Missing(_)) if tried.as_ref() != Some(&manifest) => {
                     tried = Some(manifest);
@@ -64,7 +63,6 @@ impl Generations {
                 opened => return opened.map(Some),
             }
         }
-        Err(GenerationError::Unsettled(self.folder.clone()))
     }
 
     /// Tells whether a generation is still the live one; reads the manifest and nothing else.
@@ -78,10 +76,11 @@ impl Generations {
 }
 
 impl Generation {
-    fn open(folder: &Path, manifest: &Manifest) -> Result<Self, GenerationError> {
+    /// Maps the files that the manifest names.
+    pub(super) fn map(folder: &Path, manifest: &Manifest) -> Result<Self, GenerationError> {
         let folder = folder.join(disk::generation_name(manifest.number));
         let missing = |path: &Path| GenerationError::Missing(path.into());
-        let identity = Identity::of_folder(&folder)?.ok_or_else(|| missing(&folder))?;
+        let identity = disk::find_folder(&folder)?.ok_or_else(|| missing(&folder))?;
         let mut files = BTreeMap::new();
         for file in &manifest.files {
             let path = folder.join(&file.name);
@@ -96,10 +95,14 @@ impl Generation {
             files.insert(file.name.clone(), mapped);
         }
         let manifest = manifest.clone();
-        let mut generation = Self { folder, identity, manifest, files, fresh: Vec::new() };
-        generation.see_fresh()?;
+        Ok(Self { folder, identity, manifest, files, fresh: Vec::new() })
+    }
+
+    /// Maps all segments sealed so far.
+    pub(super) fn with_fresh(mut self) -> Result<Self, GenerationError> {
+        self.see_fresh()?;
         // Folders are renamed before they are emptied: one that is still in place had all its segments.
-        if generation.is_in_place() { Ok(generation) } else { Err(missing(&generation.folder)) }
+        if self.is_in_place() { Ok(self) } else { Err(GenerationError::Missing(self.folder)) }
     }
 
     /// Returns its number, which grows with each generation.
@@ -142,12 +145,12 @@ impl Generation {
         progress.begin("verify files", Some(bytes));
         // A generation is opened with all files of its manifest, which are in the same order.
         for (file, mapped) in self.manifest.files.iter().zip(self.files.values()) {
-            let mut found = Checksum::default();
+            let mut found = XxHash3_64::default();
             for piece in mapped.chunks(PIECE_BYTES) {
                 if progress.cancelled() {
                     return Err(SectionFileError::Cancelled);
                 }
-                found.update(piece);
+                found.write(piece);
                 progress.advance(piece.len() as u64);
             }
             if found.finish() != file.checksum {
@@ -209,6 +212,6 @@ impl Generation {
 
     /// Tells whether its folder is there and not another of its name.
     pub(super) fn is_in_place(&self) -> bool {
-        Identity::of_folder(&self.folder).ok().flatten() == Some(self.identity)
+        disk::find_folder(&self.folder).ok().flatten() == Some(self.identity)
     }
 }

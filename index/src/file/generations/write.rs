@@ -156,7 +156,7 @@ impl Generations {
     /// When the folder is a link, another process writes, or the system refuses.
     pub fn remove(&self, wait: Duration) -> Result<bool, GenerationError> {
         let folder = &*self.folder;
-        if !disk::folder_exists(folder)? {
+        if disk::find_folder(folder)?.is_none() {
             return Ok(false);
         }
         let [manifest, lock] = [disk::MANIFEST, disk::LOCK].map(|name| folder.join(name));
@@ -184,13 +184,13 @@ impl Generations {
 }
 
 fn ensure_folder(path: &Path, mode: FileMode) -> Result<(), GenerationError> {
-    if disk::folder_exists(path)? {
+    if disk::find_folder(path)?.is_some() {
         return Ok(());
     }
     match disk::create_folder(path) {
         // Another writer was quicker; the lock decides which of the two goes on.
         Err(error) if error.is(io::ErrorKind::AlreadyExists) => {
-            return disk::folder_exists(path).map(drop);
+            return disk::find_folder(path).map(drop);
         }
         created => created?,
     }

@@ -5,7 +5,6 @@
 //! that sections can neither overlap nor leave gaps.
 
 use std::fmt;
-use std::hash::Hasher as _;
 
 use bytemuck::Pod;
 use twox_hash::XxHash3_64;
@@ -58,20 +57,6 @@ const _: () = assert!(SectionId::MAX as usize <= SECTIONS_MAX);
 #[must_use]
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
-}
-
-/// The [`checksum`] of bytes that are taken piece by piece.
-#[derive(Default)]
-pub(crate) struct Checksum(XxHash3_64);
-
-impl Checksum {
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
-        self.0.write(bytes);
-    }
-
-    pub(crate) fn finish(&self) -> u64 {
-        self.0.finish()
-    }
 }
 
 /// Defines an enum by its numbers on disk and its names in messages.

@@ -44,8 +44,8 @@ mod error;
 pub(crate) use error::REBUILD;
 pub use error::{SectionFault, SectionFileError};
 pub use file::{SectionFile, SectionFileWriter};
-pub(super) use format::{Checksum, HEADER_BYTES, checksum};
 pub use format::{Element, ElementType, FileHead, FileKind, Section, SectionId};
+pub(super) use format::{HEADER_BYTES, checksum};
 
 #[cfg(test)]
 pub(super) mod tests;
