@@ -14,6 +14,6 @@ pub use generations::{
 };
 pub use map::{MapError, Mapped};
 pub use sections::{
-    Element, ElementType, FileHead, FileKind, Section, SectionFile, SectionFileError,
+    Element, ElementType, FileHead, FileKind, Section, SectionFault, SectionFile, SectionFileError,
     SectionFileWriter, SectionId,
 };

@@ -3,31 +3,24 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::names::FILES_MAX;
 use crate::file::sections::REBUILD;
 use crate::file::{MapError, SectionFileError};
 
-/// Advice for a place that holds something else.
-const MOVE_AWAY: &str = "move it away, or choose another folder with --index-dir";
-
-/// The live generation could not be read.
+/// The live generation could not be read, or the next one not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GenerationError {
     /// Something else has the name of a folder.
-    #[error("{}: not a folder", path.display())]
-    NotAFolder {
-        /// What was found.
-        path: PathBuf,
-    },
+    #[error("{}: not a folder", .0.display())]
+    NotAFolder(PathBuf),
     /// Something else has the name of a file; links are not followed.
-    #[error("{}: not a regular file", path.display())]
-    NotAFile {
-        /// What was found.
-        path: PathBuf,
-    },
+    #[error("{}: not a regular file", .0.display())]
+    NotAFile(PathBuf),
+    /// The folder of generations is a link; others' folders are read through links, not changed.
+    #[error("{}: a link to another folder", .0.display())]
+    Link(PathBuf),
     /// Another version of memfold wrote the manifest.
-    #[error("{}: version {}, expected 1 or 2", path.display(), found.escape_debug())]
+    #[error("{}: version {}, expected 2", path.display(), found.escape_debug())]
     ManifestVersion {
         /// The manifest.
         path: PathBuf,
@@ -39,15 +32,12 @@ pub enum GenerationError {
     Manifest {
         /// The manifest.
         path: PathBuf,
-        /// What is wrong.
-        found: String,
+        /// The damage.
+        found: &'static str,
     },
-    /// The manifest names a file that is not there.
-    #[error("{}: missing, though MANIFEST names it", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
+    /// The manifest names a file or a folder that is not there.
+    #[error("{}: missing, though MANIFEST names it", .0.display())]
+    Missing(PathBuf),
     /// A file is not as long as the manifest says.
     #[error("{}: {found} bytes long, expected {expected}", path.display())]
     Length {
@@ -59,24 +49,30 @@ pub enum GenerationError {
         found: u64,
     },
     /// A file begins otherwise than the manifest says.
-    #[error("{}: not the file that MANIFEST names: it begins otherwise", path.display())]
-    Beginning {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{}: not the file that MANIFEST names: it begins otherwise", .0.display())]
+    Beginning(PathBuf),
     /// A section file is damaged or of another version.
     #[error(transparent)]
     Sections(#[from] SectionFileError),
     /// A file could not be mapped.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// Generations came and went faster than one could be opened.
-    #[error("{}: no generation lasted long enough to be opened", path.display())]
-    Unsettled {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The system refused to read.
+    /// Another process writes.
+    #[error("{}: held by another writer", .0.display())]
+    Locked(PathBuf),
+    /// No file of a generation has such a name.
+    #[error("{}: not a name for a file of a generation", .0.display())]
+    FileName(PathBuf),
+    /// A generation has at least one file.
+    #[error("{}: nothing to publish", .0.display())]
+    Empty(PathBuf),
+    /// The generation was replaced or removed meanwhile.
+    #[error("{}: no longer there", .0.display())]
+    Gone(PathBuf),
+    /// The highest number is in use.
+    #[error("{}: no number is left after {}", .0.display(), u64::MAX)]
+    NumbersSpent(PathBuf),
+    /// The system refused.
     #[error("{action} {}", path.display())]
     Io {
         /// What was tried.
@@ -85,52 +81,6 @@ pub enum GenerationError {
         path: PathBuf,
         /// What the operating system said.
         source: io::Error,
-    },
-    /// The folder of generations is a link; others' folders are read through links, not changed.
-    #[error("{}: a link to another folder", path.display())]
-    Link {
-        /// The link.
-        path: PathBuf,
-    },
-    /// Another process writes.
-    #[error("{}: held by another writer", path.display())]
-    Locked {
-        /// The lock.
-        path: PathBuf,
-    },
-    /// No file of a generation has such a name.
-    #[error("{}: not a name for a file of a generation", path.display())]
-    FileName {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A generation without files says nothing.
-    #[error("{}: nothing to publish", path.display())]
-    Empty {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// A manifest does not hold as many names.
-    #[error("{}: {found} files, at most {FILES_MAX}", path.display())]
-    TooManyFiles {
-        /// The folder.
-        path: PathBuf,
-        /// How many there are.
-        found: usize,
-    },
-    /// The generation was replaced or removed meanwhile.
-    #[error("{}: no longer there", path.display())]
-    Gone {
-        /// The folder of the generation.
-        path: PathBuf,
-    },
-    /// Numbers have come to their end.
-    #[error("{}: no number is left after {number}", path.display())]
-    NumbersSpent {
-        /// The folder.
-        path: PathBuf,
-        /// The highest number in use.
-        number: u64,
     },
 }
 
@@ -149,22 +99,23 @@ impl GenerationError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NotAFolder { .. } | Self::NotAFile { .. } => MOVE_AWAY,
-            Self::Link { .. } => {
+            Self::NotAFolder(_) | Self::NotAFile(_) => {
+                "move it away, or choose another folder with --index-dir"
+            }
+            Self::Link(_) => {
                 "name the folder itself with --index-dir, or remove the link: nothing is written or removed through it"
             }
-            Self::Locked { .. } => "wait until it has finished; one process writes at a time",
-            Self::Gone { .. } => "open the live generation and try again",
-            Self::NumbersSpent { .. } => "delete the folder; it is derived, nothing is lost",
+            Self::Locked(_) => "wait until it has finished; one process writes at a time",
+            Self::Gone(_) => "open the live generation and try again",
+            Self::NumbersSpent(_) => "delete the folder; it is derived, nothing is lost",
             Self::Sections(error) => return error.hint(),
             Self::Map(error) => return error.hint(),
-            Self::Unsettled { .. } => "try again when fewer builds run",
-            Self::FileName { .. } | Self::TooManyFiles { .. } | Self::Empty { .. } => return None,
+            Self::FileName(_) | Self::Empty(_) => return None,
             Self::ManifestVersion { .. }
             | Self::Manifest { .. }
-            | Self::Missing { .. }
+            | Self::Missing(_)
             | Self::Length { .. }
-            | Self::Beginning { .. } => REBUILD,
+            | Self::Beginning(_) => REBUILD,
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     "free some space, or choose another folder with --index-dir"
@@ -172,7 +123,7 @@ impl GenerationError {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                     "choose a folder that you may read and write with --index-dir"
                 }
-                // Some network file systems know no locks.
+                // Some network file systems have no locks.
                 io::ErrorKind::Unsupported => "choose a folder on a local disk with --index-dir",
                 io::ErrorKind::NotFound => "the folder was removed meanwhile; try again",
                 _ => return None,

@@ -13,21 +13,17 @@
 //! opened, and that of all its bytes, which `index info --verify` compares. There is one
 //! way to write a manifest; anything else is damage.
 
-use std::fmt::Write;
-use std::fs::File;
-use std::io::{self, Read};
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 
-use super::disk::Disk;
-use super::{FileMode, GenerationError, names};
+use super::disk::{self, MANIFEST};
+use super::{FileMode, GenerationError};
 use crate::file::sections::{HEADER_BYTES, checksum};
 
-/// Longest manifest.
+/// Longest manifest, with about 100 files of the longest names; four with short ones are usual.
 const BYTES_MAX: u64 = 16_384;
-
-// Five lines of other things, and for each file its name and 61 bytes at most.
-const _: () =
-    assert!(5 * 64 + names::FILES_MAX * (names::NAME_BYTES_MAX + 61) <= BYTES_MAX as usize);
 
 const TITLE: &str = "memfold manifest ";
 const VERSION: &str = "2";
@@ -53,26 +49,30 @@ pub(super) struct ManifestFile {
     pub(super) checksum: u64,
 }
 
-/// Why a text is no manifest.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum ManifestFault {
-    Version(String),
-    Damaged(String),
+impl ManifestFile {
+    pub(super) fn of(name: String, bytes: &[u8]) -> Self {
+        let (head_checksum, checksum) = (head_checksum(bytes), checksum(bytes));
+        Self { name, bytes: bytes.len() as u64, head_checksum, checksum }
+    }
 }
 
-/// Returns the checksum that a manifest gives for a file.
+/// Returns the checksum that is compared whenever a file is opened.
 pub(super) fn head_checksum(bytes: &[u8]) -> u64 {
     checksum(&bytes[..bytes.len().min(HEADER_BYTES)])
 }
 
 impl Manifest {
-    pub(super) fn encode(&self) -> String {
+    /// Returns the numbers of the generations that stay.
+    pub(super) fn kept(&self) -> Vec<u64> {
+        [self.number].into_iter().chain(self.previous).collect()
+    }
+
+    fn encode(&self) -> String {
         let previous = self.previous.map_or("none".to_owned(), |number| number.to_string());
         let mut text =
             format!("{TITLE}{VERSION}\ngeneration {}\nprevious {previous}\n", self.number);
-        for file in &self.files {
-            let ManifestFile { name, bytes, head_checksum, checksum } = file;
-            // Writing to a string cannot fail.
+        // Writing to a string cannot fail.
+        for ManifestFile { name, bytes, head_checksum, checksum } in &self.files {
             let _ = writeln!(text, "file {name} {bytes} {head_checksum:016x} {checksum:016x}");
         }
         let sum = checksum(text.as_bytes());
@@ -80,13 +80,17 @@ impl Manifest {
         text
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, ManifestFault> {
-        let damaged = |found: &str| ManifestFault::Damaged(found.into());
+    fn decode(path: &Path, bytes: &[u8]) -> Result<Self, GenerationError> {
+        let damaged = |found| GenerationError::Manifest { path: path.into(), found };
+        if bytes.len() as u64 > BYTES_MAX {
+            return Err(damaged(TOO_LONG));
+        }
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("it is no text"))?;
         let (title, rest) = text.split_once('\n').ok_or_else(|| damaged("it is cut short"))?;
         let version = title.strip_prefix(TITLE).ok_or_else(|| damaged("it begins otherwise"))?;
         if version != VERSION {
-            return Err(ManifestFault::Version(version.into()));
+            let (path, found) = (path.into(), version.into());
+            return Err(GenerationError::ManifestVersion { path, found });
         }
         let manifest = parse(rest).ok_or_else(|| damaged("a line is missing or misspelt"))?;
         // One way to write it: this settles the checksum, the order of lines, zeros and spaces at once.
@@ -101,40 +105,32 @@ impl Manifest {
 
     /// Reads the manifest of a folder; `None` where nothing has been published.
     pub(super) fn read(folder: &Path) -> Result<Option<Self>, GenerationError> {
-        let path = folder.join(names::MANIFEST);
-        let Some(bytes) = read_small(&path)? else {
+        let path = folder.join(MANIFEST);
+        let Some(file) = disk::open_regular("read", &path, OpenOptions::new().read(true))? else {
             return Ok(None);
         };
-        match Self::decode(&bytes) {
-            Ok(manifest) => Ok(Some(manifest)),
-            Err(ManifestFault::Version(found)) => {
-                Err(GenerationError::ManifestVersion { path, found })
-            }
-            Err(ManifestFault::Damaged(found)) => Err(GenerationError::Manifest { path, found }),
+        let mut bytes = Vec::new();
+        let read = file.take(BYTES_MAX + 1).read_to_end(&mut bytes);
+        read.map_err(GenerationError::io("read", &path))?;
+        Self::decode(&path, &bytes).map(Some)
+    }
+
+    /// Writes it aside and moves it to its place: from then on this generation is live.
+    pub(super) fn publish(&self, folder: &Path, mode: FileMode) -> Result<(), GenerationError> {
+        let path = folder.join(MANIFEST);
+        let pending = disk::pending(&path);
+        let text = self.encode();
+        if text.len() as u64 > BYTES_MAX {
+            return Err(GenerationError::Manifest { path, found: TOO_LONG });
         }
-    }
-
-    /// Writes it aside, durable, and moves it to its place: from then on this generation is live.
-    pub(super) fn publish(
-        &self,
-        disk: &Disk,
-        folder: &Path,
-        mode: FileMode,
-    ) -> Result<(), GenerationError> {
-        let path = folder.join(names::MANIFEST);
-        let pending = pending_path(folder);
-        disk.remove(&pending)?;
-        let mut file = disk.create_file(&pending, mode)?;
-        disk.write(&mut file, &pending, self.encode().as_bytes())?;
-        disk.sync_file(&file, &pending)?;
-        disk.rename(&pending, &path)
+        disk::remove(&pending)?;
+        let mut file = disk::create_file(&pending, mode)?;
+        file.write_all(text.as_bytes()).map_err(GenerationError::io("write", &pending))?;
+        disk::publish(&path, mode)
     }
 }
 
-/// Where a manifest is written before it takes its place.
-pub(super) fn pending_path(folder: &Path) -> std::path::PathBuf {
-    folder.join(names::MANIFEST.to_owned() + names::PENDING)
-}
+const TOO_LONG: &str = "it is longer than 16384 bytes";
 
 fn parse(text: &str) -> Option<Manifest> {
     let mut lines = text.lines();
@@ -149,105 +145,65 @@ fn parse(text: &str) -> Option<Manifest> {
             return Some(Manifest { number, previous, files });
         }
         let mut words = line.strip_prefix("file ")?.split(' ');
-        let name = words.next().filter(|name| names::is_file(name))?.to_owned();
+        let name = words.next().filter(|name| disk::is_file_name(name))?.to_owned();
         let bytes = words.next()?.parse().ok()?;
-        let head_checksum = u64::from_str_radix(words.next()?, 16).ok()?;
-        let checksum = u64::from_str_radix(words.next()?, 16).ok()?;
+        let mut checksum = || u64::from_str_radix(words.next()?, 16).ok();
+        let (head_checksum, checksum) = (checksum()?, checksum()?);
         files.push(ManifestFile { name, bytes, head_checksum, checksum });
     }
     None
 }
 
-/// Reads a small regular file; `None` where there is none.
-fn read_small(path: &Path) -> Result<Option<Vec<u8>>, GenerationError> {
-    match std::fs::symlink_metadata(path) {
-        Ok(found) if found.is_file() => {}
-        Ok(_) => return Err(GenerationError::NotAFile { path: path.into() }),
-        Err(error) => return absent(path, error).map(|()| None),
-    }
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) => return absent(path, error).map(|()| None),
-    };
-    let mut bytes = Vec::new();
-    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(GenerationError::io("read", path))?;
-    if bytes.len() as u64 > BYTES_MAX {
-        let found = format!("it is longer than {BYTES_MAX} bytes");
-        return Err(GenerationError::Manifest { path: path.into(), found });
-    }
-    Ok(Some(bytes))
-}
-
-/// Accepts that there is no manifest, but not that there is no folder to hold one.
-fn absent(path: &Path, error: io::Error) -> Result<(), GenerationError> {
-    match error.kind() {
-        io::ErrorKind::NotFound => Ok(()),
-        io::ErrorKind::NotADirectory => {
-            let folder = path.parent().unwrap_or(path);
-            Err(GenerationError::NotAFolder { path: folder.into() })
-        }
-        _ => Err(GenerationError::io("read", path)(error)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
-    fn example() -> Manifest {
-        let file = |name: &str, bytes, head_checksum, checksum| ManifestFile {
-            name: name.into(),
-            bytes,
-            head_checksum,
-            checksum,
-        };
-        let (columns, index) = (names::COLUMNS_FILE, names::INDEX_FILE);
-        let files = vec![
-            file(columns, 1_540_005_658, 0x6c5e_8f2f_9d0a_1b34, 0x27d4_eb2f_1656_67c5),
-            file(index, 520_183_808, 0x0f1e_2d3c_4b5a_6978, 0x85eb_ca77_c2b2_ae63),
-        ];
-        Manifest { number: 42, previous: Some(41), files }
+    const EXAMPLE: &str = "memfold manifest 2\ngeneration 42\nprevious 41\n\
+        file columns.arrow 1540005658 6c5e8f2f9d0a1b34 27d4eb2f165667c5\n\
+        file index.mfi 520183808 0f1e2d3c4b5a6978 85ebca77c2b2ae63\n";
+
+    fn decode(bytes: &[u8]) -> Result<Manifest, GenerationError> {
+        Manifest::decode(MANIFEST.as_ref(), bytes)
     }
 
+    /// Adds a true checksum.
+    fn seal(body: &str) -> String {
+        format!("{body}checksum {:016x}\n", checksum(body.as_bytes()))
+    }
+
+    /// The bytes change only with the version.
     #[test]
     fn a_manifest_reads_as_documented() {
-        let text = example().encode();
-        let expected = "memfold manifest 2\ngeneration 42\nprevious 41\n\
-            file columns.arrow 1540005658 6c5e8f2f9d0a1b34 27d4eb2f165667c5\n\
-            file index.mfi 520183808 0f1e2d3c4b5a6978 85ebca77c2b2ae63\nchecksum ";
-        assert_eq!(text[..text.len() - 17], *expected);
-        assert_eq!(Manifest::decode(text.as_bytes()), Ok(example()));
-        let first = Manifest { previous: None, files: Vec::new(), ..example() };
-        assert_eq!(Manifest::decode(first.encode().as_bytes()), Ok(first));
+        let manifest = decode(seal(EXAMPLE).as_bytes()).unwrap();
+        assert_eq!((manifest.number, manifest.previous), (42, Some(41)));
+        let [columns, index] = &manifest.files[..] else { panic!("{manifest:?}") };
+        assert_eq!((&*columns.name, columns.bytes), ("columns.arrow", 1_540_005_658));
+        assert_eq!(index.head_checksum, 0x0f1e_2d3c_4b5a_6978);
+        assert_eq!(index.checksum, 0x85eb_ca77_c2b2_ae63);
+        assert_eq!(manifest.encode(), seal(EXAMPLE));
+        let first = Manifest { previous: None, files: Vec::new(), ..manifest };
+        assert_eq!(decode(first.encode().as_bytes()).unwrap(), first);
     }
 
     #[test]
     fn every_flipped_bit_and_every_cut_is_noticed() {
-        let mut bytes = example().encode().into_bytes();
+        let mut bytes = seal(EXAMPLE).into_bytes();
         for at in 0..bytes.len() {
-            assert!(Manifest::decode(&bytes[..at]).is_err(), "{at}");
+            assert!(decode(&bytes[..at]).is_err(), "{at}");
             for bit in 0..8 {
                 bytes[at] ^= 1 << bit;
-                assert!(Manifest::decode(&bytes).is_err(), "bit {bit} of byte {at}");
+                assert!(decode(&bytes).is_err(), "bit {bit} of byte {at}");
                 bytes[at] ^= 1 << bit;
             }
         }
         bytes.push(b'\n');
-        assert!(Manifest::decode(&bytes).is_err());
+        assert!(decode(&bytes).is_err());
     }
 
-    /// What a person might write with a true checksum.
+    /// Forged ones, with a true checksum.
     #[test]
     fn there_is_one_way_to_write_it() {
-        let text = example().encode();
-        let forged = |from: &str, to: &str| {
-            let body = text[..text.len() - 26].replace(from, to);
-            let sum = checksum(body.as_bytes());
-            Manifest::decode(format!("{body}checksum {sum:016x}\n").as_bytes())
-        };
-        assert_eq!(forged("", ""), Ok(example()));
+        let long = "file a 1 0000000000000000 0000000000000000\n".repeat(400);
         for (from, to) in [
             ("generation 42", "generation 042"),
             ("generation 42", "generation +42"),
@@ -262,30 +218,15 @@ mod tests {
             ("0f1e2d", "0F1E2D"),
             (" 85ebca77c2b2ae63", ""),
             ("520183808", "-1"),
+            ("file columns.arrow", &*(long + "file columns.arrow")),
         ] {
-            assert!(matches!(forged(from, to), Err(ManifestFault::Damaged(_))), "{to:?}");
+            let forged = decode(seal(&EXAMPLE.replace(from, to)).as_bytes());
+            assert!(matches!(forged, Err(GenerationError::Manifest { .. })), "{to:?}");
         }
         for version in ["1", "3"] {
-            let found = forged("manifest 2", &format!("manifest {version}"));
-            assert_eq!(found, Err(ManifestFault::Version(version.into())));
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_an_error_or_a_manifest(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            prop_assert!(Manifest::decode(&bytes).is_err());
-        }
-
-        #[test]
-        fn any_lines_are_an_error_or_a_manifest(
-            lines in prop::collection::vec(
-                "(generation|previous|file|checksum|memfold manifest) [0-9a-z.]{0,9} ?[0-9a-f]{0,20}",
-                0..9,
-            ),
-        ) {
-            let text = format!("memfold manifest 2\n{}\n", lines.join("\n"));
-            prop_assert!(Manifest::decode(text.as_bytes()).is_err());
+            let other = seal(&EXAMPLE.replace("manifest 2", &format!("manifest {version}")));
+            let error = decode(other.as_bytes()).unwrap_err().to_string();
+            assert_eq!(error, format!("MANIFEST: version {version}, expected 2"));
         }
     }
 }

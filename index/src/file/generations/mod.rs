@@ -22,16 +22,14 @@
 //!
 //! All of it is derived: the folder can be deleted at any time.
 
-mod names;
 mod disk;
 mod manifest;
 mod read;
 mod write;
 mod error;
 
-pub use disk::FileMode;
+pub use disk::{COLUMNS_FILE, FileMode, INDEX_FILE, SEARCHED_FILE};
 pub use error::GenerationError;
-pub use names::{COLUMNS_FILE, INDEX_FILE, SEARCHED_FILE};
 pub use read::{Generation, Generations};
 pub use write::{FreshWriter, GenerationWriter};
 

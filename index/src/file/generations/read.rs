@@ -1,31 +1,28 @@
-//! [`Generations`] and [`Generation`]: what is live, mapped.
+//! [`Generations`] and [`Generation`]: the live generation, mapped.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io;
+use std::hash::Hasher as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
-use super::manifest::{Manifest, ManifestFile, head_checksum};
-use super::{GenerationError, INDEX_FILE, names};
-use crate::file::sections::Checksum;
+use twox_hash::XxHash3_64;
+
+use super::disk::{self, Identity, fresh_name};
+use super::manifest::{Manifest, head_checksum};
+use super::{GenerationError, INDEX_FILE};
+use crate::file::sections::SectionFault;
 use crate::file::{FileKind, SectionFile, SectionFileError};
 use crate::{Mapped, Progress};
-
-/// Generations that may vanish while one tries to open them. Each is two builds that end within the
-/// microseconds of an attempt, so this many mean that something else is wrong.
-const ATTEMPTS: usize = 1_000;
 
 /// Bytes between two looks at the wish to stop.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// A folder of generations, for reading.
+/// A folder of generations.
 ///
 /// Readers take no lock, write nothing and never wait for a writer; they work in folders that they may
 /// not write.
 #[derive(Debug, Clone)]
 pub struct Generations {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
 }
 
 /// A generation: its files, mapped, and the fresh rows seen so far.
@@ -34,8 +31,8 @@ pub struct Generations {
 #[derive(Debug, Clone)]
 pub struct Generation {
     folder: PathBuf,
-    /// Which folder it is, should another get the same name.
-    identity: FolderIdentity,
+    /// Numbers begin anew when everything was deleted: another folder may get this name.
+    identity: Identity,
     manifest: Manifest,
     files: BTreeMap<String, Mapped>,
     fresh: Vec<SectionFile>,
@@ -48,12 +45,6 @@ impl Generations {
         Self { folder: folder.into() }
     }
 
-    /// Returns the folder.
-    #[must_use]
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// Maps the live generation and its fresh rows; `None` where nothing was ever published.
     ///
     /// Costs some system calls for each file, whatever its size; contents are not read.
@@ -62,17 +53,16 @@ impl Generations {
     /// When the manifest, a file or a segment of fresh rows is missing, damaged or cannot be read.
     pub fn current(&self) -> Result<Option<Generation>, GenerationError> {
         let mut tried = None;
-        for _ in 0..ATTEMPTS {
+        loop {
             let Some(manifest) = Manifest::read(&self.folder)? else { return Ok(None) };
-            match Generation::open(&self.folder, &manifest) {
+            match Generation::map(&self.folder, &manifest).and_then(Generation::with_fresh) {
                 // It was replaced since MANIFEST was read, unless MANIFEST still says so.
-                Err(GenerationError::Missing { .. }) if tried.as_ref() != Some(&manifest) => {
+                Err(GenerationError::Missing(_)) if tried.as_ref() != Some(&manifest) => {
                     tried = Some(manifest);
                 }
                 opened => return opened.map(Some),
             }
         }
-        Err(GenerationError::Unsettled { path: self.folder.clone() })
     }
 
     /// Tells whether a generation is still the live one; reads the manifest and nothing else.
@@ -86,33 +76,33 @@ impl Generations {
 }
 
 impl Generation {
-    fn open(folder: &Path, manifest: &Manifest) -> Result<Self, GenerationError> {
-        Self::map_files(folder, manifest)?.with_fresh()
-    }
-
     /// Maps the files that the manifest names.
-    pub(super) fn map_files(folder: &Path, manifest: &Manifest) -> Result<Self, GenerationError> {
-        let folder = folder.join(names::generation(manifest.number));
-        let identity = FolderIdentity::of(&folder)?;
+    pub(super) fn map(folder: &Path, manifest: &Manifest) -> Result<Self, GenerationError> {
+        let folder = folder.join(disk::generation_name(manifest.number));
+        let missing = |path: &Path| GenerationError::Missing(path.into());
+        let identity = disk::find_folder(&folder)?.ok_or_else(|| missing(&folder))?;
         let mut files = BTreeMap::new();
-        for expected in &manifest.files {
-            let path = folder.join(&expected.name);
-            let mapped = map(&path)?.ok_or(GenerationError::Missing { path: path.clone() })?;
-            check(&path, &mapped, expected)?;
-            files.insert(expected.name.clone(), mapped);
+        for file in &manifest.files {
+            let path = folder.join(&file.name);
+            let mapped = disk::map(&path)?.ok_or_else(|| missing(&path))?;
+            let (expected, found) = (file.bytes, mapped.len() as u64);
+            if found != expected {
+                return Err(GenerationError::Length { path, expected, found });
+            }
+            if head_checksum(&mapped) != file.head_checksum {
+                return Err(GenerationError::Beginning(path));
+            }
+            files.insert(file.name.clone(), mapped);
         }
-        Ok(Self { folder, identity, manifest: manifest.clone(), files, fresh: Vec::new() })
+        let manifest = manifest.clone();
+        Ok(Self { folder, identity, manifest, files, fresh: Vec::new() })
     }
 
     /// Maps all segments sealed so far.
     pub(super) fn with_fresh(mut self) -> Result<Self, GenerationError> {
         self.see_fresh()?;
         // Folders are renamed before they are emptied: one that is still in place had all its segments.
-        if self.is_in_place() {
-            Ok(self)
-        } else {
-            Err(GenerationError::Missing { path: self.folder })
-        }
+        if self.is_in_place() { Ok(self) } else { Err(GenerationError::Missing(self.folder)) }
     }
 
     /// Returns its number, which grows with each generation.
@@ -140,9 +130,9 @@ impl Generation {
 
     /// Returns names and lengths of all that lookups read: its files, then the segments of fresh rows seen so far.
     pub fn file_lengths(&self) -> impl Iterator<Item = (String, u64)> {
-        let files = self.files.iter().map(|(name, file)| (name.clone(), file));
-        let fresh = (1..).zip(&self.fresh);
-        let fresh = fresh.map(|(number, file)| (names::fresh(number), file.mapped()));
+        let files = self.files().map(|(name, file)| (name.to_owned(), file));
+        let fresh =
+            (1..).zip(&self.fresh).map(|(number, file)| (fresh_name(number), file.mapped()));
         files.chain(fresh).map(|(name, file)| (name, file.len() as u64))
     }
 
@@ -153,11 +143,18 @@ impl Generation {
     pub fn verify(&self, progress: &dyn Progress) -> Result<(), SectionFileError> {
         let bytes = self.files.values().map(|file| file.len() as u64).sum();
         progress.begin("verify files", Some(bytes));
-        for file in &self.manifest.files {
-            // A generation is opened with all files of its manifest.
-            let found = self.files.get(&file.name).map(|mapped| checksum_of(mapped, progress));
-            if found.transpose()? != Some(file.checksum) {
-                return Err(SectionFileError::File { path: self.folder.join(&file.name) });
+        // A generation is opened with all files of its manifest, which are in the same order.
+        for (file, mapped) in self.manifest.files.iter().zip(self.files.values()) {
+            let mut found = XxHash3_64::default();
+            for piece in mapped.chunks(PIECE_BYTES) {
+                if progress.cancelled() {
+                    return Err(SectionFileError::Cancelled);
+                }
+                found.write(piece);
+                progress.advance(piece.len() as u64);
+            }
+            if found.finish() != file.checksum {
+                return Err(SectionFault::Bytes.of(&self.folder.join(&file.name)));
             }
         }
         progress.end();
@@ -170,10 +167,10 @@ impl Generation {
     /// When the generation has none, or it is damaged.
     pub fn index(&self) -> Result<SectionFile, GenerationError> {
         let path = self.folder.join(INDEX_FILE);
-        let Some(mapped) = self.file(INDEX_FILE) else {
-            return Err(GenerationError::Missing { path });
-        };
-        Ok(SectionFile::from_mapped(mapped.clone(), &path, FileKind::Index)?)
+        match self.file(INDEX_FILE) {
+            Some(mapped) => Ok(SectionFile::from_mapped(mapped.clone(), &path, FileKind::Index)?),
+            None => Err(GenerationError::Missing(path)),
+        }
     }
 
     /// Returns the segments of fresh rows seen so far, in the order in which they were sealed.
@@ -189,13 +186,10 @@ impl Generation {
     /// # Errors
     /// When a segment is damaged or cannot be mapped; those before it are kept.
     pub fn see_fresh(&mut self) -> Result<usize, GenerationError> {
-        if !self.is_in_place() {
-            return Ok(0);
-        }
         let known = self.fresh.len();
-        loop {
-            let path = self.folder.join(names::fresh(self.next_fresh()));
-            let Some(mapped) = map(&path)? else { break };
+        while self.is_in_place() {
+            let path = self.next_fresh_path();
+            let Some(mapped) = disk::map(&path)? else { break };
             self.fresh.push(SectionFile::from_mapped(mapped, &path, FileKind::Fresh)?);
         }
         Ok(self.fresh.len() - known)
@@ -204,7 +198,7 @@ impl Generation {
     /// Tells whether any process has sealed a segment that was not seen yet.
     #[must_use]
     pub fn has_more_fresh(&self) -> bool {
-        self.folder.join(names::fresh(self.next_fresh())).exists()
+        self.next_fresh_path().exists()
     }
 
     /// Returns the number of the segment that would be sealed next.
@@ -212,78 +206,12 @@ impl Generation {
         self.fresh.len() as u32 + 1
     }
 
+    pub(super) fn next_fresh_path(&self) -> PathBuf {
+        self.folder.join(fresh_name(self.next_fresh()))
+    }
+
     /// Tells whether its folder is there and not another of its name.
     pub(super) fn is_in_place(&self) -> bool {
-        FolderIdentity::of(&self.folder).ok() == Some(self.identity)
-    }
-}
-
-/// Maps a regular file that is not a link; `None` where there is nothing of this name.
-pub(super) fn map(path: &Path) -> Result<Option<Mapped>, GenerationError> {
-    let opened = match fs::symlink_metadata(path) {
-        Ok(found) if !found.is_file() => {
-            return Err(GenerationError::NotAFile { path: path.into() });
-        }
-        Ok(_) => File::open(path),
-        Err(error) => Err(error),
-    };
-    match opened {
-        Ok(file) => Ok(Some(Mapped::map(&file, path)?)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(GenerationError::io("open", path)(error)),
-    }
-}
-
-fn check(path: &Path, mapped: &Mapped, expected: &ManifestFile) -> Result<(), GenerationError> {
-    let found = mapped.len() as u64;
-    if found != expected.bytes {
-        let (path, expected) = (path.into(), expected.bytes);
-        return Err(GenerationError::Length { path, expected, found });
-    }
-    if head_checksum(mapped) != expected.head_checksum {
-        return Err(GenerationError::Beginning { path: path.into() });
-    }
-    Ok(())
-}
-
-/// Returns the checksum of all bytes, looking now and then for the wish to stop; counts bytes as progress.
-fn checksum_of(bytes: &[u8], progress: &dyn Progress) -> Result<u64, SectionFileError> {
-    let mut hasher = Checksum::default();
-    for piece in bytes.chunks(PIECE_BYTES) {
-        if progress.cancelled() {
-            return Err(SectionFileError::Cancelled);
-        }
-        hasher.update(piece);
-        progress.advance(piece.len() as u64);
-    }
-    Ok(hasher.finish())
-}
-
-/// Tells folders of one name apart: numbers begin anew when everything was deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FolderIdentity {
-    #[cfg(unix)]
-    device_and_inode: (u64, u64),
-    /// Inodes are used again; together with the time they are not. `None` where it is not kept.
-    created: Option<SystemTime>,
-}
-
-impl FolderIdentity {
-    fn of(path: &Path) -> Result<Self, GenerationError> {
-        match fs::symlink_metadata(path) {
-            Ok(found) if found.is_dir() => Ok(Self {
-                #[cfg(unix)]
-                device_and_inode: {
-                    use std::os::unix::fs::MetadataExt;
-                    (found.dev(), found.ino())
-                },
-                created: found.created().ok(),
-            }),
-            Ok(_) => Err(GenerationError::NotAFolder { path: path.into() }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(GenerationError::Missing { path: path.into() })
-            }
-            Err(error) => Err(GenerationError::io("open", path)(error)),
-        }
+        disk::find_folder(&self.folder).ok().flatten() == Some(self.identity)
     }
 }

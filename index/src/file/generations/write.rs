@@ -5,14 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::disk::{Disk, LockFile};
-use super::manifest::{Manifest, ManifestFile, head_checksum, pending_path};
-use super::names::FILES_MAX;
-use super::{
-    COLUMNS_FILE, FileMode, Generation, GenerationError, Generations, INDEX_FILE, names, read,
-};
-use crate::Mapped;
-use crate::file::sections::checksum;
+use super::disk::{self, LockFile};
+use super::manifest::{Manifest, ManifestFile};
+use super::{FileMode, Generation, GenerationError, Generations, SEARCHED_FILE};
 use crate::file::{FileKind, SectionFile};
 
 /// Writes the next generation; holds the lock of the folder until it is published or dropped.
@@ -42,13 +37,11 @@ use crate::file::{FileKind, SectionFile};
 pub struct GenerationWriter {
     folder: PathBuf,
     number: u64,
-    /// Where the files are now.
+    /// Where the files are until they are published.
     path: PathBuf,
     /// The live generation, which becomes the previous one.
     live: Option<u64>,
     mode: FileMode,
-    disk: Disk,
-    is_live: bool,
     _lock: LockFile,
 }
 
@@ -60,40 +53,25 @@ impl GenerationWriter {
     /// # Errors
     /// When another process writes, something else stands where a folder or file belongs, or the system refuses.
     pub fn begin(folder: &Path, mode: FileMode, wait: Duration) -> Result<Self, GenerationError> {
-        Self::begin_on(Disk::default(), folder, mode, wait)
-    }
-
-    pub(super) fn begin_on(
-        disk: Disk,
-        folder: &Path,
-        mode: FileMode,
-        wait: Duration,
-    ) -> Result<Self, GenerationError> {
-        ensure_folder(&disk, folder, mode)?;
-        let lock = LockFile::take(&disk, &folder.join(names::LOCK), mode, wait)?;
+        ensure_folder(folder, mode)?;
+        let lock = LockFile::take(folder, mode, wait)?;
+        let names = disk::names_in(folder)?;
+        let numbers = names.iter().filter_map(|name| Some(disk::parse_generation(name)?.0));
         let live = match Manifest::read(folder) {
-            Ok(manifest) => Ok(manifest),
-            Err(GenerationError::Manifest { .. } | GenerationError::ManifestVersion { .. }) => {
-                Err(())
+            Ok(manifest) => {
+                sweep(folder, &manifest.as_ref().map(Manifest::kept).unwrap_or_default());
+                manifest.map(|live| live.number)
             }
+            // Nothing is known to be superfluous before there is a new one.
+            Err(GenerationError::Manifest { .. } | GenerationError::ManifestVersion { .. }) => None,
             Err(error) => return Err(error),
         };
-        let highest = highest_number(folder)?;
-        // Without a readable manifest nothing is known to be superfluous before there is a new one.
-        if let Ok(manifest) = &live {
-            let kept = manifest.as_ref().map(|live| [Some(live.number), live.previous]);
-            sweep(&disk, folder, &kept.unwrap_or_default());
-        }
-        let live = live.ok().flatten().map(|manifest| manifest.number);
-        let highest = highest.max(live.unwrap_or(0));
-        let number = highest.checked_add(1).ok_or_else(|| GenerationError::NumbersSpent {
-            path: folder.into(),
-            number: highest,
-        })?;
-        let path = folder.join(names::generation(number) + names::PENDING);
-        disk.create_folder(&path)?;
-        let folder = folder.to_owned();
-        Ok(Self { folder, number, path, live, mode, disk, is_live: false, _lock: lock })
+        let highest = numbers.chain(live).max().unwrap_or(0);
+        let spent = || GenerationError::NumbersSpent(folder.into());
+        let number = highest.checked_add(1).ok_or_else(spent)?;
+        let path = disk::pending(&folder.join(disk::generation_name(number)));
+        disk::create_folder(&path)?;
+        Ok(Self { folder: folder.into(), number, path, live, mode, _lock: lock })
     }
 
     /// Returns the number that the generation will have.
@@ -114,10 +92,10 @@ impl GenerationWriter {
     /// When it exists, its name is none for such a file, or the system refuses.
     pub fn create(&self, name: &str) -> Result<File, GenerationError> {
         let path = self.path.join(name);
-        if !names::is_file(name) {
-            return Err(GenerationError::FileName { path });
+        if !disk::is_file_name(name) {
+            return Err(GenerationError::FileName(path));
         }
-        self.disk.create_file(&path, self.mode)
+        disk::create_file(&path, self.mode)
     }
 
     /// Makes everything durable, makes the generation live, and removes those before the previous one.
@@ -127,63 +105,44 @@ impl GenerationWriter {
     /// # Errors
     /// When a file is not fit to be published or the system refuses. The live generation is then what it was,
     /// unless only the very last step failed, which makes the new manifest's name durable.
-    pub fn publish(mut self) -> Result<u64, GenerationError> {
-        let files = self.seal_files()?;
+    pub fn publish(self) -> Result<u64, GenerationError> {
+        let mut names = disk::names_in(&self.path)?;
+        names.sort_unstable();
+        if names.is_empty() {
+            return Err(GenerationError::Empty(self.path.clone()));
+        }
+        let files = names.into_iter().map(|name| self.seal(name)).collect::<Result<_, _>>()?;
         let manifest = Manifest { number: self.number, previous: self.live, files };
-        self.disk.set_mode(&self.path, self.mode.folder_bits())?;
-        self.disk.sync_folder(&self.path)?;
-        let place = self.folder.join(names::generation(self.number));
-        self.disk.rename(&self.path, &place)?;
-        self.path = place;
-        self.disk.sync_folder(&self.folder)?;
-        manifest.publish(&self.disk, &self.folder, self.mode)?;
-        self.is_live = true;
-        self.disk.sync_folder(&self.folder)?;
-        sweep(&self.disk, &self.folder, &[Some(self.number), self.live]);
+        let place = self.folder.join(disk::generation_name(self.number));
+        disk::publish(&place, self.mode)?;
+        let is_live =
+            disk::sync(&self.folder).and_then(|()| manifest.publish(&self.folder, self.mode));
+        is_live.inspect_err(|_| _ = disk::remove_generation(&place))?;
+        disk::sync(&self.folder)?;
+        sweep(&self.folder, &manifest.kept());
         Ok(self.number)
     }
 
-    /// Checks each file, gives it its permissions and makes it durable.
-    fn seal_files(&self) -> Result<Vec<ManifestFile>, GenerationError> {
-        let mut names = names_in(&self.path)?;
-        names.sort_unstable();
-        if names.is_empty() {
-            return Err(GenerationError::Empty { path: self.path.clone() });
-        }
-        if names.len() > FILES_MAX {
-            let found = names.len();
-            return Err(GenerationError::TooManyFiles { path: self.path.clone(), found });
-        }
-        names.into_iter().map(|name| self.seal_file(name)).collect()
-    }
-
-    fn seal_file(&self, name: String) -> Result<ManifestFile, GenerationError> {
+    /// Checks a file, gives it its permissions and makes it durable.
+    fn seal(&self, name: String) -> Result<ManifestFile, GenerationError> {
         let path = self.path.join(&name);
-        if !names::is_file(&name) {
-            return Err(GenerationError::FileName { path });
+        if !disk::is_file_name(&name) {
+            return Err(GenerationError::FileName(path));
         }
-        let Some(mapped) = read::map(&path)? else {
-            return Err(GenerationError::Missing { path });
-        };
-        self.disk.set_mode(&path, self.mode.file_bits())?;
-        let file = File::open(&path).map_err(GenerationError::io("open", &path))?;
-        self.disk.sync_file(&file, &path)?;
-        let bytes = mapped.len() as u64;
-        let head_checksum = head_checksum(&mapped);
-        let checksum = checksum(&mapped);
+        let mapped = disk::map(&path)?.ok_or_else(|| GenerationError::Missing(path.clone()))?;
+        disk::set_mode(&path, self.mode)?;
+        disk::sync(&path)?;
         if name.ends_with(".mfi") {
-            SectionFile::from_mapped(mapped, &path, FileKind::Index)?;
+            SectionFile::from_mapped(mapped.clone(), &path, FileKind::Index)?;
         }
-        Ok(ManifestFile { name, bytes, head_checksum, checksum })
+        Ok(ManifestFile::of(name, &mapped))
     }
 }
 
 impl Drop for GenerationWriter {
     fn drop(&mut self) {
-        if !self.is_live {
-            // What cannot be removed now is removed by the next writer.
-            let _ = self.disk.remove(&self.path);
-        }
+        // Nothing has this name after publishing. What cannot be removed now is removed by the next writer.
+        let _ = disk::remove(&self.path);
     }
 }
 
@@ -196,131 +155,58 @@ impl Generations {
     /// # Errors
     /// When the folder is a link, another process writes, or the system refuses.
     pub fn remove(&self, wait: Duration) -> Result<bool, GenerationError> {
-        let (disk, folder) = (Disk::default(), self.folder());
-        if !folder_exists(folder)? {
+        let folder = &*self.folder;
+        if disk::find_folder(folder)?.is_none() {
             return Ok(false);
         }
-        let is_known = |name: &String| [names::MANIFEST, names::LOCK].contains(&name.as_str());
-        if superfluous(folder, &[])?.is_empty() && !names_in(folder)?.iter().any(is_known) {
+        let [manifest, lock] = [disk::MANIFEST, disk::LOCK].map(|name| folder.join(name));
+        let is_there = |path: &Path| path.symlink_metadata().is_ok();
+        if disk::superfluous(folder, &[])?.is_empty() && !is_there(&manifest) && !is_there(&lock) {
             return Ok(false);
         }
-        let lock = folder.join(names::LOCK);
-        let _held = LockFile::take(&disk, &lock, FileMode::PRIVATE, wait)?;
+        let _held = LockFile::take(folder, FileMode::PRIVATE, wait)?;
         // First, so that nobody opens a generation that is going.
-        disk.remove(&folder.join(names::MANIFEST))?;
-        disk.sync_folder(folder)?;
-        for name in superfluous(folder, &[])? {
-            remove_generation(&disk, folder, &name)?;
+        disk::remove(&manifest)?;
+        disk::sync(folder)?;
+        for path in disk::superfluous(folder, &[])? {
+            disk::remove_generation(&path)?;
         }
-        disk.remove(&pending_path(folder))?;
-        disk.remove(&folder.join(names::SEARCHED_FILE))?;
-        disk.remove(&lock)?;
+        for path in [disk::pending(&manifest), folder.join(SEARCHED_FILE), lock] {
+            disk::remove(&path)?;
+        }
         match fs::remove_dir(folder) {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(true),
-            removed => Ok(removed.map(|()| true).map_err(GenerationError::io("remove", folder))?),
+            Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => {
+                Err(GenerationError::io("remove", folder)(error))
+            }
+            _ => Ok(true),
         }
     }
 }
 
-/// Tells whether there is a folder. A link to one is refused: what is superfluous there is removed, and the folder may
-/// be anybody's.
-fn folder_exists(path: &Path) -> Result<bool, GenerationError> {
-    match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => Ok(true),
-        Ok(found) if found.is_symlink() => Err(GenerationError::Link { path: path.into() }),
-        Ok(_) => Err(GenerationError::NotAFolder { path: path.into() }),
-        Err(error) => match error.kind() {
-            io::ErrorKind::NotFound => Ok(false),
-            io::ErrorKind::NotADirectory => Err(GenerationError::NotAFolder { path: path.into() }),
-            _ => Err(GenerationError::io("open", path)(error)),
-        },
-    }
-}
-
-fn ensure_folder(disk: &Disk, path: &Path, mode: FileMode) -> Result<(), GenerationError> {
-    if folder_exists(path)? {
+fn ensure_folder(path: &Path, mode: FileMode) -> Result<(), GenerationError> {
+    if disk::find_folder(path)?.is_some() {
         return Ok(());
     }
-    match disk.create_folder(path) {
+    match disk::create_folder(path) {
         // Another writer was quicker; the lock decides which of the two goes on.
         Err(error) if error.is(io::ErrorKind::AlreadyExists) => {
-            return if folder_exists(path)? {
-                Ok(())
-            } else {
-                Err(GenerationError::NotAFolder { path: path.into() })
-            };
+            return disk::find_folder(path).map(drop);
         }
         created => created?,
     }
-    disk.set_mode(path, mode.folder_bits())?;
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => disk.sync_folder(parent),
-        _ => disk.sync_folder(Path::new(".")),
-    }
-}
-
-/// Names in a folder; those that are no text are nobody's and come out as what no name of ours equals.
-fn names_in(folder: &Path) -> Result<Vec<String>, GenerationError> {
-    let failed = |error| GenerationError::io("list", folder)(error);
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
-    }
-    Ok(names)
-}
-
-/// Returns the highest number that a folder of a generation has, finished or not.
-fn highest_number(folder: &Path) -> Result<u64, GenerationError> {
-    let names = names_in(folder)?;
-    let numbers = names.iter().filter_map(|name| names::parse_generation(name));
-    Ok(numbers.map(|(number, _)| number).max().unwrap_or(0))
+    disk::set_mode(path, mode)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    disk::sync(parent.unwrap_or(Path::new(".")))
 }
 
 /// Removes generations other than these, and what dead writers left behind.
 ///
 /// What cannot be removed stays for the next writer; it harms nobody.
-fn sweep(disk: &Disk, folder: &Path, kept: &[Option<u64>]) {
-    let _ = disk.remove(&pending_path(folder));
-    for name in superfluous(folder, kept).unwrap_or_default() {
-        let _ = remove_generation(disk, folder, &name);
+fn sweep(folder: &Path, kept: &[u64]) {
+    let _ = disk::remove(&disk::pending(&folder.join(disk::MANIFEST)));
+    for path in disk::superfluous(folder, kept).unwrap_or_default() {
+        let _ = disk::remove_generation(&path);
     }
-}
-
-/// Lists folders of generations that are not among these, and unfinished ones, as far as they are ours.
-fn superfluous(folder: &Path, kept: &[Option<u64>]) -> Result<Vec<String>, GenerationError> {
-    let is_kept = |name: &String| match names::parse_generation(name) {
-        Some((number, pending)) => !pending && kept.contains(&Some(number)),
-        None => true,
-    };
-    let mut names = names_in(folder)?;
-    names.retain(|name| !is_kept(name) && is_ours(&folder.join(name)));
-    // Unfinished ones first: they have the names that others take on their way out.
-    names.sort_unstable_by(|left, right| right.cmp(left));
-    Ok(names)
-}
-
-/// Tells whether a folder with the name of a generation holds what a generation holds and nothing else, so that it may be
-/// removed. What cannot be looked into is not ours.
-fn is_ours(path: &Path) -> bool {
-    let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-    let Some(names) = is_folder(path).then(|| names_in(path).ok()).flatten() else {
-        return false;
-    };
-    let is_pending = path.as_os_str().as_encoded_bytes().ends_with(names::PENDING.as_bytes());
-    let is_marked = names.iter().any(|name| [INDEX_FILE, COLUMNS_FILE].contains(&name.as_str()));
-    let is_plain = |name: &String| names::is_in_generation(name) && !is_folder(&path.join(name));
-    (is_pending || is_marked || names.is_empty()) && names.iter().all(is_plain)
-}
-
-/// Removes a folder under another name, so that no reader sees it with some of its files.
-fn remove_generation(disk: &Disk, folder: &Path, name: &str) -> Result<(), GenerationError> {
-    let mut path = folder.join(name);
-    if !name.ends_with(names::PENDING) {
-        let aside = folder.join(name.to_owned() + names::PENDING);
-        disk.rename(&path, &aside)?;
-        path = aside;
-    }
-    disk.remove(&path)
 }
 
 /// Adds a segment of fresh rows; holds a lock of the generation until it is published or dropped.
@@ -330,9 +216,9 @@ fn remove_generation(disk: &Disk, folder: &Path, name: &str) -> Result<(), Gener
 #[derive(Debug)]
 pub struct FreshWriter<'g> {
     generation: &'g mut Generation,
-    path: PathBuf,
+    /// Where the segment will be.
+    place: PathBuf,
     mode: FileMode,
-    disk: Disk,
     _lock: LockFile,
 }
 
@@ -348,30 +234,20 @@ impl<'g> FreshWriter<'g> {
         mode: FileMode,
         wait: Duration,
     ) -> Result<Self, GenerationError> {
-        Self::begin_on(Disk::default(), generation, mode, wait)
-    }
-
-    pub(super) fn begin_on(
-        disk: Disk,
-        generation: &'g mut Generation,
-        mode: FileMode,
-        wait: Duration,
-    ) -> Result<Self, GenerationError> {
-        let gone = || GenerationError::Gone { path: generation.folder().to_owned() };
-        if !generation.is_in_place() {
-            return Err(gone());
-        }
-        let lock = LockFile::take(&disk, &generation.folder().join(names::LOCK), mode, wait);
-        if !generation.is_in_place() {
-            return Err(gone());
-        }
+        // Before, so that no lock is left in the folder of somebody else; and while it was waited for.
+        let in_place = |generation: &Generation| match generation.is_in_place() {
+            true => Ok(()),
+            false => Err(GenerationError::Gone(generation.folder().into())),
+        };
+        in_place(generation)?;
+        let lock = LockFile::take(generation.folder(), mode, wait);
+        in_place(generation)?;
         let lock = lock?;
         generation.see_fresh()?;
-        let name = names::fresh(generation.next_fresh()) + names::PENDING;
-        let path = generation.folder().join(name);
+        let place = generation.next_fresh_path();
         // Left behind by one that died: the lock is ours.
-        disk.remove(&path)?;
-        Ok(Self { generation, path, mode, disk, _lock: lock })
+        disk::remove(&disk::pending(&place))?;
+        Ok(Self { generation, place, mode, _lock: lock })
     }
 
     /// Returns the generation with all segments sealed so far.
@@ -380,18 +256,13 @@ impl<'g> FreshWriter<'g> {
         self.generation
     }
 
-    /// Returns where the segment is written.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Opens the file of the segment, for a [`SectionFileWriter`](crate::file::SectionFileWriter).
     ///
     /// # Errors
     /// When it was opened before, the generation is gone, or the system refuses.
     pub fn create(&self) -> Result<File, GenerationError> {
-        self.disk.create_file(&self.path, self.mode).map_err(|refused| self.refused(refused))
+        let created = disk::create_file(&disk::pending(&self.place), self.mode);
+        created.map_err(|refused| self.refused(refused))
     }
 
     /// Makes the segment durable and visible to every process, and returns its number.
@@ -401,34 +272,32 @@ impl<'g> FreshWriter<'g> {
     /// not there, unless only the very last step failed, which makes its name durable.
     pub fn publish(self) -> Result<u32, GenerationError> {
         let number = self.generation.next_fresh();
-        let place = self.generation.folder().join(names::fresh(number));
-        let refused = |refused| self.refused(refused);
-        let file = File::open(&self.path)
-            .map_err(|error| refused(GenerationError::io("open", &self.path)(error)))?;
-        let mapped = Mapped::map(&file, &self.path).map_err(GenerationError::from)?;
-        SectionFile::from_mapped(mapped, &self.path, FileKind::Fresh)?;
-        self.disk.sync_file(&file, &self.path).map_err(refused)?;
-        self.disk.rename(&self.path, &place).map_err(refused)?;
-        self.disk.sync_folder(self.generation.folder()).map_err(refused)?;
+        self.try_publish().map_err(|refused| self.refused(refused))?;
         self.generation.see_fresh()?;
         Ok(number)
     }
 
-    /// Says so where the folder went away under our hands.
+    fn try_publish(&self) -> Result<(), GenerationError> {
+        SectionFile::open(&disk::pending(&self.place), FileKind::Fresh)?;
+        disk::publish(&self.place, self.mode)?;
+        disk::sync(self.generation.folder())
+    }
+
+    /// Says so where the folder was removed or replaced meanwhile.
     fn refused(&self, refused: GenerationError) -> GenerationError {
         if self.generation.is_in_place() {
             refused
         } else {
-            GenerationError::Gone { path: self.generation.folder().to_owned() }
+            GenerationError::Gone(self.generation.folder().into())
         }
     }
 }
 
 impl Drop for FreshWriter<'_> {
     fn drop(&mut self) {
-        // After publishing there is nothing of this name.
+        // Nothing has this name after publishing.
         if self.generation.is_in_place() {
-            let _ = self.disk.remove(&self.path);
+            let _ = disk::remove(&disk::pending(&self.place));
         }
     }
 }

@@ -1,29 +1,57 @@
-//! Numbers and names of the format.
+//! Numbers and names of the format, and the header.
+//!
+//! Lengths determine the layout: sections follow each other in the order of the table, each at the next
+//! multiple of 4 KiB. Offsets are stored so that a reader need not know this, and checked against it, so
+//! that sections can neither overlap nor leave gaps.
 
 use std::fmt;
-use std::hash::Hasher as _;
 
 use bytemuck::Pod;
 use twox_hash::XxHash3_64;
 
+use super::SectionFault;
+
 /// The first bytes of every file; like PNG's they betray transfers that change line ends or drop a bit.
-pub(crate) const MAGIC: [u8; 8] = *b"\x89MFI\r\n\x1a\n";
+pub(super) const MAGIC: [u8; 8] = *b"\x89MFI\r\n\x1a\n";
 /// The version that this code writes and the only one that it reads.
-pub(crate) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 /// Bytes of the header.
 pub(crate) const HEADER_BYTES: usize = 4_096;
 /// Sections and the table begin at multiples of this many bytes, a page.
-pub(crate) const SECTION_ALIGNMENT: u64 = 4_096;
+pub(super) const SECTION_ALIGNMENT: u64 = 4_096;
 /// Bytes of a section under one checksum; the last block of a section may be shorter.
-pub(crate) const BLOCK_BYTES: usize = 65_536;
-/// Bytes of a checksum.
-pub(crate) const CHECKSUM_BYTES: u64 = 8;
+pub(super) const BLOCK_BYTES: usize = 65_536;
 /// Most bytes of parameters.
-pub(crate) const PARAMETERS_BYTES_MAX: usize = 924;
+pub(super) const PARAMETERS_BYTES_MAX: usize = at::SECTIONS - at::PARAMETERS;
 /// Most sections of a file.
-pub(crate) const SECTIONS_MAX: usize = 64;
+const SECTIONS_MAX: usize = 64;
+/// No section is longer: 2^56 bytes, more than any file system holds, so that sums do not overflow.
+const SECTION_BYTES_MAX: u64 = 1 << 56;
 /// Most components of a vector, as in column files.
-pub(crate) const DIM_MAX: u32 = 65_536;
+const DIM_MAX: u32 = 65_536;
+
+/// Where fields of the header begin, in bytes.
+mod at {
+    pub(super) const VERSION: usize = 8;
+    pub(super) const FILE_KIND: usize = 12;
+    pub(super) const ROW_COUNT: usize = 16;
+    pub(super) const NODE_COUNT: usize = 20;
+    pub(super) const DIM: usize = 24;
+    pub(super) const SECTION_COUNT: usize = 28;
+    pub(super) const TABLE_CHECKSUM: usize = 56;
+    pub(super) const STORE_IDENTITY: usize = 64;
+    pub(super) const PARAMETERS_BYTES: usize = 96;
+    pub(super) const PARAMETERS: usize = 100;
+    pub(super) const SECTIONS: usize = 1_024;
+    pub(super) const CHECKSUM: usize = 4_088;
+}
+
+/// Bytes of a section's entry.
+const ENTRY_BYTES: usize = 32;
+
+const _: () = assert!(at::SECTIONS + SECTIONS_MAX * ENTRY_BYTES <= at::CHECKSUM);
+// Each id stands at most once in a file, so the table of the header holds them all.
+const _: () = assert!(SectionId::MAX as usize <= SECTIONS_MAX);
 
 /// Returns the checksum of `bytes`: XXH3 of 64 bits, seed 0.
 #[must_use]
@@ -31,190 +59,77 @@ pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }
 
-/// The [`checksum`] of bytes that are taken piece by piece.
-#[derive(Default)]
-pub(crate) struct Checksum(XxHash3_64);
+/// Defines an enum by its numbers on disk and its names in messages.
+macro_rules! numbered {
+    (
+        $(#[$doc:meta])* $name:ident,
+        $($(#[$item_doc:meta])* $item:ident = $number:literal $text:literal,)*
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name {
+            $($(#[$item_doc])* $item = $number,)*
+        }
 
-impl Checksum {
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
-        self.0.write(bytes);
-    }
+        impl $name {
+            fn from_number(number: u32) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$item),)*
+                    _ => None,
+                }
+            }
 
-    pub(crate) fn finish(&self) -> u64 {
-        self.0.finish()
-    }
+            /// Returns its name in messages.
+            pub(super) const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$item => $text,)*
+                }
+            }
+        }
+    };
 }
 
-/// Returns how many blocks a section of `length` bytes has.
-pub(crate) const fn blocks_of(length: u64) -> u64 {
-    length.div_ceil(BLOCK_BYTES as u64)
-}
-
-/// What a file is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FileKind {
+numbered! {
+    /// What a file is for.
+    FileKind,
     /// The index of a generation.
-    Index,
+    Index = 1 "index",
     /// Rows that a generation has not seen.
-    Fresh,
+    Fresh = 2 "fresh rows",
     /// Texts of rows that an index does not hold.
-    Texts,
-    /// What the rows of a store looked like when a run had searched them.
-    Searched,
+    Texts = 3 "texts",
+    /// The state of a store's rows when a run had searched them.
+    Searched = 4 "searched rows",
     /// Rows that are joined together.
-    Tile,
+    Tile = 5 "a tile",
     /// Which tiles there are and which are joined with each other.
-    TilePlan,
+    TilePlan = 6 "a plan of tiles",
 }
 
-impl FileKind {
-    /// Returns its number on disk.
-    #[must_use]
-    pub const fn number(self) -> u32 {
-        match self {
-            Self::Index => 1,
-            Self::Fresh => 2,
-            Self::Texts => 3,
-            Self::Searched => 4,
-            Self::Tile => 5,
-            Self::TilePlan => 6,
-        }
-    }
-
-    /// Returns the kind with a number.
-    #[must_use]
-    pub(crate) const fn from_number(number: u32) -> Option<Self> {
-        match number {
-            1 => Some(Self::Index),
-            2 => Some(Self::Fresh),
-            3 => Some(Self::Texts),
-            4 => Some(Self::Searched),
-            5 => Some(Self::Tile),
-            6 => Some(Self::TilePlan),
-            _ => None,
-        }
-    }
-
-    /// Returns its name in messages.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Index => "index",
-            Self::Fresh => "fresh rows",
-            Self::Texts => "texts",
-            Self::Searched => "searched rows",
-            Self::Tile => "a tile",
-            Self::TilePlan => "a plan of tiles",
-        }
-    }
-}
-
-/// The number of a section; what the section holds is known to its writer and its readers alone.
-///
-/// Whoever needs a new section takes the next number and raises [`SectionId::MAX`]; published numbers keep their meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SectionId(u32);
-
-impl SectionId {
-    /// The largest number of this version of the format.
-    pub const MAX: u32 = 34;
-
-    /// Names a section by its number, 1 to [`SectionId::MAX`].
-    ///
-    /// # Panics
-    /// When the number is out of range: numbers are constants.
-    #[must_use]
-    pub const fn new(number: u32) -> Self {
-        assert!(number >= 1 && number <= Self::MAX, "no section of this format has this number");
-        Self(number)
-    }
-
-    /// Returns its number on disk.
-    #[must_use]
-    pub const fn number(self) -> u32 {
-        self.0
-    }
-
-    /// Returns the id with a number from a file.
-    pub(crate) fn from_number(number: u32) -> Option<Self> {
-        (1..=Self::MAX).contains(&number).then_some(Self(number))
-    }
-}
-
-impl fmt::Display for SectionId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
-
-// Each id stands at most once in a file, so the table of the header holds them all.
-const _: () = assert!(SectionId::MAX as usize <= SECTIONS_MAX);
-
-/// The type of a section's numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u32)]
-pub enum ElementType {
+numbered! {
+    /// The type of a section's numbers.
+    ElementType,
     /// Bytes.
-    U8 = 1,
+    U8 = 1 "u8",
     /// Signed bytes.
-    I8 = 2,
+    I8 = 2 "i8",
     /// 16 bits.
-    U16 = 3,
+    U16 = 3 "u16",
     /// 32 bits.
-    U32 = 4,
+    U32 = 4 "u32",
     /// 32 bits, signed.
-    I32 = 5,
+    I32 = 5 "i32",
     /// 64 bits.
-    U64 = 6,
+    U64 = 6 "u64",
     /// 64 bits, signed.
-    I64 = 7,
+    I64 = 7 "i64",
     /// IEEE 754, 32 bits.
-    F32 = 8,
+    F32 = 8 "f32",
     /// IEEE 754, 64 bits.
-    F64 = 9,
+    F64 = 9 "f64",
 }
 
 impl ElementType {
-    const ALL: [Self; 9] = [
-        Self::U8,
-        Self::I8,
-        Self::U16,
-        Self::U32,
-        Self::I32,
-        Self::U64,
-        Self::I64,
-        Self::F32,
-        Self::F64,
-    ];
-
-    /// Returns its number on disk.
-    #[must_use]
-    pub const fn number(self) -> u32 {
-        self as u32
-    }
-
-    /// Returns the type with a number.
-    #[must_use]
-    pub(crate) fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|element| element.number() == number)
-    }
-
-    /// Returns its name, as Rust has it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::U8 => "u8",
-            Self::I8 => "i8",
-            Self::U16 => "u16",
-            Self::U32 => "u32",
-            Self::I32 => "i32",
-            Self::U64 => "u64",
-            Self::I64 => "i64",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        }
-    }
-
     /// Returns the bytes of one number.
     #[must_use]
     pub const fn width(self) -> u64 {
@@ -243,6 +158,7 @@ macro_rules! elements {
         impl Element for $number {
             const TYPE: ElementType = ElementType::$element;
         }
+        const _: () = assert!(ElementType::$element.width() == size_of::<$number>() as u64);
     )*};
 }
 
@@ -250,62 +166,235 @@ elements! {
     u8 => U8, i8 => I8, u16 => U16, u32 => U32, i32 => I32, u64 => U64, i64 => I64, f32 => F32, f64 => F64,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The number of a section; only its writer and its readers know its content.
+///
+/// A new section takes the next number and raises [`SectionId::MAX`]; published numbers keep their meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SectionId(u32);
 
-    #[test]
-    fn numbers_on_disk_are_told_apart_and_found_again() {
-        for number in 1..=SectionId::MAX {
-            let id = SectionId::from_number(number);
-            assert_eq!(id, Some(SectionId::new(number)));
-            assert_eq!(id.map(SectionId::number), Some(number));
+impl SectionId {
+    /// The largest number of this version of the format.
+    pub(crate) const MAX: u32 = 34;
+
+    /// Names a section by its number, 1 to 34.
+    ///
+    /// # Panics
+    /// When the number is out of range: numbers are constants.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        assert!(number >= 1 && number <= Self::MAX, "no section of this format has this number");
+        Self(number)
+    }
+}
+
+impl fmt::Display for SectionId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// What a file says of itself besides its sections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileHead {
+    /// What the file is for.
+    pub kind: FileKind,
+    /// Rows that it stands for, below 4,294,967,295.
+    pub row_count: u32,
+    /// Distinct vectors among them.
+    pub node_count: u32,
+    /// Components of a vector, 1 to 65,536.
+    pub dim: u32,
+    /// Which store it was made from; its meaning is the caller's.
+    pub store_identity: [u8; 32],
+    /// What it was made with, up to 924 bytes; their meaning is the caller's.
+    pub parameters: Vec<u8>,
+}
+
+impl FileHead {
+    /// Returns the offset of the first field that is out of range, and its value.
+    pub(super) fn fault(&self) -> Option<(u64, String)> {
+        let Self { row_count, node_count, dim, parameters, .. } = self;
+        let (at, found) = if *row_count == u32::MAX {
+            (at::ROW_COUNT, format!("{row_count} rows"))
+        } else if node_count > row_count {
+            (at::NODE_COUNT, format!("{node_count} nodes of {row_count} rows"))
+        } else if !(1..=DIM_MAX).contains(dim) {
+            (at::DIM, format!("dimension {dim}"))
+        } else if parameters.len() > PARAMETERS_BYTES_MAX {
+            (at::PARAMETERS_BYTES, format!("{} bytes of parameters", parameters.len()))
+        } else {
+            return None;
+        };
+        Some((at as u64, found))
+    }
+}
+
+/// Where a section lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Section {
+    /// Its number.
+    pub id: SectionId,
+    /// The type of its numbers.
+    pub element: ElementType,
+    /// Its first byte in the file.
+    pub offset: u64,
+    /// Its bytes, without padding.
+    pub bytes: u64,
+    /// Its first checksum in the table.
+    pub(super) first_block: u64,
+}
+
+impl Section {
+    /// Returns its first byte behind the last.
+    pub(super) const fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+}
+
+/// A whole header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) head: FileHead,
+    pub(super) sections: Vec<Section>,
+    pub(super) table_checksum: u64,
+}
+
+impl Header {
+    /// Returns where a section that is added, or the table of checksums, begins.
+    pub(super) fn table_offset(&self) -> u64 {
+        let end = self.sections.last().map_or(HEADER_BYTES as u64, Section::end);
+        end.next_multiple_of(SECTION_ALIGNMENT)
+    }
+
+    /// Returns how many checksums the table has.
+    pub(super) fn block_count(&self) -> u64 {
+        let blocks = |section: &Section| section.bytes.div_ceil(BLOCK_BYTES as u64);
+        self.sections.last().map_or(0, |last| last.first_block + blocks(last))
+    }
+
+    /// Returns the length of the file.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.table_offset() + self.block_count() * size_of::<u64>() as u64
+    }
+
+    /// Adds a section behind the others.
+    pub(super) fn push(&mut self, id: SectionId, element: ElementType, bytes: u64) {
+        let (offset, first_block) = (self.table_offset(), self.block_count());
+        self.sections.push(Section { id, element, offset, bytes, first_block });
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        fn u32s<const N: usize>(numbers: [u32; N]) -> impl Iterator<Item = u8> {
+            numbers.into_iter().flat_map(u32::to_le_bytes)
         }
-        for (position, element) in ElementType::ALL.into_iter().enumerate() {
-            assert_eq!(element.number() as usize, position + 1);
-            assert_eq!(ElementType::from_number(element.number()), Some(element));
+        fn u64s<const N: usize>(numbers: [u64; N]) -> impl Iterator<Item = u8> {
+            numbers.into_iter().flat_map(u64::to_le_bytes)
         }
-        for kind in [
-            FileKind::Index,
-            FileKind::Fresh,
-            FileKind::Texts,
-            FileKind::Searched,
-            FileKind::Tile,
-            FileKind::TilePlan,
-        ] {
-            assert_eq!(FileKind::from_number(kind.number()), Some(kind));
+        let FileHead { kind, row_count, node_count, dim, store_identity, parameters } = &self.head;
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(u32s([VERSION, *kind as u32, *row_count, *node_count, *dim]));
+        bytes.extend(u32s([self.sections.len() as u32]));
+        bytes.extend(u64s([self.file_bytes(), self.table_offset()]));
+        bytes.extend(u64s([self.block_count(), self.table_checksum]));
+        bytes.extend(store_identity);
+        bytes.extend(u32s([parameters.len() as u32]));
+        bytes.extend(parameters);
+        bytes.resize(at::SECTIONS, 0);
+        for &Section { id, element, offset, bytes: length, first_block } in &self.sections {
+            bytes.extend(u32s([id.0, element as u32]));
+            bytes.extend(u64s([offset, length, first_block]));
         }
-        for number in [0, 35, 64, u32::MAX] {
-            assert_eq!(SectionId::from_number(number), None);
-            assert_eq!(ElementType::from_number(number), None);
-            assert_eq!(FileKind::from_number(number), None);
+        bytes.resize(at::CHECKSUM, 0);
+        bytes.extend(checksum(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// Reads a header and checks every byte of it; costs the same for every file.
+    pub(super) fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, SectionFault> {
+        let version = u32_at(bytes, at::VERSION);
+        if version != VERSION {
+            return Err(SectionFault::Version(version));
+        }
+        let (found, expected) = (u64_at(bytes, at::CHECKSUM), checksum(&bytes[..at::CHECKSUM]));
+        if found != expected {
+            let found = format!("checksum {found:016x} of the header, expected {expected:016x}");
+            return Err(SectionFault::Header(at::CHECKSUM as u64, found));
+        }
+        let (head, sections) = (decode_head(bytes)?, Vec::new());
+        let table_checksum = u64_at(bytes, at::TABLE_CHECKSUM);
+        let mut header = Self { head, sections, table_checksum };
+        header.decode_sections(bytes)?;
+        // One way to write it: this settles offsets, counts, the length of the file and unused bytes.
+        match header.encode().iter().zip(bytes).position(|(expected, found)| expected != found) {
+            Some(at) => damaged(at, "not what the lengths of the sections give"),
+            None => Ok(header),
         }
     }
 
-    #[test]
-    fn widths_are_those_of_the_numbers() {
-        fn check<T: Element>() {
-            assert_eq!(T::TYPE.width() as usize, size_of::<T>());
-            assert!(T::TYPE.name() == std::any::type_name::<T>());
+    fn decode_sections(&mut self, bytes: &[u8]) -> Result<(), SectionFault> {
+        let count = u32_at(bytes, at::SECTION_COUNT) as usize;
+        if count > SECTIONS_MAX {
+            return damaged(at::SECTION_COUNT, format!("{count} sections, at most {SECTIONS_MAX}"));
         }
-        check::<u8>();
-        check::<i8>();
-        check::<u16>();
-        check::<u32>();
-        check::<i32>();
-        check::<u64>();
-        check::<i64>();
-        check::<f32>();
-        check::<f64>();
+        for entry in (at::SECTIONS..).step_by(ENTRY_BYTES).take(count) {
+            let (id, length) = (u32_at(bytes, entry), u64_at(bytes, entry + 16));
+            if !(1..=SectionId::MAX).contains(&id) {
+                return damaged(entry, format!("unknown section {id}"));
+            }
+            let id = SectionId(id);
+            if self.sections.iter().any(|earlier| earlier.id == id) {
+                return damaged(entry, format!("a second section {id}"));
+            }
+            let element = u32_at(bytes, entry + 4);
+            let Some(element) = ElementType::from_number(element) else {
+                return damaged(entry + 4, format!("section {id} of unknown numbers {element}"));
+            };
+            if length > SECTION_BYTES_MAX || !length.is_multiple_of(element.width()) {
+                let name = element.name();
+                let found = format!("section {id} of {length} bytes, not a length of {name}");
+                return damaged(entry + 16, found);
+            }
+            self.push(id, element, length);
+        }
+        Ok(())
     }
+}
 
-    #[test]
-    fn checksums_are_xxh3() {
-        // From the definition of XXH3_64bits with seed 0: the empty input.
-        assert_eq!(checksum(b""), 0x2d06_8005_38d3_94c2);
-        let bytes: Vec<u8> = (0..100_000_u32).map(|i| (i * 31 % 251) as u8).collect();
-        let mut pieces = Checksum::default();
-        bytes.chunks(7_777).for_each(|piece| pieces.update(piece));
-        assert_eq!(pieces.finish(), checksum(&bytes));
+fn decode_head(bytes: &[u8]) -> Result<FileHead, SectionFault> {
+    let kind = u32_at(bytes, at::FILE_KIND);
+    let Some(kind) = FileKind::from_number(kind) else {
+        return damaged(at::FILE_KIND, format!("unknown kind of file {kind}"));
+    };
+    let length = u32_at(bytes, at::PARAMETERS_BYTES);
+    let Some(parameters) = bytes[at::PARAMETERS..at::SECTIONS].get(..length as usize) else {
+        return damaged(at::PARAMETERS_BYTES, format!("{length} bytes of parameters"));
+    };
+    let head = FileHead {
+        kind,
+        row_count: u32_at(bytes, at::ROW_COUNT),
+        node_count: u32_at(bytes, at::NODE_COUNT),
+        dim: u32_at(bytes, at::DIM),
+        store_identity: array_at(bytes, at::STORE_IDENTITY),
+        parameters: parameters.to_vec(),
+    };
+    match head.fault() {
+        Some((at, found)) => Err(SectionFault::Header(at, found)),
+        None => Ok(head),
     }
+}
+
+fn damaged<T>(at: usize, found: impl Into<String>) -> Result<T, SectionFault> {
+    Err(SectionFault::Header(at as u64, found.into()))
+}
+
+fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    std::array::from_fn(|position| bytes[at + position])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(array_at(bytes, at))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(array_at(bytes, at))
 }

@@ -38,18 +38,14 @@
 compile_error!("sections are mapped as they lie on disk, little-endian; big-endian needs a copy");
 
 mod format;
-mod header;
-mod read;
-mod write;
+mod file;
 mod error;
 
 pub(crate) use error::REBUILD;
-pub use error::SectionFileError;
-pub(super) use format::{Checksum, HEADER_BYTES, checksum};
-pub use format::{Element, ElementType, FileKind, SectionId};
-pub use header::{FileHead, Section};
-pub use read::SectionFile;
-pub use write::SectionFileWriter;
+pub use error::{SectionFault, SectionFileError};
+pub use file::{SectionFile, SectionFileWriter};
+pub use format::{Element, ElementType, FileHead, FileKind, Section, SectionId};
+pub(super) use format::{HEADER_BYTES, checksum};
 
 #[cfg(test)]
 pub(super) mod tests;
