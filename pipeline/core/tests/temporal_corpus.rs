@@ -27,10 +27,10 @@ fn does_not_fall_below_what_was_measured() {
     assert!(report.all.percent >= 95.0, "{listed}");
 }
 
-/// A row of the file is zone, day of writing, text and answer; a wanted change replaces the row by
-/// the one that this test prints.
+/// A row of the file is zone, time of writing, text and answer; a wanted change replaces the row by
+/// the one that this test prints. Checks by hand are headed as such.
 #[test]
-fn every_answer_is_the_pinned_one() {
+fn temporal_answers_are_the_pinned_ones() {
     let mut changed = Vec::new();
     for row in ANSWERS.lines().filter(|row| !row.starts_with('#')) {
         let [zone, written, text, pinned] = row.split('\t').collect::<Vec<_>>()[..] else {
@@ -46,7 +46,7 @@ fn every_answer_is_the_pinned_one() {
 }
 
 #[test]
-fn every_row_of_the_corpus_is_pinned() {
+fn temporal_corpus_is_pinned() {
     let rows: Vec<serde_json::Value> =
         CORPUS.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
     let expected = rows.iter().map(|row| {
@@ -63,7 +63,7 @@ fn answers(text: &str, written: DateTime, zone: &TimeZone) -> String {
         let TimeReference { span, interval, grain, relation, confidence, note } = found;
         let (words, start, end) = (&text[span.clone()], interval.civil_start, interval.civil_end);
         let mut shown = format!("{words} @{}: {start} to {end}", span.start);
-        if (in_zone(start, zone), in_zone(end, zone)) != (interval.start, interval.end) {
+        if [start, end].map(|at| in_zone(at, &TimeZone::UTC)) != [interval.start, interval.end] {
             shown += &format!(" ({} to {})", interval.start, interval.end);
         }
         shown += &format!(", {grain:?}, {relation:?}, {}", confidence.value());

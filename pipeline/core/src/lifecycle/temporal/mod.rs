@@ -20,19 +20,16 @@
 //!
 //! Nothing is guessed in silence: a confidence below [`Confidence::CLEAR`] comes with a note.
 
-mod reference;
-mod tokens;
-mod tense;
-mod calendar;
-mod grammar;
-mod clock;
-mod ranges;
 mod resolve;
+mod tokens;
+mod calendar;
+mod reader;
+mod grammar;
+mod times;
 mod answer;
 
 #[cfg(test)]
 mod tests;
 
 pub use answer::{Answer, Candidate, answer, wants_time};
-pub use reference::{Confidence, Grain, Relation, TimeInterval, TimeReference};
-pub use resolve::resolve;
+pub use resolve::{Confidence, Grain, Relation, TimeInterval, TimeReference, resolve};
