@@ -100,8 +100,7 @@ fn from_reference(
     let date = interval.civil_start.date();
     let text = match wish {
         Wish::Distance => {
-            let (step, distance) = distance(date, today);
-            chain.push(step);
+            let distance = distance(date, today, &mut chain);
             return (chain, format!("{distance} ({named})"), *confidence);
         }
         Wish::Weekday if *grain <= Grain::Day => format!("{}, {named}", date.strftime("%A")),
@@ -122,8 +121,7 @@ fn from_creation(written: Date, wish: Wish, today: Date) -> Reasoned {
     ];
     let text = match wish {
         Wish::Distance => {
-            let (step, distance) = distance(written, today);
-            chain.push(step);
+            let distance = distance(written, today, &mut chain);
             format!("{distance} ({written}, the date of the memory)")
         }
         Wish::Weekday => format!("{}, {written} (the date of the memory)", written.strftime("%A")),
@@ -132,20 +130,17 @@ fn from_creation(written: Date, wish: Wish, today: Date) -> Reasoned {
     (chain, text, Confidence::AMBIGUOUS)
 }
 
-/// Counts calendar days; a change of clocks makes a day no shorter.
-fn distance(date: Date, today: Date) -> (String, String) {
+/// Counts calendar days, and adds the step; a change of clocks makes a day no shorter.
+fn distance(date: Date, today: Date, chain: &mut Vec<String>) -> String {
     let days = date.duration_until(today).as_hours() / 24;
     let (first, last) = if days < 0 { (today, date) } else { (date, today) };
-    let count = match days.abs() {
-        1 => "1 day".to_owned(),
-        days => format!("{days} days"),
-    };
-    let text = match days {
+    let count = format!("{} day{}", days.abs(), if days.abs() == 1 { "" } else { "s" });
+    chain.push(format!("from {first} to {last} it is {count}; today is {today}"));
+    match days {
         0 => "today".to_owned(),
         1.. => format!("{count} ago"),
         _ => format!("in {count}"),
-    };
-    (format!("from {first} to {last} it is {count}; today is {today}"), text)
+    }
 }
 
 /// Writes a reference as finely as its interval is: a minute, a day, a month, a range of days.

@@ -1,7 +1,7 @@
 //! Days, weeks and other periods of the calendar as half-open local intervals, and amounts of them.
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
-use jiff::{Span, Timestamp, Zoned};
+use jiff::{SignedDuration, Span, Timestamp, Zoned};
 
 use super::resolve::{Confidence, Grain};
 use super::tokens::{Part, Unit};
@@ -14,6 +14,8 @@ pub(super) struct When {
     pub(super) grain: Grain,
     pub(super) confidence: Confidence,
     pub(super) note: Option<String>,
+    /// The part of the day that is named, as long as only the day is taken from it.
+    pub(super) part: Option<Part>,
     /// Instants, where they do not follow from the local times (hours counted across a change of
     /// clocks, times with an offset of their own).
     pub(super) exact: Option<(Timestamp, Timestamp)>,
@@ -26,13 +28,26 @@ impl When {
     }
 
     pub(super) fn times(start: DateTime, end: DateTime, grain: Grain) -> Self {
-        Self { start, end, grain, confidence: Confidence::CLEAR, note: None, exact: None }
+        Self {
+            start,
+            end,
+            grain,
+            confidence: Confidence::CLEAR,
+            note: None,
+            part: None,
+            exact: None,
+        }
     }
 
     /// From one instant to another.
     pub(super) fn between(start: &Zoned, end: &Zoned, grain: Grain) -> Self {
         let exact = Some((start.timestamp(), end.timestamp()));
         Self { exact, ..Self::times(start.datetime(), end.datetime(), grain) }
+    }
+
+    /// The second, minute or hour at an instant.
+    pub(super) fn at(start: &Zoned, grain: Grain) -> Option<Self> {
+        Some(Self::between(start, &start.checked_add(length(grain)).ok()?, grain))
     }
 
     /// The days from a first to a last one, both within.
@@ -61,11 +76,17 @@ impl When {
         Self { confidence: other.confidence, note: other.note.clone(), ..self }
     }
 
-    /// A part of the day that this starts on.
-    pub(super) fn part(&self, part: Part) -> Option<Self> {
+    /// A day of the month that this starts in.
+    pub(super) fn on(&self, day: i8) -> Option<Date> {
+        self.start.date().with().day(day).build().ok()
+    }
+
+    /// The part of this day that is named, or the day.
+    pub(super) fn named_part(self) -> Option<Self> {
+        let Some(part) = self.part else { return Some(self) };
         let start = self.start.date().at(part.from, 0, 0, 0);
         let end = start.checked_add(Span::new().hours(part.hours)).ok()?;
-        Some(Self::times(start, end, Grain::PartOfDay).with_doubts_of(self))
+        Some(Self::times(start, end, Grain::PartOfDay).with_doubts_of(&self))
     }
 
     /// The last day of a period.
@@ -83,6 +104,15 @@ impl When {
             |time: DateTime| Some(plus(time.date(), count, grain)?.to_datetime(time.time()));
         Some(Self { start: shift(self.start)?, end: shift(self.end)?, exact: None, ..self })
     }
+}
+
+/// The length of a second, minute or hour.
+pub(super) fn length(grain: Grain) -> SignedDuration {
+    SignedDuration::from_secs(match grain {
+        Grain::Second => 1,
+        Grain::Minute => 60,
+        _ => 3600,
+    })
 }
 
 /// The date that lies some units away.
@@ -190,10 +220,9 @@ impl Amount {
         if !self.is_clock() {
             return self.after_date(moment.date());
         }
-        let start = moment.checked_add(self.span).ok()?;
-        let length = self.unit.grain.min(Grain::Minute);
-        let end = start.checked_add(with_unit(Span::new(), 1, length)?).ok()?;
-        Some(When::between(&start, &end, self.unit.grain))
+        let when =
+            When::at(&moment.checked_add(self.span).ok()?, self.unit.grain.min(Grain::Minute))?;
+        Some(When { grain: self.unit.grain, ..when })
     }
 
     /// The whole stretch: up to a moment (or its day) for negative counts, from it (or the day

@@ -8,7 +8,7 @@ use jiff::civil::{Date, Weekday};
 use super::calendar::{self, Amount, When};
 use super::reader::{At, Direction, Found, Tense, placed};
 use super::resolve::{Confidence, Grain};
-use super::tokens::{self, Kind, Unit};
+use super::tokens::{self, Kind, NumericDate, Unit, listed};
 
 pub(super) const SAME_WEEKDAY: &str = "written on that weekday: the day itself may be meant";
 const COUNTED: &str = "counted from the time named before it, or from the writing";
@@ -95,22 +95,14 @@ impl<'a> At<'a> {
 
     fn numeric_date(mut self) -> Found<'a> {
         const ORDER: &str = "day and month may be the other way round; the month is taken first";
+        let Kind::Date(NumericDate { month, day, year, open }) = self.kind() else { return None };
         let start = self;
         self.index += 1;
-        match start.kind() {
-            Kind::Date(date) => Some((self, calendar::day(date)?.exact())),
-            Kind::Pair { first, second, year, separator } => {
-                if year.is_none() && !start.tied("on") {
-                    return None;
-                }
-                let day_first = first > 12 || separator == '.' && second <= 12;
-                let (month, day) = if day_first { (second, first) } else { (first, second) };
-                let open = first <= 12 && second <= 12 && first != second && separator != '.';
-                let when = self.date(start, month, day, year)?;
-                Some((self, when.doubt_if(open, Confidence::AMBIGUOUS, ORDER)))
-            }
-            _ => None,
+        if year.is_none() && !start.tied("on") {
+            return None;
         }
+        let when = self.date(start, month, day, year)?;
+        Some((self, when.doubt_if(open, Confidence::AMBIGUOUS, ORDER)))
     }
 
     /// "the first Monday of May", "the last day of October 2015", "the second last Friday of May".
@@ -120,29 +112,26 @@ impl<'a> At<'a> {
         let last = self.eat("last");
         let number = i8::try_from(number).ok()? * if last { -1 } else { 1 };
         let weekday = self.weekday();
-        if weekday.is_none() {
-            self.need("day")?;
-        }
-        self.need("of|in the?")?;
+        self.need(if weekday.is_some() { "of|in the?" } else { "day of|in the?" })?;
         let (end, month) = self.month_named()?;
         let first = month.start.date();
         let date = match weekday {
             Some(weekday) => first.nth_weekday_of_month(number, weekday).ok()?,
-            None if last => {
-                calendar::plus(first.last_of_month(), i64::from(number) + 1, Grain::Day)?
-            }
-            None => first.with().day(number).build().ok()?,
+            None if last => calendar::plus(month.end.date(), number.into(), Grain::Day)?,
+            None => month.on(number)?,
         };
         Some((end, calendar::day(date)?.with_doubts_of(&month)))
     }
 
     /// "Friday the 11th", "Monday, March 3rd 2025".
     fn weekday_with_date(mut self) -> Found<'a> {
+        const NOTE: &str = "the date does not fall on the weekday that is named";
         let start = self;
         let weekday = self.weekday()?;
         self.eat(".? ,? the?");
         if let Some((end, when)) = self.month_day().or_else(|| self.day_month()) {
-            return Some((end, self.with_weekday(when, weekday)?));
+            let fitting = self.on_weekday(&when, weekday);
+            return Some((end, fitting.unwrap_or_else(|| when.doubt(Confidence::AMBIGUOUS, NOTE))));
         }
         if !matches!(self.kind(), Kind::Ordinal(_)) && !self.is(-1, "the") {
             return None;
@@ -150,11 +139,9 @@ impl<'a> At<'a> {
         let day = self.day_number(true)?;
         let Direction { past, stated } = start.direction(self);
         let step = if past && stated { -1 } else { 1 };
-        let when = (0..48).find_map(|months| {
-            let when = self.day_in_month(step * months, day)?;
-            (when.start.date().weekday() == weekday).then_some(when)
-        })?;
-        Some((self, placed(when, true)))
+        let fits = |when: &When| when.start.date().weekday() == weekday;
+        let mut months = (0..48).map(|months| self.day_in_month(step * months, day));
+        Some((self, placed(months.find_map(|when| when.filter(fits))?, true)))
     }
 
     /// A day of the month that lies some months from that of the writing.
@@ -168,35 +155,28 @@ impl<'a> At<'a> {
         let (end, when) = self.month_day().or_else(|| self.day_month())?;
         let mut name = end;
         name.eat(",?");
-        let Some(weekday) = name.weekday() else { return Some((end, when)) };
-        let fitting = self.with_weekday(when.clone(), weekday)?;
-        let fits = fitting.start.date().weekday() == weekday;
-        Some(if fits { (name, fitting) } else { (end, when) })
+        let fitting = name.weekday().and_then(|weekday| self.on_weekday(&when, weekday));
+        Some(fitting.map_or((end, when), |fitting| (name, fitting)))
     }
 
-    /// Takes the year in which the date falls on the weekday, where no year is written.
-    fn with_weekday(self, when: When, weekday: Weekday) -> Option<When> {
-        const NOTE: &str = "the date does not fall on the weekday that is named";
+    /// The date if it falls on the weekday, or where no year is written, in the year in which it does.
+    fn on_weekday(self, when: &When, weekday: Weekday) -> Option<When> {
         const YEAR: &str = "the year in which the date falls on that weekday";
         let date = when.start.date();
         let fits = |date: &Date| date.weekday() == weekday;
-        if fits(&date) {
-            return Some(when);
+        if fits(&date) || when.confidence == Confidence::EXACT {
+            return Some(when.clone()).filter(|_| fits(&date));
         }
         let in_year = |years: i16| date.with().year(self.text.today.year() + years).build().ok();
-        let near = [0, 1, -1].into_iter().find_map(|years| in_year(years).filter(fits));
-        match near.filter(|_| when.confidence < Confidence::EXACT) {
-            Some(near) => Some(calendar::day(near)?.doubt(Confidence::LIKELY, YEAR)),
-            None => Some(when.doubt(Confidence::AMBIGUOUS, NOTE)),
-        }
+        let near = [0, 1, -1].into_iter().find_map(|years| in_year(years).filter(fits))?;
+        Some(calendar::day(near)?.doubt(Confidence::LIKELY, YEAR))
     }
 
     /// Reads a year behind a date or month: "2025", ", 2025", "of 2025", "next year".
     pub(super) fn written_year(&mut self) -> Option<i16> {
         let mut at = *self;
         at.eat(",? of|in?");
-        let year = if let Kind::Number(year @ 1000..=2999) = at.kind() {
-            at.index += 1;
+        let year = if let Some(year) = at.number(1000..=2999) {
             i16::try_from(year).ok()?
         } else {
             let offset = at.offset("this last next")?;
@@ -268,14 +248,10 @@ impl<'a> At<'a> {
         let (month, day) = self.phrase(&FEASTS)?;
         let found = self.dated(start, month, day)?;
         let Some(offset) = which else { return Some(found) };
-        let year = self.text.today.year();
-        let over = Date::new(year, month, day).ok()? <= self.text.today;
-        let year = match offset {
-            -1 if !over => year - 1,
-            1 if over => year + 1,
-            _ => year,
-        };
-        Some((self, calendar::day(Date::new(year, month, day).ok()?)?))
+        let date = |years: i16| Date::new(self.text.today.year() + years, month, day).ok();
+        let over = i16::from(date(0)? <= self.text.today);
+        let years = [over - 1, 0, over][usize::try_from(offset + 1).ok()?];
+        Some((self, calendar::day(date(years)?)?))
     }
 
     /// "last Friday", "this coming Monday", "next week Sunday", "last week's Sunday".
@@ -285,27 +261,26 @@ impl<'a> At<'a> {
         let today = self.text.today;
         let led = self.is(0, "this") && self.is(1, "past coming last next");
         self.index += usize::from(led);
-        let which = self;
+        let (plain, next) = (self.is(0, "last previous this next"), self.is(0, "next"));
         let offset = self.offset("last past previous this next coming upcoming following")?;
         let in_week = self.eat("week on?");
         let weekday = self.weekday()?;
-        self.eat_abbreviation_dot();
+        self.eat_dot(self.word(-1).len() < 6);
         let of_week = calendar::weekday_of_week(today, offset, weekday)?;
-        let nearest = || calendar::nearest_weekday(today, weekday, offset < 0);
-        let when = match offset {
-            _ if in_week && which.is(0, "past coming upcoming following") => return None,
-            _ if in_week => calendar::day(of_week)?,
-            0 => self.this_weekday(start, weekday, of_week)?,
-            1 if led || !which.is(0, "next") => calendar::day(nearest()?)?,
-            1 => {
-                let nearer = nearest()? < of_week;
-                calendar::day(of_week)?.doubt_if(nearer, Confidence::ROUGH, OTHER_WEEK)
-            }
-            _ => {
-                let date = nearest()?;
-                let same_week = calendar::monday(date) == calendar::monday(today);
-                calendar::day(date)?.doubt_if(same_week, Confidence::ROUGH, WEEK_BEFORE)
-            }
+        if in_week {
+            return Some((self, calendar::day(of_week).filter(|_| plain)?));
+        }
+        if offset == 0 {
+            return Some((self, self.this_weekday(start, weekday, of_week)?));
+        }
+        let nearest = calendar::nearest_weekday(today, weekday, offset < 0)?;
+        let same_week = calendar::monday(nearest) == calendar::monday(today);
+        let when = if next && !led {
+            let nearer = nearest < of_week;
+            calendar::day(of_week)?.doubt_if(nearer, Confidence::ROUGH, OTHER_WEEK)
+        } else {
+            let doubtful = same_week && offset < 0;
+            calendar::day(nearest)?.doubt_if(doubtful, Confidence::ROUGH, WEEK_BEFORE)
         };
         Some((self, when))
     }
@@ -314,20 +289,16 @@ impl<'a> At<'a> {
         const NOTE: &str = "the day of this week is over; the coming one may be meant";
         let today = self.text.today;
         let Direction { past, stated } = start.direction(self);
-        if of_week >= today && !(past && stated && of_week > today) {
-            return calendar::day(of_week);
-        }
-        if stated {
+        if stated && (of_week < today || past && of_week > today) {
             let near = calendar::nearest_weekday(today, weekday, past)?;
             return Some(placed(calendar::day(near)?, true));
         }
-        Some(calendar::day(of_week)?.doubt(Confidence::AMBIGUOUS, NOTE))
+        Some(calendar::day(of_week)?.doubt_if(of_week < today, Confidence::AMBIGUOUS, NOTE))
     }
 
-    /// Takes the full stop behind the abbreviation of a weekday.
-    fn eat_abbreviation_dot(&mut self) {
-        let continues = self.token(1).is_some_and(|token| !token.capital);
-        if continues && self.word(-1).len() < 6 {
+    /// Takes the full stop behind an abbreviation that does not end the sentence.
+    pub(super) fn eat_dot(&mut self, abbreviated: bool) {
+        if abbreviated && self.token(1).is_some_and(|token| !token.capital) {
             self.eat(".");
         }
     }
@@ -359,7 +330,7 @@ impl<'a> At<'a> {
         let mut of = self;
         if of.eat("day? of|in the?") {
             let (end, month) = of.relative_month()?;
-            return Some((end, calendar::day(month.start.date().with().day(day).build().ok()?)?));
+            return Some((end, calendar::day(month.on(day)?)?));
         }
         let ends = matches!(self.token(0).map(|token| token.kind), None | Some(Kind::Mark(_)));
         if !start.tied("on through") || !ordinal || !self.closed() || spelled && !ends {
@@ -371,7 +342,7 @@ impl<'a> At<'a> {
     fn bare_weekday(mut self) -> Found<'a> {
         let start = self;
         let weekday = self.weekday()?;
-        self.eat_abbreviation_dot();
+        self.eat_dot(self.word(-1).len() < 6);
         if !start.means_weekday(self) {
             return None;
         }
@@ -409,17 +380,15 @@ impl<'a> At<'a> {
         if amount.is_clock() != clock {
             return None;
         }
-        let back = amount.times(-1)?;
         let word = self.word(0);
+        let back = listed("ago back earlier before", word);
+        let signed = amount.times(if back { -1 } else { 1 })?;
         self.index += 1;
         let (end, when) = match word {
-            "ago" | "back" => (self, back.after_moment(&self.text.now)?),
-            "hence" => (self, amount.after_moment(&self.text.now)?),
-            "later" | "afterwards" => (self, self.counted_from_previous(amount)?),
-            "earlier" => (self, self.counted_from_previous(back)?),
-            "from" => self.counted_from(amount)?,
-            "after" if !clock => self.counted_from(amount)?,
-            "before" if !clock => self.counted_from(back)?,
+            "ago" | "back" | "hence" => (self, signed.after_moment(&self.text.now)?),
+            "later" | "afterwards" | "earlier" => (self, self.counted_from_previous(signed)?),
+            "from" => self.counted_from(signed)?,
+            "after" | "before" if !clock => self.counted_from(signed)?,
             _ => return None,
         };
         Some((end, rough(when, amount, vague)))
@@ -506,16 +475,13 @@ impl<'a> At<'a> {
         let rest = self.phrase(&[("rest", true), ("end", false)])?;
         self.eat("of? the|my|our?");
         let mut owner = self;
-        let grain = owner.period_unit().filter(|grain| *grain != Grain::Weekend);
-        let (end, whole) = match grain {
-            Some(grain) => (owner, self.calendar(grain, 0)?),
-            None => self.period()?,
+        let (end, whole) = match owner.period_unit() {
+            Some(grain) if grain != Grain::Weekend => (owner, self.calendar(grain, 0)?),
+            _ => self.period()?,
         };
-        if rest {
-            let rest = When::dates(self.text.today, whole.end.date(), whole.grain);
-            return Some((end, rest));
-        }
-        Some((end, whole.last_day()?.doubt(Confidence::ROUGH, NOTE)))
+        let rest = rest.then(|| When::dates(self.text.today, whole.end.date(), whole.grain));
+        let last = || Some(whole.last_day()?.doubt(Confidence::ROUGH, NOTE));
+        Some((end, rest.or_else(last)?))
     }
 
     /// "the week of October 6th", "the first week of May", "the last week of July".
@@ -532,12 +498,11 @@ impl<'a> At<'a> {
         if !matches!(grain, Grain::Week | Grain::Weekend) {
             return None;
         }
-        let (end, whole) = match self.written_year() {
-            Some(year) => (self, calendar::year(year)?),
-            None => {
-                self.need("of|in the?")?;
-                self.month_named()?
-            }
+        let (end, whole) = if let Some(year) = self.written_year() {
+            (self, calendar::year(year)?)
+        } else {
+            self.need("of|in the?")?;
+            self.month_named()?
         };
         let first = calendar::edge_monday(&whole, last)?;
         let week = calendar::period(first, grain, i64::from(number) - 1)?;
@@ -563,19 +528,15 @@ impl<'a> At<'a> {
             self.offset("this current last past previous next coming following upcoming")?;
         let grain = self.period_unit()?;
         let when = match grain {
-            Grain::Second => return None,
-            Grain::Minute | Grain::Hour => {
-                let amount = Amount::new(offset, Unit { grain, times: 1 })?;
-                amount.stretch(&self.text.now).filter(|_| offset != 0)?
+            Grain::Minute | Grain::Hour if offset != 0 => {
+                Amount::new(offset, Unit { grain, times: 1 })?.stretch(&self.text.now)?
             }
             Grain::Day => self.day_beside(start, offset)?,
-            Grain::Weekend => {
-                let this = matches!(which, "coming" | "upcoming");
-                let when = self.calendar(grain, if this { 0 } else { offset })?;
-                when.doubt_if(which == "next", Confidence::LIKELY, OTHER_WEEK)
-            }
+            Grain::Weekend if matches!(which, "coming" | "upcoming") => self.calendar(grain, 0)?,
             _ => self.calendar(grain, offset)?,
         };
+        let next = which == "next" && grain == Grain::Weekend;
+        let when = when.doubt_if(next, Confidence::LIKELY, OTHER_WEEK);
         let rolling = matches!(which, "past" | "coming") && grain != Grain::Weekend;
         Some((self, when.doubt_if(rolling, Confidence::LIKELY, ROLLING)))
     }
@@ -613,16 +574,16 @@ impl<'a> At<'a> {
         } else {
             let number = self.nth()?;
             self.period_unit().filter(|grain| *grain == Grain::Quarter)?;
-            i8::try_from(number).ok().filter(|number| (1..=4).contains(number))?
+            i8::try_from(number).ok()?
         };
-        let of_year = |year: i16| {
-            calendar::period(Date::new(year, quarter * 3 - 2, 1).ok()?, Grain::Quarter, 0)
-        };
-        let mut behind = self;
-        behind.eat("-?");
+        let month = quarter.checked_mul(3)?.checked_sub(2)?;
+        let of_year =
+            |year: i16| calendar::period(Date::new(year, month, 1).ok()?, Grain::Quarter, 0);
         if let Some(year) = owner {
             return Some((self, of_year(year)?.exact()));
         }
+        let mut behind = self;
+        behind.eat("-?");
         if let Some(year) = behind.written_year() {
             return Some((behind, of_year(year)?.exact()));
         }
@@ -641,11 +602,7 @@ impl<'a> At<'a> {
 
     /// "this month", "next month".
     pub(super) fn relative_month(mut self) -> Found<'a> {
-        let offset = if self.is(0, "month") {
-            0
-        } else {
-            self.offset("this current last previous next coming")?
-        };
+        let offset = self.offset("this current last previous next coming").unwrap_or(0);
         self.need("month")?;
         Some((self, self.calendar(Grain::Month, offset)?))
     }
@@ -676,9 +633,9 @@ impl<'a> At<'a> {
         }
         let this = self.text.today.month();
         let years = match offset {
-            -1 if month >= this => -1,
-            1 if month <= this => 1,
-            _ => 0,
+            0 => 0,
+            1 => i16::from(month <= this),
+            _ => -i16::from(month >= this),
         };
         let when = self.month_in(month, years)?;
         let unsure = offset != 0 && years == 0;
@@ -728,8 +685,7 @@ impl<'a> At<'a> {
         }
         let tied = self.tied("in during between and throughout mid early late");
         let named = self.eat("year");
-        let Kind::Number(number @ 1900..=2099) = self.kind() else { return None };
-        self.index += 1;
+        let number = self.number(1900..=2099)?;
         // "in 2000 rows", "by 2048 bytes".
         let counts = self.names(0).unit.is_some() || self.word(0).ends_with('s');
         let when = calendar::year(i16::try_from(number).ok()?)?;

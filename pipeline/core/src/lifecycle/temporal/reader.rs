@@ -5,6 +5,8 @@
 //! that read a pattern, a name or a number leave it where it was if there is none; after a longer
 //! read that failed, go on from a copy.
 
+use std::ops::RangeBounds;
+
 use jiff::Zoned;
 use jiff::civil::{Date, DateTime, Weekday};
 
@@ -114,13 +116,14 @@ impl<'a> At<'a> {
     /// behind an optional one (which is taken wherever it fits).
     pub(super) fn eat(&mut self, pattern: &str) -> bool {
         let mut at = *self;
-        for part in pattern.split(' ') {
+        // Bytes, as splitting at characters takes most of the time otherwise.
+        for part in pattern.as_bytes().split(|byte| *byte == b' ') {
             let (choices, optional) =
-                part.strip_suffix('?').map_or((part, false), |part| (part, true));
+                part.strip_suffix(b"?").map_or((part, false), |part| (part, true));
             let fits = at.token(0).is_some_and(|token| {
-                choices.split('|').any(|choice| match token.kind {
-                    Kind::Mark(mark) => choice.chars().eq([mark]),
-                    _ => token.word == choice,
+                choices.split(|byte| *byte == b'|').any(|choice| match token.kind {
+                    Kind::Mark(mark) => mark.encode_utf8(&mut [0; 4]).as_bytes() == choice,
+                    _ => token.word.as_bytes() == choice,
                 })
             });
             if !fits && !optional {
@@ -141,7 +144,15 @@ impl<'a> At<'a> {
         table.iter().find(|(pattern, _)| self.eat(pattern)).map(|(_, value)| *value)
     }
 
-    fn name<T>(&mut self, name: impl Fn(Names) -> Option<T>) -> Option<T> {
+    /// Reads digits.
+    pub(super) fn number(&mut self, range: impl RangeBounds<u32>) -> Option<u32> {
+        let Kind::Number(number) = self.kind() else { return None };
+        let fits = range.contains(&number);
+        self.index += usize::from(fits);
+        fits.then_some(number)
+    }
+
+    pub(super) fn name<T>(&mut self, name: impl Fn(Names) -> Option<T>) -> Option<T> {
         let found = name(self.names(0))?;
         self.index += 1;
         Some(found)
@@ -188,30 +199,24 @@ impl<'a> At<'a> {
     /// Reads a cardinal: digits, words up to ninety-nine, `a`, "a few" (3), "a couple of" (2). The
     /// flag says that it is meant roughly.
     pub(super) fn count(&mut self) -> Option<(i64, bool)> {
-        if let Kind::Number(number) = self.kind() {
-            self.index += 1;
-            return Some((number.into(), false));
-        }
         if let Some(number) = self.phrase(&VAGUE) {
             return Some((number, true));
         }
-        if self.eat("a|an") {
-            return Some((1, false));
-        }
-        Some((self.cardinal()?.into(), false))
+        let one = |at: &mut Self| at.eat("a|an").then_some(1);
+        let number = self.number(..).or_else(|| one(self)).or_else(|| self.cardinal())?;
+        Some((number.into(), false))
     }
 
     fn cardinal(&mut self) -> Option<u32> {
         let number = self.name(|names| names.cardinal)?;
-        let one = self.ones(number, |names| names.cardinal.filter(|one| *one > 0));
-        Some(number + one.unwrap_or(0))
+        Some(number + self.ones(number, |names| names.cardinal).unwrap_or(0))
     }
 
     /// Reads the `five` or `fifth` behind whole tens.
     fn ones(&mut self, tens: u32, name: impl Fn(Names) -> Option<u32>) -> Option<u32> {
         let mut at = *self;
         at.eat("-?");
-        let one = at.name(|names| name(names).filter(|one| tens >= 20 && *one < 10))?;
+        let one = at.name(|names| name(names).filter(|one| tens >= 20 && (1..10).contains(one)))?;
         *self = at;
         Some(one)
     }
@@ -233,15 +238,8 @@ impl<'a> At<'a> {
 
     /// Reads the number of a day: digits, an ordinal or, if `spelled`, a cardinal in words.
     pub(super) fn day_number(&mut self, spelled: bool) -> Option<i8> {
-        let number = match (self.kind(), self.nth()) {
-            (Kind::Number(number), _) => {
-                self.index += 1;
-                number
-            }
-            (_, Some(number)) => number,
-            _ if spelled => self.cardinal()?,
-            _ => return None,
-        };
+        let number = self.number(..).or_else(|| self.nth());
+        let number = if spelled { number.or_else(|| self.cardinal()) } else { number }?;
         i8::try_from(number).ok().filter(|day| (1..=31).contains(day))
     }
 

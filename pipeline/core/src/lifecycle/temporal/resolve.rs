@@ -54,25 +54,21 @@ pub fn resolve(text: &str, created_at: Instant, zone: &TimeZone) -> Vec<TimeRefe
 
 /// Turns local times into instants, and notes what the clocks skip or show twice.
 fn finish(when: When, span: Range<usize>, relation: Relation, zone: &TimeZone) -> TimeReference {
-    let When { start, end, grain, mut confidence, mut note, exact } = when;
+    let clocks = zone.to_ambiguous_timestamp(when.start).offset();
+    let problem = match clocks {
+        _ if when.exact.is_some() || when.grain >= Grain::PartOfDay => None,
+        AmbiguousOffset::Unambiguous { .. } => None,
+        AmbiguousOffset::Gap { .. } => Some("the clocks skip this time that day"),
+        AmbiguousOffset::Fold { .. } => {
+            Some("the clocks show this time twice that day; the first is taken")
+        }
+    };
+    let when = problem.map_or(when.clone(), |note| when.doubt(Confidence::AMBIGUOUS, note));
+    let When { start, end, grain, confidence, note, exact, .. } = when;
     let (first, last) = match exact {
         Some((first, last)) => (Instant::from(first), Instant::from(last)),
         None => (in_zone(start, zone), in_zone(end, zone)),
     };
-    if exact.is_none() && grain < Grain::PartOfDay {
-        let ambiguous = zone.to_ambiguous_timestamp(start).offset();
-        let problem = match ambiguous {
-            AmbiguousOffset::Unambiguous { .. } => None,
-            AmbiguousOffset::Gap { .. } => Some("the clocks skip this time that day"),
-            AmbiguousOffset::Fold { .. } => {
-                Some("the clocks show this time twice that day; the first is taken")
-            }
-        };
-        if let Some(problem) = problem {
-            confidence = confidence.min(Confidence::AMBIGUOUS);
-            note.get_or_insert_with(|| problem.to_owned());
-        }
-    }
     let interval =
         TimeInterval { start: first, end: last.max(first), civil_start: start, civil_end: end };
     TimeReference { span, interval, grain, relation, confidence, note }

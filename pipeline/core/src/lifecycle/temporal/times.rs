@@ -5,11 +5,11 @@ use jiff::SignedDuration;
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
 
-use super::calendar::{self, When};
+use super::calendar::{self, When, length};
 use super::grammar::SAME_WEEKDAY;
 use super::reader::{At, Direction, Found};
 use super::resolve::{Confidence, Grain};
-use super::tokens::{AFTERNOON, Kind, MORNING, NIGHT, Part, TimeOfDay};
+use super::tokens::{AFTERNOON, Kind, MORNING, NIGHT, TimeOfDay};
 
 const ZONES: &str = "cet cest est edt pst pdt mst mdt cst cdt bst ist jst aest eet eest msk";
 const OTHER_ZONE: &str = "the zone that is named is left out";
@@ -25,13 +25,6 @@ const HALVES: [(&str, bool); 4] = [
 ];
 const MOVES: &str = "moved move moves changed change shifted postponed delayed rescheduled pushed \
     slipped switched migrated";
-
-/// A day with the part of it that is named, and the position behind.
-struct DayPart<'a> {
-    end: At<'a>,
-    day: When,
-    part: Option<Part>,
-}
 
 impl<'a> At<'a> {
     /// Reads a day with or without a time, a part of a day, or a time of the day of writing.
@@ -52,8 +45,7 @@ impl<'a> At<'a> {
         let start = jiff::Timestamp::from_microsecond(instant.0).ok()?.to_zoned(zone.clone());
         let seconds = written.matches(':').count() > 1;
         let grain = if seconds { Grain::Second } else { Grain::Minute };
-        let end = start.checked_add(length(grain)).ok()?;
-        Some((self.skip(1), When::between(&start, &end, grain).exact()))
+        Some((self.skip(1), When::at(&start, grain)?.exact()))
     }
 
     /// "the morning of May 3", "in the early-morning on Tuesday", "in the afternoon, this Friday".
@@ -62,7 +54,7 @@ impl<'a> At<'a> {
         let part = self.part()?;
         self.eat(",? on|of?");
         let (end, day) = self.day()?;
-        Some((end, day.part(part)?))
+        Some((end, When { part: Some(part), ..day }.named_part()?))
     }
 
     /// "this morning", "tonight at 8", "last night".
@@ -83,10 +75,10 @@ impl<'a> At<'a> {
                 _ => return None,
             }
         };
-        let day = self.calendar(Grain::Day, offset)?;
+        let day = When { part: Some(part), ..self.calendar(Grain::Day, offset)? };
         let when = match self.clock(true) {
-            Some(time) => self.at_part(&day, Some(part), time)?,
-            None => day.part(part)?,
+            Some(time) => self.at_time(&day, time)?,
+            None => day.named_part()?,
         };
         Some((self, when))
     }
@@ -96,8 +88,8 @@ impl<'a> At<'a> {
         let mut behind = self;
         let time = behind.clock(true)?;
         behind.eat(",? on|of?");
-        if let Some(DayPart { end, day, part }) = behind.day_with_part() {
-            return Some((end, self.at_part(&day, part, time)?));
+        if let Some((end, day)) = behind.day_with_part() {
+            return Some((end, self.at_time(&day, time)?));
         }
         // Without a day only what is surely a time of day counts.
         let mut end = self;
@@ -113,47 +105,38 @@ impl<'a> At<'a> {
     }
 
     /// Reads a day or a part of one behind a clock time.
-    fn day_with_part(mut self) -> Option<DayPart<'a>> {
-        let named = [("tonight", 0, NIGHT), ("last night", -1, NIGHT)];
-        for (pattern, offset, part) in named {
-            if self.eat(pattern) {
-                return Some(DayPart {
-                    end: self,
-                    day: self.calendar(Grain::Day, offset)?,
-                    part: Some(part),
-                });
-            }
+    fn day_with_part(mut self) -> Found<'a> {
+        if let Some(offset) = self.phrase(&[("tonight", 0), ("last night", -1)]) {
+            let day = self.calendar(Grain::Day, offset)?;
+            return Some((self, When { part: Some(NIGHT), ..day }));
         }
-        let (mut end, day) = match self.names(1).part {
+        let (end, day) = match self.names(1).part {
             Some(_) if self.eat("this") => (self, self.calendar(Grain::Day, 0)?),
             _ => self.day()?,
         };
         let mut name = end;
         name.eat("in? the?");
         let part = name.part();
-        end = if part.is_some() { name } else { end };
-        Some(DayPart { end, day, part })
+        Some((if part.is_some() { name } else { end }, When { part, ..day }))
     }
 
     /// "Monday morning", "tomorrow at 5pm", "2025-03-01 10:00", "May 3 in the evening at 8".
     fn day_first(self) -> Found<'a> {
-        let DayPart { end, day, part } = self.day_with_early_part()?;
+        let (end, day) = self.day_with_early_part()?;
         let mut behind = end;
         behind.eat(",?");
-        match (behind.clock(true), part) {
-            (Some(time), Some(_)) => Some((behind, self.at_part(&day, part, time)?)),
-            (Some(time), None) => Some((behind, self.at_named(behind, &day, time)?)),
-            (None, Some(part)) => Some((end, day.part(part)?)),
-            (None, None) => Some((end, day)),
+        match behind.clock(true) {
+            Some(time) => Some((behind, self.at_named(behind, &day, time)?)),
+            None => Some((end, day.named_part()?)),
         }
     }
 
-    fn day_with_early_part(self) -> Option<DayPart<'a>> {
+    fn day_with_early_part(self) -> Found<'a> {
         let (end, day) = self.day()?;
         let mut name = end;
         let half = name.phrase(&[("am", MORNING), ("pm", AFTERNOON)]);
         if half.is_some() && name.closed() {
-            return Some(DayPart { end: name, day, part: half });
+            return Some((name, When { part: half, ..day }));
         }
         name = end;
         if !name.eat(",? in the?") {
@@ -162,7 +145,7 @@ impl<'a> At<'a> {
         name.eat("early|late? -? in? the?");
         // "on Monday the night shift": an article alone does not tie them.
         let part = name.part().filter(|_| !end.is(0, "the"));
-        Some(DayPart { end: if part.is_some() { name } else { end }, day, part })
+        Some((if part.is_some() { name } else { end }, When { part, ..day }))
     }
 
     /// Reads a clock time: `17:30`, "5pm", "at noon"; bare hours only behind "at" and with a day.
@@ -172,24 +155,20 @@ impl<'a> At<'a> {
         at.eat("at|around|about|for?");
         let lead = at.index;
         at.eat("around|about? @?");
+        let noon = TimeOfDay::new(Time::constant(12, 0, 0, 0), Grain::Hour, true);
         let mut time = if let Kind::Clock(time) = at.kind() {
             at.index += 1;
             time
         } else if at.eat("noon|midday") {
-            TimeOfDay::new(Time::constant(12, 0, 0, 0), Grain::Hour, true)
+            noon
         } else if at.eat("midnight") {
-            let midnight = TimeOfDay::new(Time::midnight(), Grain::Hour, true);
-            TimeOfDay { doubt: Some(MIDNIGHT), ..midnight }
+            TimeOfDay { time: Time::midnight(), doubt: Some(MIDNIGHT), ..noon }
         } else {
-            let led = led || at.index > lead;
-            at.hour(led, with_day)?
+            at.hour(led || at.index > lead, with_day)?
         };
         if let Some(afternoon) = at.phrase(&HALVES) {
             time = time.in_half(afternoon)?;
-            let continues = at.token(1).is_some_and(|token| !token.capital);
-            if at.word(-1).contains('.') && continues {
-                at.eat(".");
-            }
+            at.eat_dot(at.word(-1).contains('.'));
         }
         if at.eat("utc|gmt|z") {
             time.utc = true;
@@ -203,12 +182,8 @@ impl<'a> At<'a> {
 
     /// "5 o'clock", "five pm", and "at 5" or "8 tonight" with a day.
     fn hour(&mut self, led: bool, with_day: bool) -> Option<TimeOfDay> {
-        let hour = match self.kind() {
-            Kind::Number(number) => number,
-            _ => self.names(0).cardinal?,
-        };
-        let hour = i8::try_from(hour).ok().filter(|hour| (0..=23).contains(hour))?;
-        self.index += 1;
+        let hour = self.number(..24).or_else(|| self.name(|names| names.cardinal))?;
+        let hour = i8::try_from(hour).ok().filter(|hour| *hour < 24)?;
         let meridiem = self.is(0, "am pm a.m p.m");
         let oclock = self.eat("o'clock|oclock");
         let mut part = *self;
@@ -221,17 +196,9 @@ impl<'a> At<'a> {
         TimeOfDay::hour(hour).filter(|_| fits)
     }
 
-    fn at_part(self, day: &When, part: Option<Part>, time: TimeOfDay) -> Option<When> {
-        let time = match part {
-            Some(part) => time.in_half(part != MORNING)?,
-            None => time,
-        };
-        self.at_time(day, time)
-    }
-
     /// "Monday at noon", written on a Monday morning of what is to come, is that noon.
     fn at_named(self, end: Self, day: &When, time: TimeOfDay) -> Option<When> {
-        if day.note.as_deref() == Some(SAME_WEEKDAY) {
+        if day.part.is_none() && day.note.as_deref() == Some(SAME_WEEKDAY) {
             let today = self.calendar(Grain::Day, 0)?.with_doubts_of(day);
             let when = self.at_time(&today, time)?;
             if self.direction(end).past == (when.start <= self.text.now.datetime()) {
@@ -241,25 +208,22 @@ impl<'a> At<'a> {
         self.at_time(day, time)
     }
 
-    /// Joins a day and a time of day.
+    /// Joins a day and a time of day; a named part of the day tells morning from afternoon.
     fn at_time(self, day: &When, time: TimeOfDay) -> Option<When> {
-        let length = length(time.grain);
+        let half = day.part.map(|part| part != MORNING);
+        let time = half.map_or(Some(time), |afternoon| time.in_half(afternoon))?;
         let start = day.start.date().to_datetime(time.time);
         let when = if time.utc {
             let zone = self.text.now.time_zone().clone();
-            let start = start.to_zoned(TimeZone::UTC).ok()?.with_time_zone(zone);
-            When::between(&start, &start.checked_add(length).ok()?, time.grain)
+            When::at(&start.to_zoned(TimeZone::UTC).ok()?.with_time_zone(zone), time.grain)?
         } else {
-            When::times(start, start.checked_add(length).ok()?, time.grain)
+            When::times(start, start.checked_add(length(time.grain)).ok()?, time.grain)
         };
         let when = when.with_doubts_of(day);
-        let finer = time.grain < Grain::Hour;
+        let finer = !time.certain && time.grain < Grain::Hour;
         let confidence = if finer { Confidence::LIKELY } else { Confidence::AMBIGUOUS };
-        Some(match time.doubt {
-            _ if !time.certain => when.doubt(confidence, MERIDIEM),
-            Some(note) => when.doubt(Confidence::AMBIGUOUS, note),
-            None => when,
-        })
+        let note = if time.certain { time.doubt } else { Some(MERIDIEM) };
+        Some(note.map_or(when.clone(), |note| when.doubt(confidence, note)))
     }
 
     /// Reads a range of days or times that starts here, "from" and "between" included.
@@ -327,17 +291,14 @@ impl<'a> At<'a> {
         if let Some(month) = self.month() {
             // "from 5 to 6 of April 22" counts hours.
             let mut day = self;
-            return match day.day_number(false) {
-                Some(_) => None,
-                None => self.between_days(start, month, first, last),
-            };
+            let hours = day.day_number(false).is_some();
+            return self.between_days(start, month, first, last).filter(|_| !hours);
         }
         if self.is(0, "month") {
             return None;
         }
         let (end, month) = self.relative_month()?;
-        let on = |day| month.start.date().with().day(day).build().ok();
-        Some((end, When::days(on(first)?, on(last)?)?))
+        Some((end, When::days(month.on(first)?, month.on(last)?)?))
     }
 
     /// "from 2 to April 7".
@@ -346,16 +307,14 @@ impl<'a> At<'a> {
         let first = self.day_number(false)?;
         self.connector(between)?;
         let (end, last) = self.month_day()?;
-        let date = last.start.date();
-        let days = When::days(date.with().day(first).build().ok()?, date)?;
+        let days = When::days(last.on(first)?, last.start.date())?;
         Some((end, days.with_doubts_of(&last)))
     }
 
     fn between_days(mut self, start: Self, month: i8, first: i8, last: i8) -> Found<'a> {
         let year = self.written_year();
         let near = self.date(start, month, first, year)?;
-        let date = near.start.date();
-        let days = When::days(date, date.with().day(last).build().ok()?)?;
+        let days = When::days(near.start.date(), near.on(last)?)?;
         (first < last).then(|| (self, days.with_doubts_of(&near)))
     }
 
@@ -386,7 +345,8 @@ impl<'a> At<'a> {
 
     /// "Thursday from 9:30 to 11:00", "tomorrow between 1pm and 2pm".
     fn day_with_clock_range(self) -> Found<'a> {
-        let DayPart { mut end, day, .. } = self.day_with_early_part()?;
+        let (mut end, day) = self.day_with_early_part()?;
+        let day = When { part: None, ..day };
         end.eat(",? in?");
         let between = end.lead();
         let (first, last) = end.two_clocks(between)?;
@@ -395,7 +355,7 @@ impl<'a> At<'a> {
 
     /// "next week between Wednesday and Friday".
     fn weekdays_of_week(self) -> Found<'a> {
-        let (mut end, week) = if self.is(1, "week") { self.period()? } else { return None };
+        let (mut end, week) = self.period().filter(|_| self.is(1, "week"))?;
         let between = end.is(0, "between");
         end.need("from|between")?;
         let first = end.weekday()?;
@@ -425,10 +385,9 @@ impl<'a> At<'a> {
     }
 
     fn two_clocks(&mut self, between: bool) -> Option<(TimeOfDay, TimeOfDay)> {
-        let number = self.kind();
         let first = self.clock(true);
         // "9-11am", "from 3 to 4pm": the hour before takes its half of the day from the other.
-        self.index += usize::from(first.is_none());
+        let hour = if first.is_none() { Some(self.number(..24)?) } else { None };
         self.connector(between)?;
         let last = self.clock(true)?;
         let hours = first.is_none() && !last.certain && last.grain == Grain::Hour;
@@ -436,33 +395,24 @@ impl<'a> At<'a> {
         if hours || counts {
             return None;
         }
-        let mut first = match (first, number) {
-            (Some(first), _) => first,
-            (None, Kind::Number(hour @ 0..=23)) => {
-                TimeOfDay { utc: last.utc, ..TimeOfDay::hour(i8::try_from(hour).ok()?)? }
-            }
-            _ => return None,
+        let mut first = match first {
+            Some(first) => first,
+            None => TimeOfDay { utc: last.utc, ..TimeOfDay::hour(i8::try_from(hour?).ok()?)? },
         };
         if !first.certain && last.certain && last.time.hour() >= 12 && first.time.hour() < 12 {
-            let afternoon = first.time.with().hour(first.time.hour() + 12).build().ok()?;
-            if afternoon < last.time {
-                first.time = afternoon;
-            }
+            let afternoon = first.in_half(true)?;
+            first = if afternoon.time < last.time { afternoon } else { first };
         }
         first.certain |= last.certain;
         Some((first, last))
     }
 
     fn hours(self, day: &When, first: TimeOfDay, last: TimeOfDay) -> Option<When> {
-        let start = self.at_time(day, first)?;
-        let end = self.at_time(day, last)?;
-        let mut end_time = end.start;
-        if end_time <= start.start {
-            let hours = if last.certain { 24 } else { 12 };
-            end_time = end_time.checked_add(SignedDuration::from_hours(hours)).ok()?;
-        }
-        let grain = start.grain.min(end.grain);
-        Some(When { end: end_time, grain, exact: None, ..start })
+        let (first, last_start) = (self.at_time(day, first)?, self.at_time(day, last)?.start);
+        let hours = if last.certain { 24 } else { 12 };
+        let later = if last_start <= first.start { hours } else { 0 };
+        let end = last_start.checked_add(SignedDuration::from_hours(later)).ok()?;
+        Some(When { end, grain: first.grain.min(last.grain), exact: None, ..first })
     }
 
     /// "from Oct. 2 to October 22", "between 4pm on Jan 1, 2016 and 5pm today".
@@ -470,8 +420,8 @@ impl<'a> At<'a> {
         let (mut end, mut first) = self.moment()?;
         end.connector(between)?;
         let (end, mut last) = end.moment()?;
-        let exact = |when: &When| when.confidence == Confidence::EXACT;
-        if exact(&last) && !exact(&first) && first.note.is_some() {
+        let exact = [&first, &last].map(|when| when.confidence == Confidence::EXACT);
+        if exact == [false, true] && first.note.is_some() {
             let years = i64::from(last.start.year()) - i64::from(first.start.year());
             first = first.moved(years, Grain::Year)?;
         }
@@ -493,16 +443,7 @@ impl<'a> At<'a> {
         let exact = first.exact.zip(last.exact).map(|(first, last)| (first.0, last.0));
         let confidence = first.confidence.min(last.confidence);
         let grain = first.grain.max(last.grain);
-        let note = first.note.or(last.note);
-        Some((end, When { start: first.start, end: closing, grain, confidence, note, exact }))
+        let note = first.note.take().or(last.note);
+        Some((end, When { end: closing, grain, confidence, note, exact, ..first }))
     }
-}
-
-/// The length of a time that is named to the second, the minute or the hour.
-fn length(grain: Grain) -> SignedDuration {
-    SignedDuration::from_secs(match grain {
-        Grain::Second => 1,
-        Grain::Minute => 60,
-        _ => 3600,
-    })
 }

@@ -19,19 +19,12 @@ pub(super) enum Kind {
     Number(u32),
     /// `3rd`, `21st`.
     Ordinal(u32),
-    /// `2025-03-01`, `2025/3/1`.
-    Date(Date),
+    /// `2025-03-01`, `03/04/2025`, `3/4`, `24.12.2025`.
+    Date(NumericDate),
     /// `2025-03-01T10:00:00Z` and the other forms of [`crate::time::Instant::parse`].
     Moment,
     /// `2025-03`: its first day.
     YearMonth(Date),
-    /// `03/04/2025`, `3/4`, `24.12.2025`: the order of day and month is open.
-    Pair {
-        first: i8,
-        second: i8,
-        year: Option<i16>,
-        separator: char,
-    },
     /// `17:30`, `5pm`.
     Clock(TimeOfDay),
     /// `Q3`.
@@ -51,6 +44,16 @@ pub(super) struct Token {
     pub(super) word: String,
     pub(super) names: Names,
     pub(super) capital: bool,
+}
+
+/// A date in digits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct NumericDate {
+    pub(super) month: i8,
+    pub(super) day: i8,
+    pub(super) year: Option<i16>,
+    /// Whether day and month may be the other way round.
+    pub(super) open: bool,
 }
 
 /// A time of day as read, before it has a day.
@@ -116,22 +119,14 @@ pub(super) struct Names {
 
 pub(super) const MORNING: Part = Part { from: 5, hours: 7 };
 pub(super) const AFTERNOON: Part = Part { from: 12, hours: 6 };
+const EVENING: Part = Part { from: 18, hours: 6 };
 pub(super) const NIGHT: Part = Part { from: 20, hours: 9 };
-const PARTS: [(&str, Part); 4] = [
-    ("morning", MORNING),
-    ("afternoon", AFTERNOON),
-    ("evening", Part { from: 18, hours: 6 }),
-    ("night", NIGHT),
-];
-const WEEKDAYS: [(&str, Weekday); 7] = [
-    ("monday mon", Weekday::Monday),
-    ("tuesday tue tues", Weekday::Tuesday),
-    ("wednesday wed weds", Weekday::Wednesday),
-    ("thursday thu thur thurs", Weekday::Thursday),
-    ("friday fri", Weekday::Friday),
-    ("saturday sat", Weekday::Saturday),
-    ("sunday sun", Weekday::Sunday),
-];
+const PARTS: [(&str, Part); 4] =
+    [("morning", MORNING), ("afternoon", AFTERNOON), ("evening", EVENING), ("night", NIGHT)];
+const WEEKDAYS: &str = "monday|mon tuesday|tue|tues wednesday|wed|weds thursday|thu|thur|thurs \
+    friday|fri saturday|sat sunday|sun";
+const ORDINALS: &str =
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth";
 const UNITS: [(&str, Grain); 11] = [
     ("second seconds sec secs", Grain::Second),
     ("minute minutes min mins", Grain::Minute),
@@ -145,33 +140,34 @@ const UNITS: [(&str, Grain); 11] = [
     ("year years yr yrs", Grain::Year),
     ("decade decades", Grain::Decade),
 ];
-/// Ordinals that are not a cardinal and `th`.
-const ORDINALS: [(&str, u32); 9] = [
-    ("first", 1),
-    ("second", 2),
-    ("third", 3),
-    ("fifth", 5),
-    ("eighth", 8),
-    ("ninth", 9),
-    ("twelfth", 12),
-    ("twentieth", 20),
-    ("thirtieth", 30),
-];
 const OFFSETS: [(&str, i64); 3] =
     [("last past previous", -1), ("this current the", 0), ("next coming following upcoming", 1)];
 
 /// Whether a word is in a list of words between spaces.
 pub(super) fn listed(words: &str, word: &str) -> bool {
-    words.split(' ').any(|listed| listed == word)
+    words.as_bytes().split(|byte| *byte == b' ').any(|listed| listed == word.as_bytes())
 }
 
 pub(super) fn find<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {
     table.iter().find(|(words, _)| listed(words, word)).map(|(_, value)| *value)
 }
 
+/// The place of a word in a list, in which `|` stands between names of one thing.
+fn position(list: &str, word: &str) -> Option<u8> {
+    let index = list.split(' ').position(|names| names.split('|').any(|name| name == word))?;
+    u8::try_from(index).ok()
+}
+
 /// Full names and abbreviations.
 pub(super) fn weekday(word: &str) -> Option<Weekday> {
-    find(&WEEKDAYS, word)
+    let index = i8::try_from(position(WEEKDAYS, word)?).ok()?;
+    Weekday::from_monday_zero_offset(index).ok()
+}
+
+fn ordinal(word: &str) -> Option<u32> {
+    let named = position(ORDINALS, word).map(|index| u32::from(index) + 1);
+    let tens = find(&[("twentieth", 20), ("thirtieth", 30)], word);
+    named.or(tens).or_else(|| cardinal(word.strip_suffix("th")?))
 }
 
 /// How many periods "last", "this" or "next" lies from the current one.
@@ -182,14 +178,13 @@ pub(super) fn offset(word: &str) -> Option<i64> {
 impl Names {
     fn of(word: &str) -> Self {
         let times = if word.starts_with("fortnight") { 2 } else { 1 };
-        let th = |word: &str| cardinal(word.strip_suffix("th")?);
         Self {
             weekday: weekday(word),
             month: month_number(word),
             unit: find(&UNITS, word).map(|grain| Unit { grain, times }),
             part: find(&PARTS, word),
             cardinal: cardinal(word),
-            ordinal: find(&ORDINALS, word).or_else(|| th(word)),
+            ordinal: ordinal(word),
         }
     }
 }
@@ -346,7 +341,9 @@ fn literal(written: &str) -> Option<Kind> {
         ["week", "-", "end" | "ends"] | ["a" | "p", ".", "m"] => Some(Kind::Word),
         [number] => number.parse().ok().map(Kind::Number),
         [year, "-" | "/", month, "-" | "/", day] if year.len() == 4 => {
-            Date::new(digits(year, 4..=4)?, small(month)?, small(day)?).ok().map(Kind::Date)
+            let date = Date::new(digits(year, 4..=4)?, small(month)?, small(day)?).ok()?;
+            let (month, day, year) = (date.month(), date.day(), Some(date.year()));
+            Some(Kind::Date(NumericDate { month, day, year, open: false }))
         }
         [year, "-", _, "-", day, "t", ..] if year.len() == 4 && day.len() == 2 => {
             Some(Kind::Moment)
@@ -361,17 +358,18 @@ fn literal(written: &str) -> Option<Kind> {
         [hour, ":", ..] => clock(hour, &runs[1..]),
         [_, "am" | "pm"] => clock(runs[0], &runs[1..]),
         [number, "st" | "nd" | "rd" | "th"] => number.parse().ok().map(Kind::Ordinal),
-        ["q", quarter] => {
-            small(quarter).filter(|quarter| (1..=4).contains(quarter)).map(Kind::Quarter)
-        }
+        ["q", quarter] => small(quarter).map(Kind::Quarter),
         [year, "s"] if year.ends_with('0') => full_year(year).map(Kind::Decade),
         _ => None,
     }
 }
 
 fn pair(first: &str, second: &str, year: Option<i16>, separator: &str) -> Option<Kind> {
-    let separator = separator.chars().next()?;
-    Some(Kind::Pair { first: small(first)?, second: small(second)?, year, separator })
+    let (first, second, dotted) = (small(first)?, small(second)?, separator == ".");
+    let day_first = first > 12 || dotted && second <= 12;
+    let (month, day) = if day_first { (second, first) } else { (first, second) };
+    let open = first <= 12 && second <= 12 && first != second && !dotted;
+    Some(Kind::Date(NumericDate { month, day, year, open }))
 }
 
 /// Two digits are 1970 to 2069.
@@ -396,24 +394,19 @@ fn clock(written_hour: &str, rest: &[&str]) -> Option<Kind> {
         return None;
     }
     let hour = small(written_hour)?;
-    let afternoon = match tail.copied() {
-        None => None,
-        Some("am" | "pm") if !(1..=12).contains(&hour) => return None,
-        Some("am") => Some(false),
-        Some("pm") => Some(true),
-        Some(_) => return None,
-    };
+    let afternoon = tail.map(|tail| *tail == "pm");
+    if !matches!(tail, None | Some(&("am" | "pm"))) || tail.is_some() && !(1..=12).contains(&hour) {
+        return None;
+    }
     let time = Time::new(hour, small(minutes)?, small(seconds)?, 0).ok()?;
     let grain = match (rest.first(), time.second()) {
         (Some(&":"), 0) => Grain::Minute,
         (Some(&":"), _) => Grain::Second,
         _ => Grain::Hour,
     };
-    let certain = hour > 12 || written_hour.starts_with('0');
-    Some(Kind::Clock(match afternoon {
-        Some(afternoon) => TimeOfDay::new(time, grain, false).in_half(afternoon)?,
-        None => TimeOfDay::new(time, grain, certain),
-    }))
+    let certain = afternoon.is_none() && (hour > 12 || written_hour.starts_with('0'));
+    let time = TimeOfDay::new(time, grain, certain);
+    afternoon.map_or(Some(time), |afternoon| time.in_half(afternoon)).map(Kind::Clock)
 }
 
 /// The lengths of the halves of `3mins`, `14april`, `Feb13` and `Oct.2`.
