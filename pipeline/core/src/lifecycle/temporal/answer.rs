@@ -3,12 +3,12 @@
 use crate::memory::MemoryId;
 use crate::time::Instant;
 use jiff::Timestamp;
-use jiff::civil::Date;
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::reference::{Confidence, Grain, Relation, TimeReference};
-use super::resolve::resolve;
+use super::reader::relation_word;
+use super::resolve::{Confidence, Grain, TimeReference, resolve};
 use super::tokens::{Kind, Token, listed, tokens};
 
 /// A memory that may hold the answer.
@@ -66,16 +66,16 @@ pub fn answer(question: &str, candidates: &[Candidate], now: Instant, zone: &Tim
         return Answer { answer: None, confidence: none, chain, resolved: vec![], sources: vec![] };
     };
     let mut resolved = resolve(&memory.text, memory.created_at, zone);
+    let position = best_reference(&asked, &memory.text, &resolved);
+    if let Some(position) = position {
+        resolved[..=position].rotate_right(1);
+    }
     let wish = Wish::of(&asked).unwrap_or(Wish::Date);
+    let today = local_date(now, zone);
     let written = local_date(memory.created_at, zone);
-    let (chain, text, confidence) = match best_reference(&asked, &memory.text, &resolved) {
-        Some(position) => {
-            let reference = resolved.remove(position);
-            let found = from_reference(&reference, memory, written, wish, now, zone);
-            resolved.insert(0, reference);
-            found
-        }
-        None => from_creation(written, wish, now, zone),
+    let (chain, text, confidence) = match resolved.first().filter(|_| position.is_some()) {
+        Some(reference) => from_reference(reference, memory, written, wish, today),
+        None => from_creation(written, wish, today),
     };
     let sources = vec![memory.id.clone()];
     Answer { answer: Some(text), confidence, chain, resolved, sources }
@@ -88,121 +88,83 @@ fn from_reference(
     memory: &Candidate,
     written: Date,
     wish: Wish,
-    now: Instant,
-    zone: &TimeZone,
+    today: Date,
 ) -> Reasoned {
-    let words = &memory.text[reference.span.clone()];
-    let mut chain = vec![format!("memory {} was written on {written}", memory.id)];
-    let named = shown(reference);
-    let step = match reference.relation {
-        Relation::Within => format!("'{words}' in a memory of {written} is {named}"),
-        relation => {
-            let before = relation_word(relation);
-            format!("'{words}' in a memory of {written} is {named}; the text says '{before}' it")
-        }
-    };
-    chain.push(step);
-    if let Some(note) = &reference.note {
-        chain.push(format!("unsure: {note}"));
-    }
-    let date = reference.interval.civil_start.date();
+    let TimeReference { span, interval, grain, relation, confidence, note } = reference;
+    let (words, named) = (&memory.text[span.clone()], shown(reference));
+    let mut step = format!("'{words}' in a memory of {written} is {named}");
+    let tie = relation_word(*relation);
+    tie.iter().for_each(|tie| step += &format!("; the text says '{tie}' it"));
+    let mut chain = vec![format!("memory {} was written on {written}", memory.id), step];
+    chain.extend(note.iter().map(|note| format!("unsure: {note}")));
+    let date = interval.civil_start.date();
     let text = match wish {
         Wish::Distance => {
-            let (step, distance) = distance(date, local_date(now, zone));
-            chain.push(step);
-            format!("{distance} ({named})")
+            let distance = distance(date, today, &mut chain);
+            return (chain, format!("{distance} ({named})"), *confidence);
         }
-        Wish::Weekday if reference.grain <= Grain::Day => format!("{}, {named}", weekday(date)),
-        Wish::Time if reference.grain > Grain::PartOfDay => {
+        Wish::Weekday if *grain <= Grain::Day => format!("{}, {named}", date.strftime("%A")),
+        Wish::Time if *grain > Grain::PartOfDay => {
             chain.push("the memory names no time of day".to_owned());
             named
         }
         _ => named,
     };
-    let text = match (reference.relation, wish) {
-        (Relation::Within, _) | (_, Wish::Distance) => text,
-        (relation, _) => format!("{} {text}", relation_word(relation)),
-    };
-    (chain, text, reference.confidence)
+    let text = tie.map_or(text.clone(), |tie| format!("{tie} {text}"));
+    (chain, text, *confidence)
 }
 
-fn from_creation(written: Date, wish: Wish, now: Instant, zone: &TimeZone) -> Reasoned {
+fn from_creation(written: Date, wish: Wish, today: Date) -> Reasoned {
     let mut chain = vec![
         "the memory names no time".to_owned(),
         format!("it was written on {written}, which stands in for the time"),
     ];
     let text = match wish {
         Wish::Distance => {
-            let (step, distance) = distance(written, local_date(now, zone));
-            chain.push(step);
+            let distance = distance(written, today, &mut chain);
             format!("{distance} ({written}, the date of the memory)")
         }
-        Wish::Weekday => format!("{}, {written} (the date of the memory)", weekday(written)),
+        Wish::Weekday => format!("{}, {written} (the date of the memory)", written.strftime("%A")),
         _ => format!("{written} (the date of the memory)"),
     };
     (chain, text, Confidence::AMBIGUOUS)
 }
 
-fn relation_word(relation: Relation) -> &'static str {
-    match relation {
-        Relation::Within => "in",
-        Relation::Since => "since",
-        Relation::Until => "until",
-        Relation::By => "by",
-        Relation::Before => "before",
-        Relation::After => "after",
-    }
-}
-
-/// Counts calendar days; a change of clocks makes a day no shorter.
-fn distance(date: Date, today: Date) -> (String, String) {
+/// Counts calendar days, and adds the step; a change of clocks makes a day no shorter.
+fn distance(date: Date, today: Date, chain: &mut Vec<String>) -> String {
     let days = date.duration_until(today).as_hours() / 24;
     let (first, last) = if days < 0 { (today, date) } else { (date, today) };
-    let count = match days.abs() {
-        1 => "1 day".to_owned(),
-        days => format!("{days} days"),
-    };
-    let text = match days {
+    let count = format!("{} day{}", days.abs(), if days.abs() == 1 { "" } else { "s" });
+    chain.push(format!("from {first} to {last} it is {count}; today is {today}"));
+    match days {
         0 => "today".to_owned(),
         1.. => format!("{count} ago"),
         _ => format!("in {count}"),
-    };
-    (format!("from {first} to {last} it is {count}; today is {today}"), text)
-}
-
-fn weekday(date: Date) -> &'static str {
-    use jiff::civil::Weekday;
-    match date.weekday() {
-        Weekday::Monday => "Monday",
-        Weekday::Tuesday => "Tuesday",
-        Weekday::Wednesday => "Wednesday",
-        Weekday::Thursday => "Thursday",
-        Weekday::Friday => "Friday",
-        Weekday::Saturday => "Saturday",
-        Weekday::Sunday => "Sunday",
     }
 }
 
 /// Writes a reference as finely as its interval is: a minute, a day, a month, a range of days.
 fn shown(reference: &TimeReference) -> String {
     let (start, end) = (reference.interval.civil_start, reference.interval.civil_end);
-    let last = end.date().yesterday().unwrap_or(end.date());
-    let whole_days = start.time() == end.time() && start.time() == jiff::civil::Time::midnight();
-    match (reference.grain, whole_days) {
-        (_, true) if start.date() == last => start.date().to_string(),
-        (Grain::Month, true) if start.day() == 1 && start.date().last_of_month() == last => {
-            start.strftime("%Y-%m").to_string()
+    let (first, last) = (start.date(), end.date().yesterday().unwrap_or(end.date()));
+    let format = match reference.grain {
+        _ if start.time() != end.time() || start.time() != Time::midnight() => {
+            let hour = start.duration_until(end).as_hours() <= 1;
+            match reference.grain {
+                Grain::Second => "%Y-%m-%d %H:%M:%S",
+                Grain::Minute | Grain::Hour if hour => "%Y-%m-%d %H:%M",
+                _ => {
+                    let short = |time: DateTime| time.strftime("%Y-%m-%d %H:%M").to_string();
+                    return format!("{} to {}", short(start), short(end));
+                }
+            }
         }
-        (Grain::Year, true) if start.day_of_year() == 1 && last.year() == start.year() => {
-            start.strftime("%Y").to_string()
-        }
-        (_, true) => format!("{} to {last}", start.date()),
-        (Grain::Second, _) => start.strftime("%Y-%m-%d %H:%M:%S").to_string(),
-        (Grain::Minute | Grain::Hour, _) if start.duration_until(end).as_hours() <= 1 => {
-            start.strftime("%Y-%m-%d %H:%M").to_string()
-        }
-        _ => format!("{} to {}", start.strftime("%Y-%m-%d %H:%M"), end.strftime("%Y-%m-%d %H:%M")),
-    }
+        _ if first == last => return first.to_string(),
+        Grain::Month if first.day() == 1 && first.last_of_month() == last => "%Y-%m",
+        Grain::Year if first.day_of_year() == 1 && first.year() == last.year() => "%Y",
+        _ => return format!("{first} to {last}"),
+    };
+    start.strftime(format).to_string()
 }
 
 fn local_date(instant: Instant, zone: &TimeZone) -> Date {
@@ -229,41 +191,20 @@ impl Wish {
             ("what" | "which", "date", _) => Some(Self::Date),
             ("what" | "which", "day" | "weekday", _) => Some(Self::Weekday),
             ("what" | "which", "time", _) => Some(Self::Time),
-            ("when", ..) if asks(tokens, index) => Some(Self::Date),
+            // "when" asks at the start of a clause, or behind a verb of knowing or "since".
+            ("when", ..) => {
+                let asks = tokens[..index].last().is_none_or(|before| {
+                    listed(ASKING, &before.word) || matches!(before.kind, Kind::Mark(_))
+                });
+                asks.then_some(Self::Date)
+            }
             _ => None,
         })
     }
 }
 
-/// Whether "when" asks: at the start of a clause, or behind a verb of knowing or "since".
-fn asks(tokens: &[Token], index: usize) -> bool {
-    let Some(before) = index.checked_sub(1).map(|before| &tokens[before]) else { return true };
-    let verb = matches!(
-        before.word.as_str(),
-        "know"
-            | "me"
-            | "us"
-            | "remember"
-            | "recall"
-            | "ask"
-            | "say"
-            | "says"
-            | "and"
-            | "or"
-            | "so"
-            | "since"
-            | "until"
-            | "till"
-            | "by"
-            | "exactly"
-            | "from"
-            | "out"
-            | "about"
-            | "tell"
-    );
-    verb || matches!(before.kind, Kind::Mark(_))
-}
-
+const ASKING: &str = "know me us remember recall ask say says and or so since until till by exactly from \
+    out about tell";
 /// Words that say nothing about what a question is about.
 const STOP_WORDS: &str = "when what which did do does was were is are the a an we i you they it to of in on at \
     day date time how long ago many days since until have has had been our my";
@@ -275,13 +216,10 @@ fn best_reference(asked: &[Token], text: &str, references: &[TimeReference]) -> 
         let words = content_words(&tokens(clause(text, reference)));
         wanted.iter().filter(|word| words.contains(word)).count()
     };
-    let position = |index: &usize| std::cmp::Reverse(*index);
-    (0..references.len()).max_by(|left, right| {
+    (0..references.len()).rev().max_by(|left, right| {
         let (first, second) = (&references[*left], &references[*right]);
-        shared(first)
-            .cmp(&shared(second))
-            .then(first.confidence.value().total_cmp(&second.confidence.value()))
-            .then(position(left).cmp(&position(right)))
+        let confidence = first.confidence.value().total_cmp(&second.confidence.value());
+        shared(first).cmp(&shared(second)).then(confidence)
     })
 }
 

@@ -19,20 +19,24 @@
 //!   taken is the nearest for a day with its month, else the one before: memories mostly report.
 //!
 //! Nothing is guessed in silence: a confidence below [`Confidence::CLEAR`] comes with a note.
+//!
+//! The text is split into tokens, of which words know what they name (a weekday, a unit, a part of
+//! the day, a number). From each token on, the rules are tried in their order: ranges, then times of
+//! a day, then days, then periods. A rule moves a position over the tokens it takes and computes a
+//! local interval; the first that fits wins, and reading goes on behind it. Two functions place most
+//! times: `calendar::period` (a day, a unit and an offset give an interval) and `At::by_tense` (the
+//! tense chooses one of a series of years, months or weekends).
 
-mod reference;
-mod tokens;
-mod tense;
-mod calendar;
-mod grammar;
-mod clock;
-mod ranges;
 mod resolve;
+mod tokens;
+mod calendar;
+mod reader;
+mod grammar;
+mod times;
 mod answer;
 
 #[cfg(test)]
 mod tests;
 
 pub use answer::{Answer, Candidate, answer, wants_time};
-pub use reference::{Confidence, Grain, Relation, TimeInterval, TimeReference};
-pub use resolve::resolve;
+pub use resolve::{Confidence, Grain, Relation, TimeInterval, TimeReference, resolve};

@@ -1,14 +1,17 @@
-//! Splits a text into words, numbers, numeric dates and clock times, each with its bytes.
+//! Splits a text into words, numbers, numeric dates and clock times, each with its bytes, and holds
+//! the one table of the words that name weekdays, months, units, parts of the day and numbers.
 //!
 //! Identifiers, paths, versions and code (`sat_solver`, `may/today.md`, `2.1`, anything in back
 //! quotes) become [`Kind::Other`], so no rule of the grammar can take them for a time.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
-use jiff::civil::{Date, Time};
+use jiff::civil::{Date, Time, Weekday};
 use memfold_guard::{cardinal, month_number};
 
-/// What one piece of the text is.
+use super::resolve::Grain;
+
+/// The kind of one piece of the text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kind {
     /// Letters, apostrophes included; compare [`Token::word`].
@@ -16,21 +19,14 @@ pub(super) enum Kind {
     Number(u32),
     /// `3rd`, `21st`.
     Ordinal(u32),
-    /// `2025-03-01`, `2025/3/1`.
-    Date(Date),
-    /// `2025-03-01T10:00:00Z` and what else [`crate::time::Instant::parse`] reads.
+    /// `2025-03-01`, `03/04/2025`, `3/4`, `24.12.2025`.
+    Date(NumericDate),
+    /// `2025-03-01T10:00:00Z` and the other forms of [`crate::time::Instant::parse`].
     Moment,
-    /// `2025-03`.
-    YearMonth(i16, i8),
-    /// `03/04/2025`, `3/4`, `24.12.2025`: the order of day and month is open.
-    Pair {
-        first: i8,
-        second: i8,
-        year: Option<i16>,
-        separator: char,
-    },
+    /// `2025-03`: its first day.
+    YearMonth(Date),
     /// `17:30`, `5pm`.
-    Clock(Clock),
+    Clock(TimeOfDay),
     /// `Q3`.
     Quarter(i8),
     /// `1990s`, `90s`: the first year.
@@ -39,29 +35,158 @@ pub(super) enum Kind {
     Other,
 }
 
-/// A time of day as it is written.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Clock {
-    pub(super) time: Time,
-    /// Whether minutes are written.
-    pub(super) minutes: bool,
-    /// Whether morning and afternoon are told apart (am, pm, an hour above 12, a leading zero).
-    pub(super) certain: bool,
-}
-
 /// One piece of a text.
 #[derive(Debug, Clone)]
 pub(super) struct Token {
     pub(super) kind: Kind,
     pub(super) span: Range<usize>,
-    /// Lower-case, a possessive `'s` cut off; empty for what is no word.
+    /// Lower-case, a possessive `'s` cut off; empty for other kinds than words.
     pub(super) word: String,
+    pub(super) names: Names,
     pub(super) capital: bool,
 }
 
+/// A date in digits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct NumericDate {
+    pub(super) month: i8,
+    pub(super) day: i8,
+    pub(super) year: Option<i16>,
+    /// Whether day and month may be the other way round.
+    pub(super) open: bool,
+}
+
+/// A time of day as read, before it has a day.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct TimeOfDay {
+    pub(super) time: Time,
+    pub(super) grain: Grain,
+    /// Whether morning and afternoon are told apart (am, pm, an hour above 12, a leading zero).
+    pub(super) certain: bool,
+    pub(super) utc: bool,
+    /// Why another time may be meant although morning and afternoon are told apart.
+    pub(super) doubt: Option<&'static str>,
+}
+
+impl TimeOfDay {
+    pub(super) fn new(time: Time, grain: Grain, certain: bool) -> Self {
+        Self { time, grain, certain, utc: false, doubt: None }
+    }
+
+    /// A whole hour without am or pm.
+    pub(super) fn hour(hour: i8) -> Option<Self> {
+        Some(Self::new(Time::new(hour, 0, 0, 0).ok()?, Grain::Hour, hour > 12))
+    }
+
+    /// Moves a time that may be of the morning or the afternoon into one of them.
+    pub(super) fn in_half(self, afternoon: bool) -> Option<Self> {
+        if self.certain {
+            return Some(self);
+        }
+        let hour = self.time.hour() % 12 + if afternoon { 12 } else { 0 };
+        let time = self.time.with().hour(hour).build().ok()?;
+        Some(Self { time, certain: true, ..self })
+    }
+}
+
+/// A part of the day: its first hour and its length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) from: i8,
+    pub(super) hours: i64,
+}
+
+/// A unit that people count, as calendar units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unit {
+    pub(super) grain: Grain,
+    /// 2 for a fortnight.
+    pub(super) times: i64,
+}
+
+/// Everything that a word names by itself; `second` is a unit and an ordinal.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Names {
+    pub(super) weekday: Option<Weekday>,
+    pub(super) month: Option<i8>,
+    pub(super) unit: Option<Unit>,
+    pub(super) part: Option<Part>,
+    /// `zero` to `nineteen` and whole tens.
+    pub(super) cardinal: Option<u32>,
+    /// `first` to `nineteenth` and whole tens.
+    pub(super) ordinal: Option<u32>,
+}
+
+pub(super) const MORNING: Part = Part { from: 5, hours: 7 };
+pub(super) const AFTERNOON: Part = Part { from: 12, hours: 6 };
+const EVENING: Part = Part { from: 18, hours: 6 };
+pub(super) const NIGHT: Part = Part { from: 20, hours: 9 };
+const PARTS: [(&str, Part); 4] =
+    [("morning", MORNING), ("afternoon", AFTERNOON), ("evening", EVENING), ("night", NIGHT)];
+const WEEKDAYS: &str = "monday|mon tuesday|tue|tues wednesday|wed|weds thursday|thu|thur|thurs \
+    friday|fri saturday|sat sunday|sun";
+const ORDINALS: &str =
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth";
+const UNITS: [(&str, Grain); 11] = [
+    ("second seconds sec secs", Grain::Second),
+    ("minute minutes min mins", Grain::Minute),
+    ("hour hours hr hrs h", Grain::Hour),
+    ("day days d", Grain::Day),
+    ("week weeks wk wks w", Grain::Week),
+    ("fortnight fortnights", Grain::Week),
+    ("weekend weekends wkend", Grain::Weekend),
+    ("month months", Grain::Month),
+    ("quarter quarters qtr qtrs", Grain::Quarter),
+    ("year years yr yrs", Grain::Year),
+    ("decade decades", Grain::Decade),
+];
+const OFFSETS: [(&str, i64); 3] =
+    [("last past previous", -1), ("this current the", 0), ("next coming following upcoming", 1)];
+
 /// Whether a word is in a list of words between spaces.
 pub(super) fn listed(words: &str, word: &str) -> bool {
-    words.split(' ').any(|listed| listed == word)
+    words.as_bytes().split(|byte| *byte == b' ').any(|listed| listed == word.as_bytes())
+}
+
+pub(super) fn find<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {
+    table.iter().find(|(words, _)| listed(words, word)).map(|(_, value)| *value)
+}
+
+/// The place of a word in a list, in which `|` stands between names of one thing.
+fn position(list: &str, word: &str) -> Option<u8> {
+    let index = list.split(' ').position(|names| names.split('|').any(|name| name == word))?;
+    u8::try_from(index).ok()
+}
+
+/// Full names and abbreviations.
+pub(super) fn weekday(word: &str) -> Option<Weekday> {
+    let index = i8::try_from(position(WEEKDAYS, word)?).ok()?;
+    Weekday::from_monday_zero_offset(index).ok()
+}
+
+fn ordinal(word: &str) -> Option<u32> {
+    let named = position(ORDINALS, word).map(|index| u32::from(index) + 1);
+    let tens = find(&[("twentieth", 20), ("thirtieth", 30)], word);
+    named.or(tens).or_else(|| cardinal(word.strip_suffix("th")?))
+}
+
+/// How many periods "last", "this" or "next" lies from the current one.
+pub(super) fn offset(word: &str) -> Option<i64> {
+    find(&OFFSETS, word)
+}
+
+impl Names {
+    fn of(word: &str) -> Self {
+        let times = if word.starts_with("fortnight") { 2 } else { 1 };
+        Self {
+            weekday: weekday(word),
+            month: month_number(word),
+            unit: find(&UNITS, word).map(|grain| Unit { grain, times }),
+            part: find(&PARTS, word),
+            cardinal: cardinal(word),
+            ordinal: ordinal(word),
+        }
+    }
 }
 
 /// Splits a text into its tokens, in order; a line break is a [`Kind::Mark`] of its own.
@@ -77,9 +202,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
         }
         lexer.chunk(start..at);
         start = at + found.len_utf8();
-        if found == '`' {
-            lexer.in_code = !lexer.in_code;
-        }
+        lexer.in_code ^= found == '`';
         if found == '\n' || !found.is_whitespace() {
             lexer.push(Kind::Mark(found), at..start);
         }
@@ -108,7 +231,8 @@ impl Lexer<'_> {
         let written = &self.text[span.clone()];
         let capital = written.starts_with(char::is_uppercase);
         let word = if kind == Kind::Word { plain(written) } else { String::new() };
-        self.tokens.push(Token { kind, span, word, capital });
+        let names = if word.is_empty() { Names::default() } else { Names::of(&word) };
+        self.tokens.push(Token { kind, span, word, names, capital });
     }
 
     /// Reads a run without white space: the marks around it, then what is between them.
@@ -144,46 +268,30 @@ impl Lexer<'_> {
             self.core(span.start..span.start + head);
             return self.core(span.end - tail..span.end);
         }
-        let pieces = dashed(written);
-        if pieces.len() < 2 || !pieces.iter().all(|piece| names_time(&written[piece.clone()])) {
+        let pieces: Vec<&str> = written.split(['-', '–']).collect();
+        if pieces.len() < 2 || !pieces.iter().all(|piece| names_time(piece)) {
             return self.push(Kind::Other, span);
         }
-        let mut last_end = None;
+        let mut end = span.start;
         for piece in pieces {
-            let found = span.start + piece.start..span.start + piece.end;
-            if let Some(end) = last_end {
-                self.push(Kind::Mark('-'), end..found.start);
+            let dash = self.text[end..].chars().next().map_or(0, char::len_utf8);
+            let start = if end > span.start { end + dash } else { end };
+            if start > end {
+                self.push(Kind::Mark('-'), end..start);
             }
-            last_end = Some(found.end);
-            self.core(found);
+            end = start + piece.len();
+            self.core(start..end);
         }
     }
-}
-
-fn dashed(written: &str) -> Vec<Range<usize>> {
-    let start = written.as_ptr() as usize;
-    written
-        .split(['-', '–'])
-        .map(|piece| {
-            let at = piece.as_ptr() as usize - start;
-            at..at + piece.len()
-        })
-        .collect()
 }
 
 /// Whether a piece between hyphens belongs to a time: `sat-solver` and `march-release` do not.
 fn names_time(piece: &str) -> bool {
     let word = plain(piece);
-    let known = month_number(&word).is_some()
-        || weekday(&word).is_some()
-        || unit(&word).is_some()
-        || cardinal(&word).is_some()
-        || ordinal(&word).is_some()
-        || matches!(
-            word.as_str(),
-            "mid" | "early" | "late" | "end" | "morning" | "afternoon" | "evening" | "night"
-        );
-    known || glued(piece).is_some() || !matches!(literal(piece), None | Some(Kind::Word))
+    Names::of(&word) != Names::default()
+        || listed("mid early late end", &word)
+        || glued(piece).is_some()
+        || !matches!(literal(piece), None | Some(Kind::Word))
 }
 
 fn plain(written: &str) -> String {
@@ -214,7 +322,7 @@ fn runs(written: &str) -> Vec<&str> {
     runs
 }
 
-fn digits(run: &str, lengths: std::ops::RangeInclusive<usize>) -> Option<i16> {
+fn digits(run: &str, lengths: RangeInclusive<usize>) -> Option<i16> {
     let numeric = run.bytes().all(|byte| byte.is_ascii_digit()) && lengths.contains(&run.len());
     numeric.then(|| run.parse().ok()).flatten()
 }
@@ -230,46 +338,44 @@ fn literal(written: &str) -> Option<Kind> {
     let lower = written.to_ascii_lowercase();
     let runs = runs(&lower);
     match runs.as_slice() {
-        ["week", "-", "end" | "ends"] => Some(Kind::Word),
-        ["a" | "p", ".", "m"] => Some(Kind::Word),
+        ["week", "-", "end" | "ends"] | ["a" | "p", ".", "m"] => Some(Kind::Word),
         [number] => number.parse().ok().map(Kind::Number),
         [year, "-" | "/", month, "-" | "/", day] if year.len() == 4 => {
-            let date = Date::new(digits(year, 4..=4)?, small(month)?, small(day)?);
-            date.ok().map(Kind::Date)
+            let date = Date::new(digits(year, 4..=4)?, small(month)?, small(day)?).ok()?;
+            let (month, day, year) = (date.month(), date.day(), Some(date.year()));
+            Some(Kind::Date(NumericDate { month, day, year, open: false }))
         }
         [year, "-", _, "-", day, "t", ..] if year.len() == 4 && day.len() == 2 => {
             Some(Kind::Moment)
         }
         [first, separator @ ("/" | "." | "-"), second, again, year] if separator == again => {
-            let year = Some(full_year(digits(year, 2..=4)?, year.len())?);
-            pair(first, second, year, separator)
+            pair(first, second, Some(full_year(year)?), separator)
         }
         [first, "/", second] if second.len() <= 2 => pair(first, second, None, "/"),
         [year, "-", month] if year.len() == 4 && month.len() == 2 => {
-            let month = small(month).filter(|month| (1..=12).contains(month))?;
-            Some(Kind::YearMonth(digits(year, 4..=4)?, month))
+            Date::new(digits(year, 4..=4)?, small(month)?, 1).ok().map(Kind::YearMonth)
         }
         [hour, ":", ..] => clock(hour, &runs[1..]),
         [_, "am" | "pm"] => clock(runs[0], &runs[1..]),
         [number, "st" | "nd" | "rd" | "th"] => number.parse().ok().map(Kind::Ordinal),
-        ["q", quarter] => {
-            small(quarter).filter(|quarter| (1..=4).contains(quarter)).map(Kind::Quarter)
-        }
-        [year, "s"] if year.ends_with('0') => {
-            Some(Kind::Decade(full_year(digits(year, 2..=4)?, year.len())?))
-        }
+        ["q", quarter] => small(quarter).map(Kind::Quarter),
+        [year, "s"] if year.ends_with('0') => full_year(year).map(Kind::Decade),
         _ => None,
     }
 }
 
 fn pair(first: &str, second: &str, year: Option<i16>, separator: &str) -> Option<Kind> {
-    let separator = separator.chars().next()?;
-    Some(Kind::Pair { first: small(first)?, second: small(second)?, year, separator })
+    let (first, second, dotted) = (small(first)?, small(second)?, separator == ".");
+    let day_first = first > 12 || dotted && second <= 12;
+    let (month, day) = if day_first { (second, first) } else { (first, second) };
+    let open = first <= 12 && second <= 12 && first != second && !dotted;
+    Some(Kind::Date(NumericDate { month, day, year, open }))
 }
 
 /// Two digits are 1970 to 2069.
-fn full_year(year: i16, digit_count: usize) -> Option<i16> {
-    match digit_count {
+fn full_year(written: &str) -> Option<i16> {
+    let year = digits(written, 2..=4)?;
+    match written.len() {
         2 if year < 70 => Some(year + 2000),
         2 => Some(year + 1900),
         4 => Some(year),
@@ -277,31 +383,30 @@ fn full_year(year: i16, digit_count: usize) -> Option<i16> {
     }
 }
 
-fn clock(hour: &str, rest: &[&str]) -> Option<Kind> {
+fn clock(written_hour: &str, rest: &[&str]) -> Option<Kind> {
     let (minutes, seconds, tail) = match rest {
         [":", minutes, ":", seconds, "." | ",", _fraction] => (*minutes, *seconds, None),
         [":", minutes, ":", seconds, tail @ ..] => (*minutes, *seconds, tail.first()),
         [":", minutes, tail @ ..] => (*minutes, "00", tail.first()),
         tail => ("00", "00", tail.first()),
     };
-    let written_hour = small(hour)?;
-    let meridiem = match tail.copied() {
-        None => None,
-        Some("am") => Some(false),
-        Some("pm") => Some(true),
-        Some(_) => return None,
-    };
     if minutes.len() != 2 || seconds.len() != 2 {
         return None;
     }
-    let hour_of_day = match meridiem {
-        Some(_) if !(1..=12).contains(&written_hour) => return None,
-        Some(afternoon) => written_hour % 12 + if afternoon { 12 } else { 0 },
-        None => written_hour,
+    let hour = small(written_hour)?;
+    let afternoon = tail.map(|tail| *tail == "pm");
+    if !matches!(tail, None | Some(&("am" | "pm"))) || tail.is_some() && !(1..=12).contains(&hour) {
+        return None;
+    }
+    let time = Time::new(hour, small(minutes)?, small(seconds)?, 0).ok()?;
+    let grain = match (rest.first(), time.second()) {
+        (Some(&":"), 0) => Grain::Minute,
+        (Some(&":"), _) => Grain::Second,
+        _ => Grain::Hour,
     };
-    let certain = meridiem.is_some() || hour_of_day > 12 || hour.starts_with('0');
-    let time = Time::new(hour_of_day, small(minutes)?, small(seconds)?, 0).ok()?;
-    Some(Kind::Clock(Clock { time, minutes: rest.first() == Some(&":"), certain }))
+    let certain = afternoon.is_none() && (hour > 12 || written_hour.starts_with('0'));
+    let time = TimeOfDay::new(time, grain, certain);
+    afternoon.map_or(Some(time), |afternoon| time.in_half(afternoon)).map(Kind::Clock)
 }
 
 /// The lengths of the halves of `3mins`, `14april`, `Feb13` and `Oct.2`.
@@ -309,8 +414,8 @@ fn glued(written: &str) -> Option<(usize, usize)> {
     let lower = written.to_ascii_lowercase();
     match runs(&lower).as_slice() {
         [number, word] if digits(number, 1..=3).is_some() => {
-            let unit_or_month = unit(word).is_some() || month_number(word).is_some();
-            unit_or_month.then_some((number.len(), word.len()))
+            let Names { unit, month, .. } = Names::of(word);
+            (unit.is_some() || month.is_some()).then_some((number.len(), word.len()))
         }
         [word, "." | "/", number, ordinal @ ..] | [word, number, ordinal @ ..]
             if digits(number, 1..=2).is_some() && month_number(word).is_some() =>
@@ -324,67 +429,4 @@ fn glued(written: &str) -> Option<(usize, usize)> {
         }
         _ => None,
     }
-}
-
-/// A unit of time as people count it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
-    Second,
-    Minute,
-    Hour,
-    Day,
-    Week,
-    Fortnight,
-    Weekend,
-    Month,
-    Quarter,
-    Year,
-    Decade,
-}
-
-pub(super) fn unit(word: &str) -> Option<Unit> {
-    Some(match word {
-        "second" | "seconds" | "sec" | "secs" => Unit::Second,
-        "minute" | "minutes" | "min" | "mins" => Unit::Minute,
-        "hour" | "hours" | "hr" | "hrs" | "h" => Unit::Hour,
-        "day" | "days" | "d" => Unit::Day,
-        "week" | "weeks" | "wk" | "wks" | "w" => Unit::Week,
-        "fortnight" | "fortnights" => Unit::Fortnight,
-        "weekend" | "weekends" | "wkend" => Unit::Weekend,
-        "month" | "months" => Unit::Month,
-        "quarter" | "quarters" | "qtr" | "qtrs" => Unit::Quarter,
-        "year" | "years" | "yr" | "yrs" => Unit::Year,
-        "decade" | "decades" => Unit::Decade,
-        _ => return None,
-    })
-}
-
-/// Monday is 1; whole names and abbreviations.
-pub(super) fn weekday(word: &str) -> Option<i8> {
-    Some(match word {
-        "monday" | "mon" => 1,
-        "tuesday" | "tue" | "tues" => 2,
-        "wednesday" | "wed" | "weds" => 3,
-        "thursday" | "thu" | "thur" | "thurs" => 4,
-        "friday" | "fri" => 5,
-        "saturday" | "sat" => 6,
-        "sunday" | "sun" => 7,
-        _ => return None,
-    })
-}
-
-/// Reads `first` to `thirtieth`, without the compounds.
-pub(super) fn ordinal(word: &str) -> Option<u32> {
-    Some(match word {
-        "first" => 1,
-        "second" => 2,
-        "third" => 3,
-        "fifth" => 5,
-        "eighth" => 8,
-        "ninth" => 9,
-        "twelfth" => 12,
-        "twentieth" => 20,
-        "thirtieth" => 30,
-        _ => cardinal(word.strip_suffix("th")?)?,
-    })
 }
