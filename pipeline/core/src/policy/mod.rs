@@ -9,10 +9,7 @@
 //! validated once. Files are read only where the loader was told to; variables and the machine's time zone are handed in.
 
 mod config;
-pub mod defaults;
 mod error;
-mod files;
-mod hash;
 mod layers;
 mod loader;
 mod names;
@@ -20,27 +17,21 @@ mod read;
 mod validate;
 
 #[cfg(test)]
-mod golden;
-#[cfg(test)]
 mod markdown;
 #[cfg(test)]
 mod tests;
 
 pub use config::{
-    ARCHIVE, Absorbed, CONTRADICTION, Canonical, ClusterPolicy, Conditions, Config, DetectPolicy,
-    DueConfig, EmbedSettings, FlagPolicy, FlagTarget, GuardConfig, JoinMethod, JudgeBudget,
-    JudgeLoss, JudgeModel, JudgeSettings, JudgeTask, KeyFromElsewhere, LifecycleConfig, Linkage,
-    MergePolicy, NliSettings, Params, Profile, ProposePolicy, ProtectionPolicy, Provider,
-    QuickCheckPolicy, Rule, RuleAction, ScopeConfig, Then, Trigger, name_of,
+    Absorbed, Canonical, ClusterPolicy, Conditions, DetectPolicy, EmbedSettings, FlagPolicy,
+    FlagTarget, JoinMethod, JudgeBudget, JudgeLoss, JudgeModel, JudgeSettings, JudgeTask,
+    KeyFromElsewhere, Linkage, MergePolicy, NliSettings, Params, ProposePolicy, ProtectionPolicy,
+    Provider, QuickCheckPolicy, Rule, RuleAction, Then, Trigger, defaults, name_of,
 };
-pub use error::ConfigError;
-pub use hash::config_hash;
-pub use layers::{FileLayer, Notice, Source};
+pub use error::{ConfigError, FileLayer, Notice, Source};
 pub use loader::{ConfigLoader, Configuration, Entry};
 pub use memfold_guard::GuardPolicy;
-pub use names::environment_names;
 pub(crate) use names::nearest;
-pub use validate::{LifecycleSettings, Policy, Scope, Settings, time_zone};
+pub use validate::{LifecycleSettings, Policy, Scope, Settings, config_hash, time_zone};
 
 /// Returns the JSON Schema (draft 2020-12) of a configuration file.
 #[must_use]
