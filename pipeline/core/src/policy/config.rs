@@ -625,7 +625,6 @@ fn builtin_rules() -> Vec<Rule> {
 
 impl Trigger {
     /// Returns whether rules of this trigger run in every run.
-    #[must_use]
     pub(crate) const fn is_always(self) -> bool {
         matches!(self, Self::OnSimilarity | Self::OnContradiction)
     }
@@ -633,8 +632,7 @@ impl Trigger {
 
 impl Conditions {
     /// Returns whether only texts that are proven to say the same count.
-    #[must_use]
-    pub fn is_proven_same(&self) -> bool {
+    pub(crate) fn is_proven_same(&self) -> bool {
         self.proven_same == Some(true)
     }
 }

@@ -188,8 +188,7 @@ impl Source {
     }
 
     /// Returns the folder that relative paths count from, where it is not the working directory.
-    #[must_use]
-    pub fn folder(&self) -> Option<&Path> {
+    pub(super) fn folder(&self) -> Option<&Path> {
         match self {
             Self::File { path, .. } => path.parent(),
             _ => None,

@@ -328,9 +328,8 @@ pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
 /// As [`read_text`], only where nobody but the user of this process, or the system's administrator, can have written it.
 fn read_own_text(path: &Path) -> Result<String, ConfigError> {
     let not_own = |problem: String| unusable(path, problem, OWN_ADVICE);
-    let unreadable = |cause| ConfigError::Unreadable { path: path.into(), cause };
     // A link of somebody else's leads to whatever they like.
-    let link = fs::symlink_metadata(path).map_err(unreadable)?;
+    let link = fs::symlink_metadata(path).map_err(|cause| unreadable(path, cause))?;
     if link.is_symlink() {
         owner::check_owner(&link).map_err(|reason| not_own(format!("is a link that {reason}")))?;
     }
@@ -344,18 +343,11 @@ fn read_text_if(
     path: &Path,
     check: impl FnOnce(&fs::Metadata) -> Result<(), ConfigError>,
 ) -> Result<String, ConfigError> {
-    let unreadable = |cause| ConfigError::Unreadable { path: path.into(), cause };
+    let unreadable = |cause| unreadable(path, cause);
     let kind = fs::metadata(path).map_err(unreadable)?.file_type();
     if !kind.is_file() {
-        let found = kind_name(kind);
-        return Err(unusable(
-            path,
-            format!("is {found}"),
-            match found {
-                PIPE => "write its contents to a file and name that; `<(...)` makes a pipe as well",
-                _ => "name a regular file, or a link to one",
-            },
-        ));
+        let (found, hint) = not_a_file(kind);
+        return Err(unusable(path, format!("is {found}"), hint));
     }
     let file = File::open(path).map_err(unreadable)?;
     check(&file.metadata().map_err(unreadable)?)?;
@@ -363,11 +355,14 @@ fn read_text_if(
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         let problem = format!("is larger than {FILE_BYTES_MAX} bytes");
-        let hint = "check that the path is that of a configuration";
-        return Err(unusable(path, problem, hint));
+        return Err(unusable(path, problem, "check that the path is that of a configuration"));
     }
     String::from_utf8(bytes)
         .map_err(|_| unusable(path, "is not UTF-8 text", "save the file as UTF-8"))
+}
+
+fn unreadable(path: &Path, cause: std::io::Error) -> ConfigError {
+    ConfigError::Unreadable { path: path.into(), cause }
 }
 
 fn unusable(path: &Path, problem: impl Display, hint: &str) -> ConfigError {
@@ -377,24 +372,25 @@ fn unusable(path: &Path, problem: impl Display, hint: &str) -> ConfigError {
 
 const OWN_ADVICE: &str = "all who can write it decide what runs here do: make it yours alone (chown, chmod go-w), or \
                           move it away and name it with --config";
-const PIPE: &str = "a pipe";
 
-/// Names what is no regular file.
-fn kind_name(kind: FileType) -> &'static str {
+/// Names what is no regular file, with advice.
+fn not_a_file(kind: FileType) -> (&'static str, &'static str) {
+    let hint = "name a regular file, or a link to one";
     #[cfg(unix)]
     {
         use std::os::unix::fs::FileTypeExt;
         if kind.is_fifo() {
-            return PIPE;
+            let hint = "write its contents to a file and name that; `<(...)` makes a pipe as well";
+            return ("a pipe", hint);
         }
         if kind.is_socket() {
-            return "a socket";
+            return ("a socket", hint);
         }
         if kind.is_char_device() || kind.is_block_device() {
-            return "a device";
+            return ("a device", hint);
         }
     }
-    if kind.is_dir() { "a folder" } else { "no regular file" }
+    (if kind.is_dir() { "a folder" } else { "no regular file" }, hint)
 }
 
 /// Who owns a file, and who may write it; only Unix has such owners.

@@ -64,14 +64,9 @@ impl Policy {
     }
 
     /// Returns what happens to the memories that a rule merges into others: as the rule says, else as all do.
-    #[must_use]
-    pub fn absorbed_by(&self, rule_id: &str) -> Absorbed {
-        let own = self
-            .rules
-            .iter()
-            .find(|rule| rule.id == rule_id)
-            .and_then(|rule| rule.then.params.absorbed);
-        own.unwrap_or(self.merge.absorbed)
+    pub(crate) fn absorbed_by(&self, rule_id: &str) -> Absorbed {
+        let rule = self.rules.iter().find(|rule| rule.id == rule_id);
+        rule.and_then(|rule| rule.then.params.absorbed).unwrap_or(self.merge.absorbed)
     }
 
     /// Returns the lowest `min_similarity` of the merge rules that run: the threshold of the one
@@ -82,7 +77,6 @@ impl Policy {
     }
 
     /// Returns the lowest similarity at which a text merges that says more than the other.
-    #[must_use]
     pub(crate) fn extension_threshold(&self) -> Option<Similarity> {
         self.lowest_of_merges(|rule| !rule.when.is_proven_same())
     }
@@ -96,8 +90,7 @@ impl Policy {
 
     /// Returns the lowest similarity that anything looks at: that of merges, and that of
     /// contradictions where a rule flags them. `None` where no rule needs pairs.
-    #[must_use]
-    pub fn join_threshold(&self) -> Option<Similarity> {
+    pub(crate) fn join_threshold(&self) -> Option<Similarity> {
         let flags =
             self.active_rules().any(|rule| rule.then.action == RuleAction::FlagContradiction);
         let contradiction = flags.then_some(self.detect.contradiction_similarity);
@@ -105,19 +98,13 @@ impl Policy {
     }
 
     /// Returns the similarity from which another value in the same frame is an update.
-    #[must_use]
-    pub fn update_similarity(&self) -> Similarity {
-        let proposing = self.propose_threshold();
-        proposing
-            .into_iter()
-            .chain([self.detect.contradiction_similarity])
-            .min()
-            .unwrap_or(Similarity::ONE)
+    pub(crate) fn update_similarity(&self) -> Similarity {
+        let contradiction = self.detect.contradiction_similarity;
+        self.propose_threshold().map_or(contradiction, |proposing| proposing.min(contradiction))
     }
 
     /// Returns the similarity from which pairs are proposed; `None` where nothing is proposed, or nothing compares texts.
-    #[must_use]
-    pub fn propose_threshold(&self) -> Option<Similarity> {
+    pub(crate) fn propose_threshold(&self) -> Option<Similarity> {
         let merges = self.merge_threshold().is_some();
         let wanted = merges && self.guard.enabled && self.propose.max_per_run > 0;
         wanted.then_some(self.propose.min_similarity)
@@ -513,12 +500,9 @@ fn check_url(url: &str) -> Result<(), &'static str> {
         return Err("one without a host, or with spaces");
     }
     // An IPv6 address stands in brackets.
-    let bracket = authority.find(']').filter(|_| authority.starts_with('['));
-    if authority.starts_with('[') && bracket.is_none() {
-        return Err("one whose host cannot be read");
-    }
-    let port = authority[bracket.unwrap_or(0)..].find(':');
-    let port = port.map_or(authority.len(), |at| bracket.unwrap_or(0) + at);
+    let unclosed = "one whose host cannot be read";
+    let host = if authority.starts_with('[') { authority.find(']').ok_or(unclosed)? } else { 0 };
+    let port = authority[host..].find(':').map_or(authority.len(), |at| host + at);
     let (host, port) = authority.split_at(port);
     let is_host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         Some(address) => address.parse::<Ipv6Addr>().is_ok(),
