@@ -61,6 +61,13 @@ impl<S> Node<S> {
         }
     }
 
+    fn keys(&self) -> BTreeSet<String> {
+        match &self.tree {
+            Tree::Map(entries) => entries.iter().map(|(key, _)| key.clone()).collect(),
+            Tree::Plain(_) | Tree::List(_) => BTreeSet::new(),
+        }
+    }
+
     /// Returns the id of a rule.
     pub(super) fn id(&self) -> Option<&str> {
         match &self.tree {
@@ -296,8 +303,15 @@ impl Layer {
             match node.tree {
                 Tree::Plain(Value::Null) => {}
                 Tree::Map(inner) => {
+                    // A file may hold many keys: only those that meet another are looked for.
+                    let taken = self.root.keys();
                     for (key, node) in inner {
-                        self.root.add(&key, node, &key)?;
+                        match &mut self.root.tree {
+                            Tree::Map(entries) if !taken.contains(&key) => {
+                                entries.push((key, node))
+                            }
+                            _ => self.root.add(&key, node, &key)?,
+                        }
                     }
                 }
                 _ => return Err(ConfigError::wrong_value(&node, wrapper, Fault::MAPPING, "")),

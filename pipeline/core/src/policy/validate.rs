@@ -256,10 +256,10 @@ pub(super) fn validate(merged: &Node, config: Config) -> Result<(Policy, Setting
         ConfigError::at(&merged.source("time_zone"), problem, hint)
     })?;
     let of_profile = ProtectionPolicy::of(config.profile);
-    let rules: Vec<Rule> = config.rules.into_iter().filter(|rule| rule.enabled).collect();
-    rules.iter().try_for_each(|rule| check_rule(merged, rule))?;
+    let rules = rules(merged).iter().zip(&config.rules).filter(|(_, rule)| rule.enabled);
+    rules.into_iter().try_for_each(|(node, rule)| check_rule(node, rule))?;
     let policy = Policy {
-        rules,
+        rules: config.rules.into_iter().filter(|rule| rule.enabled).collect(),
         detect: config.detect,
         cluster: config.cluster,
         guard: guard(merged, config.guard)?,
@@ -275,8 +275,7 @@ pub(super) fn validate(merged: &Node, config: Config) -> Result<(Policy, Setting
         time_zone: zone_name,
         trigger: config.trigger,
     };
-    let thresholds = ["quick_check.flag_threshold", "quick_check.auto_dedup_threshold"];
-    check_order(merged, thresholds[0], thresholds[1])?;
+    check_order(merged, "", "quick_check.flag_threshold", "quick_check.auto_dedup_threshold")?;
     let settings = Settings {
         enabled: config.enabled,
         read_only: config.read_only,
@@ -289,10 +288,16 @@ pub(super) fn validate(merged: &Node, config: Config) -> Result<(Policy, Setting
     Ok((policy, settings))
 }
 
+fn rules(merged: &Node) -> &[Node] {
+    match merged.child("rules") {
+        Some(Node { tree: Tree::List(rules), .. }) => rules,
+        _ => &[],
+    }
+}
+
 /// Checks that every merged rule has a name that can stand in a key, and what a rule needs.
 pub(super) fn check_rules(merged: &Node) -> Result<(), ConfigError> {
-    let Some(Node { tree: Tree::List(rules), .. }) = merged.child("rules") else { return Ok(()) };
-    for rule in rules {
+    for rule in rules(merged) {
         let place = &rule.source;
         let Some(id) = rule.id() else {
             let hint = "give every rule an `id`; it names the rule in reports";
@@ -322,21 +327,20 @@ fn incomplete_rule(place: &Source, id: &str, missing: &str, hint: Option<String>
     ConfigError::at(place, format!("rule {id} has no `{missing}`"), hint)
 }
 
-fn check_rule(merged: &Node, rule: &Rule) -> Result<(), ConfigError> {
+fn check_rule(node: &Node, rule: &Rule) -> Result<(), ConfigError> {
     let (id, action) = (&rule.id, rule.then.action);
-    let key = |key: &str| format!("rules.{id}.{key}");
     let contradicts = rule.trigger == Trigger::OnContradiction;
     if (action == RuleAction::FlagContradiction) != contradicts && action != RuleAction::Noop {
         let (action, trigger) = (name_of(action), name_of(rule.trigger));
         return Err(ConfigError::at(
-            &merged.source(&key("trigger")),
+            &node.source("trigger"),
             format!("rule {id} has the action {action}, which the trigger {trigger} cannot run"),
             "flag_contradiction goes with on_contradiction, where noop may stand too; every other action goes with any \
              other trigger",
         ));
     }
     for param in ["canonical", "absorbed"] {
-        let given = merged.get(&key(&format!("then.params.{param}")));
+        let given = node.get(&format!("then.params.{param}"));
         if let Some(given) = given.filter(|given| !given.plain().is_null())
             && action != RuleAction::Merge
         {
@@ -347,33 +351,34 @@ fn check_rule(merged: &Node, rule: &Rule) -> Result<(), ConfigError> {
             return Err(ConfigError::at(&given.source, problem, hint));
         }
     }
-    for name in ["access_count", "importance"] {
-        let [low, high] = ["min", "max"].map(|bound| key(&format!("when.{bound}_{name}")));
-        check_order(merged, &low, &high)?;
-    }
+    let path = format!("rules.{id}.");
+    check_order(node, &path, "when.min_access_count", "when.max_access_count")?;
+    check_order(node, &path, "when.min_importance", "when.max_importance")?;
     if action == RuleAction::Merge && rule.when.min_similarity.is_none() {
-        let place = merged.source(&key("then.action"));
+        let place = node.source("then.action");
         return Err(incomplete_rule(&place, id, "when.min_similarity", None));
     }
     Ok(())
 }
 
-/// Checks that a lower bound is not above an upper one, where both are given.
-fn check_order(merged: &Node, low_key: &str, high_key: &str) -> Result<(), ConfigError> {
-    let value = |key| merged.get(key).and_then(|node| node.plain().as_f64());
-    match (value(low_key), value(high_key)) {
-        (Some(low), Some(high)) if low > high => {
-            Err(empty_range(merged, low_key, &low.to_string(), high_key, &high.to_string()))
-        }
-        _ => Ok(()),
+/// Checks that a lower bound is not above an upper one, where both are given; `path` is that of the node.
+fn check_order(node: &Node, path: &str, low: &str, high: &str) -> Result<(), ConfigError> {
+    let value = |key| node.get(key).and_then(|node| node.plain().as_f64());
+    if let (Some(low_value), Some(high_value)) = (value(low), value(high))
+        && low_value > high_value
+    {
+        let (low_key, high_key) = (format!("{path}{low}"), format!("{path}{high}"));
+        let (low_value, high_value) = (low_value.to_string(), high_value.to_string());
+        return Err(empty_range(node.source(low), &low_key, &low_value, &high_key, &high_value));
     }
+    Ok(())
 }
 
 /// A lower bound above its upper bound, each a key and its value.
-fn empty_range(merged: &Node, low_key: &str, low: &str, high_key: &str, high: &str) -> ConfigError {
+fn empty_range(place: Source, low_key: &str, low: &str, high_key: &str, high: &str) -> ConfigError {
     let problem = format!("`{low_key}` is {low}, above `{high_key}`, which is {high}");
     let hint = "nothing can lie between them; raise one or lower the other";
-    ConfigError::at(&merged.source(low_key), problem, hint)
+    ConfigError::at(&place, problem, hint)
 }
 
 fn guard(merged: &Node, guard: GuardConfig) -> Result<GuardPolicy, ConfigError> {
@@ -395,7 +400,8 @@ fn scope(merged: &Node, scope: ScopeConfig, zone: &TimeZone) -> Result<Scope, Co
     let until = time("scope.until", &scope.until)?;
     if since.is_some() && until.is_some() && since >= until {
         let [low, high] = [scope.since, scope.until].map(Option::unwrap_or_default);
-        return Err(empty_range(merged, "scope.since", &low, "scope.until", &high));
+        let place = merged.source("scope.since");
+        return Err(empty_range(place, "scope.since", &low, "scope.until", &high));
     }
     Ok(Scope { categories: scope.categories, since, until, sources: Vec::new() })
 }
@@ -404,8 +410,8 @@ fn lifecycle(merged: &Node, config: &LifecycleConfig) -> Result<LifecycleSetting
     let LifecycleConfig { half_life_days, archive_below, ref due } = *config;
     if archive_below > WARM_MIN {
         let (low, high) = (archive_below.to_string(), WARM_MIN.to_string());
-        let high_key = "the retention of WARM";
-        return Err(empty_range(merged, "lifecycle.archive_below", &low, high_key, &high));
+        let (low_key, high_key) = ("lifecycle.archive_below", "the retention of WARM");
+        return Err(empty_range(merged.source(low_key), low_key, &low, high_key, &high));
     }
     let retention = RetentionPolicy { half_life_days, archive_below, ..Default::default() };
     let retention = retention.validated().expect("the bounds were checked");
