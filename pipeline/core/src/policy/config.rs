@@ -1,287 +1,268 @@
-//! The configuration as people write it, and as runs read it: each key is a field here, with its meaning, its type and
-//! its bounds; the built-in values stand in [`defaults`], with their reasons. The schema, docs/configuration.md, the
-//! variables and the words of `--set` are made from these types.
+//! The configuration as people write it, and as runs read it: each key is a field here, with its meaning, its type, its
+//! bounds, and its built-in value with the reason. The schema, docs/configuration.md, the variables and the words of `--set`
+//! are made from these types.
 //!
 //! Fields that are skipped are no keys: they are fixed, or follow from other keys.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::lifecycle::{ARCHIVE_BELOW, HALF_LIFE_DAYS, NEW_MEMORIES_MIN};
 use crate::summary::Confidence;
 use memfold_index::{GraphJoin, JoinIndex};
 use memfold_simd::Similarity;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::defaults;
 use super::read::{Above, As, Cosine, MAX, Within};
 
-/// Configuration of memfold. Every key may be left out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// Whether the store may be consolidated. `false` beats `--execute`: nothing is written.
-    pub enabled: bool,
-    /// Whether nothing may be written, whatever is asked for. Beats `--execute`.
-    pub read_only: bool,
-    /// Short for `min_similarity` of the rule `R2-near-duplicate-merge`, from -1 to 1. Where it is above
-    /// that of `R1-exact-duplicate-merge`, it sets that one too.
-    #[serde(with = "As::<Option<Cosine>>", skip_serializing)]
-    pub threshold: Option<f64>,
-    /// Sets protection, and the rules of another system, at once; keys of the same layer and of later ones beat it.
-    pub profile: Profile,
-    /// Runs only the rules of this trigger and the `on_*` ones; null runs all.
-    pub trigger: Option<Trigger>,
-    /// The zone of times that name none: an IANA name or an offset such as `+02:00`; null is the machine's.
-    pub time_zone: Option<String>,
-    /// Rules in order; the first that matches wins. They merge with those of other layers by `id`, key by
-    /// key; new ones are tried before those of the layers below; `enabled: false` removes one.
-    pub rules: Vec<Rule>,
+/// Values that are no keys of the configuration.
+pub mod defaults {
+    /// A user who asks for most pairs should hear when one in a hundred may be missing.
+    pub const RECALL_TARGET: f64 = 0.99;
+    /// A sound embedder never gives one vector to so many different texts.
+    pub const SHARED_VECTOR_TEXTS_MAX: usize = 20;
+    /// One noisy memory must not use up the flags of a run.
+    pub const FLAGS_PER_MEMORY_MAX: usize = 3;
+    /// Half a step of the owner's scale.
+    pub(crate) const PROMOTE_INCREASE: f64 = 0.5;
+}
+
+/// Declares sections of the configuration: the type, its name in the schema, and its keys with their built-in values.
+macro_rules! sections {
+    ($($(#[$attribute:meta])* $visibility:vis struct $name:ident($schema:literal) {
+        $($(#[$key_attribute:meta])* $key:ident: $type:ty = $builtin:expr,)*
+    })*) => {$(
+        $(#[$attribute])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = $schema))]
+        #[serde(default, deny_unknown_fields)] $visibility struct $name {
+            $($(#[$key_attribute])* $visibility $key: $type,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($key: $builtin,)* }
+            }
+        }
+    )*};
+}
+
+sections! {
+    /// Configuration of memfold. Every key may be left out.
+    pub(super) struct Config("Config") {
+        /// Whether the store may be consolidated. `false` beats `--execute`: nothing is written.
+        enabled: bool = true,
+        /// Whether nothing may be written, whatever is asked for. Beats `--execute`.
+        read_only: bool = false, // `--execute` is what writes
+        /// Short for `min_similarity` of the rule `R2-near-duplicate-merge`, from -1 to 1. Where it is above
+        /// that of `R1-exact-duplicate-merge`, it sets that one too.
+        #[serde(with = "As::<Option<Cosine>>", skip_serializing)] threshold: Option<f64> = None, // the rules have it
+        /// Sets protection, and the rules of another system, at once; keys of the same layer and of later ones beat it.
+        profile: Profile = Profile::Default,
+        /// Runs only the rules of this trigger and the `on_*` ones; null runs all.
+        trigger: Option<Trigger> = None, // a run by hand looks at everything
+        /// The zone of times that name none: an IANA name or an offset such as `+02:00`; null is the machine's.
+        time_zone: Option<String> = None,
+        /// Rules in order; the first that matches wins. They merge with those of other layers by `id`, key by
+        /// key; new ones are tried before those of the layers below; `enabled: false` removes one.
+        rules: Vec<Rule> = builtin_rules(),
+        /// How near pairs are found.
+        detect: DetectPolicy = DetectPolicy::default(),
+        /// How pairs become clusters.
+        cluster: ClusterPolicy = ClusterPolicy::default(),
+        /// How texts are compared.
+        guard: GuardConfig = GuardConfig::default(),
+        /// What is never changed or absorbed.
+        protection: ProtectionPolicy = ProtectionPolicy::default(),
+        /// How merges are made.
+        merge: MergePolicy = MergePolicy::default(),
+        /// How many contradictions are flagged.
+        flags: FlagPolicy = FlagPolicy::default(),
+        /// Which near pairs are proposed to a person.
+        propose: ProposePolicy = ProposePolicy::default(),
+        /// Which live memories take part.
+        scope: ScopeConfig = ScopeConfig::default(),
+        /// How a memory is judged when it is saved.
+        quick_check: QuickCheckPolicy = QuickCheckPolicy::default(),
+        /// Who makes vectors of texts, for `memfold embed` and for memories that are saved without one. Not
+        /// read from the file beside a store.
+        embed: EmbedSettings = EmbedSettings::default(),
+        /// Which models decide about proposals with `consolidate --judge`. Not read from the file beside a store.
+        judge: JudgeSettings = JudgeSettings::default(),
+        /// How retention and tiers are computed, and when a run is due.
+        lifecycle: LifecycleConfig = LifecycleConfig::default(),
+        /// How long to wait for a store that others hold, in milliseconds, at most an hour.
+        #[serde(with = "As::<Within<u32, 0, 3_600_000>>")]
+        busy_timeout_ms: u32 = 5_000, // as the owner of a `brain.db` waits
+    }
+
     /// How near pairs are found.
-    pub detect: DetectPolicy,
+    pub struct DetectPolicy("DetectConfig") {
+        /// How pairs are searched.
+        method: JoinMethod = JoinMethod::Auto, // exact as far as it is fastest, because it is also complete
+        /// Whether equal texts are linked without looking at vectors.
+        exact_text: bool = true, // equal texts say the same whatever their vectors are
+        /// Contradictions are looked for at or above this similarity.
+        #[serde(skip)]
+        contradiction_similarity: Similarity = similarity(0.85), // they are about one topic, and topics begin here
+    }
+
     /// How pairs become clusters.
-    pub cluster: ClusterPolicy,
+    pub struct ClusterPolicy("ClusterConfig") {
+        /// How memories are linked into clusters.
+        linkage: Linkage = Linkage::GreedyComplete, // each merged row is near its survivor: chains cannot drift
+        /// Categories, `*` for any ending: memories that differ in these are never merged.
+        separate_by: Vec<String> = texts("private confidential user:* agent:* app:* ns:*"),
+        /// The largest connected component for the hierarchical linkages.
+        #[serde(skip)] max_component_rows: usize = 20_000, // they need a full distance matrix: 1.6 GB
+    }
+
     /// How texts are compared.
-    pub guard: GuardConfig,
-    /// What is never changed or absorbed.
-    pub protection: ProtectionPolicy,
+    pub(super) struct GuardConfig("GuardConfig") {
+        /// Whether differences between texts forbid merges. Off together with `--execute` needs `--allow-unguarded`.
+        enabled: bool = true, // cosine alone is no evidence: Oct 15th and Oct 16th are 0.99 alike
+        /// A file with further words for the lexicon, relative to this file.
+        lexicon: Option<String> = None,
+    }
+
+    /// What is never changed or absorbed. Lists replace those of the profile.
+    pub struct ProtectionPolicy("ProtectionConfig") {
+        /// Whether anything is protected. Off together with `--execute` needs `--allow-unguarded`.
+        enabled: bool = true, // what a person marked, wrote or decided is not a machine's to merge
+        /// Memories with any of these categories or tags are protected, whatever their case.
+        categories: Vec<String> = texts("permanent protected pinned decision decisions"),
+        /// Memories whose root source starts with any of these are protected.
+        sources: Vec<String> = texts("manual user memfold-summary"),
+        /// Memories of at least this importance are protected.
+        importance_min: f64 = 3.0, // critical in the owner's scale
+        /// Younger memories are protected, in hours.
+        #[serde(with = "As::<Within<f64, 0, MAX>>")] min_age_hours: f64 = 24.0, // work of the last day is still going on
+        /// Ids that are never touched (`strict`: the reserved ids of other memory systems).
+        #[serde(skip)] ids: Vec<String> = Vec::new(),
+        /// Access count from which a row is protected (`strict`), if any.
+        #[serde(skip)] access_count_min: Option<i64> = None,
+    }
+
     /// How merges are made.
-    pub merge: MergePolicy,
-    /// How many contradictions are flagged.
-    pub flags: FlagPolicy,
-    /// Which near pairs are proposed to a person.
-    pub propose: ProposePolicy,
+    pub struct MergePolicy("MergeConfig") {
+        /// What happens to the others.
+        absorbed: Absorbed = Absorbed::Move, // readers of a brain.db would go on finding archived rows in the table
+        /// Whether memories whose merge was undone may merge again. Set for one run: it is not a key of the configuration,
+        /// and not part of its hash, so that the plan is applied as any other.
+        #[serde(skip)] again: bool = false,
+        /// Importance never rises above this by a merge or promotion.
+        #[serde(skip)] importance_cap: f64 = 3.0, // the top of the owner's scale
+    }
+
+    /// How many contradictions are flagged; the rest is counted.
+    pub struct FlagPolicy("FlagConfig") {
+        /// Flags that wait for a person at once, those of earlier runs included; highest score first.
+        max_per_run: usize = 100, // a person can look through so many in one sitting
+        /// Where flags are written: `table` is `memfold_flags`, `stm` also adds a row to the owner's table.
+        write_to: FlagTarget = FlagTarget::Table, // rows would fill what the owner's agent reads first
+    }
+
+    /// Which near memories are proposed for a merge that nothing proves. `memfold review` asks; nothing happens without an answer.
+    pub struct ProposePolicy("ProposeConfig") {
+        /// From this similarity on, in (0, 1].
+        #[serde(with = "As::<Above<f64, 0, 1>>")]
+        min_similarity: Similarity = similarity(0.80), // below it, most pairs of one subject say different things
+        /// Proposals per run, the most probable first; 0: none.
+        max_per_run: usize = 200, // more questions nobody answers in a day
+    }
+
     /// Which live memories take part.
-    pub scope: ScopeConfig,
+    pub(super) struct ScopeConfig("ScopeConfig") {
+        /// Any of these categories; empty: all.
+        categories: Vec<String> = Vec::new(),
+        /// Created at or after: a date, or a date and time with or without offset.
+        since: Option<String> = None,
+        /// Created before: a date, or a date and time with or without offset.
+        until: Option<String> = None,
+    }
+
     /// How a memory is judged when it is saved.
-    pub quick_check: QuickCheckPolicy,
-    /// Who makes vectors of texts, for `memfold embed` and for memories that are saved without one. Not
-    /// read from the file beside a store.
-    pub embed: EmbedSettings,
+    #[derive(Copy)]
+    pub struct QuickCheckPolicy("QuickCheckConfig") {
+        /// A mergeable match at or above this similarity is replaced, from -1 to 1.
+        #[serde(with = "As::<Cosine>")]
+        auto_dedup_threshold: Similarity = similarity(0.95), // as for merges of a nightly run
+        /// A match at or above this similarity is flagged, from -1 to 1.
+        #[serde(with = "As::<Cosine>")] flag_threshold: Similarity = similarity(0.85), // topics begin here
+        /// How long a check may take before a save goes on without it, in milliseconds, at most a minute.
+        #[serde(rename = "time_limit_ms", with = "As::<Within<u32, 1, 60_000>>")]
+        time_limit: Duration = Duration::from_millis(50), // an agent notices a tenth of a second
+    }
+
+    /// Who makes vectors of texts, for `memfold embed` and for memories that are saved without one. Not read from the file beside
+    /// a store.
+    #[derive(Eq)]
+    pub struct EmbedSettings("EmbedConfig") {
+        /// Who makes them; null: for a text that is saved, checked or searched the daemon of the store's owner, where it
+        /// listens on this machine; otherwise nobody, and no text goes anywhere.
+        provider: Option<Provider> = None,
+        /// Where the provider listens, `http://` or `https://`, without user name or password; null:
+        /// `http://localhost:8030` for `daemon`, `http://localhost:11434` for `ollama`. Of `local`: the model's folder,
+        /// relative to this file.
+        url: Option<String> = None,
+        /// The model's name as the store spells it; null: what the provider says, or the store's.
+        model: Option<String> = None,
+        /// The model's name as the provider spells it; null: as `embed.model`.
+        request_model: Option<String> = None,
+        /// The name of the environment variable that holds the provider's key, never the key itself; null: no key.
+        api_key_env: Option<String> = None,
+        /// How long one request may take, from connecting to the last byte.
+        #[serde(skip)] timeout: Duration = Duration::from_secs(30), // a batch takes a processor a second or a few
+        /// How often a request is repeated that found nobody, or a provider that is busy or failed.
+        #[serde(skip)] retries: u32 = 2, // a provider that restarts is back soon
+        /// Texts in one request.
+        #[serde(skip)] batch_size: usize = 32, // more is hardly faster, and an interruption loses little
+        /// The folder of a local model.
+        #[serde(skip)] dir: Option<PathBuf> = None,
+        /// How long somebody who waits for a single vector is kept waiting.
+        #[serde(skip)] inline_timeout: Duration = Duration::from_secs(2), // ten times what a provider on this machine takes
+        /// How long a call may take with all its repetitions; `None`: as long as these take.
+        #[serde(skip)] time_limit: Option<Duration> = None,
+        /// Where key and address come from, where these are two places: then nobody is asked.
+        #[serde(skip)] key_from_elsewhere: Option<Box<KeyFromElsewhere>> = None,
+    }
+
     /// Which models decide about proposals with `consolidate --judge`. Not read from the file beside a store.
-    pub judge: JudgeSettings,
-    /// How retention and tiers are computed, and when a run is due.
-    pub lifecycle: LifecycleConfig,
-    /// How long to wait for a store that others hold, in milliseconds, at most an hour.
-    #[serde(with = "As::<Within<u32, 0, 3_600_000>>")]
-    pub busy_timeout_ms: u32,
-}
-
-/// How near pairs are found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "DetectConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct DetectPolicy {
-    /// How pairs are searched.
-    pub method: JoinMethod,
-    /// Whether equal texts are linked without looking at vectors.
-    pub exact_text: bool,
-    /// Contradictions are looked for at or above this similarity.
-    #[serde(skip)]
-    pub contradiction_similarity: Similarity,
-}
-
-/// How pairs become clusters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ClusterConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct ClusterPolicy {
-    /// How memories are linked into clusters.
-    pub linkage: Linkage,
-    /// Categories, `*` for any ending: memories that differ in these are never merged.
-    pub separate_by: Vec<String>,
-    /// The largest connected component for the hierarchical linkages.
-    #[serde(skip)]
-    pub max_component_rows: usize,
-}
-
-/// How texts are compared.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct GuardConfig {
-    /// Whether differences between texts forbid merges. Off together with `--execute` needs `--allow-unguarded`.
-    pub enabled: bool,
-    /// A file with further words for the lexicon, relative to this file.
-    pub lexicon: Option<String>,
-}
-
-/// What is never changed or absorbed. Lists replace those of the profile.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ProtectionConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct ProtectionPolicy {
-    /// Whether anything is protected. Off together with `--execute` needs `--allow-unguarded`.
-    pub enabled: bool,
-    /// Memories with any of these categories or tags are protected, whatever their case.
-    pub categories: Vec<String>,
-    /// Memories whose root source starts with any of these are protected.
-    pub sources: Vec<String>,
-    /// Memories of at least this importance are protected.
-    pub importance_min: f64,
-    /// Younger memories are protected, in hours.
-    #[serde(with = "As::<Within<f64, 0, MAX>>")]
-    pub min_age_hours: f64,
-    /// Ids that are never touched (`strict`: the reserved ids of other memory systems).
-    #[serde(skip)]
-    pub ids: Vec<String>,
-    /// Access count from which a row is protected (`strict`), if any.
-    #[serde(skip)]
-    pub access_count_min: Option<i64>,
-}
-
-/// How merges are made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "MergeConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct MergePolicy {
-    /// What happens to the others.
-    pub absorbed: Absorbed,
-    /// Whether memories whose merge was undone may merge again. Set for one run: it is not a key of the configuration,
-    /// and not part of its hash, so that the plan is applied as any other.
-    #[serde(skip)]
-    pub again: bool,
-    /// Importance never rises above this by a merge or promotion.
-    #[serde(skip)]
-    pub importance_cap: f64,
-}
-
-/// How many contradictions are flagged; the rest is counted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "FlagConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct FlagPolicy {
-    /// Flags that wait for a person at once, those of earlier runs included; highest score first.
-    pub max_per_run: usize,
-    /// Where flags are written: `table` is `memfold_flags`, `stm` also adds a row to the owner's table.
-    pub write_to: FlagTarget,
-}
-
-/// Which near memories are proposed for a merge that nothing proves. `memfold review` asks; nothing happens without an answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ProposeConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct ProposePolicy {
-    /// From this similarity on, in (0, 1].
-    #[serde(with = "As::<Above<f64, 0, 1>>")]
-    pub min_similarity: Similarity,
-    /// Proposals per run, the most probable first; 0: none.
-    pub max_per_run: usize,
-}
-
-/// Which live memories take part.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct ScopeConfig {
-    /// Any of these categories; empty: all.
-    pub categories: Vec<String>,
-    /// Created at or after: a date, or a date and time with or without offset.
-    pub since: Option<String>,
-    /// Created before: a date, or a date and time with or without offset.
-    pub until: Option<String>,
-}
-
-/// How a memory is judged when it is saved.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "QuickCheckConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct QuickCheckPolicy {
-    /// A mergeable match at or above this similarity is replaced, from -1 to 1.
-    #[serde(with = "As::<Cosine>")]
-    pub auto_dedup_threshold: Similarity,
-    /// A match at or above this similarity is flagged, from -1 to 1.
-    #[serde(with = "As::<Cosine>")]
-    pub flag_threshold: Similarity,
-    /// How long a check may take before a save goes on without it, in milliseconds, at most a minute.
-    #[serde(rename = "time_limit_ms", with = "As::<Within<u32, 1, 60_000>>")]
-    pub time_limit: Duration,
-}
-
-/// Who makes vectors of texts, for `memfold embed` and for memories that are saved without one. Not read from the file beside
-/// a store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "EmbedConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct EmbedSettings {
-    /// Who makes them; null: for a text that is saved, checked or searched the daemon of the store's owner, where it
-    /// listens on this machine; otherwise nobody, and no text goes anywhere.
-    pub provider: Option<Provider>,
-    /// Where the provider listens, `http://` or `https://`, without user name or password; null:
-    /// `http://localhost:8030` for `daemon`, `http://localhost:11434` for `ollama`. Of `local`: the model's folder,
-    /// relative to this file.
-    pub url: Option<String>,
-    /// The model's name as the store spells it; null: what the provider says, or the store's.
-    pub model: Option<String>,
-    /// The model's name as the provider spells it; null: as `embed.model`.
-    pub request_model: Option<String>,
-    /// The name of the environment variable that holds the provider's key, never the key itself; null: no key.
-    pub api_key_env: Option<String>,
-    /// How long one request may take, from connecting to the last byte.
-    #[serde(skip)]
-    pub timeout: Duration,
-    /// How often a request is repeated that found nobody, or a provider that is busy or failed.
-    #[serde(skip)]
-    pub retries: u32,
-    /// Texts in one request.
-    #[serde(skip)]
-    pub batch_size: usize,
-    /// The folder of a local model.
-    #[serde(skip)]
-    pub dir: Option<PathBuf>,
-    /// How long somebody who waits for a single vector is kept waiting.
-    #[serde(skip)]
-    pub inline_timeout: Duration,
-    /// How long a call may take with all its repetitions; `None`: as long as these take.
-    #[serde(skip)]
-    pub time_limit: Option<Duration>,
-    /// Where key and address come from, where these are two places: then nobody is asked.
-    #[serde(skip)]
-    pub key_from_elsewhere: Option<Box<KeyFromElsewhere>>,
-}
-
-/// Which models decide about proposals with `consolidate --judge`. Not read from the file beside a store.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "JudgeConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct JudgeSettings {
-    /// The models, the first that answers counts; empty: nobody is asked, and no text goes anywhere.
-    pub chain: Vec<JudgeModel>,
-    /// A classifier in a folder, which answers in place of the chain.
-    pub nli: NliSettings,
-    /// What they are asked: `duplicates` (which proposals are the same), `golden` (one new memory for related ones),
-    /// `summaries` (of groups of related memories, which stay), `supersession` (which of two holds).
-    pub tasks: Vec<JudgeTask>,
-    /// Whether a model may write the text of a merge; needs `embed.provider`, as golden records and summaries do.
-    pub rewrite: bool,
-    /// How long one request may take with its repetitions, in milliseconds, at most ten minutes.
-    #[serde(rename = "timeout_ms", with = "As::<Within<u32, 1, 600_000>>")]
-    pub timeout: Duration,
-    /// How many answers must agree before memories merge, at most 5; every second one sees them in reverse order.
-    #[serde(with = "As::<Within<u32, 1, 5>>")]
-    pub votes: usize,
-    /// What may leave.
-    pub loss: JudgeLoss,
-    /// What it may take.
-    pub budget: JudgeBudget,
-    /// The share of a source's content words that a new text may lack, from 0 to 1.
-    #[serde(skip)]
-    pub content_words_lost_max: f64,
-    /// From which similarity on memories may become one golden record.
-    #[serde(skip)]
-    pub golden_similarity_min: Similarity,
-    /// From which similarity on, on average, memories are summarised together.
-    #[serde(skip)]
-    pub summary_similarity_min: Similarity,
-    /// How sure a model must be that a memory no longer holds.
-    #[serde(skip)]
-    pub supersession_confidence_min: Confidence,
-    /// Memories in one request, about.
-    #[serde(skip)]
-    pub batch_size: usize,
-    /// Below this similarity a replacement counts as a merge.
-    #[serde(skip)]
-    pub replace_similarity_min: f64,
+    pub struct JudgeSettings("JudgeConfig") {
+        /// The models, the first that answers counts; empty: nobody is asked, and no text goes anywhere.
+        chain: Vec<JudgeModel> = Vec::new(),
+        /// A classifier in a folder, which answers in place of the chain.
+        nli: NliSettings = NliSettings::default(),
+        /// What they are asked: `duplicates` (which proposals are the same), `golden` (one new memory for related ones),
+        /// `summaries` (of groups of related memories, which stay), `supersession` (which of two holds).
+        tasks: Vec<JudgeTask> = vec![JudgeTask::Duplicates], // the rest writes texts or marks memories
+        /// Whether a model may write the text of a merge; needs `embed.provider`, as golden records and summaries do.
+        rewrite: bool = false,
+        /// How long one request may take with its repetitions, in milliseconds, at most ten minutes.
+        #[serde(rename = "timeout_ms", with = "As::<Within<u32, 1, 600_000>>")]
+        timeout: Duration = Duration::from_secs(60), // local models on a processor take tens of seconds
+        /// How many answers must agree before memories merge, at most 5; every second one sees them in reverse order.
+        #[serde(with = "As::<Within<u32, 1, 5>>")]
+        votes: usize = 2, // models prefer what stands first: the second vote sees the reverse order
+        /// What may leave.
+        loss: JudgeLoss = JudgeLoss::default(),
+        /// What it may take.
+        budget: JudgeBudget = JudgeBudget::default(),
+        /// The share of a source's content words that a new text may lack, from 0 to 1.
+        #[serde(skip)] content_words_lost_max: f64 = 0.25, // they may be said in others
+        /// From which similarity on memories may become one golden record.
+        #[serde(skip)]
+        golden_similarity_min: Similarity = similarity(0.75), // as in the system that golden records come from
+        /// From which similarity on, on average, memories are summarised together.
+        #[serde(skip)] summary_similarity_min: Similarity = similarity(0.85), // as in the system that summaries come from
+        /// How sure a model must be that a memory no longer holds.
+        #[serde(skip)] supersession_confidence_min: Confidence = Confidence::High,
+        /// Memories in one request, about.
+        #[serde(skip)] batch_size: usize = 10, // small models lose the thread of longer prompts
+        /// Below this similarity a replacement counts as a merge.
+        #[serde(skip)] replace_similarity_min: f64 = 0.9,
+    }
 }
 
 /// A classifier that says of two texts whether one entails or contradicts the other, run in this process.
@@ -322,589 +303,329 @@ pub struct JudgeModel {
     pub price: Option<Vec<f64>>,
 }
 
-/// What may leave when models decide.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "JudgeLossConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct JudgeLoss {
-    /// The share of the live memories that may merge into others in one run, from 0 to 1.
-    #[serde(with = "As::<Within<f64, 0, 1>>")]
-    pub max_live_share_per_run: f64,
-}
-
-/// What asking models may take.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "JudgeBudgetConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct JudgeBudget {
-    /// Requests that begin within a minute.
-    #[serde(with = "As::<Within<u32, 1, 100_000>>")]
-    pub requests_per_minute: u32,
-    /// Tokens of the requests that begin within a minute.
-    #[serde(with = "As::<Within<u32, 1, 1_000_000_000>>")]
-    pub tokens_per_minute: u32,
-    /// Tokens of a whole run.
-    #[serde(with = "As::<Within<u32, 1, 1_000_000_000>>")]
-    pub tokens_per_run: u32,
-    /// What a day may cost, in the currency of the prices; without prices it limits nothing.
-    #[serde(with = "As::<Within<f64, 0, 1_000_000>>")]
-    pub cost_per_day: f64,
-}
-
-/// How retention and tiers are computed, and when a run is due; docs/lifecycle.md has the formula.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct LifecycleConfig {
-    /// Days in which recency halves, at most 100,000.
-    #[serde(with = "As::<Above<f64, 0, 100_000>>")]
-    pub half_life_days: f64,
-    /// Retention below which a memory is ARCHIVED, from 0 to 1; 0: none is.
-    #[serde(with = "As::<Within<f64, 0, 1>>")]
-    pub archive_below: f64,
-    /// When a run is due.
-    pub due: DueConfig,
-}
-
-/// When `memfold status --exit-code` says that a run is due.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct DueConfig {
-    /// From this many new memories on.
-    #[serde(with = "As::<Within<u64, 1, MAX>>")]
-    pub new_memories_min: u64,
-}
-
-/// A rule: when it fires and what it does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "RuleConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct Rule {
-    /// Its name, unique: letters, digits, `-` and `_`.
-    pub id: String,
-    /// Whether it counts.
-    pub enabled: bool,
-    /// What runs it.
-    pub trigger: Trigger,
-    /// Conditions; all must hold.
-    pub when: Conditions,
-    /// What it does.
-    pub then: Then,
-}
-
-/// Conditions of a rule; all must hold, and null is none.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "WhenConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct Conditions {
-    /// The cluster's smallest pairwise similarity is at least this, from -1 to 1; with `detect.exact_text`, or all members
-    /// have the same text.
-    #[serde(with = "As::<Option<Cosine>>", skip_serializing_if = "Option::is_none")]
-    pub min_similarity: Option<Similarity>,
-    /// Only texts that the guard proves to say the same; where one says more, the rule does not hold.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub proven_same: Option<bool>,
-    /// The cluster has at least so many members.
-    #[serde(with = "As::<Option<Within<usize, 1, MAX>>>", skip_serializing_if = "Option::is_none")]
-    pub min_cluster_size: Option<usize>,
-    /// At least so old, in days. A time that cannot be read fires no age rule.
-    #[serde(with = "As::<Option<Within<f64, 0, MAX>>>", skip_serializing_if = "Option::is_none")]
-    pub min_age_days: Option<f64>,
-    /// Read at least so often.
-    #[serde(with = "As::<Option<Within<i64, 0, MAX>>>", skip_serializing_if = "Option::is_none")]
-    pub min_access_count: Option<i64>,
-    /// Read at most so often.
-    #[serde(with = "As::<Option<Within<i64, 0, MAX>>>", skip_serializing_if = "Option::is_none")]
-    pub max_access_count: Option<i64>,
-    /// Importance is at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_importance: Option<f64>,
-    /// Importance is at most this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_importance: Option<f64>,
-    /// Has any of these categories; empty: no condition.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub categories_any: Vec<String>,
-    /// Has none of these categories.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub categories_none: Vec<String>,
-    /// Has all of these categories.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub categories_all: Vec<String>,
-    /// Jaccard index of the categories to the survivor's is at least this, from 0 to 1. Attributes (`type:…`, `scope:…`)
-    /// are left out.
-    #[serde(with = "As::<Option<Within<f64, 0, 1>>>", skip_serializing_if = "Option::is_none")]
-    pub tag_overlap_min: Option<f64>,
-    /// Not read for so many days, at least; what was never read counts from its creation.
-    #[serde(with = "As::<Option<Within<f64, 0, MAX>>>", skip_serializing_if = "Option::is_none")]
-    pub min_idle_days: Option<f64>,
-    /// All members have the same value of each of these attributes, or none has one: `[type, subtype, scope]` compares
-    /// the categories `type:…`, `subtype:…` and `scope:…`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub same: Vec<String>,
-}
-
-/// What a rule does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ThenConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct Then {
-    /// The action.
-    pub action: RuleAction,
-    /// Settings of the action.
-    #[serde(skip_serializing_if = "Params::is_empty")]
-    pub params: Params,
-}
-
-/// Settings of a rule's action.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ParamsConfig"))]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `merge`: who survives; null: the newest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub canonical: Option<Canonical>,
-    /// `merge`: what happens to the others; null: as `merge.absorbed`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub absorbed: Option<Absorbed>,
-}
-
-/// The action of a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Action"))]
-#[serde(rename_all = "snake_case")]
-pub enum RuleAction {
-    /// Folds a cluster.
-    Merge,
-    /// Raises importance by 0.5, to 3.0 at most.
-    Promote,
-    /// Archives a memory.
-    Archive,
-    /// Puts a shorter text made of its own sentences in the place of one of more than 5,000 characters, which is archived.
-    Summarize,
-    /// Copies an agent's memory to its team, and a team's to everybody, once.
-    PromoteScope,
-    /// Flags a contradictory pair.
-    FlagContradiction,
-    /// Leaves alone, with this rule as the reason.
-    #[default]
-    Noop,
-}
-
-/// What runs a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Trigger {
-    /// Every day.
-    Daily,
-    /// Every week.
-    Weekly,
-    /// When a session ends.
-    SessionEnd,
-    /// When an index overflows.
-    IndexOverflow,
-    /// By hand.
-    #[default]
-    Manual,
-    /// On similar memories, in every run.
-    OnSimilarity,
-    /// On contradictory memories, in every run.
-    OnContradiction,
-}
-
-/// How near pairs are searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
-#[serde(rename_all = "snake_case")]
-pub enum JoinMethod {
-    /// The faster one: at every size measured so far the exact join.
-    #[cfg_attr(feature = "clap", value(help = "Exact as far as that is fastest"))]
-    Auto,
-    /// The exact join.
-    #[cfg_attr(feature = "clap", value(help = "The exact join"))]
-    Exact,
-    /// The graph of memfold, with measured recall.
-    #[cfg_attr(
-        feature = "clap",
-        value(help = "A graph index; how many pairs it found is measured")
-    )]
-    Graph,
-    /// The crate `hnsw_rs`, to compare with; built on one thread.
-    #[cfg_attr(feature = "clap", value(help = "The crate hnsw_rs, to compare with"))]
-    HnswRs,
-}
-
-/// How units are linked into clusters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Linkage {
-    /// Newest first; a unit joins the first cluster whose every member it is linked to.
-    GreedyComplete,
-    /// Agglomerative, largest distance.
-    Complete,
-    /// Agglomerative, mean distance.
-    Average,
-    /// Agglomerative, smallest distance.
-    Single,
-}
-
-/// Who survives a merge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Canonical {
-    /// The newest with a valid, fresh embedding.
-    Newest,
-    /// The one with most specifics and words; newest among equals.
-    MostInformative,
-}
-
-/// What happens to absorbed memories.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Absorbed {
-    /// They stay in the table, marked and no longer found by full-text search.
-    Archive,
-    /// They move to `memfold_archive` with embedding and search entry; where a foreign key or a trigger of the owner
-    /// would change other tables along with them, they are archived.
-    Move,
-}
-
-/// What is protected, and whose rules hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Profile {
-    /// Protected is what a person marked, wrote or decided, what is critical, and the last day's work.
-    Default,
-    /// That, the last 7 days, what is read at least 10 times, reserved ids, and whatever other memory systems mark as
-    /// core, critical or a decision.
-    Strict,
-    /// Protection as `strict`, and the rules of memory folders in JSON files: merging within one type, subtype, scope and
-    /// creator, summaries of long episodes, copies in wider scopes, archiving what nobody reads.
-    Hivemind,
-}
-
-/// Where flags are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum FlagTarget {
-    /// Into `memfold_flags` only.
-    Table,
-    /// Also as rows of `stm`, as the owner's own consolidator does: its agent reads them as memories.
-    Stm,
-}
-
-/// What models are asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum JudgeTask {
-    /// Which proposals say the same.
-    Duplicates,
-    /// Related memories become one new memory.
-    Golden,
-    /// Related memories are summarised, and stay.
-    Summaries,
-    /// Which of two memories holds.
-    Supersession,
-}
-
-/// Who makes vectors of texts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Provider {
-    /// The embeddings daemon of a `brain.db`'s owner: `POST /embed`.
-    Daemon,
-    /// Anything that speaks OpenAI's `POST /v1/embeddings`.
-    Openai,
-    /// Ollama: `POST /api/embed`.
-    Ollama,
-    /// A model in a folder, run in this process; needs a build with the feature `local-models`.
-    Local,
-    /// Nobody: no text goes anywhere.
-    Off,
-}
-
-/// Merges what is equal but for spelling.
-pub(crate) const EXACT_DUPLICATE: &str = "R1-exact-duplicate-merge";
-/// Merges what says the same; `threshold` sets its `min_similarity`.
-pub(crate) const NEAR_DUPLICATE: &str = "R2-near-duplicate-merge";
-/// Raises procedures that proved their worth.
-const PROMOTE: &str = "R3-promote-high-value-procedural";
-/// Archives what nobody reads.
-pub const ARCHIVE: &str = "R4-archive-low-utility";
-/// Flags contradictions.
-pub const CONTRADICTION: &str = "R5-flag-contradiction";
-
-impl Default for Config {
+// Classifiers are overconfident: most pairs that they entail both ways, or contradict, at all are above these.
+impl Default for NliSettings {
     fn default() -> Self {
-        Self {
-            enabled: defaults::ENABLED,
-            read_only: defaults::READ_ONLY,
-            threshold: defaults::THRESHOLD,
-            profile: defaults::PROFILE,
-            trigger: defaults::TRIGGER,
-            time_zone: None,
-            rules: builtin_rules(),
-            detect: DetectPolicy::default(),
-            cluster: ClusterPolicy::default(),
-            guard: GuardConfig::default(),
-            protection: ProtectionPolicy::of(defaults::PROFILE),
-            merge: MergePolicy::default(),
-            flags: FlagPolicy::default(),
-            propose: ProposePolicy::default(),
-            scope: ScopeConfig::default(),
-            quick_check: QuickCheckPolicy::default(),
-            embed: EmbedSettings::default(),
-            judge: JudgeSettings::default(),
-            lifecycle: LifecycleConfig::default(),
-            busy_timeout_ms: defaults::BUSY_TIMEOUT_MS,
-        }
+        Self { folder: None, same_min: 0.9, conflict_min: 0.9, dir: None }
     }
 }
 
-impl Default for DetectPolicy {
-    fn default() -> Self {
-        Self {
-            method: defaults::METHOD,
-            exact_text: defaults::EXACT_TEXT,
-            contradiction_similarity: similarity(defaults::CONTRADICTION_SIMILARITY),
-        }
+sections! {
+    /// What may leave when models decide.
+    pub struct JudgeLoss("JudgeLossConfig") {
+        /// The share of the live memories that may merge into others in one run, from 0 to 1.
+        #[serde(with = "As::<Within<f64, 0, 1>>")] max_live_share_per_run: f64 = 0.1, // as for runs that nobody reviewed
     }
-}
 
-impl Default for ClusterPolicy {
-    fn default() -> Self {
-        Self {
-            linkage: defaults::LINKAGE,
-            separate_by: texts(&defaults::SEPARATE_BY),
-            max_component_rows: defaults::MAX_COMPONENT_ROWS,
-        }
+    /// What asking models may take.
+    pub struct JudgeBudget("JudgeBudgetConfig") {
+        /// Requests that begin within a minute.
+        #[serde(with = "As::<Within<u32, 1, 100_000>>")] requests_per_minute: u32 = 60, // the smallest paid plans allow it
+        /// Tokens of the requests that begin within a minute.
+        #[serde(with = "As::<Within<u32, 1, 1_000_000_000>>")]
+        tokens_per_minute: u32 = 100_000, // the smallest paid plans allow it
+        /// Tokens of a whole run.
+        #[serde(with = "As::<Within<u32, 1, 1_000_000_000>>")]
+        tokens_per_run: u32 = 500_000, // 200 proposals take about a fifth of it
+        /// What a day may cost, in the currency of the prices; without prices it limits nothing.
+        #[serde(with = "As::<Within<f64, 0, 1_000_000>>")] cost_per_day: f64 = 10.0,
     }
-}
 
-impl Default for GuardConfig {
-    fn default() -> Self {
-        Self { enabled: defaults::GUARD_ENABLED, lexicon: None }
+    /// How retention and tiers are computed, and when a run is due; docs/lifecycle.md has the formula.
+    pub(super) struct LifecycleConfig("LifecycleConfig") {
+        /// Days in which recency halves, at most 100,000.
+        #[serde(with = "As::<Above<f64, 0, 100_000>>")] half_life_days: f64 = HALF_LIFE_DAYS,
+        /// Retention below which a memory is ARCHIVED, from 0 to 1; 0: none is.
+        #[serde(with = "As::<Within<f64, 0, 1>>")] archive_below: f64 = ARCHIVE_BELOW,
+        /// When a run is due.
+        due: DueConfig = DueConfig::default(),
     }
-}
 
-impl Default for ProtectionPolicy {
-    fn default() -> Self {
-        Self::of(defaults::PROFILE)
+    /// When `memfold status --exit-code` says that a run is due.
+    pub(super) struct DueConfig("DueConfig") {
+        /// From this many new memories on.
+        #[serde(with = "As::<Within<u64, 1, MAX>>")] new_memories_min: u64 = NEW_MEMORIES_MIN,
+    }
+
+    /// A rule: when it fires and what it does.
+    // A layer may name a rule of the layers below and change one key of it: whether trigger and action are there is checked
+    // when all layers are merged.
+    pub struct Rule("RuleConfig") {
+        /// Its name, unique: letters, digits, `-` and `_`.
+        id: String = String::new(),
+        /// Whether it counts.
+        enabled: bool = true,
+        /// What runs it.
+        trigger: Trigger = Trigger::Manual,
+        /// Conditions; all must hold.
+        when: Conditions = Conditions::default(),
+        /// What it does.
+        then: Then = Then::default(),
+    }
+
+    /// Conditions of a rule; all must hold, and null is none.
+    pub struct Conditions("WhenConfig") {
+        /// The cluster's smallest pairwise similarity is at least this, from -1 to 1; with `detect.exact_text`, or all members
+        /// have the same text.
+        #[serde(with = "As::<Option<Cosine>>", skip_serializing_if = "is_unset")]
+        min_similarity: Option<Similarity> = None,
+        /// Only texts that the guard proves to say the same; where one says more, the rule does not hold.
+        #[serde(skip_serializing_if = "is_unset")] proven_same: Option<bool> = None,
+        /// The cluster has at least so many members.
+        #[serde(with = "As::<Option<Within<usize, 1, MAX>>>", skip_serializing_if = "is_unset")]
+        min_cluster_size: Option<usize> = None,
+        /// At least so old, in days. A time that cannot be read fires no age rule.
+        #[serde(with = "As::<Option<Within<f64, 0, MAX>>>", skip_serializing_if = "is_unset")]
+        min_age_days: Option<f64> = None,
+        /// Read at least so often.
+        #[serde(with = "As::<Option<Within<i64, 0, MAX>>>", skip_serializing_if = "is_unset")]
+        min_access_count: Option<i64> = None,
+        /// Read at most so often.
+        #[serde(with = "As::<Option<Within<i64, 0, MAX>>>", skip_serializing_if = "is_unset")]
+        max_access_count: Option<i64> = None,
+        /// Importance is at least this.
+        #[serde(skip_serializing_if = "is_unset")] min_importance: Option<f64> = None,
+        /// Importance is at most this.
+        #[serde(skip_serializing_if = "is_unset")] max_importance: Option<f64> = None,
+        /// Has any of these categories; empty: no condition.
+        #[serde(skip_serializing_if = "is_unset")] categories_any: Vec<String> = Vec::new(),
+        /// Has none of these categories.
+        #[serde(skip_serializing_if = "is_unset")] categories_none: Vec<String> = Vec::new(),
+        /// Has all of these categories.
+        #[serde(skip_serializing_if = "is_unset")] categories_all: Vec<String> = Vec::new(),
+        /// Jaccard index of the categories to the survivor's is at least this, from 0 to 1. Attributes (`type:…`, `scope:…`)
+        /// are left out.
+        #[serde(with = "As::<Option<Within<f64, 0, 1>>>", skip_serializing_if = "is_unset")]
+        tag_overlap_min: Option<f64> = None,
+        /// Not read for so many days, at least; what was never read counts from its creation.
+        #[serde(with = "As::<Option<Within<f64, 0, MAX>>>", skip_serializing_if = "is_unset")]
+        min_idle_days: Option<f64> = None,
+        /// All members have the same value of each of these attributes, or none has one: `[type, subtype, scope]` compares
+        /// the categories `type:…`, `subtype:…` and `scope:…`.
+        #[serde(skip_serializing_if = "is_unset")] same: Vec<String> = Vec::new(),
+    }
+
+    /// What a rule does.
+    #[derive(Copy, Eq)]
+    pub struct Then("ThenConfig") {
+        /// The action.
+        action: RuleAction = RuleAction::Noop,
+        /// Settings of the action.
+        #[serde(skip_serializing_if = "is_unset")] params: Params = Params::default(),
+    }
+
+    /// Settings of a rule's action.
+    #[derive(Copy, Eq)]
+    pub struct Params("ParamsConfig") {
+        /// `merge`: who survives; null: the newest.
+        #[serde(skip_serializing_if = "is_unset")] canonical: Option<Canonical> = None,
+        /// `merge`: what happens to the others; null: as `merge.absorbed`.
+        #[serde(skip_serializing_if = "is_unset")] absorbed: Option<Absorbed> = None,
     }
 }
 
 impl ProtectionPolicy {
-    /// Returns what a profile protects.
+    /// Returns what a profile protects. `strict` adds what is core or critical, what a user made and what was decided, however
+    /// the tags of other memory systems spell it; a week's work, the ids under which they keep their own state, and what is
+    /// read often.
     pub(super) fn of(profile: Profile) -> Self {
-        let default = Self {
-            enabled: defaults::PROTECTION_ENABLED,
-            categories: texts(&defaults::PROTECTED_CATEGORIES),
-            sources: texts(&defaults::PROTECTED_SOURCES),
-            importance_min: defaults::PROTECTED_IMPORTANCE_MIN,
-            min_age_hours: defaults::PROTECTED_AGE_HOURS,
-            ids: Vec::new(),
-            access_count_min: None,
-        };
-        match profile {
-            Profile::Default => default,
-            Profile::Strict | Profile::Hivemind => Self {
-                categories: [default.categories, texts(&defaults::STRICT_CATEGORIES)].concat(),
-                min_age_hours: defaults::STRICT_AGE_HOURS,
-                ids: texts(&defaults::STRICT_IDS),
-                access_count_min: Some(defaults::STRICT_ACCESS_COUNT_MIN),
-                ..default
-            },
+        let mut protection = Self::default();
+        if profile != Profile::Default {
+            protection.categories.extend(texts(
+                "core critical priority:critical subtype:decision type:decision created_by:user",
+            ));
+            protection.min_age_hours = 7.0 * 24.0;
+            protection.ids =
+                texts("mem_userprofile0 mem_systemconfig mem_learnpattern mem_terminology");
+            protection.access_count_min = Some(10);
         }
+        protection
     }
 }
 
-impl Default for MergePolicy {
-    fn default() -> Self {
-        Self {
-            absorbed: defaults::ABSORBED,
-            again: defaults::MERGE_AGAIN,
-            importance_cap: defaults::IMPORTANCE_CAP,
-        }
+/// Declares choices: words in snake_case.
+macro_rules! choices {
+    ($($(#[$attribute:meta])* $visibility:vis enum $name:ident { $($choices:tt)* })*) => {$(
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        #[serde(rename_all = "snake_case")]
+        $(#[$attribute])*
+        $visibility enum $name { $($choices)* }
+    )*};
+}
+
+choices! {
+    /// The action of a rule.
+    #[derive(Default)]
+    #[cfg_attr(test, schemars(rename = "Action"))]
+    pub enum RuleAction {
+        /// Folds a cluster.
+        Merge,
+        /// Raises importance by 0.5, to 3.0 at most.
+        Promote,
+        /// Archives a memory.
+        Archive,
+        /// Puts a shorter text made of its own sentences in the place of one of more than 5,000 characters, which is archived.
+        Summarize,
+        /// Copies an agent's memory to its team, and a team's to everybody, once.
+        PromoteScope,
+        /// Flags a contradictory pair.
+        FlagContradiction,
+        /// Leaves alone, with this rule as the reason.
+        #[default]
+        Noop,
+    }
+
+    /// What runs a rule.
+    #[derive(PartialOrd, Ord, Default)]
+    pub enum Trigger {
+        /// Every day.
+        Daily,
+        /// Every week.
+        Weekly,
+        /// When a session ends.
+        SessionEnd,
+        /// When an index overflows.
+        IndexOverflow,
+        /// By hand.
+        #[default]
+        Manual,
+        /// On similar memories, in every run.
+        OnSimilarity,
+        /// On contradictory memories, in every run.
+        OnContradiction,
+    }
+
+    /// How near pairs are searched.
+    #[cfg_attr(feature = "clap", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
+    pub enum JoinMethod {
+        /// The faster one: at every size measured so far the exact join.
+        #[cfg_attr(feature = "clap", value(help = "Exact as far as that is fastest"))]
+        Auto,
+        /// The exact join.
+        #[cfg_attr(feature = "clap", value(help = "The exact join"))]
+        Exact,
+        /// The graph of memfold, with measured recall.
+        #[cfg_attr(feature = "clap", value(help = "A graph index; how many pairs it found is measured"))]
+        Graph,
+        /// The crate `hnsw_rs`, to compare with; built on one thread.
+        #[cfg_attr(feature = "clap", value(help = "The crate hnsw_rs, to compare with"))]
+        HnswRs,
+    }
+
+    /// How units are linked into clusters.
+    pub enum Linkage {
+        /// Newest first; a unit joins the first cluster whose every member it is linked to.
+        GreedyComplete,
+        /// Agglomerative, largest distance.
+        Complete,
+        /// Agglomerative, mean distance.
+        Average,
+        /// Agglomerative, smallest distance.
+        Single,
+    }
+
+    /// Who survives a merge.
+    pub enum Canonical {
+        /// The newest with a valid, fresh embedding.
+        Newest,
+        /// The one with most specifics and words; newest among equals.
+        MostInformative,
+    }
+
+    /// What happens to absorbed memories.
+    pub enum Absorbed {
+        /// They stay in the table, marked and no longer found by full-text search.
+        Archive,
+        /// They move to `memfold_archive` with embedding and search entry; where a foreign key or a trigger of the owner
+        /// would change other tables along with them, they are archived.
+        Move,
+    }
+
+    /// What is protected, and whose rules hold.
+    pub(super) enum Profile {
+        /// Protected is what a person marked, wrote or decided, what is critical, and the last day's work.
+        Default,
+        /// That, the last 7 days, what is read at least 10 times, reserved ids, and whatever other memory systems mark as
+        /// core, critical or a decision.
+        Strict,
+        /// Protection as `strict`, and the rules of memory folders in JSON files: merging within one type, subtype, scope and
+        /// creator, summaries of long episodes, copies in wider scopes, archiving what nobody reads.
+        Hivemind,
+    }
+
+    /// Where flags are written.
+    pub enum FlagTarget {
+        /// Into `memfold_flags` only.
+        Table,
+        /// Also as rows of `stm`, as the owner's own consolidator does: its agent reads them as memories.
+        Stm,
+    }
+
+    /// What models are asked.
+    #[derive(PartialOrd, Ord)]
+    pub enum JudgeTask {
+        /// Which proposals say the same.
+        Duplicates,
+        /// Related memories become one new memory.
+        Golden,
+        /// Related memories are summarised, and stay.
+        Summaries,
+        /// Which of two memories holds.
+        Supersession,
+    }
+
+    /// Who makes vectors of texts.
+    pub enum Provider {
+        /// The embeddings daemon of a `brain.db`'s owner: `POST /embed`.
+        Daemon,
+        /// Anything that speaks OpenAI's `POST /v1/embeddings`.
+        Openai,
+        /// Ollama: `POST /api/embed`.
+        Ollama,
+        /// A model in a folder, run in this process; needs a build with the feature `local-models`.
+        Local,
+        /// Nobody: no text goes anywhere.
+        Off,
     }
 }
 
-impl Default for FlagPolicy {
-    fn default() -> Self {
-        Self { max_per_run: defaults::FLAGS_PER_RUN_MAX, write_to: defaults::FLAG_TARGET }
-    }
-}
+/// What the profile `hivemind` sets beside protection: the rules of memory folders in JSON files.
+///
+/// Overlaps of tags *above* 0.8 count, and 4 of 5 are 0.8. Memories of different creators or scopes stay
+/// apart. What is younger than 7 days, critical, permanent, protected, core, a decision, a user's or read at
+/// least 10 times is protected by the profile `strict`.
+pub(super) const HIVEMIND: &str = include_str!("hivemind.json");
 
-impl Default for ProposePolicy {
-    fn default() -> Self {
-        Self {
-            min_similarity: similarity(defaults::PROPOSE_SIMILARITY_MIN),
-            max_per_run: defaults::PROPOSALS_PER_RUN_MAX,
-        }
-    }
-}
-
-impl Default for QuickCheckPolicy {
-    fn default() -> Self {
-        Self {
-            auto_dedup_threshold: similarity(defaults::AUTO_DEDUP_THRESHOLD),
-            flag_threshold: similarity(defaults::FLAG_THRESHOLD),
-            time_limit: defaults::CHECK_TIME_LIMIT,
-        }
-    }
-}
-
-// Memories are private: nobody is asked for vectors unless a person names somebody.
-impl Default for EmbedSettings {
-    fn default() -> Self {
-        Self {
-            provider: None,
-            url: None,
-            model: None,
-            request_model: None,
-            api_key_env: None,
-            timeout: defaults::EMBED_TIMEOUT,
-            retries: defaults::EMBED_RETRIES,
-            batch_size: defaults::EMBED_BATCH_SIZE,
-            dir: None,
-            inline_timeout: defaults::EMBED_INLINE_TIMEOUT,
-            time_limit: None,
-            key_from_elsewhere: None,
-        }
-    }
-}
-
-impl Default for JudgeSettings {
-    fn default() -> Self {
-        Self {
-            chain: Vec::new(),
-            nli: NliSettings::default(),
-            tasks: defaults::JUDGE_TASKS.to_vec(),
-            rewrite: defaults::JUDGE_REWRITE,
-            timeout: defaults::JUDGE_TIMEOUT,
-            votes: defaults::JUDGE_VOTES,
-            loss: JudgeLoss::default(),
-            budget: JudgeBudget::default(),
-            content_words_lost_max: defaults::JUDGE_CONTENT_WORDS_LOST_MAX,
-            golden_similarity_min: similarity(defaults::JUDGE_GOLDEN_SIMILARITY_MIN),
-            summary_similarity_min: similarity(defaults::JUDGE_SUMMARY_SIMILARITY_MIN),
-            supersession_confidence_min: defaults::JUDGE_SUPERSESSION_CONFIDENCE_MIN,
-            batch_size: defaults::JUDGE_BATCH_SIZE,
-            replace_similarity_min: defaults::JUDGE_REPLACE_SIMILARITY_MIN,
-        }
-    }
-}
-
-impl Default for NliSettings {
-    fn default() -> Self {
-        Self {
-            folder: None,
-            same_min: defaults::JUDGE_NLI_SAME_MIN,
-            conflict_min: defaults::JUDGE_NLI_CONFLICT_MIN,
-            dir: None,
-        }
-    }
-}
-
-impl Default for JudgeLoss {
-    fn default() -> Self {
-        Self { max_live_share_per_run: defaults::JUDGE_LIVE_SHARE_MAX }
-    }
-}
-
-impl Default for JudgeBudget {
-    fn default() -> Self {
-        Self {
-            requests_per_minute: defaults::JUDGE_REQUESTS_PER_MINUTE,
-            tokens_per_minute: defaults::JUDGE_TOKENS_PER_MINUTE,
-            tokens_per_run: defaults::JUDGE_TOKENS_PER_RUN,
-            cost_per_day: defaults::JUDGE_COST_PER_DAY,
-        }
-    }
-}
-
-// The built-in values are those of `lifecycle`, with their reasons.
-impl Default for LifecycleConfig {
-    fn default() -> Self {
-        Self {
-            half_life_days: crate::lifecycle::HALF_LIFE_DAYS,
-            archive_below: crate::lifecycle::ARCHIVE_BELOW,
-            due: DueConfig::default(),
-        }
-    }
-}
-
-impl Default for DueConfig {
-    fn default() -> Self {
-        Self { new_memories_min: crate::lifecycle::NEW_MEMORIES_MIN }
-    }
-}
-
-// A layer may name a rule of the layers below and change one key of it: whether trigger and action are there is checked
-// when all layers are merged.
-impl Default for Rule {
-    fn default() -> Self {
-        Self {
-            id: String::new(),
-            enabled: true,
-            trigger: Trigger::default(),
-            when: Conditions::default(),
-            then: Then::default(),
-        }
-    }
-}
+/// Merges what is equal but for spelling.
+pub(super) const EXACT_DUPLICATE: &str = "R1-exact-duplicate-merge";
+/// Merges what says the same; `threshold` sets its `min_similarity`.
+pub(super) const NEAR_DUPLICATE: &str = "R2-near-duplicate-merge";
 
 /// Returns the built-in rules, in order.
 fn builtin_rules() -> Vec<Rule> {
-    let rule = |id: &str, trigger, action, when| {
-        let then = Then { action, params: Params::default() };
-        Rule { id: id.to_owned(), enabled: true, trigger, when, then }
-    };
-    let merging = |min_similarity| Conditions {
-        min_similarity: Some(similarity(min_similarity)),
-        min_cluster_size: Some(defaults::MERGE_CLUSTER_SIZE_MIN),
-        ..Conditions::default()
-    };
-    let exact = Conditions {
-        proven_same: Some(defaults::PROVEN_SAME),
-        ..merging(defaults::EXACT_DUPLICATE_SIMILARITY)
-    };
-    let near = merging(defaults::NEAR_DUPLICATE_SIMILARITY);
-    let promoting = Conditions {
-        min_access_count: Some(defaults::PROMOTE_ACCESS_COUNT_MIN),
-        min_importance: Some(defaults::PROMOTE_IMPORTANCE_MIN),
-        categories_any: texts(&defaults::PROMOTE_CATEGORIES),
-        ..Conditions::default()
-    };
-    let archiving = Conditions {
-        min_age_days: Some(defaults::ARCHIVE_AGE_DAYS),
-        max_access_count: Some(defaults::ARCHIVE_ACCESS_COUNT_MAX),
-        max_importance: Some(defaults::ARCHIVE_IMPORTANCE_MAX),
-        ..Conditions::default()
-    };
-    let archive = rule(ARCHIVE, Trigger::Weekly, RuleAction::Archive, archiving);
-    let flag = RuleAction::FlagContradiction;
-    vec![
-        rule(EXACT_DUPLICATE, Trigger::OnSimilarity, RuleAction::Merge, exact),
-        rule(NEAR_DUPLICATE, Trigger::OnSimilarity, RuleAction::Merge, near),
-        rule(PROMOTE, Trigger::Weekly, RuleAction::Promote, promoting),
-        Rule { enabled: defaults::ARCHIVE_ENABLED, ..archive },
-        rule(CONTRADICTION, Trigger::OnContradiction, flag, Conditions::default()),
-    ]
+    let rules = json!([
+        // The proof carries the merge; below 0.85, near texts are rarely about one thing.
+        { "id": EXACT_DUPLICATE, "trigger": "on_similarity", "then": { "action": "merge" },
+          "when": { "min_similarity": 0.85, "proven_same": true, "min_cluster_size": 2 } },
+        // Who says more may say something else: below 0.95, additions change too often what is meant.
+        { "id": NEAR_DUPLICATE, "trigger": "on_similarity", "then": { "action": "merge" },
+          "when": { "min_similarity": 0.95, "min_cluster_size": 2 } },
+        // Raises procedures that proved their worth, where they are notable already.
+        { "id": "R3-promote-high-value-procedural", "trigger": "weekly", "then": { "action": "promote" },
+          "when": { "min_access_count": 5, "min_importance": 2.0,
+                    "categories_any": ["sop", "procedure", "coding", "trading"] } },
+        // Archives what nobody read in a month and is not notable. Off: a tool that finds duplicates must not surprise with
+        // archiving what has none.
+        { "id": "R4-archive-low-utility", "enabled": false, "trigger": "weekly", "then": { "action": "archive" },
+          "when": { "min_age_days": 30.0, "max_access_count": 0, "max_importance": 1.5 } },
+        { "id": "R5-flag-contradiction", "trigger": "on_contradiction", "then": { "action": "flag_contradiction" } },
+    ]);
+    serde_json::from_value(rules).expect("the rules are valid")
 }
 
 impl Trigger {
     /// Returns whether rules of this trigger run in every run.
-    #[must_use]
     pub(crate) const fn is_always(self) -> bool {
         matches!(self, Self::OnSimilarity | Self::OnContradiction)
     }
@@ -912,17 +633,14 @@ impl Trigger {
 
 impl Conditions {
     /// Returns whether only texts that are proven to say the same count.
-    #[must_use]
-    pub fn is_proven_same(&self) -> bool {
+    pub(crate) fn is_proven_same(&self) -> bool {
         self.proven_same == Some(true)
     }
 }
 
-impl Params {
-    /// Returns whether nothing is set.
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
+/// Returns whether a key of a rule is left out.
+fn is_unset<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Returns the name of a choice, such as a [`Trigger`], as written.
@@ -943,9 +661,9 @@ fn similarity(value: f64) -> Similarity {
     Similarity::new(value).expect("every default similarity is within -1 and 1")
 }
 
-/// Takes a default list.
-fn texts(list: &[&str]) -> Vec<String> {
-    list.iter().map(|text| (*text).to_owned()).collect()
+/// Takes a default list, split at spaces.
+fn texts(list: &str) -> Vec<String> {
+    list.split(' ').map(str::to_owned).collect()
 }
 
 impl JoinMethod {

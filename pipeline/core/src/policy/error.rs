@@ -1,9 +1,12 @@
-//! [`ConfigError`]: what is wrong with a configuration, and where.
+//! [`ConfigError`]: what is wrong with a configuration, and [`Source`]: where.
 
+use std::fmt::{self, Display};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::layers::Source;
+use serde::{Serialize, Serializer};
+
+use super::layers::Node;
 
 /// Why a configuration is refused. Every message names the place, the key, the expected and the found value.
 #[derive(Debug, thiserror::Error)]
@@ -17,33 +20,13 @@ pub enum ConfigError {
         /// Why.
         cause: io::Error,
     },
-    /// A file is not one to read a configuration from.
-    #[error("configuration file {} {problem}", shown(&path.to_string_lossy()))]
-    Unusable {
-        /// Which file.
-        path: PathBuf,
-        /// The problem.
-        problem: Box<str>,
-        /// Advice.
-        hint: &'static str,
-    },
-    /// A layer has a wrong key or value.
-    #[error("{place}: {problem}")]
+    /// A layer has a wrong key or value, or the layers cannot be collected.
+    #[error("{problem}")]
     Invalid {
-        /// Where.
-        place: Source,
-        /// The problem, with the key.
+        /// The place, and the problem with the key.
         problem: Box<str>,
         /// Advice.
         hint: Option<Box<str>>,
-    },
-    /// The layers cannot be collected.
-    #[error("{problem}")]
-    Layers {
-        /// Why.
-        problem: Box<str>,
-        /// Advice.
-        hint: &'static str,
     },
 }
 
@@ -56,48 +39,36 @@ impl ConfigError {
                 "check the path; relative paths in a file count from that file's folder".to_owned(),
             ),
             Self::Unreadable { .. } => Some("check the path and its permissions".to_owned()),
-            Self::Unusable { hint, .. } | Self::Layers { hint, .. } => Some((*hint).to_owned()),
             Self::Invalid { hint, .. } => hint.as_deref().map(str::to_owned),
         }
     }
 
-    /// An error in a layer; an empty hint is none.
-    pub(super) fn at(place: Source, problem: impl Into<String>, hint: impl Into<String>) -> Self {
-        let hint = Some(hint.into().into_boxed_str()).filter(|hint| !hint.is_empty());
-        Self::Invalid { place, problem: problem.into().into(), hint }
+    /// An empty hint is none.
+    pub(super) fn new(problem: impl Into<Box<str>>, hint: impl Into<Box<str>>) -> Self {
+        let hint = Some(hint.into()).filter(|hint| !hint.is_empty());
+        Self::Invalid { problem: problem.into(), hint }
     }
 
-    pub(super) fn layers(problem: impl Into<String>, hint: &'static str) -> Self {
-        Self::Layers { problem: problem.into().into(), hint }
+    /// An error in a layer.
+    pub(super) fn at(place: &Source, problem: impl Display, hint: impl Into<Box<str>>) -> Self {
+        Self::new(format!("{place}: {problem}"), hint)
     }
 
     /// A key in two spellings, or set twice.
-    pub(super) fn repeated_key(place: Source, key: &str) -> Self {
+    pub(super) fn repeated_key(place: &Source, key: &str) -> Self {
         let hint = "keep one; camelCase and snake_case are the same key";
         Self::at(place, format!("key `{}` is given twice", shown(key)), hint)
     }
 
     /// A value of another type, or outside its range.
     pub(super) fn wrong_value(
-        place: Source,
+        node: &Node,
         key: &str,
         expected: &str,
-        found: &str,
-        hint: impl Into<String>,
+        hint: impl Into<Box<str>>,
     ) -> Self {
-        Self::at(place, format!("`{}` expects {expected}, found {found}", shown(key)), hint)
-    }
-
-    /// A lower bound above its upper bound, each a key and its value.
-    pub(super) fn empty_range(
-        place: Source,
-        low_key: &str,
-        low: &str,
-        high_key: &str,
-        high: &str,
-    ) -> Self {
-        let problem = format!("`{low_key}` is {low}, above `{high_key}`, which is {high}");
-        Self::at(place, problem, "nothing can lie between them; raise one or lower the other")
+        let (key, found) = (shown(key), node.described());
+        Self::at(&node.source, format!("`{key}` expects {expected}, found {found}"), hint)
     }
 
     /// Translates a parser's error; `place` makes a source of a line.
@@ -133,7 +104,7 @@ impl ConfigError {
                 (message, hint)
             }
         };
-        Self::at(place(line), problem, hint)
+        Self::at(&place(line), problem, hint)
     }
 }
 
@@ -153,4 +124,110 @@ pub(super) fn shown(text: &str) -> String {
         .map(|char| if char.is_control() { char.escape_default().to_string() } else { char.into() })
         .collect();
     escaped + cut
+}
+
+/// Where a value comes from: the layer, and the place in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(tag = "layer", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Source {
+    /// The program.
+    BuiltIn,
+    /// The machine that it runs on.
+    Machine,
+    /// A file.
+    File {
+        /// Which of the files.
+        file: FileLayer,
+        /// Its path.
+        #[serde(serialize_with = "lossy")]
+        path: PathBuf,
+        /// The line, from 1; 0 where the whole file is meant.
+        line: u64,
+    },
+    /// An environment variable.
+    Environment {
+        /// Its name.
+        name: String,
+    },
+    /// `--set KEY=VALUE`.
+    Set {
+        /// The text as typed.
+        text: String,
+    },
+    /// Another command line flag.
+    Flag {
+        /// Its name, `--threshold`.
+        name: String,
+    },
+}
+
+/// Which configuration file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileLayer {
+    /// The system's.
+    System,
+    /// The user's.
+    User,
+    /// The one beside the store.
+    Store,
+    /// The one given by `--config`.
+    Given,
+}
+
+impl Source {
+    /// Returns the layer without its place in it, for messages: what was typed may hold a secret.
+    pub(super) fn layer(&self) -> String {
+        match self {
+            Self::File { path, .. } => shown(&path.to_string_lossy()),
+            Self::Environment { name } => format!("the variable {name}"),
+            Self::Set { .. } | Self::Flag { .. } => "the command line".to_owned(),
+            Self::BuiltIn | Self::Machine => self.to_string(),
+        }
+    }
+
+    /// Returns the folder that relative paths count from, where it is not the working directory.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::File { path, .. } => path.parent(),
+            _ => None,
+        }
+    }
+}
+
+impl Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("built-in"),
+            Self::Machine => f.write_str("this machine"),
+            Self::File { path, line: 0, .. } => write!(f, "{}", shown(&path.to_string_lossy())),
+            Self::File { path, line, .. } => {
+                write!(f, "{}, line {line}", shown(&path.to_string_lossy()))
+            }
+            Self::Environment { name } => write!(f, "variable {name}"),
+            Self::Set { text } => write!(f, "--set {}", shown(text)),
+            Self::Flag { name } => f.write_str(name),
+        }
+    }
+}
+
+/// Something that a person should know of, though the configuration is valid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Notice {
+    /// Where it was found.
+    pub source: Source,
+    /// What it is.
+    pub text: String,
+}
+
+impl Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.source, self.text)
+    }
+}
+
+/// Serializes a path, whatever bytes it has.
+fn lossy<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&path.display())
 }

@@ -1,50 +1,266 @@
-//! Layers of a configuration: values, and beside them where each comes from; how one is laid over another.
+//! Layers of a configuration: trees of values, each with its source; how one is read, and laid over another.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::{Serialize, Serializer};
 use serde_json::{Map, Number, Value, json};
 use serde_path_to_error::Segment;
 use serde_saphyr::Spanned;
 
-use super::config::{Config, EXACT_DUPLICATE, NEAR_DUPLICATE, Profile, ProtectionPolicy};
-use super::error::{ConfigError, shown};
+use super::config::{Config, EXACT_DUPLICATE, HIVEMIND, NEAR_DUPLICATE, Profile, ProtectionPolicy};
+use super::error::{ConfigError, FileLayer, Notice, Source, shown};
 use super::names::{ALIASES, PERSONAL, WRAPPERS, nearest, snake_cased, successor, suggestion};
-use super::read::{Fault, OR_NULL, Reader, described, meanings};
+use super::read::{Fault, OR_NULL, Reader, meanings};
 
-/// Where values come from, by key path.
-type Sources = BTreeMap<String, Source>;
-
-/// Values, and where they come from.
+/// A value, and where it comes from.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Layer {
-    /// A mapping.
-    pub(super) value: Value,
-    /// By key path: rules go by their ids, items of other lists by their places. A value without a source of its own has
-    /// the source of the nearest mapping or list around it.
-    sources: Sources,
-    /// Words of a variable or of `--set`: a key and a text that takes its type.
-    words: Option<Words>,
+pub(super) struct Node<S = Source> {
+    pub(super) source: S,
+    pub(super) tree: Tree<S>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Words {
-    key: String,
-    text: String,
+pub(super) enum Tree<S = Source> {
+    /// Null, a number, a text, true or false.
+    Plain(Value),
+    List(Vec<Node<S>>),
+    Map(Vec<(String, Node<S>)>),
+}
+
+impl<S> Node<S> {
+    /// Returns a plain value; null for others.
+    pub(super) fn plain(&self) -> &Value {
+        match &self.tree {
+            Tree::Plain(value) => value,
+            Tree::List(_) | Tree::Map(_) => &Value::Null,
+        }
+    }
+
+    pub(super) fn text(&self) -> Option<&str> {
+        self.plain().as_str()
+    }
+
+    /// Returns the value of a key of a mapping, or the item of a list that has this id.
+    pub(super) fn child(&self, name: &str) -> Option<&Self> {
+        match &self.tree {
+            Tree::Plain(_) => None,
+            Tree::List(items) => items.iter().find(|item| item.id() == Some(name)),
+            Tree::Map(entries) => entries.iter().find(|(key, _)| key == name).map(|(_, node)| node),
+        }
+    }
+
+    fn child_mut(&mut self, name: &str) -> Option<&mut Self> {
+        match &mut self.tree {
+            Tree::Plain(_) => None,
+            Tree::List(items) => items.iter_mut().find(|item| item.id() == Some(name)),
+            Tree::Map(entries) => {
+                entries.iter_mut().find(|(key, _)| key == name).map(|(_, node)| node)
+            }
+        }
+    }
+
+    fn keys(&self) -> BTreeSet<String> {
+        match &self.tree {
+            Tree::Map(entries) => entries.iter().map(|(key, _)| key.clone()).collect(),
+            Tree::Plain(_) | Tree::List(_) => BTreeSet::new(),
+        }
+    }
+
+    /// Returns the id of a rule.
+    pub(super) fn id(&self) -> Option<&str> {
+        match &self.tree {
+            Tree::Map(_) => self.child("id")?.text(),
+            Tree::Plain(_) | Tree::List(_) => None,
+        }
+    }
+
+    /// Names an item of a list: a rule by its id, others by their places.
+    fn item_name(&self, list: &str, at: usize) -> String {
+        match (is_rules(list), self.id()) {
+            (false, _) => at.to_string(),
+            (true, id) => id.unwrap_or("?").to_owned(),
+        }
+    }
+
+    /// Returns the value of a key; a rule goes by its id.
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        key.split('.').try_fold(self, Self::child)
+    }
+
+    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
+        key.split('.').try_fold(self, Self::child_mut)
+    }
+
+    /// Takes a key out; mappings that are left empty go too.
+    fn take(&mut self, key: &str) -> Option<Self> {
+        let (key, rest) = key.split_once('.').map_or((key, None), |(key, rest)| (key, Some(rest)));
+        let Tree::Map(entries) = &mut self.tree else { return None };
+        let at = entries.iter().position(|(name, _)| name == key)?;
+        let Some(rest) = rest else { return Some(entries.remove(at).1) };
+        let taken = entries[at].1.take(rest)?;
+        if matches!(&entries[at].1.tree, Tree::Map(left) if left.is_empty()) {
+            entries.remove(at);
+        }
+        Some(taken)
+    }
+
+    /// Describes a value for a message.
+    pub(super) fn described(&self) -> String {
+        match &self.tree {
+            Tree::Plain(Value::Null) => "nothing".to_owned(),
+            Tree::Plain(Value::String(text)) => format!("the text \"{}\"", shown(text)),
+            Tree::Plain(plain) => plain.to_string(),
+            Tree::List(_) => "a list".to_owned(),
+            Tree::Map(_) => "a mapping".to_owned(),
+        }
+    }
+
+    /// Returns the values alone.
+    pub(super) fn json(&self) -> Value {
+        match &self.tree {
+            Tree::Plain(value) => value.clone(),
+            Tree::List(items) => items.iter().map(Self::json).collect(),
+            Tree::Map(entries) => {
+                entries.iter().map(|(key, node)| (key.clone(), node.json())).collect()
+            }
+        }
+    }
+
+    /// Returns every plain value, list of texts and empty mapping, by path.
+    pub(super) fn leaves(&self) -> Vec<(String, &Self)> {
+        fn collect<'a, S>(node: &'a Node<S>, path: &str, leaves: &mut Vec<(String, &'a Node<S>)>) {
+            match &node.tree {
+                Tree::Map(entries) if !entries.is_empty() => {
+                    entries
+                        .iter()
+                        .for_each(|(key, node)| collect(node, &joined(path, key), leaves));
+                }
+                Tree::List(items) if items.iter().any(|item| matches!(item.tree, Tree::Map(_))) => {
+                    for (at, item) in items.iter().enumerate() {
+                        collect(item, &joined(path, &item.item_name(path, at)), leaves);
+                    }
+                }
+                _ => leaves.push((path.to_owned(), node)),
+            }
+        }
+        let mut leaves = Vec::new();
+        collect(self, "", &mut leaves);
+        leaves
+    }
+}
+
+impl Node {
+    /// Takes values that come from one place.
+    pub(super) fn of(value: Value, source: Source) -> Self {
+        let tree = match value {
+            Value::Array(items) => {
+                Tree::List(items.into_iter().map(|item| Self::of(item, source.clone())).collect())
+            }
+            Value::Object(map) => {
+                let node = |(key, value)| (key, Self::of(value, source.clone()));
+                Tree::Map(map.into_iter().map(node).collect())
+            }
+            plain => Tree::Plain(plain),
+        };
+        Self { source, tree }
+    }
+
+    /// Takes the value of a key: nested mappings around it. `rules.<id>` becomes a list of one rule.
+    fn of_key(key: &str, value: Value, source: Source) -> Self {
+        fn nested(key: &str, value: Value) -> Value {
+            match key.split_once('.') {
+                None => json!({ key: value }),
+                Some(("rules", rest)) => {
+                    let (id, value) = match rest.split_once('.') {
+                        Some((id, rest)) => (id, nested(rest, value)),
+                        None => (rest, json!({})),
+                    };
+                    let mut rule = Map::from_iter([("id".to_owned(), id.into())]);
+                    if let Value::Object(keys) = value {
+                        rule.extend(keys);
+                    }
+                    json!({ "rules": [rule] })
+                }
+                Some((key, rest)) => json!({ key: nested(rest, value) }),
+            }
+        }
+        Self::of(nested(key, value), source)
+    }
+
+    /// Returns where the value of a key came from; what is not there has the source of the mapping around it.
+    pub(super) fn source(&self, key: &str) -> Source {
+        let mut node = self;
+        for segment in key.split('.') {
+            let Some(child) = node.child(segment) else { break };
+            node = child;
+        }
+        node.source.clone()
+    }
+
+    /// Adds a key that must not be set yet.
+    fn add(&mut self, key: &str, node: Self, path: &str) -> Result<(), ConfigError> {
+        match (self.child_mut(key), node.tree) {
+            (None, tree) => {
+                let Tree::Map(entries) = &mut self.tree else { return Ok(()) };
+                entries.push((key.to_owned(), Self { source: node.source, tree }));
+                Ok(())
+            }
+            (Some(there), Tree::Map(more)) if matches!(there.tree, Tree::Map(_)) => more
+                .into_iter()
+                .try_for_each(|(key, node)| there.add(&key, node, &joined(path, &key))),
+            _ => Err(ConfigError::repeated_key(&node.source, path)),
+        }
+    }
+
+    /// Lays a tree over this one: mappings key by key, rules by id, lists and plain values whole.
+    fn merge(&mut self, over: Self) {
+        match (&mut self.tree, over.tree) {
+            (Tree::Map(below), Tree::Map(over)) => {
+                for (key, over) in over {
+                    match below.iter_mut().find(|(name, _)| *name == key) {
+                        Some((_, below)) if key == "rules" => below.merge_rules(over),
+                        Some((_, below)) => below.merge(over),
+                        None => below.push((key, over)),
+                    }
+                }
+            }
+            (_, tree) => *self = Self { source: over.source, tree },
+        }
+    }
+
+    /// Merges rules of the same id; new ones come before those below, in their own order.
+    fn merge_rules(&mut self, over: Self) {
+        let (Tree::List(rules), Tree::List(over)) = (&mut self.tree, over.tree) else { return };
+        let mut new = Vec::new();
+        for mut rule in over {
+            match rules.iter_mut().find(|below| below.id() == rule.id()) {
+                Some(below) => {
+                    // The id is the key here; its origin stays the layer that made the rule.
+                    rule.take("id");
+                    below.merge(rule);
+                }
+                None => new.push(rule),
+            }
+        }
+        rules.splice(0..0, new);
+    }
+}
+
+/// A tree, or the words of a variable or of `--set`: a key and a text that takes its type.
+#[derive(Debug)]
+pub(super) struct Layer {
+    root: Node,
+    words: Option<(String, String)>,
+    /// Whether it came with the store, and not from the user.
+    of_store: bool,
 }
 
 impl Layer {
-    /// Takes values that come from one place.
-    pub(super) fn of(value: Value, source: Source) -> Self {
-        Self { value, sources: Sources::from([(String::new(), source)]), words: None }
-    }
-
     /// Takes the value of a key.
     pub(super) fn of_key(key: &str, value: Value, source: Source) -> Self {
-        Self::of(nested(key, value), source)
+        Self { root: Node::of_key(key, value, source), words: None, of_store: false }
     }
 
     /// Takes the words of a variable or of `--set` for a key as typed: in any spelling, but for ids of rules.
@@ -57,159 +273,75 @@ impl Layer {
         while segments.len() > 1 && WRAPPERS.contains(&segments[0].as_str()) {
             segments.remove(0);
         }
-        let words = Words { key: segments.join("."), text: words.to_owned() };
-        let mut layer = Self::of_key(&words.key, words.text.as_str().into(), source);
-        layer.words = Some(words);
+        let key = segments.join(".");
+        let mut layer = Self::of_key(&key, words.into(), source);
+        layer.words = Some((key, words.to_owned()));
         layer.unify().map(|()| layer)
     }
 
     /// Reads a file's text, YAML or JSON. An empty file is an empty mapping.
     pub(super) fn of_text(text: &str, file: FileLayer, path: &Path) -> Result<Self, ConfigError> {
         let place = |line| Source::File { file, path: path.to_path_buf(), line };
-        let parsed = parse(text, &place)?;
-        let root = place(parsed.referenced.line());
-        let mut layer = Self::of(Value::Null, root.clone());
-        layer.value = locate(parsed.value, "", &place, &mut layer.sources)?;
-        match &layer.value {
-            Value::Object(_) => {}
-            Value::Null => layer.value = json!({}),
-            other => {
-                let problem = format!("expected keys and values, found {}", described(other));
+        let mut root = parse(text, &place)?;
+        match &root.tree {
+            Tree::Map(_) => {}
+            Tree::Plain(Value::Null) => root.tree = Tree::Map(Vec::new()),
+            _ => {
+                let problem = format!("expected keys and values, found {}", root.described());
                 let hint = "write `key: value` lines, such as `threshold: 0.95`";
-                return Err(ConfigError::at(root, problem, hint));
+                return Err(ConfigError::at(&root.source, problem, hint));
             }
         }
+        let mut layer = Self { root, words: None, of_store: false };
         layer.unify().map(|()| layer)
-    }
-
-    /// Returns where the value of a key came from.
-    pub(super) fn source(&self, key: &str) -> Source {
-        let mut key = key;
-        loop {
-            if let Some(source) = self.sources.get(key) {
-                return source.clone();
-            }
-            if key.is_empty() {
-                return Source::BuiltIn;
-            }
-            key = key.rsplit_once('.').map_or("", |(outer, _)| outer);
-        }
-    }
-
-    /// Returns the value of a key; a rule goes by its id.
-    pub(super) fn get(&self, key: &str) -> Option<&Value> {
-        let mut value = &self.value;
-        for segment in key.split('.') {
-            value = match value {
-                Value::Array(items) => items.iter().find(|item| item["id"] == segment)?,
-                _ => value.get(segment)?,
-            };
-        }
-        Some(value)
-    }
-
-    /// Sets a key that is there already.
-    pub(super) fn set(&mut self, key: &str, value: Value, source: Source) {
-        let mut into = &mut self.value;
-        for segment in key.split('.') {
-            into = &mut into[segment];
-        }
-        *into = value;
-        self.sources.insert(key.to_owned(), source);
-    }
-
-    /// Takes a key out; mappings that are left empty go too.
-    fn take(&mut self, key: &str) -> Option<Value> {
-        fn take(map: &mut Map<String, Value>, key: &str) -> Option<Value> {
-            let Some((key, rest)) = key.split_once('.') else { return map.shift_remove(key) };
-            let inner = map.get_mut(key)?.as_object_mut()?;
-            let taken = take(inner, rest)?;
-            if inner.is_empty() {
-                map.shift_remove(key);
-            }
-            Some(taken)
-        }
-        take(self.value.as_object_mut()?, key)
     }
 
     /// Brings the keys to their places: out of wrappers, and from other names of theirs.
     fn unify(&mut self) -> Result<(), ConfigError> {
         for wrapper in WRAPPERS {
-            match self.take(wrapper) {
-                None | Some(Value::Null) => {}
-                Some(Value::Object(inner)) => {
-                    self.rename(wrapper, "");
-                    for (key, value) in inner {
-                        self.add(&key, value)?;
+            let Some(node) = self.root.take(wrapper) else { continue };
+            match node.tree {
+                Tree::Plain(Value::Null) => {}
+                Tree::Map(inner) => {
+                    // A file may hold many keys: only those that meet another are looked for.
+                    let taken = self.root.keys();
+                    for (key, node) in inner {
+                        match &mut self.root.tree {
+                            Tree::Map(entries) if !taken.contains(&key) => {
+                                entries.push((key, node))
+                            }
+                            _ => self.root.add(&key, node, &key)?,
+                        }
                     }
                 }
-                Some(other) => {
-                    let (place, found) = (self.source(wrapper), described(&other));
-                    let expected = Fault::MAPPING;
-                    return Err(ConfigError::wrong_value(place, wrapper, expected, &found, ""));
-                }
+                _ => return Err(ConfigError::wrong_value(&node, wrapper, Fault::MAPPING, "")),
             }
         }
         for (alias, key) in ALIASES {
-            if let Some(value) = self.take(alias) {
-                self.rename(alias, key);
-                let (outer, value) = match key.split_once('.') {
-                    Some((outer, inner)) => (outer, nested(inner, value)),
-                    None => (*key, value),
-                };
-                self.add(outer, value)?;
+            if let Some(node) = self.root.take(alias) {
+                self.root.add(key, node, key)?;
             }
         }
         Ok(())
     }
 
-    /// Moves the sources of a key and of the keys in it.
-    fn rename(&mut self, from: &str, to: &str) {
-        let inside = |key: &str| key.strip_prefix(from)?.strip_prefix('.').map(str::to_owned);
-        let moved: Vec<(String, Source)> = self
-            .sources
-            .iter()
-            .filter_map(|(key, source)| Some((joined(to, &inside(key)?), source.clone())))
-            .collect();
-        if let Some(source) = self.sources.get(from).filter(|_| !to.is_empty()) {
-            self.sources.insert(to.to_owned(), source.clone());
-        }
-        self.sources.extend(moved);
-    }
-
-    /// Adds a key at the top that must not be set yet.
-    fn add(&mut self, key: &str, value: Value) -> Result<(), ConfigError> {
-        fn add(
-            map: &mut Map<String, Value>,
-            key: &str,
-            value: Value,
-            path: &str,
-        ) -> Result<(), String> {
-            match (map.get_mut(key), value) {
-                (None, value) => {
-                    map.insert(key.to_owned(), value);
-                    Ok(())
-                }
-                (Some(Value::Object(there)), Value::Object(more)) => more
-                    .into_iter()
-                    .try_for_each(|(key, value)| add(there, &key, value, &joined(path, &key))),
-                _ => Err(path.to_owned()),
-            }
-        }
-        let Value::Object(map) = &mut self.value else { return Ok(()) };
-        add(map, key, value, key).map_err(|key| ConfigError::repeated_key(self.source(&key), &key))
+    /// Marks what the maker of a store wrote.
+    pub(super) fn of_store(self) -> Self {
+        Self { of_store: true, ..self }
     }
 
     /// Removes keys that the file beside a store, or a plan in it, may not set.
-    pub(super) fn drop_personal(&mut self, notices: &mut Vec<Notice>) {
+    fn drop_personal(&mut self, notices: &mut Vec<Notice>) {
         for (key, decides) in PERSONAL {
-            if self.take(key).is_some() {
+            if self.of_store
+                && let Some(node) = self.root.take(key)
+            {
                 self.words = None;
                 let text = format!(
                     "`{key}` is not used: what comes with a store does not say {decides}; move it to \
                      ~/.config/memfold/config.yaml, or name the file with --config"
                 );
-                notices.push(Notice { source: self.source(key), text });
+                notices.push(Notice { source: node.source, text });
             }
         }
     }
@@ -219,28 +351,27 @@ impl Layer {
     /// # Errors
     ///
     /// The first unknown key, or value of another type or outside its range.
-    pub(super) fn read(&mut self) -> Result<Config, ConfigError> {
-        let Some(Words { key, text }) = self.words.take() else { return self.read_values() };
-        let source = self.source("");
-        let place = |_| source.clone();
-        let yaml = parse(&text, &place)
-            .and_then(|parsed| locate(parsed.value, "", &place, &mut Sources::new()));
+    pub(super) fn read(&mut self, notices: &mut Vec<Notice>) -> Result<Config, ConfigError> {
+        self.drop_personal(notices);
+        let Some((key, text)) = self.words.take() else { return self.root.read() };
+        let source = self.root.source.clone();
+        let yaml = parse(&text, &|_| source.clone()).map(|node| node.json());
         // A syntax error counts where there are brackets; other words that are not YAML are a text.
         let counts = match &yaml {
             Ok(value) => !value.is_null(),
             Err(_) => text.starts_with(['[', '{']),
         };
-        let yaml = counts.then_some(yaml);
         let mut failed = None;
-        for value in meanings(&text).into_iter().map(Ok).chain(yaml) {
+        for value in meanings(&text).into_iter().map(Ok).chain(counts.then_some(yaml)) {
             let read = value.and_then(|value| {
-                let mut layer = Self::of_key(&key, value, source.clone());
-                layer.unify()?;
-                layer.read_values().map(|read| (layer, read))
+                self.root = Node::of_key(&key, value, source.clone());
+                self.unify()?;
+                self.root.read()
             });
             match read {
-                Ok((layer, read)) => {
-                    *self = layer;
+                Ok(read) => {
+                    // Words may have become a section.
+                    self.drop_personal(notices);
                     return Ok(read);
                 }
                 Err(error) => failed = Some(error),
@@ -249,8 +380,63 @@ impl Layer {
         Err(failed.expect("every word may be a text"))
     }
 
-    fn read_values(&self) -> Result<Config, ConfigError> {
-        serde_path_to_error::deserialize(Reader(&self.value)).map_err(|error| {
+    /// Lays a layer that was read over those below.
+    ///
+    /// # Errors
+    ///
+    /// `threshold` beside the key that it is short for.
+    pub(super) fn lay_over(mut self, below: &mut Node, read: &Config) -> Result<(), ConfigError> {
+        self.expand_profile(read.profile);
+        self.expand_threshold(below)?;
+        below.merge(self.root);
+        Ok(())
+    }
+
+    /// Adds the keys that a profile sets beneath the layer's own keys.
+    fn expand_profile(&mut self, profile: Profile) {
+        let Some(named) = self.root.child("profile") else { return };
+        let mut set = match profile {
+            Profile::Hivemind => serde_json::from_str(HIVEMIND).expect("the profile is JSON"),
+            Profile::Default | Profile::Strict => json!({}),
+        };
+        set["protection"] = serde_json::to_value(ProtectionPolicy::of(profile))
+            .expect("a profile has text keys and finite numbers");
+        let mut spelled = Node::of(set, named.source.clone());
+        // Whether anything is protected is no part of a profile.
+        spelled.take("protection.enabled");
+        std::mem::swap(&mut spelled, &mut self.root);
+        self.root.merge(spelled);
+    }
+
+    /// Spells out `threshold`: the near-duplicate rule's similarity, and the exact-duplicate rule's too
+    /// where that one lies below, because nobody who asks for T wants merges under T.
+    fn expand_threshold(&mut self, below: &Node) -> Result<(), ConfigError> {
+        let Some(Node { source, tree: Tree::Plain(threshold) }) = self.root.take("threshold")
+        else {
+            return Ok(());
+        };
+        if threshold.is_null() {
+            return Ok(());
+        }
+        let key = |id| format!("rules.{id}.when.min_similarity");
+        let (near, exact) = (key(NEAR_DUPLICATE), key(EXACT_DUPLICATE));
+        if self.root.get(&near).is_some() {
+            let problem = format!("`threshold` and `{near}` are both given and say the same thing");
+            return Err(ConfigError::at(&source, problem, "keep one of them"));
+        }
+        let present = self.root.get(&exact).or_else(|| below.get(&exact));
+        let present = present.and_then(|node| node.plain().as_f64());
+        let raises = present.is_some_and(|exact| Some(exact) < threshold.as_f64());
+        for key in std::iter::once(near).chain(raises.then_some(exact)) {
+            self.root.merge(Node::of_key(&key, threshold.clone(), source.clone()));
+        }
+        Ok(())
+    }
+}
+
+impl Node {
+    pub(super) fn read(&self) -> Result<Config, ConfigError> {
+        serde_path_to_error::deserialize(Reader(self)).map_err(|error| {
             let path: Vec<Segment> = error.path().iter().cloned().collect();
             self.explained(&path, error.into_inner())
         })
@@ -258,25 +444,19 @@ impl Layer {
 
     /// Translates an error of serde: the key, its place, the expected type, the value found and a hint.
     fn explained(&self, path: &[Segment], fault: Fault) -> ConfigError {
-        let (mut key, mut value, mut list) = (String::new(), &self.value, None::<String>);
+        let (mut key, mut node, mut list) = (String::new(), self, None::<String>);
         for segment in path {
-            let name = match segment {
-                Segment::Map { key } => key.clone(),
-                Segment::Seq { index } if is_rules(&key) => {
-                    value[*index]["id"].as_str().unwrap_or("?").to_owned()
+            let (name, child) = match (segment, &node.tree) {
+                (Segment::Map { key }, _) => (key.clone(), node.child(key)),
+                (Segment::Seq { index }, Tree::List(items)) => {
+                    (items[*index].item_name(&key, *index), Some(&items[*index]))
                 }
-                Segment::Seq { index } => index.to_string(),
-                Segment::Enum { .. } | Segment::Unknown => continue,
+                _ => continue,
             };
-            let is_item = matches!(segment, Segment::Seq { .. });
-            list = is_item.then(|| key.clone());
-            value = match segment {
-                Segment::Seq { index } => &value[*index],
-                _ => &value[name.as_str()],
-            };
+            list = matches!(segment, Segment::Seq { .. }).then(|| key.clone());
+            node = child.unwrap_or(node);
             key = joined(&key, &name);
         }
-        let place = self.source(&key);
         match fault {
             Fault::UnknownKey { known } => {
                 let hint = match (successor(&key), suggestion(&key, known)) {
@@ -284,7 +464,8 @@ impl Layer {
                     (None, Some(meant)) => format!("did you mean `{meant}`?"),
                     (None, None) => "`memfold config schema` lists every key".to_owned(),
                 };
-                ConfigError::at(place, format!("unknown key `{}`", shown(&key)), hint)
+                let problem = format!("unknown key `{}`", shown(&key));
+                ConfigError::at(&node.source, problem, hint)
             }
             Fault::Value { mut expected, choices, .. } => {
                 if let Some(outer) = list.filter(|_| expected != Fault::MAPPING) {
@@ -292,194 +473,42 @@ impl Layer {
                     (key, expected) = (outer, expected.trim_end_matches(OR_NULL).to_owned());
                 }
                 if expected == "a list of texts" && MAPPING_LISTS.contains(&key.as_str()) {
-                    expected = LIST_OF_RULES.to_owned();
+                    expected = "a list of rules".to_owned();
                 }
-                let hint = self.advice(&key, value, &expected, choices);
-                ConfigError::wrong_value(place, &key, &expected, &described(value), hint)
+                let hint = self.advice(&key, node.plain(), &expected, choices);
+                ConfigError::wrong_value(node, &key, &expected, hint)
             }
         }
     }
 
     fn advice(&self, key: &str, found: &Value, expected: &str, choices: &[&'static str]) -> String {
-        let typed = matches!(self.source(""), Source::Environment { .. } | Source::Set { .. });
-        let numeric = |text: &str| !typed && text.parse::<f64>().is_ok();
+        let typed = matches!(self.source, Source::Environment { .. } | Source::Set { .. });
         match found {
             Value::String(text) if !choices.is_empty() => {
                 let meant = nearest(text, choices.iter().copied());
-                return meant.map_or_else(String::new, |meant| format!("did you mean {meant}?"));
+                meant.map_or_else(String::new, |meant| format!("did you mean {meant}?"))
             }
-            Value::String(text) if expected.contains("number") && numeric(text) => {
-                return "write the number without quotes".to_owned();
+            Value::String(text)
+                if expected.contains("number") && !typed && text.parse::<f64>().is_ok() =>
+            {
+                "write the number without quotes".to_owned()
             }
             Value::String(_) if expected.starts_with("a list") && !typed => {
-                return "write it as a list: [ … ]".to_owned();
+                "write it as a list: [ … ]".to_owned()
             }
             Value::Number(_) | Value::Bool(_) if expected.starts_with("a text") => {
-                return "put it in quotes".to_owned();
+                "put it in quotes".to_owned()
             }
-            _ => {}
+            _ => format!("docs/configuration.md tells what `{key}` means"),
         }
-        format!("docs/configuration.md tells what `{key}` means")
-    }
-
-    /// Lays a layer that was read over those below: mappings key by key, rules by id, lists and plain values whole.
-    ///
-    /// # Errors
-    ///
-    /// `threshold` beside the key that it is short for.
-    pub(super) fn lay_over(&mut self, mut layer: Self, read: &Config) -> Result<(), ConfigError> {
-        layer.expand_profile(read.profile);
-        layer.expand_threshold(self)?;
-        self.merge(&layer);
-        Ok(())
-    }
-
-    /// Adds the keys that a profile sets beneath the layer's own keys.
-    fn expand_profile(&mut self, profile: Profile) {
-        if self.value.get("profile").is_none() {
-            return;
-        }
-        let mut set = match profile {
-            Profile::Hivemind => {
-                serde_json::from_str(super::defaults::HIVEMIND).expect("the profile is JSON")
-            }
-            Profile::Default | Profile::Strict => json!({}),
-        };
-        let protection = serde_json::to_value(ProtectionPolicy::of(profile));
-        set["protection"] = protection.expect("a profile has text keys and finite numbers");
-        // Whether anything is protected is no part of a profile.
-        set["protection"].as_object_mut().map(|keys| keys.shift_remove("enabled"));
-        let mut spelled = Self::of(set, self.source("profile"));
-        spelled.merge(self);
-        *self = spelled;
-    }
-
-    /// Spells out `threshold`: the near-duplicate rule's similarity, and the exact-duplicate rule's too
-    /// where that one lies below, because nobody who asks for T wants merges under T.
-    fn expand_threshold(&mut self, below: &Self) -> Result<(), ConfigError> {
-        let source = self.source("threshold");
-        let Some(threshold) = self.take("threshold").filter(|value| !value.is_null()) else {
-            return Ok(());
-        };
-        let key = |id| format!("rules.{id}.when.min_similarity");
-        let (near, exact) = (key(NEAR_DUPLICATE), key(EXACT_DUPLICATE));
-        if self.get(&near).is_some() {
-            let problem = format!("`threshold` and `{near}` are both given and say the same thing");
-            return Err(ConfigError::at(source, problem, "keep one of them"));
-        }
-        let present = self.get(&exact).or_else(|| below.get(&exact)).and_then(Value::as_f64);
-        let raises = present.is_some_and(|exact| Some(exact) < threshold.as_f64());
-        for key in std::iter::once(near).chain(raises.then_some(exact)) {
-            self.merge(&Self::of_key(&key, threshold.clone(), source.clone()));
-        }
-        Ok(())
-    }
-
-    fn merge(&mut self, over: &Self) {
-        let mut merging = Merging { sources: &mut self.sources, over };
-        merging.merge(&mut self.value, &over.value, "");
-    }
-}
-
-/// One layer on its way over another.
-struct Merging<'a> {
-    sources: &'a mut Sources,
-    over: &'a Layer,
-}
-
-impl Merging<'_> {
-    fn merge(&mut self, below: &mut Value, over: &Value, path: &str) {
-        match (below, over) {
-            (Value::Object(below), Value::Object(over)) => {
-                for (key, over) in over {
-                    let path = joined(path, key);
-                    match below.get_mut(key) {
-                        Some(below) if path == "rules" => self.merge_rules(below, over),
-                        Some(below) => self.merge(below, over, &path),
-                        None => {
-                            self.note_source(over, &path);
-                            below.insert(key.clone(), over.clone());
-                        }
-                    }
-                }
-            }
-            (below, over) => {
-                let inside = format!("{path}.");
-                self.sources.retain(|key, _| !key.starts_with(&inside));
-                self.note_source(over, path);
-                *below = over.clone();
-            }
-        }
-    }
-
-    /// Merges rules of the same id; new ones come before those below, in their own order.
-    fn merge_rules(&mut self, below: &mut Value, over: &Value) {
-        let (Value::Array(rules), Value::Array(over)) = (below, over) else { return };
-        let mut new = Vec::new();
-        for rule in over {
-            let path = joined("rules", rule["id"].as_str().unwrap_or("?"));
-            match rules.iter_mut().find(|below| below["id"] == rule["id"]) {
-                Some(below) => {
-                    // The id is the key here; its origin stays the layer that made the rule.
-                    let mut rule = rule.clone();
-                    rule.as_object_mut().map(|keys| keys.shift_remove("id"));
-                    self.merge(below, &rule, &path);
-                }
-                None => {
-                    self.note_source(rule, &path);
-                    new.push(rule.clone());
-                }
-            }
-        }
-        rules.splice(0..0, new);
-    }
-
-    /// Takes over where a value and all in it comes from.
-    fn note_source(&mut self, value: &Value, path: &str) {
-        self.sources.insert(path.to_owned(), self.over.source(path));
-        each_inner(value, path, &mut |path, value| self.note_source(value, path));
-    }
-}
-
-/// Calls back with each value inside of a list or mapping, and its path: mappings in a list go by their ids.
-pub(super) fn each_inner(value: &Value, path: &str, inner: &mut dyn FnMut(&str, &Value)) {
-    match value {
-        Value::Object(map) => map.iter().for_each(|(key, value)| inner(&joined(path, key), value)),
-        Value::Array(items) => {
-            for (at, item) in items.iter().enumerate() {
-                let name = item["id"].as_str().map_or_else(|| at.to_string(), str::to_owned);
-                inner(&joined(path, &name), item);
-            }
-        }
-        _ => {}
     }
 }
 
 /// Lists of mappings.
 const MAPPING_LISTS: [&str; 2] = ["rules", "judge.chain"];
-const LIST_OF_RULES: &str = "a list of rules";
 
 fn is_rules(path: &str) -> bool {
     path.rsplit('.').next() == Some("rules")
-}
-
-/// Builds nested mappings around a value. `rules.<id>` becomes a list of one rule.
-fn nested(key: &str, value: Value) -> Value {
-    match key.split_once('.') {
-        None => json!({ key: value }),
-        Some(("rules", rest)) => {
-            let (id, value) = match rest.split_once('.') {
-                Some((id, rest)) => (id, nested(rest, value)),
-                None => (rest, json!({})),
-            };
-            let mut rule = json!({ "id": id });
-            if let (Value::Object(rule), Value::Object(keys)) = (&mut rule, value) {
-                rule.extend(keys);
-            }
-            json!({ "rules": [rule] })
-        }
-        Some((key, rest)) => json!({ key: nested(rest, value) }),
-    }
 }
 
 /// Appends a key to a path.
@@ -490,244 +519,112 @@ pub(super) fn joined(path: &str, key: &str) -> String {
 /// How deep a configuration nests, far more than any key needs; a reader of a thread with little stack stands it.
 const DEPTH_MAX: usize = 16;
 
-fn parse(text: &str, place: &dyn Fn(u64) -> Source) -> Result<Spanned<Parsed>, ConfigError> {
+/// Parses YAML; `place` makes a source of a line.
+fn parse(text: &str, place: &dyn Fn(u64) -> Source) -> Result<Node, ConfigError> {
     let budget = serde_saphyr::budget! { max_depth: DEPTH_MAX };
     let options = serde_saphyr::options! { with_snippet: false, budget: budget };
-    serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| ConfigError::syntax(&error, place))
+    let parsed: Spanned<Tree<u64>> = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| ConfigError::syntax(&error, place))?;
+    Node { source: parsed.referenced.line(), tree: parsed.value }.located("", place)
 }
 
-/// Converts parsed YAML, notes the source of each value, and brings keys to one spelling. A mapping's value stands where its
-/// key does.
-fn locate(
-    parsed: Parsed,
-    path: &str,
-    place: &dyn Fn(u64) -> Source,
-    sources: &mut Sources,
-) -> Result<Value, ConfigError> {
-    match parsed {
-        Parsed::Scalar(value) => Ok(value),
-        Parsed::Map(entries) => {
-            let mut map = Map::new();
-            for (key, value) in entries {
-                let name = snake_cased(&key.value);
-                let (path, here) = (joined(path, &name), place(key.referenced.line()));
-                if map.contains_key(&name) {
-                    return Err(ConfigError::repeated_key(here, &path));
+impl Node<u64> {
+    /// Makes sources of lines, and brings keys to one spelling.
+    fn located(self, path: &str, place: &dyn Fn(u64) -> Source) -> Result<Node, ConfigError> {
+        let mut names = BTreeSet::new();
+        let tree = match self.tree {
+            Tree::Plain(value) => Tree::Plain(value),
+            Tree::Map(entries) => {
+                let mut map = Vec::with_capacity(entries.len());
+                for (key, node) in entries {
+                    let name = snake_cased(&key);
+                    let path = joined(path, &name);
+                    if !names.insert(name.clone()) {
+                        return Err(ConfigError::repeated_key(&place(node.source), &path));
+                    }
+                    map.push((name, node.located(&path, place)?));
                 }
-                sources.insert(path.clone(), here);
-                map.insert(name, locate(value.value, &path, place, sources)?);
+                Tree::Map(map)
             }
-            Ok(Value::Object(map))
-        }
-        Parsed::List(items) => {
-            let mut list = Vec::with_capacity(items.len());
-            for (at, item) in items.into_iter().enumerate() {
-                let name = match (is_rules(path), item.value.id()) {
-                    (false, _) => at.to_string(),
-                    (true, Some(id)) => id.to_owned(),
-                    (true, None) => "?".to_owned(),
-                };
-                let (path, here) = (joined(path, &name), place(item.referenced.line()));
-                if sources.contains_key(&path) && name != "?" {
-                    let hint = "join the two, or give one another id";
-                    return Err(ConfigError::at(here, format!("rule {name} is given twice"), hint));
+            Tree::List(items) => {
+                let mut list = Vec::with_capacity(items.len());
+                for (at, item) in items.into_iter().enumerate() {
+                    let name = item.item_name(path, at);
+                    let path = joined(path, &name);
+                    if name != "?" && !names.insert(name.clone()) {
+                        let problem = format!("rule {name} is given twice");
+                        let hint = "join the two, or give one another id";
+                        return Err(ConfigError::at(&place(item.source), problem, hint));
+                    }
+                    list.push(item.located(&path, place)?);
                 }
-                sources.entry(path.clone()).or_insert(here);
-                list.push(locate(item.value, &path, place, sources)?);
+                Tree::List(list)
             }
-            Ok(Value::Array(list))
-        }
+        };
+        Ok(Node { source: place(self.source), tree })
     }
 }
 
-/// A value with its place, as parsed.
-enum Parsed {
-    Scalar(Value),
-    List(Vec<Spanned<Self>>),
-    Map(Vec<(Spanned<String>, Spanned<Self>)>),
-}
-
-impl Parsed {
-    /// Returns the text under `id`.
-    fn id(&self) -> Option<&str> {
-        let Self::Map(entries) = self else { return None };
-        entries.iter().find_map(|(key, value)| match &value.value {
-            Self::Scalar(Value::String(id)) if key.value == "id" => Some(id.as_str()),
-            _ => None,
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for Parsed {
+impl<'de> Deserialize<'de> for Tree<u64> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ParsedVisitor)
+        deserializer.deserialize_any(TreeVisitor)
     }
 }
 
-struct ParsedVisitor;
+/// Reads a tree with the line of each value: that of its key, in a mapping.
+struct TreeVisitor;
 
-impl<'de> Visitor<'de> for ParsedVisitor {
-    type Value = Parsed;
+macro_rules! visit_plain {
+    ($($method:ident($type:ty),)*) => {$(
+        fn $method<E>(self, value: $type) -> Result<Tree<u64>, E> {
+            Ok(Tree::Plain(value.into()))
+        }
+    )*};
+}
+
+impl<'de> Visitor<'de> for TreeVisitor {
+    type Value = Tree<u64>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Parsed, E> {
-        Ok(Parsed::Scalar(Value::Null))
+    visit_plain! { visit_bool(bool), visit_i64(i64), visit_u64(u64), visit_str(&str), }
+
+    fn visit_unit<E>(self) -> Result<Tree<u64>, E> {
+        Ok(Tree::Plain(Value::Null))
     }
 
-    fn visit_none<E: de::Error>(self) -> Result<Parsed, E> {
-        self.visit_unit()
+    fn visit_none<E>(self) -> Result<Tree<u64>, E> {
+        Ok(Tree::Plain(Value::Null))
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Parsed, D::Error> {
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree<u64>, D::Error> {
         deserializer.deserialize_any(self)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Parsed, E> {
-        Ok(Parsed::Scalar(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Parsed, E> {
-        Ok(Parsed::Scalar(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Parsed, E> {
-        Ok(Parsed::Scalar(value.into()))
-    }
-
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Parsed, E> {
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Tree<u64>, E> {
         let number =
             Number::from_f64(value).ok_or_else(|| E::custom("a number that is not finite"))?;
-        Ok(Parsed::Scalar(number.into()))
+        Ok(Tree::Plain(number.into()))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Parsed, E> {
-        Ok(Parsed::Scalar(value.into()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Parsed, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree<u64>, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
-            list.push(item);
+        while let Some(item) = items.next_element::<Spanned<Tree<u64>>>()? {
+            list.push(Node { source: item.referenced.line(), tree: item.value });
         }
-        Ok(Parsed::List(list))
+        Ok(Tree::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Parsed, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Tree<u64>, A::Error> {
         let mut map = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            map.push(entry);
+        while let Some((key, value)) =
+            entries.next_entry::<Spanned<String>, Spanned<Tree<u64>>>()?
+        {
+            let source = key.referenced.line();
+            map.push((key.value, Node { source, tree: value.value }));
         }
-        Ok(Parsed::Map(map))
+        Ok(Tree::Map(map))
     }
-}
-
-/// Where a value comes from: the layer, and the place in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(tag = "layer", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Source {
-    /// The program.
-    BuiltIn,
-    /// The machine that it runs on.
-    Machine,
-    /// A file.
-    File {
-        /// Which of the files.
-        file: FileLayer,
-        /// Its path.
-        #[serde(serialize_with = "lossy")]
-        path: PathBuf,
-        /// The line, from 1; 0 where the whole file is meant.
-        line: u64,
-    },
-    /// An environment variable.
-    Environment {
-        /// Its name.
-        name: String,
-    },
-    /// `--set KEY=VALUE`.
-    Set {
-        /// The text as typed.
-        text: String,
-    },
-    /// Another command line flag.
-    Flag {
-        /// Its name, `--threshold`.
-        name: String,
-    },
-}
-
-/// Which configuration file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FileLayer {
-    /// The system's.
-    System,
-    /// The user's.
-    User,
-    /// The one beside the store.
-    Store,
-    /// The one given by `--config`.
-    Given,
-}
-
-impl Source {
-    /// Returns the layer without its place in it, for messages: what was typed may hold a secret.
-    pub(super) fn layer(&self) -> String {
-        match self {
-            Self::File { path, .. } => shown(&path.to_string_lossy()),
-            Self::Environment { name } => format!("the variable {name}"),
-            Self::Set { .. } | Self::Flag { .. } => "the command line".to_owned(),
-            Self::BuiltIn | Self::Machine => self.to_string(),
-        }
-    }
-
-    /// Returns the folder that relative paths count from, where it is not the working directory.
-    #[must_use]
-    pub fn folder(&self) -> Option<&Path> {
-        match self {
-            Self::File { path, .. } => path.parent(),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BuiltIn => f.write_str("built-in"),
-            Self::Machine => f.write_str("this machine"),
-            Self::File { path, line: 0, .. } => write!(f, "{}", shown(&path.to_string_lossy())),
-            Self::File { path, line, .. } => {
-                write!(f, "{}, line {line}", shown(&path.to_string_lossy()))
-            }
-            Self::Environment { name } => write!(f, "variable {name}"),
-            Self::Set { text } => write!(f, "--set {}", shown(text)),
-            Self::Flag { name } => f.write_str(name),
-        }
-    }
-}
-
-/// Something that a person should know of, though the configuration is valid.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Notice {
-    /// Where it was found.
-    pub source: Source,
-    /// What it is.
-    pub text: String,
-}
-
-impl fmt::Display for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.source, self.text)
-    }
-}
-
-/// Serializes a path, whatever bytes it has.
-fn lossy<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(&path.display())
 }

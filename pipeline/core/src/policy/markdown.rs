@@ -5,8 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::config::{Config, Profile, ProtectionPolicy};
-use super::defaults;
+use super::config::{Config, HIVEMIND, Profile, ProtectionPolicy};
 use super::layers::joined;
 use super::names::{ALIASES, builtin, environment_names, plain_keys, provider_variables};
 
@@ -28,27 +27,36 @@ pub(super) fn schema() -> Value {
     schema
 }
 
-const INTRODUCTION: &str = include_str!("configuration_head.md");
-
 /// Returns docs/configuration.md: every key with its meaning and its default.
 fn configuration_markdown() -> String {
-    let mut text = INTRODUCTION.to_owned();
-    let (schema, defaults) = (schema(), builtin());
+    let (schema, builtin) = (schema(), builtin().json());
     let pages = Pages { schema: &schema };
     let properties = pages.properties(&schema);
-    let is_section = |schema: &Value| pages.resolved(schema)["properties"].is_object();
-    let plain = properties.iter().filter(|(key, schema)| !is_section(schema) && *key != "rules");
-    pages.write_table(&mut text, "", plain, &defaults);
-    for (section, schema) in properties.iter().filter(|(_, schema)| is_section(schema)) {
+    let keys = properties.iter().filter(|(key, _)| *key != "rules");
+    let (sections, plain): (Vec<_>, Vec<_>) =
+        keys.partition(|(_, schema)| pages.resolved(schema)["properties"].is_object());
+    let mut text = include_str!("configuration_head.md").to_owned();
+    text += &pages.defaults("", plain, &builtin);
+    for (section, schema) in sections {
         let _ = write!(text, "\n### {section}\n\n{}\n", description(schema));
-        pages.write_table(&mut text, section, pages.properties(schema).iter(), &defaults[section]);
+        text += &pages.defaults(section, pages.properties(schema), &builtin[section]);
         if section == "protection" {
-            write_strict(&mut text);
+            text += &strict();
         }
     }
-    pages.write_rules(&mut text, properties, &defaults["rules"]);
-    write_names(&mut text);
-    text
+    let _ = write!(text, "\n### rules\n\n{}\n", description(&properties["rules"]));
+    let rule = pages.properties(&properties["rules"]["items"]);
+    let then = pages.properties(&rule["then"]);
+    text += &pages.meanings("a rule", rule);
+    text += &pages.meanings("`when`", pages.properties(&rule["when"]));
+    text += &pages.meanings("`then`", then);
+    text += &pages.meanings("`then.params`", pages.properties(&then["params"]));
+    let _ = write!(text, "\nBuilt in, in this order:\n\n{}", rules(&builtin["rules"]));
+    let mut hivemind: Value = serde_json::from_str(HIVEMIND).expect("the profile is JSON");
+    let added = hivemind["rules"].as_array_mut().unwrap();
+    added.retain(|rule| rule.get("enabled").is_none());
+    text += "\n`profile: hivemind` protects as `strict` does, turns `R1`, `R2` and `R3` off and adds:\n\n";
+    text + &rules(&hivemind["rules"]) + &names()
 }
 
 /// Writes pages from a schema.
@@ -69,119 +77,77 @@ impl<'a> Pages<'a> {
     }
 
     /// Writes a table of keys with their defaults.
-    fn write_table(
+    fn defaults(
         self,
-        text: &mut String,
         section: &str,
-        keys: impl Iterator<Item = (&'a String, &'a Value)>,
-        defaults: &Value,
-    ) {
-        text.push_str("\n| key | default | meaning |\n|---|---|---|\n");
-        for (key, schema) in keys {
-            let path = joined(section, key);
-            let meaning = self.meaning(schema);
-            let _ = writeln!(text, "| `{path}` | {} | {meaning} |", code(&defaults[key]));
-        }
-    }
-
-    /// Writes the keys of rules and the built-in ones.
-    fn write_rules(self, text: &mut String, properties: &'a Map<String, Value>, builtin: &Value) {
-        let _ = write!(text, "\n### rules\n\n{}\n", description(&properties["rules"]));
-        let rule = self.properties(&properties["rules"]["items"]);
-        self.write_meanings(text, "", rule.iter());
-        self.write_meanings(text, "when", self.properties(&rule["when"]).iter());
-        let then = self.properties(&rule["then"]);
-        self.write_meanings(text, "then", then.iter());
-        self.write_meanings(text, "then.params", self.properties(&then["params"]).iter());
-        text.push_str("\nBuilt in, in this order:\n\n```yaml\nrules:\n");
-        for rule in builtin.as_array().into_iter().flatten() {
-            write_rule(text, rule);
-        }
-        text.push_str(
-        "```\n\n`profile: hivemind` protects as `strict` does, turns `R1`, `R2` and `R3` off and adds:\n\n\
-         ```yaml\nrules:\n",
-    );
-        let hivemind: Value =
-            serde_json::from_str(defaults::HIVEMIND).expect("the profile is JSON");
-        let adds = |rule: &&Value| rule.get("enabled").is_none();
-        for rule in hivemind["rules"].as_array().into_iter().flatten().filter(adds) {
-            write_rule(text, rule);
-        }
-        text.push_str("```\n");
-    }
-
-    fn write_meanings(
-        self,
-        text: &mut String,
-        section: &str,
-        keys: impl Iterator<Item = (&'a String, &'a Value)>,
-    ) {
-        let heading = if section.is_empty() {
-            "key of a rule".to_owned()
-        } else {
-            format!("key of `{section}`")
+        keys: impl IntoIterator<Item = (&'a String, &'a Value)>,
+        builtin: &Value,
+    ) -> String {
+        let row = |(key, schema): (&String, &'a Value)| {
+            let (path, value) = (joined(section, key), flow(&builtin[key]));
+            format!("| `{path}` | `{value}` | {} |\n", self.meaning(schema))
         };
-        let _ = writeln!(text, "\n| {heading} | meaning |\n|---|---|");
-        for (key, schema) in keys {
-            let _ = writeln!(text, "| `{key}` | {} |", self.meaning(schema));
-        }
+        let rows: String = keys.into_iter().map(row).collect();
+        format!("\n| key | default | meaning |\n|---|---|---|\n{rows}")
+    }
+
+    /// Writes a table of the keys of a rule.
+    fn meanings(self, of: &str, keys: &'a Map<String, Value>) -> String {
+        let row = |(key, schema)| format!("| `{key}` | {} |\n", self.meaning(schema));
+        let rows: String = keys.iter().map(row).collect();
+        format!("\n| key of {of} | meaning |\n|---|---|\n{rows}")
     }
 
     /// Returns a key's description in one line, and its choices.
     fn meaning(self, schema: &'a Value) -> String {
-        let meaning = description(schema) + &self.choices(schema);
-        meaning.replace('|', "\\|")
+        (description(schema) + &self.choices(schema)).replace('|', "\\|")
     }
 
     fn choices(self, schema: &'a Value) -> String {
         let schema = self.resolved(schema);
-        if let Some(options) = schema["anyOf"].as_array() {
-            return options.iter().map(|option| self.choices(option)).collect();
-        }
-        let options = schema["oneOf"].as_array().into_iter().flatten();
-        let choice = |option: &'a Value| {
+        let list = |key: &str| schema[key].as_array().into_iter().flatten();
+        let choice = |option: &Value| {
             let name = option["const"].as_str().unwrap_or_default();
-            let meaning = description(option);
-            format!("<br>`{name}`: {}", meaning.trim_end_matches('.'))
+            format!("<br>`{name}`: {}", description(option).trim_end_matches('.'))
         };
-        options.map(choice).collect()
+        let inner: String = list("anyOf").map(|option| self.choices(option)).collect();
+        inner + &list("oneOf").map(choice).collect::<String>()
     }
 }
 
 /// Writes what the strict profile adds.
-fn write_strict(text: &mut String) {
-    let strict = serde_json::to_value(ProtectionPolicy::of(Profile::Strict))
-        .expect("a profile is plain JSON");
-    let default = serde_json::to_value(ProtectionPolicy::of(Profile::Default))
-        .expect("a profile is plain JSON");
-    text.push_str("\n`profile: strict` sets:\n\n");
-    for (key, value) in strict.as_object().into_iter().flatten() {
-        if default[key] != *value {
-            let _ = writeln!(text, "* `{key}`: {}", code(value));
-        }
-    }
-    let ids = code(&defaults::STRICT_IDS.to_vec().into());
-    let reads = defaults::STRICT_ACCESS_COUNT_MIN;
-    let _ =
-        writeln!(text, "\nIt also protects the ids {ids} and what was read {reads} times or more.");
+fn strict() -> String {
+    let protection = |profile| serde_json::to_value(ProtectionPolicy::of(profile)).unwrap();
+    let (strict, default) = (protection(Profile::Strict), protection(Profile::Default));
+    let set =
+        strict.as_object().into_iter().flatten().filter(|(key, value)| default[key] != **value);
+    let set: String = set.map(|(key, value)| format!("* `{key}`: `{}`\n", flow(value))).collect();
+    let strict = ProtectionPolicy::of(Profile::Strict);
+    let (ids, reads) = (flow(&strict.ids.into()), strict.access_count_min.unwrap());
+    format!(
+        "\n`profile: strict` sets:\n\n{set}\n\
+         It also protects the ids `{ids}` and what was read {reads} times or more.\n"
+    )
 }
 
-/// Writes a rule as YAML in flow style.
-fn write_rule(text: &mut String, rule: &Value) {
-    let _ = writeln!(text, "  - id: {}", flow(&rule["id"]));
-    if rule["enabled"] == Value::Bool(false) {
-        text.push_str("    enabled: false\n");
-    }
-    for key in ["trigger", "when", "then"] {
-        if rule[key] != Value::Object(Map::new()) {
+/// Writes rules as YAML in flow style.
+fn rules(rules: &Value) -> String {
+    let mut text = "```yaml\nrules:\n".to_owned();
+    for rule in rules.as_array().into_iter().flatten() {
+        let _ = writeln!(text, "  - id: {}", flow(&rule["id"]));
+        if rule["enabled"] == Value::Bool(false) {
+            text += "    enabled: false\n";
+        }
+        for key in ["trigger", "when", "then"].iter().filter(|key| rule[key] != json!({})) {
             let _ = writeln!(text, "    {key}: {}", flow(&rule[key]));
         }
     }
+    text + "```\n"
 }
 
 /// Writes the names of others that are understood.
-fn write_names(text: &mut String) {
-    text.push_str("\n## Names of other systems\n\n| name | here |\n|---|---|\n");
+fn names() -> String {
+    let mut text = "\n## Names of other systems\n\n| name | here |\n|---|---|\n".to_owned();
     for (alias, key) in ALIASES {
         let _ = writeln!(text, "| `{alias}` | `{key}` |");
     }
@@ -195,19 +161,12 @@ fn write_names(text: &mut String) {
             "| variable `{name}` | `embed.url`, where `embed.provider` is `{provider}` and no layer sets it |"
         );
     }
+    text
 }
 
 fn description(schema: &Value) -> String {
-    schema["description"]
-        .as_str()
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
-fn code(value: &Value) -> String {
-    format!("`{}`", flow(value))
+    let text = schema["description"].as_str().unwrap_or_default();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Writes a value as YAML in flow style.
@@ -220,8 +179,7 @@ fn flow(value: &Value) -> String {
         Value::Array(items) => {
             format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", "))
         }
-        Value::String(text) if text.contains([':', '*', ' ']) => value.to_string(),
-        Value::String(text) => text.clone(),
+        Value::String(text) if !text.contains([':', '*', ' ']) => text.clone(),
         _ => value.to_string(),
     }
 }

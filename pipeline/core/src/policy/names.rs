@@ -1,10 +1,8 @@
 //! Names of keys: environment variables, names of other systems, removed keys, and suggestions for typing errors.
 
-use serde_json::Value;
-
 use super::config::{Config, Provider, name_of};
-use super::error::ConfigError;
-use super::layers::{Layer, Notice, Source, each_inner, joined};
+use super::error::{ConfigError, Notice, Source};
+use super::layers::{Layer, Node, joined};
 
 /// Keys that count only in the user's own layers, and what they decide.
 pub(super) const PERSONAL: &[(&str, &str)] =
@@ -18,84 +16,10 @@ pub(super) const WRAPPERS: &[&str] = &["brain", "consolidation"];
 pub(super) const ALIASES: &[(&str, &str)] =
     &[("similarity_threshold", "threshold"), ("deep_consolidation.dry_run", "read_only")];
 
-/// Keys of earlier versions and of other memory systems, and what takes their place.
-const REMOVED: &[(&str, &str)] = &[
-    ("schedule", "the schedule is not configured here: use cron, or memfold-server --schedule"),
-    ("model", "models that decide are named in `judge.chain`"),
-    ("deep_consolidation", "rules hold the thresholds, `judge` what models decide"),
-    ("helios_metrics", "there is no successor: read `memfold_*` in the metrics"),
-    (
-        "detect.contradiction_threshold",
-        "there is no successor: every conflict that is proven is flagged",
-    ),
-    ("detect.contradiction_similarity", "there is no successor: it is 0.85"),
-    ("merge.importance_cap", "there is no successor: it is 3.0"),
-    ("scope.sources", "there is no successor: use `scope.categories`"),
-    ("embed.inline_timeout_ms", "there is no successor: it is 2000"),
-    ("judge.batch_size", "there is no successor: it is 10"),
-    ("judge.replace_similarity_min", "there is no successor: it is 0.9"),
-    ("judge.loss.max_content_words", "there is no successor: it is 0.25"),
-    ("lifecycle.weights", "there is no successor: they are 0.4, 0.2 and 0.4"),
-    ("lifecycle.activation_cap", "there is no successor: it is 20"),
-    ("lifecycle.superseded_factor", "there is no successor: it is 0.2"),
-    ("lifecycle.pinned_importance_min", "there is no successor: it is 3.0"),
-    ("lifecycle.category_importance", "there is no successor: docs/lifecycle.md has the table"),
-    ("lifecycle.due.interval_hours", "there is no successor: it is 24"),
-    ("lifecycle.due.unindexed_max", "there is no successor: it is 100"),
-    ("lifecycle.due.idle_minutes", "there is no successor: it is 30"),
-    ("rules.then.params.cap", "there is no successor: it is 3.0"),
-    ("rules.then.params.increase", "there is no successor: it is 0.5"),
-    ("rules.then.params.validated", "there is no successor: promotions raise importance alone"),
-    ("rules.then.params.scope", "leave it out: an agent's goes to its team, a team's to everybody"),
-    ("rules.when.or_equal_text", "it holds for all rules: set `detect.exact_text`"),
-    (
-        "rules.when.max_similarity",
-        "there is no successor: order rules, the first that matches wins",
-    ),
-    (
-        "rules.when.max_cluster_size",
-        "there is no successor: order rules, the first that matches wins",
-    ),
-    (
-        "rules.when.max_age_days",
-        "there is no successor: use `scope.since`, or `protection.min_age_hours`",
-    ),
-    ("rules.when.content_similarity_min", "there is no successor: use `min_similarity`"),
-    ("rules.when.types_any", "use `categories_any: [\"type:NAME\"]`"),
-    (
-        "rules.when.content_chars_min",
-        "there is no successor: `summarize` takes more than 5,000 characters",
-    ),
-    ("rules.when.source_prefix_any", "there is no successor: use `categories_any`"),
-    ("rules.when.priority_none", "use `categories_none: [\"priority:NAME\"]`"),
-    ("rules.when.tags_none", "use `categories_none`"),
-    ("rules.when.created_by_none", "use `categories_none: [\"created_by:NAME\"]`"),
-    ("reports_dir", "use --report-dir"),
-    ("detect.index", "write `detect.method: hnsw_rs`"),
-    ("detect.recall_target", "there is no successor: it is 0.99"),
-    ("detect.pair_budget", "there is no successor: it is 64 for each row, at least 1,000,000"),
-    ("detect.shared_vector_texts_max", "there is no successor: it is 20"),
-    ("cluster.max_cluster_size", "there is no successor: clusters have any size"),
-    ("protection.profile", "write `profile` at the top"),
-    ("protection.ids", "give these memories the category `pinned`"),
-    ("protection.access_count_min", "there is no successor: `profile: strict` protects from 10 on"),
-    ("merge.canonical", "set `then.params.canonical` of the rule"),
-    ("merge.categories", "there is no successor: all categories are kept"),
-    ("flags.max_per_memory", "there is no successor: it is 3"),
-    ("scope.newest", "there is no successor: use `scope.since`"),
-    ("quick_check.scope", "there is no successor: `cluster.separate_by` keeps apart"),
-    ("embed.timeout_ms", "there is no successor: it is 30000"),
-    ("embed.retries", "there is no successor: it is 2"),
-    ("embed.batch_size", "there is no successor: it is 32"),
-    ("embed.dir", "name the folder in `embed.url`"),
-    ("judge.golden_similarity_min", "there is no successor: it is 0.75"),
-    ("judge.summary_similarity_min", "there is no successor: it is 0.85"),
-    ("judge.supersession_confidence_min", "there is no successor: it is high"),
-    ("judge.chain.price_in", "write both prices as `price: [IN, OUT]`"),
-    ("judge.chain.price_out", "write both prices as `price: [IN, OUT]`"),
-    ("lifecycle.hot_min", "there is no successor: it is 0.6"),
-    ("lifecycle.warm_min", "there is no successor: it is 0.3"),
-];
+/// Returns keys of earlier versions and of other memory systems, and what takes their place.
+fn removed() -> impl Iterator<Item = (&'static str, &'static str)> {
+    include_str!("removed_keys.txt").lines().filter_map(|line| line.split_once(": "))
+}
 
 /// Says what takes the place of a key of an earlier version. Ids of rules and places in a chain do not count.
 pub(super) fn successor(path: &str) -> Option<&'static str> {
@@ -107,7 +31,7 @@ pub(super) fn successor(path: &str) -> Option<&'static str> {
     let is_it = |key: &str| {
         path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
-    REMOVED.iter().find(|(key, _)| is_it(key)).map(|(_, successor)| *successor)
+    removed().find(|(key, _)| is_it(key)).map(|(_, successor)| successor)
 }
 
 /// Writes a name in snake_case: an underscore before each capital that follows a small letter or digit.
@@ -149,8 +73,7 @@ const UNUSED_VARIABLES: &[(&str, &str)] = &[
 
 /// Returns every environment variable that is read, and its key: the foreign ones first, because
 /// later ones win.
-#[must_use]
-pub fn environment_names() -> Vec<(String, String)> {
+pub(super) fn environment_names() -> Vec<(String, String)> {
     let foreign = FOREIGN_VARIABLES.iter().map(|(name, key)| ((*name).into(), (*key).into()));
     let own = plain_keys().into_iter().map(|key| (own_variable(&key), key));
     foreign.chain(own).collect()
@@ -163,25 +86,20 @@ fn own_variable(key: &str) -> String {
 /// Returns every key with a plain value or a list of texts, by path, in the order of the schema; the keys of rules are left
 /// out.
 pub(super) fn plain_keys() -> Vec<String> {
-    fn collect(value: &Value, path: &str, keys: &mut Vec<String>) {
-        match value {
-            Value::Object(_) => {
-                each_inner(value, path, &mut |path, value| collect(value, path, keys));
-            }
-            Value::Array(_) if path == "rules" => {}
-            _ => keys.push(path.to_owned()),
-        }
-    }
+    let builtin = builtin();
+    let keys = builtin.leaves().into_iter().map(|(key, _)| key);
+    let keys = keys.filter(|key| !key.starts_with("rules."));
     // It stands for another key, and has no value of its own.
-    let mut keys = vec!["threshold".to_owned()];
-    collect(&builtin(), "", &mut keys);
-    keys
+    std::iter::once("threshold".to_owned()).chain(keys).collect()
 }
 
 /// Returns every built-in value.
-pub(super) fn builtin() -> Value {
-    serde_json::to_value(Config::default())
-        .expect("the built-in configuration has text keys and finite numbers")
+pub(super) fn builtin() -> Node {
+    let value = serde_json::to_value(Config::default());
+    Node::of(
+        value.expect("the built-in configuration has text keys and finite numbers"),
+        Source::BuiltIn,
+    )
 }
 
 /// Suggests a key for an unknown one: a neighbour that begins with its name or is spelled alike, else a key elsewhere.
@@ -251,7 +169,7 @@ fn slip(name: &str, names: &[(String, String)]) -> Option<String> {
         if OTHER_VARIABLES.contains(&name) || name.starts_with(TEST_VARIABLES) {
             return None;
         }
-        if let Some((_, successor)) = REMOVED.iter().find(|(key, _)| own_variable(key) == name) {
+        if let Some((_, successor)) = removed().find(|(key, _)| own_variable(key) == name) {
             return Some(format!("not used: {successor}"));
         }
         return Some(match nearest(name, known().chain(OTHER_VARIABLES.iter().copied())) {
@@ -276,16 +194,17 @@ pub(super) fn provider_variables() -> impl Iterator<Item = (&'static str, String
 }
 
 /// Puts the address that others use for the provider where no layer names one.
-pub(super) fn fill_embed_url(merged: &mut Layer, variables: &[(String, String)]) {
-    let provider = merged.get("embed.provider").and_then(Value::as_str);
-    let variable = provider_variables().find(|(_, of)| Some(of.as_str()) == provider);
-    let is_set = |name: &str, text: &str| {
-        variable.as_ref().is_some_and(|(variable, _)| *variable == name) && !text.is_empty()
+pub(super) fn fill_embed_url(merged: &mut Node, variables: &[(String, String)]) {
+    let provider = merged.get("embed.provider").and_then(Node::text);
+    let Some((variable, _)) = provider_variables().find(|(_, of)| Some(of.as_str()) == provider)
+    else {
+        return;
     };
-    let set = variables.iter().rfind(|(name, text)| is_set(name, text.trim()));
-    if let (Some((name, text)), Some(Value::Null)) = (set, merged.get("embed.url")) {
-        let source = Source::Environment { name: name.clone() };
-        merged.set("embed.url", text.trim().into(), source);
+    let set = variables.iter().rfind(|(name, text)| name == variable && !text.trim().is_empty());
+    if let (Some((name, text)), Some(url)) = (set, merged.get_mut("embed.url"))
+        && url.plain().is_null()
+    {
+        *url = Node::of(text.trim().into(), Source::Environment { name: name.clone() });
     }
 }
 
@@ -297,7 +216,7 @@ pub(super) fn set_layer(text: &str) -> Result<Layer, ConfigError> {
         }
         _ => {
             let problem = format!("--set {}: expected KEY=VALUE", super::error::shown(text));
-            Err(ConfigError::layers(problem, "for example: --set threshold=0.95"))
+            Err(ConfigError::new(problem, "for example: --set threshold=0.95"))
         }
     }
 }

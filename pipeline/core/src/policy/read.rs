@@ -1,6 +1,7 @@
 //! Reads a layer by serde: bounds of numbers, meanings of words, and errors with the expected type.
 
 use std::any::TypeId;
+use std::convert::identity;
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -11,13 +12,14 @@ use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, IntoDeseriali
 use serde::{Serialize, Serializer, forward_to_deserialize_any};
 use serde_json::Value;
 
-use super::error::shown;
+use super::layers::{Node, Tree};
 
 /// No upper bound.
 pub(super) const MAX: i64 = i64::MAX;
 
 /// A number with bounds: from `LOW`, or above it where `ABOVE`, to `HIGH`.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
 pub(super) struct Number<T, const LOW: i64, const HIGH: i64, const ABOVE: bool>(T);
 
 /// A number from `LOW` to `HIGH`, both included.
@@ -91,11 +93,11 @@ macro_rules! written_as {
 }
 
 written_as! {
-    f64 as f64: std::convert::identity, std::convert::identity;
-    i64 as i64: std::convert::identity, std::convert::identity;
-    u32 as u32: std::convert::identity, std::convert::identity;
-    u64 as u64: std::convert::identity, std::convert::identity;
-    usize as usize: std::convert::identity, std::convert::identity;
+    f64 as f64: identity, identity;
+    i64 as i64: identity, identity;
+    u32 as u32: identity, identity;
+    u64 as u64: identity, identity;
+    usize as usize: identity, identity;
     u32 as usize: |count| count as Self, |count| count as u32;
     u32 as Duration: |ms: u32| Self::from_millis(ms.into()), |time: Self| time.as_millis() as u32;
     f64 as Similarity: |cosine| Self::new(cosine).expect("within -1 and 1"), Self::get;
@@ -121,63 +123,28 @@ impl<T: Bounded<W>, W> Bounded<Vec<W>> for Vec<T> {
     }
 }
 
-/// The bounds of a number, in words as a person reads them.
-#[derive(Debug, Clone, Copy)]
-struct Bounds {
-    whole: bool,
-    low: i64,
-    /// Whether the lower bound itself is out.
-    above: bool,
-    high: i64,
-}
-
-impl Visitor<'_> for Bounds {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { whole, low, above, high } = *self;
-        f.write_str(if whole { "a whole number" } else { "a number" })?;
-        match (above, high) {
-            (false, MAX) => write!(f, " of at least {low}"),
-            (true, MAX) => write!(f, " above {low}"),
-            (false, _) => write!(f, " from {low} to {high}"),
-            (true, _) => write!(f, " above {low} and at most {high}"),
-        }
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Value, E> {
-        let fits = if self.above { number > self.low } else { number >= self.low };
-        let outside = || E::invalid_value(de::Unexpected::Signed(number), &self);
-        (fits && number <= self.high).then(|| number.into()).ok_or_else(outside)
-    }
-
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Value, E> {
-        let (low, high) = (self.low as f64, self.high as f64);
-        let fits = if self.above { number > low } else { number >= low };
-        let outside = || E::invalid_value(de::Unexpected::Float(number), &self);
-        (fits && number <= high && !self.whole).then(|| number.into()).ok_or_else(outside)
-    }
-}
-
 impl<'de, T, const LOW: i64, const HIGH: i64, const ABOVE: bool> Deserialize<'de>
     for Number<T, LOW, HIGH, ABOVE>
 where
     T: DeserializeOwned + 'static,
 {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(from)?;
         let whole = TypeId::of::<T>() != TypeId::of::<f64>();
-        let bounds = Bounds { whole, low: LOW, above: ABOVE, high: HIGH };
-        let number = from.deserialize_f64(bounds)?;
-        let too_large = |_| de::Error::invalid_value(de::Unexpected::Other("it"), &bounds);
-        T::deserialize(number).map(Self).map_err(too_large)
-    }
-}
-
-impl<T: Serialize, const LOW: i64, const HIGH: i64, const ABOVE: bool> Serialize
-    for Number<T, LOW, HIGH, ABOVE>
-{
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(to)
+        let is_within = |number: f64| {
+            let fits = if ABOVE { number > LOW as f64 } else { number >= LOW as f64 };
+            fits && (HIGH == MAX || number <= HIGH as f64) && (!whole || value.is_i64())
+        };
+        let number = value.as_f64().filter(|number| is_within(*number));
+        number.and_then(|_| T::deserialize(&value).ok()).map(Self).ok_or_else(|| {
+            let kind = if whole { "a whole number" } else { "a number" };
+            de::Error::custom(match (ABOVE, HIGH) {
+                (false, MAX) => format!("{kind} of at least {LOW}"),
+                (true, MAX) => format!("{kind} above {LOW}"),
+                (false, _) => format!("{kind} from {LOW} to {HIGH}"),
+                (true, _) => format!("{kind} above {LOW} and at most {HIGH}"),
+            })
+        })
     }
 }
 
@@ -282,8 +249,7 @@ impl de::Error for Fault {
 }
 
 /// Reads a value of a layer.
-#[derive(Debug)]
-pub(super) struct Reader<'a>(pub(super) &'a Value);
+pub(super) struct Reader<'a>(pub(super) &'a Node);
 
 impl<'de> IntoDeserializer<'de, Fault> for Reader<'de> {
     type Deserializer = Self;
@@ -297,28 +263,26 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self.0 {
-            Value::Null => visitor.visit_unit(),
-            Value::Bool(bool) => visitor.visit_bool(*bool),
+        match &self.0.tree {
+            Tree::List(items) => visitor.visit_seq(SeqDeserializer::new(items.iter().map(Reader))),
+            Tree::Map(entries) => {
+                let entries = entries.iter().map(|(key, node)| (key.as_str(), Reader(node)));
+                visitor.visit_map(MapDeserializer::new(entries))
+            }
             // Whole numbers stay within i64, so that every integer type of the configuration can take them.
-            Value::Number(number) => match number.as_i64() {
+            Tree::Plain(Value::Number(number)) => match number.as_i64() {
                 Some(whole) => visitor.visit_i64(whole),
                 None => visitor.visit_f64(number.as_f64().unwrap_or(f64::INFINITY)),
             },
-            Value::String(text) => visitor.visit_str(text),
-            Value::Array(items) => {
-                visitor.visit_seq(SeqDeserializer::new(items.iter().map(Reader)))
-            }
-            Value::Object(map) => {
-                let entries = map.iter().map(|(key, value)| (key.as_str(), Reader(value)));
-                visitor.visit_map(MapDeserializer::new(entries))
-            }
+            Tree::Plain(Value::Bool(bool)) => visitor.visit_bool(*bool),
+            Tree::Plain(Value::String(text)) => visitor.visit_str(text),
+            Tree::Plain(_) => visitor.visit_unit(),
         }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self.0 {
-            Value::Null => visitor.visit_none(),
+        match &self.0.tree {
+            Tree::Plain(Value::Null) => visitor.visit_none(),
             _ => visitor.visit_some(self).map_err(Fault::or_null),
         }
     }
@@ -329,9 +293,9 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         choices: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        match self.0 {
-            Value::String(text) => visitor.visit_enum(StrDeserializer::new(text)),
-            _ => Err(Fault::one_of(choices)),
+        match self.0.text() {
+            Some(text) => visitor.visit_enum(StrDeserializer::new(text)),
+            None => Err(Fault::one_of(choices)),
         }
     }
 
@@ -362,15 +326,4 @@ pub(super) fn meanings(words: &str) -> Vec<Value> {
     }
     meanings.push(words.into());
     meanings
-}
-
-/// Describes a value for a message.
-pub(super) fn described(value: &Value) -> String {
-    match value {
-        Value::Null => "nothing".to_owned(),
-        Value::String(text) => format!("the text \"{}\"", shown(text)),
-        Value::Array(_) => "a list".to_owned(),
-        Value::Object(_) => "a mapping".to_owned(),
-        plain => plain.to_string(),
-    }
 }

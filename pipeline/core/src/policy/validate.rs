@@ -1,5 +1,7 @@
 //! From a merged configuration to a [`Policy`] and [`Settings`]: the checks that need more than one value.
 
+use std::io;
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use crate::lifecycle::{DuePolicy, RetentionPolicy, WARM_MIN};
@@ -11,17 +13,19 @@ use jiff::{Timestamp, Zoned};
 use memfold_guard::GuardPolicy;
 use memfold_simd::Similarity;
 use serde::{Serialize, Serializer};
+use serde_json::ser::Formatter;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::config::{
     Absorbed, ClusterPolicy, Config, DetectPolicy, EmbedSettings, FlagPolicy, GuardConfig,
     JudgeSettings, KeyFromElsewhere, LifecycleConfig, MergePolicy, ProposePolicy, ProtectionPolicy,
     Provider, QuickCheckPolicy, Rule, RuleAction, ScopeConfig, Trigger, name_of,
 };
-use super::error::{ConfigError, shown};
-use super::layers::{Layer, Notice, Source};
-use super::loader::ConfigLoader;
+use super::error::{ConfigError, Notice, Source, shown};
+use super::layers::{Node, Tree};
+use super::loader::{ConfigLoader, read_text};
 use super::names::nearest;
-use super::{defaults, files};
 
 /// The validated, merged semantic configuration. Nothing in it is a path, a thread count or a secret.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -60,14 +64,9 @@ impl Policy {
     }
 
     /// Returns what happens to the memories that a rule merges into others: as the rule says, else as all do.
-    #[must_use]
-    pub fn absorbed_by(&self, rule_id: &str) -> Absorbed {
-        let own = self
-            .rules
-            .iter()
-            .find(|rule| rule.id == rule_id)
-            .and_then(|rule| rule.then.params.absorbed);
-        own.unwrap_or(self.merge.absorbed)
+    pub(crate) fn absorbed_by(&self, rule_id: &str) -> Absorbed {
+        let rule = self.rules.iter().find(|rule| rule.id == rule_id);
+        rule.and_then(|rule| rule.then.params.absorbed).unwrap_or(self.merge.absorbed)
     }
 
     /// Returns the lowest `min_similarity` of the merge rules that run: the threshold of the one
@@ -78,7 +77,6 @@ impl Policy {
     }
 
     /// Returns the lowest similarity at which a text merges that says more than the other.
-    #[must_use]
     pub(crate) fn extension_threshold(&self) -> Option<Similarity> {
         self.lowest_of_merges(|rule| !rule.when.is_proven_same())
     }
@@ -92,8 +90,7 @@ impl Policy {
 
     /// Returns the lowest similarity that anything looks at: that of merges, and that of
     /// contradictions where a rule flags them. `None` where no rule needs pairs.
-    #[must_use]
-    pub fn join_threshold(&self) -> Option<Similarity> {
+    pub(crate) fn join_threshold(&self) -> Option<Similarity> {
         let flags =
             self.active_rules().any(|rule| rule.then.action == RuleAction::FlagContradiction);
         let contradiction = flags.then_some(self.detect.contradiction_similarity);
@@ -101,19 +98,13 @@ impl Policy {
     }
 
     /// Returns the similarity from which another value in the same frame is an update.
-    #[must_use]
-    pub fn update_similarity(&self) -> Similarity {
-        let proposing = self.propose_threshold();
-        proposing
-            .into_iter()
-            .chain([self.detect.contradiction_similarity])
-            .min()
-            .unwrap_or(Similarity::ONE)
+    pub(crate) fn update_similarity(&self) -> Similarity {
+        let contradiction = self.detect.contradiction_similarity;
+        self.propose_threshold().map_or(contradiction, |proposing| proposing.min(contradiction))
     }
 
     /// Returns the similarity from which pairs are proposed; `None` where nothing is proposed, or nothing compares texts.
-    #[must_use]
-    pub fn propose_threshold(&self) -> Option<Similarity> {
+    pub(crate) fn propose_threshold(&self) -> Option<Similarity> {
         let merges = self.merge_threshold().is_some();
         let wanted = merges && self.guard.enabled && self.propose.max_per_run > 0;
         wanted.then_some(self.propose.min_similarity)
@@ -129,6 +120,77 @@ impl Policy {
     #[must_use]
     pub fn zone(&self) -> Option<TimeZone> {
         time_zone(&self.time_zone)
+    }
+}
+
+/// Returns `sha256:<hex>` of the policy and of the lexicon in use: of everything that can change a
+/// plan and of nothing else (no path, thread count, output or secret).
+///
+/// `lexicon` is the built-in lexicon's bytes; the user's own are in the policy. The hash is taken
+/// over JSON with sorted keys and without white space, numbers written as RFC 8785 wants them.
+#[must_use]
+pub fn config_hash(policy: &Policy, lexicon: &[u8]) -> String {
+    let mut value = json!(policy);
+    // What is fixed by now, or written elsewhere, is hashed as in the first version.
+    value["lexicon"] = hex(lexicon).into();
+    value["rules"] = policy.rules.iter().map(hashed_rule).collect();
+    value["detect"]["contradiction_similarity"] =
+        policy.detect.contradiction_similarity.get().into();
+    value["cluster"]["max_component_rows"] = policy.cluster.max_component_rows.into();
+    value["merge"]["importance_cap"] = policy.merge.importance_cap.into();
+    value["protection"]["ids"] = json!(policy.protection.ids);
+    value["protection"]["access_count_min"] = policy.protection.access_count_min.into();
+    format!("sha256:{}", hex(&canonical_json(value)))
+}
+
+/// Returns a rule with the conditions that are not set, but for those that came later.
+fn hashed_rule(rule: &Rule) -> Value {
+    let mut hashed = json!({
+        "id": rule.id,
+        "trigger": rule.trigger,
+        "then": { "action": rule.then.action },
+        "when": {
+            "min_similarity": null, "proven_same": false, "min_cluster_size": null,
+            "min_age_days": null, "min_access_count": null, "max_access_count": null,
+            "min_importance": null, "max_importance": null, "categories_any": [],
+            "categories_none": [], "categories_all": [], "tag_overlap_min": null,
+        },
+    });
+    for (condition, value) in json!(rule.when).as_object().into_iter().flatten() {
+        hashed["when"][condition] = value.clone();
+    }
+    if rule.then.action == RuleAction::Merge {
+        hashed["then"]["canonical"] = json!(rule.then.params.canonical);
+        hashed["then"]["absorbed"] = json!(rule.then.params.absorbed);
+    }
+    hashed
+}
+
+/// Returns SHA-256 as lower-case hex.
+fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Writes JSON with keys in byte order and without white space.
+fn canonical_json(mut value: Value) -> Vec<u8> {
+    value.sort_all_objects();
+    let mut json = Vec::new();
+    let mut to = serde_json::Serializer::with_formatter(&mut json, Canonical);
+    value.serialize(&mut to).expect("memory takes everything");
+    json
+}
+
+/// Writes numbers as ECMAScript does: the shortest digits, an exponent only where they are far from 1.
+struct Canonical;
+
+impl Formatter for Canonical {
+    fn write_f64<W: io::Write + ?Sized>(&mut self, to: &mut W, number: f64) -> io::Result<()> {
+        match number.abs() {
+            1e21.. => to.write_all(format!("{number:e}").replace('e', "e+").as_bytes()),
+            size if size != 0.0 && size < 1e-6 => write!(to, "{number:e}"),
+            // `+ 0.0` turns −0 into +0.
+            _ => write!(to, "{}", number + 0.0),
+        }
     }
 }
 
@@ -181,20 +243,23 @@ pub struct LifecycleSettings {
     pub due: DuePolicy,
 }
 
+/// The zone of a machine that tells none.
+pub(super) const UNKNOWN_ZONE: &str = "UTC";
+
 /// Makes the policy and the settings of a complete configuration.
-pub(super) fn validate(merged: &Layer, config: Config) -> Result<(Policy, Settings), ConfigError> {
-    let name = config.time_zone.as_deref().unwrap_or(defaults::MACHINE_TIME_ZONE);
+pub(super) fn validate(merged: &Node, config: Config) -> Result<(Policy, Settings), ConfigError> {
+    let name = config.time_zone.as_deref().unwrap_or(UNKNOWN_ZONE);
     let zone = time_zone(name).and_then(|zone| zone_name(&zone).map(|name| (zone, name)));
     let (zone, zone_name) = zone.ok_or_else(|| {
         let hint = "write an IANA name such as Europe/Berlin, or an offset such as +02:00";
         let problem = format!("unknown time zone \"{}\"", shown(name));
-        ConfigError::at(merged.source("time_zone"), problem, hint)
+        ConfigError::at(&merged.source("time_zone"), problem, hint)
     })?;
     let of_profile = ProtectionPolicy::of(config.profile);
-    let rules: Vec<Rule> = config.rules.into_iter().filter(|rule| rule.enabled).collect();
-    rules.iter().try_for_each(|rule| check_rule(merged, rule))?;
+    let rules = rules(merged).iter().zip(&config.rules).filter(|(_, rule)| rule.enabled);
+    rules.into_iter().try_for_each(|(node, rule)| check_rule(node, rule))?;
     let policy = Policy {
-        rules,
+        rules: config.rules.into_iter().filter(|rule| rule.enabled).collect(),
         detect: config.detect,
         cluster: config.cluster,
         guard: guard(merged, config.guard)?,
@@ -210,19 +275,12 @@ pub(super) fn validate(merged: &Layer, config: Config) -> Result<(Policy, Settin
         time_zone: zone_name,
         trigger: config.trigger,
     };
-    let check = config.quick_check;
-    check_order(
-        merged,
-        "quick_check.flag_threshold",
-        Some(check.flag_threshold.get()),
-        "quick_check.auto_dedup_threshold",
-        Some(check.auto_dedup_threshold.get()),
-    )?;
+    check_order(merged, "", "quick_check.flag_threshold", "quick_check.auto_dedup_threshold")?;
     let settings = Settings {
         enabled: config.enabled,
         read_only: config.read_only,
         busy_timeout_ms: config.busy_timeout_ms,
-        quick_check: check,
+        quick_check: config.quick_check,
         embed: embed(merged, config.embed)?,
         judge: judge(merged, config.judge)?,
         lifecycle: lifecycle(merged, &config.lifecycle)?,
@@ -230,15 +288,21 @@ pub(super) fn validate(merged: &Layer, config: Config) -> Result<(Policy, Settin
     Ok((policy, settings))
 }
 
+fn rules(merged: &Node) -> &[Node] {
+    match merged.child("rules") {
+        Some(Node { tree: Tree::List(rules), .. }) => rules,
+        _ => &[],
+    }
+}
+
 /// Checks that every merged rule has a name that can stand in a key, and what a rule needs.
-pub(super) fn check_rules(merged: &Layer) -> Result<(), ConfigError> {
-    let rules = merged.value["rules"].as_array();
-    for rule in rules.into_iter().flatten() {
-        let Some(id) = rule["id"].as_str() else {
+pub(super) fn check_rules(merged: &Node) -> Result<(), ConfigError> {
+    for rule in rules(merged) {
+        let place = &rule.source;
+        let Some(id) = rule.id() else {
             let hint = "give every rule an `id`; it names the rule in reports";
-            return Err(ConfigError::at(merged.source("rules.?"), "a rule has no `id`", hint));
+            return Err(ConfigError::at(place, "a rule has no `id`", hint));
         };
-        let place = merged.source(&format!("rules.{id}"));
         let is_plain = |char: char| char.is_ascii_alphanumeric() || char == '-' || char == '_';
         if id.is_empty() || !id.chars().all(is_plain) {
             let id = shown(id);
@@ -246,9 +310,8 @@ pub(super) fn check_rules(merged: &Layer) -> Result<(), ConfigError> {
                 format!("rule id \"{id}\" has other characters than letters, digits, `-` and `_`");
             return Err(ConfigError::at(place, problem, "write an id such as R6-keep-apart"));
         }
-        let trigger = rule.get("trigger").is_none().then_some("trigger");
-        let action = || rule["then"].get("action").is_none().then_some("then.action");
-        if let Some(missing) = trigger.or_else(action) {
+        let missing = ["trigger", "then.action"].into_iter().find(|key| rule.get(key).is_none());
+        if let Some(missing) = missing {
             let builtin = Config::default().rules;
             let meant = nearest(id, builtin.iter().map(|rule| rule.id.as_str()));
             let hint = meant.map(|meant| format!("did you mean the rule {meant}?"));
@@ -258,126 +321,113 @@ pub(super) fn check_rules(merged: &Layer) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn incomplete_rule(place: Source, id: &str, missing: &str, hint: Option<String>) -> ConfigError {
+fn incomplete_rule(place: &Source, id: &str, missing: &str, hint: Option<String>) -> ConfigError {
     let needs = "a new rule needs `id`, `trigger` and `then: { action: … }`; a merge also `when: { min_similarity: … }`";
     let hint = hint.unwrap_or_else(|| needs.to_owned());
     ConfigError::at(place, format!("rule {id} has no `{missing}`"), hint)
 }
 
-fn check_rule(merged: &Layer, rule: &Rule) -> Result<(), ConfigError> {
-    let (id, action, when) = (&rule.id, rule.then.action, &rule.when);
-    let place = |key: &str| merged.source(&format!("rules.{id}.{key}"));
+fn check_rule(node: &Node, rule: &Rule) -> Result<(), ConfigError> {
+    let (id, action) = (&rule.id, rule.then.action);
     let contradicts = rule.trigger == Trigger::OnContradiction;
     if (action == RuleAction::FlagContradiction) != contradicts && action != RuleAction::Noop {
         let (action, trigger) = (name_of(action), name_of(rule.trigger));
         return Err(ConfigError::at(
-            place("trigger"),
+            &node.source("trigger"),
             format!("rule {id} has the action {action}, which the trigger {trigger} cannot run"),
             "flag_contradiction goes with on_contradiction, where noop may stand too; every other action goes with any \
              other trigger",
         ));
     }
-    let params = &rule.then.params;
-    let given =
-        [("canonical", params.canonical.is_some()), ("absorbed", params.absorbed.is_some())];
-    let foreign = given.into_iter().find(|(_, is_set)| *is_set && action != RuleAction::Merge);
-    if let Some((param, _)) = foreign {
-        return Err(ConfigError::at(
-            place(&format!("then.params.{param}")),
-            format!(
-                "rule {id} sets `{param}`, which is no setting of the action {}",
-                name_of(action)
-            ),
-            "merge alone has canonical and absorbed",
-        ));
+    for param in ["canonical", "absorbed"] {
+        let given = node.get(&format!("then.params.{param}"));
+        if let Some(given) = given.filter(|given| !given.plain().is_null())
+            && action != RuleAction::Merge
+        {
+            let action = name_of(action);
+            let problem =
+                format!("rule {id} sets `{param}`, which is no setting of the action {action}");
+            let hint = "merge alone has canonical and absorbed";
+            return Err(ConfigError::at(&given.source, problem, hint));
+        }
     }
-    // Counts below 2^53 are exact as f64, and larger ones only compare as equal.
-    let reads = |count: Option<i64>| count.map(|count| count as f64);
-    let ranges = [
-        ("access_count", reads(when.min_access_count), reads(when.max_access_count)),
-        ("importance", when.min_importance, when.max_importance),
-    ];
-    for (name, low, high) in ranges {
-        let key = |bound: &str| format!("rules.{id}.when.{bound}_{name}");
-        check_order(merged, &key("min"), low, &key("max"), high)?;
-    }
-    if action == RuleAction::Merge && when.min_similarity.is_none() {
-        return Err(incomplete_rule(place("then.action"), id, "when.min_similarity", None));
+    let path = format!("rules.{id}.");
+    check_order(node, &path, "when.min_access_count", "when.max_access_count")?;
+    check_order(node, &path, "when.min_importance", "when.max_importance")?;
+    if action == RuleAction::Merge && rule.when.min_similarity.is_none() {
+        let place = node.source("then.action");
+        return Err(incomplete_rule(&place, id, "when.min_similarity", None));
     }
     Ok(())
 }
 
-/// Checks that a lower bound is not above an upper one, where both are given.
-fn check_order(
-    merged: &Layer,
-    low_key: &str,
-    low: Option<f64>,
-    high_key: &str,
-    high: Option<f64>,
-) -> Result<(), ConfigError> {
-    match (low, high) {
-        (Some(low), Some(high)) if low > high => {
-            let (low, high) = (low.to_string(), high.to_string());
-            Err(ConfigError::empty_range(merged.source(low_key), low_key, &low, high_key, &high))
-        }
-        _ => Ok(()),
+/// Checks that a lower bound is not above an upper one, where both are given; `path` is that of the node.
+fn check_order(node: &Node, path: &str, low: &str, high: &str) -> Result<(), ConfigError> {
+    let value = |key| node.get(key).and_then(|node| node.plain().as_f64());
+    if let (Some(low_value), Some(high_value)) = (value(low), value(high))
+        && low_value > high_value
+    {
+        let (low_key, high_key) = (format!("{path}{low}"), format!("{path}{high}"));
+        let (low_value, high_value) = (low_value.to_string(), high_value.to_string());
+        return Err(empty_range(node.source(low), &low_key, &low_value, &high_key, &high_value));
     }
+    Ok(())
 }
 
-fn guard(merged: &Layer, guard: GuardConfig) -> Result<GuardPolicy, ConfigError> {
+/// A lower bound above its upper bound, each a key and its value.
+fn empty_range(place: Source, low_key: &str, low: &str, high_key: &str, high: &str) -> ConfigError {
+    let problem = format!("`{low_key}` is {low}, above `{high_key}`, which is {high}");
+    let hint = "nothing can lie between them; raise one or lower the other";
+    ConfigError::at(&place, problem, hint)
+}
+
+fn guard(merged: &Node, guard: GuardConfig) -> Result<GuardPolicy, ConfigError> {
     let lexicon_file = guard.lexicon.map(|file| path(merged, "guard.lexicon", &file));
-    let lexicon = lexicon_file.as_deref().map(files::read_text).transpose()?;
+    let lexicon = lexicon_file.as_deref().map(read_text).transpose()?;
     Ok(GuardPolicy { enabled: guard.enabled, lexicon, lexicon_file })
 }
 
-fn scope(merged: &Layer, scope: ScopeConfig, zone: &TimeZone) -> Result<Scope, ConfigError> {
+fn scope(merged: &Node, scope: ScopeConfig, zone: &TimeZone) -> Result<Scope, ConfigError> {
     let time = |key: &str, text: &Option<String>| -> Result<Option<Instant>, ConfigError> {
         let Some(text) = text else { return Ok(None) };
         instant(text, zone).map(Some).ok_or_else(|| {
-            let found = format!("the text \"{}\"", shown(text));
             let hint = "write 2026-03-01, 2026-03-01T12:00 or 2026-03-01T12:00:00Z";
-            let expected = "a date, or a date and time";
-            ConfigError::wrong_value(merged.source(key), key, expected, &found, hint)
+            let node = merged.get(key).expect("it was read");
+            ConfigError::wrong_value(node, key, "a date, or a date and time", hint)
         })
     };
     let since = time("scope.since", &scope.since)?;
     let until = time("scope.until", &scope.until)?;
-    if let (Some(low), Some(high)) = (since, until)
-        && low >= high
-    {
-        let text = |text: Option<String>| text.unwrap_or_default();
-        let (low, high) = (text(scope.since), text(scope.until));
+    if since.is_some() && until.is_some() && since >= until {
+        let [low, high] = [scope.since, scope.until].map(Option::unwrap_or_default);
         let place = merged.source("scope.since");
-        return Err(ConfigError::empty_range(place, "scope.since", &low, "scope.until", &high));
+        return Err(empty_range(place, "scope.since", &low, "scope.until", &high));
     }
     Ok(Scope { categories: scope.categories, since, until, sources: Vec::new() })
 }
 
-fn lifecycle(merged: &Layer, config: &LifecycleConfig) -> Result<LifecycleSettings, ConfigError> {
-    let (low_key, warm) = ("lifecycle.archive_below", "the retention of WARM");
-    check_order(merged, low_key, Some(config.archive_below), warm, Some(WARM_MIN))?;
-    let retention = RetentionPolicy {
-        half_life_days: config.half_life_days,
-        archive_below: config.archive_below,
-        ..RetentionPolicy::default()
-    };
+fn lifecycle(merged: &Node, config: &LifecycleConfig) -> Result<LifecycleSettings, ConfigError> {
+    let LifecycleConfig { half_life_days, archive_below, ref due } = *config;
+    if archive_below > WARM_MIN {
+        let (low, high) = (archive_below.to_string(), WARM_MIN.to_string());
+        let (low_key, high_key) = ("lifecycle.archive_below", "the retention of WARM");
+        return Err(empty_range(merged.source(low_key), low_key, &low, high_key, &high));
+    }
+    let retention = RetentionPolicy { half_life_days, archive_below, ..Default::default() };
     let retention = retention.validated().expect("the bounds were checked");
-    let due = DuePolicy { new_memories_min: config.due.new_memories_min, ..DuePolicy::default() };
+    let due = DuePolicy { new_memories_min: due.new_memories_min, ..DuePolicy::default() };
     Ok(LifecycleSettings { retention, due })
 }
 
-fn embed(merged: &Layer, mut embed: EmbedSettings) -> Result<EmbedSettings, ConfigError> {
+fn embed(merged: &Node, mut embed: EmbedSettings) -> Result<EmbedSettings, ConfigError> {
     let is_local = embed.provider == Some(Provider::Local);
-    if let Some(url) = embed.url.as_ref().filter(|_| !is_local)
-        && let Err(found) = check_url(url)
-    {
+    if let Some(Err(found)) = embed.url.as_deref().filter(|_| !is_local).map(check_url) {
         let expected = "an address such as http://localhost:8030, without user name or password";
         return Err(refused(merged, "embed.url", expected, found, KEY_ADVICE));
     }
     if embed.api_key_env.as_deref().is_some_and(|name| !is_variable_name(name)) {
         let expected = "the name of an environment variable";
-        let found = "a text that is no such name";
-        return Err(refused(merged, "embed.api_key_env", expected, found, KEY_ADVICE));
+        return Err(refused(merged, "embed.api_key_env", expected, NO_NAME, KEY_ADVICE));
     }
     let folder = embed.url.as_deref().filter(|_| is_local);
     embed.dir = folder.map(|folder| path(merged, "embed.url", folder));
@@ -386,29 +436,29 @@ fn embed(merged: &Layer, mut embed: EmbedSettings) -> Result<EmbedSettings, Conf
 }
 
 /// Checks the models. A key goes to the address that stands beside it: lists of several layers never mix.
-fn judge(merged: &Layer, mut judge: JudgeSettings) -> Result<JudgeSettings, ConfigError> {
-    let refuse = |expected, found, hint| Err(refused(merged, "judge.chain", expected, found, hint));
+fn judge(merged: &Node, mut judge: JudgeSettings) -> Result<JudgeSettings, ConfigError> {
     for model in &judge.chain {
-        if let Err(found) = check_url(&model.url) {
+        let (expected, found, hint) = if let Err(found) = check_url(&model.url) {
             let expected =
                 "addresses such as http://localhost:11434/v1, without user name or password";
-            return refuse(expected, found, JUDGE_KEY_ADVICE);
-        }
-        if model.key_env.as_deref().is_some_and(|name| !is_variable_name(name)) {
-            let expected = "key_env: the name of an environment variable";
-            return refuse(expected, "a text that is no such name", JUDGE_KEY_ADVICE);
-        }
-        if model.price.is_some() && model.prices().is_none() {
+            (expected, found, JUDGE_KEY_ADVICE)
+        } else if model.key_env.as_deref().is_some_and(|name| !is_variable_name(name)) {
+            ("key_env: the name of an environment variable", NO_NAME, JUDGE_KEY_ADVICE)
+        } else if model.price.is_some() && model.prices().is_none() {
             let expected =
                 "price: two numbers, for a million tokens that are sent and that are answered";
-            return refuse(expected, "another number of them", PRICE_ADVICE);
-        }
+            (expected, "another number of them", PRICE_ADVICE)
+        } else {
+            continue;
+        };
+        return Err(refused(merged, "judge.chain", expected, found, hint));
     }
     let folder = judge.nli.folder.as_deref();
     judge.nli.dir = folder.map(|folder| path(merged, "judge.nli.folder", folder));
     Ok(judge)
 }
 
+const NO_NAME: &str = "a text that is no such name";
 const KEY_ADVICE: &str = "put a key into an environment variable, and that variable's name into `embed.api_key_env`: \
                           export PROVIDER_KEY=…; --set embed.api_key_env=PROVIDER_KEY";
 
@@ -418,7 +468,7 @@ const JUDGE_KEY_ADVICE: &str = "put a key into an environment variable, and that
 
 /// Returns where key and address come from, where these are two places: an address that is set without a key must not get
 /// the key of another layer, and a key must not go to the address of another layer.
-fn key_from_elsewhere(merged: &Layer, embed: &EmbedSettings) -> Option<Box<KeyFromElsewhere>> {
+fn key_from_elsewhere(merged: &Node, embed: &EmbedSettings) -> Option<Box<KeyFromElsewhere>> {
     embed.provider.filter(|_| embed.api_key_env.is_some())?;
     let key = merged.source("embed.api_key_env");
     let address = match merged.source("embed.url") {
@@ -455,32 +505,25 @@ fn check_url(url: &str) -> Result<(), &'static str> {
     {
         return Err("one without a host, or with spaces");
     }
-    let (host, port) = host_and_port(authority).ok_or("one whose host cannot be read")?;
-    if !is_host(host) {
+    // An IPv6 address stands in brackets.
+    let unclosed = "one whose host cannot be read";
+    let host = if authority.starts_with('[') { authority.find(']').ok_or(unclosed)? } else { 0 };
+    let port = authority[host..].find(':').map_or(authority.len(), |at| host + at);
+    let (host, port) = authority.split_at(port);
+    let is_host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => {
+            let is_plain = |char: char| char.is_ascii_alphanumeric() || "-._".contains(char);
+            !host.is_empty() && host.chars().all(is_plain)
+        }
+    };
+    if !is_host {
         return Err("one whose host is no name and no IP address");
     }
-    match port.map(str::parse::<u16>) {
+    match port.strip_prefix(':').map(str::parse::<u16>) {
         None | Some(Ok(1..)) => Ok(()),
         Some(_) => Err("one whose port is no number from 1 to 65535"),
     }
-}
-
-/// Splits `host:port`; an IPv6 address stands in brackets.
-fn host_and_port(authority: &str) -> Option<(&str, Option<&str>)> {
-    let end = if authority.starts_with('[') { authority.find(']')? + 1 } else { 0 };
-    let (host, port) = match authority[end..].find(':') {
-        Some(at) => (&authority[..end + at], Some(&authority[end + at + 1..])),
-        None => (authority, None),
-    };
-    Some((host, port))
-}
-
-fn is_host(host: &str) -> bool {
-    if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-        return address.parse::<std::net::Ipv6Addr>().is_ok();
-    }
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-._".contains(char);
-    !host.is_empty() && host.chars().all(is_plain)
 }
 
 fn is_variable_name(name: &str) -> bool {
@@ -491,36 +534,31 @@ fn is_variable_name(name: &str) -> bool {
 }
 
 /// An error that repeats neither the value nor the words that set it, which may hold a secret.
-fn refused(merged: &Layer, key: &str, expected: &str, found: &str, hint: &str) -> ConfigError {
+fn refused(merged: &Node, key: &str, expected: &str, found: &str, hint: &str) -> ConfigError {
     let place = match merged.source(key) {
         Source::Set { .. } => Source::Set { text: format!("{key}=…") },
         other => other,
     };
-    ConfigError::wrong_value(place, key, expected, found, hint)
+    ConfigError::at(&place, format!("`{key}` expects {expected}, found {found}"), hint)
 }
 
 /// Tells which of the profile's lists a layer replaced by one that protects less.
-pub(super) fn lost_protection(merged: &Layer, config: &Config) -> Vec<Notice> {
+pub(super) fn lost_protection(merged: &Node, config: &Config) -> Vec<Notice> {
     let (profile, protection) = (ProtectionPolicy::of(config.profile), &config.protection);
-    let lists = [
-        ("protection.categories", &profile.categories, &protection.categories),
-        ("protection.sources", &profile.sources, &protection.sources),
-    ];
-    let mut notices = Vec::new();
-    for (key, before, now) in lists {
+    let lost = |key: &str, before: &[String], now: &[String]| {
         let lost: Vec<&str> =
             before.iter().filter(|text| !now.contains(text)).map(String::as_str).collect();
-        if !lost.is_empty() {
-            let lost = lost.join(", ");
-            let text = format!("`{key}` replaces the profile's list; no longer protected: {lost}");
-            notices.push(Notice { source: merged.source(key), text });
-        }
-    }
-    notices
+        let lost = Some(lost.join(", ")).filter(|lost| !lost.is_empty())?;
+        let text = format!("`{key}` replaces the profile's list; no longer protected: {lost}");
+        Some(Notice { source: merged.source(key), text })
+    };
+    let categories = lost("protection.categories", &profile.categories, &protection.categories);
+    let sources = lost("protection.sources", &profile.sources, &protection.sources);
+    categories.into_iter().chain(sources).collect()
 }
 
 /// Resolves a path from the folder of the file that names it.
-fn path(merged: &Layer, key: &str, path: &str) -> PathBuf {
+fn path(merged: &Node, key: &str, path: &str) -> PathBuf {
     let source = merged.source(key);
     source.folder().map_or_else(|| PathBuf::from(path), |folder| folder.join(path))
 }
@@ -540,11 +578,8 @@ fn zone_name(zone: &TimeZone) -> Option<String> {
     if let Some(name) = zone.iana_name() {
         return Some(name.to_owned());
     }
-    let seconds = zone.to_fixed_offset().ok()?.seconds();
-    let (sign, seconds) = (if seconds < 0 { '-' } else { '+' }, seconds.unsigned_abs());
-    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    let tail = if rest == 0 { String::new() } else { format!(":{rest:02}") };
-    Some(format!("{sign}{hours:02}:{minutes:02}{tail}"))
+    zone.to_fixed_offset().ok()?;
+    Some(Timestamp::UNIX_EPOCH.to_zoned(zone.clone()).strftime("%:z").to_string())
 }
 
 /// Reads a date, or a date and time with or without offset; without one it is in `zone`.
@@ -565,6 +600,17 @@ fn instant(text: &str, zone: &TimeZone) -> Option<Instant> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn canonical_json_is_that_of_rfc_8785() {
+        let value = json!({
+            "b": [1.0, 0.1, -0.0, 1e21, 1e-7, 0.000_001, 1e20, 7, null, true],
+            "a": { "é": "\n\"", "": {} },
+        });
+        let expected = "{\"a\":{\"\":{},\"é\":\"\\n\\\"\"},\"b\":[1,0.1,0,1e+21,1e-7,0.000001,\
+                        100000000000000000000,7,null,true]}";
+        assert_eq!(String::from_utf8(canonical_json(value)).unwrap(), expected);
+    }
+
     fn name(text: &str) -> Option<String> {
         time_zone(text).as_ref().and_then(zone_name)
     }
@@ -574,6 +620,7 @@ mod tests {
         assert_eq!(name("europe/berlin").as_deref(), Some("Europe/Berlin"));
         assert_eq!(name("+02").as_deref(), Some("+02:00"));
         assert_eq!(name("-05:30").as_deref(), Some("-05:30"));
+        assert_eq!(name("+01:02:03").as_deref(), Some("+01:02:03"));
         assert_eq!(name("UTC").as_deref(), Some("UTC"));
         for unknown in ["", "nowhere", "Etc/Unknown", "+99:00"] {
             assert_eq!(name(unknown), None, "{unknown}");
