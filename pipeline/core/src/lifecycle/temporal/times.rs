@@ -23,6 +23,8 @@ const HALVES: [(&str, bool); 4] = [
     ("in the? morning|am", false),
     ("in the? afternoon|evening|pm", true),
 ];
+/// When a night ends.
+const NIGHT_END: i8 = 5;
 const MOVES: &str = "moved move moves changed change shifted postponed delayed rescheduled pushed \
     slipped switched migrated";
 
@@ -211,8 +213,17 @@ impl<'a> At<'a> {
     /// Joins a day and a time of day; a named part of the day tells morning from afternoon.
     fn at_time(self, day: &When, time: TimeOfDay) -> Option<When> {
         let half = day.part.map(|part| part != MORNING);
+        let small = match time.time.hour() {
+            // "last night at 2", "tonight at 12": the hours behind its midnight.
+            hour if !time.certain => matches!(hour, 12 | 1..=3),
+            hour => hour < NIGHT_END,
+        };
+        let (date, half) = match day.part {
+            Some(NIGHT) if small => (day.start.date().tomorrow().ok()?, Some(false)),
+            _ => (day.start.date(), half),
+        };
         let time = half.map_or(Some(time), |afternoon| time.in_half(afternoon))?;
-        let start = day.start.date().to_datetime(time.time);
+        let start = date.to_datetime(time.time);
         let when = if time.utc {
             let zone = self.text.now.time_zone().clone();
             When::at(&start.to_zoned(TimeZone::UTC).ok()?.with_time_zone(zone), time.grain)?
