@@ -1,4 +1,4 @@
-//! Rows as lines: [`JsonLinesFile`], one JSON object for each row of a table, and
+//! Rows as lines: [`Lines`], one JSON object for each row of a table, and
 //! [`TextRowsWriter`], memories as JSON Lines or CSV, as [`crate::texts`] reads them.
 
 use std::fmt::Display;
@@ -18,66 +18,53 @@ use super::files::{TableFormat, stored_column};
 use crate::DataError;
 use crate::atomic_file::NewFile;
 use crate::columns::ColumnRecord;
-use crate::read::Cells;
+use crate::read::{CellKind, Cells};
 
-/// Rows on their way to their place.
-pub(super) struct JsonLinesFile {
-    output: NewFile,
-    path: PathBuf,
+/// Rows as objects in JSON, a line for each.
+pub(super) struct Lines<W> {
+    out: W,
     /// The text before each value of a row.
     keys: Vec<String>,
     line: Vec<u8>,
 }
 
-impl JsonLinesFile {
-    /// Begins a file of rows with the columns of `schema`, all of which [`is_held`].
-    pub(super) fn create(path: &Path, schema: &Schema) -> Result<Self, DataError> {
-        let output = NewFile::create(path).map_err(|source| DataError::io(path, source))?;
+impl<W: Write> Lines<W> {
+    /// Begins rows with the columns of `schema`, all of which [`is_held`].
+    pub(super) fn new(out: W, schema: &Schema) -> Self {
         let key = |(at, name): (usize, &str)| {
             format!("{}{}:", if at == 0 { "{" } else { "," }, json_text(name))
         };
         let names = schema.fields().iter().map(|field| field.name().as_str());
-        let keys = names.enumerate().map(key).collect();
-        Ok(Self { output, path: path.into(), keys, line: Vec::new() })
+        Self { out, keys: names.enumerate().map(key).collect(), line: Vec::new() }
     }
 
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), DataError> {
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
         let columns: Vec<JsonColumn> = batch.columns().iter().map(JsonColumn::of).collect();
-        for row in 0..batch.num_rows() {
+        (0..batch.num_rows()).try_for_each(|row| {
             self.line.clear();
             for (key, column) in self.keys.iter().zip(&columns) {
                 push(&mut self.line, key);
                 column.write(row, &mut self.line);
             }
             push(&mut self.line, "}\n");
-            let written = self.output.write_all(&self.line);
-            written.map_err(|source| DataError::io(&self.path, source))?;
-        }
-        Ok(())
+            self.out.write_all(&self.line)
+        })
     }
 
-    /// Publishes the file.
-    pub(super) fn finish(self) -> Result<(), DataError> {
-        self.output.publish().map(drop).map_err(|source| DataError::io(&self.path, source))
+    pub(super) fn into_inner(self) -> W {
+        self.out
     }
 }
 
 /// Tells whether values of `data_type` can be written.
 pub(crate) fn is_held(data_type: &DataType) -> bool {
     match data_type {
-        DataType::Null | DataType::Boolean | DataType::Decimal128(..) => true,
-        DataType::Decimal256(..) | DataType::Timestamp(..) => true,
-        DataType::Date32 | DataType::Date64 => true,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_) => true,
-        DataType::Dictionary(_, values) => {
-            matches!(**values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-        }
+        DataType::Null | DataType::Decimal128(..) | DataType::Decimal256(..) => true,
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
             is_held(item.data_type())
         }
         DataType::Struct(fields) => fields.iter().all(|field| is_held(field.data_type())),
-        other => other.is_integer() || other.is_floating(),
+        other => CellKind::of(other).is_some(),
     }
 }
 
@@ -243,24 +230,14 @@ fn push(out: &mut Vec<u8>, value: impl Display) {
 }
 
 /// The fields of a row; the last two only where vectors are written.
-const FIELDS: [&str; 9] = [
-    "id",
-    "text",
-    "categories",
-    "importance",
-    "access_count",
-    "created_at",
-    "source",
-    "model",
-    "vector",
-];
+const FIELDS: &str = "id text categories importance access_count created_at source model vector";
 const FIELDS_WITHOUT_VECTOR: usize = 7;
 
 /// Writes memories with their texts, and with vectors where asked to.
 pub struct TextRowsWriter {
     output: Output,
     path: PathBuf,
-    fields: &'static [&'static str],
+    fields: Vec<&'static str>,
 }
 
 enum Output {
@@ -274,11 +251,12 @@ impl TextRowsWriter {
     /// # Errors
     /// When the file cannot be written.
     pub fn create_in(file: NewFile, is_csv: bool, has_vectors: bool) -> Result<Self, DataError> {
-        let count = if has_vectors { FIELDS.len() } else { FIELDS_WITHOUT_VECTOR };
-        let (path, fields) = (file.path().to_owned(), &FIELDS[..count]);
+        let count = if has_vectors { usize::MAX } else { FIELDS_WITHOUT_VECTOR };
+        let fields: Vec<&str> = FIELDS.split(' ').take(count).collect();
+        let path = file.path().to_owned();
         let output = if is_csv {
             let mut csv = csv::Writer::from_writer(file);
-            csv.write_record(fields).map_err(|error| failed(&path, error))?;
+            csv.write_record(&fields).map_err(|error| failed(&path, error))?;
             Output::Csv(Box::new(csv))
         } else {
             Output::JsonLines(file)
