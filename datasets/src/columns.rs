@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::builder::{
-    Float64Builder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
+    ArrayBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder,
+    TimestampMicrosecondBuilder, make_builder,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type, TimestampMicrosecondType};
@@ -18,7 +19,7 @@ use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, Float32Array, RecordBatch, StringArray, UInt32Array,
 };
 use arrow_buffer::Buffer;
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, Schema};
 use memfold_index::{MapError, Mapped, Row, VectorMatrix};
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
@@ -28,9 +29,7 @@ use crate::atomic_file::NewFile;
 use crate::error::{ColumnRole, VectorFault};
 use crate::input::InputBytes;
 use crate::read::{ArrowFile, Source};
-use crate::schema::{
-    BATCH_ROWS, Column, ColumnSet, ColumnsMeta, category_field, component_field, key, parsed,
-};
+use crate::schema::{BATCH_ROWS, Column, ColumnSet, ColumnsMeta, component_field, key, parsed};
 use crate::write::{ENCODED_ROWS, TableEncoding, TableFile, plain_components, zstd_properties};
 
 /// Columns named in an error.
@@ -440,7 +439,7 @@ pub struct ColumnsWriter {
     first_row: u32,
     row_count: u32,
     vectors: Vec<f32>,
-    fields: Option<FieldBuilders>,
+    fields: FieldBuilders,
 }
 
 impl ColumnsWriter {
@@ -502,10 +501,6 @@ impl ColumnsWriter {
             true => (ENCODED_ROWS as u32, TableEncoding::Parquet(parquet_properties(meta).into())),
         };
         let schema = Arc::new(meta.arrow_schema());
-        let fields = match meta.columns {
-            ColumnSet::Vectors => None,
-            ColumnSet::Records { text, lineage } => Some(FieldBuilders::new(text, lineage)),
-        };
         Ok(Self {
             file: TableFile::begin(file, path, &schema, encoding)?,
             dim: meta.dim,
@@ -513,7 +508,7 @@ impl ColumnsWriter {
             first_row: 0,
             row_count: 0,
             vectors: Vec::new(),
-            fields,
+            fields: FieldBuilders::new(meta.columns, &schema),
         })
     }
 
@@ -536,10 +531,10 @@ impl ColumnsWriter {
     /// fails.
     pub fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, DataError> {
         self.check(record.vector)?;
-        let Some(fields) = &mut self.fields else {
+        if self.fields.0.is_empty() {
             return Err(self.unlike("a record in a file of bare vectors"));
-        };
-        fields.push(record);
+        }
+        self.fields.push(record);
         self.append(record.vector)
     }
 
@@ -550,7 +545,7 @@ impl ColumnsWriter {
     /// fails.
     pub fn push_vector(&mut self, vector: &[f32]) -> Result<Row, DataError> {
         self.check(vector)?;
-        if self.fields.is_some() {
+        if !self.fields.0.is_empty() {
             return Err(self.unlike("a bare vector in a file of records"));
         }
         self.append(vector)
@@ -598,7 +593,7 @@ impl ColumnsWriter {
         let dim = self.dim.cast_signed();
         let vectors = FixedSizeListArray::new(component_field(), dim, values, None);
         let mut columns: Vec<ArrayRef> = vec![Arc::new(rows)];
-        columns.extend(self.fields.as_mut().into_iter().flat_map(FieldBuilders::finish));
+        columns.extend(self.fields.0.iter_mut().map(|(_, builder)| builder.finish()));
         columns.push(Arc::new(vectors));
         self.first_row = self.row_count;
         self.file.write(&self.file.batch(columns)?)
@@ -651,72 +646,52 @@ pub(crate) fn first_not_finite(values: &[f32]) -> Option<usize> {
     if finite { None } else { values.iter().position(|value| !value.is_finite()) }
 }
 
-/// The columns beside `row` and `vector`.
-struct FieldBuilders {
-    rowid: Int64Builder,
-    id: StringBuilder,
-    created_at: TimestampMicrosecondBuilder,
-    categories: ListBuilder<StringBuilder>,
-    importance: Float64Builder,
-    access_count: Int64Builder,
-    source: StringBuilder,
-    model: StringBuilder,
-    text: Option<StringBuilder>,
-    lineage: Option<StringBuilder>,
-}
+/// The columns beside `row` and `vector`; none of bare vectors.
+struct FieldBuilders(Vec<(Column, Box<dyn ArrayBuilder>)>);
 
 impl FieldBuilders {
-    fn new(text: bool, lineage: bool) -> Self {
-        Self {
-            rowid: Int64Builder::new(),
-            id: StringBuilder::new(),
-            created_at: TimestampMicrosecondBuilder::new().with_timezone("UTC"),
-            categories: ListBuilder::new(StringBuilder::new()).with_field(category_field()),
-            importance: Float64Builder::new(),
-            access_count: Int64Builder::new(),
-            source: StringBuilder::new(),
-            model: StringBuilder::new(),
-            text: text.then(StringBuilder::new),
-            lineage: lineage.then(StringBuilder::new),
-        }
+    fn new(set: ColumnSet, schema: &Schema) -> Self {
+        let fields = set.columns().zip(schema.fields());
+        let fields = fields.filter(|(column, _)| !matches!(column, Column::Row | Column::Vector));
+        Self(fields.map(|(column, field)| (column, make_builder(field.data_type(), 0))).collect())
     }
 
     fn push(&mut self, record: &ColumnRecord<'_>) {
-        self.rowid.append_value(record.rowid);
-        self.id.append_value(record.id);
-        self.created_at.append_option(record.created_at);
-        for category in record.categories {
-            self.categories.values().append_value(category);
-        }
-        self.categories.append(true);
-        self.importance.append_value(record.importance);
-        self.access_count.append_value(record.access_count);
-        self.source.append_value(record.source);
-        self.model.append_value(record.model);
-        if let Some(text) = &mut self.text {
-            text.append_option(record.text);
-        }
-        if let Some(lineage) = &mut self.lineage {
-            lineage.append_option(record.lineage);
+        for (column, builder) in &mut self.0 {
+            match column {
+                Column::Rowid => integers(builder).append_value(record.rowid),
+                Column::Id => texts(builder).append_value(record.id),
+                Column::CreatedAt => {
+                    of::<TimestampMicrosecondBuilder>(builder).append_option(record.created_at);
+                }
+                Column::Categories => {
+                    let lists = of::<ListBuilder<Box<dyn ArrayBuilder>>>(builder);
+                    let categories = texts(lists.values());
+                    record.categories.iter().for_each(|it| categories.append_value(it));
+                    lists.append(true);
+                }
+                Column::Importance => of::<Float64Builder>(builder).append_value(record.importance),
+                Column::AccessCount => integers(builder).append_value(record.access_count),
+                Column::Source => texts(builder).append_value(record.source),
+                Column::Model => texts(builder).append_value(record.model),
+                Column::Text => texts(builder).append_option(record.text),
+                Column::Lineage => texts(builder).append_option(record.lineage),
+                Column::Row | Column::Vector => unreachable!("they were left out"),
+            }
         }
     }
+}
 
-    fn finish(&mut self) -> Vec<ArrayRef> {
-        let mut columns: Vec<ArrayRef> = vec![
-            Arc::new(self.rowid.finish()),
-            Arc::new(self.id.finish()),
-            Arc::new(self.created_at.finish()),
-            Arc::new(self.categories.finish()),
-            Arc::new(self.importance.finish()),
-            Arc::new(self.access_count.finish()),
-            Arc::new(self.source.finish()),
-            Arc::new(self.model.finish()),
-        ];
-        for text in [&mut self.text, &mut self.lineage].into_iter().flatten() {
-            columns.push(Arc::new(text.finish()));
-        }
-        columns
-    }
+fn of<B: ArrayBuilder>(builder: &mut Box<dyn ArrayBuilder>) -> &mut B {
+    builder.as_any_mut().downcast_mut().expect("it was made for the type of the column")
+}
+
+fn integers(builder: &mut Box<dyn ArrayBuilder>) -> &mut Int64Builder {
+    of(builder)
+}
+
+fn texts(builder: &mut Box<dyn ArrayBuilder>) -> &mut StringBuilder {
+    of(builder)
 }
 
 #[cfg(test)]

@@ -373,19 +373,12 @@ impl DataError {
         }
     }
 
-    /// Names the file of an error that does not know it yet.
+    /// Names the file of an error about its header.
     pub(crate) fn with_path(mut self, named: &Path) -> Self {
-        match &mut self {
-            Self::Io { path, .. }
-            | Self::Format { path, .. }
-            | Self::Invalid { path, .. }
-            | Self::Vector { path, .. }
-            | Self::Output { path, .. }
-                if path.as_os_str().is_empty() =>
-            {
-                *path = named.into();
-            }
-            _ => {}
+        if let Self::Io { path, .. } | Self::Format { path, .. } | Self::Invalid { path, .. } =
+            &mut self
+        {
+            *path = named.into();
         }
         self
     }

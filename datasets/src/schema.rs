@@ -132,7 +132,7 @@ pub(crate) fn component_field() -> Arc<Field> {
 }
 
 /// The field of one category.
-pub(crate) fn category_field() -> Arc<Field> {
+fn category_field() -> Arc<Field> {
     Arc::new(Field::new("item", DataType::Utf8, false))
 }
 

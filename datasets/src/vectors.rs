@@ -160,42 +160,30 @@ pub(crate) trait Component: Copy {
     fn nearest(value: f64) -> Option<Self>;
 }
 
-impl Component for f64 {
-    fn wide(self) -> f64 {
-        self
-    }
+macro_rules! float_components {
+    ($($float:ty, $to_f32:expr, $nearest:expr;)*) => {$(
+        impl Component for $float {
+            fn wide(self) -> f64 {
+                self.into()
+            }
 
-    fn nearest(value: f64) -> Option<Self> {
-        Some(value)
-    }
+            fn to_f32(self) -> f32 {
+                let to_f32: fn(Self) -> f32 = $to_f32;
+                to_f32(self)
+            }
+
+            fn nearest(value: f64) -> Option<Self> {
+                let nearest: fn(f64) -> Self = $nearest;
+                Some(nearest(value)).filter(|value| value.is_finite())
+            }
+        }
+    )*};
 }
 
-impl Component for f32 {
-    fn wide(self) -> f64 {
-        f64::from(self)
-    }
-
-    fn to_f32(self) -> f32 {
-        self
-    }
-
-    fn nearest(value: f64) -> Option<Self> {
-        Some(value as Self).filter(|value| value.is_finite())
-    }
-}
-
-impl Component for f16 {
-    fn wide(self) -> f64 {
-        self.to_f64()
-    }
-
-    fn to_f32(self) -> f32 {
-        Self::to_f32(self)
-    }
-
-    fn nearest(value: f64) -> Option<Self> {
-        Some(Self::from_f32(odd_f32(value))).filter(|value| value.is_finite())
-    }
+float_components! {
+    f64, |value| value as f32, |value| value;
+    f32, |value| value, |value| value as f32;
+    f16, Self::to_f32, |value| Self::from_f32(odd_f32(value));
 }
 
 macro_rules! integer_components {

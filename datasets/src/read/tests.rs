@@ -163,10 +163,6 @@ fn all_files() -> Vec<(String, Vec<u8>, VectorFormat, ComponentType)> {
     files
 }
 
-fn components(batch: &RecordBatch) -> Vec<f32> {
-    values_of(batch.column(0))
-}
-
 #[test]
 fn every_format_and_type_gives_the_same_rows() {
     let folder = tempfile::tempdir().unwrap();
@@ -184,11 +180,13 @@ fn every_format_and_type_gives_the_same_rows() {
         let expected_type = DataType::FixedSizeList(Arc::new(item), 2);
         assert_eq!((field.name().as_str(), field.is_nullable()), ("vector", false));
         assert_eq!(field.data_type(), &expected_type, "{name}");
-        let batches =
-            file.batches(&[0], DECODE_ROWS).unwrap().map(|batch| components(&batch.unwrap()));
+        let batches = file
+            .batches(&[0], DECODE_ROWS)
+            .unwrap()
+            .map(|batch| values_of(batch.unwrap().column(0)));
         assert_eq!(batches.collect::<Vec<_>>().concat(), expected, "{name} {format:?}");
         let rows = file.batches_of_rows(0, &[0, 2]).unwrap();
-        let rows: Vec<f32> = rows.iter().flat_map(components).collect();
+        let rows: Vec<f32> = rows.iter().flat_map(|batch| values_of(batch.column(0))).collect();
         assert_eq!(rows, [expected[0], expected[1], expected[4], expected[5]], "{name}");
         check_vector_file(&path, format, &expected);
     }
@@ -241,10 +239,10 @@ fn rows_of_several_batches_come_in_order() {
             file.batches(&[0], DECODE_ROWS).unwrap().map(Result::unwrap).collect();
         assert!(batches.len() > 1, "{name}");
         assert!(batches.iter().all(|batch| batch.num_rows() <= BATCH_ROWS));
-        let found: Vec<f32> = batches.iter().flat_map(components).collect();
+        let found: Vec<f32> = batches.iter().flat_map(|batch| values_of(batch.column(0))).collect();
         assert!(found == values, "{name}");
         let some = file.batches_of_rows(0, &[69_999]).unwrap();
-        assert_eq!(components(&some[0]), values[values.len() - 32..], "{name}");
+        assert_eq!(values_of(some[0].column(0)), values[values.len() - 32..], "{name}");
         assert!(VectorFile::open(&path).unwrap().read_all().unwrap() == values, "{name}");
     }
 }

@@ -7,8 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, Float64Builder, UInt64Builder};
-use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use memfold_index::{Progress, Row};
 
@@ -222,23 +221,22 @@ fn added_columns(
     ordinals: Range<u64>,
     membership: &dyn Fn(Row) -> Option<Membership>,
 ) -> Vec<ArrayRef> {
-    let mut clusters = UInt64Builder::new();
-    let mut sizes = UInt64Builder::new();
-    let mut similarities = Float64Builder::new();
-    let mut survivors = BooleanBuilder::new();
-    for ordinal in ordinals {
-        let row = corpus.row_at(ordinal);
-        let member = row.and_then(membership);
-        clusters.append_option(member.map(|member| corpus.ordinal(member.survivor)));
-        sizes.append_option(member.map(|member| member.size));
-        similarities.append_option(member.map(|member| member.similarity));
-        survivors.append_value(member.is_none_or(|member| Some(member.survivor) == row));
-    }
+    let members: Vec<(Option<Row>, Option<Membership>)> = ordinals
+        .map(|ordinal| {
+            let row = corpus.row_at(ordinal);
+            (row, row.and_then(membership))
+        })
+        .collect();
+    let found = || members.iter().map(|(_, member)| *member);
+    let survives = |(row, member): &(Option<Row>, Option<Membership>)| {
+        member.is_none_or(|member| Some(member.survivor) == *row)
+    };
+    let survivors = found().map(|member| Some(corpus.ordinal(member?.survivor)));
     vec![
-        Arc::new(clusters.finish()),
-        Arc::new(sizes.finish()),
-        Arc::new(similarities.finish()),
-        Arc::new(survivors.finish()),
+        Arc::new(survivors.collect::<UInt64Array>()),
+        Arc::new(found().map(|member| Some(member?.size)).collect::<UInt64Array>()),
+        Arc::new(found().map(|member| Some(member?.similarity)).collect::<Float64Array>()),
+        Arc::new(BooleanArray::from_iter(members.iter().map(|it| Some(survives(it))))),
     ]
 }
 

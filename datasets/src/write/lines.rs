@@ -84,8 +84,17 @@ enum Values {
         printer: DateTimePrinter,
         zone: &'static str,
     },
-    Lists(Box<JsonColumn>),
+    Lists {
+        items: Box<JsonColumn>,
+        offsets: Vec<usize>,
+    },
     Fields(Vec<(String, JsonColumn)>),
+}
+
+impl Values {
+    fn lists(items: &ArrayRef, offsets: impl Iterator<Item = usize>) -> Self {
+        Self::Lists { items: JsonColumn::of(items).into(), offsets: offsets.collect() }
+    }
 }
 
 impl JsonColumn {
@@ -94,12 +103,19 @@ impl JsonColumn {
         // Dictionaries become texts.
         let array = stored_column(array, TableFormat::Arrow);
         let values = match array.data_type() {
-            DataType::List(_) => Values::Lists(Self::of(array.as_list::<i32>().values()).into()),
-            DataType::LargeList(_) => {
-                Values::Lists(Self::of(array.as_list::<i64>().values()).into())
+            // Offsets are never negative and never fall.
+            DataType::List(_) => {
+                let list = array.as_list::<i32>();
+                Values::lists(list.values(), list.offsets().iter().map(|at| *at as usize))
             }
-            DataType::FixedSizeList(..) => {
-                Values::Lists(Self::of(array.as_fixed_size_list().values()).into())
+            DataType::LargeList(_) => {
+                let list = array.as_list::<i64>();
+                Values::lists(list.values(), list.offsets().iter().map(|at| *at as usize))
+            }
+            DataType::FixedSizeList(_, width) => {
+                let width = width.cast_unsigned() as usize;
+                let values = array.as_fixed_size_list().values();
+                Values::lists(values, (0..=array.len()).map(|at| at * width))
             }
             DataType::Struct(fields) => {
                 let columns = array.as_struct().columns().iter().map(Self::of);
@@ -154,12 +170,13 @@ impl JsonColumn {
                     Err(_) => push(out, nanos),
                 }
             }
-            Values::Lists(values) => {
-                for (at, item) in self.items(i).enumerate() {
-                    push(out, if at == 0 { "[" } else { "," });
-                    values.write(item, out);
+            Values::Lists { items, offsets } => {
+                let range = offsets[i]..offsets[i + 1];
+                for item in range.clone() {
+                    push(out, if item == range.start { "[" } else { "," });
+                    items.write(item, out);
                 }
-                push(out, if self.items(i).is_empty() { "[]" } else { "]" });
+                push(out, if range.is_empty() { "[]" } else { "]" });
             }
             Values::Fields(columns) => {
                 for (at, (name, column)) in columns.iter().enumerate() {
@@ -167,24 +184,6 @@ impl JsonColumn {
                     column.write(i, out);
                 }
                 push(out, if columns.is_empty() { "{}" } else { "}" });
-            }
-        }
-    }
-
-    /// Returns where the items of a list lie; offsets are never negative and never fall.
-    fn items(&self, i: usize) -> std::ops::Range<usize> {
-        match self.array.data_type() {
-            DataType::List(_) => {
-                let offsets = self.array.as_list::<i32>().offsets();
-                offsets[i] as usize..offsets[i + 1] as usize
-            }
-            DataType::LargeList(_) => {
-                let offsets = self.array.as_list::<i64>().offsets();
-                offsets[i] as usize..offsets[i + 1] as usize
-            }
-            _ => {
-                let width = self.array.as_fixed_size_list().value_length().cast_unsigned() as usize;
-                i * width..(i + 1) * width
             }
         }
     }
