@@ -32,6 +32,13 @@ pub(crate) fn catch_panic<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
     decoded.map_err(|payload| format!("the decoder gave up: {}", reason(&*payload)))
 }
 
+/// Runs a decoder, whose errors and asserts become texts.
+pub(crate) fn decoded<T, E: std::fmt::Display>(
+    decode: impl FnOnce() -> Result<T, E>,
+) -> Result<T, String> {
+    catch_panic(decode).and_then(|decoded| decoded.map_err(|error| error.to_string()))
+}
+
 /// Returns what a panic says, in one line.
 fn reason(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::builder::{
-    Float64Builder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
+    ArrayBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder,
+    TimestampMicrosecondBuilder, make_builder,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type, TimestampMicrosecondType};
@@ -18,9 +19,8 @@ use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, Float32Array, RecordBatch, StringArray, UInt32Array,
 };
 use arrow_buffer::Buffer;
-use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
+use arrow_schema::{DataType, Field, Schema};
 use memfold_index::{MapError, Mapped, Row, VectorMatrix};
-use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
@@ -29,10 +29,8 @@ use crate::atomic_file::NewFile;
 use crate::error::{ColumnRole, VectorFault};
 use crate::input::InputBytes;
 use crate::read::{ArrowFile, Source};
-use crate::schema::{
-    BATCH_ROWS, Column, ColumnSet, ColumnsMeta, category_field, component_field, key, parsed,
-};
-use crate::write::{ENCODED_ROWS, TableFile, TableFormat, key_values, plain_components};
+use crate::schema::{BATCH_ROWS, Column, ColumnSet, ColumnsMeta, component_field, key, parsed};
+use crate::write::{ENCODED_ROWS, TableEncoding, TableFile, plain_components, zstd_properties};
 
 /// Columns named in an error.
 const COLUMNS_SHOWN: usize = 16;
@@ -434,7 +432,14 @@ pub struct ColumnRecord<'a> {
 /// ```
 pub struct ColumnsWriter {
     file: TableFile,
-    batch: BatchBuilder,
+    dim: u32,
+    /// Rows of a full batch; only the last one has fewer.
+    batch_rows: u32,
+    /// The first row of the batch that is gathered.
+    first_row: u32,
+    row_count: u32,
+    vectors: Vec<f32>,
+    fields: FieldBuilders,
 }
 
 impl ColumnsWriter {
@@ -443,7 +448,7 @@ impl ColumnsWriter {
     /// # Errors
     /// When the dimension is out of range or the folder cannot be written.
     pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, DataError> {
-        Self::start(NewFile::create(path), path, meta, TableFormat::Arrow)
+        Self::start(NewFile::create(path), path, meta, false)
     }
 
     /// Begins a Parquet file that takes its place at `path` when published.
@@ -451,7 +456,7 @@ impl ColumnsWriter {
     /// # Errors
     /// When the dimension is out of range or the folder cannot be written.
     pub fn create_parquet(path: &Path, meta: &ColumnsMeta) -> Result<Self, DataError> {
-        Self::start(NewFile::create(path), path, meta, TableFormat::Parquet)
+        Self::start(NewFile::create(path), path, meta, true)
     }
 
     /// Begins in a new file, which takes its place when finished; as Parquet where asked to.
@@ -463,9 +468,8 @@ impl ColumnsWriter {
         meta: &ColumnsMeta,
         is_parquet: bool,
     ) -> Result<Self, DataError> {
-        let format = if is_parquet { TableFormat::Parquet } else { TableFormat::Arrow };
         let path = file.path().to_owned();
-        Self::start(Ok(file), &path, meta, format)
+        Self::start(Ok(file), &path, meta, is_parquet)
     }
 
     /// Begins a file without a name in `folder`; only the result of [`finish`](Self::finish) sees
@@ -474,7 +478,7 @@ impl ColumnsWriter {
     /// # Errors
     /// When the dimension is out of range or the folder cannot be written.
     pub fn create_unlinked(folder: &Path, meta: &ColumnsMeta) -> Result<Self, DataError> {
-        Self::start(NewFile::create_unlinked(folder), folder, meta, TableFormat::Arrow)
+        Self::start(NewFile::create_unlinked(folder), folder, meta, false)
     }
 
     /// Begins in an empty file that is open for reading and writing.
@@ -489,20 +493,29 @@ impl ColumnsWriter {
         file: io::Result<NewFile>,
         path: &Path,
         meta: &ColumnsMeta,
-        format: TableFormat,
+        is_parquet: bool,
     ) -> Result<Self, DataError> {
-        let (batch_rows, properties) = match format {
-            TableFormat::Arrow => (BATCH_ROWS, None),
-            TableFormat::Parquet => (ENCODED_ROWS, Some(parquet_properties(meta))),
+        DataError::check_dim(Path::new(""), meta.dim as usize)?;
+        let (batch_rows, encoding) = match is_parquet {
+            false => (BATCH_ROWS as u32, TableEncoding::ArrowFile),
+            true => (ENCODED_ROWS as u32, TableEncoding::Parquet(parquet_properties(meta).into())),
         };
-        let batch = BatchBuilder::new(meta, batch_rows)?;
-        Ok(Self { file: TableFile::begin(file, path, &batch.schema, properties)?, batch })
+        let schema = Arc::new(meta.arrow_schema());
+        Ok(Self {
+            file: TableFile::begin(file, path, &schema, encoding)?,
+            dim: meta.dim,
+            batch_rows,
+            first_row: 0,
+            row_count: 0,
+            vectors: Vec::new(),
+            fields: FieldBuilders::new(meta.columns, &schema),
+        })
     }
 
     /// Returns how many rows were pushed.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.batch.row_count as usize
+        self.row_count as usize
     }
 
     /// Tells whether no row was pushed.
@@ -517,8 +530,12 @@ impl ColumnsWriter {
     /// When the vector does not fit or is not finite, the file holds bare vectors, or writing
     /// fails.
     pub fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, DataError> {
-        let row = self.batch.push(record)?;
-        self.write_if_full().map(|()| row)
+        self.check(record.vector)?;
+        if self.fields.0.is_empty() {
+            return Err(self.unlike("a record in a file of bare vectors"));
+        }
+        self.fields.push(record);
+        self.append(record.vector)
     }
 
     /// Appends a bare vector and returns its number.
@@ -527,17 +544,59 @@ impl ColumnsWriter {
     /// When the vector does not fit or is not finite, the file has record columns, or writing
     /// fails.
     pub fn push_vector(&mut self, vector: &[f32]) -> Result<Row, DataError> {
-        let row = self.batch.push_vector(vector)?;
-        self.write_if_full().map(|()| row)
+        self.check(vector)?;
+        if !self.fields.0.is_empty() {
+            return Err(self.unlike("a bare vector in a file of records"));
+        }
+        self.append(vector)
     }
 
-    fn write_if_full(&mut self) -> Result<(), DataError> {
-        if self.batch.is_full() { self.write() } else { Ok(()) }
+    /// The row has other columns than the file.
+    fn unlike(&self, found: &str) -> DataError {
+        DataError::encode(Path::new(""), format!("row {}: {found}", self.row_count))
     }
 
+    fn check(&self, vector: &[f32]) -> Result<(), DataError> {
+        let (found, expected) = (vector.len(), self.dim as usize);
+        let fault = if found == expected {
+            first_not_finite(vector).map(|component| VectorFault::NotFinite {
+                component,
+                value: vector[component].into(),
+            })
+        } else {
+            Some(VectorFault::Length { found, expected })
+        };
+        if let Some(fault) = fault {
+            let row = self.row_count.into();
+            return Err(DataError::Vector { path: PathBuf::new(), row, fault });
+        }
+        if self.row_count == u32::MAX - 1 {
+            let expected = format!("at most {}", u32::MAX - 1);
+            return Err(DataError::shape(Path::new(""), "more rows", expected));
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, vector: &[f32]) -> Result<Row, DataError> {
+        self.vectors.extend_from_slice(vector);
+        self.row_count += 1;
+        if self.row_count - self.first_row == self.batch_rows {
+            self.write()?;
+        }
+        Ok(Row(self.row_count - 1))
+    }
+
+    /// Writes the gathered rows.
     fn write(&mut self) -> Result<(), DataError> {
-        let batch = self.batch.take();
-        self.file.write(&batch.map_err(|error| DataError::of_arrow(self.file.path(), error))?)
+        let rows = UInt32Array::from_iter_values(self.first_row..self.row_count);
+        let values = Arc::new(Float32Array::from(std::mem::take(&mut self.vectors)));
+        let dim = self.dim.cast_signed();
+        let vectors = FixedSizeListArray::new(component_field(), dim, values, None);
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(rows)];
+        columns.extend(self.fields.0.iter_mut().map(|(_, builder)| builder.finish()));
+        columns.push(Arc::new(vectors));
+        self.first_row = self.row_count;
+        self.file.write(&self.file.batch(columns)?)
     }
 
     /// Writes what is left, publishes the file, which must not be Parquet, and maps it.
@@ -560,10 +619,10 @@ impl ColumnsWriter {
     }
 
     fn publish_file(mut self) -> Result<File, DataError> {
-        if !self.batch.is_empty() {
+        if self.row_count > self.first_row {
             self.write()?;
         }
-        self.file.finish(Some(self.batch.row_count.into()))
+        self.file.finish(Some(self.row_count.into()))
     }
 }
 
@@ -571,20 +630,13 @@ impl ColumnsWriter {
 fn parquet_properties(meta: &ColumnsMeta) -> WriterProperties {
     let components = [Column::Vector.name(), "list", "item"].map(str::to_owned);
     let column = |column: Column| ColumnPath::from(column.name());
-    let properties = WriterProperties::builder()
+    let properties = zstd_properties(meta.arrow_schema().metadata())
         // What never repeats needs no dictionary.
         .set_column_dictionary_enabled(column(Column::Rowid), false)
         .set_column_dictionary_enabled(column(Column::Id), false)
         .set_column_dictionary_enabled(column(Column::Row), false)
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_max_row_group_row_count(Some(BATCH_ROWS))
-        .set_key_value_metadata(Some(key_values(meta.arrow_schema().metadata())));
+        .set_max_row_group_row_count(Some(BATCH_ROWS));
     plain_components(properties, ColumnPath::new(components.to_vec())).build()
-}
-
-/// The row has other columns than the file.
-fn unlike(row: u32, found: &str) -> DataError {
-    DataError::encode(Path::new(""), format!("row {row}: {found}"))
 }
 
 /// Returns the position of the first NaN or infinite value.
@@ -594,273 +646,146 @@ pub(crate) fn first_not_finite(values: &[f32]) -> Option<usize> {
     if finite { None } else { values.iter().position(|value| !value.is_finite()) }
 }
 
-/// Rows checked and gathered until they fill a record batch.
-struct BatchBuilder {
-    schema: SchemaRef,
-    dim: u32,
-    /// Rows of a full batch.
-    batch_rows: usize,
-    first_row: u32,
-    row_count: u32,
-    vectors: Vec<f32>,
-    fields: Option<FieldBuilders>,
-}
-
-/// The columns beside `row` and `vector`.
-struct FieldBuilders {
-    rowid: Int64Builder,
-    id: StringBuilder,
-    created_at: TimestampMicrosecondBuilder,
-    categories: ListBuilder<StringBuilder>,
-    importance: Float64Builder,
-    access_count: Int64Builder,
-    source: StringBuilder,
-    model: StringBuilder,
-    text: Option<StringBuilder>,
-    lineage: Option<StringBuilder>,
-}
-
-impl BatchBuilder {
-    /// Begins the first batch of a file; each has `batch_rows`, only the last one fewer.
-    fn new(meta: &ColumnsMeta, batch_rows: usize) -> Result<Self, DataError> {
-        DataError::check_dim(Path::new(""), meta.dim as usize)?;
-        let fields = match meta.columns {
-            ColumnSet::Vectors => None,
-            ColumnSet::Records { text, lineage } => Some(FieldBuilders::new(text, lineage)),
-        };
-        let schema = Arc::new(meta.arrow_schema());
-        Ok(Self {
-            schema,
-            dim: meta.dim,
-            batch_rows,
-            first_row: 0,
-            row_count: 0,
-            vectors: Vec::new(),
-            fields,
-        })
-    }
-
-    /// Tells whether the batch has all its rows.
-    const fn is_full(&self) -> bool {
-        (self.row_count - self.first_row) as usize == self.batch_rows
-    }
-
-    /// Tells whether the batch has no row.
-    const fn is_empty(&self) -> bool {
-        self.row_count == self.first_row
-    }
-
-    /// Appends a row with all its columns and returns its number.
-    fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, DataError> {
-        self.check(record.vector)?;
-        let Some(fields) = &mut self.fields else {
-            return Err(unlike(self.row_count, "a record in a file of bare vectors"));
-        };
-        fields.push(record);
-        Ok(self.append(record.vector))
-    }
-
-    /// Appends a bare vector and returns its number.
-    fn push_vector(&mut self, vector: &[f32]) -> Result<Row, DataError> {
-        self.check(vector)?;
-        if self.fields.is_some() {
-            return Err(unlike(self.row_count, "a bare vector in a file of records"));
-        }
-        Ok(self.append(vector))
-    }
-
-    fn check(&self, vector: &[f32]) -> Result<(), DataError> {
-        let fault = if vector.len() == self.dim as usize {
-            first_not_finite(vector).map(|component| VectorFault::NotFinite {
-                component,
-                value: vector[component].into(),
-            })
-        } else {
-            Some(VectorFault::Length { found: vector.len(), expected: self.dim as usize })
-        };
-        if let Some(fault) = fault {
-            let row = self.row_count.into();
-            return Err(DataError::Vector { path: PathBuf::new(), row, fault });
-        }
-        if self.row_count == u32::MAX - 1 {
-            let (found, expected) = ("more rows".into(), format!("at most {}", u32::MAX - 1));
-            return Err(DataError::Shape { path: PathBuf::new(), found, expected });
-        }
-        Ok(())
-    }
-
-    fn append(&mut self, vector: &[f32]) -> Row {
-        self.vectors.extend_from_slice(vector);
-        self.row_count += 1;
-        Row(self.row_count - 1)
-    }
-
-    /// Returns the gathered rows as a batch and begins the next one.
-    fn take(&mut self) -> Result<RecordBatch, ArrowError> {
-        let rows = UInt32Array::from_iter_values(self.first_row..self.row_count);
-        let values = Float32Array::from(std::mem::take(&mut self.vectors));
-        let vectors = FixedSizeListArray::try_new(
-            component_field(),
-            self.dim.cast_signed(),
-            Arc::new(values),
-            None,
-        )?;
-        let mut columns: Vec<ArrayRef> = vec![Arc::new(rows)];
-        columns.extend(self.fields.as_mut().into_iter().flat_map(FieldBuilders::finish));
-        columns.push(Arc::new(vectors));
-        self.first_row = self.row_count;
-        RecordBatch::try_new(Arc::clone(&self.schema), columns)
-    }
-}
+/// The columns beside `row` and `vector`; none of bare vectors.
+struct FieldBuilders(Vec<(Column, Box<dyn ArrayBuilder>)>);
 
 impl FieldBuilders {
-    fn new(text: bool, lineage: bool) -> Self {
-        Self {
-            rowid: Int64Builder::new(),
-            id: StringBuilder::new(),
-            created_at: TimestampMicrosecondBuilder::new().with_timezone("UTC"),
-            categories: ListBuilder::new(StringBuilder::new()).with_field(category_field()),
-            importance: Float64Builder::new(),
-            access_count: Int64Builder::new(),
-            source: StringBuilder::new(),
-            model: StringBuilder::new(),
-            text: text.then(StringBuilder::new),
-            lineage: lineage.then(StringBuilder::new),
-        }
+    fn new(set: ColumnSet, schema: &Schema) -> Self {
+        let fields = set.columns().zip(schema.fields());
+        let fields = fields.filter(|(column, _)| !matches!(column, Column::Row | Column::Vector));
+        Self(fields.map(|(column, field)| (column, make_builder(field.data_type(), 0))).collect())
     }
 
     fn push(&mut self, record: &ColumnRecord<'_>) {
-        self.rowid.append_value(record.rowid);
-        self.id.append_value(record.id);
-        self.created_at.append_option(record.created_at);
-        for category in record.categories {
-            self.categories.values().append_value(category);
-        }
-        self.categories.append(true);
-        self.importance.append_value(record.importance);
-        self.access_count.append_value(record.access_count);
-        self.source.append_value(record.source);
-        self.model.append_value(record.model);
-        if let Some(text) = &mut self.text {
-            text.append_option(record.text);
-        }
-        if let Some(lineage) = &mut self.lineage {
-            lineage.append_option(record.lineage);
+        for (column, builder) in &mut self.0 {
+            match column {
+                Column::Rowid => integers(builder).append_value(record.rowid),
+                Column::Id => texts(builder).append_value(record.id),
+                Column::CreatedAt => {
+                    of::<TimestampMicrosecondBuilder>(builder).append_option(record.created_at);
+                }
+                Column::Categories => {
+                    let lists = of::<ListBuilder<Box<dyn ArrayBuilder>>>(builder);
+                    let categories = texts(lists.values());
+                    record.categories.iter().for_each(|it| categories.append_value(it));
+                    lists.append(true);
+                }
+                Column::Importance => of::<Float64Builder>(builder).append_value(record.importance),
+                Column::AccessCount => integers(builder).append_value(record.access_count),
+                Column::Source => texts(builder).append_value(record.source),
+                Column::Model => texts(builder).append_value(record.model),
+                Column::Text => texts(builder).append_option(record.text),
+                Column::Lineage => texts(builder).append_option(record.lineage),
+                Column::Row | Column::Vector => unreachable!("they were left out"),
+            }
         }
     }
+}
 
-    fn finish(&mut self) -> Vec<ArrayRef> {
-        let mut columns: Vec<ArrayRef> = vec![
-            Arc::new(self.rowid.finish()),
-            Arc::new(self.id.finish()),
-            Arc::new(self.created_at.finish()),
-            Arc::new(self.categories.finish()),
-            Arc::new(self.importance.finish()),
-            Arc::new(self.access_count.finish()),
-            Arc::new(self.source.finish()),
-            Arc::new(self.model.finish()),
-        ];
-        for text in [&mut self.text, &mut self.lineage].into_iter().flatten() {
-            columns.push(Arc::new(text.finish()));
-        }
-        columns
-    }
+fn of<B: ArrayBuilder>(builder: &mut Box<dyn ArrayBuilder>) -> &mut B {
+    builder.as_any_mut().downcast_mut().expect("it was made for the type of the column")
+}
+
+fn integers(builder: &mut Box<dyn ArrayBuilder>) -> &mut Int64Builder {
+    of(builder)
+}
+
+fn texts(builder: &mut Box<dyn ArrayBuilder>) -> &mut StringBuilder {
+    of(builder)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read::support::{records_meta, write_records};
+    use crate::{ParquetText, VectorFile};
 
-    fn records_meta(text: bool) -> ColumnsMeta {
-        ColumnsMeta {
-            dim: 3,
-            model: Some("all-MiniLM-L6-v2".into()),
-            normalised: true,
-            source_hash: Some("ab12".into()),
-            synthetic: false,
-            columns: ColumnSet::Records { text, lineage: text },
-        }
+    const VECTORS: [f32; 9] =
+        [0.5, -0.0, f32::MIN_POSITIVE / 2.0, 1.0, 0.0, -2.0, 65504.0, 0.125, 3.0];
+
+    fn bits(values: &[f32]) -> Vec<u32> {
+        values.iter().map(|value| value.to_bits()).collect()
     }
 
-    fn record<'a>(id: &'a str, categories: &'a [Box<str>], vector: &'a [f32]) -> ColumnRecord<'a> {
-        ColumnRecord {
-            rowid: 7,
-            id,
-            created_at: (id != "b").then_some(1_700_000_000_000_000),
-            categories,
-            importance: 1.5,
-            access_count: 3,
-            source: "agent",
-            model: "m",
-            text: (id != "a").then_some("text, ünï"),
-            lineage: None,
-            vector,
-        }
-    }
-
-    fn write_three(path: &Path) -> MappedColumns {
-        let mut writer = ColumnsWriter::create(path, &records_meta(true)).unwrap();
-        let categories: [Box<str>; 2] = ["one".into(), "två".into()];
-        for (i, id) in ["a", "b", "c"].into_iter().enumerate() {
-            let vector = [i as f32, -0.0, f32::MIN_POSITIVE / 2.0];
-            let row = writer.push(&record(id, &categories[..i.min(2)], &vector)).unwrap();
-            assert_eq!(row.index(), i);
-        }
-        writer.finish().unwrap()
+    /// Writes three records in both forms.
+    fn write_both(folder: &Path) -> [PathBuf; 2] {
+        let paths = ["columns.arrow", "columns.parquet"].map(|name| folder.join(name));
+        let meta = records_meta(true, false);
+        write_records(ColumnsWriter::create(&paths[0], &meta).unwrap(), &VECTORS);
+        write_records(ColumnsWriter::create_parquet(&paths[1], &meta).unwrap(), &VECTORS);
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), 2);
+        paths
     }
 
     #[test]
     fn rows_come_back_bit_equal() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("columns.arrow");
-        write_three(&path);
-        let columns = MappedColumns::open(&path).unwrap();
-        assert_eq!((columns.len(), columns.dim()), (3, 3));
-        assert_eq!(*columns.meta(), records_meta(true));
-        let vector =
-            columns.vectors().vector(Row(2)).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-        assert_eq!(vector, [2.0f32, -0.0, f32::MIN_POSITIVE / 2.0].map(f32::to_bits));
-        assert!(columns.ids().unwrap().iter().eq([Some("a"), Some("b"), Some("c")]));
-        for (row, id) in (0..).zip(["a", "b", "c"]) {
-            assert_eq!(
-                (columns.id_at(Row(row)).unwrap(), columns.rowid_at(Row(row)).unwrap()),
-                (id, 7)
-            );
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [paths, others] = folders.each_ref().map(|folder| write_both(folder.path()));
+        for (path, other) in paths.iter().zip(&others) {
+            let file = VectorFile::open(path).unwrap();
+            assert_eq!(file.meta(), Some(records_meta(true, false)));
+            assert_eq!(bits(&file.read_all().unwrap()), bits(&VECTORS));
+            assert!(std::fs::read(path).unwrap() == std::fs::read(other).unwrap());
         }
-        let records = columns.records().unwrap();
-        let last = records.record(Row(2));
-        assert_eq!(last.categories, ["one".into(), "två".into()]);
-        assert_eq!((last.created_at, last.text), (Some(1_700_000_000_000_000), Some("text, ünï")));
-        assert_eq!((last.rowid, last.access_count, last.source, last.model), (7, 3, "agent", "m"));
-        assert_eq!(records.record(Row(1)).created_at, None);
-        assert_eq!(records.record(Row(0)).text, None);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn vectors_are_read_from_the_map_at_aligned_places() {
-        let folder = tempfile::tempdir().unwrap();
-        let columns = write_three(&folder.path().join("columns.arrow"));
+        let column = |name: &str| -> Vec<Option<String>> {
+            ParquetText::open(&paths[1], &[name]).unwrap().map(Result::unwrap).collect()
+        };
+        let text = || Some("text, ünï".to_owned());
+        assert_eq!(column("text"), [None, text(), text()]);
+        assert_eq!(column("id"), ["m0", "m1", "m2"].map(|id| Some(id.to_owned())));
+        let columns = MappedColumns::open(&paths[0]).unwrap();
+        assert_eq!((columns.len(), columns.dim()), (3, 3));
+        assert_eq!(*columns.meta(), records_meta(true, false));
         let matrix = columns.vectors();
         assert_eq!(matrix.vector(Row(0)).as_ptr() as usize % 64, 0);
         assert!(std::ptr::eq(matrix.vector(Row(0)), columns.clone().vectors().vector(Row(0))));
+        let (ids, records) = (columns.ids().unwrap(), columns.records().unwrap());
+        assert!(ids.iter().eq([Some("m0"), Some("m1"), Some("m2")]));
+        for (row, id) in (0..).zip(["m0", "m1", "m2"]) {
+            assert_eq!(bits(matrix.vector(Row(row))), bits(&VECTORS[3 * row as usize..][..3]));
+            assert_eq!((columns.id_at(Row(row)).unwrap(), ids.get(Row(row))), (id, Some(id)));
+            assert_eq!(columns.rowid_at(Row(row)).unwrap(), 7 * i64::from(row));
+            let record = records.record(Row(row));
+            let created_at = (row != 1).then_some(1_700_000_000_000_000);
+            assert_eq!((record.id, record.rowid), (id, 7 * i64::from(row)));
+            assert_eq!((record.created_at, record.lineage), (created_at, None));
+            assert_eq!(record.text, (row != 0).then_some("text, ünï"));
+            let expected = (3, "agent", "m", row as usize);
+            let found = (record.access_count, record.source, record.model, record.categories.len());
+            assert_eq!(found, expected);
+        }
+        assert_eq!(records.record(Row(2)).categories, ["one".into(), "två".into()]);
+        assert_eq!(columns.find_rowid(14).unwrap(), Some(Row(2)));
     }
 
     #[test]
     fn batches_join_into_one_matrix() {
-        let mut writer =
-            ColumnsWriter::from_file(tempfile::tempfile().unwrap(), &ColumnsMeta::vectors(1))
-                .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (path, meta) = (folder.path().join("rows.parquet"), ColumnsMeta::vectors(2));
+        let mut writer = ColumnsWriter::from_file(tempfile::tempfile().unwrap(), &meta).unwrap();
+        let mut parquet = ColumnsWriter::create_parquet(&path, &meta).unwrap();
         let count = 2 * BATCH_ROWS + 5;
         for i in 0..count {
-            writer.push_vector(&[i as f32]).unwrap();
+            writer.push_vector(&[i as f32, 1.0]).unwrap();
+            parquet.push_vector(&[i as f32, 1.0]).unwrap();
         }
         let columns = writer.finish().unwrap();
         let matrix = columns.vectors();
         assert_eq!(matrix.len(), count);
-        assert!(matrix.rows().all(|row| matrix.vector(row) == [row.index() as f32]));
+        assert!(matrix.rows().all(|row| matrix.vector(row) == [row.index() as f32, 1.0]));
         let error = columns.records().unwrap_err();
         assert_eq!(error.to_string(), "unnamed file: no column id, found row, vector");
+        parquet.publish().unwrap();
+        let mut reader = VectorFile::open(&path).unwrap();
+        assert_eq!((reader.len(), reader.meta()), (count, Some(meta)));
+        let (mut row, mut values) = (0, vec![7.0]);
+        while row < count {
+            let rows = reader.read_rows(1000, &mut values).unwrap();
+            assert_eq!((rows, values.len()), (1000.min(count - row), 2 * rows));
+            assert!(values.chunks(2).enumerate().all(|(i, v)| v == [(row + i) as f32, 1.0]));
+            row += rows;
+        }
+        assert_eq!(reader.read_rows(1000, &mut values).unwrap(), 0);
     }
 
     #[test]
@@ -876,54 +801,46 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused_and_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("columns.arrow");
-        let mut writer = ColumnsWriter::create(&path, &ColumnsMeta::vectors(2)).unwrap();
+        let path = folder.path().join("columns");
         let said = |error: DataError| error.to_string();
-        assert_eq!(
-            said(writer.push_vector(&[1.0]).unwrap_err()),
-            "row 0: vector has 1 components, expected 2"
-        );
-        assert_eq!(
-            said(writer.push_vector(&[1.0, f32::NAN]).unwrap_err()),
-            "row 0: component 1 is NaN"
-        );
-        assert_eq!(
-            said(writer.push(&record("a", &[], &[1.0, 0.0])).unwrap_err()),
-            "row 0: a record in a file of bare vectors"
-        );
-        drop(writer);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        let mut writer = ColumnsWriter::create(&path, &records_meta(false)).unwrap();
-        assert_eq!(
-            said(writer.push_vector(&[1.0, 0.0, 0.0]).unwrap_err()),
-            "row 0: a bare vector in a file of records"
-        );
-        let error = ColumnsWriter::create(&path, &ColumnsMeta::vectors(0)).err().unwrap();
-        assert_eq!(said(error), "vectors of 0 components, expected 1 to 65536");
-        let nowhere = folder.path().join("missing").join("columns.arrow");
-        let error = ColumnsWriter::create(&nowhere, &ColumnsMeta::vectors(1)).err().unwrap();
-        assert_eq!(error.hint().as_deref(), Some("create the folder first"));
-        assert!(said(error).starts_with(&format!("{}: ", nowhere.display())));
+        let record = ColumnRecord { vector: &[1.0, 0.0], ..ColumnRecord::default() };
+        for create in [ColumnsWriter::create, ColumnsWriter::create_parquet] {
+            let mut writer = create(&path, &ColumnsMeta::vectors(2)).unwrap();
+            for (pushed, expected) in [
+                (writer.push_vector(&[1.0]), "row 0: vector has 1 components, expected 2"),
+                (writer.push_vector(&[1.0, f32::NAN]), "row 0: component 1 is NaN"),
+                (writer.push_vector(&[1.0, f32::INFINITY]), "row 0: component 1 is inf"),
+                (writer.push(&record), "row 0: a record in a file of bare vectors"),
+            ] {
+                assert_eq!(said(pushed.unwrap_err()), expected);
+            }
+            drop(writer);
+            let mut writer = create(&path, &records_meta(false, false)).unwrap();
+            let expected = "row 0: a bare vector in a file of records";
+            assert_eq!(said(writer.push_vector(&[1.0, 0.0, 0.0]).unwrap_err()), expected);
+            drop(writer);
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+            let error = create(&path, &ColumnsMeta::vectors(0)).err().unwrap();
+            assert_eq!(said(error), "vectors of 0 components, expected 1 to 65536");
+            let nowhere = folder.path().join("missing").join("columns");
+            let error = create(&nowhere, &ColumnsMeta::vectors(1)).err().unwrap();
+            assert!(matches!(error, DataError::Io { .. }));
+            assert_eq!(error.hint().as_deref(), Some("create the folder first"));
+            assert!(said(error).starts_with(&format!("{}: ", nowhere.display())));
+        }
     }
 
     #[test]
     fn other_files_are_named_as_what_they_are() {
-        let open = |bytes: &[u8]| {
-            let buffer = arrow_buffer::Buffer::from(bytes);
-            MappedColumns::from_buffer(buffer, Path::new("f")).unwrap_err().to_string()
-        };
-        assert_eq!(open(b""), "f: not a finished Arrow IPC file (0 bytes)");
-        assert_eq!(
-            open(b"PAR1 and more bytes"),
-            "f: not a finished Arrow IPC file (it begins with \"PAR1 a\")"
-        );
-        assert_eq!(
-            open(b"ARROW1\0\0 cut in the middle"),
-            "f: not a finished Arrow IPC file (it ends with \"middle\")"
-        );
-        assert_eq!(
-            open(b"ARROW1\0\0\xFF\xFF\0\0ARROW1"),
-            "f: not a finished Arrow IPC file (a footer of 65535 bytes)"
-        );
+        for (bytes, expected) in [
+            (&b""[..], "0 bytes"),
+            (b"PAR1 and more bytes", r#"it begins with "PAR1 a""#),
+            (b"ARROW1\0\0 cut in the middle", r#"it ends with "middle""#),
+            (b"ARROW1\0\0\xFF\xFF\0\0ARROW1", "a footer of 65535 bytes"),
+        ] {
+            let error = MappedColumns::from_buffer(Buffer::from(bytes), Path::new("f"));
+            let expected = format!("f: not a finished Arrow IPC file ({expected})");
+            assert_eq!(error.unwrap_err().to_string(), expected);
+        }
     }
 }

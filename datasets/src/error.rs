@@ -37,13 +37,16 @@ pub enum DataError {
         /// What can be done about it; empty: nothing in particular.
         advice: String,
     },
-    /// The file is cut short, or its parts contradict each other.
-    #[error("{}damaged: {found}", At(path))]
-    Damaged {
+    /// The file is damaged, or does not fit its use: a line, a number of rows or components, or
+    /// another file.
+    #[error("{}{found}", At(path))]
+    Invalid {
         /// The file.
         path: PathBuf,
         /// Where, and what was found.
         found: String,
+        /// What can be done about it, where something can.
+        advice: Option<&'static str>,
     },
     /// The file has no column or array of the names that were looked for.
     #[error("{}no {role} {expected}, found {found}", At(path))]
@@ -81,16 +84,6 @@ pub enum DataError {
         /// Its type.
         found: String,
     },
-    /// A number of rows or components that cannot be used.
-    #[error("{}{found}, expected {expected}", At(path))]
-    Shape {
-        /// The file.
-        path: PathBuf,
-        /// The number that was found.
-        found: String,
-        /// The numbers that can be used.
-        expected: String,
-    },
     /// The vector of a row cannot be used.
     #[error("{}row {row}: {fault}", At(path))]
     Vector {
@@ -100,28 +93,6 @@ pub enum DataError {
         row: u64,
         /// What is wrong with its vector.
         fault: VectorFault,
-    },
-    /// A line of JSON Lines is not an object, or does not fit the lines before it.
-    #[error("{}line {line}: {found}", At(path))]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: u64,
-        /// What was found.
-        found: String,
-    },
-    /// Two inputs do not fit each other.
-    #[error("{}{found}, expected {expected} as in {}", At(path), first.display())]
-    Differs {
-        /// The file.
-        path: PathBuf,
-        /// What it holds.
-        found: String,
-        /// The first file.
-        first: PathBuf,
-        /// What the first file holds.
-        expected: String,
     },
     /// The output cannot be written as requested.
     #[error("{}{found}", At(path))]
@@ -249,6 +220,16 @@ pub(crate) fn listed(names: &[String]) -> String {
     }
 }
 
+/// Lists columns or arrays with what they are.
+pub(crate) fn described(all: impl ExactSizeIterator<Item = String>) -> String {
+    let count = all.len();
+    let mut shown: Vec<String> = all.take(NAMES_SHOWN).collect();
+    if count > NAMES_SHOWN {
+        shown.push(format!("{} more", count - NAMES_SHOWN));
+    }
+    if shown.is_empty() { "none".into() } else { shown.join(", ") }
+}
+
 fn named(expected: Option<&str>) -> String {
     expected.map(|name| format!(" {name:?}")).unwrap_or_default()
 }
@@ -296,7 +277,6 @@ impl DataError {
                 return Some(format!("write objects with a field for the {role}"));
             }
             Self::NoField { role, .. } => return Some(format!("name the field of the {role}")),
-            Self::Damaged { .. } => "fetch or write the file again; its copy may be incomplete",
             Self::NoColumn { role: ColumnRole::Vector, .. } => {
                 "name the column that holds the vectors, or call it \"vector\""
             }
@@ -304,16 +284,14 @@ impl DataError {
                 "name the array that holds the vectors"
             }
             Self::NoColumn { .. } | Self::ColumnType { .. } => "name another column",
-            Self::Shape { .. } | Self::Cancelled => return None,
+            Self::Cancelled => return None,
             Self::Vector { fault, .. } => match fault {
                 VectorFault::Length { .. } => "keep the rows of one embedding model",
                 VectorFault::Inexact { .. } => "write the vectors as f32 if they may be rounded",
                 VectorFault::OutOfRange { .. } => "choose a wider type",
                 _ => "leave such rows out of the file",
             },
-            Self::Line { .. } => "write one object on each line, with vectors of one length",
-            Self::Differs { .. } => "process files of other columns or another model on their own",
-            Self::Output { advice, .. } => return advice.map(str::to_owned),
+            Self::Invalid { advice, .. } | Self::Output { advice, .. } => (*advice)?,
             Self::Changed { .. } => "run again when nobody writes to it",
         };
         Some(advice.into())
@@ -332,8 +310,36 @@ impl DataError {
         Self::Format { path: PathBuf::new(), found: found.into(), advice: advice.into() }
     }
 
-    pub(crate) fn damaged(path: &Path, found: impl Into<String>) -> Self {
-        Self::Damaged { path: path.into(), found: found.into() }
+    /// A file that is cut short, or whose parts contradict each other.
+    pub(crate) fn damaged(path: &Path, found: impl fmt::Display) -> Self {
+        let advice = "fetch or write the file again; its copy may be incomplete";
+        Self::invalid(path, format!("damaged: {found}"), Some(advice))
+    }
+
+    /// A line of JSON Lines, from 1, that is not an object, or does not fit the lines before it.
+    pub(crate) fn line(path: &Path, line: u64, found: &str) -> Self {
+        let advice = "write one object on each line, with vectors of one length";
+        Self::invalid(path, format!("line {line}: {found}"), Some(advice))
+    }
+
+    /// A file that holds something else than the `first` one.
+    pub(crate) fn differs(path: &Path, found: &str, expected: &str, first: &Path) -> Self {
+        let advice = "process files of other columns or another model on their own";
+        let found = format!("{found}, expected {expected} as in {}", first.display());
+        Self::invalid(path, found, Some(advice))
+    }
+
+    /// A number of rows or components that cannot be used.
+    pub(crate) fn shape(
+        path: &Path,
+        found: impl fmt::Display,
+        expected: impl fmt::Display,
+    ) -> Self {
+        Self::invalid(path, format!("{found}, expected {expected}"), None)
+    }
+
+    fn invalid(path: &Path, found: String, advice: Option<&'static str>) -> Self {
+        Self::Invalid { path: path.into(), found, advice }
     }
 
     /// Refuses a number of components that no vector has.
@@ -341,8 +347,8 @@ impl DataError {
         if (1..=DIM_MAX).contains(&dim) {
             return Ok(());
         }
-        let (found, expected) = (format!("vectors of {dim} components"), format!("1 to {DIM_MAX}"));
-        Err(Self::Shape { path: path.into(), found, expected })
+        let found = format!("vectors of {dim} components");
+        Err(Self::shape(path, found, format!("1 to {DIM_MAX}")))
     }
 
     /// An output that an encoder refused.
@@ -367,20 +373,12 @@ impl DataError {
         }
     }
 
-    /// Names the file of an error that does not know it yet.
+    /// Names the file of an error about its header.
     pub(crate) fn with_path(mut self, named: &Path) -> Self {
-        match &mut self {
-            Self::Io { path, .. }
-            | Self::Format { path, .. }
-            | Self::Damaged { path, .. }
-            | Self::Shape { path, .. }
-            | Self::Vector { path, .. }
-            | Self::Output { path, .. }
-                if path.as_os_str().is_empty() =>
-            {
-                *path = named.into();
-            }
-            _ => {}
+        if let Self::Io { path, .. } | Self::Format { path, .. } | Self::Invalid { path, .. } =
+            &mut self
+        {
+            *path = named.into();
         }
         self
     }

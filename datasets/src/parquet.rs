@@ -18,7 +18,7 @@ use parquet::basic::Compression;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 
 use crate::DataError;
-use crate::catch_panic::catch_panic;
+use crate::catch_panic::decoded;
 use crate::error::ColumnRole;
 use crate::input::InputBytes;
 use crate::read::{Batches, DECODE_ROWS, Source, Texts, find_column};
@@ -42,8 +42,7 @@ impl ParquetTable {
     pub(crate) fn open(bytes: InputBytes) -> Result<Self, DataError> {
         let damaged = |found| DataError::damaged(bytes.path(), format!("footer: {found}"));
         check_footer(&read_footer(&bytes)?).map_err(damaged)?;
-        let metadata = catch_panic(|| ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new()))
-            .and_then(|loaded| loaded.map_err(|error| error.to_string()))
+        let metadata = decoded(|| ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new()))
             .map_err(damaged)?;
         let row_count = row_count(metadata.metadata()).map_err(damaged)?;
         Ok(Self { bytes, metadata, row_count })
@@ -303,11 +302,10 @@ impl TableBatches {
             let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(handle, metadata);
             let roots = positions.iter().copied();
             let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
-            choose(builder.with_projection(mask)).build().map_err(|error| error.to_string())
+            choose(builder.with_projection(mask)).build()
         };
-        let reader = catch_panic(build)
-            .and_then(|built| built)
-            .map_err(|found| table.damaged(format!("column {columns}: {found}")))?;
+        let reader =
+            decoded(build).map_err(|found| table.damaged(format!("column {columns}: {found}")))?;
         let table = table.clone();
         Ok(Self { table, columns, reader, row_count, rows_read: 0, is_over: false })
     }
@@ -318,8 +316,7 @@ impl TableBatches {
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, DataError> {
         let rows_read = self.rows_read;
-        let next = catch_panic(|| self.reader.next().transpose().map_err(arrow_message))
-            .and_then(|read| read)
+        let next = decoded(|| self.reader.next().transpose().map_err(arrow_message))
             .map_err(|found| self.damaged(&format!("after row {rows_read}: {found}")))?;
         self.rows_read += next.as_ref().map_or(0, RecordBatch::num_rows);
         let is_short = next.is_none() && self.rows_read != self.row_count;
@@ -367,9 +364,7 @@ fn arrow_message(error: ArrowError) -> String {
 pub struct ParquetText {
     column: Box<str>,
     row_count: usize,
-    batches: Batches,
-    /// Texts of the batch that was begun, and how many were handed out.
-    begun: Option<(Texts, usize, usize)>,
+    texts: Box<dyn Iterator<Item = Result<Option<String>, DataError>> + Send>,
 }
 
 impl std::fmt::Debug for ParquetText {
@@ -393,8 +388,13 @@ impl ParquetText {
             let (path, found) = (path.into(), field.data_type().to_string());
             return Err(DataError::ColumnType { path, role, column, expected: "text", found });
         }
+        let texts_of = |batch: RecordBatch| -> Vec<_> {
+            let texts = Texts::of(batch.column(0)).expect("the type was checked");
+            (0..batch.num_rows()).map(|i| Ok(texts.get(i).map(str::to_owned))).collect()
+        };
         let batches = table.batches(&[position], DECODE_ROWS)?;
-        Ok(Self { column, row_count: table.row_count(), batches, begun: None })
+        let texts = batches.flat_map(move |batch| batch.map_or_else(|e| vec![Err(e)], texts_of));
+        Ok(Self { column, row_count: table.row_count(), texts: Box::new(texts) })
     }
 
     /// Returns the number of rows of the file.
@@ -414,21 +414,7 @@ impl Iterator for ParquetText {
     type Item = Result<Option<String>, DataError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some((texts, next, count)) = &mut self.begun
-                && next < count
-            {
-                *next += 1;
-                return Some(Ok(texts.get(*next - 1).map(str::to_owned)));
-            }
-            match self.batches.next()? {
-                Ok(batch) => {
-                    let texts = Texts::of(batch.column(0)).expect("the type was checked");
-                    self.begun = Some((texts, 0, batch.num_rows()));
-                }
-                Err(error) => return Some(Err(error)),
-            }
-        }
+        self.texts.next()
     }
 }
 
@@ -436,7 +422,6 @@ impl Iterator for ParquetText {
 mod tests {
     use std::fs::File;
     use std::io::Write;
-    use std::path::PathBuf;
     use std::sync::Arc;
 
     use arrow_array::types::Int64Type;
@@ -447,80 +432,15 @@ mod tests {
 
     use super::*;
     use crate::VectorFile;
-    use crate::schema::{BATCH_ROWS, ColumnSet, ColumnsMeta};
-    use crate::{ColumnRecord, ColumnsWriter};
-
-    /// What the files of `tests-data/parquet` hold.
-    const ROWS: [f32; 9] = [0.5, -0.25, 3.0, 1.0, 0.0, -0.0, 65504.0, 0.125, -2.0];
-
-    fn fixture(name: &str) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests-data/parquet/{name}.parquet"))
-    }
-
-    fn bits(values: &[f32]) -> Vec<u32> {
-        values.iter().map(|value| value.to_bits()).collect()
-    }
-
-    fn records_meta() -> ColumnsMeta {
-        ColumnsMeta {
-            dim: 3,
-            model: Some("all-MiniLM-L6-v2".into()),
-            normalised: true,
-            source_hash: Some("ab12".into()),
-            synthetic: false,
-            columns: ColumnSet::Records { text: true, lineage: false },
-        }
-    }
-
-    fn write_records(path: &Path) {
-        let mut writer = ColumnsWriter::create_parquet(path, &records_meta()).unwrap();
-        let categories: [Box<str>; 2] = ["one".into(), "två".into()];
-        for (i, vector) in ROWS.chunks(3).enumerate() {
-            let id = format!("stm_{i}");
-            let row = writer.push(&ColumnRecord {
-                rowid: i as i64,
-                id: &id,
-                created_at: (i != 1).then_some(1_700_000_000_000_000),
-                categories: &categories[..i.min(2)],
-                importance: 1.5,
-                access_count: 3,
-                source: "agent",
-                model: "m",
-                text: (i != 1).then_some("text, ünï"),
-                lineage: None,
-                vector,
-            });
-            assert_eq!(row.unwrap().index(), i);
-        }
-        assert_eq!(writer.len(), 3);
-        writer.publish().unwrap();
-    }
-
-    #[test]
-    fn files_of_other_programs_are_read_bit_equal() {
-        let names = [
-            "list_f32",
-            "large_list_f64",
-            "fixed_list_f16",
-            "fixed_list_f32_pages_v2",
-            "fixed_binary",
-        ];
-        for name in names {
-            let reader = VectorFile::open(&fixture(name)).unwrap();
-            assert_eq!((reader.len(), reader.dim(), reader.meta()), (3, 3, None), "{name}");
-            assert_eq!(bits(&reader.read_all().unwrap()), bits(&ROWS), "{name}");
-        }
-    }
+    use crate::read::support::{batch, fixture};
 
     #[test]
     fn every_codec_is_read() {
-        let gzip = VectorFile::open(&fixture("gzip")).unwrap();
-        assert_eq!(bits(&gzip.read_all().unwrap()), bits(&ROWS));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.parquet");
         let rows = (0..500).map(|i| Some([Some(i % 7), Some(i)]));
         let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(rows));
-        let batch = RecordBatch::try_from_iter([("vector", lists)]).unwrap();
+        let batch = batch(&[("vector", lists)]);
         for codec in [
             Compression::UNCOMPRESSED,
             Compression::SNAPPY,
@@ -545,15 +465,14 @@ mod tests {
 
     #[test]
     fn texts_are_read_in_order() {
-        let read = |name: &str, names: &[&str]| -> Vec<Option<String>> {
-            ParquetText::open(&fixture(name), names).unwrap().map(Result::unwrap).collect()
+        let open = |name: &str, names: &[&str]| {
+            let path = fixture(&format!("parquet/{name}.parquet"));
+            let text = ParquetText::open(&path, names).unwrap();
+            assert_eq!((text.row_count(), text.column()), (3, "text"));
+            text.map(|text| text.unwrap().unwrap_or_default()).collect::<Vec<String>>()
         };
-        let some = |text: &str| Some(text.to_owned());
-        let texts = [some("first"), None, some("drei ünï")];
-        assert_eq!(read("list_f32", &["content", "text"]), texts);
-        assert_eq!(read("two_vectors", &["text"]), [some("a"), some("b"), some("a")]);
-        let text = ParquetText::open(&fixture("list_f32"), &["content", "text"]).unwrap();
-        assert_eq!((text.row_count(), text.column()), (3, "text"));
+        assert_eq!(open("list_f32", &["content", "text"]), ["first", "", "drei ünï"]);
+        assert_eq!(open("two_vectors", &["text"]), ["a", "b", "a"]);
     }
 
     #[test]
@@ -574,139 +493,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
-        let said = |name: &str| -> String {
-            let read = VectorFile::open(&fixture(name)).and_then(VectorFile::read_all);
-            let message = read.unwrap_err().to_string();
-            let prefix = format!("{}: ", fixture(name).display());
-            message.strip_prefix(&prefix).expect("a message begins with the path").to_owned()
-        };
-        assert_eq!(said("null_row"), "row 1: the vector is null");
-        assert_eq!(said("null_component"), "row 1: component 1 is null");
-        assert_eq!(said("ragged"), "row 2: vector has 1 components, expected 3");
-        assert_eq!(said("not_finite"), "row 1: component 1 is inf");
-        assert_eq!(
-            said("no_vector"),
-            r#"no column vector, embedding, embeddings, emb, found "row" (Int64), "text" (Utf8), "score" (Float64)"#
-        );
-        let column =
-            VectorFile::open_member(&fixture("list_f32"), Some("text")).unwrap_err().to_string();
-        assert!(
-            column.ends_with(
-                r#"column "text" is Utf8, expected a list of f16, f32, f64, i8, u8, i32 or i64, or fixed-size binary of 4-byte floats"#
-            ),
-            "{column}"
-        );
-        let text = ParquetText::open(&fixture("list_f32"), &["row"]).unwrap_err().to_string();
-        assert!(text.ends_with(r#"column "row" is Int64, expected text"#), "{text}");
-    }
-
-    #[test]
-    fn other_files_are_named_as_what_they_are() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("f.parquet");
-        let said = |bytes: &[u8]| {
-            std::fs::write(&path, bytes).unwrap();
-            let error = VectorFile::open(&path).unwrap_err();
-            assert!(error.hint().is_some());
-            error
-                .to_string()
-                .replace(&format!("{}: not a readable Parquet file ", path.display()), "")
-        };
-        let bytes = std::fs::read(fixture("list_f32")).unwrap();
-        assert_eq!(said(b""), r#"(it begins with "")"#);
-        assert_eq!(said(b"PAR1PAR1"), "(cut off after 8 bytes)");
-        assert_eq!(said(&bytes[..100]), r#"(cut off: it ends in "\x00\x00\x11\x11")"#);
-        assert_eq!(said(b"PAR1\xFF\xFF\xFF\x7FPAR1"), "(a footer of 2147483647 bytes in 12)");
-        assert_eq!(said(b"PAR1\0\0\0\0PARE"), "(its footer is encrypted)");
-        std::fs::remove_file(&path).unwrap();
-        let missing = VectorFile::open(&path).unwrap_err();
-        assert!(missing.to_string().starts_with(&format!("{}: No such file", path.display())));
-    }
-
-    #[test]
-    fn our_columns_come_back_with_their_metadata() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rows.parquet");
-        write_records(&path);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        let reader = VectorFile::open(&path).unwrap();
-        assert_eq!(reader.meta(), Some(records_meta()));
-        assert_eq!(bits(&reader.read_all().unwrap()), bits(&ROWS));
-        let column = |name: &str| -> Vec<Option<String>> {
-            ParquetText::open(&path, &[name]).unwrap().map(Result::unwrap).collect()
-        };
-        assert_eq!(column("text"), [Some("text, ünï".into()), None, Some("text, ünï".into())]);
-        assert_eq!(column("id"), ["stm_0", "stm_1", "stm_2"].map(|id| Some(id.to_owned())));
-    }
-
-    #[test]
-    fn the_same_rows_make_the_same_bytes() {
-        let folder = tempfile::tempdir().unwrap();
-        let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
-        write_records(&a);
-        write_records(&b);
-        assert!(std::fs::read(a).unwrap() == std::fs::read(b).unwrap());
-    }
-
-    #[test]
-    fn row_groups_join_and_rows_come_in_portions() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rows.parquet");
-        let mut writer = ColumnsWriter::create_parquet(&path, &ColumnsMeta::vectors(2)).unwrap();
-        let count = BATCH_ROWS + 5;
-        for i in 0..count {
-            writer.push_vector(&[i as f32, 1.0]).unwrap();
-        }
-        writer.publish().unwrap();
-        let mut reader = VectorFile::open(&path).unwrap();
-        assert_eq!((reader.len(), reader.meta()), (count, Some(ColumnsMeta::vectors(2))));
-        let (mut row, mut values) = (0, vec![7.0]);
-        loop {
-            let rows = reader.read_rows(1000, &mut values).unwrap();
-            assert_eq!(values.len(), 2 * rows);
-            assert!(values.chunks(2).enumerate().all(|(i, v)| v == [(row + i) as f32, 1.0]));
-            row += rows;
-            if rows == 0 {
-                break;
-            }
-            assert!(rows == 1000 || row == count);
-        }
-        assert_eq!(row, count);
-    }
-
-    #[test]
-    fn an_abandoned_file_leaves_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rows.parquet");
-        let mut writer = ColumnsWriter::create_parquet(&path, &ColumnsMeta::vectors(2)).unwrap();
-        let error = writer.push_vector(&[1.0, f32::INFINITY]).unwrap_err();
-        assert_eq!(error.to_string(), "row 0: component 1 is inf");
-        drop(writer);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        let nowhere = folder.path().join("missing").join("rows.parquet");
-        let error =
-            ColumnsWriter::create_parquet(&nowhere, &ColumnsMeta::vectors(2)).err().unwrap();
-        assert!(matches!(error, DataError::Io { .. }));
-    }
-
-    #[test]
     fn fields_lists_and_texts_are_walked() {
         // i32 1 · list of two structs, each a text · flag · stop
         let bytes = [0x15, 2, 0x19, 0x2C, 0x18, 1, b'a', 0, 0x18, 1, b'b', 0, 0x11, 0];
         assert_eq!(check_footer(&bytes), Ok(()));
         assert!((0..bytes.len()).all(|length| check_footer(&bytes[..length]).is_err()));
-    }
-
-    #[test]
-    fn a_count_beyond_the_end_is_refused() {
         // A list of 2³¹ − 1 structs.
         let bytes = [0x19, 0xFC, 0xFF, 0xFF, 0xFF, 0xFF, 0x07, 0, 0];
         assert_eq!(check_footer(&bytes).unwrap_err(), "unreadable at byte 7 of 9");
-    }
-
-    #[test]
-    fn deep_nesting_is_refused() {
+        // Deep nesting.
         assert!(check_footer(&[0x1C; 10_000]).is_err());
         assert!(check_footer(&[0x19; 10_000]).is_err());
     }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
 /// Rows of a record batch; only the last batch of a file may have fewer.
-pub const BATCH_ROWS: usize = 65_536;
+pub(crate) const BATCH_ROWS: usize = 65_536;
 
 /// The version that [`key::FORMAT_VERSION`] carries.
-pub const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 1;
 
 /// The largest dimension, as in [`memfold_index::VectorMatrix`].
 pub const DIM_MAX: usize = 65_536;
@@ -18,15 +18,15 @@ pub const DIM_MAX: usize = 65_536;
 pub const VECTOR_NAMES: [&str; 4] = ["vector", "embedding", "embeddings", "emb"];
 
 /// Metadata keys. Values are text; numbers are decimal, flags are `true` or `false`.
-pub mod key {
+pub(crate) mod key {
     /// [`super::FORMAT_VERSION`].
-    pub const FORMAT_VERSION: &str = "memfold.format_version";
+    pub(crate) const FORMAT_VERSION: &str = "memfold.format_version";
     /// Components of each vector.
-    pub const DIM: &str = "memfold.dim";
+    pub(crate) const DIM: &str = "memfold.dim";
     /// The embedding model; absent where unknown or mixed.
-    pub const MODEL: &str = "memfold.model";
+    pub(crate) const MODEL: &str = "memfold.model";
     /// Always `cosine`.
-    pub const METRIC: &str = "memfold.metric";
+    pub(crate) const METRIC: &str = "memfold.metric";
     /// Whether every vector has unit length.
     pub(crate) const NORMALISED: &str = "memfold.normalised";
     /// Digest of what the rows were read from; absent where there is none.
@@ -34,31 +34,14 @@ pub mod key {
     /// Whether the vectors were generated.
     pub(crate) const SYNTHETIC: &str = "memfold.synthetic";
     /// Rows in the file. Written when the file is finished, so it stands in the footer.
-    pub const ROW_COUNT: &str = "memfold.row_count";
+    pub(crate) const ROW_COUNT: &str = "memfold.row_count";
     /// Every key.
     pub(crate) const ALL: [&str; 8] =
         [FORMAT_VERSION, DIM, MODEL, METRIC, NORMALISED, SOURCE_HASH, SYNTHETIC, ROW_COUNT];
 }
 
-/// Columns named in an error.
-const COLUMNS_SHOWN: usize = 20;
-
-/// Names the columns with their types, for an error.
-pub(crate) fn column_list(schema: &Schema) -> String {
-    let fields = schema.fields();
-    let mut shown: Vec<String> = fields
-        .iter()
-        .take(COLUMNS_SHOWN)
-        .map(|field| format!("{:?} ({})", field.name(), field.data_type()))
-        .collect();
-    if fields.len() > COLUMNS_SHOWN {
-        shown.push(format!("{} more", fields.len() - COLUMNS_SHOWN));
-    }
-    if shown.is_empty() { "none".into() } else { shown.join(", ") }
-}
-
 /// The value of [`key::METRIC`].
-pub const METRIC: &str = "cosine";
+pub(crate) const METRIC: &str = "cosine";
 
 /// A column, in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,7 +75,7 @@ pub enum Column {
 
 impl Column {
     /// Every column, in the order of the file.
-    pub const ALL: [Self; 12] = [
+    const ALL: [Self; 12] = [
         Self::Row,
         Self::Rowid,
         Self::Id,
@@ -149,7 +132,7 @@ pub(crate) fn component_field() -> Arc<Field> {
 }
 
 /// The field of one category.
-pub(crate) fn category_field() -> Arc<Field> {
+fn category_field() -> Arc<Field> {
     Arc::new(Field::new("item", DataType::Utf8, false))
 }
 

@@ -43,19 +43,32 @@ impl ComponentType {
     /// The types that are written.
     pub const ALL: [Self; 6] = [Self::F16, Self::F32, Self::F64, Self::U8, Self::I8, Self::I32];
 
+    /// Every type, with its name and how it is kept in memory.
+    const TYPES: [(Self, &'static str, DataType); 8] = [
+        (Self::F16, "f16", DataType::Float16),
+        (Self::Bf16, "bf16", DataType::Float32),
+        (Self::F32, "f32", DataType::Float32),
+        (Self::F64, "f64", DataType::Float64),
+        (Self::I8, "i8", DataType::Int8),
+        (Self::U8, "u8", DataType::UInt8),
+        (Self::I32, "i32", DataType::Int32),
+        (Self::I64, "i64", DataType::Int64),
+    ];
+
+    /// Returns every type that is read.
+    pub(crate) fn every() -> impl Iterator<Item = Self> {
+        Self::TYPES.into_iter().map(|(component, ..)| component)
+    }
+
+    fn entry(self) -> (Self, &'static str, DataType) {
+        let found = Self::TYPES.into_iter().find(|(component, ..)| *component == self);
+        found.expect("every type is in the table")
+    }
+
     /// Returns the type's name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-            Self::U8 => "u8",
-            Self::I8 => "i8",
-            Self::I32 => "i32",
-            Self::I64 => "i64",
-        }
+    pub fn name(self) -> &'static str {
+        self.entry().1
     }
 
     /// Returns the type of a name, among those that are written.
@@ -66,7 +79,7 @@ impl ComponentType {
 
     /// Returns the bytes of one value.
     #[must_use]
-    pub const fn bytes(self) -> usize {
+    pub(crate) const fn bytes(self) -> usize {
         match self {
             Self::U8 | Self::I8 => 1,
             Self::F16 | Self::Bf16 => 2,
@@ -76,43 +89,21 @@ impl ComponentType {
     }
 
     /// Returns the type of the components in memory.
-    pub(crate) const fn data_type(self) -> DataType {
-        match self {
-            Self::F16 => DataType::Float16,
-            Self::Bf16 | Self::F32 => DataType::Float32,
-            Self::F64 => DataType::Float64,
-            Self::I8 => DataType::Int8,
-            Self::U8 => DataType::UInt8,
-            Self::I32 => DataType::Int32,
-            Self::I64 => DataType::Int64,
-        }
+    pub(crate) fn data_type(self) -> DataType {
+        self.entry().2
     }
 
     /// Returns the type of components that a column stores as `data_type`.
-    pub(crate) const fn of(data_type: &DataType) -> Option<Self> {
-        Some(match data_type {
-            DataType::Float16 => Self::F16,
-            DataType::Float32 => Self::F32,
-            DataType::Float64 => Self::F64,
-            DataType::UInt8 => Self::U8,
-            DataType::Int8 => Self::I8,
-            DataType::Int32 => Self::I32,
-            DataType::Int64 => Self::I64,
-            _ => return None,
-        })
+    pub(crate) fn of(data_type: &DataType) -> Option<Self> {
+        let found = |(component, _, own): &(Self, _, DataType)| {
+            own == data_type && *component != Self::Bf16
+        };
+        Self::TYPES.into_iter().find(found).map(|(component, ..)| component)
     }
 
-    /// Names the type as numpy does.
-    pub(crate) const fn npy_descr(self) -> &'static str {
-        match self {
-            Self::F16 => "<f2",
-            Self::Bf16 | Self::F32 => "<f4",
-            Self::F64 => "<f8",
-            Self::U8 => "|u1",
-            Self::I8 => "|i1",
-            Self::I32 => "<i4",
-            Self::I64 => "<i8",
-        }
+    /// Names the type as numpy does, without the byte order: its kind and its bytes.
+    pub(crate) fn npy_name(self) -> String {
+        format!("{}{}", &self.name()[..1], self.bytes())
     }
 
     /// Returns little-endian values, in memory that is aligned for them, as an array.
@@ -169,42 +160,30 @@ pub(crate) trait Component: Copy {
     fn nearest(value: f64) -> Option<Self>;
 }
 
-impl Component for f64 {
-    fn wide(self) -> f64 {
-        self
-    }
+macro_rules! float_components {
+    ($($float:ty, $to_f32:expr, $nearest:expr;)*) => {$(
+        impl Component for $float {
+            fn wide(self) -> f64 {
+                self.into()
+            }
 
-    fn nearest(value: f64) -> Option<Self> {
-        Some(value)
-    }
+            fn to_f32(self) -> f32 {
+                let to_f32: fn(Self) -> f32 = $to_f32;
+                to_f32(self)
+            }
+
+            fn nearest(value: f64) -> Option<Self> {
+                let nearest: fn(f64) -> Self = $nearest;
+                Some(nearest(value)).filter(|value| value.is_finite())
+            }
+        }
+    )*};
 }
 
-impl Component for f32 {
-    fn wide(self) -> f64 {
-        f64::from(self)
-    }
-
-    fn to_f32(self) -> f32 {
-        self
-    }
-
-    fn nearest(value: f64) -> Option<Self> {
-        Some(value as Self).filter(|value| value.is_finite())
-    }
-}
-
-impl Component for f16 {
-    fn wide(self) -> f64 {
-        self.to_f64()
-    }
-
-    fn to_f32(self) -> f32 {
-        Self::to_f32(self)
-    }
-
-    fn nearest(value: f64) -> Option<Self> {
-        Some(Self::from_f32(odd_f32(value))).filter(|value| value.is_finite())
-    }
+float_components! {
+    f64, |value| value as f32, |value| value;
+    f32, |value| value, |value| value as f32;
+    f16, Self::to_f32, |value| Self::from_f32(odd_f32(value));
 }
 
 macro_rules! integer_components {

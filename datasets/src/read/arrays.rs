@@ -14,7 +14,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::matrix::{Layout, MatrixFile};
 use crate::DataError;
-use crate::error::ColumnRole;
+use crate::error::{ColumnRole, described};
 use crate::input::{Cursor, InputBytes};
 use crate::npy::Header;
 use crate::vectors::ComponentType;
@@ -25,9 +25,6 @@ pub(super) const TENSOR_PREFIX_BYTES: usize = 8;
 pub(super) const TENSOR_HEADER_BYTES_MAX: u64 = 100_000_000;
 /// Names of vectors among other arrays; the first that is there counts.
 const NAMES: [&str; 6] = ["vector", "vectors", "embedding", "embeddings", "emb", "arr_0"];
-/// Arrays named in an error.
-const SHOWN_MAX: usize = 20;
-
 /// An array in a file of several.
 pub(super) struct Candidate {
     pub(super) name: String,
@@ -49,7 +46,7 @@ pub(super) fn pick(
         path: bytes.path().into(),
         role: ColumnRole::Array,
         expected,
-        found: list(candidates),
+        found: described(candidates.iter().map(|it| format!("{:?} ({})", it.name, it.summary))),
     };
     if let Some(member) = member {
         return named(member).ok_or_else(|| not_found(format!("{member:?}")));
@@ -65,16 +62,6 @@ pub(super) fn pick(
     let usual = NAMES.iter().filter_map(|name| named(name)).find(|at| matrices.contains(at));
     usual
         .ok_or_else(|| not_found(format!("that is the only matrix, or named {}", NAMES.join(", "))))
-}
-
-/// Names the arrays with shapes and types.
-fn list(candidates: &[Candidate]) -> String {
-    let show = |array: &Candidate| format!("{:?} ({})", array.name, array.summary);
-    let mut shown: Vec<String> = candidates.iter().take(SHOWN_MAX).map(show).collect();
-    if candidates.len() > SHOWN_MAX {
-        shown.push(format!("{} more", candidates.len() - SHOWN_MAX));
-    }
-    if shown.is_empty() { "none".into() } else { shown.join(", ") }
 }
 
 /// Writes a shape as numpy does.
@@ -205,18 +192,6 @@ fn inflated(
 
 /// The entry that is not a tensor.
 const METADATA: &str = "__metadata__";
-/// Types of tensors that are read, with their names in the header.
-const TYPES: [(&str, ComponentType); 8] = [
-    ("F16", ComponentType::F16),
-    ("BF16", ComponentType::Bf16),
-    ("F32", ComponentType::F32),
-    ("F64", ComponentType::F64),
-    ("I8", ComponentType::I8),
-    ("U8", ComponentType::U8),
-    ("I32", ComponentType::I32),
-    ("I64", ComponentType::I64),
-];
-
 /// What the header says about a tensor.
 #[derive(Debug, Deserialize)]
 struct Tensor {
@@ -228,8 +203,9 @@ struct Tensor {
 
 impl Tensor {
     fn layout(&self) -> Result<Layout, String> {
-        let Some(&(_, component)) = TYPES.iter().find(|(name, _)| *name == self.dtype) else {
-            let names = TYPES.map(|(name, _)| name).join(", ");
+        let name = |component: ComponentType| component.name().to_uppercase();
+        let Some(component) = ComponentType::every().find(|it| name(*it) == self.dtype) else {
+            let names = ComponentType::every().map(name).collect::<Vec<_>>().join(", ");
             return Err(format!("values of type {:?}, expected one of {names}", self.dtype));
         };
         let [rows, dim] = self.shape[..] else {

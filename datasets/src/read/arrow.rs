@@ -14,7 +14,7 @@ use arrow_schema::{Schema, SchemaRef};
 
 use super::source::{Batches, Source, rows_of_batches};
 use crate::DataError;
-use crate::catch_panic::catch_panic;
+use crate::catch_panic::{catch_panic, decoded};
 use crate::input::InputBytes;
 use crate::schema::BATCH_ROWS;
 
@@ -54,11 +54,10 @@ struct Messages {
     batches: Vec<Placed>,
 }
 
-/// A message and where it lies.
+/// A message and where it lies, inside the file.
 #[derive(Debug, Clone, Copy)]
 struct Placed {
     block: Block,
-    span: BlockSpan,
     /// Rows of a record batch, entries of a dictionary.
     rows: usize,
     /// Dictionaries that must be read before.
@@ -66,34 +65,23 @@ struct Placed {
 }
 
 /// The bytes of a message, from its prefix to the end of its body.
-#[derive(Debug, Clone, Copy)]
-struct BlockSpan {
+struct Span {
     start: usize,
     length: usize,
     metadata_length: usize,
 }
 
-impl BlockSpan {
-    /// Accepts a block that lies inside the first `data_end` bytes.
-    fn checked(block: &Block, data_end: usize) -> Result<Self, String> {
-        let out_of_file = || {
-            format!(
-                "block at {} of {} + {} bytes lies outside the data ({data_end} bytes)",
-                block.offset(),
-                block.metaDataLength(),
-                block.bodyLength()
-            )
-        };
-        let start = usize::try_from(block.offset()).map_err(|_| out_of_file())?;
-        let metadata_length = usize::try_from(block.metaDataLength()).map_err(|_| out_of_file())?;
-        let body = usize::try_from(block.bodyLength()).map_err(|_| out_of_file())?;
-        let length = metadata_length.checked_add(body).ok_or_else(out_of_file)?;
-        let end = start.checked_add(length).ok_or_else(out_of_file)?;
-        if end > data_end || metadata_length < PREFIX_BYTES {
-            return Err(out_of_file());
-        }
-        Ok(Self { start, length, metadata_length })
+/// Refuses a block that does not lie inside the first `data_end` bytes.
+fn check_block(block: &Block, data_end: usize) -> Result<(), String> {
+    let (start, metadata, body) = (block.offset(), block.metaDataLength(), block.bodyLength());
+    let parts = [start, metadata.into(), body];
+    let end = parts.iter().try_fold(0_u64, |end, part| end.checked_add(u64::try_from(*part).ok()?));
+    if end.is_some_and(|end| end <= data_end as u64) && metadata >= PREFIX_BYTES as i32 {
+        return Ok(());
     }
+    Err(format!(
+        "block at {start} of {metadata} + {body} bytes lies outside the data ({data_end} bytes)"
+    ))
 }
 
 impl ArrowFile {
@@ -141,7 +129,7 @@ impl ArrowFile {
         first: usize,
         count: usize,
     ) -> Option<[&[u8]; COUNT]> {
-        let BlockSpan { start, length, metadata_length } = self.messages.batches.get(batch)?.span;
+        let Span { start, length, metadata_length } = self.messages.batches.get(batch)?.span();
         let bytes = self.bytes.memory().get(start..start + length)?;
         let (head, body) = bytes.split_at_checked(metadata_length)?;
         let message = read_message(head.get(PREFIX_BYTES..)?).ok()?;
@@ -225,15 +213,14 @@ impl Decoder {
             let i = self.dictionaries_read;
             let dictionary = self.file.messages.dictionaries[i];
             let bytes = self.bytes_of(&dictionary)?;
-            let read = catch_panic(|| self.decoder.read_dictionary(&dictionary.block, &bytes));
-            read.and_then(|read| read.map_err(|error| error.to_string()))
+            decoded(|| self.decoder.read_dictionary(&dictionary.block, &bytes))
                 .map_err(|what| self.damaged(&format!("dictionary {i}: {what}")))?;
             self.dictionaries_read += 1;
         }
         let bytes = self.bytes_of(placed)?;
-        let read = catch_panic(|| self.decoder.read_record_batch(&placed.block, &bytes));
-        let batch = read.and_then(|read| read.map_err(|error| error.to_string()));
-        let at = |what: &str| self.damaged(&format!("batch at byte {}: {what}", placed.span.start));
+        let batch = decoded(|| self.decoder.read_record_batch(&placed.block, &bytes));
+        let at =
+            |what: &str| self.damaged(&format!("batch at byte {}: {what}", placed.block.offset()));
         match batch.map_err(|what| at(&what))? {
             Some(batch) if batch.num_rows() == placed.rows => Ok(batch),
             Some(batch) => Err(at(&format!("{} rows, expected {}", batch.num_rows(), placed.rows))),
@@ -243,7 +230,7 @@ impl Decoder {
 
     /// Reads a message, whose claims are checked before memory is taken for them.
     fn bytes_of(&self, placed: &Placed) -> Result<Buffer, DataError> {
-        let BlockSpan { start, length, metadata_length } = placed.span;
+        let Span { start, length, metadata_length } = placed.span();
         let bytes = self.file.bytes.read(start as u64, length)?;
         let (metadata, body) = bytes.split_at(metadata_length);
         let message = read_message(&metadata[PREFIX_BYTES..])
@@ -266,9 +253,8 @@ impl Messages {
         let schema = footer.schema().ok_or_else(|| damaged("no schema in the footer".into()))?;
         let schema = read_schema(schema).map_err(damaged)?;
         let place = |(i, block): (usize, &Block)| {
-            let span = BlockSpan::checked(block, data_end)
-                .map_err(|what| damaged(format!("message {i}: {what}")))?;
-            Placed::read(bytes, block, span)
+            check_block(block, data_end).map_err(|what| damaged(format!("message {i}: {what}")))?;
+            Placed::read(bytes, block)
         };
         let dictionaries = footer.dictionaries().into_iter().flatten().enumerate().map(place);
         let dictionaries: Vec<Placed> = dictionaries.collect::<Result<_, _>>()?;
@@ -290,8 +276,6 @@ impl Messages {
                 DataError::damaged(bytes.path(), format!("message at byte {start}: {what}"))
             };
             let message = read_message(&metadata).map_err(|what| at(&what))?;
-            let span =
-                BlockSpan::checked(&block, bytes.len() as usize).map_err(|what| at(&what))?;
             match (message.header_type(), &mut messages) {
                 (MessageHeader::Schema, None) => {
                     let schema = message.header_as_schema().ok_or_else(|| at("empty"))?;
@@ -301,17 +285,16 @@ impl Messages {
                     messages = Some(Self { schema, stated, version, dictionaries, batches });
                 }
                 (MessageHeader::DictionaryBatch, Some(messages)) => {
-                    messages.dictionaries.push(Placed::read(bytes, &block, span)?);
+                    messages.dictionaries.push(Placed::read(bytes, &block)?);
                 }
                 (MessageHeader::RecordBatch, Some(messages)) => {
                     // A later dictionary may stand for the rows after it only.
                     let dictionaries = messages.dictionaries.len();
-                    let placed = Placed::read(bytes, &block, span)?;
-                    messages.batches.push(Placed { dictionaries, ..placed });
+                    messages.batches.push(Placed { dictionaries, ..Placed::read(bytes, &block)? });
                 }
                 (other, _) => return Err(at(&format!("an unexpected {other:?}"))),
             }
-            start += span.length as u64;
+            start += (block.metaDataLength() as i64 + block.bodyLength()).cast_unsigned();
         }
         messages.ok_or_else(|| DataError::format(bytes.path(), "an Arrow stream without a schema"))
     }
@@ -319,21 +302,28 @@ impl Messages {
 
 impl Placed {
     /// Reads what describes a message of dictionary entries or rows.
-    fn read(bytes: &InputBytes, block: &Block, span: BlockSpan) -> Result<Self, DataError> {
-        let metadata = bytes.read(span.start as u64, span.metadata_length)?;
-        let described = || -> Result<Self, String> {
+    fn read(bytes: &InputBytes, block: &Block) -> Result<Self, DataError> {
+        let mut placed = Self { block: *block, rows: 0, dictionaries: 0 };
+        let Span { start, metadata_length, .. } = placed.span();
+        let metadata = bytes.read(start as u64, metadata_length)?;
+        let rows = || -> Result<usize, String> {
             if !metadata.starts_with(STREAM_START) {
                 return Err("no continuation marker".into());
             }
             let message = read_message(&metadata[PREFIX_BYTES..])?;
             let length = rows_of(&message)?.length();
             let rows = usize::try_from(length).ok().filter(|&rows| rows < u32::MAX as usize);
-            let rows = rows.ok_or_else(|| format!("{length} rows"))?;
-            Ok(Self { block: *block, span, rows, dictionaries: 0 })
+            rows.ok_or_else(|| format!("{length} rows"))
         };
-        described().map_err(|what| {
-            DataError::damaged(bytes.path(), format!("message at byte {}: {what}", span.start))
-        })
+        let at = |what| format!("message at byte {start}: {what}");
+        placed.rows = rows().map_err(|what| DataError::damaged(bytes.path(), at(what)))?;
+        Ok(placed)
+    }
+
+    fn span(&self) -> Span {
+        let metadata_length = self.block.metaDataLength() as usize;
+        let length = metadata_length + self.block.bodyLength() as usize;
+        Span { start: self.block.offset() as usize, length, metadata_length }
     }
 }
 

@@ -1,12 +1,10 @@
 //! HDF5 files, as ann-benchmarks.com publishes them: [`open`].
 
-use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_buffer::{ArrowNativeType, Buffer};
-use arrow_schema::SchemaRef;
 use hdf5_reader::error::Error;
 use hdf5_reader::group::Group;
 use hdf5_reader::storage::RangeRequestStorage;
@@ -15,10 +13,9 @@ use hdf5_reader::{
 };
 
 use super::arrays::{Candidate, pick, shape_text};
-use super::matrix::{Layout, batch_of};
-use super::source::{Batches, Source};
+use super::matrix::{Layout, MatrixFile};
 use crate::DataError;
-use crate::catch_panic::catch_panic;
+use crate::catch_panic::decoded;
 use crate::input::InputBytes;
 use crate::vectors::ComponentType;
 
@@ -37,28 +34,22 @@ const DEPTH_MAX: usize = 16;
 /// Most data sets of a file that are looked at.
 const DATASETS_MAX: usize = 10_000;
 
-/// One data set of an HDF5 file, as one column `vector`.
+/// The data set that holds the vectors.
 #[derive(Clone)]
-pub(crate) struct Hdf5File {
-    bytes: InputBytes,
+pub(super) struct DataSet {
     name: String,
     dataset: Arc<Dataset>,
-    layout: Layout,
-    schema: SchemaRef,
 }
 
-impl fmt::Debug for Hdf5File {
+impl fmt::Debug for DataSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hdf5File")
-            .field("bytes", &self.bytes)
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_struct("DataSet").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
 /// Finds the data set `member`; without a name `train`, or the one that holds vectors, in any
 /// group.
-pub(super) fn open(bytes: InputBytes, member: Option<&str>) -> Result<Arc<dyn Source>, DataError> {
+pub(super) fn open(bytes: InputBytes, member: Option<&str>) -> Result<MatrixFile, DataError> {
     let damaged = |found| DataError::damaged(bytes.path(), found);
     let read = bytes.clone();
     let storage = RangeRequestStorage::new(bytes.len(), move |start, count| {
@@ -66,7 +57,7 @@ pub(super) fn open(bytes: InputBytes, member: Option<&str>) -> Result<Arc<dyn So
         read.fill(start, &mut to).map_err(Error::from)?;
         Ok(to)
     });
-    let mut datasets = decoded(|| {
+    let mut datasets = decoded(|| -> Result<_, Error> {
         let reader = Reader::from_storage_with_options(Arc::new(storage), limits())?;
         let mut datasets = Vec::new();
         collect(&reader.root_group()?, "", DEPTH_MAX, &mut datasets)?;
@@ -92,8 +83,7 @@ pub(super) fn open(bytes: InputBytes, member: Option<&str>) -> Result<Arc<dyn So
             "data set {name:?}: {rows} × {dim} in a file of {length} bytes"
         )));
     }
-    let (dataset, schema) = (Arc::new(dataset), layout.schema(HashMap::new()));
-    Ok(Arc::new(Hdf5File { bytes, name, dataset, layout, schema }))
+    Ok(MatrixFile::of_data_set(bytes, layout, DataSet { name, dataset: Arc::new(dataset) }))
 }
 
 /// Collects the data sets of a group and the groups in it, with their paths.
@@ -115,66 +105,47 @@ fn collect(
     Ok(())
 }
 
-impl Source for Hdf5File {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    fn row_count(&self) -> usize {
-        self.layout.rows
-    }
-
-    fn check_unchanged(&self) -> Result<(), DataError> {
-        self.bytes.check_unchanged()
-    }
-
-    fn is_vectors_only(&self) -> bool {
-        true
-    }
-
-    fn batches(&self, _: &[usize], _: usize) -> Result<Batches, DataError> {
-        let (layout, file) = (self.layout, self.clone());
-        let batches = layout.spans(layout.batch_rows());
-        Ok(Box::new(batches.map(move |(start, rows)| file.batch(start, rows))))
-    }
-}
-
-impl Hdf5File {
-    fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch, DataError> {
-        let component = self.layout.component;
-        let read = match component {
-            ComponentType::F32 => self.read::<f32>(start, rows),
-            ComponentType::F64 => self.read::<f64>(start, rows),
-            ComponentType::I8 => self.read::<i8>(start, rows),
-            ComponentType::U8 => self.read::<u8>(start, rows),
-            ComponentType::I32 => self.read::<i32>(start, rows),
-            ComponentType::I64 => self.read::<i64>(start, rows),
-            ComponentType::F16 | ComponentType::Bf16 => Err("values of 16 bits".into()),
-        };
-        let bytes = read.map_err(|found| {
-            let found = format!("data set {:?}: row {start} and after: {found}", self.name);
-            DataError::damaged(self.bytes.path(), found)
-        })?;
-        Ok(batch_of(&self.schema, component, bytes))
-    }
-
-    fn read<T: H5Type + ArrowNativeType>(
+impl DataSet {
+    /// Reads the components of some rows.
+    pub(super) fn read(
         &self,
+        path: &Path,
+        layout: Layout,
         start: usize,
         rows: usize,
-    ) -> Result<Buffer, String> {
-        let dim = self.layout.dim;
+    ) -> Result<Buffer, DataError> {
         let range = |start: usize, end: usize| {
             let (start, end) = (start as u64, end as u64);
             SliceInfoElem::Slice { start, end, step: 1 }
         };
-        let selection = SliceInfo { selections: vec![range(start, start + rows), range(0, dim)] };
-        let array = decoded(|| self.dataset.read_slice::<T>(&selection))?;
+        let count = rows * layout.dim;
+        let rows = SliceInfo { selections: vec![range(start, start + rows), range(0, layout.dim)] };
+        let read = match layout.component {
+            ComponentType::F32 => self.values::<f32>(&rows, count),
+            ComponentType::F64 => self.values::<f64>(&rows, count),
+            ComponentType::I8 => self.values::<i8>(&rows, count),
+            ComponentType::U8 => self.values::<u8>(&rows, count),
+            ComponentType::I32 => self.values::<i32>(&rows, count),
+            ComponentType::I64 => self.values::<i64>(&rows, count),
+            ComponentType::F16 | ComponentType::Bf16 => Err("values of 16 bits".into()),
+        };
+        read.map_err(|found| {
+            let found = format!("data set {:?}: row {start} and after: {found}", self.name);
+            DataError::damaged(path, found)
+        })
+    }
+
+    fn values<T: H5Type + ArrowNativeType>(
+        &self,
+        rows: &SliceInfo,
+        count: usize,
+    ) -> Result<Buffer, String> {
+        let array = decoded(|| self.dataset.read_slice::<T>(rows))?;
         let values: Vec<T> = array.iter().copied().collect();
-        if values.len() != rows * dim {
-            return Err(format!("{} values, expected {}", values.len(), rows * dim));
+        match values.len() == count {
+            true => Ok(Buffer::from_vec(values)),
+            false => Err(format!("{} values, expected {count}", values.len())),
         }
-        Ok(Buffer::from_vec(values))
     }
 }
 
@@ -186,32 +157,16 @@ fn limits() -> OpenOptions {
         .with_max_object_header_bytes(OBJECT_HEADER_BYTES_MAX)
 }
 
-/// Runs the decoder, whose asserts and errors become texts.
-fn decoded<T>(decode: impl FnOnce() -> Result<T, Error>) -> Result<T, String> {
-    catch_panic(decode).and_then(|decoded| decoded.map_err(|error| error.to_string()))
-}
-
 fn layout_of(dataset: &Dataset) -> Result<Layout, String> {
-    let component = component_of(dataset.dtype()).ok_or_else(|| {
-        let found = type_name(dataset.dtype());
-        format!("values of type {found}, expected f32, f64, i8, u8, i32 or i64")
-    })?;
+    let found = type_name(dataset.dtype());
+    let is_read = |it: &ComponentType| *it != ComponentType::F16 && it.name() == found;
+    let component = ComponentType::every()
+        .find(is_read)
+        .ok_or_else(|| format!("values of type {found}, expected f32, f64, i8, u8, i32 or i64"))?;
     let [rows, dim] = dataset.shape()[..] else {
         return Err(format!("shape {}, expected (rows, dim)", shape_text(dataset.shape())));
     };
     Layout::checked(rows, dim, component)
-}
-
-const fn component_of(data_type: &Datatype) -> Option<ComponentType> {
-    Some(match data_type {
-        Datatype::FloatingPoint { size: 4, .. } => ComponentType::F32,
-        Datatype::FloatingPoint { size: 8, .. } => ComponentType::F64,
-        Datatype::FixedPoint { size: 1, signed: true, .. } => ComponentType::I8,
-        Datatype::FixedPoint { size: 1, signed: false, .. } => ComponentType::U8,
-        Datatype::FixedPoint { size: 4, signed: true, .. } => ComponentType::I32,
-        Datatype::FixedPoint { size: 8, signed: true, .. } => ComponentType::I64,
-        _ => return None,
-    })
 }
 
 fn type_name(data_type: &Datatype) -> String {

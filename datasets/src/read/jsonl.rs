@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{BufRead, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::builder::{Float64Builder, ListBuilder, StringBuilder};
@@ -24,7 +24,7 @@ use arrow_array::{
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use memfold_index::Pool;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -32,7 +32,7 @@ use serde_json::value::RawValue;
 use super::source::{Batches, Source, SourceOptions, rows_of_batches};
 use crate::DataError;
 use crate::input::{Cursor, InputBytes};
-use crate::schema::{DIM_MAX, VECTOR_NAMES};
+use crate::schema::{DIM_MAX, VECTOR_NAMES, component_field};
 
 /// Lines of a chunk.
 const CHUNK_LINES: usize = 1024;
@@ -85,9 +85,10 @@ impl JsonLines {
     /// Parses the file.
     pub(super) fn open(bytes: &InputBytes, options: &SourceOptions<'_>) -> Result<Self, DataError> {
         let mut lines = Lines::of(bytes);
-        let mut file = Collector::new(bytes, options);
+        let input = FileInput { path: bytes.path(), member: options.member.as_deref() };
+        let mut file = Collector::new(input, &options.scratch_dir);
         let first = lines.next_chunk()?;
-        file.add(&first, parse(&first, &file.member, &[]))?;
+        file.add(&first, parse(&first, file.input, &[]))?;
         if lines.is_over {
             return file.finish();
         }
@@ -101,7 +102,7 @@ impl JsonLines {
         };
         while !lines.is_over {
             let chunks = lines.next_chunks(pool.threads() * CHUNKS_PER_THREAD)?;
-            let parsed = pool.map(chunks.len(), |at| parse(&chunks[at], &file.member, &file.known));
+            let parsed = pool.map(chunks.len(), |at| parse(&chunks[at], file.input, &file.known));
             chunks.iter().zip(parsed).try_for_each(|(chunk, parsed)| file.add(chunk, parsed))?;
         }
         file.finish()
@@ -211,6 +212,14 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// What is the same for all lines of a file.
+#[derive(Clone, Copy)]
+struct FileInput<'a> {
+    path: &'a Path,
+    /// A field of vectors beside those with usual names.
+    member: Option<&'a str>,
+}
+
 /// What lines say about a column.
 #[derive(Debug, Clone)]
 struct Facts {
@@ -218,7 +227,8 @@ struct Facts {
     /// Of values that are not vectors.
     kind: Kind,
     first_vector: Option<FirstVector>,
-    has_nulls: bool,
+    /// Rows that have a value.
+    valid: usize,
 }
 
 /// The length of the first vector, which all others have.
@@ -248,32 +258,24 @@ struct ParsedChunk {
     columns: Vec<(Facts, Option<ArrayRef>)>,
 }
 
-/// What is wrong with a line.
-struct LineFault {
-    line: u64,
-    found: String,
-}
-
 /// Parses a chunk after lines that said what is `known`.
-fn parse(
-    chunk: &Chunk,
-    member: &Option<String>,
-    known: &[Facts],
-) -> Result<ParsedChunk, LineFault> {
-    let columns = known.iter().cloned().map(|facts| Column::new(facts, member.as_deref()));
+fn parse(chunk: &Chunk, input: FileInput<'_>, known: &[Facts]) -> Result<ParsedChunk, DataError> {
+    let columns = known.iter().cloned().map(|facts| Column::new(facts, input.member));
     let mut parser = Parser {
-        member: member.as_deref(),
+        member: input.member,
         columns: columns.collect(),
         positions: known.iter().map(|facts| facts.name.clone()).zip(0..).collect(),
         rows: 0,
         line: chunk.first_line,
+        current: None,
     };
     for line in chunk.text.split_inclusive(|byte| *byte == b'\n') {
         let line = match line.strip_prefix(BYTE_ORDER_MARK) {
             Some(text) if parser.line == 1 => text,
             _ => line,
         };
-        parser.take_line(line).map_err(|found| LineFault { line: parser.line, found })?;
+        let taken = parser.take_line(line);
+        taken.map_err(|found| DataError::line(input.path, parser.line, &found))?;
         parser.line += 1;
     }
     let rows = parser.rows;
@@ -292,6 +294,8 @@ struct Parser<'a> {
     /// Rows so far, with the one that is being read.
     rows: usize,
     line: u64,
+    /// The column of the value that is being read.
+    current: Option<usize>,
 }
 
 impl Parser<'_> {
@@ -304,11 +308,10 @@ impl Parser<'_> {
             return Ok(());
         }
         self.rows += 1;
-        let mut current = None;
-        let mut deserializer = serde_json::Deserializer::from_slice(line);
-        let row = Row { parser: &mut *self, current: &mut current };
-        let read = row.deserialize(&mut deserializer).and_then(|()| deserializer.end());
-        read.map_err(|error| found(&error, current.map(|at| &*self.columns[at].facts.name)))?;
+        self.current = None;
+        let mut object = serde_json::Deserializer::from_slice(line);
+        let read = object.deserialize_map(&mut *self).and_then(|()| object.end());
+        read.map_err(|error| found(&error, self.current.map(|at| &*self.columns[at].facts.name)))?;
         let rows = self.rows;
         self.columns.iter_mut().filter(|column| column.last_row < rows).for_each(Column::push_null);
         Ok(())
@@ -323,8 +326,7 @@ impl Parser<'_> {
         if at == COLUMNS_MAX {
             return Err(format!("more than {COLUMNS_MAX} different fields"));
         }
-        let (kind, first_vector, has_nulls) = (Kind::Null, None, self.rows > 1);
-        let facts = Facts { name: name.into(), kind, first_vector, has_nulls };
+        let facts = Facts { name: name.into(), kind: Kind::Null, first_vector: None, valid: 0 };
         let mut column = Column::new(facts, self.member);
         // Rows that do not have it.
         (1..self.rows).for_each(|_| column.push_null());
@@ -334,11 +336,29 @@ impl Parser<'_> {
     }
 }
 
+/// An object on its line.
+impl<'de> Visitor<'de> for &mut Parser<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+            let at = self.position(&name).map_err(A::Error::custom)?;
+            self.current = Some(at);
+            self.columns[at].push(self.rows, self.line, &mut map)?;
+            self.current = None;
+        }
+        Ok(())
+    }
+}
+
 /// Puts chunks together, in order.
 struct Collector<'a> {
-    bytes: &'a InputBytes,
-    member: Option<String>,
-    scratch_dir: PathBuf,
+    input: FileInput<'a>,
+    scratch_dir: &'a Path,
     known: Vec<Facts>,
     positions: HashMap<String, usize>,
     row_count: usize,
@@ -348,11 +368,10 @@ struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    fn new(bytes: &'a InputBytes, options: &SourceOptions<'_>) -> Self {
+    fn new(input: FileInput<'a>, scratch_dir: &'a Path) -> Self {
         Self {
-            bytes,
-            member: options.member.clone(),
-            scratch_dir: options.scratch_dir.clone(),
+            input,
+            scratch_dir,
             known: Vec::new(),
             positions: HashMap::new(),
             row_count: 0,
@@ -366,48 +385,35 @@ impl<'a> Collector<'a> {
     fn add(
         &mut self,
         chunk: &Chunk,
-        parsed: Result<ParsedChunk, LineFault>,
+        parsed: Result<ParsedChunk, DataError>,
     ) -> Result<(), DataError> {
-        let parsed = match parsed {
-            Ok(parsed) if self.agrees(&parsed) => Ok(parsed),
-            _ => parse(chunk, &self.member, &self.known),
+        let ParsedChunk { rows, columns } = match parsed {
+            Ok(parsed) if self.agrees(&parsed) => parsed,
+            _ => parse(chunk, self.input, &self.known)?,
         };
-        let at_line = |LineFault { line, found }| DataError::Line {
-            path: self.bytes.path().into(),
-            line,
-            found,
-        };
-        let ParsedChunk { rows, columns } = parsed.map_err(at_line)?;
         if self.row_count + rows >= u32::MAX as usize {
             let found = format!("more than {} rows", u32::MAX - 1);
-            return Err(at_line(LineFault { line: chunk.first_line, found }));
+            return Err(DataError::line(self.input.path, chunk.first_line, &found));
         }
-        let (mut fields, mut arrays, mut is_there) =
-            (Vec::new(), Vec::new(), vec![false; self.known.len()]);
+        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
         for (facts, values) in columns {
+            let new = self.known.len();
+            let at = *self.positions.entry(facts.name.clone()).or_insert(new);
+            let valid = values.as_ref().map_or(0, |values| rows - values.null_count());
+            match self.known.get_mut(at) {
+                Some(known) => known.add(&facts, valid),
+                None => self.known.push(Facts { valid, ..facts.clone() }),
+            }
             if let Some(values) = values {
-                fields.push(Field::new(&facts.name, values.data_type().clone(), true));
+                fields.push(Field::new(facts.name, values.data_type().clone(), true));
                 arrays.push(values);
             }
-            match self.positions.get(&facts.name) {
-                Some(&at) => {
-                    is_there[at] = true;
-                    self.known[at].add(&facts);
-                }
-                None => {
-                    let has_nulls = facts.has_nulls || self.row_count > 0;
-                    self.positions.insert(facts.name.clone(), self.known.len());
-                    self.known.push(Facts { has_nulls, ..facts });
-                }
-            }
         }
-        let absent = self.known.iter_mut().zip(is_there).filter(|(_, is_there)| !is_there);
-        absent.for_each(|(facts, _)| facts.has_nulls |= rows > 0);
         self.row_count += rows;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = Arc::new(Schema::new(fields));
         let batch = RecordBatch::try_new_with_options(schema, arrays, &options);
-        self.keep(batch.map_err(|error| DataError::of_arrow(&self.scratch_dir, error))?)
+        self.keep(batch.map_err(|error| DataError::of_arrow(self.scratch_dir, error))?)
     }
 
     /// Tells whether a chunk fits the lines before it.
@@ -433,7 +439,7 @@ impl<'a> Collector<'a> {
             self.parsed.push(Parsed::Memory(batch));
             return Ok(());
         }
-        let scratch_dir = &self.scratch_dir;
+        let scratch_dir = self.scratch_dir;
         let encode = || -> Result<Vec<u8>, ArrowError> {
             let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
             writer.write(&batch)?;
@@ -453,14 +459,15 @@ impl<'a> Collector<'a> {
 
     fn finish(self) -> Result<JsonLines, DataError> {
         let kinds: Vec<Kind> = self.known.iter().map(Facts::kind).collect();
-        let fields = self.known.iter().zip(&kinds);
-        let fields =
-            fields.map(|(facts, kind)| Field::new(&facts.name, kind.data_type(), facts.has_nulls));
+        let field = |(facts, kind): (&Facts, &Kind)| {
+            Field::new(&facts.name, kind.data_type(), facts.valid < self.row_count)
+        };
+        let fields = self.known.iter().zip(&kinds).map(field);
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let scratch = self.scratch.map(|(mut file, _)| {
             let rewound = file.seek(SeekFrom::Start(0));
-            rewound.map_err(|source| DataError::io(&self.scratch_dir, source))?;
-            InputBytes::of_scratch(file, self.bytes.path())
+            rewound.map_err(|source| DataError::io(self.scratch_dir, source))?;
+            InputBytes::of_scratch(file, self.input.path)
         });
         Ok(JsonLines {
             schema,
@@ -478,30 +485,24 @@ impl Facts {
     }
 
     /// Adds what later lines say.
-    fn add(&mut self, later: &Self) {
+    fn add(&mut self, later: &Self, valid: usize) {
         self.kind = self.kind.and(later.kind);
         self.first_vector = self.first_vector.or(later.first_vector);
-        self.has_nulls |= later.has_nulls;
-    }
-}
-
-impl Values {
-    fn new(is_vector: bool) -> Self {
-        match is_vector {
-            true => Self::Vectors { components: Vec::new(), valid: BooleanBufferBuilder::new(0) },
-            false => Self::Written(StringBuilder::new()),
-        }
+        self.valid += valid;
     }
 }
 
 impl Column {
     fn new(facts: Facts, member: Option<&str>) -> Self {
         let is_vector = VECTOR_NAMES.contains(&&*facts.name) || member == Some(&facts.name);
-        Self { facts, last_row: 0, values: Values::new(is_vector) }
+        let values = match is_vector {
+            true => Values::Vectors { components: Vec::new(), valid: BooleanBufferBuilder::new(0) },
+            false => Values::Written(StringBuilder::new()),
+        };
+        Self { facts, last_row: 0, values }
     }
 
     fn push_null(&mut self) {
-        self.facts.has_nulls = true;
         match &mut self.values {
             Values::Written(values) => values.append_null(),
             Values::Vectors { components, valid } => {
@@ -520,25 +521,20 @@ impl Column {
                 (values.null_count() < rows).then(|| Arc::new(values) as ArrayRef)
             }
             Values::Vectors { components, valid } => {
-                let (components, valid) = (std::mem::take(components), valid.finish());
+                let mut components = std::mem::take(components);
                 let dim = self.facts.first_vector?.dim;
-                let nulls = NullBuffer::new(valid);
+                let nulls = NullBuffer::new(valid.finish());
                 if nulls.null_count() == rows {
                     return None;
                 }
                 // Nulls before the first vector of all have no components yet.
                 let missing = rows * dim - components.len();
-                let mut all = vec![0.0; missing];
-                let components = if missing == 0 {
-                    components
-                } else {
-                    all.extend(components);
-                    all
-                };
+                components.splice(0..0, std::iter::repeat_n(0.0, missing));
                 let nulls = (nulls.null_count() > 0).then_some(nulls);
                 // A dimension is at most 65,536.
                 let components = Arc::new(Float32Array::from(components));
-                Some(Arc::new(FixedSizeListArray::new(component(), dim as i32, components, nulls)))
+                let item = component_field();
+                Some(Arc::new(FixedSizeListArray::new(item, dim as i32, components, nulls)))
             }
         }
     }
@@ -557,16 +553,13 @@ impl Column {
         match &mut self.values {
             Values::Vectors { components, valid } => {
                 let first = &mut self.facts.first_vector;
-                let is_valid = map.next_value_seed(VectorSeed { first, line, components })?;
-                self.facts.has_nulls |= !is_valid;
-                valid.append(is_valid);
+                valid.append(map.next_value_seed(VectorSeed { first, line, components })?);
             }
             Values::Written(values) => {
                 let written: &RawValue = map.next_value()?;
                 let text = written.get();
                 let kind = Kind::of(text).map_err(A::Error::custom)?;
                 self.facts.kind = self.facts.kind.and(kind);
-                self.facts.has_nulls |= kind == Kind::Null;
                 match kind {
                     Kind::Null => values.append_null(),
                     Kind::Text => {
@@ -576,40 +569,6 @@ impl Column {
                     _ => values.append_value(text),
                 }
             }
-        }
-        Ok(())
-    }
-}
-
-/// An object on its line.
-struct Row<'a, 'p> {
-    parser: &'a mut Parser<'p>,
-    /// The column of the value that is being read.
-    current: &'a mut Option<usize>,
-}
-
-impl<'de> DeserializeSeed<'de> for Row<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Row<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key::<std::borrow::Cow<'_, str>>()? {
-            let at = self.parser.position(&name).map_err(A::Error::custom)?;
-            *self.current = Some(at);
-            let (row, line) = (self.parser.rows, self.parser.line);
-            self.parser.columns[at].push(row, line, &mut map)?;
-            *self.current = None;
         }
         Ok(())
     }
@@ -794,10 +753,10 @@ impl Kind {
             Self::Unsigned => DataType::UInt64,
             Self::Float => DataType::Float64,
             Self::Null | Self::Text | Self::Json => DataType::Utf8,
-            Self::EmptyList | Self::Texts => DataType::List(item(DataType::Utf8, true)),
-            Self::Numbers => DataType::List(item(DataType::Float64, true)),
+            Self::EmptyList | Self::Texts => DataType::new_list(DataType::Utf8, true),
+            Self::Numbers => DataType::new_list(DataType::Float64, true),
             // A dimension is at most 65,536.
-            Self::Vector(dim) => DataType::FixedSizeList(component(), dim as i32),
+            Self::Vector(dim) => DataType::FixedSizeList(component_field(), dim as i32),
         }
     }
 
@@ -835,13 +794,4 @@ fn parsed<T: std::str::FromStr>(written: &StringArray) -> impl Iterator<Item = O
 
 fn list<T: serde::de::DeserializeOwned>(written: Option<&str>) -> Option<Vec<Option<T>>> {
     written.and_then(|written| serde_json::from_str(written).ok())
-}
-
-fn item(data_type: DataType, is_nullable: bool) -> FieldRef {
-    Arc::new(Field::new("item", data_type, is_nullable))
-}
-
-/// The components of a vector.
-fn component() -> FieldRef {
-    item(DataType::Float32, false)
 }

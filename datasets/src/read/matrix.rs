@@ -7,6 +7,8 @@ use arrow_array::{FixedSizeListArray, RecordBatch};
 use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
+#[cfg(feature = "hdf5")]
+use super::hdf5::DataSet;
 use super::source::{Batches, Source};
 use crate::DataError;
 use crate::error::VectorFault;
@@ -70,19 +72,8 @@ impl Layout {
         self.rows as u64 * self.stride() as u64
     }
 
-    /// Returns all rows in order, as the first and the number of some at a time.
-    pub(super) fn spans(self, rows_at_once: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let rows = self.rows;
-        (0..rows).step_by(rows_at_once).map(move |start| (start, rows_at_once.min(rows - start)))
-    }
-
-    /// Returns how many rows a batch has.
-    pub(super) fn batch_rows(self) -> usize {
-        (BATCH_BYTES / self.row_bytes()).clamp(1, BATCH_ROWS)
-    }
-
     /// Returns the schema of one column, `vector`.
-    pub(super) fn schema(self, metadata: HashMap<String, String>) -> SchemaRef {
+    fn schema(self, metadata: HashMap<String, String>) -> SchemaRef {
         let item = Arc::new(Field::new("item", self.component.data_type(), false));
         // A dimension is at most 65,536.
         let vector = DataType::FixedSizeList(item, self.dim as i32);
@@ -91,24 +82,21 @@ impl Layout {
     }
 }
 
-/// Returns the components of whole rows as a batch of `schema`, which is that of their layout.
-pub(super) fn batch_of(schema: &SchemaRef, component: ComponentType, bytes: Buffer) -> RecordBatch {
-    let DataType::FixedSizeList(item, dim) = schema.field(0).data_type() else {
-        unreachable!("the schema was made with this type")
-    };
-    let components = component.array_of(bytes);
-    let vectors = FixedSizeListArray::new(Arc::clone(item), *dim, components, None);
-    RecordBatch::try_new(Arc::clone(schema), vec![Arc::new(vectors)])
-        .expect("the column is that of the schema")
-}
-
-/// Vectors that lie one after another in a file, as one column `vector`.
+/// A matrix in a file, as one column `vector`.
 #[derive(Debug, Clone)]
 pub(crate) struct MatrixFile {
     bytes: InputBytes,
-    data_start: u64,
     layout: Layout,
     schema: SchemaRef,
+    rows: Rows,
+}
+
+#[derive(Debug, Clone)]
+enum Rows {
+    /// They lie one after another from this byte on.
+    At(u64),
+    #[cfg(feature = "hdf5")]
+    DataSet(DataSet),
 }
 
 impl MatrixFile {
@@ -119,7 +107,13 @@ impl MatrixFile {
         layout: Layout,
         metadata: HashMap<String, String>,
     ) -> Self {
-        Self { bytes, data_start, layout, schema: layout.schema(metadata) }
+        Self { bytes, layout, schema: layout.schema(metadata), rows: Rows::At(data_start) }
+    }
+
+    #[cfg(feature = "hdf5")]
+    pub(super) fn of_data_set(bytes: InputBytes, layout: Layout, data_set: DataSet) -> Self {
+        let schema = layout.schema(HashMap::new());
+        Self { bytes, layout, schema, rows: Rows::DataSet(data_set) }
     }
 
     /// Opens an npy file.
@@ -184,12 +178,29 @@ impl MatrixFile {
     }
 
     fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch, DataError> {
+        let components = match &self.rows {
+            Rows::At(data_start) => self.components(*data_start, start, rows)?,
+            #[cfg(feature = "hdf5")]
+            Rows::DataSet(data_set) => {
+                data_set.read(self.bytes.path(), self.layout, start, rows)?
+            }
+        };
+        let DataType::FixedSizeList(item, dim) = self.schema.field(0).data_type() else {
+            unreachable!("the schema was made with this type")
+        };
+        let components = self.layout.component.array_of(components);
+        let vectors = FixedSizeListArray::new(Arc::clone(item), *dim, components, None);
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), vec![Arc::new(vectors)])
+            .expect("the column is that of the schema"))
+    }
+
+    fn components(&self, data_start: u64, start: usize, rows: usize) -> Result<Buffer, DataError> {
         let layout = self.layout;
         let mut components = match layout.is_by_component {
-            true => self.transposed(start, rows)?,
+            true => self.transposed(data_start, start, rows)?,
             false => {
                 let stride = layout.stride();
-                let from = self.data_start + start as u64 * stride as u64;
+                let from = data_start + start as u64 * stride as u64;
                 let bytes = self.bytes.read(from, rows * stride)?;
                 if layout.has_prefixes { self.without_prefixes(&bytes, start)? } else { bytes }
             }
@@ -200,20 +211,19 @@ impl MatrixFile {
             components = swapped.into();
         }
         // Vectors of bytes have no alignment, all others that of their type.
-        let components = match components.as_ptr().addr().is_multiple_of(8) {
+        Ok(match components.as_ptr().addr().is_multiple_of(8) {
             true => components,
             false => Buffer::from_slice_ref(components.as_slice()),
-        };
-        Ok(batch_of(&self.schema, layout.component, components))
+        })
     }
 
     /// Reads rows whose components lie far apart.
-    fn transposed(&self, start: usize, rows: usize) -> Result<Buffer, DataError> {
+    fn transposed(&self, data_start: u64, start: usize, rows: usize) -> Result<Buffer, DataError> {
         let (width, dim) = (self.layout.component.bytes(), self.layout.dim);
         let mut to = MutableBuffer::from_len_zeroed(rows * dim * width);
         for component in 0..dim {
             let first = (component * self.layout.rows + start) as u64 * width as u64;
-            let values = self.bytes.read(self.data_start + first, rows * width)?;
+            let values = self.bytes.read(data_start + first, rows * width)?;
             for (row, value) in values.chunks_exact(width).enumerate() {
                 to[(row * dim + component) * width..][..width].copy_from_slice(value);
             }
@@ -257,8 +267,9 @@ impl Source for MatrixFile {
     }
 
     fn batches(&self, _: &[usize], _: usize) -> Result<Batches, DataError> {
-        let (layout, file) = (self.layout, self.clone());
-        let batches = layout.spans(layout.batch_rows());
-        Ok(Box::new(batches.map(move |(start, rows)| file.batch(start, rows))))
+        let (file, rows) = (self.clone(), self.layout.rows);
+        let step = (BATCH_BYTES / self.layout.row_bytes()).clamp(1, BATCH_ROWS);
+        let starts = (0..rows).step_by(step);
+        Ok(Box::new(starts.map(move |start| file.batch(start, step.min(rows - start)))))
     }
 }

@@ -140,7 +140,7 @@ pub(crate) fn open(path: &Path, options: &SourceOptions<'_>) -> Result<Opened, D
         VectorFormat::Npy => Arc::new(MatrixFile::open_npy(bytes)?),
         VectorFormat::Npz => Arc::new(arrays::open_npz(bytes, member, &options.scratch_dir)?),
         VectorFormat::Safetensors => Arc::new(arrays::open_safetensors(bytes, member)?),
-        VectorFormat::Hdf5 => open_hdf5(bytes, member)?,
+        VectorFormat::Hdf5 => Arc::new(open_hdf5(bytes, member)?),
         VectorFormat::Jsonl => Arc::new(JsonLines::open(&bytes, options)?),
         VectorFormat::Fvecs => Arc::new(vecs(ComponentType::F32)?),
         VectorFormat::Ivecs => Arc::new(vecs(ComponentType::I32)?),
@@ -157,7 +157,7 @@ pub(crate) fn open(path: &Path, options: &SourceOptions<'_>) -> Result<Opened, D
 /// Refuses an HDF5 file, which is recognised so that the error names the feature.
 #[cfg(not(feature = "hdf5"))]
 #[expect(clippy::needless_pass_by_value, reason = "as in a build with the feature")]
-fn open_hdf5(bytes: InputBytes, _: Option<&str>) -> Result<Arc<dyn Source>, DataError> {
+fn open_hdf5(bytes: InputBytes, _: Option<&str>) -> Result<MatrixFile, DataError> {
     Err(DataError::Format {
         path: bytes.path().into(),
         found: "an HDF5 file, and this memfold was built without the feature hdf5".into(),

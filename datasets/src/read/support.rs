@@ -1,19 +1,33 @@
 //! Files of every format for tests.
 
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Cursor, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::builder::{
+    FixedSizeBinaryBuilder, FixedSizeListBuilder, Float32Builder, Float64Builder, LargeListBuilder,
+    ListBuilder, StringBuilder,
+};
+use arrow_array::types::Int8Type;
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, StringViewArray,
+    StructArray, TimestampMicrosecondArray,
+};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
-use arrow_schema::{Field, Schema};
-use flate2::write::DeflateEncoder;
-use flate2::{Compression, Crc};
+use arrow_schema::{DataType, Field, Schema};
+use memfold_index::Progress;
 use parquet::arrow::ArrowWriter;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
-use super::{DECODE_ROWS, Source, SourceOptions, open};
+use super::{DECODE_ROWS, Source, SourceOptions, Texts, open};
+use crate::npy::{Component, NpyWriter};
+use crate::{ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, DataError, VectorFile};
 
 /// What a test file is written as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,92 +150,158 @@ pub(crate) fn safetensors(header: &str, data: &[u8]) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
 }
 
-/// A member of a zip file; what it claims may differ from what it holds.
-#[derive(Clone)]
-pub(crate) struct Member {
-    pub(crate) name: String,
-    pub(crate) method: u16,
-    pub(crate) flags: u16,
-    pub(crate) stored: Vec<u8>,
-    pub(crate) claimed_length: u64,
-    pub(crate) crc: u32,
+/// A zip file of arrays: name, content, and whether it is deflated.
+pub(crate) fn zip(members: &[(&str, &[u8], bool)]) -> Vec<u8> {
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, data, is_deflated) in members {
+        let method = [CompressionMethod::Stored, CompressionMethod::Deflated];
+        let method = method[usize::from(*is_deflated)];
+        let options = SimpleFileOptions::default().compression_method(method);
+        archive.start_file(*name, options).unwrap();
+        archive.write_all(data).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
 }
 
-impl Member {
-    pub(crate) fn stored(name: &str, data: &[u8]) -> Self {
-        let mut crc = Crc::new();
-        crc.update(data);
-        Self {
-            name: name.into(),
-            method: 0,
-            flags: 0,
-            stored: data.into(),
-            claimed_length: data.len() as u64,
-            crc: crc.sum(),
-        }
-    }
+/// Reads all vectors, which fails, and returns the error without the path.
+#[track_caller]
+pub(crate) fn said(path: &Path, member: Option<&str>) -> String {
+    let read = VectorFile::open_member(path, member).and_then(VectorFile::read_all);
+    let error = read.map(|values| values.len()).expect_err(&path.display().to_string());
+    assert!(error.hint().is_some() || matches!(error, DataError::Io { .. }), "{error}");
+    error.to_string().replace(&format!("{}: ", path.display()), "")
+}
 
-    pub(crate) fn deflated(name: &str, data: &[u8]) -> Self {
-        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-        encoder.write_all(data).unwrap();
-        Self { method: 8, stored: encoder.finish().unwrap(), ..Self::stored(name, data) }
-    }
+/// Checks what is said about each file: a line of `expected`, which begins with a blank one.
+#[track_caller]
+pub(crate) fn check_said(files: Vec<(&str, Vec<u8>)>, expected: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let found = files.into_iter().enumerate().map(|(i, (name, bytes))| {
+        let path = folder.path().join(format!("{i}_{name}"));
+        std::fs::write(&path, bytes).unwrap();
+        format!("\n{}", said(&path, None))
+    });
+    let found: String = found.collect();
+    assert!(found == expected, "found:{found}\n\nexpected:{expected}");
+}
 
-    /// The fields that both headers have; sizes beyond 32 bits stand in the extra field.
-    fn fields(&self) -> (Vec<u8>, Vec<u8>) {
-        let compressed_length = self.stored.len() as u32;
-        let is_long = self.claimed_length >= u64::from(u32::MAX);
-        let length = if is_long { u32::MAX } else { self.claimed_length as u32 };
-        let extra = if is_long {
-            let compressed_length = u64::from(compressed_length);
-            [
-                &[1, 0, 16, 0][..],
-                &self.claimed_length.to_le_bytes(),
-                &compressed_length.to_le_bytes(),
-            ]
-            .concat()
-        } else {
-            Vec::new()
-        };
-        let compressed_length = if is_long { u32::MAX } else { compressed_length };
-        let fields = [
-            &45_u16.to_le_bytes()[..],
-            &self.flags.to_le_bytes(),
-            &self.method.to_le_bytes(),
-            &[0; 4],
-            &self.crc.to_le_bytes(),
-            &compressed_length.to_le_bytes(),
-            &length.to_le_bytes(),
-            &(self.name.len() as u16).to_le_bytes(),
-            &(extra.len() as u16).to_le_bytes(),
-        ];
-        (fields.concat(), extra)
+/// Returns every row of a column as text, whatever its encoding and batches.
+pub(crate) fn shown(batches: &[RecordBatch], column: &str) -> Vec<String> {
+    let columns = batches.iter().map(|batch| batch.column_by_name(column).unwrap());
+    let shown = columns.flat_map(|values| match Texts::of(values) {
+        Some(texts) => (0..values.len()).map(|i| format!("{:?}", texts.get(i))).collect::<Vec<_>>(),
+        None => (0..values.len()).map(|i| format!("{:?}", values.slice(i, 1))).collect(),
+    });
+    shown.collect()
+}
+
+/// Columns of many types with nulls, and vectors of each form, for some rows.
+pub(crate) fn many_columns(rows: Range<i64>) -> RecordBatch {
+    let each = || rows.clone();
+    let text = |row: i64| (row % 4 != 1).then(|| format!("a \"text\" of some length {row}\n"));
+    let mut tags = ListBuilder::new(StringBuilder::new());
+    let mut lists = ListBuilder::new(Float64Builder::new());
+    let mut large = LargeListBuilder::new(Float32Builder::new());
+    let mut bytes = FixedSizeBinaryBuilder::new(8);
+    let [mut vectors, mut holes] =
+        [(); 2].map(|()| FixedSizeListBuilder::new(Float32Builder::new(), 2));
+    for row in each() {
+        tags.append_option((row % 5 != 2).then(|| (0..row % 3).map(text).collect::<Vec<_>>()));
+        let (x, y) = (row as f64 / 7.0, -0.0);
+        lists.append_value([Some(x), Some(y)]);
+        large.append_value([Some(x as f32), Some(y as f32)]);
+        bytes.append_value([(x as f32).to_le_bytes(), (y as f32).to_le_bytes()].concat()).unwrap();
+        // Every seventh vector is zero.
+        vectors.values().append_slice(&[if row % 7 == 3 { 0.0 } else { 1.0 }, 0.0]);
+        vectors.append(true);
+        holes.values().append_slice(&[x as f32, y as f32]);
+        holes.append(row % 3 != 0);
+    }
+    let numbers: ArrayRef =
+        Arc::new(each().map(|row| (row % 3 != 0).then_some(row)).collect::<Int64Array>());
+    let nested = Field::new("n", DataType::Int64, true);
+    let times = TimestampMicrosecondArray::from_iter_values(each()).with_timezone("UTC");
+    let kinds: DictionaryArray<Int8Type> =
+        each().map(|row| ["x", "y"].get(row as usize % 3).copied()).collect();
+    let plain = batch(&[
+        ("id", Arc::new(each().map(text).collect::<StringArray>()) as ArrayRef),
+        ("view", Arc::new(each().map(text).collect::<StringViewArray>())),
+        ("kind", Arc::new(kinds)),
+        ("at", Arc::new(times)),
+        ("tags", Arc::new(tags.finish())),
+        ("both", Arc::new(StructArray::new(vec![nested].into(), vec![numbers], None))),
+        ("vector", Arc::new(vectors.finish())),
+        ("lists", Arc::new(lists.finish())),
+        ("large", Arc::new(large.finish())),
+        ("bytes", Arc::new(bytes.finish())),
+        ("holes", Arc::new(holes.finish())),
+    ]);
+    with_metadata(&plain, [("made".to_owned(), "by a test".to_owned())].into())
+}
+
+pub(crate) fn with_metadata(batch: &RecordBatch, metadata: HashMap<String, String>) -> RecordBatch {
+    let schema = Schema::clone(&batch.schema()).with_metadata(metadata);
+    RecordBatch::try_new(Arc::new(schema), batch.columns().to_vec()).unwrap()
+}
+
+/// Writes an npy file of f32.
+pub(crate) fn write_npy(path: &Path, dim: usize, values: &[f32]) {
+    let mut writer = NpyWriter::create(path, dim, Component::F32).unwrap();
+    writer.push(values).unwrap();
+    writer.finish().unwrap();
+}
+
+/// What a column file of records says of its rows, which have three components.
+pub(crate) fn records_meta(text: bool, lineage: bool) -> ColumnsMeta {
+    ColumnsMeta {
+        model: Some("all-MiniLM-L6-v2".into()),
+        normalised: true,
+        source_hash: Some("ab12".into()),
+        columns: ColumnSet::Records { text, lineage },
+        ..ColumnsMeta::vectors(3)
     }
 }
 
-/// A zip file of some members.
-pub(crate) fn zip(members: &[Member]) -> Vec<u8> {
-    let (mut bytes, mut directory) = (Vec::new(), Vec::new());
-    for member in members {
-        let (fields, extra) = member.fields();
-        let start = bytes.len() as u32;
-        for part in [b"PK\x03\x04", &fields[..], member.name.as_bytes(), &extra, &member.stored] {
-            bytes.extend_from_slice(part);
-        }
-        // Comment length, disk, two kinds of attributes, place.
-        let attributes = [&[0; 10][..], &start.to_le_bytes()].concat();
-        let name = member.name.as_bytes();
-        for part in [b"PK\x01\x02\x2D\x00", &fields[..], &attributes, name, &extra] {
-            directory.extend_from_slice(part);
-        }
+/// Appends some records, with nulls here and there, and publishes the file.
+pub(crate) fn write_records(mut writer: ColumnsWriter, vectors: &[f32]) {
+    let categories: [Box<str>; 2] = ["one".into(), "två".into()];
+    for (i, vector) in vectors.chunks(3).enumerate() {
+        let row = writer.push(&ColumnRecord {
+            rowid: 7 * i as i64,
+            id: &format!("m{i}"),
+            created_at: (i % 5 != 1).then_some(1_700_000_000_000_000),
+            categories: &categories[..i % 3],
+            importance: 1.5,
+            access_count: 3,
+            source: "agent",
+            model: "m",
+            text: (i % 7 != 0).then_some("text, ünï"),
+            lineage: None,
+            vector,
+        });
+        assert_eq!(row.unwrap().index(), i);
     }
-    let count = (members.len() as u16).to_le_bytes();
-    let directory_start = (bytes.len() as u32).to_le_bytes();
-    let directory_length = (directory.len() as u32).to_le_bytes();
-    bytes.extend(directory);
-    for part in [b"PK\x05\x06", &[0; 4][..], &count, &count, &directory_length, &directory_start] {
-        bytes.extend_from_slice(part);
+    assert_eq!(writer.len(), vectors.len() / 3);
+    writer.publish().unwrap();
+}
+
+/// Counts rows, and asks to stop after some.
+#[derive(Debug, Default)]
+pub(crate) struct Counting {
+    pub(crate) done: AtomicU64,
+    pub(crate) total: AtomicU64,
+    pub(crate) stop_after: u64,
+}
+
+impl Progress for Counting {
+    fn begin(&self, _: &'static str, total: Option<u64>) {
+        self.total.store(total.unwrap(), Ordering::Relaxed);
     }
-    bytes.extend([0, 0]);
-    bytes
+    fn advance(&self, done: u64) {
+        self.done.fetch_add(done, Ordering::Relaxed);
+    }
+    fn end(&self) {}
+    fn cancelled(&self) -> bool {
+        self.done.load(Ordering::Relaxed) >= self.stop_after
+    }
 }

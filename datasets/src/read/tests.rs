@@ -4,17 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field};
 use half::bf16;
 
 use super::support::{
-    Form, Member, ROWS, batch, bin, fixture, npy, opened, read, safetensors, touch, vecs, write,
-    zip,
+    Form, ROWS, bin, check_said, fixture, many_columns, npy, opened, read, safetensors, said,
+    shown, touch, vecs, write, zip,
 };
 use super::*;
-use crate::error::{EXPECTED_FORMATS, VectorFault};
 use crate::schema::BATCH_ROWS;
 use crate::vectors::{ComponentType, VectorCells};
 use crate::{DataError, VectorFile};
@@ -40,148 +39,38 @@ fn values_of(list: &ArrayRef) -> Vec<f32> {
     values
 }
 
-fn three_batches() -> Vec<RecordBatch> {
-    let of = |rows: std::ops::Range<i64>| {
-        let texts = rows.clone().map(|row| (row % 3 != 1).then(|| format!("text {row}")));
-        batch(&[
-            ("n", Arc::new(Int64Array::from_iter_values(rows.clone())) as ArrayRef),
-            ("t", Arc::new(texts.collect::<StringArray>())),
-            (
-                "x",
-                Arc::new(
-                    rows.map(|row| (row != 4).then_some(row as f32)).collect::<Float32Array>(),
-                ),
-            ),
-        ])
-    };
-    vec![of(0..5), of(5..6), of(6..13)]
+/// Batches whose dictionaries are equal: an Arrow file has one for each column.
+fn three_batches() -> [RecordBatch; 3] {
+    [0..6, 6..9, 9..21].map(many_columns)
 }
 
 #[test]
 fn every_form_gives_the_same_rows() {
-    let folder = tempfile::tempdir().unwrap();
-    let expected: Vec<i64> = (0..13).collect();
+    let (folder, expected) = (tempfile::tempdir().unwrap(), three_batches());
     for form in Form::ALL {
-        let path = write(folder.path(), form, &three_batches());
-        let file = opened(&path).unwrap();
-        assert_eq!(file.row_count(), 13, "{form:?}");
-        let mut found: Vec<i64> = Vec::new();
-        for batch in file.batches(&[0, 2], DECODE_ROWS).unwrap() {
-            let batch = batch.unwrap();
-            assert_eq!(batch.num_columns(), 2);
-            let numbers = batch.column(0).as_primitive::<Int64Type>();
-            for (i, number) in numbers.values().iter().enumerate() {
-                let x = batch.column(1).as_primitive::<Float32Type>();
-                let x = x.is_valid(i).then(|| x.value(i));
-                assert_eq!(x, (*number != 4).then_some(*number as f32), "{form:?}");
-            }
-            found.extend(numbers.values());
+        let path = write(folder.path(), form, &expected);
+        let (file, found) = (opened(&path).unwrap(), read(&path));
+        assert_eq!(file.row_count(), 21, "{form:?}");
+        for field in file.schema().fields() {
+            let name = field.name();
+            assert_eq!(shown(&found, name), shown(&expected, name), "{form:?} {name}");
         }
-        assert_eq!(found, expected, "{form:?}");
+        let some: Vec<RecordBatch> =
+            file.batches(&[0, 5], DECODE_ROWS).unwrap().map(Result::unwrap).collect();
+        assert!(some.iter().all(|batch| batch.num_columns() == 2));
+        assert_eq!(shown(&some, "both"), shown(&expected, "both"), "{form:?}");
     }
-}
-
-#[test]
-fn some_rows_are_found_in_their_batches() {
-    let folder = tempfile::tempdir().unwrap();
-    let rows = [0, 4, 5, 7, 12];
-    for form in Form::ALL {
-        let path = write(folder.path(), form, &three_batches());
-        let file = opened(&path).unwrap();
-        let found: Vec<Option<String>> = file
-            .batches_of_rows(1, &rows)
-            .unwrap()
-            .iter()
-            .flat_map(|batch| {
-                let texts = Texts::of(batch.column(0)).unwrap();
-                (0..batch.num_rows())
-                    .map(move |i| texts.get(i).map(str::to_owned))
-                    .collect::<Vec<_>>()
-            })
-            .collect();
-        let expected: Vec<Option<String>> =
-            rows.iter().map(|row| (row % 3 != 1).then(|| format!("text {row}"))).collect();
-        assert_eq!(found, expected, "{form:?}");
-    }
-}
-
-#[test]
-fn files_of_other_programs_are_read() {
-    for name in ARROW_FILES.into_iter().filter(|name| !name.contains("binary")) {
-        let batches = read(&fixture(name));
-        let vectors: Vec<f32> = batches
-            .iter()
-            .flat_map(|batch| {
-                let names = ["vector", "embedding", "emb"];
-                values_of(names.iter().find_map(|name| batch.column_by_name(name)).unwrap())[..]
-                    .to_vec()
-            })
-            .collect();
-        // Slices of a file with two batches keep their own values.
-        assert_eq!(vectors, ROWS, "{name}");
-    }
-    let plain = opened(&fixture("arrow/pyarrow_plain_batches.arrow")).unwrap();
-    assert_eq!(plain.schema().metadata()["made"], "by pyarrow");
-}
-
-#[test]
-fn npy_data_at_an_odd_place_are_copied() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("v.npy");
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    let header =
-        format!("{:<60}\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (1500, 2)}");
-    bytes.extend((header.len() as u16).to_le_bytes());
-    bytes.extend(header.bytes());
-    assert!(!bytes.len().is_multiple_of(4));
-    let values: Vec<f32> = (0..3000).map(|i| i as f32).collect();
-    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-    std::fs::write(&path, bytes).unwrap();
-    let found: Vec<Vec<f32>> = read(&path).iter().map(|batch| values_of(batch.column(0))).collect();
-    assert_eq!(found.concat(), values);
-}
-
-#[test]
-fn what_is_wrong_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let said = |name: &str, bytes: &[u8]| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, bytes).unwrap();
-        let error = opened(&path).unwrap_err();
-        assert!(error.hint().is_some(), "{error}");
-        error.to_string().strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
-    };
-    assert_eq!(
-        said("a", b"a,b\n1,2\n"),
-        format!(r#"expected {EXPECTED_FORMATS}, found a file that begins with "a,b\n1,2\n""#)
-    );
-    let file = std::fs::read(fixture("arrow/pyarrow_lz4.feather")).unwrap();
-    assert_eq!(
-        said("b.arrow", &file[..700]),
-        format!(
-            r#"not a finished Arrow IPC file (it ends with "{}")"#,
-            file[694..700].escape_ascii()
-        )
-    );
-    let stream = std::fs::read(fixture("arrow/pyarrow_stream.arrow")).unwrap();
-    let cut = said("c.arrow", &stream[..stream.len() - 100]);
-    assert!(cut.starts_with("an Arrow stream, cut off: "), "{cut}");
-    assert_eq!(said("d.npy", b"\x93NUMPY\x01\x00"), "damaged: the file ends in its header");
-    let missing = opened(&folder.path().join("missing")).unwrap_err();
-    assert!(missing.to_string().contains("missing: "), "{missing}");
 }
 
 #[test]
 fn a_compressed_buffer_cannot_ask_for_memory() {
     let mut bytes = std::fs::read(fixture("arrow/pyarrow_zstd_batches.arrow")).unwrap();
     // The length that a compressed buffer claims stands before zstd's own mark.
-    let mark = bytes.windows(4).position(|w| w == [0x28, 0xB5, 0x2F, 0xFD]);
-    let Some(mark) = mark else { panic!("no compressed buffer in the file") };
+    let mark = bytes.windows(4).position(|w| w == [0x28, 0xB5, 0x2F, 0xFD]).unwrap();
     bytes[mark - 8..mark].copy_from_slice(&(1_u64 << 45).to_le_bytes());
     let path = tempfile::Builder::new().suffix(".arrow").tempfile().unwrap().into_temp_path();
     std::fs::write(&path, bytes).unwrap();
-    let read = VectorFile::open(&path).and_then(VectorFile::read_all);
-    let error = read.unwrap_err().to_string();
+    let error = said(&path, None);
     assert!(error.contains("claim to be 35184372088832"), "{error}");
 }
 
@@ -247,22 +136,13 @@ const NAMES: [(ComponentType, &str, &str); 8] = [
 fn all_files() -> Vec<(String, Vec<u8>, VectorFormat, ComponentType)> {
     use VectorFormat as F;
     let mut files = Vec::new();
-    for (name, format, element) in [
-        ("v.fvecs", F::Fvecs, ComponentType::F32),
-        ("v.ivecs", F::Ivecs, ComponentType::I32),
-        ("v.bvecs", F::Bvecs, ComponentType::U8),
-    ] {
-        let bytes = vecs(2, 2 * element.bytes(), &stored(element));
-        files.push((name.to_owned(), bytes, format, element));
-    }
-    for (name, format, element) in [
-        ("v.fbin", F::Fbin, ComponentType::F32),
-        ("v.f16bin", F::F16bin, ComponentType::F16),
-        ("v.u8bin", F::U8bin, ComponentType::U8),
-        ("v.i8bin", F::I8bin, ComponentType::I8),
-        ("v.ibin", F::Ibin, ComponentType::I32),
-    ] {
-        files.push((name.to_owned(), bin(3, 2, &stored(element)), format, element));
+    for format in F::WRITTEN {
+        let Some(element) = format.only_type() else { continue };
+        let bytes = match format.name().ends_with("vecs") {
+            true => vecs(2, 2 * element.bytes(), &stored(element)),
+            false => bin(3, 2, &stored(element)),
+        };
+        files.push((format!("v.{}", format.name()), bytes, format, element));
     }
     for (element, descr, dtype) in NAMES {
         let data = stored(element);
@@ -275,17 +155,12 @@ fn all_files() -> Vec<(String, Vec<u8>, VectorFormat, ComponentType)> {
             continue;
         }
         let array = npy(descr, "(3, 2)", &data);
-        let plain = zip(&[Member::stored("arr_0.npy", &array)]);
-        let deflated = zip(&[Member::deflated("arr_0.npy", &array)]);
+        let [plain, deflated] = [false, true].map(|it| zip(&[("arr_0.npy", &*array, it)]));
         files.push((format!("v_{dtype}.unknown"), array, F::Npy, element));
         files.push((format!("plain_{dtype}.unknown"), plain, F::Npz, element));
         files.push((format!("deflated_{dtype}.unknown"), deflated, F::Npz, element));
     }
     files
-}
-
-fn components(batch: &RecordBatch) -> Vec<f32> {
-    values_of(batch.column(0))
 }
 
 #[test]
@@ -305,11 +180,13 @@ fn every_format_and_type_gives_the_same_rows() {
         let expected_type = DataType::FixedSizeList(Arc::new(item), 2);
         assert_eq!((field.name().as_str(), field.is_nullable()), ("vector", false));
         assert_eq!(field.data_type(), &expected_type, "{name}");
-        let batches =
-            file.batches(&[0], DECODE_ROWS).unwrap().map(|batch| components(&batch.unwrap()));
+        let batches = file
+            .batches(&[0], DECODE_ROWS)
+            .unwrap()
+            .map(|batch| values_of(batch.unwrap().column(0)));
         assert_eq!(batches.collect::<Vec<_>>().concat(), expected, "{name} {format:?}");
         let rows = file.batches_of_rows(0, &[0, 2]).unwrap();
-        let rows: Vec<f32> = rows.iter().flat_map(components).collect();
+        let rows: Vec<f32> = rows.iter().flat_map(|batch| values_of(batch.column(0))).collect();
         assert_eq!(rows, [expected[0], expected[1], expected[4], expected[5]], "{name}");
         check_vector_file(&path, format, &expected);
     }
@@ -336,12 +213,24 @@ fn rows_of_several_batches_come_in_order() {
     let (rows, dim) = (70_000_u32, 32_u32);
     let values: Vec<f32> = (0..rows * dim).map(|i| (i % 4099) as f32).collect();
     let data: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    let array = npy("<f4", &format!("({rows}, {dim})"), &data);
+    let shape = format!("({rows}, {dim})");
+    let array = npy("<f4", &shape, &data);
+    let by_component =
+        (0..dim).flat_map(|at| values.iter().skip(at as usize).step_by(dim as usize));
+    let by_component: Vec<u8> = by_component.flat_map(|value| value.to_be_bytes()).collect();
+    let fortran = npy(">f4', 'fortran_order': True, 'then': '", &shape, &by_component);
+    // A header that ends at an odd place.
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}\n");
+    assert!(!(10 + header.len()).is_multiple_of(4));
+    let odd = [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes()];
+    let odd = [&odd.concat()[..], &data].concat();
     for (name, bytes) in [
         ("v.fbin", bin(rows, dim, &data)),
         ("v.fvecs", vecs(dim, 4 * dim as usize, &data)),
-        ("v.npz", zip(&[Member::deflated("v.npy", &array)])),
-        ("w.npz", zip(&[Member::stored("odd.npy", &array)])),
+        ("v.npz", zip(&[("v.npy", &array, true)])),
+        ("w.npz", zip(&[("odd.npy", &array, false)])),
+        ("fortran.npy", fortran),
+        ("odd.npy", odd),
     ] {
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).unwrap();
@@ -350,10 +239,10 @@ fn rows_of_several_batches_come_in_order() {
             file.batches(&[0], DECODE_ROWS).unwrap().map(Result::unwrap).collect();
         assert!(batches.len() > 1, "{name}");
         assert!(batches.iter().all(|batch| batch.num_rows() <= BATCH_ROWS));
-        let found: Vec<f32> = batches.iter().flat_map(components).collect();
+        let found: Vec<f32> = batches.iter().flat_map(|batch| values_of(batch.column(0))).collect();
         assert!(found == values, "{name}");
         let some = file.batches_of_rows(0, &[69_999]).unwrap();
-        assert_eq!(components(&some[0]), values[values.len() - 32..], "{name}");
+        assert_eq!(values_of(some[0].column(0)), values[values.len() - 32..], "{name}");
         assert!(VectorFile::open(&path).unwrap().read_all().unwrap() == values, "{name}");
     }
 }
@@ -361,7 +250,7 @@ fn rows_of_several_batches_come_in_order() {
 #[test]
 fn files_of_other_programs_hold_the_same_vectors() {
     let of = |name: &str| VectorFile::open(&fixture(name)).unwrap().read_all().unwrap();
-    for name in [
+    for name in ARROW_FILES.into_iter().chain([
         "bare/numpy.fbin",
         "bare/numpy.f16bin",
         "bare/numpy.fvecs",
@@ -381,7 +270,13 @@ fn files_of_other_programs_hold_the_same_vectors() {
         "hdf5/h5py_big_endian.hdf5",
         "jsonl/python.jsonl",
         "jsonl/python_utf8.ndjson",
-    ] {
+        "parquet/list_f32.parquet",
+        "parquet/large_list_f64.parquet",
+        "parquet/fixed_list_f16.parquet",
+        "parquet/fixed_list_f32_pages_v2.parquet",
+        "parquet/fixed_binary.parquet",
+        "parquet/gzip.parquet",
+    ]) {
         let values = of(name);
         assert_eq!(values, ROWS, "{name}");
         assert!(values[5].is_sign_negative(), "{name}");
@@ -396,8 +291,9 @@ fn files_of_other_programs_hold_the_same_vectors() {
     ] {
         assert_eq!(of(name), WHOLE, "{name}");
     }
-    let file = opened(&fixture("safetensors/numpy_f32.safetensors")).unwrap();
-    assert_eq!(file.schema().metadata()["model"], "tiny");
+    let metadata = |name| opened(&fixture(name)).unwrap().schema().metadata().clone();
+    assert_eq!(metadata("safetensors/numpy_f32.safetensors")["model"], "tiny");
+    assert_eq!(metadata("arrow/pyarrow_plain_batches.arrow")["made"], "by pyarrow");
 }
 
 #[test]
@@ -446,46 +342,4 @@ fn numbers_that_look_like_text_stay_numbers() {
     let empty: PathBuf = folder.path().join("v.NDJSON");
     std::fs::write(&empty, "").unwrap();
     assert_eq!(VectorFormat::of_file(&empty), Some(VectorFormat::Jsonl));
-}
-
-#[test]
-fn values_that_f32_cannot_hold_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let said = |name: &str, bytes: Vec<u8>| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, bytes).unwrap();
-        let error = VectorFile::open(&path).unwrap().read_all().unwrap_err();
-        assert!(error.hint().is_some(), "{error}");
-        (error.to_string().replace(&format!("{}: ", path.display()), ""), error)
-    };
-    let i32s = |values: [i32; 4]| -> Vec<u8> { values.map(i32::to_le_bytes).concat() };
-    let exact = bin(2, 2, &i32s([16_777_216, -16_777_216, i32::MIN, 1 << 30]));
-    let path = folder.path().join("exact.ibin");
-    std::fs::write(&path, exact).unwrap();
-    let values = VectorFile::open(&path).unwrap().read_all().unwrap();
-    assert_eq!(values, [16_777_216.0, -16_777_216.0, -2_147_483_648.0, 1_073_741_824.0]);
-    let (text, error) = said("v.ibin", bin(2, 2, &i32s([1, 2, 16_777_217, 3])));
-    assert!(matches!(
-        error,
-        DataError::Vector { row: 1, fault: VectorFault::Inexact { component: 0, .. }, .. }
-    ));
-    assert_eq!(text, "row 1: component 0 is 16777217, which f32 does not hold exactly");
-    let i64s: Vec<u8> = [1_i64, i64::MAX].map(i64::to_le_bytes).concat();
-    let (text, _) = said("v.npy", npy("<i8", "(1, 2)", &i64s));
-    assert_eq!(text, "row 0: component 1 is 9223372036854776000, which f32 does not hold exactly");
-    let f32s = |values: [f32; 4]| -> Vec<u8> { values.map(f32::to_le_bytes).concat() };
-    let nan = f32s([1.0, 2.0, 3.0, f32::NAN]);
-    for (name, bytes) in [
-        ("v.fbin", bin(2, 2, &nan)),
-        ("v.fvecs", vecs(2, 8, &nan)),
-        ("v.npz", zip(&[Member::deflated("v.npy", &npy("<f4", "(2, 2)", &nan))])),
-        (
-            "v.safetensors",
-            safetensors(r#"{"v":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}"#, &nan),
-        ),
-    ] {
-        assert_eq!(said(name, bytes).0, "row 1: component 1 is NaN", "{name}");
-    }
-    let long = f64::to_le_bytes(1e39);
-    assert_eq!(said("v.npy", npy("<f8", "(1, 1)", &long)).0, "row 0: component 0 is inf");
 }

@@ -9,8 +9,8 @@ use arrow_schema::Schema;
 pub use super::source::VectorFormat;
 use super::source::{Batches, DECODE_ROWS, Opened, Source, SourceOptions, open};
 use crate::DataError;
-use crate::error::ColumnRole;
-use crate::schema::{ColumnSet, ColumnsMeta, VECTOR_NAMES, column_list, key};
+use crate::error::{ColumnRole, described};
+use crate::schema::{ColumnSet, ColumnsMeta, VECTOR_NAMES, key};
 use crate::vectors::{EXPECTED, VectorCells, shape_of};
 
 /// Vectors from a file of any format of [`VectorFormat`], as f32.
@@ -199,7 +199,9 @@ pub(crate) fn find_column(
         path: path.into(),
         role,
         expected: names.join(", "),
-        found: column_list(schema),
+        found: described(
+            schema.fields().iter().map(|it| format!("{:?} ({})", it.name(), it.data_type())),
+        ),
     })
 }
 
@@ -216,105 +218,31 @@ pub(crate) fn vectors_of(
     let width = shape_of(schema.field(position).data_type()).and_then(|(_, width)| width);
     let dim = match width {
         Some(width) => Some(width),
-        None => first_length(source, position)?.or_else(stated),
+        None => first_lengths(source, position, 1, 0)?.pop().or_else(stated),
     };
     match dim {
         Some(dim) => DataError::check_dim(path, dim).map(|()| (position, dim)),
         // The first row is refused when it is read.
         None if source.row_count() > 0 => Ok((position, 1)),
-        None => {
-            let (found, expected) = ("no rows".into(), "at least one".into());
-            Err(DataError::Shape { path: path.into(), found, expected })
-        }
+        None => Err(DataError::shape(path, "no rows", "at least one")),
     }
 }
 
-/// Returns the length of the first vector.
-fn first_length(source: &dyn Source, position: usize) -> Result<Option<usize>, DataError> {
+/// Returns how long the first vectors are, as far as they are not shorter than `length_min`.
+pub(crate) fn first_lengths(
+    source: &dyn Source,
+    position: usize,
+    count: usize,
+    length_min: usize,
+) -> Result<Vec<usize>, DataError> {
+    let mut lengths = Vec::new();
     for batch in source.batches(&[position], DECODE_ROWS)? {
         let cells = VectorCells::of(batch?.column(0)).expect("the type was checked");
-        let length = (0..cells.len()).find_map(|i| cells.length(i));
-        if length.is_some() {
-            return Ok(length);
+        let some = (0..cells.len()).filter_map(|i| cells.length(i));
+        lengths.extend(some.filter(|it| *it >= length_min).take(count - lengths.len()));
+        if lengths.len() == count {
+            break;
         }
     }
-    Ok(None)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::{Path, PathBuf};
-
-    use super::*;
-    use crate::error::EXPECTED_FORMATS;
-    use crate::npy::{Component, NpyWriter};
-    use crate::{ColumnsMeta, ColumnsWriter};
-
-    const ROWS: [f32; 6] = [0.5, -0.0, 1.0, 2.0, f32::MIN_POSITIVE / 2.0, 6.0];
-
-    /// Writes the same rows in every format, under names that do not tell.
-    fn write_all(folder: &Path) -> Vec<(PathBuf, VectorFormat)> {
-        let path = |name: &str| folder.join(name);
-        let meta = ColumnsMeta::vectors(2);
-        let mut columns = ColumnsWriter::create(&path("a"), &meta).unwrap();
-        let mut parquet = ColumnsWriter::create_parquet(&path("b.npy"), &meta).unwrap();
-        for row in ROWS.chunks(2) {
-            columns.push_vector(row).unwrap();
-            parquet.push_vector(row).unwrap();
-        }
-        columns.finish().unwrap();
-        parquet.publish().unwrap();
-        let mut npy = NpyWriter::create(&path("c.parquet"), 2, Component::F32).unwrap();
-        npy.push(&ROWS).unwrap();
-        npy.finish().unwrap();
-        vec![
-            (path("a"), VectorFormat::Columns),
-            (path("b.npy"), VectorFormat::Parquet),
-            (path("c.parquet"), VectorFormat::Npy),
-        ]
-    }
-
-    #[test]
-    fn what_fits_no_format_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let said = |name: &str, bytes: &[u8]| {
-            let path = folder.path().join(name);
-            std::fs::write(&path, bytes).unwrap();
-            let error = VectorFile::open(&path).unwrap_err();
-            assert!(error.hint().is_some());
-            error.to_string().replace(&format!("{}: ", path.display()), "")
-        };
-        assert_eq!(
-            said("rows.csv", b"a,b\n1,2\n"),
-            format!(r#"expected {EXPECTED_FORMATS}, found a file that begins with "a,b\n1,2\n""#)
-        );
-        assert_eq!(
-            said("rows", b""),
-            format!(r#"expected {EXPECTED_FORMATS}, found a file that begins with """#)
-        );
-        assert_eq!(
-            said("rows.NPY", b"a,b\n1,2\n"),
-            r#"it begins with "a,b\n1,2\n", not an npy file"#
-        );
-        assert_eq!(
-            said("rows.parquet", b"a,b\n1,2\n"),
-            r#"not a readable Parquet file (it begins with "a,b\n")"#
-        );
-        assert!(said("rows.arrow", b"a,b\n1,2\n").starts_with("not a finished Arrow IPC file"));
-        let missing = VectorFile::open(&folder.path().join("missing")).unwrap_err();
-        assert!(missing.to_string().contains("missing: "), "{missing}");
-    }
-
-    #[test]
-    fn a_component_damaged_in_a_column_file_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let (path, _) = write_all(folder.path()).remove(0);
-        let mut bytes = std::fs::read(&path).unwrap();
-        let needle: Vec<u8> = ROWS[2..4].iter().flat_map(|x| x.to_le_bytes()).collect();
-        let at = bytes.windows(8).position(|window| window == needle).unwrap();
-        bytes[at + 4..at + 8].copy_from_slice(&f32::INFINITY.to_le_bytes());
-        std::fs::write(&path, &bytes).unwrap();
-        let error = VectorFile::open(&path).unwrap().read_all().unwrap_err();
-        assert_eq!(error.to_string(), format!("{}: row 1: component 1 is inf", path.display()));
-    }
+    Ok(lengths)
 }

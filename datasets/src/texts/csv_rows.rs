@@ -91,13 +91,14 @@ impl CsvDialect {
         let mut reader = self.records(bytes);
         let (mut header, mut row) = (StringRecord::new(), StringRecord::new());
         read(&mut reader, &mut header)?;
-        let mut rows = Rows::new(header.iter().map(str::to_owned).collect(), fields, false)?;
+        let form = TextForm::Csv { delimiter: self.delimiter };
+        let mut rows = Rows::new(form, header.iter().map(str::to_owned).collect(), fields, false)?;
         let used: Vec<bool> = header
             .iter()
             .map(|name| rows.roles.of(name).is_some() || rows.roles.is_holder(name))
             .collect();
         let unused = header.iter().zip(&used).filter(|(_, used)| !**used);
-        unused.for_each(|(name, _)| pass_over(&mut rows.passed_over, name));
+        unused.for_each(|(name, _)| pass_over(&mut rows.file.passed_over, name));
         let mut spans = Vec::new();
         loop {
             let before = reader.position().clone();
@@ -118,13 +119,22 @@ impl CsvDialect {
                     format!("the quote that begins in the row of line {line} is never closed");
                 return Err(DataError::texts(found, OPEN_QUOTE_ADVICE));
             }
-            push(&mut rows, &header, &used, &row, Place { line, row: spans.len() - 1 });
+            if row.len() != header.len() {
+                rows.skip(line, format!("{} cells, expected {}", row.len(), header.len()));
+                continue;
+            }
+            let mut found = FoundFields::default();
+            for ((name, cell), _) in header.iter().zip(&row).zip(&used).filter(|(_, used)| **used) {
+                if !cell.is_empty() && !found.take(name, cell.into(), &rows.roles) {
+                    pass_over(&mut rows.file.passed_over, name);
+                }
+            }
+            rows.push(found, line, spans.len() - 1);
         }
         if spans.is_empty() {
             return Err(header_only());
         }
-        let form = TextForm::Csv { delimiter: self.delimiter };
-        rows.into_file(form, Content::apart(List { name: String::new(), spans }))
+        rows.into_file(Content::apart(List { name: String::new(), spans }))
     }
 
     /// Returns a row as an object of its cells.
@@ -144,27 +154,6 @@ struct Score {
     has_text: bool,
     is_even: bool,
     cells: usize,
-}
-
-/// Where a row stands.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    line: u64,
-    row: usize,
-}
-
-fn push(rows: &mut Rows, header: &StringRecord, used: &[bool], row: &StringRecord, place: Place) {
-    if row.len() != header.len() {
-        let (found, expected) = (row.len(), header.len());
-        return rows.skip(place.line, format!("{found} cells, expected {expected}"));
-    }
-    let mut found = FoundFields::default();
-    for ((name, cell), _) in header.iter().zip(row).zip(used).filter(|(_, used)| **used) {
-        if !cell.is_empty() && !found.take(name, cell.into(), &rows.roles) {
-            pass_over(&mut rows.passed_over, name);
-        }
-    }
-    rows.push(found, place.line, place.row);
 }
 
 /// Reads a row of bytes that are UTF-8.

@@ -161,16 +161,14 @@ impl Content {
 #[derive(Debug)]
 pub(super) struct Rows {
     pub(super) roles: Roles,
-    pub(super) passed_over: BTreeSet<String>,
-    shape: &'static Shape,
-    records: Vec<TextRecord>,
-    skipped: Vec<SkippedRecord>,
-    deleted: Vec<u64>,
+    /// What was read of them.
+    pub(super) file: TextFile,
 }
 
 impl Rows {
     /// Begins to read records with fields of these dotted names, or such that are texts themselves.
     pub(super) fn new(
+        form: TextForm,
         names: BTreeSet<String>,
         given: &TextFields,
         is_text: bool,
@@ -185,46 +183,39 @@ impl Rows {
             let expected = expected.map(str::to_owned);
             return Err(DataError::NoField { role: "text", expected, found });
         }
-        Ok(Self {
-            roles,
-            passed_over: BTreeSet::new(),
-            shape,
+        let file = TextFile {
+            form,
+            shape: shape.recognised_name(),
             records: Vec::new(),
             skipped: Vec::new(),
             deleted: Vec::new(),
-        })
+            passed_over: BTreeSet::new(),
+            content: Content::joined(Vec::new()),
+        };
+        Ok(Self { roles, file })
     }
 
     pub(super) fn push(&mut self, found: FoundFields, place: u64, row: usize) {
         match found.finish(place, row) {
-            Row::Record(record) => self.records.push(*record),
-            Row::Deleted => self.deleted.push(place),
+            Row::Record(record) => self.file.records.push(*record),
+            Row::Deleted => self.file.deleted.push(place),
             Row::Skipped(reason) => self.skip(place, reason),
         }
     }
 
     pub(super) fn skip(&mut self, place: u64, reason: String) {
-        self.skipped.push(SkippedRecord { place, reason });
+        self.file.skipped.push(SkippedRecord { place, reason });
     }
 
-    pub(super) fn into_file(self, form: TextForm, content: Content) -> Result<TextFile, DataError> {
-        if self.records.is_empty()
-            && let Some(first) = self.skipped.first()
-        {
-            let count = (self.skipped.len() + self.deleted.len()) as u64;
+    pub(super) fn into_file(self, content: Content) -> Result<TextFile, DataError> {
+        let file = TextFile { content, ..self.file };
+        if let (true, Some(first)) = (file.records.is_empty(), file.skipped.first()) {
+            let count = file.skipped.len() + file.deleted.len();
             let SkippedRecord { place, reason } = first;
             let found = format!("none of {count} records has a text; the first, {place}: {reason}");
             return Err(DataError::texts(found, NO_TEXTS_ADVICE));
         }
-        Ok(TextFile {
-            form,
-            shape: self.shape.recognised_name(),
-            records: self.records,
-            skipped: self.skipped,
-            deleted: self.deleted,
-            passed_over: self.passed_over,
-            content,
-        })
+        Ok(file)
     }
 }
 
@@ -318,10 +309,18 @@ impl TextFile {
             Content::Bytes { bytes, lists, is_joined } => (bytes, lists, *is_joined),
         };
         let mut from = 0;
-        for list in lists {
-            match is_joined {
-                true => write_joined(bytes, &mut from, &list.spans, &left_out, out)?,
-                false => write_apart(bytes, &mut from, &list.spans, &left_out, out)?,
+        for List { spans, .. } in lists {
+            for (at, &row) in left_out.iter().enumerate() {
+                let Range { start, end } = spans[row];
+                let next = spans.get(row + 1).map_or(end, |next| next.start);
+                let cut = match is_joined {
+                    false => start..end,
+                    // The separator after the first elements goes with them, else the one before.
+                    true if at == row => start..next,
+                    true => spans[row - 1].end..end,
+                };
+                out.write_all(&bytes[from..cut.start])?;
+                from = cut.end;
             }
         }
         Ok(out.write_all(&bytes[from..])?)
@@ -400,44 +399,6 @@ impl TextFile {
     }
 }
 
-/// Writes rows with their ends up to the last one that is left out.
-fn write_apart(
-    bytes: &[u8],
-    from: &mut usize,
-    spans: &[Range<usize>],
-    left_out: &[usize],
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
-    for row in left_out {
-        out.write_all(&bytes[*from..spans[*row].start])?;
-        *from = spans[*row].end;
-    }
-    Ok(())
-}
-
-/// Writes a list up to the end of its last element; the separator before an element goes with it.
-fn write_joined(
-    bytes: &[u8],
-    from: &mut usize,
-    spans: &[Range<usize>],
-    left_out: &[usize],
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
-    let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return Ok(()) };
-    out.write_all(&bytes[*from..first.start])?;
-    let (mut is_first, mut left_out) = (true, left_out.iter().peekable());
-    for (row, span) in spans.iter().enumerate() {
-        if left_out.next_if_eq(&&row).is_some() {
-            continue;
-        }
-        let start = if is_first { span.start } else { spans[row - 1].end };
-        out.write_all(&bytes[start..span.end])?;
-        is_first = false;
-    }
-    *from = last.end;
-    Ok(())
-}
-
 /// Reads a text, whose content tells its form.
 fn read_text(
     text: JsonText<'_>,
@@ -454,7 +415,7 @@ fn read_text(
     if let Some(dialect) = CsvDialect::detect(text.text, extension, fields) {
         return dialect.read(text, fields);
     }
-    let mut rows = Rows::new(BTreeSet::new(), fields, true)?;
+    let mut rows = Rows::new(TextForm::Lines, BTreeSet::new(), fields, true)?;
     let mut spans = Vec::new();
     for (row, line) in lines_of(text.text).enumerate() {
         let mut found = FoundFields::default();
@@ -462,7 +423,7 @@ fn read_text(
         rows.push(found, line.number, row);
         spans.push(text.start + line.start..text.start + line.end);
     }
-    rows.into_file(TextForm::Lines, Content::apart(List { name: String::new(), spans }))
+    rows.into_file(Content::apart(List { name: String::new(), spans }))
 }
 
 fn extension_of(path: &Path) -> String {

@@ -156,12 +156,12 @@ impl<'a> JsonText<'a> {
         }
         let names = names_of(elements.iter().map(|element| element.get()));
         let is_strings = elements.iter().all(|element| element.get().starts_with('"'));
-        let mut rows = Rows::new(names, fields, is_strings)?;
+        let mut rows = Rows::new(form, names, fields, is_strings)?;
         for (row, element) in elements.iter().enumerate() {
             rows.push_json(element.get(), row as u64 + 1, row);
         }
         let spans = elements.iter().map(|element| self.span(element.get())).collect();
-        rows.into_file(form, Content::joined(vec![List { name: String::new(), spans }]))
+        rows.into_file(Content::joined(vec![List { name: String::new(), spans }]))
     }
 
     /// Reads columns side by side.
@@ -189,11 +189,13 @@ impl<'a> JsonText<'a> {
         let inner = metadata.unwrap_or_default().into_iter().map(|name| format!("metadata.{name}"));
         let names: BTreeSet<String> = names.chain(inner).collect();
         let shape = fields.shape.or_else(|| Shape::named("chroma"));
-        let mut rows = Rows::new(names, &TextFields { shape, ..fields.clone() }, false)?;
+        let fields = TextFields { shape, ..fields.clone() };
+        let mut rows = Rows::new(TextForm::Json, names, &fields, false)?;
         for row in 0..row_count {
             let mut found = FoundFields::default();
             for (field, values) in &columns {
-                rows.take_raw(&mut found, field, values[row].get());
+                let value = values[row].get();
+                take_raw(&mut found, field, value, &rows.roles, &mut rows.file.passed_over);
             }
             rows.push(found, row as u64 + 1, row);
         }
@@ -202,7 +204,7 @@ impl<'a> JsonText<'a> {
             name: field.to_owned(),
             spans: values.iter().map(|value| self.span(value.get())).collect(),
         });
-        rows.into_file(TextForm::Json, Content::joined(lists.collect()))
+        rows.into_file(Content::joined(lists.collect()))
     }
 
     /// Reads a record on each line; a bad line is passed over and named.
@@ -210,13 +212,13 @@ impl<'a> JsonText<'a> {
         let lines: Vec<Line<'_>> = lines_of(self.text).collect();
         let is_strings = lines.iter().all(|line| line.text.starts_with('"'));
         let names = names_of(lines.iter().map(|line| line.text));
-        let mut rows = Rows::new(names, fields, is_strings)?;
+        let mut rows = Rows::new(TextForm::JsonLines, names, fields, is_strings)?;
         for (row, line) in lines.iter().enumerate() {
             rows.push_json(line.text, line.number, row);
         }
         let spans = lines.iter().map(|line| self.start + line.start..self.start + line.end);
         let list = List { name: String::new(), spans: spans.collect() };
-        rows.into_file(TextForm::JsonLines, Content::apart(list))
+        rows.into_file(Content::apart(list))
     }
 }
 
@@ -320,7 +322,7 @@ impl Rows {
     /// Takes a record that is an object or a text in JSON.
     pub(super) fn push_json(&mut self, text: &str, place: u64, row: usize) {
         let mut json = serde_json::Deserializer::from_str(text);
-        let record = RecordSeed { roles: &self.roles, passed_over: &mut self.passed_over };
+        let record = RecordSeed { roles: &self.roles, passed_over: &mut self.file.passed_over };
         match record.deserialize(&mut json).and_then(|found| json.end().map(|()| found)) {
             Ok(found) => self.push(found, place, row),
             Err(error) if error.is_data() => self.skip(place, plain_message(&error)),
@@ -329,11 +331,6 @@ impl Rows {
                 self.skip(place, format!("{NOT_JSON}: {found}, column {}", error.column()));
             }
         }
-    }
-
-    /// Takes a field of a record from its JSON.
-    fn take_raw(&mut self, found: &mut FoundFields, name: &str, value: &str) {
-        take_raw(found, name, value, &self.roles, &mut self.passed_over);
     }
 }
 

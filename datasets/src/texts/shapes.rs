@@ -58,8 +58,8 @@ use TextRole::{
     Tags, Text, UpdatedAt, Vector,
 };
 
-/// A role and the dotted names of its fields, the best first.
-type Fields = (TextRole, &'static [&'static str]);
+/// A role and the dotted names of its fields with blanks between them, the best first.
+type Fields = (TextRole, &'static str);
 
 /// Categories `scope:value` that keep memories apart, and the fields that hold them.
 pub const SCOPES: [(&str, &[&str]); 6] = [
@@ -108,14 +108,14 @@ pub static SHAPES: [Shape; 8] = [
         lists: &["results", "memories"],
         marks: &[&["memory"], &["hash", "user_id", "agent_id", "run_id", "created_at"]],
         fields: &[
-            (Id, &["id"]),
-            (Text, &["memory"]),
-            (Tags, &["categories"]),
-            (Attribute("user"), &["user_id"]),
-            (Attribute("agent"), &["agent_id"]),
-            (Attribute("app"), &["app_id"]),
-            (CreatedAt, &["created_at"]),
-            (ExpiresAt, &["expiration_date"]),
+            (Id, "id"),
+            (Text, "memory"),
+            (Tags, "categories"),
+            (Attribute("user"), "user_id"),
+            (Attribute("agent"), "agent_id"),
+            (Attribute("app"), "app_id"),
+            (CreatedAt, "created_at"),
+            (ExpiresAt, "expiration_date"),
         ],
         ..PLAIN
     },
@@ -124,15 +124,15 @@ pub static SHAPES: [Shape; 8] = [
         lists: &["passages"],
         marks: &[&["text"], &["archive_id", "embedding_config", "is_deleted"]],
         fields: &[
-            (Id, &["id"]),
-            (Text, &["text"]),
-            (Tags, &["tags"]),
-            (Attribute("agent"), &["agent_id"]),
-            (Attribute("archive"), &["archive_id"]),
-            (CreatedAt, &["created_at"]),
-            (Vector, &["embedding"]),
-            (Model, &["embedding_config.embedding_model"]),
-            (Deleted, &["is_deleted"]),
+            (Id, "id"),
+            (Text, "text"),
+            (Tags, "tags"),
+            (Attribute("agent"), "agent_id"),
+            (Attribute("archive"), "archive_id"),
+            (CreatedAt, "created_at"),
+            (Vector, "embedding"),
+            (Model, "embedding_config.embedding_model"),
+            (Deleted, "is_deleted"),
         ],
         ..PLAIN
     },
@@ -140,20 +140,20 @@ pub static SHAPES: [Shape; 8] = [
         name: "agentic-memories",
         marks: &[&["document"], &["metadata.layer", "metadata.persona_tags"]],
         fields: &[
-            (Id, &["id"]),
-            (Text, &["document"]),
-            (Tags, &["metadata.tags"]),
-            (Tags, &["metadata.persona_tags"]),
-            (Attribute("user"), &["metadata.user_id"]),
-            (Attribute("layer"), &["metadata.layer"]),
-            (Attribute("type"), &["metadata.type"]),
-            (Attribute("confidence"), &["metadata.confidence"]),
-            (Importance, &["metadata.importance"]),
-            (AccessCount, &["metadata.usage_count"]),
-            (CreatedAt, &["metadata.timestamp"]),
-            (ExpiresAt, &["metadata.ttl_epoch"]),
-            (Source, &["metadata.source"]),
-            (Vector, &["embedding"]),
+            (Id, "id"),
+            (Text, "document"),
+            (Tags, "metadata.tags"),
+            (Tags, "metadata.persona_tags"),
+            (Attribute("user"), "metadata.user_id"),
+            (Attribute("layer"), "metadata.layer"),
+            (Attribute("type"), "metadata.type"),
+            (Attribute("confidence"), "metadata.confidence"),
+            (Importance, "metadata.importance"),
+            (AccessCount, "metadata.usage_count"),
+            (CreatedAt, "metadata.timestamp"),
+            (ExpiresAt, "metadata.ttl_epoch"),
+            (Source, "metadata.source"),
+            (Vector, "embedding"),
         ],
         importance_is_share: true,
         ..PLAIN
@@ -162,14 +162,14 @@ pub static SHAPES: [Shape; 8] = [
         name: "chroma",
         marks: &[&["document"], &["embedding", "metadata", "uri"]],
         fields: &[
-            (Id, &["id"]),
-            (Text, &["document"]),
-            (Tags, &["metadata.tags"]),
-            (Attribute("user"), &["metadata.user_id"]),
-            (Attribute("agent"), &["metadata.agent_id"]),
-            (CreatedAt, &["metadata.created_at"]),
-            (UpdatedAt, &["metadata.updated_at"]),
-            (Vector, &["embedding"]),
+            (Id, "id"),
+            (Text, "document"),
+            (Tags, "metadata.tags"),
+            (Attribute("user"), "metadata.user_id"),
+            (Attribute("agent"), "metadata.agent_id"),
+            (CreatedAt, "metadata.created_at"),
+            (UpdatedAt, "metadata.updated_at"),
+            (Vector, "embedding"),
         ],
         ..PLAIN
     },
@@ -177,15 +177,15 @@ pub static SHAPES: [Shape; 8] = [
         name: "secureyeoman",
         marks: &[&["content"], &["personality_id"]],
         fields: &[
-            (Id, &["id"]),
-            (Text, &["content"]),
-            (Tags, &["tags"]),
-            (Attribute("type"), &["type"]),
-            (Attribute("agent"), &["personality_id"]),
-            (Importance, &["importance"]),
-            (AccessCount, &["access_count"]),
-            (CreatedAt, &["created_at"]),
-            (Vector, &["embedding"]),
+            (Id, "id"),
+            (Text, "content"),
+            (Tags, "tags"),
+            (Attribute("type"), "type"),
+            (Attribute("agent"), "personality_id"),
+            (Importance, "importance"),
+            (AccessCount, "access_count"),
+            (CreatedAt, "created_at"),
+            (Vector, "embedding"),
         ],
         importance_is_share: true,
         metadata: Some("context"),
@@ -197,21 +197,14 @@ pub static SHAPES: [Shape; 8] = [
         marks: &[&["payload"]],
         holders: &["payload", "payload.metadata"],
         fields: &[
-            (Id, &["id"]),
+            (Id, "id"),
             (
                 Text,
-                &[
-                    "payload.data",
-                    "payload.document",
-                    "payload.text",
-                    "payload.content",
-                    "payload.page_content",
-                    "payload.memory",
-                    "payload.body",
-                ],
+                "payload.data payload.document payload.text payload.content payload.page_content \
+                 payload.memory payload.body",
             ),
-            (Tags, &["payload.tags"]),
-            (CreatedAt, &["payload.created_at"]),
+            (Tags, "payload.tags"),
+            (CreatedAt, "payload.created_at"),
         ],
         metadata: Some("payload"),
         ..PLAIN
@@ -222,20 +215,13 @@ pub static SHAPES: [Shape; 8] = [
         marks: &[&["namespace"], &["key"], &["value"]],
         holders: &["value", "value.metadata"],
         fields: &[
-            (Id, &["key"]),
+            (Id, "key"),
             (
                 Text,
-                &[
-                    "value.text",
-                    "value.content",
-                    "value.memory",
-                    "value.data",
-                    "value.fact",
-                    "value.content.content",
-                ],
+                "value.text value.content value.memory value.data value.fact value.content.content",
             ),
-            (Tags, &["value.tags"]),
-            (CreatedAt, &["created_at"]),
+            (Tags, "value.tags"),
+            (CreatedAt, "created_at"),
         ],
         metadata: Some("value"),
         ..PLAIN
@@ -246,10 +232,10 @@ pub static SHAPES: [Shape; 8] = [
         marks: &[&["page_content", "kwargs.page_content"]],
         holders: &["metadata", "kwargs.metadata"],
         fields: &[
-            (Text, &["page_content", "kwargs.page_content"]),
-            (Id, &["id", "kwargs.id"]),
-            (Tags, &["metadata.tags"]),
-            (CreatedAt, &["metadata.created_at"]),
+            (Text, "page_content kwargs.page_content"),
+            (Id, "id kwargs.id"),
+            (Tags, "metadata.tags"),
+            (CreatedAt, "metadata.created_at"),
         ],
         ..PLAIN
     },
@@ -267,35 +253,22 @@ static USUAL: Shape = Shape {
 const USUAL_FIELDS: [Fields; 7] = [
     (
         Text,
-        &[
-            "text",
-            "content",
-            "memory",
-            "document",
-            "page_content",
-            "data",
-            "fact",
-            "body",
-            "note",
-            "message",
-            "observation",
-            "sentence",
-            "summary",
-        ],
+        "text content memory document page_content data fact body note message observation \
+         sentence summary",
     ),
-    (Tags, &["categories", "category", "tags"]),
-    (Importance, &["importance"]),
-    (AccessCount, &["access_count"]),
-    (CreatedAt, &["created_at", "createdAt", "created", "timestamp", "time", "date"]),
-    (UpdatedAt, &["updated_at", "updatedAt", "modified_at"]),
-    (ExpiresAt, &["expires_at", "expiresAt", "expiration_date"]),
+    (Tags, "categories category tags"),
+    (Importance, "importance"),
+    (AccessCount, "access_count"),
+    (CreatedAt, "created_at createdAt created timestamp time date"),
+    (UpdatedAt, "updated_at updatedAt modified_at"),
+    (ExpiresAt, "expires_at expiresAt expiration_date"),
 ];
 const USUAL_OUTER_FIELDS: [Fields; 5] = [
-    (Id, &["id", "_id", "_id.$oid", "uuid", "memory_id"]),
-    (Source, &["source"]),
-    (Vector, &["vector", "embedding", "embeddings", "emb", "values"]),
-    (Model, &["model", "embedding_model"]),
-    (Ignored, &["row", "rowid", "lineage"]),
+    (Id, "id _id _id.$oid uuid memory_id"),
+    (Source, "source"),
+    (Vector, "vector embedding embeddings emb values"),
+    (Model, "model embedding_model"),
+    (Ignored, "row rowid lineage"),
 ];
 
 impl Shape {
@@ -325,7 +298,7 @@ impl Shape {
     /// first.
     pub fn fields(&self, role: TextRole) -> impl Iterator<Item = &'static str> {
         let own = self.fields.iter().filter(move |(own, _)| *own == role);
-        own.flat_map(|(_, names)| names.iter().copied())
+        own.flat_map(|(_, names)| names.split(' '))
     }
 
     /// Returns the names of the attributes that the shape itself knows.
@@ -366,23 +339,23 @@ impl Roles {
             importance_is_share: shape.importance_is_share,
         };
         let given = given_fields(given);
-        for (role, name) in &given {
+        for (role, _, name) in &given {
             roles.add(*role, (*name).to_owned());
         }
-        let is_given = |role: TextRole| given.iter().any(|(given, _)| *given == role);
+        let is_given = |role: TextRole| given.iter().any(|(given, ..)| *given == role);
         let own_text = shape.fields.iter().any(|(role, _)| *role == Text);
         for (role, names) in shape.fields.iter().filter(|(role, _)| !is_given(*role)) {
-            names.iter().for_each(|name| roles.add(*role, (*name).to_owned()));
+            names.split(' ').for_each(|name| roles.add(*role, name.to_owned()));
         }
         // What another field holds is no memory there.
         let is_usual = |role: &TextRole| !(is_given(*role) || *role == Text && own_text);
         let usual = USUAL_FIELDS.into_iter().chain(USUAL_OUTER_FIELDS);
         for (role, names) in usual.filter(|(role, _)| is_usual(role)) {
-            names.iter().for_each(|name| roles.add(role, (*name).to_owned()));
+            names.split(' ').for_each(|name| roles.add(role, name.to_owned()));
         }
         for holder in shape.holders {
             for (role, names) in USUAL_FIELDS.into_iter().filter(|(role, _)| is_usual(role)) {
-                names.iter().for_each(|name| roles.add(role, format!("{holder}.{name}")));
+                names.split(' ').for_each(|name| roles.add(role, format!("{holder}.{name}")));
             }
         }
         for (scope, names) in SCOPES.into_iter().filter(|(scope, _)| !is_given(Attribute(scope))) {
@@ -436,26 +409,24 @@ impl Roles {
     }
 }
 
-fn given_fields(given: &TextFields) -> Vec<(TextRole, &str)> {
+/// Returns the roles of the names that the caller gave, as errors call them, with the names.
+fn given_fields(given: &TextFields) -> Vec<(TextRole, &'static str, &str)> {
     let fields = [
-        (Text, &given.text),
-        (Id, &given.id),
-        (CreatedAt, &given.time),
-        (Attribute("user"), &given.user),
+        (Text, "text", &given.text),
+        (Id, "id", &given.id),
+        (CreatedAt, "time", &given.time),
+        (Attribute("user"), "user", &given.user),
     ];
-    fields.into_iter().filter_map(|(role, name)| Some((role, name.as_deref()?))).collect()
+    fields
+        .into_iter()
+        .filter_map(|(role, label, name)| Some((role, label, name.as_deref()?)))
+        .collect()
 }
 
 /// Refuses names that the caller gave and no record has.
 pub(super) fn check_given(given: &TextFields, names: &BTreeSet<String>) -> Result<(), DataError> {
-    for (role, name) in given_fields(given) {
+    for (_, role, name) in given_fields(given) {
         if !names.contains(name) && !names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
-            let role = match role {
-                Text => "text",
-                Id => "id",
-                CreatedAt => "time",
-                _ => "user",
-            };
             let found = names.iter().cloned().collect();
             return Err(DataError::NoField { role, expected: Some(name.to_owned()), found });
         }

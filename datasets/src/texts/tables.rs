@@ -5,13 +5,10 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
-use arrow_ipc::writer::{FileWriter, StreamWriter};
-use arrow_schema::{ArrowError, DataType, Field, Fields};
+use arrow_array::{ArrayRef, BooleanArray};
+use arrow_schema::{DataType, Field, Fields};
 use arrow_select::filter::filter_record_batch;
-use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
-use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 
 use super::file::{Content, Rows, header_only};
@@ -19,13 +16,12 @@ use super::record::{FoundFields, checked_vector, pass_over};
 use super::shapes::{TextFields, TextRole};
 use super::{TextFile, TextForm};
 use crate::DataError;
-use crate::catch_panic::catch_panic;
 use crate::input::InputBytes;
 use crate::parquet::ParquetTable;
 use crate::read::arrow::{MAGIC, STREAM_START};
 use crate::read::{ArrowFile, DECODE_ROWS, Source, Texts};
 use crate::vectors::{VectorCells, shape_of};
-use crate::write::{JsonColumn, is_held, key_values};
+use crate::write::{JsonColumn, TableEncoding, TableWriter, is_held, zstd_properties};
 
 /// An open table.
 #[derive(Debug)]
@@ -70,7 +66,7 @@ impl Table {
         if self.source.row_count() == 0 {
             return Err(header_only());
         }
-        let mut rows = Rows::new(names, fields, false)?;
+        let mut rows = Rows::new(form, names, fields, false)?;
         let is_used = |field: &Field| {
             let name = field.name();
             (rows.roles.of(name).is_some() || rows.roles.is_holder(name))
@@ -78,7 +74,9 @@ impl Table {
         };
         let (used, unused): (Vec<usize>, Vec<usize>) =
             (0..schema.fields().len()).partition(|at| is_used(schema.field(*at)));
-        unused.iter().for_each(|at| pass_over(&mut rows.passed_over, schema.field(*at).name()));
+        unused
+            .iter()
+            .for_each(|at| pass_over(&mut rows.file.passed_over, schema.field(*at).name()));
         let mut row = 0;
         for batch in self.source.batches(&used, DECODE_ROWS)? {
             let batch = batch?;
@@ -95,7 +93,7 @@ impl Table {
                 row += 1;
             }
         }
-        rows.into_file(form, Content::Table(self))
+        rows.into_file(Content::Table(self))
     }
 
     /// Writes all rows but those left out, which are ascending.
@@ -105,23 +103,15 @@ impl Table {
         out: &mut (dyn Write + Send),
     ) -> Result<(), DataError> {
         let schema = self.source.schema();
-        let mut output = match self.kind {
+        let encoding = match self.kind {
+            TableKind::ArrowFile => TableEncoding::ArrowFile,
+            TableKind::ArrowStream => TableEncoding::ArrowStream,
             TableKind::Parquet { compression } => {
-                let properties = WriterProperties::builder()
-                    .set_compression(compression)
-                    .set_key_value_metadata(Some(key_values(schema.metadata())))
-                    .build();
-                let writer = ArrowWriter::try_new(out, Arc::clone(schema), Some(properties));
-                let writer = writer.map_err(|error| DataError::of_parquet(Path::new(""), error))?;
-                Output::Parquet(Box::new(writer))
-            }
-            TableKind::ArrowFile => {
-                Output::File(Box::new(FileWriter::try_new(out, schema).map_err(failed)?))
-            }
-            TableKind::ArrowStream => {
-                Output::Stream(Box::new(StreamWriter::try_new(out, schema).map_err(failed)?))
+                let properties = zstd_properties(schema.metadata()).set_compression(compression);
+                TableEncoding::Parquet(properties.build().into())
             }
         };
+        let mut output = TableWriter::new(out, Path::new(""), schema, encoding)?;
         let all: Vec<usize> = (0..schema.fields().len()).collect();
         let (mut first, mut left_out) = (0, left_out);
         for batch in self.source.batches(&all, DECODE_ROWS)? {
@@ -130,49 +120,13 @@ impl Table {
             let (here, later) = left_out.split_at(left_out.partition_point(|row| *row < end));
             let mut keeps = vec![true; batch.num_rows()];
             here.iter().for_each(|row| keeps[row - first] = false);
-            let kept = filter_record_batch(&batch, &BooleanArray::from(keeps)).map_err(failed)?;
-            catch_panic(|| output.write(&kept))
-                .map_err(|found| DataError::encode(Path::new(""), found))??;
+            let kept = filter_record_batch(&batch, &BooleanArray::from(keeps));
+            output.write(&kept.map_err(|error| DataError::of_arrow(Path::new(""), error))?)?;
             (first, left_out) = (end, later);
         }
         // Other rows would be left out than those that were chosen.
         self.source.check_unchanged()?;
-        output.finish()
-    }
-}
-
-fn failed(error: ArrowError) -> DataError {
-    DataError::of_arrow(Path::new(""), error)
-}
-
-/// A table on its way out.
-enum Output<'a> {
-    Parquet(Box<ArrowWriter<&'a mut (dyn Write + Send)>>),
-    File(Box<FileWriter<&'a mut (dyn Write + Send)>>),
-    Stream(Box<StreamWriter<&'a mut (dyn Write + Send)>>),
-}
-
-impl Output<'_> {
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), DataError> {
-        match self {
-            Self::Parquet(writer) => {
-                let written = writer.write(batch);
-                written.map_err(|error| DataError::of_parquet(Path::new(""), error))
-            }
-            Self::File(writer) => writer.write(batch).map_err(failed),
-            Self::Stream(writer) => writer.write(batch).map_err(failed),
-        }
-    }
-
-    fn finish(self) -> Result<(), DataError> {
-        match self {
-            Self::Parquet(writer) => {
-                let closed = writer.close().map(drop);
-                closed.map_err(|error| DataError::of_parquet(Path::new(""), error))
-            }
-            Self::File(mut writer) => writer.finish().map_err(failed),
-            Self::Stream(mut writer) => writer.finish().map_err(failed),
-        }
+        output.into_inner(None).map(drop)
     }
 }
 
@@ -223,7 +177,7 @@ impl Column {
             }
         };
         if !found.take(&self.name, value, &rows.roles) {
-            pass_over(&mut rows.passed_over, &self.name);
+            pass_over(&mut rows.file.passed_over, &self.name);
         }
     }
 }

@@ -7,8 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, Float64Builder, UInt64Builder};
-use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use memfold_index::{Progress, Row};
 
@@ -20,7 +19,7 @@ use crate::read::{DECODE_ROWS, Source};
 use crate::schema::{Column, key};
 
 /// Writes all rows and columns of the corpus' files to `output` with the columns of
-/// [`COLUMN_NAMES`](COLUMN_NAMES) after them, and returns how many rows it wrote.
+/// `COLUMN_NAMES` after them, and returns how many rows it wrote.
 ///
 /// `cluster` is the ordinal of the survivor; it, `cluster_size` and `cluster_similarity` are null
 /// for rows in no cluster of two or more. `is_survivor` is true for these, so that it alone selects
@@ -58,7 +57,6 @@ pub fn check(corpus: &Corpus, output: &Path) -> Result<(), DataError> {
 /// An annotated copy: its columns, once all inputs agree on theirs.
 struct Copy<'a> {
     corpus: &'a Corpus,
-    output: &'a Path,
     format: TableFormat,
     schema: SchemaRef,
     /// Whether ordinals come first: rows of bare vectors have no other name.
@@ -66,7 +64,7 @@ struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    fn of(corpus: &'a Corpus, output: &'a Path) -> Result<Self, DataError> {
+    fn of(corpus: &'a Corpus, output: &Path) -> Result<Self, DataError> {
         let format = format_of(output)?;
         let mut sources = corpus.sources().peekable();
         let &(first, source) = sources.peek().expect("a corpus has at least one file");
@@ -96,7 +94,7 @@ impl<'a> Copy<'a> {
         all.extend(fields.iter().map(|field| stored_field(Field::clone(field), format)));
         all.extend(added_fields());
         let schema = Arc::new(Schema::new_with_metadata(all, metadata));
-        Ok(Self { corpus, output, format, schema, has_ordinals })
+        Ok(Self { corpus, format, schema, has_ordinals })
     }
 
     fn write(
@@ -115,7 +113,8 @@ impl<'a> Copy<'a> {
                 }
                 let batch = batch?;
                 let rows = batch.num_rows() as u64;
-                file.write(&self.batch(&batch, rows_written..rows_written + rows, membership)?)?;
+                let columns = self.columns(&batch, rows_written..rows_written + rows, membership);
+                file.write(&file.batch(columns)?)?;
                 rows_written += rows;
                 progress.advance(rows);
             }
@@ -129,21 +128,20 @@ impl<'a> Copy<'a> {
         Ok(rows_written)
     }
 
-    /// Returns a batch of the copy from a batch of the input, with other columns around it.
-    fn batch(
+    /// Returns the columns of the copy: those of the input, with others around them.
+    fn columns(
         &self,
         input: &RecordBatch,
         ordinals: Range<u64>,
         membership: &dyn Fn(Row) -> Option<Membership>,
-    ) -> Result<RecordBatch, DataError> {
+    ) -> Vec<ArrayRef> {
         let mut columns: Vec<ArrayRef> = Vec::new();
         if self.has_ordinals {
             columns.push(Arc::new(UInt64Array::from_iter_values(ordinals.clone())));
         }
         columns.extend(input.columns().iter().map(|column| stored_column(column, self.format)));
         columns.extend(added_columns(self.corpus, ordinals, membership));
-        RecordBatch::try_new(Arc::clone(&self.schema), columns)
-            .map_err(|error| DataError::encode(self.output, error.to_string()))
+        columns
     }
 }
 
@@ -155,10 +153,8 @@ fn add_columns(
     source: &dyn Source,
     path: &Path,
 ) -> Result<(), DataError> {
-    let differ = |found: String, expected: String| {
-        let (path, first) = (path.into(), first.into());
-        Err(DataError::Differs { path, found, first, expected })
-    };
+    let differ =
+        |found: String, expected: String| Err(DataError::differs(path, &found, &expected, first));
     let others = source.schema().fields();
     if others.len() != fields.len() {
         let columns = |count: usize| format!("{count} columns");
@@ -193,7 +189,7 @@ fn format_of(path: &Path) -> Result<TableFormat, DataError> {
 }
 
 /// The columns that are added, in this order after those of the input.
-pub const COLUMN_NAMES: [&str; 4] =
+pub(crate) const COLUMN_NAMES: [&str; 4] =
     ["cluster", "cluster_size", "cluster_similarity", "is_survivor"];
 
 /// The cluster of two or more that a row belongs to.
@@ -225,23 +221,22 @@ fn added_columns(
     ordinals: Range<u64>,
     membership: &dyn Fn(Row) -> Option<Membership>,
 ) -> Vec<ArrayRef> {
-    let mut clusters = UInt64Builder::new();
-    let mut sizes = UInt64Builder::new();
-    let mut similarities = Float64Builder::new();
-    let mut survivors = BooleanBuilder::new();
-    for ordinal in ordinals {
-        let row = corpus.row_at(ordinal);
-        let member = row.and_then(membership);
-        clusters.append_option(member.map(|member| corpus.ordinal(member.survivor)));
-        sizes.append_option(member.map(|member| member.size));
-        similarities.append_option(member.map(|member| member.similarity));
-        survivors.append_value(member.is_none_or(|member| Some(member.survivor) == row));
-    }
+    let members: Vec<(Option<Row>, Option<Membership>)> = ordinals
+        .map(|ordinal| {
+            let row = corpus.row_at(ordinal);
+            (row, row.and_then(membership))
+        })
+        .collect();
+    let found = || members.iter().map(|(_, member)| *member);
+    let survives = |(row, member): &(Option<Row>, Option<Membership>)| {
+        member.is_none_or(|member| Some(member.survivor) == *row)
+    };
+    let survivors = found().map(|member| Some(corpus.ordinal(member?.survivor)));
     vec![
-        Arc::new(clusters.finish()),
-        Arc::new(sizes.finish()),
-        Arc::new(similarities.finish()),
-        Arc::new(survivors.finish()),
+        Arc::new(survivors.collect::<UInt64Array>()),
+        Arc::new(found().map(|member| Some(member?.size)).collect::<UInt64Array>()),
+        Arc::new(found().map(|member| Some(member?.similarity)).collect::<Float64Array>()),
+        Arc::new(BooleanArray::from_iter(members.iter().map(|it| Some(survives(it))))),
     ]
 }
 
@@ -250,21 +245,17 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
-    use arrow_array::builder::{FixedSizeListBuilder, Float32Builder, ListBuilder, StringBuilder};
     use arrow_array::cast::AsArray;
-    use arrow_array::types::{Float32Type, Float64Type, Int8Type, UInt64Type};
-    use arrow_array::{
-        Array, ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, StringViewArray,
-        StructArray, TimestampMicrosecondArray,
-    };
-    use arrow_schema::{DataType, Field, Schema};
-    use memfold_index::{NoProgress, Progress, Row};
+    use arrow_array::types::{Float32Type, Float64Type, UInt64Type};
+    use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+    use memfold_index::{NoProgress, Row};
 
     use super::*;
-    use crate::npy::{Component, NpyWriter};
     use crate::read::corpus::{Corpus, CorpusOptions};
-    use crate::read::support::opened;
-    use crate::read::support::{Form, ROWS, batch, fixture, read, touch, write, write_as};
+    use crate::read::support::{
+        Counting, Form, ROWS, batch, fixture, many_columns, opened, read, shown, touch, write,
+        write_as, write_npy,
+    };
 
     const FORMATS: [&str; 2] = ["copy.parquet", "copy.arrow"];
 
@@ -285,56 +276,6 @@ mod tests {
         }
     }
 
-    fn vectors(rows: std::ops::Range<i64>) -> ArrayRef {
-        let mut builder = FixedSizeListBuilder::new(Float32Builder::new(), 2);
-        for row in rows {
-            // Every seventh row is skipped.
-            builder.values().append_slice(&[if row % 7 == 3 { 0.0 } else { 1.0 }, 0.0]);
-            builder.append(true);
-        }
-        Arc::new(builder.finish())
-    }
-
-    /// Columns of many types with nulls, for the rows `rows`.
-    fn many_columns(rows: std::ops::Range<i64>) -> RecordBatch {
-        let text = |row: i64| (row % 4 != 1).then(|| format!("a text of some length {row}"));
-        let mut tags = ListBuilder::new(StringBuilder::new());
-        for row in rows.clone() {
-            tags.append_option((row % 5 != 2).then(|| (0..row % 3).map(text).collect::<Vec<_>>()));
-        }
-        let numbers: ArrayRef =
-            Arc::new(rows.clone().map(|row| (row % 3 != 0).then_some(row)).collect::<Int64Array>());
-        let nested = Field::new("n", DataType::Int64, true);
-        let times = TimestampMicrosecondArray::from_iter_values(rows.clone()).with_timezone("UTC");
-        let dictionary: DictionaryArray<Int8Type> =
-            rows.clone().map(|row| ["x", "y"].get(row as usize % 3).copied()).collect();
-        let plain = batch(&[
-            ("id", Arc::new(rows.clone().map(text).collect::<StringArray>()) as ArrayRef),
-            ("view", Arc::new(rows.clone().map(text).collect::<StringViewArray>())),
-            ("kind", Arc::new(dictionary)),
-            ("at", Arc::new(times)),
-            ("tags", Arc::new(tags.finish())),
-            ("both", Arc::new(StructArray::new(vec![nested].into(), vec![numbers], None))),
-            ("vector", vectors(rows)),
-        ]);
-        let metadata = [("made".to_owned(), "by a test".to_owned())].into();
-        let schema = Schema::clone(&plain.schema()).with_metadata(metadata);
-        RecordBatch::try_new(Arc::new(schema), plain.columns().to_vec()).unwrap()
-    }
-
-    /// Returns every row of a column as text, whatever its encoding.
-    fn shown(batches: &[RecordBatch], column: &str) -> Vec<String> {
-        let mut all = Vec::new();
-        for batch in batches {
-            let values = batch.column_by_name(column).unwrap();
-            match crate::read::Texts::of(values) {
-                Some(texts) => all.extend((0..values.len()).map(|i| format!("{:?}", texts.get(i)))),
-                None => all.extend((0..values.len()).map(|i| format!("{:?}", values.slice(i, 1)))),
-            }
-        }
-        all
-    }
-
     fn annotated(corpus: &Corpus, output: &Path, size: u32) -> Vec<RecordBatch> {
         let membership = in_groups(corpus, size);
         let written = annotate(corpus, output, &membership, &NoProgress).unwrap();
@@ -348,18 +289,16 @@ mod tests {
         let mut ordinal = 0;
         for batch in batches {
             let column = |name| batch.column_by_name(name).unwrap();
-            let clusters = column("cluster").as_primitive::<UInt64Type>();
-            let sizes = column("cluster_size").as_primitive::<UInt64Type>();
+            let integer = |name, i| {
+                column(name).as_primitive::<UInt64Type>().slice(i, 1).iter().next().unwrap()
+            };
             let similarities = column("cluster_similarity").as_primitive::<Float64Type>();
             for i in 0..batch.num_rows() {
                 let row = corpus.row_at(ordinal);
                 let member = row.and_then(&membership);
-                let cluster = clusters.is_valid(i).then(|| clusters.value(i));
+                let cluster = integer("cluster", i);
                 assert_eq!(cluster, member.map(|member| corpus.ordinal(member.survivor)));
-                assert_eq!(
-                    sizes.is_valid(i).then(|| sizes.value(i)),
-                    member.map(|member| member.size)
-                );
+                assert_eq!(integer("cluster_size", i), member.map(|member| member.size));
                 let similarity = similarities.is_valid(i).then(|| similarities.value(i).to_bits());
                 assert_eq!(similarity, member.map(|member| member.similarity.to_bits()));
                 let survives = column("is_survivor").as_boolean().value(i);
@@ -403,8 +342,7 @@ mod tests {
     fn large_batches_are_copied_in_portions() {
         let folder = tempfile::tempdir().unwrap();
         let path = write(folder.path(), Form::Arrow, &[many_columns(0..70_000)]);
-        let corpus = open(&[path]);
-        let parts = [many_columns(0..70_000)];
+        let (corpus, parts) = (open(&[path]), [many_columns(0..70_000)]);
         let length = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
         for name in FORMATS {
             let copy = annotated(&corpus, &folder.path().join(name), 4);
@@ -422,9 +360,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let parts = [many_columns(0..9), many_columns(9..20), many_columns(20..21)];
-        write_as(&path("a"), Form::Parquet, &parts[..1]);
-        write_as(&path("b"), Form::ArrowZstd, &parts[1..2]);
-        write_as(&path("c"), Form::Arrow, &parts[2..]);
+        for (at, form) in [Form::Parquet, Form::ArrowZstd, Form::Arrow].into_iter().enumerate() {
+            write_as(&path(["a", "b", "c"][at]), form, &parts[at..=at]);
+        }
         let corpus = open(&["a", "b", "c"].map(path));
         for name in FORMATS {
             let copy = annotated(&corpus, &path(name), 2);
@@ -439,10 +377,8 @@ mod tests {
     fn npy_rows_get_their_number() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("v.npy");
-        let mut writer = NpyWriter::create(&path, 3, Component::F32).unwrap();
-        writer.push(&ROWS).unwrap();
-        writer.push(&[0.0; 3]).unwrap();
-        writer.finish().unwrap();
+        let rows = [&ROWS[..], &[0.0; 3]].concat();
+        write_npy(&path, 3, &rows);
         let corpus = open(&[path.clone(), path]);
         for name in FORMATS {
             let copy = annotated(&corpus, &folder.path().join(name), 2);
@@ -458,7 +394,7 @@ mod tests {
                     list.values().as_primitive::<Float32Type>().values().to_vec()
                 })
                 .collect();
-            assert_eq!(values, [&ROWS[..], &[0.0; 3], &ROWS, &[0.0; 3]].concat(), "{name}");
+            assert_eq!(values, rows.repeat(2), "{name}");
         }
     }
 
@@ -482,7 +418,7 @@ mod tests {
             let output = folder.path().join(name);
             assert_eq!(annotate(&corpus, &output, &|_| None, &NoProgress).unwrap(), 0);
             let file = opened(&output).unwrap();
-            assert_eq!((file.row_count(), file.schema().fields().len()), (0, 11), "{name}");
+            assert_eq!((file.row_count(), file.schema().fields().len()), (0, 15), "{name}");
         }
     }
 
@@ -492,7 +428,7 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         let names: ArrayRef = Arc::new(StringArray::from(vec!["x", "y"]));
         let more: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
-        let vector = || ("vector", vectors(0..2));
+        let vector = || ("vector", many_columns(0..2).column_by_name("vector").unwrap().clone());
         write_as(&path("a"), Form::Parquet, &[batch(&[vector(), ("n", names.clone())])]);
         write_as(&path("b"), Form::Parquet, &[batch(&[vector(), ("n", more.clone())])]);
         write_as(&path("c"), Form::Arrow, &[batch(&[vector()])]);
@@ -521,29 +457,14 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 5);
     }
 
-    /// Asks to stop after the first portion.
-    #[derive(Default)]
-    struct StopSoon(std::sync::atomic::AtomicBool);
-
-    impl Progress for StopSoon {
-        fn begin(&self, _stage: &'static str, _total: Option<u64>) {}
-        fn advance(&self, _done: u64) {
-            self.0.store(true, std::sync::atomic::Ordering::Relaxed);
-        }
-        fn end(&self) {}
-        fn cancelled(&self) -> bool {
-            self.0.load(std::sync::atomic::Ordering::Relaxed)
-        }
-    }
-
     #[test]
     fn an_interrupted_copy_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = write(folder.path(), Form::Parquet, &[many_columns(0..3000)]);
         let corpus = open(&[path]);
         for name in FORMATS {
-            let stopped =
-                annotate(&corpus, &folder.path().join(name), &|_| None, &StopSoon::default());
+            let progress = Counting { stop_after: 1, ..Counting::default() };
+            let stopped = annotate(&corpus, &folder.path().join(name), &|_| None, &progress);
             assert!(matches!(stopped, Err(DataError::Cancelled)));
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -8,14 +8,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, FixedSizeListArray, RecordBatch, UInt32Array};
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
 use arrow_select::coalesce::BatchCoalescer;
 use memfold_index::Progress;
 
 use super::files::{
     TableFile, TableFormat, VectorsFile, is_same_file, refused, stored_column, stored_field,
 };
-use super::lines::{JsonLinesFile, is_held};
+use super::lines::is_held;
 use crate::DataError;
 use crate::error::VectorFault;
 pub use crate::read::VectorFormat;
@@ -209,42 +209,38 @@ impl Run<'_> {
 /// The file that is written, whatever its format.
 enum Output {
     Table { file: TableFile, columns: TableColumns, coalescer: Option<BatchCoalescer> },
-    JsonLines { file: JsonLinesFile, columns: TableColumns },
     Vectors(VectorsFile),
 }
 
 impl Output {
     /// Begins a file that takes its place at `path` when finished.
     fn create(path: &Path, run: &Run<'_>) -> Result<Self, DataError> {
-        let table = |format: TableFormat| {
-            let columns = TableColumns::new(run, Some(format), path);
-            let file = TableFile::create(path, format, &columns.schema)?;
-            let rows = match columns.is_ours() {
-                true => BATCH_ROWS,
-                false => (BATCH_BYTES_MAX / run.layout.row_bytes()).clamp(1, BATCH_ROWS),
-            };
-            let coalescer = (format == TableFormat::Arrow)
-                .then(|| BatchCoalescer::new(Arc::clone(&columns.schema), rows));
-            Ok(Self::Table { file, columns, coalescer })
-        };
         let schema = run.source.schema();
-        match run.to {
-            VectorFormat::Columns => table(TableFormat::Arrow),
-            VectorFormat::Parquet => table(TableFormat::Parquet),
-            VectorFormat::Jsonl => {
-                if let Some(field) = schema.fields().iter().find(|f| !is_held(f.data_type())) {
-                    let (name, held) = (field.name(), field.data_type());
-                    let found = format!("column {name:?} is {held}, which jsonl does not hold");
-                    let advice = "write Arrow or Parquet, or drop the column first";
-                    return Err(refused(run.input, &found, advice));
-                }
-                let columns = TableColumns::new(run, None, path);
-                Ok(Self::JsonLines { file: JsonLinesFile::create(path, &columns.schema)?, columns })
-            }
+        let format = match run.to {
+            VectorFormat::Columns => TableFormat::Arrow,
+            VectorFormat::Parquet => TableFormat::Parquet,
+            VectorFormat::Jsonl => TableFormat::JsonLines,
             format => {
-                VectorsFile::create(path, format, run.layout, schema.metadata()).map(Self::Vectors)
+                let file = VectorsFile::create(path, format, run.layout, schema.metadata());
+                return file.map(Self::Vectors);
             }
+        };
+        let unheld = schema.fields().iter().find(|field| !is_held(field.data_type()));
+        if let (TableFormat::JsonLines, Some(field)) = (format, unheld) {
+            let (name, held) = (field.name(), field.data_type());
+            let found = format!("column {name:?} is {held}, which jsonl does not hold");
+            let advice = "write Arrow or Parquet, or drop the column first";
+            return Err(refused(run.input, &found, advice));
         }
+        let (columns, schema) = TableColumns::new(run, format);
+        let file = TableFile::create(path, format, &Arc::new(schema))?;
+        let rows = match is_ours(file.schema()) {
+            true => BATCH_ROWS,
+            false => (BATCH_BYTES_MAX / run.layout.row_bytes()).clamp(1, BATCH_ROWS),
+        };
+        let coalescer = (format == TableFormat::Arrow)
+            .then(|| BatchCoalescer::new(Arc::clone(file.schema()), rows));
+        Ok(Self::Table { file, columns, coalescer })
     }
 
     /// Appends the rows of a batch, whose vectors have these components.
@@ -255,19 +251,12 @@ impl Output {
         first_row: u64,
     ) -> Result<(), DataError> {
         match self {
-            Self::Table { file, columns, coalescer: None } => {
-                file.write(&columns.batch(batch, components, first_row)?)
-            }
-            Self::Table { file, columns, coalescer: Some(coalescer) } => {
-                let pushed = coalescer.push_batch(columns.batch(batch, components, first_row)?);
-                pushed.map_err(|error| DataError::encode(&columns.path, error.to_string()))?;
-                while let Some(full) = coalescer.next_completed_batch() {
-                    file.write(&full)?;
-                }
-                Ok(())
-            }
-            Self::JsonLines { file, columns } => {
-                file.write(&columns.batch(batch, components, first_row)?)
+            Self::Table { file, columns, coalescer } => {
+                let batch = file.batch(columns.of(batch, components, first_row))?;
+                let Some(coalescer) = coalescer else { return file.write(&batch) };
+                let pushed = coalescer.push_batch(batch);
+                pushed.map_err(|error| DataError::of_arrow(file.path(), error))?;
+                write_completed(file, coalescer)
             }
             Self::Vectors(file) => file.write(components.bytes()),
         }
@@ -276,27 +265,35 @@ impl Output {
     /// Writes the rows that are left and publishes the file.
     fn finish(self, rows: u64) -> Result<(), DataError> {
         match self {
-            Self::Table { mut file, columns, coalescer } => {
+            Self::Table { mut file, coalescer, .. } => {
                 if let Some(mut coalescer) = coalescer {
                     let finished = coalescer.finish_buffered_batch();
-                    finished.map_err(|e| DataError::encode(&columns.path, e.to_string()))?;
-                    while let Some(last) = coalescer.next_completed_batch() {
-                        file.write(&last)?;
-                    }
+                    finished.map_err(|error| DataError::of_arrow(file.path(), error))?;
+                    write_completed(&mut file, &mut coalescer)?;
                 }
-                file.finish(columns.is_ours().then_some(rows)).map(drop)
+                let row_count = is_ours(file.schema()).then_some(rows);
+                file.finish(row_count).map(drop)
             }
-            Self::JsonLines { file, .. } => file.finish(),
             Self::Vectors(file) => file.finish(),
         }
     }
 }
 
+fn write_completed(file: &mut TableFile, coalescer: &mut BatchCoalescer) -> Result<(), DataError> {
+    while let Some(batch) = coalescer.next_completed_batch() {
+        file.write(&batch)?;
+    }
+    Ok(())
+}
+
+/// Tells whether a file says of itself that it has our columns.
+fn is_ours(schema: &Schema) -> bool {
+    schema.metadata().contains_key(key::FORMAT_VERSION)
+}
+
 /// The columns of the table that is written.
 struct TableColumns {
-    path: Box<Path>,
-    schema: SchemaRef,
-    format: Option<TableFormat>,
+    format: TableFormat,
     /// Where the vectors stand in the input.
     vector: usize,
     dim: usize,
@@ -305,67 +302,43 @@ struct TableColumns {
 }
 
 impl TableColumns {
-    /// Makes the columns of a table from those of the input; `format` is `None` where types are not
-    /// stored.
-    fn new(run: &Run<'_>, format: Option<TableFormat>, path: &Path) -> Self {
+    /// Makes the columns of a table, and its schema, from those of the input.
+    fn new(run: &Run<'_>, format: TableFormat) -> (Self, Schema) {
         let (input, vector, layout) = (run.source.schema(), run.position, run.layout);
-        let is_vectors_only = input.fields().len() == 1
+        let is_numbered = format != TableFormat::JsonLines
+            && input.fields().len() == 1
             && input.field(0).name() == Column::Vector.name()
             && layout.component == ComponentType::F32
             && layout.rows < u32::MAX as usize;
-        let is_numbered = format.is_some() && is_vectors_only;
-        let schema = match is_numbered {
-            true => column_file_schema(input.metadata(), layout.dim),
-            false => {
-                let fields = input.fields().iter().enumerate().map(|(at, field)| {
-                    let field = Field::clone(field);
-                    match format {
-                        _ if at == vector => vector_field(&field, layout),
-                        Some(format) => stored_field(field, format),
-                        None => field,
-                    }
-                });
-                let mut metadata = input.metadata().clone();
-                // Written again when all rows are.
-                metadata.remove(key::ROW_COUNT);
-                Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata)
-            }
-        };
-        let (path, schema) = (path.into(), Arc::new(schema));
-        Self { path, schema, format, vector, dim: layout.dim, is_numbered }
+        let columns = Self { format, vector, dim: layout.dim, is_numbered };
+        if is_numbered {
+            return (columns, column_file_schema(input.metadata(), layout.dim));
+        }
+        let fields = input.fields().iter().enumerate().map(|(at, field)| {
+            let field = Field::clone(field);
+            if at == vector { vector_field(&field, layout) } else { stored_field(field, format) }
+        });
+        let mut metadata = input.metadata().clone();
+        // Written again when all rows are.
+        metadata.remove(key::ROW_COUNT);
+        (columns, Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata))
     }
 
-    /// Tells whether the file says of itself that it has our columns.
-    fn is_ours(&self) -> bool {
-        self.schema.metadata().contains_key(key::FORMAT_VERSION)
-    }
-
-    /// Returns a batch as it is written: that of the input with these components of its vectors.
-    fn batch(
-        &self,
-        input: &RecordBatch,
-        components: &Components,
-        first_row: u64,
-    ) -> Result<RecordBatch, DataError> {
+    /// Returns the columns as they are written: those of the input with these components of its
+    /// vectors.
+    fn of(&self, input: &RecordBatch, components: &Components, first_row: u64) -> Vec<ArrayRef> {
         let mut columns: Vec<ArrayRef> = Vec::new();
         if self.is_numbered {
             // Rows of a column file are counted with 32 bits.
             let rows = first_row as u32..first_row as u32 + input.num_rows() as u32;
             columns.push(Arc::new(UInt32Array::from_iter_values(rows)));
         }
-        for (at, column) in input.columns().iter().enumerate() {
-            columns.push(match self.format {
-                _ if at == self.vector => {
-                    let components = components.to_array();
-                    let item = item_of(components.data_type().clone());
-                    Arc::new(FixedSizeListArray::new(item, self.dim as i32, components, None))
-                }
-                Some(format) => stored_column(column, format),
-                None => Arc::clone(column),
-            });
-        }
-        RecordBatch::try_new(Arc::clone(&self.schema), columns)
-            .map_err(|error| DataError::encode(&self.path, error.to_string()))
+        columns.extend(input.columns().iter().map(|column| stored_column(column, self.format)));
+        let components = components.to_array();
+        let item = item_of(components.data_type().clone());
+        columns[self.vector + usize::from(self.is_numbered)] =
+            Arc::new(FixedSizeListArray::new(item, self.dim as i32, components, None));
+        columns
     }
 }
 

@@ -1,5 +1,5 @@
-//! Files that appear whole or not at all: [`TableFile`], record batches as Arrow or Parquet, and
-//! [`VectorsFile`], bare vectors in any of their formats.
+//! Tables as Arrow, Parquet or JSON Lines: [`TableWriter`], and [`TableFile`], a file of one that
+//! appears whole or not at all, as [`VectorsFile`] does, bare vectors in any of their formats.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, LargeStringArray, RecordBatch};
-use arrow_ipc::MetadataVersion;
-use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
+use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -21,14 +20,13 @@ use serde_json::json;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
+use super::lines::Lines;
 use crate::atomic_file::NewFile;
 use crate::catch_panic::catch_panic;
 use crate::read::{Layout, Texts, VectorFormat};
 use crate::schema::{BATCH_ROWS, key};
 use crate::{DataError, npy};
 
-/// Buffers of Arrow files start at multiples of this many bytes, a cache line.
-const ALIGNMENT: usize = 64;
 /// Encoded bytes that a row group may hold in memory.
 const GROUP_BYTES_MAX: usize = 128 << 20;
 
@@ -41,18 +39,122 @@ pub(crate) const ENCODED_ROWS: usize = 4096;
 pub(crate) enum TableFormat {
     Arrow,
     Parquet,
+    JsonLines,
 }
 
-/// A file of record batches on its way to its place; of Parquet one row group is in memory.
-pub(crate) struct TableFile {
+/// How record batches are encoded.
+pub(crate) enum TableEncoding {
+    ArrowFile,
+    ArrowStream,
+    Parquet(Box<WriterProperties>),
+    JsonLines,
+}
+
+/// Record batches on their way out; of Parquet one row group is in memory.
+pub(crate) struct TableWriter<W: Write + Send> {
+    /// What errors call the output.
     path: PathBuf,
-    writer: Writer,
+    schema: SchemaRef,
+    encoder: Encoder<W>,
 }
 
-enum Writer {
-    Arrow(Box<FileWriter<NewFile>>),
-    Parquet(Box<ArrowWriter<NewFile>>),
+enum Encoder<W: Write + Send> {
+    ArrowFile(Box<FileWriter<W>>),
+    ArrowStream(Box<StreamWriter<W>>),
+    Parquet(Box<ArrowWriter<W>>),
+    JsonLines(Lines<W>),
 }
+
+impl<W: Write + Send> TableWriter<W> {
+    /// Begins a table of the columns of `schema`, made with [`stored_field`].
+    pub(crate) fn new(
+        out: W,
+        path: &Path,
+        schema: &SchemaRef,
+        encoding: TableEncoding,
+    ) -> Result<Self, DataError> {
+        let encoder = match encoding {
+            TableEncoding::ArrowFile => {
+                FileWriter::try_new(out, schema).map(|writer| Encoder::ArrowFile(Box::new(writer)))
+            }
+            TableEncoding::ArrowStream => StreamWriter::try_new(out, schema)
+                .map(|writer| Encoder::ArrowStream(Box::new(writer))),
+            TableEncoding::Parquet(properties) => {
+                let writer = ArrowWriter::try_new(out, Arc::clone(schema), Some(*properties));
+                let writer = writer.map_err(|error| DataError::of_parquet(path, error))?;
+                Ok(Encoder::Parquet(Box::new(writer)))
+            }
+            TableEncoding::JsonLines => Ok(Encoder::JsonLines(Lines::new(out, schema))),
+        };
+        let encoder = encoder.map_err(|error| DataError::of_arrow(path, error))?;
+        Ok(Self { path: path.into(), schema: Arc::clone(schema), encoder })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) const fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Puts columns made with [`stored_column`] together.
+    pub(crate) fn batch(&self, columns: Vec<ArrayRef>) -> Result<RecordBatch, DataError> {
+        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+            .map_err(|error| DataError::of_arrow(&self.path, error))
+    }
+
+    /// Appends a batch of the table's columns.
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), DataError> {
+        let Self { path, encoder, .. } = self;
+        unless_given_up(path, || match encoder {
+            Encoder::ArrowFile(writer) => {
+                writer.write(batch).map_err(|error| DataError::of_arrow(path, error))
+            }
+            Encoder::ArrowStream(writer) => {
+                writer.write(batch).map_err(|error| DataError::of_arrow(path, error))
+            }
+            Encoder::Parquet(writer) => {
+                (0..batch.num_rows()).step_by(ENCODED_ROWS).try_for_each(|first| {
+                    let rows = ENCODED_ROWS.min(batch.num_rows() - first);
+                    let written = writer.write(&batch.slice(first, rows));
+                    written.map_err(|error| DataError::of_parquet(path, error))
+                })
+            }
+            Encoder::JsonLines(lines) => {
+                lines.write(batch).map_err(|source| DataError::io(path, source))
+            }
+        })
+    }
+
+    /// Writes what is left, with [`key::ROW_COUNT`] where there is a count and the format has a
+    /// place for it.
+    pub(crate) fn into_inner(self, row_count: Option<u64>) -> Result<W, DataError> {
+        let Self { path, encoder, .. } = self;
+        let row_count = row_count.map(|rows| rows.to_string());
+        let out = match encoder {
+            Encoder::ArrowFile(mut writer) => {
+                if let Some(rows) = row_count {
+                    writer.write_metadata(key::ROW_COUNT, rows);
+                }
+                writer.into_inner()
+            }
+            Encoder::ArrowStream(writer) => writer.into_inner(),
+            Encoder::Parquet(mut writer) => {
+                if row_count.is_some() {
+                    let pair = KeyValue::new(key::ROW_COUNT.to_owned(), row_count);
+                    writer.append_key_value_metadata(pair);
+                }
+                return writer.into_inner().map_err(|error| DataError::of_parquet(&path, error));
+            }
+            Encoder::JsonLines(lines) => Ok(lines.into_inner()),
+        };
+        out.map_err(|error| DataError::of_arrow(&path, error))
+    }
+}
+
+/// A table on its way to its place.
+pub(crate) type TableFile = TableWriter<NewFile>;
 
 impl TableFile {
     /// Begins a file of the columns of `schema`, made with [`stored_field`].
@@ -61,84 +163,35 @@ impl TableFile {
         format: TableFormat,
         schema: &SchemaRef,
     ) -> Result<Self, DataError> {
-        if format == TableFormat::Arrow {
-            return Self::begin(NewFile::create(path), path, schema, None);
-        }
-        check_types(path, schema)?;
-        let properties = unless_given_up(path, || {
-            properties(schema).map_err(|error| DataError::of_parquet(path, error))
-        })?;
-        Self::begin(NewFile::create(path), path, schema, Some(properties))
+        let encoding = match format {
+            TableFormat::Arrow => TableEncoding::ArrowFile,
+            TableFormat::JsonLines => TableEncoding::JsonLines,
+            TableFormat::Parquet => {
+                check_types(path, schema)?;
+                let properties = unless_given_up(path, || {
+                    properties(schema).map_err(|error| DataError::of_parquet(path, error))
+                });
+                TableEncoding::Parquet(Box::new(properties?))
+            }
+        };
+        Self::begin(NewFile::create(path), path, schema, encoding)
     }
 
-    /// Begins in a new file, which errors call `path`: Parquet where there are properties, else
-    /// Arrow.
+    /// Begins in a new file, which errors call `path`.
     pub(crate) fn begin(
         file: io::Result<NewFile>,
         path: &Path,
         schema: &SchemaRef,
-        properties: Option<WriterProperties>,
+        encoding: TableEncoding,
     ) -> Result<Self, DataError> {
         let file = file.map_err(|source| DataError::io(path, source))?;
-        let writer = match properties {
-            Some(properties) => {
-                let writer = ArrowWriter::try_new(file, Arc::clone(schema), Some(properties));
-                let writer = writer.map_err(|error| DataError::of_parquet(path, error))?;
-                Writer::Parquet(Box::new(writer))
-            }
-            None => {
-                let options = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5);
-                let writer = options
-                    .and_then(|options| FileWriter::try_new_with_options(file, schema, options))
-                    .map_err(|error| DataError::of_arrow(path, error))?;
-                Writer::Arrow(Box::new(writer))
-            }
-        };
-        Ok(Self { path: path.into(), writer })
+        Self::new(file, path, schema, encoding)
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Appends a batch whose columns were made with [`stored_column`].
-    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), DataError> {
-        let Self { path, writer } = self;
-        unless_given_up(path, || match writer {
-            Writer::Arrow(writer) => {
-                writer.write(batch).map_err(|error| DataError::of_arrow(path, error))
-            }
-            Writer::Parquet(writer) => {
-                for first in (0..batch.num_rows()).step_by(ENCODED_ROWS) {
-                    let rows = ENCODED_ROWS.min(batch.num_rows() - first);
-                    let written = writer.write(&batch.slice(first, rows));
-                    written.map_err(|error| DataError::of_parquet(path, error))?;
-                }
-                Ok(())
-            }
-        })
-    }
-
-    /// Writes what is left, and [`key::ROW_COUNT`] where there is a count, and publishes the file.
+    /// Writes what is left and publishes the file.
     pub(crate) fn finish(self, row_count: Option<u64>) -> Result<File, DataError> {
-        let Self { path, writer } = self;
-        let row_count = row_count.map(|rows| rows.to_string());
-        let file = match writer {
-            Writer::Arrow(mut writer) => {
-                if let Some(rows) = row_count {
-                    writer.write_metadata(key::ROW_COUNT, rows);
-                }
-                writer.into_inner().map_err(|error| DataError::of_arrow(&path, error))
-            }
-            Writer::Parquet(mut writer) => {
-                if row_count.is_some() {
-                    let pair = KeyValue::new(key::ROW_COUNT.to_owned(), row_count);
-                    writer.append_key_value_metadata(pair);
-                }
-                writer.into_inner().map_err(|error| DataError::of_parquet(&path, error))
-            }
-        };
-        file?.publish().map_err(|source| DataError::io(&path, source))
+        let path = self.path.clone();
+        self.into_inner(row_count)?.publish().map_err(|source| DataError::io(&path, source))
     }
 }
 
@@ -178,11 +231,9 @@ fn has_union(data_type: &DataType) -> bool {
 }
 
 fn properties(schema: &Schema) -> Result<WriterProperties, parquet::errors::ParquetError> {
-    let mut builder = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+    let mut builder = zstd_properties(schema.metadata())
         .set_max_row_group_row_count(Some(BATCH_ROWS))
-        .set_max_row_group_bytes(Some(GROUP_BYTES_MAX))
-        .set_key_value_metadata(Some(key_values(schema.metadata())));
+        .set_max_row_group_bytes(Some(GROUP_BYTES_MAX));
     let leaves = ArrowSchemaConverter::new().convert(schema)?;
     for leaf in leaves.columns() {
         let path = leaf.path();
@@ -208,14 +259,14 @@ pub(crate) fn plain_components(
         .set_column_encoding(components, Encoding::PLAIN)
 }
 
-/// Returns the metadata in the order of their keys, for readers that know no Arrow schema.
-pub(crate) fn key_values(metadata: &HashMap<String, String>) -> Vec<KeyValue> {
-    let mut pairs: Vec<KeyValue> = metadata
-        .iter()
-        .map(|(key, value)| KeyValue::new(key.clone(), Some(value.clone())))
-        .collect();
-    pairs.sort_by(|a, b| a.key.cmp(&b.key));
-    pairs
+/// Compresses with zstd and writes the metadata in the order of their keys, for readers that know
+/// no Arrow schema.
+pub(crate) fn zstd_properties(metadata: &HashMap<String, String>) -> WriterPropertiesBuilder {
+    let pairs: BTreeMap<&String, &String> = metadata.iter().collect();
+    let pairs = pairs.into_iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
+    WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_key_value_metadata(Some(pairs.collect()))
 }
 
 /// Names the fields of `schema` that hold vectors.

@@ -1,4 +1,4 @@
-//! Rows as lines: [`JsonLinesFile`], one JSON object for each row of a table, and
+//! Rows as lines: [`Lines`], one JSON object for each row of a table, and
 //! [`TextRowsWriter`], memories as JSON Lines or CSV, as [`crate::texts`] reads them.
 
 use std::fmt::Display;
@@ -18,66 +18,53 @@ use super::files::{TableFormat, stored_column};
 use crate::DataError;
 use crate::atomic_file::NewFile;
 use crate::columns::ColumnRecord;
-use crate::read::Cells;
+use crate::read::{CellKind, Cells};
 
-/// Rows on their way to their place.
-pub(super) struct JsonLinesFile {
-    output: NewFile,
-    path: PathBuf,
+/// Rows as objects in JSON, a line for each.
+pub(super) struct Lines<W> {
+    out: W,
     /// The text before each value of a row.
     keys: Vec<String>,
     line: Vec<u8>,
 }
 
-impl JsonLinesFile {
-    /// Begins a file of rows with the columns of `schema`, all of which [`is_held`].
-    pub(super) fn create(path: &Path, schema: &Schema) -> Result<Self, DataError> {
-        let output = NewFile::create(path).map_err(|source| DataError::io(path, source))?;
+impl<W: Write> Lines<W> {
+    /// Begins rows with the columns of `schema`, all of which [`is_held`].
+    pub(super) fn new(out: W, schema: &Schema) -> Self {
         let key = |(at, name): (usize, &str)| {
             format!("{}{}:", if at == 0 { "{" } else { "," }, json_text(name))
         };
         let names = schema.fields().iter().map(|field| field.name().as_str());
-        let keys = names.enumerate().map(key).collect();
-        Ok(Self { output, path: path.into(), keys, line: Vec::new() })
+        Self { out, keys: names.enumerate().map(key).collect(), line: Vec::new() }
     }
 
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), DataError> {
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
         let columns: Vec<JsonColumn> = batch.columns().iter().map(JsonColumn::of).collect();
-        for row in 0..batch.num_rows() {
+        (0..batch.num_rows()).try_for_each(|row| {
             self.line.clear();
             for (key, column) in self.keys.iter().zip(&columns) {
                 push(&mut self.line, key);
                 column.write(row, &mut self.line);
             }
             push(&mut self.line, "}\n");
-            let written = self.output.write_all(&self.line);
-            written.map_err(|source| DataError::io(&self.path, source))?;
-        }
-        Ok(())
+            self.out.write_all(&self.line)
+        })
     }
 
-    /// Publishes the file.
-    pub(super) fn finish(self) -> Result<(), DataError> {
-        self.output.publish().map(drop).map_err(|source| DataError::io(&self.path, source))
+    pub(super) fn into_inner(self) -> W {
+        self.out
     }
 }
 
 /// Tells whether values of `data_type` can be written.
 pub(crate) fn is_held(data_type: &DataType) -> bool {
     match data_type {
-        DataType::Null | DataType::Boolean | DataType::Decimal128(..) => true,
-        DataType::Decimal256(..) | DataType::Timestamp(..) => true,
-        DataType::Date32 | DataType::Date64 => true,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_) => true,
-        DataType::Dictionary(_, values) => {
-            matches!(**values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-        }
+        DataType::Null | DataType::Decimal128(..) | DataType::Decimal256(..) => true,
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
             is_held(item.data_type())
         }
         DataType::Struct(fields) => fields.iter().all(|field| is_held(field.data_type())),
-        other => other.is_integer() || other.is_floating(),
+        other => CellKind::of(other).is_some(),
     }
 }
 
@@ -97,8 +84,17 @@ enum Values {
         printer: DateTimePrinter,
         zone: &'static str,
     },
-    Lists(Box<JsonColumn>),
+    Lists {
+        items: Box<JsonColumn>,
+        offsets: Vec<usize>,
+    },
     Fields(Vec<(String, JsonColumn)>),
+}
+
+impl Values {
+    fn lists(items: &ArrayRef, offsets: impl Iterator<Item = usize>) -> Self {
+        Self::Lists { items: JsonColumn::of(items).into(), offsets: offsets.collect() }
+    }
 }
 
 impl JsonColumn {
@@ -107,12 +103,19 @@ impl JsonColumn {
         // Dictionaries become texts.
         let array = stored_column(array, TableFormat::Arrow);
         let values = match array.data_type() {
-            DataType::List(_) => Values::Lists(Self::of(array.as_list::<i32>().values()).into()),
-            DataType::LargeList(_) => {
-                Values::Lists(Self::of(array.as_list::<i64>().values()).into())
+            // Offsets are never negative and never fall.
+            DataType::List(_) => {
+                let list = array.as_list::<i32>();
+                Values::lists(list.values(), list.offsets().iter().map(|at| *at as usize))
             }
-            DataType::FixedSizeList(..) => {
-                Values::Lists(Self::of(array.as_fixed_size_list().values()).into())
+            DataType::LargeList(_) => {
+                let list = array.as_list::<i64>();
+                Values::lists(list.values(), list.offsets().iter().map(|at| *at as usize))
+            }
+            DataType::FixedSizeList(_, width) => {
+                let width = width.cast_unsigned() as usize;
+                let values = array.as_fixed_size_list().values();
+                Values::lists(values, (0..=array.len()).map(|at| at * width))
             }
             DataType::Struct(fields) => {
                 let columns = array.as_struct().columns().iter().map(Self::of);
@@ -167,12 +170,13 @@ impl JsonColumn {
                     Err(_) => push(out, nanos),
                 }
             }
-            Values::Lists(values) => {
-                for (at, item) in self.items(i).enumerate() {
-                    push(out, if at == 0 { "[" } else { "," });
-                    values.write(item, out);
+            Values::Lists { items, offsets } => {
+                let range = offsets[i]..offsets[i + 1];
+                for item in range.clone() {
+                    push(out, if item == range.start { "[" } else { "," });
+                    items.write(item, out);
                 }
-                push(out, if self.items(i).is_empty() { "[]" } else { "]" });
+                push(out, if range.is_empty() { "[]" } else { "]" });
             }
             Values::Fields(columns) => {
                 for (at, (name, column)) in columns.iter().enumerate() {
@@ -180,24 +184,6 @@ impl JsonColumn {
                     column.write(i, out);
                 }
                 push(out, if columns.is_empty() { "{}" } else { "}" });
-            }
-        }
-    }
-
-    /// Returns where the items of a list lie; offsets are never negative and never fall.
-    fn items(&self, i: usize) -> std::ops::Range<usize> {
-        match self.array.data_type() {
-            DataType::List(_) => {
-                let offsets = self.array.as_list::<i32>().offsets();
-                offsets[i] as usize..offsets[i + 1] as usize
-            }
-            DataType::LargeList(_) => {
-                let offsets = self.array.as_list::<i64>().offsets();
-                offsets[i] as usize..offsets[i + 1] as usize
-            }
-            _ => {
-                let width = self.array.as_fixed_size_list().value_length().cast_unsigned() as usize;
-                i * width..(i + 1) * width
             }
         }
     }
@@ -243,24 +229,14 @@ fn push(out: &mut Vec<u8>, value: impl Display) {
 }
 
 /// The fields of a row; the last two only where vectors are written.
-const FIELDS: [&str; 9] = [
-    "id",
-    "text",
-    "categories",
-    "importance",
-    "access_count",
-    "created_at",
-    "source",
-    "model",
-    "vector",
-];
+const FIELDS: &str = "id text categories importance access_count created_at source model vector";
 const FIELDS_WITHOUT_VECTOR: usize = 7;
 
 /// Writes memories with their texts, and with vectors where asked to.
 pub struct TextRowsWriter {
     output: Output,
     path: PathBuf,
-    fields: &'static [&'static str],
+    fields: Vec<&'static str>,
 }
 
 enum Output {
@@ -274,11 +250,12 @@ impl TextRowsWriter {
     /// # Errors
     /// When the file cannot be written.
     pub fn create_in(file: NewFile, is_csv: bool, has_vectors: bool) -> Result<Self, DataError> {
-        let count = if has_vectors { FIELDS.len() } else { FIELDS_WITHOUT_VECTOR };
-        let (path, fields) = (file.path().to_owned(), &FIELDS[..count]);
+        let count = if has_vectors { usize::MAX } else { FIELDS_WITHOUT_VECTOR };
+        let fields: Vec<&str> = FIELDS.split(' ').take(count).collect();
+        let path = file.path().to_owned();
         let output = if is_csv {
             let mut csv = csv::Writer::from_writer(file);
-            csv.write_record(fields).map_err(|error| failed(&path, error))?;
+            csv.write_record(&fields).map_err(|error| failed(&path, error))?;
             Output::Csv(Box::new(csv))
         } else {
             Output::JsonLines(file)

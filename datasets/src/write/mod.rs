@@ -8,6 +8,8 @@ pub mod results;
 pub mod annotate;
 pub mod convert;
 
-pub(crate) use files::{ENCODED_ROWS, TableFile, TableFormat, key_values, plain_components};
+pub(crate) use files::{
+    ENCODED_ROWS, TableEncoding, TableFile, TableWriter, plain_components, zstd_properties,
+};
 pub use lines::TextRowsWriter;
 pub(crate) use lines::{JsonColumn, is_held};

@@ -10,18 +10,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use arrow_array::{ArrayRef, Float64Array, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::basic::Encoding;
 use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
 
-use super::files::{TableFile, key_values};
+use super::files::{TableEncoding, TableFile, zstd_properties};
 use crate::DataError;
 use crate::atomic_file::NewFile;
 
 /// The version that [`key::SCHEMA_VERSION`] carries.
-pub const RESULT_SCHEMA_VERSION: u32 = 1;
+const RESULT_SCHEMA_VERSION: u32 = 1;
 
 /// Rows gathered before they are encoded.
 const BATCH_ROWS: usize = 65_536;
@@ -29,15 +29,13 @@ const BATCH_ROWS: usize = 65_536;
 const GROUP_ROWS: usize = 1 << 20;
 
 /// Metadata keys of results. Values are text; numbers are decimal.
-pub mod key {
+mod key {
     /// The version of the layout, `1`.
-    pub const SCHEMA_VERSION: &str = "memfold.schema_version";
+    pub(super) const SCHEMA_VERSION: &str = "memfold.schema_version";
     /// `pairs`, `distinct_pairs`, `clusters` or `neighbors`.
-    pub(crate) const KIND: &str = "memfold.kind";
+    pub(super) const KIND: &str = "memfold.kind";
     /// The thresholds, ascending as given, with commas between them.
-    pub const THRESHOLD: &str = "memfold.threshold";
-    /// Rows in the file. Written when the file is finished.
-    pub const ROW_COUNT: &str = "memfold.row_count";
+    pub(super) const THRESHOLD: &str = "memfold.threshold";
 }
 
 /// What a file of results says about its rows.
@@ -49,31 +47,11 @@ pub struct ResultOptions<'a> {
     pub threshold_column: bool,
 }
 
-/// A column of a file: ordinals, ranks, numbers, or ids that may be missing.
-type Column = (&'static str, DataType);
-
 /// The columns of pairs; `threshold` only where the file has it.
-const PAIR: [Column; 4] = [
-    ("threshold", DataType::Float64),
-    ("left", DataType::UInt64),
-    ("right", DataType::UInt64),
-    ("similarity", DataType::Float64),
-];
+const PAIR: [&str; 4] = ["threshold", "left", "right", "similarity"];
 /// The columns of members of clusters; the first and the last only where the file has them.
-const MEMBER: [Column; 5] = [
-    ("threshold", DataType::Float64),
-    ("row", DataType::UInt64),
-    ("cluster", DataType::UInt64),
-    ("similarity", DataType::Float64),
-    ("id", DataType::Utf8),
-];
-const NEIGHBOR: [Column; 5] = [
-    ("query", DataType::UInt64),
-    ("rank", DataType::UInt32),
-    ("row", DataType::UInt64),
-    ("similarity", DataType::Float64),
-    ("id", DataType::Utf8),
-];
+const MEMBER: [&str; 5] = ["threshold", "row", "cluster", "similarity", "id"];
+const NEIGHBOR: [&str; 5] = ["query", "rank", "row", "similarity", "id"];
 
 /// The values of a column that were gathered.
 enum Values {
@@ -92,13 +70,23 @@ enum Value<'a> {
 }
 
 impl Values {
-    fn of(data_type: &DataType) -> Self {
-        match data_type {
-            DataType::UInt64 => Self::Ordinals(Vec::new()),
-            DataType::UInt32 => Self::Ranks(Vec::new()),
-            DataType::Float64 => Self::Numbers(Vec::new()),
-            _ => Self::Ids(StringBuilder::new()),
+    fn of(column: &str) -> Self {
+        match column {
+            "threshold" | "similarity" => Self::Numbers(Vec::new()),
+            "rank" => Self::Ranks(Vec::new()),
+            "id" => Self::Ids(StringBuilder::new()),
+            _ => Self::Ordinals(Vec::new()),
         }
+    }
+
+    fn field(&self, column: &str) -> Field {
+        let (data_type, is_nullable) = match self {
+            Self::Ordinals(_) => (DataType::UInt64, false),
+            Self::Ranks(_) => (DataType::UInt32, false),
+            Self::Numbers(_) => (DataType::Float64, false),
+            Self::Ids(_) => (DataType::Utf8, true),
+        };
+        Field::new(column, data_type, is_nullable)
     }
 
     fn push(&mut self, value: &Value<'_>) {
@@ -124,7 +112,6 @@ impl Values {
 /// A file of results on its way to its place.
 struct ResultTable {
     file: TableFile,
-    schema: SchemaRef,
     columns: Vec<Values>,
     rows_gathered: usize,
     row_count: u64,
@@ -135,13 +122,12 @@ impl ResultTable {
     fn create(
         path: &Path,
         kind: &str,
-        columns: &[Column],
+        names: &[&str],
         options: Option<&ResultOptions<'_>>,
         is_sorted: bool,
     ) -> Result<Self, DataError> {
-        let field = |(name, data_type): &Column| {
-            Field::new(*name, data_type.clone(), *data_type == DataType::Utf8)
-        };
+        let columns: Vec<Values> = names.iter().map(|name| Values::of(name)).collect();
+        let fields = columns.iter().zip(names).map(|(values, name)| values.field(name));
         let mut metadata = HashMap::from([
             (key::SCHEMA_VERSION.to_owned(), RESULT_SCHEMA_VERSION.to_string()),
             (key::KIND.to_owned(), kind.to_owned()),
@@ -150,13 +136,11 @@ impl ResultTable {
             let thresholds: Vec<String> = options.thresholds.iter().map(f64::to_string).collect();
             metadata.insert(key::THRESHOLD.to_owned(), thresholds.join(","));
         }
-        let schema =
-            Schema::new_with_metadata(columns.iter().map(field).collect::<Vec<_>>(), metadata);
+        let schema = Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata);
         let properties = properties(&schema, options.is_some(), is_sorted);
-        let schema = Arc::new(schema);
-        let file = TableFile::begin(NewFile::create(path), path, &schema, Some(properties))?;
-        let columns = columns.iter().map(|(_, data_type)| Values::of(data_type)).collect();
-        Ok(Self { file, schema, columns, rows_gathered: 0, row_count: 0 })
+        let encoding = TableEncoding::Parquet(properties.into());
+        let file = TableFile::begin(NewFile::create(path), path, &Arc::new(schema), encoding)?;
+        Ok(Self { file, columns, rows_gathered: 0, row_count: 0 })
     }
 
     /// Gathers a row, whose values are those of the last columns: a file may have no threshold.
@@ -172,9 +156,7 @@ impl ResultTable {
     fn write(&mut self) -> Result<(), DataError> {
         self.rows_gathered = 0;
         let columns = self.columns.iter_mut().map(Values::take).collect();
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)
-            .expect("the columns are those of the schema and equally long");
-        self.file.write(&batch)
+        self.file.write(&self.file.batch(columns)?)
     }
 
     /// Writes what is left, publishes the file and returns its rows.
@@ -186,9 +168,7 @@ impl ResultTable {
 }
 
 fn properties(schema: &Schema, is_plain: bool, is_sorted: bool) -> WriterProperties {
-    let mut builder = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_key_value_metadata(Some(key_values(schema.metadata())));
+    let mut builder = zstd_properties(schema.metadata());
     if !is_plain {
         return builder.build();
     }
@@ -426,20 +406,38 @@ mod tests {
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Float64Type, UInt64Type};
     use arrow_array::{Array, RecordBatch};
-    use arrow_schema::DataType;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::read::support::opened;
-    use crate::read::support::read;
+    use crate::read::support::{opened, read};
 
     fn u64s(batch: &RecordBatch, name: &str) -> Vec<u64> {
         batch.column_by_name(name).unwrap().as_primitive::<UInt64Type>().values().to_vec()
     }
 
-    fn bits(batch: &RecordBatch, name: &str) -> Vec<u64> {
-        let column = batch.column_by_name(name).unwrap().as_primitive::<Float64Type>();
-        column.values().iter().map(|value| value.to_bits()).collect()
+    /// Writes pairs, and returns what is read back.
+    fn written(
+        pairs: impl Iterator<Item = (u64, u64, f64)>,
+        form: PairsForm,
+        threshold_column: bool,
+    ) -> Vec<RecordBatch> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pairs.parquet");
+        let options = ResultOptions { thresholds: &[0.85, 0.9], threshold_column };
+        let mut writer = PairsWriter::create(&path, &options, form).unwrap();
+        let mut count = 0;
+        for (left, right, similarity) in pairs {
+            writer.push(PairRow { threshold: 0.9, left, right, similarity }).unwrap();
+            count += 1;
+        }
+        assert!(!path.exists());
+        assert_eq!(writer.finish().unwrap(), count);
+        let file = opened(&path).unwrap();
+        let names: Vec<&str> =
+            file.schema().fields().iter().map(|field| field.name().as_str()).collect();
+        assert_eq!(names, &PAIR[usize::from(!threshold_column)..]);
+        assert_eq!(file.row_count() as u64, count);
+        read(&path)
     }
 
     proptest! {
@@ -448,19 +446,12 @@ mod tests {
             pairs in prop::collection::vec((any::<u64>(), any::<u64>(), any::<f64>()), 0..200),
             threshold_column: bool,
         ) {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("pairs.parquet");
-            let options = ResultOptions { thresholds: &[0.85, 0.9], threshold_column };
-            let mut writer = PairsWriter::create(&path, &options, PairsForm::All).unwrap();
-            for &(left, right, similarity) in &pairs {
-                writer.push(PairRow { threshold: 0.9, left, right, similarity }).unwrap();
-            }
-            prop_assert_eq!(writer.finish().unwrap(), pairs.len() as u64);
             let mut found = Vec::new();
-            for batch in read(&path) {
-                prop_assert_eq!(batch.column_by_name("threshold").is_some(), threshold_column);
+            for batch in written(pairs.iter().copied(), PairsForm::All, threshold_column) {
+                let similarities = batch.column_by_name("similarity").unwrap();
+                let similarities = similarities.as_primitive::<Float64Type>().values();
                 let rows = u64s(&batch, "left").into_iter().zip(u64s(&batch, "right"));
-                found.extend(rows.zip(bits(&batch, "similarity")));
+                found.extend(rows.zip(similarities.iter().map(|value| value.to_bits())));
             }
             let expected: Vec<((u64, u64), u64)> =
                 pairs.iter().map(|&(left, right, s)| ((left, right), s.to_bits())).collect();
@@ -470,19 +461,12 @@ mod tests {
 
     #[test]
     fn portions_make_one_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("pairs.parquet");
-        let options = ResultOptions { thresholds: &[0.9], threshold_column: false };
-        let mut writer = PairsWriter::create(&path, &options, PairsForm::Distinct).unwrap();
         let count = 2 * 65_536 + 3;
-        for left in 0..count {
-            let pair = PairRow { threshold: 0.9, left, right: left + 1, similarity: 0.95 };
-            writer.push(pair).unwrap();
-        }
-        assert!(!path.exists());
-        assert_eq!(writer.finish().unwrap(), count);
-        let found: Vec<u64> = read(&path).iter().flat_map(|batch| u64s(batch, "left")).collect();
-        assert!(found.into_iter().eq(0..count));
+        let pairs = (0..count).map(|left| (left, left + 1, 0.95));
+        let batches = written(pairs, PairsForm::Distinct, false);
+        let found = batches.iter().flat_map(|batch| u64s(batch, "left"));
+        assert!(found.eq(0..count));
+        assert!(written(std::iter::empty(), PairsForm::All, false).is_empty());
     }
 
     #[test]
@@ -498,59 +482,40 @@ mod tests {
         writer.finish().unwrap();
         let batch = &read(&path)[0];
         let schema = batch.schema();
-        let columns: Vec<(&str, &DataType, bool)> = schema
-            .fields()
-            .iter()
+        let fields = schema.fields().iter();
+        let columns: Vec<(&str, &DataType, bool)> = fields
             .map(|field| (field.name().as_str(), field.data_type(), field.is_nullable()))
             .collect();
+        let (number, ordinal) = (DataType::Float64, DataType::UInt64);
         assert_eq!(
             columns,
             [
-                ("threshold", &DataType::Float64, false),
-                ("row", &DataType::UInt64, false),
-                ("cluster", &DataType::UInt64, false),
-                ("similarity", &DataType::Float64, false),
+                ("threshold", &number, false),
+                ("row", &ordinal, false),
+                ("cluster", &ordinal, false),
+                ("similarity", &number, false),
                 ("id", &DataType::Utf8, true),
             ]
         );
         let ids = batch.column_by_name("id").unwrap().as_string::<i32>();
         assert_eq!((ids.value(0), ids.is_null(1)), ("a", true));
         let file = opened(&path).unwrap();
-        let metadata = file.schema().metadata();
         for (name, value) in [
             (key::SCHEMA_VERSION, "1"),
             (key::KIND, "clusters"),
             (key::THRESHOLD, "0.85,0.9"),
-            (key::ROW_COUNT, "2"),
+            (crate::schema::key::ROW_COUNT, "2"),
         ] {
-            assert_eq!(metadata.get(name).map(String::as_str), Some(value), "{name}");
+            let found = file.schema().metadata().get(name).map(String::as_str);
+            assert_eq!(found, Some(value), "{name}");
         }
-    }
-
-    #[test]
-    fn a_file_without_rows_has_its_columns() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("pairs.parquet");
-        let options = ResultOptions { thresholds: &[0.9], threshold_column: false };
-        assert_eq!(
-            PairsWriter::create(&path, &options, PairsForm::All).unwrap().finish().unwrap(),
-            0
-        );
-        let file = opened(&path).unwrap();
-        let names: Vec<String> =
-            file.schema().fields().iter().map(|field| field.name().clone()).collect();
-        assert_eq!(
-            (file.row_count(), names),
-            (0, vec!["left".into(), "right".into(), "similarity".into()])
-        );
     }
 
     #[test]
     fn a_missing_folder_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("missing/pairs.parquet");
-        let options = ResultOptions { thresholds: &[0.9], threshold_column: false };
-        let error = PairsWriter::create(&path, &options, PairsForm::All).err().unwrap();
+        let path = folder.path().join("missing/neighbors.parquet");
+        let error = NeighborsWriter::create(&path).err().unwrap();
         assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
         assert_eq!(error.hint().as_deref(), Some("create the folder first"));
     }

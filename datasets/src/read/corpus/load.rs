@@ -13,6 +13,7 @@ use super::{Corpus, CorpusOptions, Picked, SkipReason, SkippedRows};
 use crate::DataError;
 use crate::atomic_file::NewFile;
 use crate::error::VectorFault;
+use crate::read::vector_file::first_lengths;
 use crate::read::{CellKind, Cells, DECODE_ROWS, Opened, Source, SourceOptions, open};
 use crate::vectors::VectorCells;
 
@@ -76,8 +77,7 @@ impl Survey {
         }
         survey.check_order(options)?;
         if survey.files.is_empty() {
-            let (found, expected) = ("no input files".into(), "at least one".into());
-            return Err(DataError::Shape { path: PathBuf::new(), found, expected });
+            return Err(DataError::shape(Path::new(""), "no input files", "at least one"));
         }
         Ok(survey)
     }
@@ -89,12 +89,8 @@ impl Survey {
         if self.dim == dim {
             return Ok(());
         }
-        Err(DataError::Differs {
-            path: path.into(),
-            found: format!("vectors of {dim} components"),
-            first: first.into(),
-            expected: self.dim.to_string(),
-        })
+        let found = format!("vectors of {dim} components");
+        Err(DataError::differs(path, &found, &self.dim.to_string(), first))
     }
 
     fn check_order(&self, options: &CorpusOptions<'_>) -> Result<(), DataError> {
@@ -104,12 +100,8 @@ impl Survey {
             None => Ok(()),
             Some((file, found)) => {
                 let column = options.order_column.as_deref().unwrap_or_default();
-                Err(DataError::Differs {
-                    path: file.path.clone(),
-                    found: format!("column {column:?} holds {}", found.name()),
-                    first: first.path.clone(),
-                    expected: expected.name().into(),
-                })
+                let found = format!("column {column:?} holds {}", found.name());
+                Err(DataError::differs(&file.path, &found, expected.name(), &first.path))
             }
         }
     }
@@ -120,22 +112,9 @@ impl Survey {
 fn dim_of(file: &dyn Source, path: &Path, picked: &Picked) -> Result<Option<usize>, DataError> {
     let found = match picked.width {
         Some(dim) => Some(dim),
-        None => most_common(&first_lengths(file, picked.vector)?),
+        None => most_common(&first_lengths(file, picked.vector, PROBED_VECTORS, 1)?),
     };
     found.map_or(Ok(()), |dim| DataError::check_dim(path, dim)).map(|()| found)
-}
-
-fn first_lengths(file: &dyn Source, vector: usize) -> Result<Vec<usize>, DataError> {
-    let mut lengths = Vec::new();
-    for batch in file.batches(&[vector], DECODE_ROWS)? {
-        let Some(cells) = VectorCells::of(batch?.column(0)) else { break };
-        let some = (0..cells.len()).filter_map(|i| cells.length(i)).filter(|length| *length > 0);
-        lengths.extend(some.take(PROBED_VECTORS - lengths.len()));
-        if lengths.len() == PROBED_VECTORS {
-            break;
-        }
-    }
-    Ok(lengths)
 }
 
 /// Returns the most common value, of several the one that comes first.
@@ -228,9 +207,9 @@ impl<'a> Loader<'a> {
         self.rows_read += batch.num_rows() as u64;
         self.rows_kept += kept.len();
         if self.rows_kept > KEPT_ROWS_MAX {
-            let (path, expected) = (source.path.clone(), format!("at most {KEPT_ROWS_MAX}"));
             let found = format!("{} rows with vectors", self.rows_kept);
-            return Err(DataError::Shape { path, found, expected });
+            let expected = format!("at most {KEPT_ROWS_MAX}");
+            return Err(DataError::shape(&source.path, found, expected));
         }
         self.take_cells(picked, batch, &kept);
         self.take_vectors(&vectors, &kept).map_err(|e| scratch_error(&self.options.scratch_dir, e))

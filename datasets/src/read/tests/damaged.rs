@@ -7,37 +7,13 @@ use arrow_buffer::Buffer;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{
-    ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, Corpus, CorpusOptions, MappedColumns,
-    ParquetText,
-};
-
-/// Reads all vectors; returns the error without the path.
-fn said(path: &Path, member: Option<&str>) -> String {
-    let read = VectorFile::open_member(path, member).and_then(VectorFile::read_all);
-    let error = match read {
-        Ok(values) => panic!("{}: {} values, expected an error", path.display(), values.len()),
-        Err(error) => error,
-    };
-    assert!(error.hint().is_some(), "{error}");
-    error.to_string().replace(&format!("{}: ", path.display()), "")
-}
-
-/// Checks what is said about each file: a line of `expected`, which begins with a blank one.
-fn check(files: Vec<(&str, Vec<u8>)>, expected: &str) {
-    let folder = tempfile::tempdir().unwrap();
-    let found = files.into_iter().enumerate().map(|(i, (name, bytes))| {
-        let path = folder.path().join(format!("{i}_{name}"));
-        std::fs::write(&path, bytes).unwrap();
-        format!("\n{}", said(&path, None))
-    });
-    assert_eq!(found.collect::<String>(), expected);
-}
+use crate::read::support::{records_meta, write_records};
+use crate::{ColumnsWriter, Corpus, CorpusOptions, MappedColumns, ParquetText};
 
 /// Checks files of one format.
 fn check_all(extension: &str, files: Vec<Vec<u8>>, expected: &str) {
     let name = format!("v.{extension}");
-    check(files.into_iter().map(|bytes| (name.as_str(), bytes)).collect(), expected);
+    check_said(files.into_iter().map(|bytes| (name.as_str(), bytes)).collect(), expected);
 }
 
 fn f32s(values: &[f32]) -> Vec<u8> {
@@ -50,7 +26,7 @@ fn rows_after_their_lengths() {
     let whole = vecs(2, 8, &f32s(&[1.0, 2.0, 3.0, 4.0]));
     let mut other = whole.clone();
     other[12] = 3;
-    check(
+    check_said(
         vec![
             ("v.fvecs", vec![]),
             ("v.fvecs", vec![2, 0, 0]),
@@ -73,12 +49,8 @@ damaged: 23 bytes, expected whole rows of 12 for a dim of 2
 damaged: 16 bytes, expected whole rows of 6 for a dim of 2
 row 1: vector has 3 components, expected 2"#,
     );
-}
-
-#[test]
-fn rows_after_their_count() {
     let four = f32s(&[1.0, 2.0, 3.0, 4.0]);
-    check(
+    check_said(
         vec![
             ("v.fbin", vec![]),
             ("v.fbin", vec![1; 7]),
@@ -105,6 +77,14 @@ damaged: 8 bytes, expected 562949953421320 for 2147483648 × 65536"#,
     );
 }
 
+/// Changes the entry of the last array in the directory of a zip file.
+fn claiming(zip: &[u8], at: usize, claim: &[u8]) -> Vec<u8> {
+    let mut bytes = zip.to_vec();
+    let entry = bytes.windows(4).rposition(|bytes| bytes == b"PK\x01\x02").unwrap();
+    bytes[entry + at..][..claim.len()].copy_from_slice(claim);
+    bytes
+}
+
 fn array() -> Vec<u8> {
     npy("<f4", "(2, 2)", &f32s(&[1.0, 2.0, 3.0, 4.0]))
 }
@@ -112,37 +92,29 @@ fn array() -> Vec<u8> {
 #[test]
 fn members_of_npz() {
     let array = array();
-    let plain = zip(&[Member::stored("v.npy", &array)]);
-    let deflated = Member::deflated("v.npy", &array);
-    let of = |member: Member| zip(&[member]);
-    let mut cut = deflated.clone();
-    cut.stored.truncate(cut.stored.len() - 4);
-    let mut unreadable = deflated.clone();
-    unreadable.stored[0] = 0xFF;
-    let mut far = plain.clone();
+    let plain = zip(&[("v.npy", &array, false)]);
+    let deflated = zip(&[("v.npy", &array, true)]);
     // The size when compressed, in the directory.
-    let directory = far.windows(4).rposition(|bytes| bytes == b"PK\x01\x02").unwrap();
-    far[directory + 20..][..8].copy_from_slice(&[0xFF, 0xFF, 0, 0, 0xFF, 0xFF, 0, 0]);
+    let size = deflated.len() - (30 + 5) - (46 + 5) - 22;
+    let mut unreadable = deflated.clone();
+    unreadable[30 + 5] = 0xFF;
+    let matrix = npy("<i4", "(3,)", &[0; 12]);
     check_all(
         "npz",
         vec![
             b"PK\x03\x04".to_vec(),
             plain[..plain.len() - 30].to_vec(),
-            of(Member::stored("read.me", b"text")),
-            zip(&[
-                Member::stored("a.npy", &array),
-                Member::stored("b.npy", &npy("<i4", "(3,)", &[0; 12])),
-                Member::stored("c.npy", &array),
-            ]),
-            of(Member { flags: 1, ..deflated.clone() }),
-            of(Member { method: 12, ..deflated.clone() }),
-            zip(&[Member::stored("v.npy", &array), deflated.clone()]),
-            of(Member::deflated("v.npy", &array[..140])),
-            of(Member { crc: 7, ..deflated.clone() }),
-            of(cut),
-            of(unreadable),
-            of(Member { claimed_length: 145, ..Member::stored("v.npy", &array) }),
-            far,
+            zip(&[("read.me", b"text", false)]),
+            zip(&[("a.npy", &array, false), ("b.npy", &matrix, false), ("c.npy", &array, false)]),
+            claiming(&deflated, 8, &[1, 0]),
+            claiming(&deflated, 10, &[12, 0]),
+            claiming(&zip(&[("v.npy", &array, false), ("w.npy", &array, true)]), 46, b"v"),
+            zip(&[("v.npy", &array[..140], true)]),
+            claiming(&deflated, 16, &[7, 0, 0, 0]),
+            claiming(&deflated, 20, &(size as u32 - 4).to_le_bytes()),
+            unreadable,
+            claiming(&plain, 24, &145_u32.to_le_bytes()),
+            claiming(&plain, 20, &[0xFF, 0xFF, 0, 0, 0xFF, 0xFF, 0, 0]),
         ],
         r#"
 damaged: invalid Zip archive: Could not find EOCD
@@ -164,42 +136,149 @@ damaged: array "v": 65535 bytes at 35 lie outside"#,
 #[test]
 fn arrays_of_npz() {
     let array = array();
-    let of = |member: Member| zip(&[member]);
-    check_all(
-        "npz",
-        vec![
-            of(Member::deflated("v.npy", &npy("<c8", "(2, 2)", &array))),
-            of(Member::stored("v.npy", b"no array")),
-            of(Member::deflated("v.npy", &array[..90])),
-        ],
-        r#"
-damaged: array "v": values of type "<c8", expected one of f2, f4, f8, i1, u1, i4, i8
-damaged: array "v": it begins with "no array", not an npy file
-damaged: array "v": damaged: the file ends in its header"#,
-    );
-}
-
-#[test]
-fn zip_bombs() {
-    let array = npy("<f4", "(2, 2)", &f32s(&[1.0, 2.0, 3.0, 4.0]));
     let zeros = vec![0; 1 << 24];
-    let longer = [&array[..], &zeros].concat();
     let huge = npy("<f4", "(4194304, 65536)", &zeros);
-    let claims = |claimed_length, bytes: &[u8]| {
-        zip(&[Member { claimed_length, ..Member::deflated("v.npy", bytes) }])
+    let short = npy("<f4", "(4194305, 1)", &zeros);
+    let claims = |claimed_length: u32, bytes: &[u8]| {
+        claiming(&zip(&[("v.npy", bytes, true)]), 24, &claimed_length.to_le_bytes())
     };
     check_all(
         "npz",
         vec![
-            claims(144, &longer),
-            claims(1 << 40, &huge),
-            claims((1 << 24) + 128 + 4, &npy("<f4", "(4194305, 1)", &zeros)),
+            zip(&[("v.npy", &npy("<c8", "(2, 2)", &array), true)]),
+            zip(&[("v.npy", b"no array", false)]),
+            zip(&[("v.npy", &array[..90], true)]),
+            // Zip bombs.
+            claims(144, &[&array[..], &zeros].concat()),
+            claims(u32::MAX - 1, &huge),
+            claims((1 << 24) + 128 + 4, &short),
         ],
         r#"
+damaged: array "v": values of type "<c8", expected one of f2, f4, f8, i1, u1, i4, i8
+damaged: array "v": it begins with "no array", not an npy file
+damaged: array "v": damaged: the file ends in its header
 damaged: array "v": File is larger than its declared uncompressed size
-damaged: array "v": 16401 deflated bytes that claim to be 1099511627776
+damaged: array "v": 16401 deflated bytes that claim to be 4294967294
 damaged: array "v": it inflates to 16777344 bytes, expected 16777348"#,
     );
+}
+
+#[test]
+fn headers_of_npy() {
+    let whole = |descr: &str, shape: &str| npy(descr, shape, &f32s(&[1.0, 2.0]));
+    let edited = |from: &str, to: &str| {
+        let text = whole("<f4", "(1, 2)");
+        let at = text.windows(from.len()).position(|part| part == from.as_bytes()).unwrap();
+        [&text[..at], to.as_bytes(), &text[at + from.len()..]].concat()
+    };
+    check_all(
+        "npy",
+        vec![
+            b"a,b\n1,2\n".to_vec(),
+            b"\x93NUMPY\x01\x00".to_vec(),
+            whole("<c8", "(1, 2)"),
+            edited("False", "Maybe"),
+            whole("<f4", "(2,)"),
+            whole("<f4", "(1, 0)"),
+            whole("<f4", "(2, 2)"),
+            edited("'shape'", "'form' "),
+            npy("<i8", "(1, 2)", &[1_i64, i64::MAX].map(i64::to_le_bytes).concat()),
+            npy("<f8", "(1, 1)", &f64::to_le_bytes(1e39)),
+        ],
+        r#"
+it begins with "a,b\n1,2\n", not an npy file
+damaged: the file ends in its header
+values of type "<c8", expected one of f2, f4, f8, i1, u1, i4, i8
+fortran_order Maybe, expected False or True
+shape (2,), expected (rows, dim)
+vectors of 0 components, expected 1 to 65536
+damaged: 136 bytes, expected 144 for 2 × 2
+no shape in the header
+row 0: component 1 is 9223372036854776000, which f32 does not hold exactly
+row 0: component 0 is inf"#,
+    );
+}
+
+#[test]
+fn tables() {
+    let read = |name: &str| std::fs::read(fixture(name)).unwrap();
+    let file = read("arrow/pyarrow_lz4.feather");
+    let stream = read("arrow/pyarrow_stream.arrow");
+    let parquet = read("parquet/list_f32.parquet");
+    let text = b"a,b\n1,2\n";
+    check_said(
+        vec![
+            ("rows.csv", text.to_vec()),
+            ("rows", vec![]),
+            ("rows.arrow", text.to_vec()),
+            ("b.arrow", file[..700].to_vec()),
+            ("c.arrow", stream[..stream.len() - 100].to_vec()),
+            ("rows.parquet", text.to_vec()),
+            ("f.parquet", vec![]),
+            ("f.parquet", b"PAR1PAR1".to_vec()),
+            ("f.parquet", parquet[..100].to_vec()),
+            ("f.parquet", b"PAR1\xFF\xFF\xFF\x7FPAR1".to_vec()),
+            ("f.parquet", b"PAR1\0\0\0\0PARE".to_vec()),
+            ("f.parquet", read("parquet/null_row.parquet")),
+            ("f.parquet", read("parquet/null_component.parquet")),
+            ("f.parquet", read("parquet/ragged.parquet")),
+            ("f.parquet", read("parquet/not_finite.parquet")),
+            ("f.parquet", read("parquet/no_vector.parquet")),
+        ],
+        r#"
+expected Arrow IPC, Parquet, npy, npz, safetensors, HDF5, JSON lines, fvecs, ivecs, bvecs, fbin, f16bin, u8bin, i8bin or ibin, found a file that begins with "a,b\n1,2\n"
+expected Arrow IPC, Parquet, npy, npz, safetensors, HDF5, JSON lines, fvecs, ivecs, bvecs, fbin, f16bin, u8bin, i8bin or ibin, found a file that begins with ""
+not a finished Arrow IPC file (8 bytes)
+not a finished Arrow IPC file (it ends with "\x00\x00\x00\x00\x00\x00")
+an Arrow stream, cut off: a message at byte 776 of 956
+not a readable Parquet file (it begins with "a,b\n")
+not a readable Parquet file (it begins with "")
+not a readable Parquet file (cut off after 8 bytes)
+not a readable Parquet file (cut off: it ends in "\x00\x00\x11\x11")
+not a readable Parquet file (a footer of 2147483647 bytes in 12)
+not a readable Parquet file (its footer is encrypted)
+row 1: the vector is null
+row 1: component 1 is null
+row 2: vector has 1 components, expected 3
+row 1: component 1 is inf
+no column vector, embedding, embeddings, emb, found "row" (Int64), "text" (Utf8), "score" (Float64)"#,
+    );
+}
+
+#[test]
+fn values_that_f32_cannot_hold() {
+    let nan = f32s(&[1.0, 2.0, 3.0, f32::NAN]);
+    let i32s = |values: [i32; 4]| -> Vec<u8> { values.map(i32::to_le_bytes).concat() };
+    let tensor = r#"{"v":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}"#;
+    let mut columns = column_file();
+    let needle = f32s(&[1.0, -0.5]);
+    let at = columns.windows(8).position(|window| window == needle).unwrap();
+    columns[at + 16..at + 20].copy_from_slice(&f32::INFINITY.to_le_bytes());
+    check_said(
+        vec![
+            ("v.fbin", bin(2, 2, &nan)),
+            ("v.fvecs", vecs(2, 8, &nan)),
+            ("v.npy", npy("<f4", "(2, 2)", &nan)),
+            ("v.npz", zip(&[("v.npy", &npy("<f4", "(2, 2)", &nan), true)])),
+            ("v.safetensors", safetensors(tensor, &nan)),
+            ("v.arrow", columns),
+            ("v.ibin", bin(2, 2, &i32s([1, 2, 16_777_217, 3]))),
+        ],
+        r#"
+row 1: component 1 is NaN
+row 1: component 1 is NaN
+row 1: component 1 is NaN
+row 1: component 1 is NaN
+row 1: component 1 is NaN
+row 1: component 1 is inf
+row 1: component 0 is 16777217, which f32 does not hold exactly"#,
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("exact.ibin");
+    std::fs::write(&path, bin(2, 2, &i32s([1 << 24, -(1 << 24), i32::MIN, 1 << 30]))).unwrap();
+    let values = VectorFile::open(&path).unwrap().read_all().unwrap();
+    assert_eq!(values, [16_777_216.0, -16_777_216.0, -2_147_483_648.0, 1_073_741_824.0]);
+    assert!(opened(&folder.path().join("missing")).unwrap_err().to_string().contains("missing: "));
 }
 
 /// One tensor of 16 bytes.
@@ -347,15 +426,28 @@ fn a_line_without_end() {
 
 #[test]
 fn members_that_are_not_there() {
-    let said = |name: &str, member: &str| said(&fixture(name), Some(member));
-    assert_eq!(
-        said("npz/numpy_several.npz", "vector"),
-        "no array \"vector\", found \"emb\" ((3, 3) of <f2), \"other\" ((3, 3) of |u1)"
-    );
-    assert_eq!(
-        said("safetensors/numpy_f16.safetensors", "vector"),
-        "no array \"vector\", found \"x\" ((3, 3) of F16)"
-    );
+    for (name, member, expected) in [
+        (
+            "npz/numpy_several.npz",
+            "vector",
+            "no array \"vector\", found \"emb\" ((3, 3) of <f2), \"other\" ((3, 3) of |u1)",
+        ),
+        (
+            "safetensors/numpy_f16.safetensors",
+            "vector",
+            "no array \"vector\", found \"x\" ((3, 3) of F16)",
+        ),
+        (
+            "parquet/list_f32.parquet",
+            "text",
+            "column \"text\" is Utf8, expected a list of f16, f32, f64, i8, u8, i32 or i64, or \
+             fixed-size binary of 4-byte floats",
+        ),
+    ] {
+        assert_eq!(said(&fixture(name), Some(member)), expected);
+    }
+    let text = ParquetText::open(&fixture("parquet/list_f32.parquet"), &["row"]).unwrap_err();
+    assert!(text.to_string().ends_with(r#"column "row" is Int64, expected text"#), "{text}");
 }
 
 #[cfg(feature = "hdf5")]
@@ -430,54 +522,28 @@ fn data_sets_that_hold_no_vectors() {
         ("u2", format!("values of type u16, {types}")),
         ("f2", format!("values of type f16, {types}")),
     ] {
-        let expected = format!("data set \"{member}\": {what}");
-        assert_eq!(said(&others, Some(member)), expected);
+        assert_eq!(said(&others, Some(member)), format!("data set \"{member}\": {what}"));
     }
     assert_eq!(said(&others, Some("group/none")), format!("no array \"group/none\", {found}"));
 }
 
-/// A change to the bytes of a file.
-#[derive(Debug, Clone)]
-enum Change {
-    Set(usize, u8),
-    Flip(usize, u8),
-    Number(usize, u32),
-    Cut(usize),
-    Repeat(usize, usize),
-}
-
-fn changes() -> impl Strategy<Value = Vec<Change>> {
+/// Changes to the bytes of a file: of which kind, where, and a number.
+fn changes() -> impl Strategy<Value = Vec<(u8, usize, u32)>> {
     let numbers = prop_oneof![Just(0), Just(1), Just(u32::MAX), Just(1 << 31), any::<u32>()];
-    let change = prop_oneof![
-        (any::<usize>(), any::<u8>()).prop_map(|(at, byte)| Change::Set(at, byte)),
-        (any::<usize>(), 0..8_u8).prop_map(|(at, bit)| Change::Flip(at, bit)),
-        (any::<usize>(), numbers).prop_map(|(at, number)| Change::Number(at, number)),
-        any::<usize>().prop_map(Change::Cut),
-        (any::<usize>(), 1..64_usize).prop_map(|(at, count)| Change::Repeat(at, count)),
-    ];
-    prop::collection::vec(change, 1..6)
+    prop::collection::vec((0..5_u8, any::<usize>(), numbers), 1..6)
 }
 
-fn apply(changes: &[Change], bytes: &mut Vec<u8>) {
-    for change in changes {
-        let length = bytes.len();
-        if length == 0 {
-            return;
-        }
-        match *change {
-            Change::Set(at, byte) => bytes[at % length] = byte,
-            Change::Flip(at, bit) => bytes[at % length] ^= 1 << bit,
-            Change::Number(at, number) => {
-                let at = at % length;
-                let end = length.min(at + 4);
-                bytes[at..end].copy_from_slice(&number.to_le_bytes()[..end - at]);
-            }
-            Change::Cut(at) => bytes.truncate(at % length),
-            Change::Repeat(at, count) => {
-                let at = at % length;
-                let part = bytes[at..length.min(at + count)].to_vec();
-                bytes.splice(at..at, part);
-            }
+fn apply(changes: &[(u8, usize, u32)], bytes: &mut Vec<u8>) {
+    for &(kind, at, number) in changes {
+        let Some(at) = at.checked_rem(bytes.len()) else { return };
+        let end = |count: usize| bytes.len().min(at + count);
+        let (four, some) = (end(4), end(1 + number as usize % 63));
+        match kind {
+            0 => bytes[at] = number as u8,
+            1 => bytes[at] ^= 1 << (number % 8),
+            2 => bytes[at..four].copy_from_slice(&number.to_le_bytes()[..four - at]),
+            3 => bytes.truncate(at),
+            _ => drop(bytes.splice(at..at, bytes[at..some].to_vec())),
         }
     }
 }
@@ -529,17 +595,8 @@ fn floats(count: u8) -> Vec<u8> {
 fn column_file() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("columns.arrow");
-    let columns = ColumnSet::Records { text: true, lineage: true };
-    let meta = ColumnsMeta { columns, ..ColumnsMeta::vectors(2) };
-    let mut writer = ColumnsWriter::create(&path, &meta).unwrap();
-    for id in ["a", "b", "c"] {
-        let text = (id != "b").then_some("text, ünï");
-        let categories = ["one".into(), "två".into()];
-        let (categories, vector) = (&categories[..], &[1.0, -0.5]);
-        let record = ColumnRecord { id, text, categories, vector, ..ColumnRecord::default() };
-        writer.push(&record).unwrap();
-    }
-    writer.publish().unwrap();
+    let writer = ColumnsWriter::create(&path, &records_meta(true, true)).unwrap();
+    write_records(writer, &[1.0, -0.5, 2.0].repeat(3));
     std::fs::read(path).unwrap()
 }
 
@@ -550,8 +607,8 @@ fn files() -> &'static [(&'static str, Vec<u8>, usize)] {
     let w = r#""w":{"dtype":"F32","shape":[4],"data_offsets":[16,32]}"#;
     let tensors = safetensors(&format!(r#"{{"__metadata__":{{"a":"b"}},{v},{w}}}"#), &floats(8));
     let array = npy("<f4", "(4, 2)", &floats(8));
-    let other = Member::stored("w.npy", &npy("|u1", "(3,)", &[1; 3]));
-    let archive = zip(&[Member::deflated("v.npy", &array), other]);
+    let other = npy("|u1", "(3,)", &[1; 3]);
+    let archive = zip(&[("v.npy", &array, true), ("w.npy", &other, false)]);
     let lines = "{\"vector\":[1,2],\"t\":\"ü\",\"n\":1}\n{\"vector\":[3,4.5],\"tags\":[\"a\"],\"o\":{\"k\":1}}\n";
     FILES.get_or_init(|| {
         let mut files = vec![
@@ -563,7 +620,7 @@ fn files() -> &'static [(&'static str, Vec<u8>, usize)] {
             ("v.npz", archive, 8),
             ("v.safetensors", tensors, 8),
             ("v.jsonl", lines.into(), 4),
-            ("columns.arrow", column_file(), 6),
+            ("columns.arrow", column_file(), 9),
         ];
         let fixtures = [
             "npz/numpy_deflated_f64.npz",

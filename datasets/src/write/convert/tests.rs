@@ -1,26 +1,23 @@
 use std::path::{Path, PathBuf};
 
-use arrow_array::builder::{
-    FixedSizeBinaryBuilder, FixedSizeListBuilder, Float32Builder, Float64Builder, LargeListBuilder,
-    ListBuilder, StringBuilder,
-};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int32Type, UInt8Type,
 };
 use arrow_array::{
-    Array, BinaryArray, BooleanArray, Decimal128Array, DictionaryArray, DurationSecondArray,
-    Float32Array, Float64Array, Int64Array, PrimitiveArray, StringArray, StructArray,
-    TimestampMicrosecondArray, UnionArray,
+    Array, BinaryArray, BooleanArray, Decimal128Array, DurationSecondArray, Float32Array,
+    Float64Array, Int64Array, ListArray, PrimitiveArray, StringArray, UnionArray,
 };
 use half::f16;
 use memfold_index::{NoProgress, Row};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::columns::{ColumnRecord, ColumnsWriter, MappedColumns};
+use crate::columns::{ColumnsWriter, MappedColumns};
 use crate::read::DECODE_ROWS;
-use crate::read::support::{self, Form, opened};
+use crate::read::support::{
+    self, Counting, Form, many_columns, opened, records_meta, shown, with_metadata, write_records,
+};
 
 /// Components of the vectors here.
 const DIM: usize = 3;
@@ -125,14 +122,6 @@ fn formats_and_types() -> impl Iterator<Item = (VectorFormat, ComponentType)> {
     let all = VectorFormat::WRITTEN.into_iter();
     all.flat_map(|format| ComponentType::ALL.map(|component| (format, component)))
         .filter(|(format, component)| format.only_type().is_none_or(|only| only == *component))
-}
-
-/// Returns every value of a column as text, whatever its batches.
-fn shown(batches: &[RecordBatch], column: &str) -> Vec<String> {
-    let values = batches.iter().map(|batch| batch.column_by_name(column).unwrap());
-    values
-        .flat_map(|values| (0..values.len()).map(|i| format!("{:?}", values.slice(i, 1))))
-        .collect()
 }
 
 /// Returns the bytes of components.
@@ -305,32 +294,13 @@ fn a_type_that_was_asked_for_is_rounded_to() {
 
 #[test]
 fn progress_counts_every_row_and_stops_where_asked() {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    #[derive(Debug, Default)]
-    struct Counted {
-        rows: AtomicU64,
-        stop_at: u64,
-    }
-    impl memfold_index::Progress for Counted {
-        fn begin(&self, stage: &'static str, total: Option<u64>) {
-            assert_eq!((stage, total), ("convert", Some(70_000)));
-        }
-        fn advance(&self, done: u64) {
-            self.rows.fetch_add(done, Ordering::Relaxed);
-        }
-        fn end(&self) {}
-        fn cancelled(&self) -> bool {
-            self.rows.load(Ordering::Relaxed) >= self.stop_at
-        }
-    }
     let folder = tempfile::tempdir().unwrap();
     let source = many(folder.path(), 70_000, 2);
-    let whole = Counted { stop_at: u64::MAX, ..Counted::default() };
+    let whole = Counting { stop_after: u64::MAX, ..Counting::default() };
     let output = folder.path().join("a.npy");
     convert(&source, &output, &ConvertOptions { progress: &whole, ..options() }).unwrap();
-    assert_eq!(whole.rows.load(Ordering::Relaxed), 70_000);
-    let stopped = Counted { stop_at: 1, ..Counted::default() };
+    assert_eq!((whole.done.into_inner(), whole.total.into_inner()), (70_000, 70_000));
+    let stopped = Counting { stop_after: 1, ..Counting::default() };
     for name in ["b.npy", "b.arrow", "b.parquet", "b.jsonl", "b.npz"] {
         let options = ConvertOptions { progress: &stopped, ..options() };
         assert!(matches!(refused(&source, name, &options), DataError::Cancelled), "{name}");
@@ -360,42 +330,21 @@ fn rows_without_a_usable_vector_are_named_and_counted() {
         "leave such rows out of the file"
     );
 
-    let mut lists = ListBuilder::new(Float32Builder::new());
-    lists.append_value([Some(1.0), Some(2.0)]);
-    lists.append_null();
-    lists.append_value([Some(1.0), None]);
-    lists.append_value([Some(1.0)]);
-    let lists: ArrayRef = Arc::new(lists.finish());
-    for (start, expected) in [
-        (0, "row 1: the vector is null"),
-        (2, "row 0: component 1 is null"),
-        (3, "row 0: the vector is null"),
+    let list = |rows: Vec<Option<Vec<Option<f32>>>>| -> ArrayRef {
+        Arc::new(ListArray::from_iter_primitive::<Float32Type, _, _>(rows))
+    };
+    let two = || Some(vec![Some(1.0), Some(2.0)]);
+    let fixed = many_columns(0..2).column_by_name("holes").unwrap().clone();
+    for (column, expected) in [
+        (list(vec![two(), None, two()]), "row 1: the vector is null"),
+        (list(vec![None]), "row 0: the vector is null"),
+        (list(vec![Some(vec![Some(1.0), None]), two()]), "row 0: component 1 is null"),
+        (list(vec![two(), Some(vec![Some(1.0)])]), "row 1: vector has 1 components, expected 2"),
+        (fixed, "row 0: the vector is null"),
     ] {
-        let part = match start {
-            3 => {
-                let mut fixed = FixedSizeListBuilder::new(Float32Builder::new(), 2);
-                fixed.values().append_slice(&[0.0; 4]);
-                fixed.append(false);
-                fixed.append(true);
-                Arc::new(fixed.finish())
-            }
-            _ => lists.slice(start, 4 - start),
-        };
-        let input = one_column(folder.path(), "vector", part);
+        let input = one_column(folder.path(), "vector", column);
         assert_eq!(said(&input, "a.npy", &options()), format!("in.arrow: {expected}"));
     }
-    let input = one_column(folder.path(), "vector", lists.slice(1, 1));
-    let expected = "in.arrow: row 0: the vector is null";
-    assert_eq!(said(&input, "a.npy", &options()), expected);
-
-    let mut lists = ListBuilder::new(Float32Builder::new());
-    lists.append_value([Some(1.0), Some(2.0)]);
-    lists.append_value([Some(1.0)]);
-    let input = one_column(folder.path(), "vector", Arc::new(lists.finish()));
-    assert_eq!(
-        said(&input, "a.npy", &options()),
-        "in.arrow: row 1: vector has 1 components, expected 2"
-    );
 }
 
 #[test]
@@ -454,8 +403,8 @@ fn what_cannot_begin_writes_nothing() {
         said(&input, "a.npy", &options()),
         "in.arrow: vectors of 65537 components, expected 1 to 65536"
     );
-    let mut lists = ListBuilder::new(Float32Builder::new());
-    let input = one_column(folder.path(), "vector", Arc::new(lists.finish()));
+    let lists = ListArray::from_iter_primitive::<Float32Type, Vec<Option<f32>>, _>([]);
+    let input = one_column(folder.path(), "vector", Arc::new(lists));
     assert_eq!(said(&input, "a.npy", &options()), "in.arrow: no rows, expected at least one");
 }
 
@@ -470,46 +419,6 @@ fn a_place_that_cannot_be_written_is_named() {
     }
 }
 
-/// Columns of many types with nulls, and a vector of each form.
-fn many_columns(rows: usize) -> RecordBatch {
-    let each = || 0..rows as i64;
-    let text = |row: i64| (row % 4 != 1).then(|| format!("\"text\" {row}\n"));
-    let mut tags = ListBuilder::new(StringBuilder::new());
-    let mut lists = ListBuilder::new(Float64Builder::new());
-    let mut large = LargeListBuilder::new(Float32Builder::new());
-    let mut bytes = FixedSizeBinaryBuilder::new(8);
-    let mut fixed = FixedSizeListBuilder::new(Float32Builder::new(), 2);
-    for row in each() {
-        tags.append_option((row % 5 != 2).then(|| (0..row % 3).map(text).collect::<Vec<_>>()));
-        let (x, y) = (row as f64 / 7.0, -0.0);
-        lists.append_value([Some(x), Some(y)]);
-        large.append_value([Some(x as f32), Some(y as f32)]);
-        bytes.append_value([(x as f32).to_le_bytes(), (y as f32).to_le_bytes()].concat()).unwrap();
-        fixed.values().append_slice(&[x as f32, y as f32]);
-        fixed.append(row % 3 != 0);
-    }
-    let numbers: ArrayRef =
-        Arc::new(each().map(|row| (row % 3 != 0).then_some(row)).collect::<Int64Array>());
-    let nested = Field::new("n", DataType::Int64, true);
-    let times = TimestampMicrosecondArray::from_iter_values(each()).with_timezone("UTC");
-    let kinds: DictionaryArray<Int8Type> =
-        each().map(|row| ["x", "y"].get(row as usize % 3).copied()).collect();
-    let plain = support::batch(&[
-        ("id", Arc::new(each().map(text).collect::<StringArray>()) as ArrayRef),
-        ("kind", Arc::new(kinds)),
-        ("at", Arc::new(times)),
-        ("tags", Arc::new(tags.finish())),
-        ("both", Arc::new(StructArray::new(vec![nested].into(), vec![numbers], None))),
-        ("lists", Arc::new(lists.finish())),
-        ("large", Arc::new(large.finish())),
-        ("bytes", Arc::new(bytes.finish())),
-        ("holes", Arc::new(fixed.finish())),
-    ]);
-    let metadata = [("made".to_owned(), "by a test".to_owned())].into();
-    let schema = Schema::clone(&plain.schema()).with_metadata(metadata);
-    RecordBatch::try_new(Arc::new(schema), plain.columns().to_vec()).unwrap()
-}
-
 fn types_of(batches: &[RecordBatch]) -> Vec<(String, DataType)> {
     let schema = batches[0].schema();
     let fields = schema.fields().iter();
@@ -520,7 +429,7 @@ fn types_of(batches: &[RecordBatch]) -> Vec<(String, DataType)> {
 fn tables_keep_every_column_and_their_metadata() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let before = [many_columns(70_000)];
+    let before = [many_columns(0..70_000)];
     let input = support::write(folder.path(), Form::Arrow, &before);
     for column in ["lists", "large", "bytes"] {
         let options = ConvertOptions { column: Some(column), ..options() };
@@ -563,47 +472,20 @@ fn one_piece(vectors: &ArrayRef) -> Vec<u8> {
     VectorCells::of(vectors).unwrap().in_one_piece(2).unwrap().bytes().to_vec()
 }
 
-fn write_records(path: &Path) -> ColumnsMeta {
-    let meta = ColumnsMeta {
-        model: Some("a-model".into()),
-        normalised: true,
-        source_hash: Some("ab12".into()),
-        columns: ColumnSet::Records { text: true, lineage: false },
-        ..ColumnsMeta::vectors(2)
-    };
-    let mut writer = ColumnsWriter::create(path, &meta).unwrap();
-    for row in 0..66_000_i64 {
-        let id = format!("m{row}");
-        writer
-            .push(&ColumnRecord {
-                rowid: row * 3,
-                id: &id,
-                created_at: (row % 5 != 0).then_some(row),
-                categories: &["a".into(), "b".into()],
-                source: "agent",
-                model: "a-model",
-                text: (row % 7 != 0).then_some("a text"),
-                vector: &[row as f32, -0.0],
-                ..ColumnRecord::default()
-            })
-            .unwrap();
-    }
-    writer.finish().unwrap();
-    meta
-}
-
 #[test]
 fn column_files_stay_ours() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let meta = write_records(&path("a.arrow"));
+    let (meta, rows) = (records_meta(true, false), 66_000);
+    let vectors: Vec<f32> = (0..rows).flat_map(|row| [row as f32, -0.0, 1.0]).collect();
+    write_records(ColumnsWriter::create(&path("a.arrow"), &meta).unwrap(), &vectors);
     converted(&path("a.arrow"), &path("b.parquet"));
     converted(&path("b.parquet"), &path("c.arrow"));
     converted(&path("a.arrow"), &path("d.arrow"));
     let before = support::read(&path("a.arrow"));
     for name in ["c.arrow", "d.arrow"] {
         let columns = MappedColumns::open(&path(name)).unwrap();
-        assert_eq!((columns.meta(), columns.len()), (&meta, 66_000));
+        assert_eq!((columns.meta(), columns.len()), (&meta, rows));
         let after = support::read(&path(name));
         assert_eq!(types_of(&after), types_of(&before));
         for (column, _) in types_of(&before) {
@@ -611,12 +493,12 @@ fn column_files_stay_ours() {
         }
     }
     let reader = crate::VectorFile::open(&path("b.parquet")).unwrap();
-    assert_eq!((reader.meta(), reader.len()), (Some(meta), 66_000));
+    assert_eq!((reader.meta(), reader.len()), (Some(meta), rows));
     let made = converted(&path("b.parquet"), &path("e.safetensors"));
     assert_eq!(made.columns_left_out.len(), 10);
     let (header, _) = tensor_header(&std::fs::read(path("e.safetensors")).unwrap());
     let kept = &header["__metadata__"];
-    assert_eq!(kept["memfold.model"], "a-model");
+    assert_eq!(kept["memfold.model"], "all-MiniLM-L6-v2");
     assert_eq!(kept["memfold.normalised"], "true");
 }
 
@@ -625,14 +507,11 @@ fn what_is_known_of_bare_vectors_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let stated = ColumnsMeta { normalised: true, ..ColumnsMeta::vectors(3) };
-    let own = Schema::new(vec![Field::new("vector", DataType::Null, true)])
-        .with_metadata(stated.arrow_schema().metadata().clone());
     for (dim, is_normalised) in [(3, true), (2, false)] {
         let source = support::read(&many(folder.path(), 4, dim)).remove(0);
-        let mut metadata = own.metadata().clone();
+        let mut metadata = stated.arrow_schema().metadata().clone();
         metadata.insert("made".to_owned(), "by a test".to_owned());
-        let schema = Schema::clone(&source.schema()).with_metadata(metadata);
-        let batch = RecordBatch::try_new(Arc::new(schema), source.columns().to_vec()).unwrap();
+        let batch = with_metadata(&source, metadata);
         support::write_as(&path("in.arrow"), Form::Arrow, &[batch]);
         converted(&path("in.arrow"), &path("out.arrow"));
         let columns = MappedColumns::open(&path("out.arrow")).unwrap();
@@ -646,12 +525,12 @@ fn what_is_known_of_bare_vectors_is_kept() {
 fn json_lines_say_what_the_columns_hold() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("out.jsonl");
-    let input = support::write(folder.path(), Form::Arrow, &[many_columns(3)]);
+    let input = support::write(folder.path(), Form::Arrow, &[many_columns(0..3)]);
     let made =
         convert(&input, &output, &ConvertOptions { column: Some("lists"), ..options() }).unwrap();
     assert_eq!((made.rows, made.columns_left_out.len()), (3, 0));
     let text = std::fs::read_to_string(&output).unwrap();
-    let second = r#"{"id":null,"kind":"y","at":"1970-01-01T00:00:00.000001Z","tags":["\"text\" 0\n"],"both":{"n":1},"lists":[0.14285714285714285,-0.0],"large":[0.14285715,-0.0],"bytes":"2549123e00000080","holes":[0.14285715,-0.0]}"#;
+    let second = r#"{"id":null,"view":null,"kind":"y","at":"1970-01-01T00:00:00.000001Z","tags":["a \"text\" of some length 0\n"],"both":{"n":1},"vector":[1.0,0.0],"lists":[0.14285714285714285,-0.0],"large":[0.14285715,-0.0],"bytes":"2549123e00000080","holes":[0.14285715,-0.0]}"#;
     assert_eq!(text.lines().nth(1).unwrap(), second);
     let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(rows[2]["tags"], Value::Null);
