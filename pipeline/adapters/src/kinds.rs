@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use memfold_store::origin::{Origin, OriginError};
 
 use crate::git_notes;
-use crate::json_folder::{self, JsonFolder, JsonFolderOptions};
+use crate::json_folder::{self, JsonFolder};
 use crate::markdown::{self, MarkdownMemories};
 use crate::mcp_memory::{self, McpMemory};
 use crate::sqlite_table::{self, SqliteTable};
@@ -32,8 +32,8 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: json_folder::KIND,
-        is_one: JsonFolder::detect,
-        open: |path| Ok(Box::new(JsonFolder::open(path, JsonFolderOptions::hivemind())?)),
+        is_one: json_folder::is_one,
+        open: |path| Ok(Box::new(JsonFolder::open(path)?)),
         root: Path::to_path_buf,
     },
     Kind {

@@ -4,15 +4,20 @@
 //! undo are elsewhere. [`detect`] and [`open`] choose the adapter of a path.
 
 mod kinds;
+mod changes;
+mod files;
+mod json;
 pub mod mcp_memory;
 pub mod markdown;
 mod sqlite_file;
 pub mod sqlite_table;
-pub mod json_folder;
+mod json_folder;
 #[cfg(feature = "git")]
 pub mod git_notes;
 #[cfg(not(feature = "git"))]
 #[path = "git_notes/not_built.rs"]
 pub mod git_notes;
+#[cfg(test)]
+mod testing;
 
 pub use kinds::{BRAIN_DB, detect, kind_names, open, root};

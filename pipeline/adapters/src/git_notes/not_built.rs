@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::files::git_dir;
 use memfold_store::origin::{Origin, OriginError};
 
 /// The name of the format.
@@ -33,16 +34,6 @@ pub fn root(path: &Path) -> PathBuf {
 /// Always: the error names the feature.
 pub fn open(path: &Path) -> Result<Box<dyn Origin>, OriginError> {
     Err(OriginError::NotBuilt { path: path.to_owned(), kind: KIND, feature: "git" })
-}
-
-/// Returns the git directory of the repository that a path is in; of a linked work tree the common one is not looked for.
-fn git_dir(path: &Path) -> Option<PathBuf> {
-    let path = path.canonicalize().ok().filter(|path| path.is_dir())?;
-    path.ancestors().find_map(|folder| {
-        let inner = folder.join(".git");
-        let is_bare = || folder.join("HEAD").is_file() && folder.join("objects").is_dir();
-        inner.is_dir().then_some(inner).or_else(|| is_bare().then(|| folder.to_owned()))
-    })
 }
 
 #[cfg(test)]

@@ -16,8 +16,9 @@ use gix::odb::memory::Storage;
 use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
 use gix::refs::{FullName, Target, TargetRef};
 
-use crate::git_notes::ids::SHA_DIGITS;
-use memfold_store::origin::OriginError;
+use super::record::SHA_DIGITS;
+use crate::files::{failed, git_dir};
+use memfold_store::origin::{OriginError, Skipped};
 use memfold_store::whole_file::OsLock;
 
 /// Who commits, on every machine: an identity need not be configured.
@@ -50,6 +51,15 @@ pub(super) struct NotesRepository {
 
 /// The notes of a tree: blobs by the name of the object they are attached to.
 pub(super) type NoteBlobs = BTreeMap<String, ObjectId>;
+
+/// A ref as it was read.
+pub(super) struct NotesRef {
+    /// The full name, and the part behind the prefix.
+    pub(super) name: String,
+    pub(super) namespace: String,
+    pub(super) tip: Option<ObjectId>,
+    pub(super) notes: NoteBlobs,
+}
 
 /// Notes to write in one commit.
 pub(super) struct RefUpdate<'a> {
@@ -142,6 +152,32 @@ impl NotesRepository {
         Ok((names, bad))
     }
 
+    /// Reads the refs below `prefix`. One that cannot be read hides no other.
+    pub(super) fn read_below(
+        &self,
+        prefix: &str,
+        skipped: &mut Vec<Skipped>,
+    ) -> Result<Vec<NotesRef>, OriginError> {
+        let (namespaces, bad) = self.below(prefix)?;
+        let bad = bad.into_iter().map(|reason| Skipped { place: prefix.to_owned(), reason });
+        skipped.extend(bad);
+        let mut found = Vec::new();
+        for namespace in namespaces {
+            let name = format!("{prefix}/{namespace}");
+            let read = self.tip(&name).and_then(|tip| {
+                let notes = tip.map(|tip| self.notes(tip)).transpose()?.unwrap_or_default();
+                Ok(NotesRef { name: name.clone(), namespace, tip, notes })
+            });
+            match read {
+                Err(OriginError::Format { reason, .. }) => {
+                    skipped.push(Skipped { place: name, reason });
+                }
+                read => found.push(read?),
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns the commit that a ref points to, where it exists.
     pub(super) fn tip(&self, name: &str) -> Result<Option<ObjectId>, OriginError> {
         let found =
@@ -203,12 +239,12 @@ impl NotesRepository {
 
     /// As [`Self::hold`], by the lock of another file: what writes then is not kept away by a memfold.
     pub(super) fn hold_by(&self, path: PathBuf) -> Result<HeldRepository<'_>, OriginError> {
-        let failed = |source| OriginError::Io { action: "lock", path: path.clone(), source };
+        let failed = failed("lock", &path);
         let lock = OsLock::take(&path, self.git.common_dir(), LOCK_PAUSE * LOCK_TRIES);
         let lock =
-            lock.map_err(failed)?.ok_or_else(|| OriginError::Locked { path: path.clone() })?;
+            lock.map_err(&failed)?.ok_or_else(|| OriginError::Locked { path: path.clone() })?;
         let held = HeldRepository { repository: self, lock };
-        held.remove_leftovers().map_err(failed)?;
+        held.remove_leftovers().map_err(&failed)?;
         Ok(held)
     }
 
@@ -471,20 +507,9 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
-/// Tells whether a path is in a repository whose objects or refs are in a form that is not read.
-pub(super) fn is_unsupported(path: &Path) -> bool {
-    unsupported(path).is_some()
-}
-
 /// Returns what of the repository that a path is in is not supported, as its configuration says.
-fn unsupported(path: &Path) -> Option<&'static str> {
-    let path = path.canonicalize().ok().filter(|path| path.is_dir())?;
-    let git_dir = path.ancestors().find_map(|folder| {
-        let inner = folder.join(".git");
-        let is_bare = folder.join("HEAD").is_file() && folder.join("objects").is_dir();
-        inner.is_dir().then_some(inner).or_else(|| is_bare.then(|| folder.to_owned()))
-    })?;
-    let config = std::fs::read_to_string(git_dir.join("config")).ok()?.to_ascii_lowercase();
+pub(super) fn unsupported(path: &Path) -> Option<&'static str> {
+    let config = fs::read_to_string(git_dir(path)?.join("config")).ok()?.to_ascii_lowercase();
     let value = |key: &str| {
         let pairs = config.lines().filter_map(|line| line.split_once('='));
         pairs.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim()).next_back()

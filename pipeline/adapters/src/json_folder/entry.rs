@@ -1,15 +1,30 @@
 //! A memory as an entry of a file, and as a record.
+//!
+//! Its text is made of its members, in lines:
+//!
+//! | part | lines |
+//! |---|---|
+//! | `title` of the entry; `title`, `concept`, `name` of the content | as they are |
+//! | `content` that is text; of the content `summary`, `description`, `definition`, `details`, `text` | as they are |
+//! | `outcome`, `lessons`, `lessons_learned`, `learnings`, then all other members by name, `timeline` last | `name: value` |
+//! | a list | a line `name: item` for each item |
+//! | an object within the content | `name.member: value` |
+//! | an object within a list | `member: value; member: value` |
+//!
+//! The order of the members in the file does not matter, so that equal contents have equal texts.
 
 use jiff::{Span, Timestamp, tz::TimeZone};
 use serde_json::Value;
 
-use super::edit::{Piece, Style, indent_at, with_member, with_pieces, without_member};
-use super::json::{Kind, Member, Node, parse, quoted};
-use super::text;
+use crate::changes::retired_standing;
+use crate::json::{
+    Kind, Member, Node, Piece, Style, indent_at, parse, quoted, set, set_existing, spliced, unset,
+    with_member, with_more, with_pieces, with_texts, without_member,
+};
 use memfold_store::origin::{LinkKind, OriginLink, OriginRecord, OriginStanding};
 
 /// Members with one value each that are attributes of the record.
-pub(super) const ATTRIBUTES: [&str; 8] =
+const ATTRIBUTES: [&str; 8] =
     ["created_by", "priority", "promoted_to", "protected", "scope", "scope_id", "subtype", "type"];
 
 /// The agent's name for work that no agent did.
@@ -24,7 +39,7 @@ pub(super) fn record(raw: &str, entry: &Node) -> Result<OriginRecord, String> {
         Some(id) => id.text().filter(|id| !id.is_empty()).ok_or("its id is no text")?,
         None => return Err("it has no id".to_owned()),
     };
-    let said = text::said(entry).ok_or("it says nothing")?;
+    let said = said(entry).ok_or("it says nothing")?;
     let any_of = |keys: &[&str]| keys.iter().find_map(|key| entry.text_of(key)).map(str::to_owned);
     let created_at = any_of(&["created_at", "timestamp", "created"]);
     let source = any_of(&["created_by", "source"]).unwrap_or_default();
@@ -53,7 +68,7 @@ fn integer(node: &Node) -> Option<i64> {
 }
 
 /// Tags: a list, or a text with commas.
-pub(super) fn tags(entry: &Node) -> Vec<String> {
+fn tags(entry: &Node) -> Vec<String> {
     let words = |text: &str| {
         text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
     };
@@ -125,83 +140,41 @@ fn ids(node: Option<&Node>) -> Vec<String> {
 }
 
 fn standing(entry: &Node) -> OriginStanding {
-    if let Some(into) = ids(entry.get("superseded_by")).into_iter().next() {
-        return OriginStanding::Merged { into };
-    }
-    match entry.text_of("lifecycle") {
-        Some("archived" | "deleted") => OriginStanding::Archived,
-        _ => OriginStanding::Live,
+    let is_archived = matches!(entry.text_of("lifecycle"), Some("archived" | "deleted"));
+    match ids(entry.get("superseded_by")).first() {
+        None if !is_archived => OriginStanding::Live,
+        into => retired_standing(into.map(String::as_str)),
     }
 }
 
-/// An entry that is being changed.
-struct Entry {
-    raw: String,
+fn set_tags(raw: &mut String, tags: &[String]) {
+    let Ok(entry) = parse(raw) else { return };
+    *raw = match entry.get("tags") {
+        Some(list) if list.is_list() => with_texts(raw, list, tags),
+        Some(text) if text.text().is_some() => {
+            with_member(raw, &entry, "tags", &quoted(&tags.join(", ")))
+        }
+        _ => {
+            let indent = entry.members().last().map_or(0, |last| last.span.start);
+            let value = Style::of(raw).write(&Value::from(tags), indent_at(raw, indent));
+            with_member(raw, &entry, "tags", &value)
+        }
+    };
 }
 
-impl Entry {
-    fn edit(&mut self, change: impl FnOnce(&str, &Node) -> String) {
-        if let Ok(entry) = parse(&self.raw) {
-            self.raw = change(&self.raw, &entry);
+/// Names other memories: in a list where one stood, else the first as a text.
+fn set_ids(raw: &mut String, key: &str, new: &[String]) {
+    let (Some(first), Ok(entry)) = (new.first(), parse(raw)) else { return };
+    *raw = match entry.get(key) {
+        Some(list) if list.is_list() => {
+            let known = ids(Some(list));
+            let added = new.iter().filter(|id| !known.contains(id));
+            with_more(raw, list, added.map(|id| quoted(id)))
         }
-    }
-
-    fn set(&mut self, key: &str, value: &str) {
-        self.edit(|raw, entry| with_member(raw, entry, key, value));
-    }
-
-    fn set_text(&mut self, key: &str, text: &str) {
-        self.set(key, &quoted(text));
-    }
-
-    /// Sets a text where the entry has the member.
-    fn set_where_stands(&mut self, key: &str, text: &str) {
-        if parse(&self.raw).is_ok_and(|entry| entry.get(key).is_some()) {
-            self.set_text(key, text);
-        }
-    }
-
-    fn drop(&mut self, key: &str) {
-        self.edit(|raw, entry| without_member(raw, entry, key));
-    }
-
-    fn set_tags(&mut self, tags: &[String]) {
-        self.edit(|raw, entry| match entry.get("tags") {
-            Some(list) if list.is_list() => {
-                let piece = |tag: &String| {
-                    let same = |item: &Node| item.text() == Some(tag);
-                    let kept = list.items().iter().position(same).map(Piece::Kept);
-                    kept.unwrap_or_else(|| Piece::New(quoted(tag)))
-                };
-                with_pieces(raw, list, &tags.iter().map(piece).collect::<Vec<_>>())
-            }
-            Some(text) if text.text().is_some() => {
-                with_member(raw, entry, "tags", &quoted(&tags.join(", ")))
-            }
-            _ => {
-                let indent = entry.members().last().map_or(0, |last| last.span.start);
-                let value = Style::of(raw).write(&Value::from(tags), indent_at(raw, indent));
-                with_member(raw, entry, "tags", &value)
-            }
-        });
-    }
-
-    /// Names other memories: in a list where one stood, else the first as a text.
-    fn set_ids(&mut self, key: &str, new: &[String]) {
-        let Some(first) = new.first() else { return };
-        self.edit(|raw, entry| match entry.get(key) {
-            Some(list) if list.is_list() => {
-                let known = ids(Some(list));
-                let kept = (0..list.items().len()).map(Piece::Kept);
-                let added = new.iter().filter(|id| !known.contains(id));
-                let added = added.map(|id| Piece::New(quoted(id)));
-                with_pieces(raw, list, &kept.chain(added).collect::<Vec<_>>())
-            }
-            // A text has room for one: the first stays, so that writing again changes nothing.
-            Some(text) if text.text().is_some_and(|id| !id.is_empty()) => raw.to_owned(),
-            _ => with_member(raw, entry, key, &quoted(first)),
-        });
-    }
+        // A text has room for one: the first stays, so that writing again changes nothing.
+        Some(text) if text.text().is_some_and(|id| !id.is_empty()) => return,
+        _ => with_member(raw, &entry, key, &quoted(first)),
+    };
 }
 
 /// Returns an entry with what is other in a record than in the entry itself, and with the memories that merged into
@@ -213,29 +186,29 @@ pub(super) fn updated(
     at: &str,
 ) -> Result<String, String> {
     let before = parse(raw).and_then(|entry| self::record(raw, &entry))?;
-    let mut entry = Entry { raw: text::with_said(raw, &record.text) };
+    let mut new = with_said(raw, &record.text);
     if record.tags != before.tags {
-        entry.set_tags(&record.tags);
+        set_tags(&mut new, &record.tags);
     }
     for (name, value) in &record.attributes {
         if !before.attributes.iter().any(|(known, old)| (known, old) == (name, value)) {
-            entry.set_text(name, value);
+            set(&mut new, name, &quoted(value));
         }
     }
-    entry.set_ids("supersedes", merged);
-    if entry.raw != *raw {
-        entry.set_where_stands("updated_at", at);
-        entry.set_where_stands("updated_by", SYSTEM);
+    set_ids(&mut new, "supersedes", merged);
+    if new != *raw {
+        set_existing(&mut new, "updated_at", &quoted(at));
+        set_existing(&mut new, "updated_by", &quoted(SYSTEM));
     }
     if record.access_count != before.access_count {
-        entry.set("access_count", &record.access_count.to_string());
+        set(&mut new, "access_count", &record.access_count.to_string());
     }
     if let Some(accessed) = &record.last_accessed
         && is_later(accessed, before.last_accessed.as_deref())
     {
-        entry.set_where_stands("last_accessed", accessed);
+        set_existing(&mut new, "last_accessed", &quoted(accessed));
     }
-    Ok(entry.raw)
+    Ok(new)
 }
 
 /// Where an entry keeps the fields of contents that merged into it.
@@ -256,14 +229,10 @@ pub(super) fn with_lineage(raw: &str, id: &str, other: &str) -> String {
     let earlier = older.get(LINEAGE).map(Node::items).unwrap_or_default().iter();
     let earlier = earlier.filter(|item| item.text_of("id").is_some_and(|id| !known.contains(&id)));
     let new: Vec<String> =
-        own.into_iter().chain(earlier.map(|item| other[item.span.clone()].to_owned())).collect();
+        own.into_iter().chain(earlier.map(|item| item.raw(other).to_owned())).collect();
     match kept {
         _ if new.is_empty() => raw.to_owned(),
-        Some(list) => {
-            let pieces = (0..list.items().len()).map(Piece::Kept);
-            let pieces: Vec<Piece> = pieces.chain(new.into_iter().map(Piece::New)).collect();
-            with_pieces(raw, list, &pieces)
-        }
+        Some(list) => with_more(raw, list, new),
         None => with_member(raw, &entry, LINEAGE, &format!("[{}]", new.join(", "))),
     }
 }
@@ -280,9 +249,8 @@ fn fields_apart<'o>(raw: &str, newer: &Node, other: &'o str, older: &Node) -> Ve
     if !newer.is_object() {
         return Vec::new();
     }
-    let value = |text: &str, node: &Node| {
-        serde_json::from_str::<Value>(&text[node.span.clone()]).unwrap_or_default()
-    };
+    let value =
+        |text: &str, node: &Node| serde_json::from_str::<Value>(node.raw(text)).unwrap_or_default();
     let is_apart = |member: &&Member| match newer.get(&member.key) {
         Some(own) => value(raw, own) != value(other, &member.value),
         None => true,
@@ -309,12 +277,10 @@ pub(super) fn indented(raw: &str, indent: &str) -> String {
 
 /// Returns a retired entry.
 pub(super) fn retired(raw: &str, into: Option<&str>) -> String {
-    let mut entry = Entry { raw: raw.to_owned() };
-    if let Some(into) = into {
-        entry.set_ids("superseded_by", &[into.to_owned()]);
-    }
-    entry.set_where_stands("lifecycle", "archived");
-    entry.raw
+    let mut raw = raw.to_owned();
+    set_ids(&mut raw, "superseded_by", &Vec::from_iter(into.map(str::to_owned)));
+    set_existing(&mut raw, "lifecycle", &quoted("archived"));
+    raw
 }
 
 /// Returns the entry of a record that memfold wrote, after the example of an entry that it was made of.
@@ -324,32 +290,241 @@ pub(super) fn created(record: &OriginRecord, made_of: &[String], example: Option
         let members = members.map(|(key, value)| (key.to_owned(), Value::from(value)));
         Style::usual().write(&Value::Object(members.into_iter().collect()), "    ")
     };
-    let mut entry = Entry { raw: example.map_or_else(blank, str::to_owned) };
+    let mut raw = example.map_or_else(blank, str::to_owned);
     for gone in ["superseded_by", "promoted_to", "last_accessed"] {
-        entry.drop(gone);
+        unset(&mut raw, gone);
     }
-    entry.set_text("id", &record.id);
-    entry.raw = text::with_said(&entry.raw, &record.text);
-    entry.set_tags(&record.tags);
+    set(&mut raw, "id", &quoted(&record.id));
+    raw = with_said(&raw, &record.text);
+    set_tags(&mut raw, &record.tags);
     for (name, value) in record.attributes.iter().filter(|(name, _)| name != "protected") {
-        entry.set_text(name, value);
+        set(&mut raw, name, &quoted(value));
     }
     if let Some(at) = &record.created_at {
-        entry.set_text("created_at", at);
-        entry.set_where_stands("updated_at", record.updated_at.as_ref().unwrap_or(at));
+        set(&mut raw, "created_at", &quoted(at));
+        set_existing(&mut raw, "updated_at", &quoted(record.updated_at.as_ref().unwrap_or(at)));
     }
-    entry.set("access_count", &record.access_count.to_string());
-    let is_copy = record.tags.iter().any(|tag| tag == PROMOTED);
-    if is_copy {
-        entry.drop("supersedes");
-    } else {
-        entry.set_ids("supersedes", made_of);
+    set(&mut raw, "access_count", &record.access_count.to_string());
+    match record.tags.iter().any(|tag| tag == PROMOTED) {
+        true => unset(&mut raw, "supersedes"),
+        false => set_ids(&mut raw, "supersedes", made_of),
     }
-    entry.raw
+    raw
 }
 
 /// The tag of a copy in a wider scope.
 pub(super) const PROMOTED: &str = "promoted";
+
+/// Members that stand without their name, in this order.
+const PLAIN: [&str; 8] =
+    ["title", "concept", "name", "summary", "description", "definition", "details", "text"];
+
+/// Members that stand next, in this order; all others follow by name.
+const RESULTS: [&str; 4] = ["outcome", "lessons", "lessons_learned", "learnings"];
+
+/// The member that stands last: it is long and matters least.
+const TIMELINE: &str = "timeline";
+
+/// Members of objects in lists that stand first, in this order.
+const EVENT: [&str; 3] = ["time", "event", "actor"];
+
+/// A line of the text, or several of one value.
+struct Part {
+    /// Where the value stands within the entry.
+    path: Vec<Step>,
+    /// `outcome: `, or nothing.
+    label: String,
+    said: String,
+    is_text: bool,
+}
+
+#[derive(Clone)]
+enum Step {
+    Member(String),
+    Item(usize),
+}
+
+impl Part {
+    fn line(&self) -> String {
+        [self.label.as_str(), &self.said].concat()
+    }
+}
+
+/// Returns what an entry says; `None` where it says nothing.
+fn said(entry: &Node) -> Option<String> {
+    let lines: Vec<String> = parts(entry).iter().map(Part::line).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// Returns an entry that says a text: what is said as before stays where it is.
+fn with_said(raw: &str, text: &str) -> String {
+    let Ok(entry) = parse(raw) else { return raw.to_owned() };
+    if said(&entry).as_deref() == Some(text) {
+        return raw.to_owned();
+    }
+    let says = |raw: &String| parse(raw).is_ok_and(|entry| said(&entry).as_deref() == Some(text));
+    shortened(raw, &entry, text).filter(says).unwrap_or_else(|| replaced(raw, &entry, text))
+}
+
+/// Puts the whole text in the place of the content.
+fn replaced(raw: &str, entry: &Node, text: &str) -> String {
+    let title = entry.text_of("title").filter(|title| !title.trim().is_empty());
+    let rest = title.and_then(|title| text.strip_prefix(title)?.strip_prefix('\n'));
+    let value = match entry.get("content").map(|content| &content.kind) {
+        Some(Kind::Object(_)) => format!("{{\"details\": {}}}", quoted(rest.unwrap_or(text))),
+        _ => quoted(rest.unwrap_or(text)),
+    };
+    let raw = with_member(raw, entry, "content", &value);
+    match parse(&raw) {
+        Ok(entry) if title.is_some() && rest.is_none() => without_member(&raw, &entry, "title"),
+        _ => raw,
+    }
+}
+
+/// Leaves out what the text no longer says; the longest text takes what is new.
+fn shortened(raw: &str, entry: &Node, text: &str) -> Option<String> {
+    let parts = parts(entry);
+    let texts = parts.iter().enumerate().filter(|(_, part)| part.is_text);
+    let (longest, _) = texts.max_by_key(|(at, part)| (part.said.len(), usize::MAX - at))?;
+    let mut rest = text;
+    let mut dropped = Vec::new();
+    for part in &parts[..longest] {
+        match rest.strip_prefix(&part.line()).and_then(|rest| rest.strip_prefix('\n')) {
+            Some(after) => rest = after,
+            None => dropped.push(part),
+        }
+    }
+    for part in parts[longest + 1..].iter().rev() {
+        match rest.strip_suffix(&part.line()).and_then(|rest| rest.strip_suffix('\n')) {
+            Some(before) => rest = before,
+            None => dropped.push(part),
+        }
+    }
+    let new = rest.strip_prefix(&parts[longest].label)?;
+    let raw = with_text_at(raw, &parts[longest].path, new)?;
+    // Later items first, so that the positions of the earlier ones stay.
+    dropped.sort_by_key(|part| std::cmp::Reverse(position(&part.path)));
+    dropped.into_iter().try_fold(raw, |raw, part| without(&raw, &part.path))
+}
+
+fn position(path: &[Step]) -> usize {
+    match path.last() {
+        Some(Step::Item(at)) => *at,
+        _ => 0,
+    }
+}
+
+fn with_text_at(raw: &str, path: &[Step], text: &str) -> Option<String> {
+    let entry = parse(raw).ok()?;
+    let node = at(&entry, path)?;
+    Some(spliced(raw, &node.span, &quoted(text)))
+}
+
+fn without(raw: &str, path: &[Step]) -> Option<String> {
+    let entry = parse(raw).ok()?;
+    let (last, parent) = path.split_last()?;
+    let parent = at(&entry, parent)?;
+    Some(match last {
+        Step::Member(key) => without_member(raw, parent, key),
+        Step::Item(gone) => {
+            let kept = (0..parent.items().len()).filter(|at| at != gone).map(Piece::Kept);
+            with_pieces(raw, parent, kept)
+        }
+    })
+}
+
+fn at<'n>(node: &'n Node, path: &[Step]) -> Option<&'n Node> {
+    path.iter().try_fold(node, |node, step| match step {
+        Step::Member(key) => node.get(key),
+        Step::Item(at) => node.items().get(*at),
+    })
+}
+
+fn parts(entry: &Node) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let content = entry.get("content");
+    if let Some(title) = entry.get("title") {
+        add(&mut parts, &[Step::Member("title".into())], "", title);
+    }
+    let here = [Step::Member("content".into())];
+    match content {
+        Some(content) if content.is_object() => members(&mut parts, content),
+        Some(content) if content.is_list() => add(&mut parts, &here, "content", content),
+        Some(content) => add(&mut parts, &here, "", content),
+        None => {
+            if let Some(summary) = entry.get("summary") {
+                add(&mut parts, &[Step::Member("summary".into())], "", summary);
+            }
+        }
+    }
+    parts
+}
+
+fn members(parts: &mut Vec<Part>, content: &Node) {
+    let rank = |key: &str| {
+        let known = PLAIN.iter().chain(&RESULTS).position(|known| *known == key);
+        known.unwrap_or(if key == TIMELINE { usize::MAX } else { usize::MAX - 1 })
+    };
+    let mut keys: Vec<&str> = content.members().iter().map(|member| &*member.key).collect();
+    keys.sort_by_key(|key| (rank(key), *key));
+    keys.dedup();
+    for key in keys {
+        let Some(value) = content.get(key) else { continue };
+        let path = [Step::Member("content".into()), Step::Member(key.into())];
+        let is_plain = PLAIN.contains(&key) && value.text().is_some();
+        add(parts, &path, if is_plain { "" } else { key }, value);
+    }
+}
+
+/// Adds the lines of a value.
+fn add(parts: &mut Vec<Part>, path: &[Step], name: &str, value: &Node) {
+    let below = |step: Step| [path, &[step]].concat();
+    match &value.kind {
+        Kind::Object(_) => {
+            let mut keys: Vec<&str> = value.members().iter().map(|member| &*member.key).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            for key in keys {
+                let Some(inner) = value.get(key) else { continue };
+                add(parts, &below(Step::Member(key.into())), &format!("{name}.{key}"), inner);
+            }
+        }
+        Kind::List(items) => {
+            for (at, item) in items.iter().enumerate() {
+                push(parts, below(Step::Item(at)), name, item);
+            }
+        }
+        _ => push(parts, path.to_vec(), name, value),
+    }
+}
+
+fn push(parts: &mut Vec<Part>, path: Vec<Step>, name: &str, value: &Node) {
+    let said = inline(value);
+    if !said.trim().is_empty() {
+        let label = if name.is_empty() { String::new() } else { format!("{name}: ") };
+        parts.push(Part { path, label, said, is_text: value.text().is_some() });
+    }
+}
+
+/// Writes a value in one line, unless its own text has more.
+fn inline(value: &Node) -> String {
+    match &value.kind {
+        Kind::Null => String::new(),
+        Kind::Bool(bool) => bool.to_string(),
+        Kind::Number(number) => number.clone(),
+        Kind::Text(text) => text.clone(),
+        Kind::List(items) => items.iter().map(inline).collect::<Vec<_>>().join(", "),
+        Kind::Object(members) => {
+            let rank =
+                |key: &str| EVENT.iter().position(|known| *known == key).unwrap_or(EVENT.len());
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by_key(|member| (rank(&member.key), &member.key));
+            let said = members.into_iter().map(|member| (&member.key, inline(&member.value)));
+            let said = said.filter(|(_, said)| !said.is_empty());
+            said.map(|(key, said)| format!("{key}: {said}")).collect::<Vec<_>>().join("; ")
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -440,6 +615,59 @@ mod tests {
             (r#"{"id": "n", "content": {"a": 1}, "lineage": "of others"}"#, older),
         ] {
             assert_eq!(with_lineage(newer, "o", older), newer);
+        }
+    }
+
+    fn text(json: &str) -> Option<String> {
+        said(&parse(json).unwrap())
+    }
+
+    #[test]
+    fn contents_become_texts() {
+        for (json, expected) in [
+            (r#"{"content": "Use tabs."}"#, "Use tabs."),
+            (r#"{"title": "Tabs", "content": "Use tabs.", "summary": "s"}"#, "Tabs\nUse tabs."),
+            (r#"{"title": "Tabs", "summary": "Use tabs."}"#, "Tabs\nUse tabs."),
+            (
+                r#"{"content": {"timeline": [{"actor": "DEV-001", "event": "began", "time": "10:00"}],
+                    "lessons": ["a", "b"], "weight": 2, "details": {"who": "QA", "n": null},
+                    "outcome": "done", "title": "Release"}}"#,
+                "Release\ndetails.who: QA\noutcome: done\nlessons: a\nlessons: b\nweight: 2\n\
+                 timeline: time: 10:00; event: began; actor: DEV-001",
+            ),
+            (r#"{"content": {"definition": "A queue.", "concept": "WAL"}}"#, "WAL\nA queue."),
+            (r#"{"content": ["a", ["b", "c"]]}"#, "content: a\ncontent: b, c"),
+        ] {
+            assert_eq!(text(json).as_deref(), Some(expected), "{json}");
+        }
+        for empty in ["{}", r#"{"content": {}}"#, r#"{"content": "  "}"#, r#"{"content": null}"#] {
+            assert_eq!(text(empty), None, "{empty}");
+        }
+    }
+
+    #[test]
+    fn a_shorter_text_keeps_the_members_that_it_still_says() {
+        let raw = r#"{"content": {"title": "T", "details": "one two three", "timeline": ["a", "b", "c"], "outcome": "ok"}, "z": 1}"#;
+        assert_eq!(
+            with_said(raw, "T\none three\noutcome: ok\ntimeline: a\ntimeline: c"),
+            r#"{"content": {"title": "T", "details": "one three", "timeline": ["a", "c"], "outcome": "ok"}, "z": 1}"#
+        );
+    }
+
+    #[test]
+    fn any_text_can_be_said() {
+        let entries = [
+            r#"{"id": "a", "content": "x"}"#,
+            r#"{"id": "a", "title": "T", "content": "x"}"#,
+            r#"{"id": "a"}"#,
+            r#"{"content": {"a": 1}}"#,
+            r#"{"content": {"title": "T", "details": {"who": "me"}, "timeline": ["a", "b"]}}"#,
+            r#"{"title": "T", "content": {"details": "x", "lessons": ["l"]}}"#,
+        ];
+        for raw in entries {
+            for new in ["New.", "T\nNew.", "T\nx", "T", "a\nb: c\n\nd", "T\ndetails.who: me"] {
+                assert_eq!(text(&with_said(raw, new)).as_deref(), Some(new), "{raw}");
+            }
         }
     }
 }

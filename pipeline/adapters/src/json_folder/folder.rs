@@ -1,12 +1,16 @@
 //! A folder as it was read: its files, and where each memory stands.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fmt;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
-use super::entry;
-use super::files::Root;
-use super::json::{Node, parse};
+use super::{entry, index_file};
+use crate::files::{failed, leftovers_below, read_text, walk};
+use crate::json::{Node, parse};
 use memfold_store::origin::{OriginContents, OriginError, OriginRecord, OriginStanding, Skipped};
+use memfold_store::whole_file::OsLock;
 
 /// The folder of what no longer counts.
 pub(super) const ARCHIVE: &str = "archive";
@@ -22,6 +26,61 @@ const LIST_KEYS: [&str; 5] = ["entries", "memories", "log", "decisions", "events
 
 /// A member of files that memfold made: such a file goes when nothing is left in it.
 pub(super) const GENERATOR: &str = "generator";
+
+/// A folder and the paths within it, which are written with `/`.
+#[derive(Debug, Clone)]
+pub(super) struct Root(PathBuf);
+
+impl Root {
+    pub(super) const fn new(root: PathBuf) -> Self {
+        Self(root)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Returns where a path within the folder leads; refuses what leads out of it.
+    pub(super) fn join(&self, within: &str) -> Result<PathBuf, OriginError> {
+        let refused = |reason: &str| {
+            let source = io::Error::new(io::ErrorKind::InvalidInput, reason.to_owned());
+            OriginError::Io { action: "enter", path: self.0.join(within), source }
+        };
+        if !Path::new(within).components().all(|part| matches!(part, Component::Normal(_))) {
+            return Err(refused("it leads out of the folder"));
+        }
+        let mut path = self.0.clone();
+        for part in within.split('/').filter(|part| !part.is_empty()) {
+            path.push(part);
+            if path.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
+                return Err(refused("it is a link, and links are not followed"));
+            }
+        }
+        Ok(path)
+    }
+
+    /// Reads a file; `None` where there is none.
+    pub(super) fn read(&self, within: &str) -> Result<Option<String>, OriginError> {
+        read_text(&self.join(within)?)
+    }
+}
+
+/// Returns the temporary files that killed processes left anywhere in a folder.
+pub(super) fn leftovers(folder: &Path) -> Vec<PathBuf> {
+    leftovers_below(folder, usize::MAX, &|_| true)
+}
+
+/// Takes the lock beside a folder: one process writes.
+pub(super) fn lock(root: &Path) -> Result<OsLock, OriginError> {
+    let mut name = root.as_os_str().to_owned();
+    name.push(".memfold-lock");
+    let path = PathBuf::from(name);
+    match OsLock::take(&path, root, Duration::ZERO) {
+        Ok(Some(lock)) => Ok(lock),
+        Ok(None) => Err(OriginError::Locked { path }),
+        Err(error) => Err(failed("lock", &path)(error)),
+    }
+}
 
 /// A file of memories.
 #[derive(Debug, Clone)]
@@ -99,6 +158,12 @@ impl DataFile {
         self.list().map_or(std::slice::from_ref(&self.root), Node::items)
     }
 
+    /// Where its memories stand.
+    pub(super) fn places<'f>(&'f self, path: &'f str) -> impl Iterator<Item = Place> + 'f {
+        let place = |at| Place { path: path.to_owned(), at: self.list().map(|_| at) };
+        (0..self.entries().len()).map(place)
+    }
+
     /// The lists of memories that are not read: a file has one.
     fn other_lists(&self) -> Vec<String> {
         match self.shape {
@@ -116,7 +181,7 @@ impl DataFile {
     }
 
     pub(super) fn raw(&self, at: Option<usize>) -> &str {
-        self.entry(at).map_or("", |entry| &self.text[entry.span.clone()])
+        self.entry(at).map_or("", |entry| entry.raw(&self.text))
     }
 
     /// Tells whether memfold made the file.
@@ -125,8 +190,8 @@ impl DataFile {
     }
 }
 
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.at {
             Some(at) => write!(f, "{}#{at}", self.path),
             None => f.write_str(&self.path),
@@ -181,156 +246,110 @@ pub(super) fn is_archive(path: &str) -> bool {
 }
 
 impl Folder {
-    /// Reads a folder; calls back for each memory and for everything else, in the folder's order.
+    /// Reads a folder, in the order of its names.
     pub(super) fn load(root: &Root) -> Result<(Self, OriginContents), OriginError> {
         let mut folder = Self::default();
         let mut contents = OriginContents::default();
-        folder.walk(root, "", &mut contents)?;
+        let is_wanted = |path: &str, is_folder: bool| {
+            let (top, name) = (path.split('/').next(), path.rsplit('/').next());
+            !name.is_some_and(|name| name.starts_with('.'))
+                && !top.is_some_and(|top| OTHER_FOLDERS.contains(&top))
+                && (is_folder || path.ends_with(".json"))
+        };
+        for (path, reason) in walk(root.path(), "", usize::MAX, &is_wanted)? {
+            let reasons = match reason {
+                Some(reason) => vec![(None, reason.to_owned())],
+                None => folder.open(root, &path)?,
+            };
+            contents.skipped.extend(reasons.into_iter().map(|(at, reason)| Skipped {
+                place: Place { path: path.clone(), at }.to_string(),
+                reason,
+            }));
+        }
         folder.read_all(&mut contents);
         Ok((folder, contents))
     }
 
-    fn walk(
-        &mut self,
-        root: &Root,
-        within: &str,
-        contents: &mut OriginContents,
-    ) -> Result<(), OriginError> {
-        let folder = if within.is_empty() { root.path().to_owned() } else { root.join(within)? };
-        let failed = |source| OriginError::Io { action: "read", path: folder.clone(), source };
-        let mut found = fs::read_dir(&folder).map_err(failed)?.collect::<Result<Vec<_>, _>>();
-        let found = found
-            .as_mut()
-            .map_err(|error| failed(std::io::Error::new(error.kind(), error.to_string())))?;
-        found.sort_by_key(fs::DirEntry::file_name);
-        for item in found {
-            let name = item.file_name();
-            let shown = name.to_string_lossy();
-            let path =
-                if within.is_empty() { shown.to_string() } else { format!("{within}/{shown}") };
-            let kind = item.file_type().map_err(failed)?;
-            let reason = if shown.starts_with('.')
-                || within.is_empty() && OTHER_FOLDERS.contains(&&*shown)
-            {
-                continue;
-            } else if kind.is_symlink() {
-                "it is a link, and links are not followed"
-            } else if name.to_str().is_none() {
-                "its name is no UTF-8"
-            } else if kind.is_dir() {
-                self.walk(root, &path, contents)?;
-                continue;
-            } else if !shown.ends_with(".json") {
-                continue;
-            } else if !kind.is_file() {
-                "it is no regular file"
-            } else {
-                self.open(root, &path, contents)?;
-                continue;
-            };
-            contents.skipped.push(Skipped { place: path, reason: reason.to_owned() });
-        }
-        Ok(())
-    }
-
+    /// Reads a file; returns what of it is passed over, and why.
     fn open(
         &mut self,
         root: &Root,
         path: &str,
-        contents: &mut OriginContents,
-    ) -> Result<(), OriginError> {
-        let mut skip = |reason: String| {
-            contents.skipped.push(Skipped { place: path.to_owned(), reason });
-        };
+    ) -> Result<Vec<(Option<usize>, String)>, OriginError> {
         let text = match root.read(path) {
             Ok(Some(text)) => text,
-            Ok(None) => return Ok(()),
-            Err(OriginError::Io { source, .. })
-                if source.kind() == std::io::ErrorKind::InvalidData =>
-            {
-                skip("it is no UTF-8".to_owned());
-                return Ok(());
+            Ok(None) => return Ok(Vec::new()),
+            Err(OriginError::Io { source, .. }) if source.kind() == io::ErrorKind::InvalidData => {
+                return Ok(vec![(None, "it is no UTF-8".to_owned())]);
             }
             Err(error) => return Err(error),
         };
-        if is_data(path) {
-            match DataFile::of(text) {
-                Ok(file) => {
-                    file.other_lists().iter().for_each(|path| skip(nested(path)));
-                    self.files.insert(path.to_owned(), file);
-                }
-                Err(reason) => skip(reason),
-            }
-            return Ok(());
-        }
-        match parse(&text) {
-            Ok(index) => {
-                for (at, item) in super::index_file::items(&index).iter().enumerate() {
-                    if item.get("content").is_some() {
-                        contents.skipped.push(Skipped {
-                            place: format!("{path}#{at}"),
-                            reason: "a whole memory in an index: only files beside it are read"
-                                .into(),
-                        });
-                    }
-                }
+        let read = match is_data(path) {
+            true => DataFile::of(text).map(|file| {
+                let others = file.other_lists().into_iter().map(|list| (None, nested(&list)));
+                let others = others.collect();
+                self.files.insert(path.to_owned(), file);
+                others
+            }),
+            false => parse(&text).map(|index| {
+                let items = index_file::items(&index).iter().enumerate();
+                let whole = items.filter(|(_, item)| item.get("content").is_some());
+                let reason = "a whole memory in an index: only files beside it are read";
                 self.indexes.insert(path.to_owned(), text);
-            }
-            Err(reason) => skip(reason),
-        }
-        Ok(())
+                whole.map(|(at, _)| (Some(at), reason.to_owned())).collect()
+            }),
+        };
+        Ok(read.unwrap_or_else(|reason| vec![(None, reason)]))
     }
 
     /// Reads the memories of all files: live ones first, so that a copy in the archive of what is live still counts
     /// as the copy.
     fn read_all(&mut self, contents: &mut OriginContents) {
-        self.ambiguous = ambiguous(&self.files);
-        let (live, archived) = (&mut self.live, &mut self.archived);
-        for in_archive in [false, true] {
-            for (path, file) in &self.files {
-                if is_archive(path) != in_archive {
-                    continue;
-                }
-                for at in 0..file.entries().len() {
-                    let place =
-                        Place { path: path.clone(), at: (file.shape != Shape::One).then_some(at) };
-                    let shown = place.to_string();
-                    let mut skip =
-                        |reason| contents.skipped.push(Skipped { place: shown.clone(), reason });
-                    let mut record = match read(file, &place) {
-                        Ok(record) => record,
-                        Err(reason) => {
-                            skip(reason);
-                            continue;
-                        }
-                    };
-                    if let Some(places) = self.ambiguous.get(&record.id) {
-                        let places: Vec<String> = places.iter().map(Place::to_string).collect();
-                        skip(format!(
-                            "its id stands at {}: give each memory an id of its own",
-                            places.join(" and ")
-                        ));
-                        continue;
-                    }
-                    let known = if in_archive { &mut *archived } else { &mut *live };
-                    if let Some(other) = known.get(&record.id) {
-                        skip(format!("another memory has its id: {other}"));
-                        continue;
-                    }
-                    known.insert(record.id.clone(), place);
-                    if in_archive && record.standing == OriginStanding::Live {
-                        record.standing = OriginStanding::Archived;
-                    }
-                    match live.get(&record.id).filter(|_| in_archive) {
-                        Some(other) if is_copy(&self.files, other, &record) => {
-                            skip(format!("a copy of {other}, left by a move that did not end"))
-                        }
-                        Some(other) => skip(format!("another memory with the id of {other}")),
-                        None => contents.records.push(record),
-                    }
-                }
+        let records = |(path, file): (&String, &DataFile)| -> Vec<_> {
+            file.places(path).map(|place| (read(file, &place), place)).collect()
+        };
+        let found: Vec<_> = self.files.iter().flat_map(records).collect();
+        let (archived, live): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|(_, place)| is_archive(&place.path));
+        for (record, place) in &live {
+            if let Ok(record) = record {
+                self.ambiguous.entry(record.id.clone()).or_default().push(place.clone());
             }
         }
+        self.ambiguous.retain(|_, places| places.len() > 1);
+        for (record, place) in live.into_iter().chain(archived) {
+            let shown = place.to_string();
+            match record.and_then(|record| self.admit(record, place)) {
+                Ok(record) => contents.records.push(record),
+                Err(reason) => contents.skipped.push(Skipped { place: shown, reason }),
+            }
+        }
+    }
+
+    /// Notes where a memory stands; an error says why it does not count.
+    fn admit(&mut self, mut record: OriginRecord, place: Place) -> Result<OriginRecord, String> {
+        if let Some(places) = self.ambiguous.get(&record.id) {
+            let places: Vec<String> = places.iter().map(Place::to_string).collect();
+            let places = places.join(" and ");
+            return Err(format!("its id stands at {places}: give each memory an id of its own"));
+        }
+        let in_archive = is_archive(&place.path);
+        let known = if in_archive { &mut self.archived } else { &mut self.live };
+        if let Some(other) = known.get(&record.id) {
+            return Err(format!("another memory has its id: {other}"));
+        }
+        known.insert(record.id.clone(), place);
+        if let Some(other) = self.live.get(&record.id).filter(|_| in_archive) {
+            let live = self.files.get(&other.path).and_then(|file| read(file, other).ok());
+            return Err(match live.is_some_and(|live| live.text == record.text) {
+                true => format!("a copy of {other}, left by a move that did not end"),
+                false => format!("another memory with the id of {other}"),
+            });
+        }
+        if in_archive && record.standing == OriginStanding::Live {
+            record.standing = OriginStanding::Archived;
+        }
+        Ok(record)
     }
 
     /// Returns a memory's entry as written.
@@ -348,44 +367,19 @@ impl Folder {
         for places in [&mut self.live, &mut self.archived] {
             places.retain(|_, place| place.path != path);
         }
-        let Some(text) = text else {
-            self.files.remove(path);
-            return Ok(());
-        };
+        self.files.remove(path);
+        let Some(text) = text else { return Ok(()) };
         let file = DataFile::of(text)?;
         let places = if is_archive(path) { &mut self.archived } else { &mut self.live };
-        for (at, entry) in file.entries().iter().enumerate() {
-            let at = (file.shape != Shape::One).then_some(at);
-            if let Some(id) = entry.text_of("id").filter(|id| !self.ambiguous.contains_key(*id)) {
-                let place = Place { path: path.to_owned(), at };
+        for place in file.places(path) {
+            let id = file.entry(place.at).and_then(|entry| entry.text_of("id"));
+            if let Some(id) = id.filter(|id| !self.ambiguous.contains_key(*id)) {
                 places.entry(id.to_owned()).or_insert(place);
             }
         }
         self.files.insert(path.to_owned(), file);
         Ok(())
     }
-}
-
-/// Returns the ids that stand at several places outside the archive.
-fn ambiguous(files: &BTreeMap<String, DataFile>) -> BTreeMap<String, Vec<Place>> {
-    let mut places: BTreeMap<String, Vec<Place>> = BTreeMap::new();
-    for (path, file) in files.iter().filter(|(path, _)| !is_archive(path)) {
-        for at in 0..file.entries().len() {
-            let at = (file.shape != Shape::One).then_some(at);
-            let place = Place { path: path.clone(), at };
-            if let Ok(record) = read(file, &place) {
-                places.entry(record.id).or_default().push(place);
-            }
-        }
-    }
-    places.retain(|_, places| places.len() > 1);
-    places
-}
-
-/// Tells whether a memory of the archive says what the one at a place says.
-fn is_copy(files: &BTreeMap<String, DataFile>, place: &Place, archived: &OriginRecord) -> bool {
-    let live = files.get(&place.path).and_then(|file| read(file, place).ok());
-    live.is_some_and(|live| live.text == archived.text)
 }
 
 /// Returns the record of a place.

@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::edit::{Piece, Style, indent_at, with_member, with_pieces, without_member};
 use super::folder::{ARCHIVE, Folder, GENERATOR, Place, is_archive, read};
-use super::json::{Node, parse, quoted};
+use crate::changes::attribute;
+use crate::json::{
+    Node, Piece, Style, indent_at, parse, quoted, set, set_existing, with_member, with_pieces,
+    with_texts, without_member,
+};
 use memfold_store::origin::OriginRecord;
 
 /// The name that memfold gives an index.
@@ -90,10 +93,10 @@ impl Index<'_> {
         for memory in listed {
             let record = self.governed(&memory.id);
             let tags = record.as_ref().map(|(record, _)| record.tags.clone()).unwrap_or_default();
-            let kind = record.as_ref().and_then(|(record, _)| attribute(record, "type"));
+            let kind = record.as_ref().and_then(|(record, _)| kind_of(record));
             if record.is_some() || removing {
                 self.update_map("tag_index", &memory.id, &tags);
-                self.update_map("type_index", &memory.id, &Vec::from_iter(kind));
+                self.update_map("type_index", &memory.id, kind.as_slice());
             }
         }
         self.finish(&before, at)
@@ -114,10 +117,10 @@ impl Index<'_> {
         self.update_items(&listed, true);
         let mut maps = [("tag_index", BTreeMap::new()), ("type_index", BTreeMap::new())];
         for (record, place) in &governed {
-            let kind = attribute(record, "type");
-            for (map, keys) in maps.iter_mut().zip([record.tags.clone(), Vec::from_iter(kind)]) {
+            let keys = [record.tags.clone(), Vec::from_iter(kind_of(record))];
+            for ((_, map), keys) in maps.iter_mut().zip(keys) {
                 for key in keys {
-                    map.1.entry(key).or_insert_with(BTreeSet::new).insert((place, &record.id));
+                    map.entry(key).or_insert_with(BTreeSet::new).insert((place, &record.id));
                 }
             }
         }
@@ -135,7 +138,7 @@ impl Index<'_> {
     fn set_map(&mut self, name: &str, map: Map<String, Value>) {
         let Ok(index) = parse(&self.text) else { return };
         let Some(old) = index.get(name) else { return };
-        let known: Result<Value, _> = serde_json::from_str(&self.text[old.span.clone()]);
+        let known: Result<Value, _> = serde_json::from_str(old.raw(&self.text));
         let map = Value::Object(map);
         if !known.is_ok_and(|known| same_lists(&known, &map)) {
             let new = Style::of(&self.text).write(&map, indent_at(&self.text, old.span.start));
@@ -171,7 +174,7 @@ impl Index<'_> {
             let known = positions.get(&memory.id).map(|&at| (at, &list.items()[at]));
             match (known, self.governed(&memory.id)) {
                 (Some((at, item)), Some((record, _))) if item.is_object() => {
-                    let old = &text[item.span.clone()];
+                    let old = item.raw(&text);
                     let new = refreshed(old, &record);
                     if new != old {
                         pieces[at].1 = Piece::New(new);
@@ -194,8 +197,7 @@ impl Index<'_> {
             let at = pieces.iter().position(later).unwrap_or(pieces.len());
             pieces.insert(at, (id, Piece::New(item)));
         }
-        let pieces: Vec<Piece> = pieces.into_iter().map(|(_, piece)| piece).collect();
-        self.text = with_pieces(&text, list, &pieces);
+        self.text = with_pieces(&text, list, pieces.into_iter().map(|(_, piece)| piece));
     }
 
     /// Writes a new item.
@@ -214,36 +216,33 @@ impl Index<'_> {
             && let Ok(item) = parse(raw)
             && item.is_object()
         {
-            let raw = match item.text_of("file_path") {
-                Some(old) => {
-                    let new = self.file_path(old, old_path, path);
-                    with_member(raw, &item, "file_path", &quoted(&new))
-                }
-                None => raw.clone(),
-            };
-            return refreshed(&raw, record);
+            let old = item.text_of("file_path");
+            let moved = old.map(|old| {
+                let new = self.file_path(old, old_path, path);
+                with_member(raw, &item, "file_path", &quoted(&new))
+            });
+            return refreshed(moved.as_ref().unwrap_or(raw), record);
         }
         let indent = match list.items().first() {
             Some(first) => indent_at(text, first.span.start).to_owned(),
             None => format!("{}  ", indent_at(text, list.span.start)),
         };
         let summary: String = record.text.chars().take(SUMMARY_CHARS_MAX).collect();
-        let facts = [
-            ("id", Some(record.id.clone())),
-            ("type", attribute(record, "type")),
-            ("subtype", attribute(record, "subtype")),
-            ("tags", None),
-            ("summary", Some(summary)),
-            ("priority", attribute(record, "priority")),
-            ("created_at", record.created_at.clone()),
-            ("updated_at", record.updated_at.clone()),
-            ("file_path", Some(path.to_owned())),
+        let [kind, subtype, priority, created_at, updated_at] =
+            facts(record).map(|(_, value)| value.map(Value::from));
+        let item = [
+            ("id", Some(Value::from(&*record.id))),
+            ("type", kind),
+            ("subtype", subtype),
+            ("tags", Some(Value::from(&*record.tags))),
+            ("summary", Some(summary.into())),
+            ("priority", priority),
+            ("created_at", created_at),
+            ("updated_at", updated_at),
+            ("file_path", Some(path.into())),
         ];
-        let facts = facts.into_iter().filter_map(|(name, value)| match name {
-            "tags" => Some((name.to_owned(), Value::from(record.tags.clone()))),
-            _ => value.map(|value| (name.to_owned(), Value::from(value))),
-        });
-        Style::of(text).write(&Value::Object(facts.collect()), &indent)
+        let item = item.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        Style::of(text).write(&Value::Object(item.collect()), &indent)
     }
 
     /// Writes a path as the index writes paths: with what stands before it, or from the index's folder on.
@@ -274,16 +273,15 @@ impl Index<'_> {
                 let at = self.place_in(list, id);
                 let mut pieces: Vec<Piece> = (0..list.items().len()).map(Piece::Kept).collect();
                 pieces.insert(at, Piece::New(quoted(id)));
-                with_pieces(&self.text, list, &pieces)
+                with_pieces(&self.text, list, pieces)
             }
             Some(list) => {
                 let items = list.items().iter().enumerate();
                 let kept = items.filter(|(_, item)| item.text() != Some(id));
                 let kept: Vec<Piece> = kept.map(|(at, _)| Piece::Kept(at)).collect();
-                if kept.is_empty() {
-                    without_member(&self.text, map, &key)
-                } else {
-                    with_pieces(&self.text, list, &kept)
+                match kept.is_empty() {
+                    true => without_member(&self.text, map, &key),
+                    false => with_pieces(&self.text, list, kept),
                 }
             }
             None => {
@@ -312,18 +310,13 @@ impl Index<'_> {
         for name in COUNTS {
             let Ok(index) = parse(&self.text) else { return self.text };
             let count = items(&index).len().to_string();
-            if let Some(old) = index.get(name)
-                && list(&index).is_some()
-                && self.text[old.span.clone()] != count
-            {
-                self.text = with_member(&self.text, &index, name, &count);
+            let is_other = index.get(name).is_some_and(|old| old.raw(&self.text) != count);
+            if is_other && list(&index).is_some() {
+                set(&mut self.text, name, &count);
             }
         }
-        if self.text != before
-            && let Ok(index) = parse(&self.text)
-            && index.get("last_updated").is_some()
-        {
-            self.text = with_member(&self.text, &index, "last_updated", &quoted(at));
+        if self.text != before {
+            set_existing(&mut self.text, "last_updated", &quoted(at));
         }
         self.text
     }
@@ -340,45 +333,32 @@ fn same_lists(left: &Value, right: &Value) -> bool {
     sets(left).is_some() && sets(left) == sets(right)
 }
 
-fn attribute(record: &OriginRecord, name: &str) -> Option<String> {
-    let found = record.attributes.iter().find(|(known, _)| known == name);
-    found.map(|(_, value)| value.clone())
+fn kind_of(record: &OriginRecord) -> Option<String> {
+    attribute(record, "type").map(str::to_owned)
+}
+
+/// Returns the facts that an item states beside the tags.
+fn facts(record: &OriginRecord) -> [(&'static str, Option<&str>); 5] {
+    [
+        ("type", attribute(record, "type")),
+        ("subtype", attribute(record, "subtype")),
+        ("priority", attribute(record, "priority")),
+        ("created_at", record.created_at.as_deref()),
+        ("updated_at", record.updated_at.as_deref()),
+    ]
 }
 
 /// Brings the facts that an item states up to date.
 fn refreshed(raw: &str, record: &OriginRecord) -> String {
-    let texts = [
-        ("type", attribute(record, "type")),
-        ("subtype", attribute(record, "subtype")),
-        ("priority", attribute(record, "priority")),
-        ("created_at", record.created_at.clone()),
-        ("updated_at", record.updated_at.clone()),
-    ];
-    let mut raw = raw.to_owned();
-    for (name, value) in texts {
-        let Ok(item) = parse(&raw) else { return raw };
-        if let (Some(old), Some(value)) = (item.get(name), value)
-            && old.text() != Some(&value)
-        {
-            raw = with_member(&raw, &item, name, &quoted(&value));
+    let Ok(item) = parse(raw) else { return raw.to_owned() };
+    let mut new = match item.get("tags").filter(|tags| tags.is_list()) {
+        Some(tags) => with_texts(raw, tags, &record.tags),
+        None => raw.to_owned(),
+    };
+    for (name, value) in facts(record) {
+        if let Some(value) = value.filter(|value| item.text_of(name) != Some(value)) {
+            set_existing(&mut new, name, &quoted(value));
         }
     }
-    let Ok(item) = parse(&raw) else { return raw };
-    match item.get("tags").filter(|tags| tags.is_list()) {
-        Some(tags)
-            if !tags
-                .items()
-                .iter()
-                .map(|tag| tag.text())
-                .eq(record.tags.iter().map(|tag| Some(&**tag))) =>
-        {
-            let piece = |tag: &String| {
-                let same = |item: &Node| item.text() == Some(tag);
-                let kept = tags.items().iter().position(same).map(Piece::Kept);
-                kept.unwrap_or_else(|| Piece::New(quoted(tag)))
-            };
-            with_pieces(&raw, tags, &record.tags.iter().map(piece).collect::<Vec<_>>())
-        }
-        _ => raw,
-    }
+    new
 }

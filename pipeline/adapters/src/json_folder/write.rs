@@ -1,28 +1,58 @@
-//! Writing units: what is new first, then what changes and goes, then the indexes, then the log.
+//! Writing units: first what is new, then what changes and goes, then the indexes, then `ops/consolidation-log.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::files::{FileLayer, Root, remove_leftovers};
-use super::folder::{ARCHIVE, Folder};
+use serde_json::{Value, json};
+
+use super::folder::{ARCHIVE, DataFile, Folder, GENERATOR, Place, Root, leftovers};
 use super::index_file::{self, Index, Listed, governing};
-use super::json::{parse, quoted};
-use super::log;
-use super::origin::JsonFolderOptions;
-use super::steps::{Step, added, remaining};
-use memfold_store::origin::{OriginChange, OriginConflict, OriginError, OriginUnit, Published};
+use super::{Options, entry};
+use crate::changes::{Refusal, attribute, digest_of, note};
+use crate::files::{FileLayer, failed, remove_leftovers};
+use crate::json::{Node, Piece, Style, indent_at, parse, quoted, spliced, with_more, with_pieces};
+use memfold_store::origin::{OriginChange, OriginError, OriginRecord, OriginUnit, Published};
+
+/// Where the log stands.
+pub(super) const LOG: &str = "ops/consolidation-log.json";
+
+/// Members of the log that hold its entries: the documented one, and the one that files have.
+const LOG_KEYS: [&str; 2] = ["entries", "log"];
 
 /// So often a unit is looked at anew because a file changed meanwhile.
 const TRIES_MAX: usize = 3;
+
+/// A change of a file.
+#[derive(Debug, Clone, PartialEq)]
+struct Step {
+    path: String,
+    edit: Edit,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Edit {
+    /// An entry comes to a list: at this position, else at the end.
+    Add { at: Option<usize>, raw: String },
+    /// A new file.
+    Make { text: String },
+    /// Another entry in the place of one.
+    Put { id: String, raw: String },
+    /// An entry goes.
+    Drop { id: String },
+}
+
+/// The steps of a change, none where it was written already; `None`: it was written, and a later change took the memory
+/// on. An error says why the unit is left alone.
+type Outcome = Result<Option<Vec<Step>>, String>;
 
 /// Writes units.
 pub(super) struct Writer<'a> {
     root: &'a Root,
     files: &'a dyn FileLayer,
-    options: &'a JsonFolderOptions,
-    pub(super) folder: Folder,
-    pub(super) units: &'a [OriginUnit],
+    options: &'a Options,
+    folder: Folder,
+    units: &'a [OriginUnit],
     /// Digests of memories as units of this call left them.
-    pub(super) ours: BTreeMap<String, String>,
+    ours: BTreeMap<String, String>,
     index_writes: usize,
 }
 
@@ -31,7 +61,7 @@ impl<'a> Writer<'a> {
     pub(super) fn new(
         root: &'a Root,
         files: &'a dyn FileLayer,
-        options: &'a JsonFolderOptions,
+        options: &'a Options,
         units: &'a [OriginUnit],
     ) -> Result<Self, OriginError> {
         let (folder, _) = Folder::load(root)?;
@@ -40,9 +70,8 @@ impl<'a> Writer<'a> {
 
     /// Writes the units. What was written before a failure is logged all the same.
     pub(super) fn write(mut self) -> Result<Published, OriginError> {
-        remove_leftovers(self.root.path())?;
-        let units: Vec<&OriginUnit> = self.units.iter().collect();
-        self.new_log(&units)?;
+        remove_leftovers(&leftovers(self.root.path()))?;
+        self.new_log(&self.units.iter().collect::<Vec<_>>())?;
         let mut published = Published::default();
         let written = self.write_units(&mut published);
         let logged = self.log(&published);
@@ -51,33 +80,28 @@ impl<'a> Writer<'a> {
     }
 
     fn write_units(&mut self, published: &mut Published) -> Result<(), OriginError> {
+        let limit = self.options.changes_max;
         let mut changed = 0;
         for (at, unit) in self.units.iter().enumerate() {
             let mut tries = 0..TRIES_MAX;
-            loop {
+            let outcome = loop {
                 let steps = match self.steps_on_disk(unit)? {
                     Ok(steps) => steps,
-                    Err((id, reason)) => {
-                        published.conflicts.push(OriginConflict { unit: at, id, reason });
-                        break;
-                    }
+                    Err(refusal) => break Err(refusal),
                 };
-                let limit = self.options.changes_max.unwrap_or(usize::MAX);
                 if !steps.is_empty() && changed > 0 && changed + unit.changes.len() > limit {
                     return Ok(());
                 }
                 if self.carry_out(unit, &steps)? {
                     changed += if steps.is_empty() { 0 } else { unit.changes.len() };
-                    published.units.push(at);
-                    break;
+                    break Ok(());
                 }
                 self.folder = Folder::load(self.root)?.0;
                 if tries.next().is_none() {
-                    let (id, reason) = being_changed(unit);
-                    published.conflicts.push(OriginConflict { unit: at, id, reason });
-                    break;
+                    break Err(being_changed(unit));
                 }
-            }
+            };
+            note(published, at, outcome);
         }
         Ok(())
     }
@@ -86,16 +110,14 @@ impl<'a> Writer<'a> {
     fn steps_on_disk(
         &mut self,
         unit: &OriginUnit,
-    ) -> Result<Result<Vec<Step>, (String, String)>, OriginError> {
+    ) -> Result<Result<Vec<Step>, Refusal>, OriginError> {
         for _ in 0..TRIES_MAX {
             let steps = self.steps(unit);
-            let mut paths: BTreeSet<String> =
-                steps.iter().flatten().map(|step| step.path().to_owned()).collect();
-            for change in &unit.changes {
-                paths.extend(self.folder.place(change.id()).map(|place| place.path.clone()));
-            }
+            let places = unit.changes.iter().filter_map(|change| self.folder.place(change.id()));
+            let mut paths: BTreeSet<&String> = places.map(|place| &place.path).collect();
+            paths.extend(steps.iter().flatten().map(|step| &step.path));
             let mut is_fresh = true;
-            for path in &paths {
+            for path in paths {
                 let known = self.folder.files.get(path).map(|file| &file.text);
                 is_fresh &= self.root.read(path)?.as_ref() == known;
             }
@@ -111,23 +133,24 @@ impl<'a> Writer<'a> {
     fn carry_out(&mut self, unit: &OriginUnit, steps: &[Step]) -> Result<bool, OriginError> {
         let listed: Vec<Listed> =
             unit.changes.iter().map(|change| self.listed(change.id())).collect();
-        let mut written: Vec<(String, Option<String>, Option<String>)> = Vec::new();
+        let mut written: Vec<(&str, Option<String>, Option<String>)> = Vec::new();
         for is_new in [true, false] {
-            let mut by_path: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
-            for step in steps.iter().filter(|step| step.is_new() == is_new) {
-                by_path.entry(step.path()).or_default().push(step);
+            let mut by_path: BTreeMap<&str, Vec<&Edit>> = BTreeMap::new();
+            for Step { path, edit } in steps {
+                if matches!(edit, Edit::Add { .. } | Edit::Make { .. }) == is_new {
+                    by_path.entry(path).or_default().push(edit);
+                }
             }
-            for (path, steps) in by_path {
+            for (path, edits) in by_path {
                 let file = self.folder.files.get(path);
-                let text = if is_new { added(file, &steps) } else { remaining(file, &steps) };
-                let before = file.map(|file| file.text.clone());
-                if !self.save(path, before.clone(), text.clone())? {
+                let (before, after) = (file.map(|file| file.text.clone()), edited(file, &edits));
+                if !self.save(path, before.as_deref(), after.clone())? {
                     for (path, before, after) in written.into_iter().rev() {
-                        self.save(&path, after, before)?;
+                        self.save(path, after.as_deref(), before)?;
                     }
                     return Ok(false);
                 }
-                written.push((path.to_owned(), before, text));
+                written.push((path, before, after));
             }
         }
         self.update_indexes(&listed, &unit.at)?;
@@ -135,33 +158,37 @@ impl<'a> Writer<'a> {
     }
 
     /// Puts another text in the place of a file; `false` where another process changed it.
+    fn replace(
+        &self,
+        path: &str,
+        before: Option<&str>,
+        after: Option<&str>,
+    ) -> Result<bool, OriginError> {
+        let place = self.root.join(path)?;
+        match (after, before) {
+            (Some(after), before) => {
+                self.files.write(&place, after, before, None).map_err(failed("write", &place))
+            }
+            (None, Some(before)) => {
+                self.files.remove(&place, before).map_err(failed("remove", &place))
+            }
+            (None, None) => Ok(true),
+        }
+    }
+
+    /// As [`Self::replace`], of a file of memories.
     fn save(
         &mut self,
         path: &str,
-        before: Option<String>,
-        text: Option<String>,
+        before: Option<&str>,
+        after: Option<String>,
     ) -> Result<bool, OriginError> {
-        let place = self.root.join(path)?;
-        let failed = |action| {
-            let path = place.clone();
-            move |source| OriginError::Io { action, path, source }
-        };
-        let is_saved = match (&text, &before) {
-            (Some(text), _) => {
-                self.files.write(&place, text, before.as_deref()).map_err(failed("write"))?
-            }
-            (None, Some(before)) => self.files.remove(&place, before).map_err(failed("remove"))?,
-            (None, None) => true,
-        };
-        if !is_saved {
-            return Ok(false);
+        let is_saved = self.replace(path, before, after.as_deref())?;
+        if is_saved && let Err(reason) = self.folder.put(path, after) {
+            let path = self.root.join(path)?;
+            return Err(OriginError::Format { path, kind: "memory file", reason });
         }
-        self.folder.put(path, text).map_err(|reason| OriginError::Format {
-            path: place,
-            kind: "memory file",
-            reason,
-        })?;
-        Ok(true)
+        Ok(is_saved)
     }
 
     /// Returns a memory of which an index has to know, with how an index lists it.
@@ -177,7 +204,7 @@ impl<'a> Writer<'a> {
                 Some(place) => counterpart(&place.path),
                 None => String::new(),
             };
-            Some((text[item.span.clone()].to_owned(), path))
+            Some((item.raw(text).to_owned(), path))
         };
         let naming = || self.folder.indexes.iter().filter(|(_, text)| text.contains(&quoted(id)));
         let moved = naming().filter(|(path, _)| own.as_ref() == Some(path)).find_map(item);
@@ -214,42 +241,24 @@ impl<'a> Writer<'a> {
             let found = self.root.read(path)?;
             let old = found.clone().unwrap_or_else(index_file::empty);
             let new = update(&self.folder, old.clone());
-            if self.put_index(path, found.as_deref(), &old, new)? {
+            let is_left_over = index_file::is_left_over(&new);
+            if new == old && !(is_left_over && self.folder.indexes.contains_key(path)) {
+                return Ok(());
+            }
+            if self.index_writes > 0 {
+                std::thread::sleep(self.options.index_pause);
+            }
+            self.index_writes += 1;
+            let new = Some(new).filter(|_| !is_left_over);
+            if self.replace(path, found.as_deref(), new.as_deref())? {
+                match new {
+                    Some(new) => self.folder.indexes.insert(path.to_owned(), new),
+                    None => self.folder.indexes.remove(path),
+                };
                 return Ok(());
             }
         }
         Err(OriginError::Locked { path: self.root.join(path)? })
-    }
-
-    fn put_index(
-        &mut self,
-        path: &str,
-        found: Option<&str>,
-        old: &str,
-        new: String,
-    ) -> Result<bool, OriginError> {
-        let place = self.root.join(path)?;
-        let is_left_over = index_file::is_left_over(&new);
-        if new == old && !(is_left_over && self.folder.indexes.contains_key(path)) {
-            return Ok(true);
-        }
-        if self.index_writes > 0 {
-            std::thread::sleep(self.options.index_pause);
-        }
-        self.index_writes += 1;
-        let failed = |source| OriginError::Io { action: "write", path: place.clone(), source };
-        if is_left_over {
-            if !self.files.remove(&place, old).map_err(failed)? {
-                return Ok(false);
-            }
-            self.folder.indexes.remove(path);
-        } else {
-            if !self.files.write(&place, &new, found).map_err(failed)? {
-                return Ok(false);
-            }
-            self.folder.indexes.insert(path.to_owned(), new);
-        }
-        Ok(true)
     }
 
     /// Returns the indexes that are not up to date, as they are and as they should be.
@@ -277,17 +286,13 @@ impl<'a> Writer<'a> {
         if units.is_empty() {
             return Ok(());
         }
-        let place = self.root.join(log::LOG)?;
-        let failed = |source| OriginError::Io { action: "write", path: place.clone(), source };
         for _ in 0..TRIES_MAX {
             let (text, new) = self.new_log(&units)?;
-            if text.as_ref() == Some(&new)
-                || self.files.write(&place, &new, text.as_deref()).map_err(failed)?
-            {
+            if text.as_ref() == Some(&new) || self.replace(LOG, text.as_deref(), Some(&new))? {
                 return Ok(());
             }
         }
-        Err(OriginError::Locked { path: place })
+        Err(OriginError::Locked { path: self.root.join(LOG)? })
     }
 
     /// Returns the log as it is, and with what some units do; an error where it is no log.
@@ -295,16 +300,415 @@ impl<'a> Writer<'a> {
         &self,
         units: &[&OriginUnit],
     ) -> Result<(Option<String>, String), OriginError> {
-        let text = self.root.read(log::LOG)?;
-        match log::logged(text.as_deref(), units, &self.options.trigger) {
-            Some(new) => Ok((text, new)),
-            None => Err(OriginError::Format {
-                path: self.root.join(log::LOG)?,
-                kind: "consolidation log",
-                reason: "it has no list under `entries` or `log`".to_owned(),
-            }),
+        let text = self.root.read(LOG)?;
+        if let Some(new) = logged(text.as_deref(), units, &self.options.trigger) {
+            return Ok((text, new));
+        }
+        let reason = "it has no list under `entries` or `log`".to_owned();
+        let path = self.root.join(LOG)?;
+        Err(OriginError::Format { path, kind: "consolidation log", reason })
+    }
+
+    /// Returns the steps of a unit, or the memory that is in the way and why.
+    fn steps(&mut self, unit: &OriginUnit) -> Result<Vec<Step>, Refusal> {
+        let mut steps = Vec::new();
+        let mut overtaken = None;
+        for change in &unit.changes {
+            let refused = |reason| (change.id().to_owned(), reason);
+            match self.outcome(unit, change).map_err(refused)? {
+                Some(more) => steps.extend(more),
+                None => overtaken = Some(change.id().to_owned()),
+            }
+        }
+        match overtaken {
+            Some(id) if !steps.is_empty() => Err((id, "it is in the archive".to_owned())),
+            _ => Ok(steps),
         }
     }
+
+    fn outcome(&mut self, unit: &OriginUnit, change: &OriginChange) -> Outcome {
+        if self.folder.ambiguous.contains_key(change.id()) {
+            return Err("several memories have its id".to_owned());
+        }
+        let steps = match change {
+            OriginChange::Update { before, record, merged } => {
+                return self.update(unit, before, record, merged);
+            }
+            OriginChange::Create { record, made_of } => self.create(unit, record, made_of),
+            OriginChange::Retire { before, id, into, .. } => {
+                self.retire(before, id, into.as_deref())
+            }
+            OriginChange::Restore { before, record } => {
+                self.restore(unit, before.as_deref(), record)
+            }
+            OriginChange::Remove { before, id } => match self.folder.live.get(id) {
+                Some(place) if self.is_edited(place, id, before.as_deref()) => changed(),
+                Some(place) => Ok(vec![drop_of(place, id)]),
+                None => Ok(Vec::new()),
+            },
+        };
+        steps.map(Some)
+    }
+
+    /// Tells whether an entry is what it was when it was read, or what this call made of it.
+    fn is_known(&self, id: &str, raw: &str, before: &str) -> bool {
+        let digest = digest_of(raw);
+        digest == before || self.ours.get(id) == Some(&digest)
+    }
+
+    /// Tells whether others changed an entry that memfold wrote.
+    fn is_edited(&self, place: &Place, id: &str, before: Option<&str>) -> bool {
+        before.is_some_and(|before| !self.is_known(id, self.folder.raw(place), before))
+    }
+
+    fn update(
+        &mut self,
+        unit: &OriginUnit,
+        before: &str,
+        record: &OriginRecord,
+        merged: &[String],
+    ) -> Outcome {
+        let Some(place) = self.folder.live.get(&record.id).cloned() else {
+            let is_archived = self.folder.archived.contains_key(&record.id);
+            return if is_archived { Ok(None) } else { gone() };
+        };
+        let raw = self.folder.raw(&place).to_owned();
+        let new = self.updated(&raw, record, merged, &unit.at)?;
+        if new == raw || self.was_updated(&raw, &record.id) {
+            self.ours.insert(record.id.clone(), digest_of(raw));
+            return Ok(Some(Vec::new()));
+        }
+        if !self.is_known(&record.id, &raw, before) {
+            return changed();
+        }
+        self.ours.insert(record.id.clone(), digest_of(&*new));
+        Ok(Some(vec![put_of(&place, &record.id, new)]))
+    }
+
+    /// Returns an entry as an update makes it.
+    fn updated(
+        &self,
+        raw: &str,
+        record: &OriginRecord,
+        merged: &[String],
+        at: &str,
+    ) -> Result<String, String> {
+        let new = entry::updated(raw, record, merged, at)?;
+        let older = merged.iter().filter_map(|id| Some((&**id, self.folder.place(id)?)));
+        Ok(older
+            .fold(new, |new, (id, place)| entry::with_lineage(&new, id, self.folder.raw(place))))
+    }
+
+    /// Tells whether an entry is what the last update of this call makes of it.
+    fn was_updated(&self, raw: &str, id: &str) -> bool {
+        let changes = self
+            .units
+            .iter()
+            .flat_map(|unit| unit.changes.iter().map(move |change| (unit, change)));
+        let last = changes.rev().find_map(|(unit, change)| match change {
+            OriginChange::Update { record, merged, .. } if record.id == id => {
+                Some((unit, record, merged))
+            }
+            _ => None,
+        });
+        last.is_some_and(|(unit, record, merged)| {
+            self.updated(raw, record, merged, &unit.at).is_ok_and(|new| new == raw)
+        })
+    }
+
+    fn retire(&self, before: &str, id: &str, into: Option<&str>) -> Result<Vec<Step>, String> {
+        let archived = self.folder.archived.get(id);
+        let Some(place) = self.folder.live.get(id).cloned() else {
+            return if archived.is_some() { Ok(Vec::new()) } else { gone() };
+        };
+        let raw = self.folder.raw(&place);
+        if !self.is_known(id, raw, before) {
+            return changed();
+        }
+        let retired = entry::retired(raw, into);
+        let drop = drop_of(&place, id);
+        match archived {
+            Some(copy) if self.folder.raw(copy) == retired => Ok(vec![drop]),
+            Some(_) => Err("the archive holds another memory with its id".to_owned()),
+            None => Ok(vec![self.archive(&place, &retired), drop]),
+        }
+    }
+
+    /// The step that puts an entry into the archive: into a file of the same name.
+    fn archive(&self, place: &Place, retired: &str) -> Step {
+        let file = self.folder.files.get(&place.path);
+        let wanted = format!("{ARCHIVE}/{}", place.path);
+        match (place.at, file) {
+            (None, Some(file)) => {
+                let text = spliced(&file.text, &file.root.span, retired);
+                make(&self.free_path(&wanted), text)
+            }
+            _ => self.add_to_list(&wanted, None, retired),
+        }
+    }
+
+    /// The step that adds an entry to a list, whose file is made where it is missing.
+    fn add_to_list(&self, wanted: &str, at: Option<usize>, raw: &str) -> Step {
+        match self.folder.files.get(wanted) {
+            Some(file) if file.list().is_some() => {
+                Step { path: wanted.to_owned(), edit: Edit::Add { at, raw: raw.to_owned() } }
+            }
+            Some(_) => self.add_to_list(&next_name(wanted), at, raw),
+            None => make(wanted, list_file([raw.to_owned()])),
+        }
+    }
+
+    fn free_path(&self, wanted: &str) -> String {
+        let mut path = wanted.to_owned();
+        while self.folder.files.contains_key(&path) {
+            path = next_name(&path);
+        }
+        path
+    }
+
+    fn restore(
+        &self,
+        unit: &OriginUnit,
+        before: Option<&str>,
+        record: &OriginRecord,
+    ) -> Result<Vec<Step>, String> {
+        let copy = self.folder.archived.get(&record.id);
+        let live = self.folder.live.get(&record.id);
+        // What is back already is not looked at: a call that was interrupted put it there.
+        let is_back = |place: &&Place| self.folder.raw(place) == record.raw;
+        let mut written = live.filter(|place| !is_back(place)).into_iter().chain(copy);
+        if written.any(|place| self.is_edited(place, &record.id, before)) {
+            return changed();
+        }
+        let dropped = copy.map(|copy| drop_of(copy, &record.id));
+        if let Some(place) = live {
+            let put = (self.folder.raw(place) != record.raw)
+                .then(|| put_of(place, &record.id, record.raw.clone()));
+            return Ok(put.into_iter().chain(dropped).collect());
+        }
+        let Some(place) = Place::of(&record.place) else {
+            return Err(format!("its place is none: {}", record.place));
+        };
+        let back = match place.at {
+            Some(at) => {
+                let at = at.saturating_sub(self.missing_before(unit, &place, at));
+                self.add_to_list(&place.path, Some(at), &record.raw)
+            }
+            None if self.folder.files.contains_key(&place.path) => {
+                return Err(format!("another memory stands in {}", place.path));
+            }
+            None => {
+                let file = copy.filter(|copy| copy.at.is_none());
+                let file = file.and_then(|copy| self.folder.files.get(&copy.path));
+                let text = match file {
+                    Some(file) => spliced(&file.text, &file.root.span, &record.raw),
+                    None => format!("{}\n", record.raw),
+                };
+                make(&place.path, text)
+            }
+        };
+        Ok([back].into_iter().chain(dropped).collect())
+    }
+
+    /// Counts the memories that stood before a place and that later units of this call bring back.
+    fn missing_before(&self, unit: &OriginUnit, place: &Place, at: usize) -> usize {
+        let others = self.units.iter().filter(|other| !std::ptr::eq(*other, unit));
+        let restored = others.flat_map(|unit| &unit.changes).filter_map(|change| match change {
+            OriginChange::Restore { record, .. } => Some(&**record),
+            _ => None,
+        });
+        let is_missing = |record: &&OriginRecord| {
+            let theirs = Place::of(&record.place);
+            theirs.is_some_and(|other| other.path == place.path && other.at < Some(at))
+                && !self.folder.live.contains_key(&record.id)
+        };
+        restored.filter(is_missing).count()
+    }
+
+    fn create(
+        &self,
+        unit: &OriginUnit,
+        record: &OriginRecord,
+        made_of: &[String],
+    ) -> Result<Vec<Step>, String> {
+        if self.folder.place(&record.id).is_some() {
+            return Ok(Vec::new());
+        }
+        let source = made_of.first().and_then(|id| self.folder.place(id));
+        let example = source.map(|place| self.folder.raw(place));
+        let mut record = record.clone();
+        record.created_at.get_or_insert_with(|| unit.at.clone());
+        let raw = entry::created(&record, made_of, example);
+        let scope = |record: &OriginRecord| {
+            ["scope", "scope_id"].map(|name| attribute(record, name).map(str::to_owned))
+        };
+        let scope_of = |id: &String| {
+            let raw = self.folder.raw(self.folder.place(id)?);
+            entry::record(raw, &parse(raw).ok()?).ok().map(|record| scope(&record))
+        };
+        // A summary names no scope: it has that of its sources, where they have one.
+        let mut scopes = made_of.iter().map(scope_of);
+        let first = scopes.next().flatten();
+        let is_one = first.is_some() && scopes.all(|scope| scope == first);
+        let own = scope(&record);
+        let is_beside = first.as_ref() == Some(&own) || is_one && own == [None, None];
+        let step = match source.filter(|_| is_beside) {
+            Some(place) => self.beside(place, &record.id, &raw),
+            None => self.in_folder(&scope_folder(own)?, &raw),
+        };
+        Ok(vec![step])
+    }
+
+    /// The step that puts an entry where another one stands or stood.
+    fn beside(&self, place: &Place, id: &str, raw: &str) -> Step {
+        let path = place.path.strip_prefix(ARCHIVE).map_or(&*place.path, |path| &path[1..]);
+        match place.at {
+            Some(_) => self.add_reindented(path, raw),
+            None if is_name(id) => {
+                let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+                let path = format!("{folder}/{id}.json");
+                let path = self.free_path(path.trim_start_matches('/'));
+                make(&path, format!("{raw}\n"))
+            }
+            None => {
+                let folder = path.rsplit_once('/').map_or("global", |(folder, _)| folder);
+                self.in_folder(folder, raw)
+            }
+        }
+    }
+
+    /// The step that puts an entry into the first list of a folder.
+    fn in_folder(&self, folder: &str, raw: &str) -> Step {
+        let is_here =
+            |path: &&String| path.rsplit_once('/').is_some_and(|(above, _)| above == folder);
+        let lists = self.folder.files.iter().filter(|(_, file)| file.list().is_some());
+        let first = lists.map(|(path, _)| path).find(is_here);
+        let made = format!("{folder}/memories.json");
+        self.add_reindented(first.unwrap_or(&made), raw)
+    }
+
+    fn add_reindented(&self, path: &str, raw: &str) -> Step {
+        let file = self.folder.files.get(path);
+        let first = file.and_then(|file| Some((file, file.list()?.items().first()?)));
+        let indent = first.map_or("    ", |(file, first)| indent_at(&file.text, first.span.start));
+        self.add_to_list(path, None, &entry::indented(raw, indent))
+    }
+}
+
+/// Returns a file with edits of which all or none are new; `None` where nothing is left of it.
+fn edited(file: Option<&DataFile>, edits: &[&Edit]) -> Option<String> {
+    let made = edits.iter().filter_map(|edit| match edit {
+        Edit::Make { text } => Some(text),
+        _ => None,
+    });
+    let made: Vec<&String> = made.collect();
+    let Some(file) = file.filter(|_| made.is_empty()) else {
+        return match made[..] {
+            [] => None,
+            [only] => Some(only.clone()),
+            // Several changes of one unit may each have found that their file is missing.
+            _ => {
+                let files = made.iter().filter_map(|text| DataFile::of((*text).clone()).ok());
+                let raws = files.flat_map(|file| -> Vec<String> {
+                    file.entries().iter().map(|entry| entry.raw(&file.text).to_owned()).collect()
+                });
+                Some(list_file(raws))
+            }
+        };
+    };
+    let Some(list) = file.list() else {
+        return edits.iter().find_map(|edit| match edit {
+            Edit::Put { raw, .. } => Some(spliced(&file.text, &file.root.span, raw)),
+            _ => None,
+        });
+    };
+    // Entries are found by their ids: additions may have moved them on.
+    let piece = |(at, entry): (usize, &Node)| {
+        let change = edits.iter().find_map(|edit| match edit {
+            Edit::Put { id, raw } if entry.text_of("id") == Some(id) => {
+                Some(Some(Piece::New(raw.clone())))
+            }
+            Edit::Drop { id } if entry.text_of("id") == Some(id) => Some(None),
+            _ => None,
+        });
+        change.unwrap_or(Some(Piece::Kept(at)))
+    };
+    let mut pieces: Vec<Piece> = list.items().iter().enumerate().filter_map(piece).collect();
+    let adds = edits.iter().filter_map(|edit| match edit {
+        Edit::Add { at, raw } => Some((at.unwrap_or(usize::MAX), raw)),
+        _ => None,
+    });
+    let mut adds: Vec<(usize, &String)> = adds.collect();
+    adds.sort_by_key(|(at, _)| *at);
+    for (at, raw) in adds {
+        pieces.insert(at.min(pieces.len()), Piece::New(raw.clone()));
+    }
+    let is_left_over = pieces.is_empty() && file.is_ours();
+    (!is_left_over).then(|| with_pieces(&file.text, list, pieces))
+}
+
+/// Returns the text of a new file with a list of entries.
+fn list_file(raws: impl IntoIterator<Item = String>) -> String {
+    let empty = format!("{{\n  \"{GENERATOR}\": \"memfold\",\n  \"entries\": []\n}}\n");
+    let root = parse(&empty).ok();
+    let list = root.as_ref().and_then(|root| root.get("entries"));
+    list.map_or_else(String::new, |list| with_more(&empty, list, raws))
+}
+
+fn make(path: &str, text: String) -> Step {
+    Step { path: path.to_owned(), edit: Edit::Make { text } }
+}
+
+fn put_of(place: &Place, id: &str, raw: String) -> Step {
+    Step { path: place.path.clone(), edit: Edit::Put { id: id.to_owned(), raw } }
+}
+
+fn drop_of(place: &Place, id: &str) -> Step {
+    Step { path: place.path.clone(), edit: Edit::Drop { id: id.to_owned() } }
+}
+
+/// Returns the name after a name that is taken: `a.json`, `a-2.json`, `a-3.json`.
+fn next_name(path: &str) -> String {
+    let stem = path.strip_suffix(".json").unwrap_or(path);
+    match stem.rsplit_once('-') {
+        Some((before, number))
+            if number.parse::<u32>().is_ok_and(|number| (2..1_000).contains(&number)) =>
+        {
+            let number: u32 = number.parse().unwrap_or(2);
+            format!("{before}-{}.json", number + 1)
+        }
+        _ => format!("{stem}-2.json"),
+    }
+}
+
+/// Tells whether a text may be the name of a file or folder.
+fn is_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    (1..=100).contains(&text.len()) && !text.starts_with('.') && text.bytes().all(plain)
+}
+
+/// Returns the folder of a scope.
+fn scope_folder([scope, scope_id]: [Option<String>; 2]) -> Result<String, String> {
+    let above = match scope.as_deref() {
+        Some("team") => "teams",
+        Some("agent") => "agents",
+        Some("project") => "projects",
+        Some("session") => return Ok("sessions".to_owned()),
+        _ => return Ok("global".to_owned()),
+    };
+    match scope_id {
+        Some(id) if is_name(&id) => Ok(format!("{above}/{id}")),
+        Some(id) => Err(format!("its scope_id is no name of a folder: {}", quoted(&id))),
+        None => Err("its scope has no scope_id".to_owned()),
+    }
+}
+
+fn gone<T>() -> Result<T, String> {
+    Err("it is no longer there".to_owned())
+}
+
+fn changed<T>() -> Result<T, String> {
+    Err("it was changed after it was read".to_owned())
 }
 
 /// The memory that a unit begins with, and why it waits.
@@ -319,4 +723,106 @@ fn counterpart(path: &str) -> String {
         Some(path) => path.to_owned(),
         None => format!("{ARCHIVE}/{path}"),
     }
+}
+
+/// Returns the log with the actions of units that it lacks; `None` where it is no log.
+fn logged(text: Option<&str>, units: &[&OriginUnit], trigger: &str) -> Option<String> {
+    let mut text = text.map_or_else(|| "{\n  \"entries\": []\n}\n".to_owned(), str::to_owned);
+    list(&parse(&text).ok()?)?;
+    for unit in units {
+        text = with_unit(&text, unit, trigger)?;
+    }
+    Some(text)
+}
+
+fn with_unit(text: &str, unit: &OriginUnit, trigger: &str) -> Option<String> {
+    let root = parse(text).ok()?;
+    let list = list(&root)?;
+    let is_run = |entry: &Node| entry.text_of("run_id") == Some(&unit.run_id);
+    let known = list.items().iter().position(is_run);
+    let mut entry = match known {
+        Some(at) => serde_json::from_str(list.items()[at].raw(text)).ok()?,
+        None => {
+            json!({ "timestamp": unit.at, "run_id": unit.run_id, "trigger": trigger, "actions": [] })
+        }
+    };
+    let actions = entry.get_mut("actions")?.as_array_mut()?;
+    let new: Vec<Value> =
+        actions_of(unit).into_iter().filter(|action| !actions.contains(action)).collect();
+    if new.is_empty() {
+        return Some(text.to_owned());
+    }
+    actions.extend(new);
+    entry["stats"] = stats(entry["actions"].as_array()?);
+    let indent = list.items().first().map_or_else(
+        || format!("{}  ", indent_at(text, list.span.start)),
+        |first| indent_at(text, first.span.start).to_owned(),
+    );
+    let entry = Style::of(text).write(&entry, &indent);
+    Some(match known {
+        Some(at) => spliced(text, &list.items()[at].span, &entry),
+        None => with_more(text, list, [entry]),
+    })
+}
+
+fn list(root: &Node) -> Option<&Node> {
+    let member = || LOG_KEYS.iter().find_map(|key| root.get(key).filter(|list| list.is_list()));
+    Some(root).filter(|root| root.is_list()).or_else(member)
+}
+
+/// Returns the actions of a unit as the log writes them.
+fn actions_of(unit: &OriginUnit) -> Vec<Value> {
+    let merged: Vec<&String> = unit
+        .changes
+        .iter()
+        .filter_map(|change| match change {
+            OriginChange::Update { merged, .. } => Some(merged),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let action = |change: &OriginChange| match change {
+        OriginChange::Update { record, merged, .. } if !merged.is_empty() => {
+            let sources: Vec<&String> = std::iter::once(&record.id).chain(merged).collect();
+            Some(
+                json!({ "type": "merge", "source_ids": sources, "result_id": record.id, "rule": unit.rule }),
+            )
+        }
+        OriginChange::Update { record, .. } => {
+            Some(json!({ "type": "update", "memory_id": record.id, "rule": unit.rule }))
+        }
+        OriginChange::Create { record, made_of } => {
+            let is_copy = record.tags.iter().any(|tag| tag == entry::PROMOTED);
+            let kind = if is_copy { "promote" } else { "summarize" };
+            Some(
+                json!({ "type": kind, "source_ids": made_of, "result_id": record.id, "rule": unit.rule }),
+            )
+        }
+        OriginChange::Retire { id, into, .. } if into.is_some() && merged.contains(&id) => None,
+        OriginChange::Retire { id, into, reason, .. } => {
+            let mut action = json!({ "type": "archive", "memory_id": id, "reason": reason });
+            if let Some(into) = into {
+                action["superseded_by"] = into.as_str().into();
+            }
+            Some(action)
+        }
+        OriginChange::Restore { record, .. } => {
+            Some(json!({ "type": "restore", "memory_id": record.id }))
+        }
+        OriginChange::Remove { id, .. } => Some(json!({ "type": "remove", "memory_id": id })),
+    };
+    unit.changes.iter().filter_map(action).collect()
+}
+
+/// Counts memories as the rules document it.
+fn stats(actions: &[Value]) -> Value {
+    let of = |kind: &'static str| actions.iter().filter(move |action| action["type"] == kind);
+    let merged: usize = of("merge")
+        .map(|action| action["source_ids"].as_array().map_or(0, |ids| ids.len().saturating_sub(1)))
+        .sum();
+    json!({
+        "memories_merged": merged,
+        "memories_archived": of("archive").count(),
+        "memories_promoted": of("promote").count(),
+    })
 }

@@ -11,6 +11,8 @@ use serde_json::Value;
 use super::document::{Document, Live};
 use super::ledger::{Archived, Kept, Ledger, Written, digest};
 use super::scan::{Memory, front_matter};
+use crate::changes::FreeIds;
+use crate::files::{failed, leftovers_below, walk};
 use memfold_store::origin::{
     LinkKind, OriginContents, OriginError, OriginLink, OriginRecord, OriginStanding, Skipped,
 };
@@ -42,87 +44,14 @@ const PROTECTING: [&str; 3] = ["!important", "never delete", "never-delete"];
 const PROTECTED: &str = "protected";
 /// Words of titles and names of files that say nothing of what a memory is about. A title of other words does: "Port 8080"
 /// below "Staging" is not what it is below "Production".
-const GENERAL_WORDS: [&str; 79] = [
-    "a",
-    "about",
-    "agents",
-    "an",
-    "and",
-    "april",
-    "august",
-    "auto",
-    "claude",
-    "context",
-    "conventions",
-    "curated",
-    "daily",
-    "day",
-    "days",
-    "debugging",
-    "december",
-    "decisions",
-    "facts",
-    "february",
-    "feedback",
-    "for",
-    "friday",
-    "from",
-    "general",
-    "guidelines",
-    "history",
-    "important",
-    "in",
-    "index",
-    "insights",
-    "instructions",
-    "january",
-    "july",
-    "june",
-    "key",
-    "learned",
-    "learnings",
-    "lessons",
-    "log",
-    "logs",
-    "long",
-    "march",
-    "may",
-    "memories",
-    "memory",
-    "misc",
-    "monday",
-    "notes",
-    "note",
-    "november",
-    "october",
-    "of",
-    "on",
-    "other",
-    "overview",
-    "patterns",
-    "preferences",
-    "project",
-    "reference",
-    "remember",
-    "rule",
-    "rules",
-    "saturday",
-    "saved",
-    "september",
-    "session",
-    "sessions",
-    "short",
-    "summary",
-    "sunday",
-    "system",
-    "term",
-    "the",
-    "things",
-    "thursday",
-    "to",
-    "tuesday",
-    "wednesday",
-];
+const GENERAL_WORDS: &str = "\
+    a about agents an and april august auto claude context conventions curated daily day days \
+    debugging december decisions facts february feedback for friday from general guidelines \
+    history important in index insights instructions january july june key learned learnings \
+    lessons log logs long march may memories memory misc monday notes note november october of \
+    on other overview patterns preferences project reference remember rule rules saturday saved \
+    september session sessions short summary sunday system term the things thursday to tuesday \
+    wednesday";
 
 /// What the front matter and the name of a file say of its memories.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -252,7 +181,15 @@ impl Files {
         } else {
             // A folder that somebody named to be one.
             let layout = layout(path).unwrap_or(Layout::Memories);
-            walk(path, "", layout, &mut texts, &mut skipped)?;
+            let is_wanted = |path: &str, is_folder| {
+                !name_of(path).starts_with('.') && layout.reads(path, is_folder)
+            };
+            for (within, reason) in walk(path, "", DEPTH_MAX, &is_wanted)? {
+                match reason.map(str::to_owned) {
+                    Some(reason) => skipped.push(Skipped { place: within, reason }),
+                    None => read(&path.join(&within), &within, &mut texts, &mut skipped)?,
+                }
+            }
         }
         let mut files = Self { skipped, ..Self::default() };
         let known: BTreeSet<&String> = ledger.files.keys().chain(ledger.pending.keys()).collect();
@@ -405,22 +342,15 @@ fn tags(tags: &[String], text: &str) -> Vec<String> {
 
 fn document(path: &str, text: &str, kept: &Kept) -> Document {
     let mut document = Document::new(text, &kept.removed, kept.digest == digest(text));
-    let mut taken: BTreeSet<String> = document.removed().map(|record| record.id.clone()).collect();
-    taken.extend(kept.written.iter().map(|written| written.id.clone()));
+    let mut free = FreeIds::default();
+    free.taken.extend(document.removed().map(|record| record.id.clone()));
+    free.taken.extend(kept.written.iter().map(|written| written.id.clone()));
     let mut written: Vec<&Written> = kept.written.iter().collect();
-    let mut next: BTreeMap<String, usize> = BTreeMap::new();
     document.name(|memory| {
         let hash = hash(&memory.text);
-        if let Some(at) = written.iter().position(|written| written.hash == hash) {
-            return written.remove(at).id.clone();
-        }
-        let number = next.entry(hash.clone()).or_insert(1);
-        loop {
-            let id = numbered(path, &hash, *number);
-            *number += 1;
-            if !taken.contains(&id) {
-                return id;
-            }
+        match written.iter().position(|written| written.hash == hash) {
+            Some(at) => written.remove(at).id.clone(),
+            None => free.take(&format!("{path}#{hash}")),
         }
     });
     document
@@ -429,14 +359,6 @@ fn document(path: &str, text: &str, kept: &Kept) -> Document {
 /// Returns the digits of a text in its id.
 pub(super) fn hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex()[..ID_DIGITS].to_owned()
-}
-
-/// Returns the id of a memory: its file and its text; equal texts are numbered.
-fn numbered(path: &str, hash: &str, number: usize) -> String {
-    match number {
-        1 => format!("{path}#{hash}"),
-        number => format!("{path}#{hash}#{number}"),
-    }
 }
 
 /// Returns what a memory is about by its file and the titles above it, without what says nothing of that.
@@ -453,13 +375,13 @@ fn is_general(title: &str) -> bool {
         let digits = word.trim_start_matches(|c: char| c.is_ascii_digit());
         digits.is_empty()
             || ["am", "pm", "th", "st", "nd", "rd", "t", "z"].contains(&digits) && digits != word
-            || GENERAL_WORDS.contains(&word)
+            || GENERAL_WORDS.split(' ').any(|general| general == word)
     })
 }
 
 /// Reads the front matter of a file; an error says why it cannot be understood.
 fn front(path: &str, text: &str, is_file: bool) -> Result<Front, String> {
-    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = name_of(path);
     let lower = path.to_ascii_lowercase();
     let mut front = Front {
         created_at: day_of(name).map(at_midnight),
@@ -538,51 +460,15 @@ fn at_midnight(text: String) -> String {
     if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.replacen(' ', "T", 1) }
 }
 
-fn walk(
-    root: &Path,
-    within: &str,
-    layout: Layout,
-    texts: &mut BTreeMap<String, String>,
-    skipped: &mut Vec<Skipped>,
-) -> Result<(), OriginError> {
-    let folder = root.join(within);
-    let failed = |source| OriginError::Io { action: "read", path: folder.clone(), source };
-    let mut items =
-        fs::read_dir(&folder).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    items.sort_by_key(fs::DirEntry::file_name);
-    for item in items {
-        let name = item.file_name().to_string_lossy().into_owned();
-        let path = if within.is_empty() { name.clone() } else { format!("{within}/{name}") };
-        let kind = item.file_type().map_err(failed)?;
-        let is_folder = kind.is_dir() || kind.is_symlink() && item.path().is_dir();
-        if name.starts_with('.') || !layout.reads(&path, is_folder) {
-            continue;
-        }
-        let reason = if kind.is_symlink() {
-            "it is a link, and links are not followed"
-        } else if item.file_name().to_str().is_none() {
-            "its name is not UTF-8"
-        } else if kind.is_dir() && path.split('/').count() > DEPTH_MAX {
-            "it is too deep"
-        } else if kind.is_dir() {
-            walk(root, &path, layout, texts, skipped)?;
-            continue;
-        } else if kind.is_file() {
-            read(&item.path(), &path, texts, skipped)?;
-            continue;
-        } else {
-            "it is not a regular file"
-        };
-        skipped.push(Skipped { place: path, reason: reason.to_owned() });
-    }
-    Ok(())
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 impl Layout {
     /// Tells whether a file or a folder is one to read.
     fn reads(self, path: &str, is_folder: bool) -> bool {
         let lower = path.to_ascii_lowercase();
-        let name = lower.rsplit('/').next().unwrap_or(&lower);
+        let name = name_of(&lower);
         if is_folder && OTHER_FOLDERS.contains(&name) {
             return false;
         }
@@ -597,20 +483,10 @@ impl Layout {
     }
 }
 
-/// Returns a folder and those in it that are read.
-pub(super) fn folders(root: &Path) -> Vec<PathBuf> {
-    let mut found = vec![root.to_owned()];
-    let mut at = 0;
-    while let Some(folder) = found.get(at).cloned() {
-        let names = names(&folder, |kind| kind.is_dir()).into_iter();
-        let names =
-            names.filter(|name| !name.starts_with('.') && !OTHER_FOLDERS[1..].contains(&&**name));
-        if folder.components().count() <= root.components().count() + DEPTH_MAX {
-            found.extend(names.map(|name| folder.join(name)));
-        }
-        at += 1;
-    }
-    found
+/// Returns the temporary files that killed processes left in a folder and in those that are read.
+pub(super) fn leftovers(root: &Path) -> Vec<PathBuf> {
+    let is_read = |name: &str| !name.starts_with('.') && !OTHER_FOLDERS[1..].contains(&name);
+    leftovers_below(root, DEPTH_MAX + 1, &is_read)
 }
 
 fn read(
@@ -620,11 +496,11 @@ fn read(
     skipped: &mut Vec<Skipped>,
 ) -> Result<(), OriginError> {
     let mut skip = |reason: String| skipped.push(Skipped { place: within.to_owned(), reason });
-    let failed = |source| OriginError::Io { action: "read", path: path.to_owned(), source };
+    let failed = failed("read", path);
     let bytes = match fs::File::open(path) {
         Ok(file) => {
             let mut bytes = Vec::new();
-            file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+            file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(&failed)?;
             bytes
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -660,14 +536,6 @@ mod tests {
         assert_eq!(subject("projects/Kiln/notes.md", &["Rules"]), "projects/kiln");
         assert_eq!(subject("daily/3rd March.md", &["10am"]), "");
         assert_eq!(subject("USER.md", &[]), "user");
-    }
-
-    #[test]
-    fn the_words_are_in_order() {
-        let mut sorted = GENERAL_WORDS.to_vec();
-        sorted.sort_unstable();
-        sorted.dedup();
-        assert_eq!(sorted.len(), GENERAL_WORDS.len());
     }
 
     #[test]

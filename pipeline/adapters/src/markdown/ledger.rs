@@ -4,18 +4,15 @@
 //! file as long as that is not replaced, and once more behind the last.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::{self, Write as _};
 use std::path::Path;
 
-use memfold_datasets::atomic_file::NewFile;
-use memfold_index::file::FileMode;
 use serde::{Deserialize, Serialize};
 
 use super::document::Removed;
 use super::scan::{Kind, scan};
+use crate::changes;
+use crate::files::read_text;
 use memfold_store::origin::{OriginError, OriginRecord};
-use memfold_store::whole_file;
 
 /// What is kept of a store.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -82,25 +79,15 @@ impl Kept {
 
 /// The digest by which the ledger knows a file; none of an empty one, which is as one that is missing.
 pub(super) fn digest(text: &str) -> String {
-    if text.is_empty() {
-        String::new()
-    } else {
-        blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
-    }
+    if text.is_empty() { String::new() } else { changes::digest(text) }
 }
 
 impl Ledger {
     /// Reads a ledger; a missing one is empty.
     pub(super) fn read(path: Option<&Path>) -> Result<Self, OriginError> {
         let Some(path) = path else { return Ok(Self::default()) };
-        let bytes = match fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(source) => {
-                return Err(OriginError::Io { action: "read", path: path.to_owned(), source });
-            }
-        };
-        serde_json::from_slice(&bytes).map_err(|error| OriginError::Format {
+        let Some(text) = read_text(path)? else { return Ok(Self::default()) };
+        serde_json::from_str(&text).map_err(|error| OriginError::Format {
             path: path.to_owned(),
             kind: "list of removed texts",
             reason: error.to_string(),
@@ -151,71 +138,4 @@ fn count_of(text: &str, before: &Kept, after: &Kept) -> usize {
         _ => None,
     });
     said.filter(|said| moved.contains(said)).count()
-}
-
-/// What changes files. Tests put one in its place that fails at the k-th change.
-pub(super) trait FileLayer: std::fmt::Debug + Send + Sync {
-    /// Writes a ledger.
-    fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
-
-    /// Replaces a file that holds `expected`, or makes one like `like` where that is `None`. `false`: another process
-    /// changed the file, and nothing was written.
-    fn write(
-        &self,
-        path: &Path,
-        text: &str,
-        expected: Option<&str>,
-        like: Option<&Path>,
-    ) -> io::Result<bool>;
-
-    /// Removes a file that holds `expected`; `false` where it holds something else.
-    fn remove(&self, path: &Path, expected: &str) -> io::Result<bool>;
-}
-
-/// The system's files.
-#[derive(Debug)]
-pub(super) struct SystemFiles;
-
-impl FileLayer for SystemFiles {
-    fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        // Texts of files that others may not be allowed to read.
-        let mut file = NewFile::create_with(path, FileMode::PRIVATE)?;
-        file.write_all(bytes)?;
-        file.publish().map(drop)
-    }
-
-    fn write(
-        &self,
-        path: &Path,
-        text: &str,
-        expected: Option<&str>,
-        like: Option<&Path>,
-    ) -> io::Result<bool> {
-        let Some(like) = like.filter(|_| expected.is_none()) else {
-            return whole_file::replace_expected(
-                path,
-                text.as_bytes(),
-                expected.map(str::as_bytes),
-            );
-        };
-        if path.symlink_metadata().is_ok() {
-            return Ok(fs::read(path)? == text.as_bytes());
-        }
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        whole_file::replace(path, text.as_bytes(), Some(like)).map(|()| true)
-    }
-
-    fn remove(&self, path: &Path, expected: &str) -> io::Result<bool> {
-        match fs::read(path) {
-            Ok(bytes) if bytes == expected.as_bytes() => whole_file::remove(path).map(|()| true),
-            Ok(_) => Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
-            Err(error) => Err(error),
-        }
-    }
 }

@@ -26,8 +26,9 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use self::folder::Files;
-use self::ledger::{FileLayer, Ledger, SystemFiles};
+use self::ledger::Ledger;
 use self::write::Writer;
+use crate::files::{FileLayer, SystemFiles, advice_on, failed, remove_leftovers};
 use memfold_store::origin::{Origin, OriginContents, OriginError, OriginUnit, Published};
 use memfold_store::whole_file::{self, OsLock};
 
@@ -58,8 +59,7 @@ impl MarkdownMemories {
     /// # Errors
     /// When there is none.
     pub fn open(path: &Path) -> Result<Self, OriginError> {
-        let failed = |source| OriginError::Io { action: "open", path: path.to_owned(), source };
-        let path = path.canonicalize().map_err(failed)?;
+        let path = path.canonicalize().map_err(failed("open", path))?;
         let is_file = !path.is_dir();
         Ok(Self { path, is_file, removed: None, layer: Box::new(SystemFiles) })
     }
@@ -82,10 +82,7 @@ impl MarkdownMemories {
     fn leftovers(&self) -> Vec<PathBuf> {
         match self.is_file {
             true => whole_file::leftovers(self.root(), Some(&self.path)),
-            false => folder::folders(&self.path)
-                .iter()
-                .flat_map(|folder| whole_file::leftovers(folder, None))
-                .collect(),
+            false => folder::leftovers(&self.path),
         }
     }
 }
@@ -101,14 +98,11 @@ impl Origin for MarkdownMemories {
 
     fn write(&self, units: &[OriginUnit]) -> Result<Published, OriginError> {
         let Some(place) = &self.removed else {
-            let source = std::io::Error::other("nobody said where removed texts are kept");
-            return Err(OriginError::Io { action: "write", path: self.path.clone(), source });
+            let reason = std::io::Error::other("nobody said where removed texts are kept");
+            return Err(failed("write", &self.path)(reason));
         };
         let _lock = OsLock::beside(place, place)?;
-        for path in self.leftovers() {
-            let removed = whole_file::remove(&path);
-            removed.map_err(|source| OriginError::Io { action: "remove", path, source })?;
-        }
+        remove_leftovers(&self.leftovers())?;
         for _ in 0..TRIES {
             let (ledger, files) = self.load()?;
             let mut writer = Writer::new(self.root(), &self.path, files);
@@ -140,12 +134,6 @@ impl Origin for MarkdownMemories {
                 path.display()
             )
         });
-        let left = self.leftovers().into_iter().map(|path| {
-            format!(
-                "{} was left by a process that was killed: the next run that writes removes it",
-                path.display()
-            )
-        });
-        kept.chain(left).collect()
+        kept.chain(self.leftovers().iter().map(|path| advice_on(path))).collect()
     }
 }

@@ -1,15 +1,13 @@
 //! The store on disk: what is read, what is written, what a crash leaves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 
-use super::ledger::{FileLayer, SystemFiles};
 use super::*;
+use crate::testing::{Files, create, dying, image, put, records, undo, unit, update};
 use memfold_store::origin::{OriginChange, OriginRecord, OriginStanding};
 
 /// A store on disk, and the place of its removed texts.
@@ -21,11 +19,7 @@ struct Fixture {
 impl Fixture {
     fn new(files: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join("store").join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
+        put(&folder.path().join("store"), files.iter().copied());
         Self { path: folder.path().join("store"), folder }
     }
 
@@ -33,27 +27,17 @@ impl Fixture {
     fn of_data(name: &str) -> Self {
         let data =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/markdown").join(name);
-        let mut files = Vec::new();
-        let mut open = vec![(data.clone(), String::new())];
-        while let Some((path, within)) = open.pop() {
-            if path.is_file() {
-                let within = if within.is_empty() { name.to_owned() } else { within };
-                files.push((within, fs::read_to_string(&path).unwrap()));
-                continue;
-            }
-            for item in fs::read_dir(&path).unwrap().map(|item| item.unwrap()) {
-                let name = item.file_name().into_string().unwrap();
-                let within = if within.is_empty() { name } else { format!("{within}/{name}") };
-                open.push((item.path(), within));
-            }
-        }
-        let files: Vec<(&str, &str)> =
-            files.iter().map(|(path, text)| (&**path, &**text)).collect();
-        let mut fixture = Self::new(&files);
+        let mut fixture = Self::new(&[]);
         if data.is_file() {
             fixture.path.push(name);
         }
+        let text = |path: &str| if path.is_empty() { name.to_owned() } else { path.to_owned() };
+        put(&fixture.store(), image(&data).into_iter().map(|(path, bytes)| (text(&path), bytes)));
         fixture
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
     }
 
     fn removed(&self) -> PathBuf {
@@ -80,26 +64,12 @@ impl Fixture {
     }
 
     /// The files of the store.
-    fn image(&self) -> BTreeMap<String, String> {
-        let root = self.folder.path().join("store");
-        let mut found = BTreeMap::new();
-        let mut open = vec![root.clone()];
-        while let Some(path) = open.pop() {
-            if path.is_dir() {
-                open.extend(fs::read_dir(&path).unwrap().map(|item| item.unwrap().path()));
-            } else {
-                let within = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
-                found.insert(
-                    within,
-                    String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned(),
-                );
-            }
-        }
-        found
+    fn image(&self) -> Files {
+        image(&self.store())
     }
 
     fn edit(&self, path: &str, edit: impl FnOnce(String) -> String) {
-        let path = self.folder.path().join("store").join(path);
+        let path = self.store().join(path);
         let text = fs::read_to_string(&path).unwrap_or_default();
         fs::write(path, edit(text)).unwrap();
     }
@@ -109,31 +79,16 @@ impl Fixture {
     }
 }
 
-fn unit(changes: Vec<OriginChange>) -> OriginUnit {
-    OriginUnit { run_id: "r".into(), at: "2026-06-01T00:00:00Z".into(), rule: "R1".into(), changes }
-}
-
 fn retire(record: &OriginRecord, into: Option<&OriginRecord>) -> OriginChange {
-    OriginChange::Retire {
-        before: record.digest(),
-        id: record.id.clone(),
-        into: into.map(|into| into.id.clone()),
-        reason: "R1".into(),
-    }
+    crate::testing::retire(record, into.map(|into| &*into.id))
 }
 
 fn restore(record: &OriginRecord) -> OriginChange {
     OriginChange::Restore { before: Some(record.digest()), record: Box::new(record.clone()) }
 }
 
-fn create(id: &str, text: &str) -> OriginChange {
-    let record = OriginRecord { id: id.into(), text: text.into(), ..OriginRecord::default() };
-    OriginChange::Create { record: Box::new(record), made_of: Vec::new() }
-}
-
 fn attribute<'a>(record: &'a OriginRecord, name: &str) -> &'a str {
-    let found = record.attributes.iter().find(|(known, _)| known == name);
-    found.map_or("", |(_, value)| value)
+    crate::changes::attribute(record, name).unwrap_or_default()
 }
 
 const FORMS: [(&str, usize); 7] = [
@@ -299,8 +254,8 @@ fn texts_are_written_in_their_form_and_taken_back() {
     let fixture =
         Fixture::new(&[("MEMORY.md", "- a\r\n1. Old text\r\n   of two lines\r\n- c\r\n")]);
     let before = fixture.live().remove(1);
-    let record = Box::new(OriginRecord { text: "New text\nof lines".into(), ..before.clone() });
-    let update = OriginChange::Update { before: before.digest(), record, merged: Vec::new() };
+    let after = OriginRecord { text: "New text\nof lines".into(), ..before.clone() };
+    let update = update(&before, after, &[]);
     assert_eq!(fixture.write(vec![update.clone()]).conflicts, []);
     assert_eq!(fixture.image()["MEMORY.md"], "- a\r\n1. New text\r\n   of lines\r\n- c\r\n");
     assert_eq!(fixture.live()[1].id, before.id);
@@ -396,47 +351,6 @@ fn two_programs_write_at_once() {
     assert_eq!(fixture.image(), before);
 }
 
-/// Dies at the k-th change, before it or right after it.
-#[derive(Debug)]
-struct Dying {
-    left: AtomicUsize,
-    is_after: bool,
-}
-
-impl Dying {
-    fn change<T>(&self, change: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        let left = self.left.load(Ordering::Relaxed);
-        let dead = || Err(io::Error::other("killed"));
-        if left == 0 || left == 1 && !self.is_after {
-            self.left.store(0, Ordering::Relaxed);
-            return dead();
-        }
-        self.left.store(left - 1, Ordering::Relaxed);
-        let changed = change()?;
-        if left == 1 { dead() } else { Ok(changed) }
-    }
-}
-
-impl FileLayer for Dying {
-    fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        self.change(|| SystemFiles.keep(path, bytes))
-    }
-
-    fn write(
-        &self,
-        path: &Path,
-        text: &str,
-        expected: Option<&str>,
-        like: Option<&Path>,
-    ) -> io::Result<bool> {
-        self.change(|| SystemFiles.write(path, text, expected, like))
-    }
-
-    fn remove(&self, path: &Path, expected: &str) -> io::Result<bool> {
-        self.change(|| SystemFiles.remove(path, expected))
-    }
-}
-
 /// A folder with everything that is written: bullets of two files, a whole file with its link, a new text, another one.
 fn scene() -> (Fixture, Vec<OriginUnit>, Vec<OriginRecord>) {
     let fixture = Fixture::of_data("topics");
@@ -448,11 +362,8 @@ fn scene() -> (Fixture, Vec<OriginUnit>, Vec<OriginRecord>) {
     let [database, testing] = ["feedback_database.md", "feedback_testing.md"]
         .map(|id| live.iter().find(|record| record.id == id).unwrap());
     let two = find("Two", 0);
-    let update = OriginChange::Update {
-        before: two.digest(),
-        record: Box::new(OriginRecord { text: "Two and more".into(), ..two.clone() }),
-        merged: Vec::new(),
-    };
+    let after = OriginRecord { text: "Two and more".into(), ..two.clone() };
+    let update = update(two, after, &[]);
     let units = vec![
         unit(vec![
             retire(find("One", 1), Some(find("One", 0))),
@@ -468,7 +379,7 @@ fn scene() -> (Fixture, Vec<OriginUnit>, Vec<OriginRecord>) {
 fn killed(fixture: &Fixture, units: &[OriginUnit], left: usize, is_after: bool) -> bool {
     let mut store = fixture.open();
     let ids: BTreeSet<String> = fixture.records().into_iter().map(|record| record.id).collect();
-    store.layer = Box::new(Dying { left: AtomicUsize::new(left), is_after });
+    store.layer = dying(left, is_after);
     let died = store.write(units).is_err();
     let now: BTreeSet<String> = fixture.records().into_iter().map(|record| record.id).collect();
     let lost: Vec<&String> = ids.difference(&now).filter(|id| *id != "mem_1").collect();
@@ -479,16 +390,8 @@ fn killed(fixture: &Fixture, units: &[OriginUnit], left: usize, is_after: bool) 
 }
 
 fn undoing(fixture: &Fixture, live: &[OriginRecord]) -> Vec<OriginUnit> {
-    let left: BTreeMap<String, String> =
-        fixture.records().into_iter().map(|record| (record.id.clone(), record.digest())).collect();
-    let back = |record: &OriginRecord| OriginChange::Restore {
-        before: left.get(&record.id).cloned(),
-        record: Box::new(record.clone()),
-    };
-    let remove = OriginChange::Remove { before: left.get("mem_1").cloned(), id: "mem_1".into() };
-    let mut changes: Vec<OriginChange> = live.iter().map(back).collect();
-    changes.push(remove);
-    vec![unit(changes)]
+    let now = records(&fixture.open());
+    vec![unit(undo(&now, &live.iter().collect::<Vec<_>>(), &["mem_1"]))]
 }
 
 #[test]

@@ -7,10 +7,12 @@ use memfold_datasets::atomic_file::stay_within;
 
 use super::document::Document;
 use super::folder::{ARCHIVE, Body, Files, MarkdownFile, hash};
-use super::ledger::{Archived, FileLayer, Kept, Ledger, Pending, Written, digest};
+use super::ledger::{Archived, Kept, Ledger, Pending, Written, digest};
 use super::scan::{Form, Memory};
+use crate::changes::{Reasons, Refusal, check, note, retired_standing};
+use crate::files::{FileLayer, failed};
 use memfold_store::origin::{
-    OriginChange, OriginConflict, OriginError, OriginRecord, OriginStanding, OriginUnit, Published,
+    OriginChange, OriginError, OriginRecord, OriginStanding, OriginUnit, Published,
 };
 
 /// The file for memories that name none.
@@ -18,12 +20,12 @@ const FILE_DEFAULT: &str = "MEMORY.md";
 /// The title for memories that name none, in a file of sections.
 const TITLE_DEFAULT: &str = "Notes";
 
-const CHANGED: &str = "it was changed";
-const GONE: &str = "it is not in its file any more";
+const REASONS: Reasons = Reasons {
+    changed: "it was changed",
+    gone: "it is not in its file any more",
+    unknown: "it is neither in its file nor among the removed texts",
+};
 const JOINED: &str = "the text around it would be read otherwise";
-
-/// What kept a change from being made: the record and why.
-type Refusal = (String, String);
 
 /// Files as they become.
 pub(super) struct Writer<'a> {
@@ -60,15 +62,10 @@ impl<'a> Writer<'a> {
                 unit.changes.iter().try_for_each(|change| self.make(change))?;
                 if is_careful { self.settled(unit) } else { Ok(()) }
             });
-            match made {
-                Ok(()) => published.units.push(at),
-                Err((id, reason)) => {
-                    if let Some(before) = before {
-                        (self.files, self.changed) = before;
-                    }
-                    published.conflicts.push(OriginConflict { unit: at, id, reason });
-                }
+            if let Some(before) = before.filter(|_| made.is_err()) {
+                (self.files, self.changed) = before;
             }
+            note(&mut published, at, made);
         }
         self.changed.clone().iter().for_each(|path| self.settle(path));
         published
@@ -127,41 +124,7 @@ impl<'a> Writer<'a> {
 
     /// Tells why a change cannot be made.
     fn check(&self, change: &OriginChange) -> Result<(), Refusal> {
-        let id = change.id();
-        let refuse = |reason: &str| Err((id.to_owned(), reason.to_owned()));
-        let is_known = |found: &OriginRecord, before: &str| found.digest() == *before;
-        let live = self.live(id);
-        match (change, live) {
-            (OriginChange::Create { .. }, _) => Ok(()),
-            (OriginChange::Retire { .. }, None) if self.removed(id).is_some() => Ok(()),
-            (OriginChange::Update { .. } | OriginChange::Retire { .. }, None) => refuse(GONE),
-            (OriginChange::Update { before, record, .. }, Some(live)) => {
-                match record.text == live.text || is_known(&live, before) {
-                    true => Ok(()),
-                    false => refuse(CHANGED),
-                }
-            }
-            (OriginChange::Retire { before, .. }, Some(live)) => match is_known(&live, before) {
-                true => Ok(()),
-                false => refuse(CHANGED),
-            },
-            (OriginChange::Restore { before, record }, live) => {
-                let Some(found) = live.as_ref().or_else(|| self.removed(id)) else {
-                    return refuse("it is neither in its file nor among the removed texts");
-                };
-                let is_back = found.raw == record.raw;
-                match is_back || before.as_ref().is_none_or(|before| is_known(found, before)) {
-                    true => Ok(()),
-                    false => refuse(CHANGED),
-                }
-            }
-            (OriginChange::Remove { before: Some(before), .. }, Some(live))
-                if !is_known(&live, before) =>
-            {
-                refuse(CHANGED)
-            }
-            (OriginChange::Remove { .. }, _) => Ok(()),
-        }
+        check(change, self.live(change.id()).as_ref(), self.removed(change.id()), &REASONS)
     }
 
     /// Makes a change that was checked; what is made already is passed over.
@@ -190,9 +153,7 @@ impl<'a> Writer<'a> {
     }
 
     fn retire(&mut self, id: &str, into: Option<&str>) {
-        let standing = into.map_or(OriginStanding::Archived, |into| OriginStanding::Merged {
-            into: into.to_owned(),
-        });
+        let standing = retired_standing(into);
         let known = self.live(id).or_else(|| self.removed(id).cloned());
         let Some(record) = known.map(|known| OriginRecord { standing, ..known }) else { return };
         let copy = self.archive_path(id);
@@ -458,11 +419,8 @@ impl Changes {
         ledger: &Ledger,
         layer: &dyn FileLayer,
     ) -> Result<bool, OriginError> {
-        let keep = |ledger: &Ledger| {
-            let failed =
-                |source| OriginError::Io { action: "write", path: place.to_owned(), source };
-            layer.keep(place, &ledger.to_bytes()).map_err(failed)
-        };
+        let keep =
+            |ledger: &Ledger| layer.keep(place, &ledger.to_bytes()).map_err(failed("write", place));
         if !self.files.is_empty() {
             let pending = std::mem::take(&mut self.pending);
             keep(&Ledger { files: self.after.files.clone(), pending })?;
@@ -475,8 +433,7 @@ impl Changes {
         }
         for (copy, text) in &self.left {
             let path = place_of(root, copy)?;
-            let removed = layer.remove(&path, text);
-            removed.map_err(|source| OriginError::Io { action: "remove", path, source })?;
+            layer.remove(&path, text).map_err(failed("remove", &path))?;
             remove_empty_folders(root, copy);
         }
         if !self.files.is_empty() || self.after != *ledger {
@@ -489,8 +446,7 @@ impl Changes {
 /// Returns where a path within a folder leads; refuses what leads out of it.
 fn place_of(root: &Path, path: &str) -> Result<PathBuf, OriginError> {
     let place = root.join(path);
-    let failed = |source| OriginError::Io { action: "enter", path: place.clone(), source };
-    stay_within(root, &place).map_err(failed)?;
+    stay_within(root, &place).map_err(failed("enter", &place))?;
     Ok(place)
 }
 
@@ -515,7 +471,7 @@ impl FileChange {
 
     fn write(&self, root: &Path, layer: &dyn FileLayer) -> Result<bool, OriginError> {
         let path = place_of(root, &self.path)?;
-        let failed = |source| OriginError::Io { action: "write", path: path.clone(), source };
+        let failed = failed("write", &path);
         let copy = self.copy.as_deref().map(|copy| place_of(root, copy)).transpose()?;
         match (&self.before, &self.after, copy) {
             (before, Some(after), None) => {
@@ -524,15 +480,15 @@ impl FileChange {
             (before, Some(after), Some(copy)) => {
                 let like = before.is_none().then_some(&*copy).filter(|copy| copy.is_file());
                 let is_written =
-                    layer.write(&path, after, before.as_deref(), like).map_err(failed)?;
+                    layer.write(&path, after, before.as_deref(), like).map_err(&failed)?;
                 let is_back = is_written
-                    && (before.is_some() || layer.remove(&copy, after).map_err(failed)?);
+                    && (before.is_some() || layer.remove(&copy, after).map_err(&failed)?);
                 remove_empty_folders(root, self.copy.as_deref().unwrap_or_default());
                 Ok(is_back)
             }
             (Some(before), None, Some(copy)) => {
-                let is_copied = layer.write(&copy, before, None, Some(&path)).map_err(failed)?;
-                Ok(is_copied && layer.remove(&path, before).map_err(failed)?)
+                let is_copied = layer.write(&copy, before, None, Some(&path)).map_err(&failed)?;
+                Ok(is_copied && layer.remove(&path, before).map_err(&failed)?)
             }
             (Some(before), None, None) => layer.remove(&path, before).map_err(failed),
             (None, None, _) => Ok(true),

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::archive::{Archive, Retired, Written};
-use super::document::pieces;
-use super::file::digest;
-use super::lines::{EntityLine, Line, observation_text, with_observations};
+use super::lines::{EntityLine, Line, Pieces, observation_text, with_observations};
+use crate::changes::{FreeIds, Reasons, Refusal, attribute, check, digest, retired_standing};
+use crate::json::quoted;
 use memfold_store::origin::{
-    LinkKind, OriginChange, OriginContents, OriginLink, OriginRecord, OriginStanding, OriginUnit,
-    Skipped,
+    LinkKind, OriginChange, OriginContents, OriginLink, OriginRecord, OriginUnit, Skipped,
 };
 
 /// Where observations of memfold go that name no entity.
@@ -65,14 +64,15 @@ impl Live<'_> {
 }
 
 /// Why a record is left alone.
-const CHANGED: &str = "its entity or its spelling was changed";
-
-/// What kept a change from being made: the record and why.
-type Refusal = (String, String);
+const REASONS: Reasons = Reasons {
+    changed: "its entity or its spelling was changed",
+    gone: "it is not in the file any more",
+    unknown: "it is neither in the file nor archived",
+};
 
 impl Graph {
     pub(super) fn of(memory: &[u8], archive: &str) -> Self {
-        let pieces = pieces(memory);
+        let pieces = Pieces::of(memory);
         let piece = |(at, bytes): (usize, &&[u8])| match pieces.is_read(at) {
             true => line(bytes),
             false => (bytes.to_vec(), Line::Other),
@@ -207,59 +207,18 @@ impl Graph {
 
     /// Tells why a change cannot be made.
     pub(super) fn check(&self, change: &OriginChange) -> Result<(), Refusal> {
-        let refuse = |id: &str, reason: &str| Err((id.to_owned(), reason.to_owned()));
-        let is_retired = |id: &str| self.archive.retired.get(id).is_some();
-        let (before, id) = match change {
-            OriginChange::Update { before, record, .. } => (before, &record.id),
-            OriginChange::Retire { id, .. } if is_retired(id) => return Ok(()),
-            OriginChange::Retire { before, id, .. } => (before, id),
-            OriginChange::Restore { before, record } => {
-                let Some(found) = self.digest_of(&record.id) else {
-                    return refuse(&record.id, "it is neither in the file nor archived");
-                };
-                let is_back = found == record.digest();
-                return match is_back || before.as_ref().is_none_or(|before| *before == found) {
-                    true => Ok(()),
-                    false => refuse(&record.id, CHANGED),
-                };
-            }
-            OriginChange::Remove { before, id } => {
-                let found = self.digest_of(id).filter(|_| !is_retired(id));
-                return match (found, before) {
-                    (Some(found), Some(before)) if found != *before => refuse(id, CHANGED),
-                    _ => Ok(()),
-                };
-            }
-            OriginChange::Create { record, made_of } => {
-                let is_there = self.find(&record.id).is_some()
-                    || !self.lines_of(&self.entity_for(record, made_of)).is_empty();
-                return match is_there || !self.is_document {
-                    true => Ok(()),
-                    false => refuse(
-                        &record.id,
-                        "its entity is not in the file, which is one JSON document",
-                    ),
-                };
-            }
-        };
-        let Some(live) = self.find(id) else {
-            return refuse(id, "it is not in the file any more");
-        };
-        let is_written =
-            matches!(change, OriginChange::Update { record, .. } if record.text == live.text());
-        let found = OriginRecord { raw: live.raw_record(), ..OriginRecord::default() }.digest();
-        match is_written || found == *before {
-            true => Ok(()),
-            false => refuse(id, CHANGED),
+        if let OriginChange::Create { record, made_of } = change {
+            let is_there = self.find(&record.id).is_some()
+                || !self.lines_of(&self.entity_for(record, made_of)).is_empty();
+            let reason = "its entity is not in the file, which is one JSON document";
+            return match is_there || !self.is_document {
+                true => Ok(()),
+                false => Err((record.id.clone(), reason.to_owned())),
+            };
         }
-    }
-
-    /// The digest of a record as it stands in the file or in the archive.
-    fn digest_of(&self, id: &str) -> Option<String> {
-        let retired = || self.archive.retired.get(id);
-        let live = self.find(id).map(|live| live.raw_record());
-        let raw = live.or_else(|| retired().map(|retired| archived(retired).raw))?;
-        Some(OriginRecord { raw, ..OriginRecord::default() }.digest())
+        let live = self.find(change.id()).map(|live| self.record(live, ""));
+        let removed = self.archive.retired.get(change.id()).map(archived);
+        check(change, live.as_ref(), removed.as_ref(), &REASONS)
     }
 
     /// Makes a change that was checked; what is made already is passed over.
@@ -397,8 +356,9 @@ impl Graph {
 
     /// The entity that a new observation is of.
     fn entity_for(&self, record: &OriginRecord, made_of: &[String]) -> String {
-        let entity = attribute(record).or_else(|| made_of.iter().find_map(|id| self.entity_of(id)));
-        entity.unwrap_or_else(|| ENTITY_DEFAULT.to_owned())
+        let own = attribute(record, "entity").filter(|entity| !entity.is_empty());
+        let source = || made_of.iter().find_map(|id| self.entity_of(id));
+        own.map(str::to_owned).or_else(source).unwrap_or_else(|| ENTITY_DEFAULT.to_owned())
     }
 
     fn entity_of(&self, id: &str) -> Option<String> {
@@ -561,17 +521,12 @@ fn ids(lines: &[(Vec<u8>, Line)], archive: &Archive) -> Vec<Vec<Option<String>>>
     let written = archive.written.iter();
     let written: BTreeMap<(&str, &str), &str> =
         written.map(|w| ((w.entity.as_str(), w.observation.as_str()), w.id.as_str())).collect();
-    let mut taken: BTreeSet<String> =
-        archive.retired.iter().map(|retired| retired.id.clone()).collect();
-    let mut numbers: HashMap<String, u32> = HashMap::new();
-    let mut id = |entity: &str, text: &str| {
-        let given = written.get(&(entity, text)).filter(|id| !taken.contains(**id));
-        let id = match given {
-            Some(id) => (*id).to_owned(),
-            None => free_id(hashed(entity, text), &taken, &mut numbers),
-        };
-        taken.insert(id.clone());
-        id
+    let retired = archive.retired.iter().map(|retired| retired.id.clone());
+    let mut free = FreeIds::default();
+    free.taken.extend(retired);
+    let mut id = |entity: &str, text: &str| match written.get(&(entity, text)) {
+        Some(id) if free.taken.insert((*id).to_owned()) => (*id).to_owned(),
+        _ => free.take(&hashed(entity, text)),
     };
     let ids = lines.iter().map(|(_, line)| {
         let Line::Entity(entity) = line else { return Vec::new() };
@@ -580,21 +535,6 @@ fn ids(lines: &[(Vec<u8>, Line)], archive: &Archive) -> Vec<Vec<Option<String>>>
         texts.map(|text| text.map(|text| id(&entity.name, text))).collect()
     });
     ids.collect()
-}
-
-/// The first id of a text that is not taken; `numbers` holds how far each was counted.
-fn free_id(base: String, taken: &BTreeSet<String>, numbers: &mut HashMap<String, u32>) -> String {
-    if !taken.contains(&base) {
-        return base;
-    }
-    let number = numbers.entry(base.clone()).or_insert(1);
-    loop {
-        *number += 1;
-        let id = format!("{base}#{number}");
-        if !taken.contains(&id) {
-            return id;
-        }
-    }
 }
 
 /// The id of the first observation with a text.
@@ -623,21 +563,9 @@ fn plain(id: &str, entity: &str, entity_type: Option<&str>, text: &str) -> Origi
 fn archived(retired: &Retired) -> OriginRecord {
     let Retired { id, entity, entity_type, observation, raw, merged_into, .. } = retired;
     OriginRecord {
-        standing: match merged_into {
-            Some(into) => OriginStanding::Merged { into: into.clone() },
-            None => OriginStanding::Archived,
-        },
+        standing: retired_standing(merged_into.as_deref()),
         place: "the archive".to_owned(),
         raw: raw_record(entity, entity_type.as_deref(), raw),
         ..plain(id, entity, entity_type.as_deref(), observation)
     }
-}
-
-fn attribute(record: &OriginRecord) -> Option<String> {
-    let entity = record.attributes.iter().find(|(name, _)| name == "entity");
-    entity.map(|(_, entity)| entity.clone()).filter(|entity| !entity.is_empty())
-}
-
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }

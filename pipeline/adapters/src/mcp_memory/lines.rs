@@ -1,9 +1,11 @@
-//! Lines of `memory.jsonl`, edited in place: everything but the observations that change stays byte for byte.
-
-use std::borrow::Cow;
-use std::ops::Range;
+//! `memory.jsonl` in pieces that are edited one by one: everything but the observations that change stays byte for byte.
+//!
+//! A piece is a line. A file that is one JSON document, an array of entities and relations or an object with lists of
+//! them, is cut as if each entity and each relation stood on a line.
 
 use serde_json::Value;
+
+use crate::json::{Kind, Node, parse};
 
 /// What a line is.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,9 +19,11 @@ pub(super) enum Line {
 }
 
 /// The fields of a relation.
-pub(super) const RELATION: [&str; 3] = ["from", "to", "relationType"];
+const RELATION: [&str; 3] = ["from", "to", "relationType"];
 /// Where observations that are objects have their text.
 const TEXTS: [&str; 4] = ["text", "content", "observation", "contents"];
+/// The lists of a document.
+const LISTS: [&str; 2] = ["entities", "relations"];
 
 /// An entity as written.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,107 +37,101 @@ pub(super) struct EntityLine {
 impl Line {
     /// Reads a line.
     pub(super) fn read(text: &str) -> Self {
-        if text.trim().is_empty() {
+        let text = trimmed(text);
+        if text.is_empty() {
             return Self::Other;
         }
-        let mended = mended(text);
-        let value: Value = match serde_json::from_str(mended.trim_start_matches('\u{feff}').trim())
-        {
-            Ok(value) => value,
-            Err(error) => return Self::Bad(format!("no JSON: {error}")),
+        let Ok(fields) = parse(text) else {
+            let error = serde_json::from_str::<Value>(text).err();
+            return Self::Bad(format!(
+                "no JSON: {}",
+                error.map(|error| error.to_string()).unwrap_or_default()
+            ));
         };
-        let Some(fields) = value.as_object() else { return Self::Bad("no JSON object".to_owned()) };
+        if !fields.is_object() {
+            return Self::Bad("no JSON object".to_owned());
+        }
         // Some servers of the same layout write `_type`, others no type.
-        match fields.get("type").or_else(|| fields.get("_type")).and_then(Value::as_str) {
+        let has = |key: &str| fields.get(key).is_some();
+        match fields.get("type").or_else(|| fields.get("_type")).and_then(Node::text) {
             Some("relation") => return Self::Other,
             Some("entity") => {}
             Some(other) => {
                 return Self::Bad(format!("type {other:?} is neither entity nor relation"));
             }
-            None if RELATION.iter().all(|key| fields.contains_key(*key)) => return Self::Other,
-            None if fields.contains_key("name") && fields.contains_key("observations") => {}
+            None if RELATION.iter().all(|key| has(key)) => return Self::Other,
+            None if has("name") && has("observations") => {}
             None => return Self::Bad("no field \"type\"".to_owned()),
         }
-        let Some(name) = fields.get("name").and_then(Value::as_str) else {
+        let Some(name) = fields.text_of("name") else {
             return Self::Bad("an entity without a name".to_owned());
         };
-        let observations = match fields.get("observations") {
-            None | Some(Value::Null) => Vec::new(),
-            Some(Value::Array(_)) => observations(text),
-            Some(_) => return Self::Bad("the observations are no list".to_owned()),
-        };
-        let entity_type = fields.get("entityType").and_then(Value::as_str).map(str::to_owned);
-        Self::Entity(EntityLine { name: name.to_owned(), entity_type, observations })
+        let observations = fields.get("observations");
+        if observations.is_some_and(|list| !list.is_list() && list.kind != Kind::Null) {
+            return Self::Bad("the observations are no list".to_owned());
+        }
+        let observations = observations.map(Node::items).unwrap_or_default().iter();
+        Self::Entity(EntityLine {
+            name: name.to_owned(),
+            entity_type: fields.text_of("entityType").map(str::to_owned),
+            observations: observations
+                .map(|node| (node.raw(text).to_owned(), text_of(node)))
+                .collect(),
+        })
     }
 }
 
-fn observations(line: &str) -> Vec<(String, Option<String>)> {
-    let list = List::find(line);
-    let raw = list.iter().flat_map(|list| &list.elements).map(|span| &line[span.clone()]);
-    raw.map(|raw| (raw.to_owned(), observation_text(raw))).collect()
+fn trimmed(line: &str) -> &str {
+    line.trim_start_matches('\u{feff}').trim()
+}
+
+/// Returns the ends of a relation and what it says: from, to, type.
+pub(super) fn relation(line: &str) -> Option<[String; 3]> {
+    let fields = parse(trimmed(line)).ok()?;
+    let [from, to, kind] = RELATION.map(|key| fields.text_of(key).map(str::to_owned));
+    Some([from?, to?, kind?])
 }
 
 /// Returns the text of an observation as written in JSON, which may be a field of an object; `None` where there is none.
 pub(super) fn observation_text(raw: &str) -> Option<String> {
-    match serde_json::from_str(&mended(raw)).ok()? {
-        Value::String(text) => Some(text),
-        Value::Object(fields) => {
-            TEXTS.iter().find_map(|key| fields.get(*key)?.as_str().map(str::to_owned))
-        }
-        _ => None,
-    }
+    text_of(&parse(raw).ok()?)
 }
 
-/// Replaces halves of a surrogate pair, as JavaScript writes them where it cuts an emoji in two, by U+FFFD. Every other
-/// byte keeps its place.
-pub(super) fn mended(json: &str) -> Cow<'_, str> {
-    let unit = |at: usize| {
-        let digits = json.as_bytes().get(at..at + 6).filter(|bytes| bytes.starts_with(b"\\u"))?;
-        u16::from_str_radix(std::str::from_utf8(&digits[2..]).ok()?, 16).ok()
-    };
-    let mut mended = Cow::Borrowed(json);
-    let mut at = 0;
-    while let Some(found) = json.get(at..).and_then(|rest| rest.find('\\')) {
-        at += found;
-        at += match (unit(at), unit(at + 6)) {
-            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
-            (Some(0xd800..=0xdfff), _) => {
-                mended.to_mut().replace_range(at..at + 6, "\\ufffd");
-                6
-            }
-            (Some(_), _) => 6,
-            // An escaped character, which may be a backslash; one outside ASCII is no valid escape.
-            (None, _) => 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
-        };
-    }
-    mended
+fn text_of(node: &Node) -> Option<String> {
+    node.text().or_else(|| TEXTS.iter().find_map(|key| node.text_of(key))).map(str::to_owned)
 }
 
 /// Returns the line with these observations, each as written.
 pub(super) fn with_observations(line: &str, observations: &[&str]) -> String {
-    let Some(list) = List::find(line) else {
-        return with_new_list(line, observations);
+    let text = trimmed(line);
+    let start = text.as_ptr() as usize - line.as_ptr() as usize;
+    let Ok(fields) = parse(text) else { return line.to_owned() };
+    let separator = usual_separator(line);
+    let Some(list) = fields.get("observations").filter(|list| list.is_list()) else {
+        // A list becomes the last field.
+        let colon = if separator == ", " { ": " } else { ":" };
+        let end = start + fields.span.end - 1;
+        let list = observations.join(separator);
+        return format!(
+            "{}{separator}\"observations\"{colon}[{list}]{}",
+            &line[..end],
+            &line[end..]
+        );
     };
-    let between = list.elements.windows(2).next();
-    let separator = between.map(|pair| &line[pair[0].end..pair[1].start]);
-    let separator = separator.unwrap_or_else(|| usual_separator(line));
-    let (lead, tail) = match (list.elements.first(), list.elements.last()) {
+    let items = list.items();
+    let separator = match items {
+        [first, second, ..] => &text[first.span.end..second.span.start],
+        _ => separator,
+    };
+    let (inner, outer) = (list.span.start + 1, list.span.end - 1);
+    let (lead, tail) = match (items.first(), items.last()) {
         (Some(first), Some(last)) if !observations.is_empty() => {
-            (&line[list.inner.start..first.start], &line[last.end..list.inner.end])
+            (&text[inner..first.span.start], &text[last.span.end..outer])
         }
         _ => ("", ""),
     };
-    let (before, after) = (&line[..list.inner.start], &line[list.inner.end..]);
+    let (before, after) = (&line[..start + inner], &line[start + outer..]);
     format!("{before}{lead}{}{tail}{after}", observations.join(separator))
-}
-
-/// Gives an entity without a list one, as its last field.
-fn with_new_list(line: &str, observations: &[&str]) -> String {
-    let Some(end) = line.rfind('}') else { return line.to_owned() };
-    let separator = usual_separator(line);
-    let colon = if separator == ", " { ": " } else { ":" };
-    let list = observations.join(separator);
-    format!("{}{separator}\"observations\"{colon}[{list}]{}", &line[..end], &line[end..])
 }
 
 /// Python writes blanks behind commas and colons, JavaScript does not.
@@ -141,118 +139,54 @@ fn usual_separator(line: &str) -> &'static str {
     if line.contains("\": ") { ", " } else { "," }
 }
 
-/// Where the list of observations stands in a line of valid JSON.
-#[derive(Debug, PartialEq)]
-struct List {
-    /// Between the brackets.
-    inner: Range<usize>,
-    elements: Vec<Range<usize>>,
+/// A file in pieces, which together are the file.
+pub(super) struct Pieces<'a> {
+    pub(super) parts: Vec<&'a [u8]>,
+    /// The parts that are members of a document; `None` for a file of lines.
+    members: Option<Vec<usize>>,
 }
 
-impl List {
-    /// Finds the list; of several fields of the name the last one, as readers of JSON do.
-    fn find(line: &str) -> Option<Self> {
-        let mut scan = Scan { bytes: line.as_bytes(), at: line.find('{')? + 1 };
-        let mut found = None;
-        loop {
-            scan.skip_blanks();
-            if scan.peek()? == b'}' {
-                return found;
+impl<'a> Pieces<'a> {
+    /// Cuts a file.
+    pub(super) fn of(memory: &'a [u8]) -> Self {
+        let Some(document) = std::str::from_utf8(memory).ok().and_then(document) else {
+            let parts = memory.split_inclusive(|byte| *byte == b'\n').collect();
+            return Self { parts, members: None };
+        };
+        let lists = LISTS.iter().filter_map(|key| document.get(key));
+        let mut members: Vec<&Node> = lists.chain([&document]).flat_map(Node::items).collect();
+        members.sort_by_key(|member| member.span.start);
+        let (mut parts, mut at, mut which) = (Vec::new(), 0, Vec::new());
+        for Node { span, .. } in members.into_iter().filter(|member| member.is_object()) {
+            if span.start > at {
+                parts.push(&memory[at..span.start]);
             }
-            let key = scan.value();
-            scan.skip_blanks();
-            scan.at += 1;
-            scan.skip_blanks();
-            let is_list = scan.peek()? == b'[';
-            let value = scan.value();
-            let name: Option<String> = serde_json::from_str(line.get(key)?).ok();
-            if name.as_deref() == Some("observations") && is_list {
-                found = Some(Self::of(line, value));
-            }
-            scan.skip_blanks();
-            if scan.peek()? == b',' {
-                scan.at += 1;
-            }
+            which.push(parts.len());
+            parts.push(&memory[span.clone()]);
+            at = span.end;
         }
+        if at < memory.len() {
+            parts.push(&memory[at..]);
+        }
+        Self { parts, members: Some(which) }
     }
 
-    fn of(line: &str, list: Range<usize>) -> Self {
-        let inner = list.start + 1..list.end - 1;
-        let mut scan = Scan { bytes: line.as_bytes(), at: inner.start };
-        let mut elements = Vec::new();
-        loop {
-            scan.skip_blanks();
-            if scan.at >= inner.end {
-                return Self { inner, elements };
-            }
-            if line.as_bytes()[scan.at] == b',' {
-                scan.at += 1;
-                continue;
-            }
-            elements.push(scan.value());
-        }
+    pub(super) const fn is_document(&self) -> bool {
+        self.members.is_some()
+    }
+
+    /// Tells whether a part is read as an entity or a relation.
+    pub(super) fn is_read(&self, part: usize) -> bool {
+        self.members.as_ref().is_none_or(|members| members.binary_search(&part).is_ok())
     }
 }
 
-/// A walk over valid JSON.
-pub(super) struct Scan<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) at: usize,
-}
-
-impl Scan<'_> {
-    pub(super) fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
-    }
-
-    pub(super) fn seek(&mut self, is_wanted: impl Fn(u8) -> bool) {
-        while self.peek().is_some_and(|byte| !is_wanted(byte)) {
-            self.at += 1;
-        }
-    }
-
-    pub(super) fn skip_blanks(&mut self) {
-        self.seek(|byte| !byte.is_ascii_whitespace());
-    }
-
-    /// Goes behind the value that begins here.
-    pub(super) fn value(&mut self) -> Range<usize> {
-        let start = self.at;
-        let mut depth = 0_u32;
-        while let Some(byte) = self.peek() {
-            match byte {
-                b'"' => self.string(),
-                b'[' | b'{' => {
-                    depth += 1;
-                    self.at += 1;
-                }
-                b']' | b'}' | b',' if depth == 0 => break,
-                b']' | b'}' => {
-                    depth -= 1;
-                    self.at += 1;
-                }
-                b':' if depth == 0 => break,
-                byte if depth == 0 && byte.is_ascii_whitespace() => break,
-                _ => self.at += 1,
-            }
-            let is_whole = matches!(byte, b'"' | b']' | b'}') && depth == 0;
-            if is_whole {
-                break;
-            }
-        }
-        start..self.at
-    }
-
-    fn string(&mut self) {
-        self.at += 1;
-        while let Some(byte) = self.peek() {
-            self.at += if byte == b'\\' { 2 } else { 1 };
-            if byte == b'"' {
-                break;
-            }
-        }
-        self.at = self.at.min(self.bytes.len());
-    }
+/// Reads a text that is one document: an array, or an object with a list of entities or relations.
+fn document(text: &str) -> Option<Node> {
+    let is_list = |node: &Node| node.is_list();
+    parse(text)
+        .ok()
+        .filter(|node| is_list(node) || LISTS.iter().any(|key| node.get(key).is_some_and(is_list)))
 }
 
 #[cfg(test)]
@@ -310,12 +244,9 @@ mod tests {
         ] {
             assert_eq!(with_observations(line, &[r#""a""#, r#""b""#]), expected);
         }
-    }
-
-    #[test]
-    fn the_last_of_two_lists_counts() {
         let line = r#"{"type":"entity","name":"A","observations":["a"],"observations":["b"]}"#;
-        assert_eq!(entity(line).observations, [(r#""b""#.to_owned(), Some("b".to_owned()))]);
+        let last = [(r#""b""#.to_owned(), Some("b".to_owned()))];
+        assert_eq!(entity(line).observations, last, "the last of two lists counts");
     }
 
     #[test]
@@ -333,5 +264,36 @@ mod tests {
         }
         assert_eq!(Line::read(" \r"), Line::Other);
         assert_eq!(Line::read(r#"{"type":"relation","from":"A","to":"B"}"#), Line::Other);
+    }
+
+    #[test]
+    fn a_document_is_cut_into_its_members_and_a_file_into_its_lines() {
+        for (text, members) in [
+            (
+                "[\n  {\"name\": \"A\"},\n  {\"name\": \"]\"}\n]\n",
+                vec!["{\"name\": \"A\"}", "{\"name\": \"]\"}"],
+            ),
+            (
+                "{\"version\": [1], \"entities\": [{\"a\": [{}]}], \"relations\" : [ {\"from\": \"x\"}]}",
+                vec!["{\"a\": [{}]}", "{\"from\": \"x\"}"],
+            ),
+            ("[]", vec![]),
+        ] {
+            let pieces = Pieces::of(text.as_bytes());
+            assert!(pieces.is_document());
+            let read: Vec<&str> = (0..pieces.parts.len())
+                .filter(|part| pieces.is_read(*part))
+                .map(|part| std::str::from_utf8(pieces.parts[part]).unwrap())
+                .collect();
+            assert_eq!(read, members);
+            assert_eq!(pieces.parts.concat(), text.as_bytes());
+        }
+        for text in ["{\"type\":\"entity\",\"name\":\"A\"}\n{}", "", "{\"type\":\"entity\"}", "[1"]
+        {
+            let pieces = Pieces::of(text.as_bytes());
+            assert!(
+                !pieces.is_document() && (0..pieces.parts.len()).all(|part| pieces.is_read(part))
+            );
+        }
     }
 }

@@ -11,24 +11,22 @@
 //! a rename, after a look whether it is still what was read. Lines and fields that do not change stay byte for byte. What is
 //! taken out goes to `memory.memfold-archive.jsonl` first; a restored observation returns to its position.
 
-mod archive;
 mod lines;
-mod document;
-mod file;
+mod archive;
 mod graph;
 mod served;
 
 use std::path::{Path, PathBuf};
 
-use self::file::Files;
+use self::archive::Files;
 use self::graph::Graph;
-use self::lines::Line;
+use self::lines::{Line, Pieces};
 pub use self::served::{
     AddedObservations, Entity, GraphError, GraphFile, Nodes, Observations, Relation,
 };
-use memfold_store::origin::{
-    Origin, OriginConflict, OriginContents, OriginError, OriginUnit, Published,
-};
+use crate::changes::note;
+use crate::files::{advice_on, remove_leftovers};
+use memfold_store::origin::{Origin, OriginContents, OriginError, OriginUnit, Published};
 
 /// The kind, as `--store-kind` spells it.
 pub const KIND: &str = "mcp_memory";
@@ -52,9 +50,9 @@ pub fn is_one(path: &Path) -> bool {
     if !ending.is_some_and(|ending| ENDINGS.contains(&ending)) || !path.is_file() {
         return false;
     }
-    let head = match file::head(path, BYTES_LOOKED_AT) {
+    let head = match archive::head(path, BYTES_LOOKED_AT) {
         // Another program may be about to write it.
-        head if head.is_empty() => match file::settled(path) {
+        head if head.is_empty() => match archive::settled(path) {
             Ok(bytes) if bytes.is_empty() => return is_named_so(path),
             Ok(mut bytes) => {
                 bytes.truncate(BYTES_LOOKED_AT);
@@ -65,7 +63,7 @@ pub fn is_one(path: &Path) -> bool {
         head => head,
     };
     let is_cut = head.len() == BYTES_LOOKED_AT;
-    let pieces = document::pieces(&head);
+    let pieces = Pieces::of(&head);
     if pieces.is_document() {
         let mut members = (0..pieces.parts.len()).filter(|part| pieces.is_read(*part));
         return members.any(|part| is_of_graph(&String::from_utf8_lossy(pieces.parts[part])));
@@ -86,19 +84,14 @@ pub fn is_one(path: &Path) -> bool {
 fn is_of_graph(line: &str) -> bool {
     match Line::read(line) {
         Line::Entity(_) => true,
-        Line::Other => is_relation(line),
+        Line::Other => lines::relation(line).is_some(),
         Line::Bad(_) => false,
     }
 }
 
 /// An empty file is known by its name, or by what memfold keeps beside it.
 fn is_named_so(path: &Path) -> bool {
-    path.file_stem().is_some_and(|stem| stem == "memory") || file::archive_path(path).exists()
-}
-
-fn is_relation(line: &str) -> bool {
-    let value: Option<serde_json::Value> = serde_json::from_str(line.trim()).ok();
-    value.is_some_and(|value| lines::RELATION.iter().all(|key| value[key].is_string()))
+    path.file_stem().is_some_and(|stem| stem == "memory") || archive::archive_path(path).exists()
 }
 
 impl McpMemory {
@@ -130,21 +123,17 @@ impl Origin for McpMemory {
     }
 
     fn write(&self, units: &[OriginUnit]) -> Result<Published, OriginError> {
-        let _lock = file::lock(&self.path)?;
-        file::remove_leftovers(&self.path)?;
+        let _lock = archive::lock(&self.path)?;
+        remove_leftovers(&archive::leftovers(&self.path))?;
         let (files, before) = self.graph()?;
         let mut graph = before.clone();
         let mut published = Published::default();
         for (at, unit) in units.iter().enumerate() {
-            match unit.changes.iter().try_for_each(|change| graph.check(change)) {
-                Ok(()) => {
-                    unit.changes.iter().for_each(|change| graph.carry_out(change, unit));
-                    published.units.push(at);
-                }
-                Err((id, reason)) => {
-                    published.conflicts.push(OriginConflict { unit: at, id, reason });
-                }
+            let checked = unit.changes.iter().try_for_each(|change| graph.check(change));
+            if checked.is_ok() {
+                unit.changes.iter().for_each(|change| graph.carry_out(change, unit));
             }
+            note(&mut published, at, checked);
         }
         files.replace(&self.path, &graph, &before)?;
         Ok(published)
@@ -155,14 +144,11 @@ impl Origin for McpMemory {
     }
 
     fn advice(&self) -> Vec<String> {
-        let left = file::leftovers(&self.path).into_iter().map(|path| {
-            format!(
-                "{} was left by a process that was killed: the next run that writes removes it",
-                path.display()
-            )
-        });
         let twins = self.graph().map(|(_, graph)| graph.twins()).unwrap_or_default();
-        twins.into_iter().chain(left).collect()
+        twins
+            .into_iter()
+            .chain(archive::leftovers(&self.path).iter().map(|path| advice_on(path)))
+            .collect()
     }
 }
 
@@ -171,6 +157,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::testing::{create, restore, retire, undo, unit, update};
     use memfold_store::origin::{OriginChange, OriginRecord, OriginStanding};
 
     const MEMORY: &str = concat!(
@@ -185,23 +172,6 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let memory = McpMemory::open(&path).unwrap();
         (folder, path, memory)
-    }
-
-    fn unit(changes: Vec<OriginChange>) -> OriginUnit {
-        OriginUnit { run_id: "r".into(), at: "t".into(), rule: "R1".into(), changes }
-    }
-
-    fn retire(record: &OriginRecord, into: Option<&str>) -> OriginChange {
-        OriginChange::Retire {
-            before: record.digest(),
-            id: record.id.clone(),
-            into: into.map(str::to_owned),
-            reason: "R1".to_owned(),
-        }
-    }
-
-    fn restore(record: &OriginRecord) -> OriginChange {
-        OriginChange::Restore { before: None, record: Box::new(record.clone()) }
     }
 
     fn records(memory: &McpMemory) -> Vec<OriginRecord> {
@@ -267,7 +237,7 @@ mod tests {
         ])];
         memory.write(&back).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), MEMORY);
-        assert!(!file::archive_path(&path).exists());
+        assert!(!archive::archive_path(&path).exists());
     }
 
     #[test]
@@ -316,9 +286,7 @@ mod tests {
         });
         std::fs::write(&path, "").unwrap();
         assert!(is_one(&path) && records(&memory).is_empty());
-        let record = OriginRecord { id: "n".into(), text: "e".into(), ..OriginRecord::default() };
-        let create = OriginChange::Create { record: Box::new(record), made_of: Vec::new() };
-        memory.write(&[unit(vec![create])]).unwrap();
+        memory.write(&[unit(vec![create("n", "e")])]).unwrap();
         assert_eq!(records(&memory).len(), 1);
     }
 
@@ -342,23 +310,11 @@ mod tests {
     fn an_undo_gives_texts_back_and_leaves_what_others_changed() {
         let (_folder, path, memory) = made(MEMORY);
         let before = records(&memory);
-        let mut other = before[3].clone();
-        other.text = "another".into();
-        let update = OriginChange::Update {
-            before: before[3].digest(),
-            record: Box::new(other),
-            merged: Vec::new(),
-        };
-        let retired = retire(&before[1], None);
-        memory.write(&[unit(vec![update]), unit(vec![retired])]).unwrap();
-        let written = records(&memory);
-        let now =
-            |id: &str| written.iter().find(|record| record.id == id).map(OriginRecord::digest);
-        let back = |record: &OriginRecord| OriginChange::Restore {
-            before: now(&record.id),
-            record: Box::new(record.clone()),
-        };
-        let units = [unit(vec![back(&before[3])]), unit(vec![back(&before[1])])];
+        let other = OriginRecord { text: "another".into(), ..before[3].clone() };
+        let update = update(&before[3], other, &[]);
+        memory.write(&[unit(vec![update]), unit(vec![retire(&before[1], None)])]).unwrap();
+        let now = crate::testing::records(&memory);
+        let units = [3, 1].map(|at| unit(undo(&now, &[&before[at]], &[])));
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("\"another\""), "{text}");
         std::fs::write(&path, text.replace("\"entityType\":\"t\"", "\"entityType\":\"u\""))
@@ -369,7 +325,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         assert_eq!(memory.write(&units).unwrap().units, [0, 1]);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), MEMORY);
-        assert!(!file::archive_path(&path).exists());
+        assert!(!archive::archive_path(&path).exists());
     }
 
     #[test]

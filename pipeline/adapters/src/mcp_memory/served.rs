@@ -19,9 +19,8 @@ use memfold_guard::{Guard, Verdict};
 use memfold_store::whole_file::{self, OsLock};
 use serde::{Deserialize, Serialize};
 
-use super::document::pieces;
-use super::file;
-use super::lines::{Line, RELATION, mended, with_observations};
+use super::archive::settled;
+use super::lines::{self, Line, Pieces, with_observations};
 
 /// Bytes at the end of what was read that must still be there for the rest to count as appended.
 const TAIL_BYTES: usize = 4096;
@@ -421,23 +420,20 @@ impl Item {
 }
 
 fn relation(text: &str) -> Option<Relation> {
-    let text = mended(text);
-    let value: serde_json::Value =
-        serde_json::from_str(text.trim_start_matches('\u{feff}').trim()).ok()?;
-    let [from, to, relation_type] = RELATION.map(|key| value[key].as_str().map(str::to_owned));
-    Some(Relation { from: from?, to: to?, relation_type: relation_type? })
+    let [from, to, relation_type] = lines::relation(text)?;
+    Some(Relation { from, to, relation_type })
 }
 
 impl Loaded {
     fn read(path: &Path) -> io::Result<Self> {
         // Other programs empty the file before they write it anew.
-        file::settled(path)?;
+        settled(path)?;
         let mut file = File::open(path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let found = file.metadata()?;
         let mut loaded = Self { file: Some(file), ..Self::default() };
-        let pieces = pieces(&bytes);
+        let pieces = Pieces::of(&bytes);
         loaded.is_document = pieces.is_document();
         for (at, part) in pieces.parts.iter().enumerate() {
             // What stands between the members of a document is no line.

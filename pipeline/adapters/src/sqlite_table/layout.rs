@@ -10,7 +10,7 @@ use super::shapes::{IDS, Names, Shape, TEXTS, TIMES, USERS, VECTORS, recognise, 
 use crate::sqlite_file::{has_vectors, quoted};
 
 /// How memories stand in a file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Layout {
     /// The system that wrote the file, where it is known.
     pub(super) system: Option<&'static str>,
@@ -61,24 +61,34 @@ pub(super) struct Flag {
 }
 
 /// Where vectors are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Vectors {
+    #[default]
     None,
     /// In a column: bytes, or a JSON array.
     Column(usize),
     /// In a table of sqlite-vec, by the number of the row or by the id.
-    Vec0 {
-        table: String,
-        by_id: bool,
-    },
+    Vec0 { table: String, by_id: bool },
     /// In a table of vec1, as long as they are not packed into its index.
-    Vec1 {
-        table: String,
-    },
+    Vec1 { table: String },
 }
 
-/// What is wrong with a file or a choice, with advice.
-type Refusal = (String, String);
+/// Why there is no layout.
+enum Failure {
+    Sqlite(rusqlite::Error),
+    /// What is wrong with a file or a choice, with advice.
+    Refused([String; 2]),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+fn refused<T>(reason: impl Into<String>, hint: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::Refused([reason.into(), hint.into()]))
+}
 
 impl Layout {
     /// Finds out how memories stand in a file.
@@ -92,15 +102,14 @@ impl Layout {
     ) -> rusqlite::Result<Result<Self, OriginError>> {
         let schema = Schema::read(connection)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let found = match Self::find(connection, &schema, choice, &name)? {
-            Ok(layout) => layout.with_removal(&schema, choice),
-            Err(refusal) => Err(refusal),
-        };
-        Ok(found.map_err(|(reason, hint)| OriginError::Refused {
-            path: path.to_owned(),
-            reason,
-            hint,
-        }))
+        let found = Self::find(connection, &schema, choice, &name);
+        match found.and_then(|layout| layout.with_removal(&schema, choice)) {
+            Ok(layout) => Ok(Ok(layout)),
+            Err(Failure::Sqlite(error)) => Err(error),
+            Err(Failure::Refused([reason, hint])) => {
+                Ok(Err(OriginError::Refused { path: path.to_owned(), reason, hint }))
+            }
+        }
     }
 
     fn find(
@@ -108,19 +117,16 @@ impl Layout {
         schema: &Schema,
         choice: &TableChoice,
         file: &str,
-    ) -> rusqlite::Result<Result<Self, Refusal>> {
+    ) -> Result<Self, Failure> {
         let named = choice.table.as_deref();
         let shape = named.map_or_else(|| recognise(schema), |name| shape_of(schema, name));
         if let Some(shape) = shape.filter(|_| choice.id.is_none() && choice.text.is_none()) {
-            return Self::of_shape(connection, schema, shape).map(Ok);
+            return Ok(Self::of_shape(connection, schema, shape)?);
         }
-        let table = match named {
-            Some(name) => schema.table(name).ok_or_else(|| unknown_table(schema, name, file)),
-            None => return Self::beside_vectors(connection, schema, file),
-        };
-        match table {
-            Ok(table) => Self::of_table(connection, schema, table, choice),
-            Err(refusal) => Ok(Err(refusal)),
+        let Some(name) = named else { return Self::beside_vectors(connection, schema, file) };
+        match schema.table(name) {
+            Some(table) => Self::of_table(connection, schema, table, choice),
+            None => unknown(schema, &format!("there is no table {name}"), file),
         }
     }
 
@@ -169,7 +175,11 @@ impl Layout {
             model: at(model),
             flag,
             own_api: shape.own_api,
-            ..Self::plain(shape.table, select, columns, key)
+            table: shape.table.to_owned(),
+            select,
+            columns,
+            key,
+            ..Self::default()
         };
         Ok(layout.beside(schema, table, vectors))
     }
@@ -179,61 +189,61 @@ impl Layout {
         schema: &Schema,
         table: &Table,
         choice: &TableChoice,
-    ) -> rusqlite::Result<Result<Self, Refusal>> {
+    ) -> Result<Self, Failure> {
         let name = &table.name;
         match &table.kind {
             TableKind::View => {
-                let reason = format!("{name} is a view, whose rows are those of other tables");
-                return Ok(Err((reason, format!("name one of {}", schema.listed().join(", ")))));
+                let hint = format!("name one of {}", schema.listed().join(", "));
+                return refused(
+                    format!("{name} is a view, whose rows are those of other tables"),
+                    hint,
+                );
             }
             TableKind::Virtual { module } if module == "vec0" => {
-                let found = Self::of_vec0(connection, table)?;
-                return Ok(found.ok_or_else(|| {
-                    let reason = format!("{name} is a table of sqlite-vec without a text column");
-                    (reason, "name the table of the texts that its vectors are of".to_owned())
-                }));
+                return Self::of_vec0(connection, table)?.map_or_else(
+                    || {
+                        refused(
+                            format!("{name} is a table of sqlite-vec without a text column"),
+                            "name the table of the texts that its vectors are of",
+                        )
+                    },
+                    Ok,
+                );
             }
             TableKind::Virtual { module } => {
-                let reason = format!("{name} is a virtual table of {module}, not one of rows");
-                return Ok(Err((reason, "name the table that it is an index of".to_owned())));
+                return refused(
+                    format!("{name} is a virtual table of {module}, not one of rows"),
+                    "name the table that it is an index of",
+                );
             }
             TableKind::Plain | TableKind::Shadow => {}
         }
         let (select, columns, key) = rows_of(table);
         if key.is_none() {
             let reason = format!("{name} is made WITHOUT ROWID and has a key of several columns");
-            return Ok(Err((reason, "such a table is not supported".to_owned())));
+            return refused(reason, "such a table is not supported");
         }
+        let hint = || format!("its columns are {}", columns.join(", "));
+        let unknown =
+            |typed: &str| Failure::Refused([format!("{name} has no column {typed}"), hint()]);
         let wanted = |typed: &Option<String>, known: &[&str]| match typed {
-            Some(typed) => position(&columns, typed).map(Some).ok_or_else(|| typed.clone()),
+            Some(typed) => position(&columns, typed).map(Some).ok_or_else(|| unknown(typed)),
             None => Ok(known.iter().find_map(|name| position(&columns, name))),
         };
+        let [id, text] = [wanted(&choice.id, IDS)?, wanted(&choice.text, TEXTS)?];
+        let [time, user] = [wanted(&choice.time, TIMES)?, wanted(&choice.user, USERS)?];
         let is_column = choice.vector.as_deref().is_none_or(|name| table.column(name).is_some());
-        let vector = if is_column { wanted(&choice.vector, VECTORS) } else { Ok(None) };
-        let found = (|| -> Result<[Option<usize>; 5], String> {
-            let [id, text] = [wanted(&choice.id, IDS)?, wanted(&choice.text, TEXTS)?];
-            let [time, user] = [wanted(&choice.time, TIMES)?, wanted(&choice.user, USERS)?];
-            Ok([id, text, time, user, vector?])
-        })();
-        let unknown = |typed: &str| {
-            let reason = format!("{name} has no column {typed}");
-            (reason, format!("its columns are {}", columns.join(", ")))
-        };
-        let [id, text, time, user, vector] = match found {
-            Ok(found) => found,
-            Err(typed) => return Ok(Err(unknown(&typed))),
-        };
+        let vector = if is_column { wanted(&choice.vector, VECTORS)? } else { None };
         let (Some(id), Some(text)) = (id, text) else {
             let what = if id.is_none() { "ids: --id COLUMN" } else { "texts: --text COLUMN" };
-            let hint = format!("its columns are {}", columns.join(", "));
-            return Ok(Err((format!("say which column of {name} has the {what}"), hint)));
+            return refused(format!("say which column of {name} has the {what}"), hint());
         };
         let vectors = match (vector, &choice.vector) {
             (Some(column), _) => Vectors::Column(column),
             (None, Some(named)) if has_vectors(connection, named)? => {
                 Vectors::Vec0 { by_id: knows_ids(connection, named)?, table: named.clone() }
             }
-            (None, Some(named)) => return Ok(Err(unknown(named))),
+            (None, Some(named)) => return Err(unknown(named)),
             (None, None) => companion(connection, schema, table, id)?,
         };
         let user = user.map(|column| Attribute { name: "user".to_owned(), column });
@@ -242,9 +252,13 @@ impl Layout {
             text: vec![text],
             time,
             attributes: user.into_iter().collect(),
-            ..Self::plain(name, select, columns, key)
+            table: name.clone(),
+            select,
+            columns,
+            key,
+            ..Self::default()
         };
-        Ok(Ok(layout.beside(schema, Some(table), vectors)))
+        Ok(layout.beside(schema, Some(table), vectors))
     }
 
     /// Finds the table whose texts the vectors of sqlite-vec or vec1 are of.
@@ -252,11 +266,11 @@ impl Layout {
         connection: &Connection,
         schema: &Schema,
         file: &str,
-    ) -> rusqlite::Result<Result<Self, Refusal>> {
+    ) -> Result<Self, Failure> {
         let is_of_vectors = |module: &str| matches!(module, "vec0" | "vec1");
         for vectors in schema.virtual_tables(is_of_vectors) {
             if let Some(layout) = Self::of_vec0(connection, vectors)? {
-                return Ok(Ok(layout));
+                return Ok(layout);
             }
         }
         let mut candidates = schema.tables.iter().filter(|table| {
@@ -264,16 +278,13 @@ impl Layout {
             table.kind == TableKind::Plain && has(IDS) && has(TEXTS)
         });
         let has_vectors = schema.virtual_tables(is_of_vectors).next().is_some();
-        match (candidates.next(), candidates.next()) {
-            (Some(only), None) if has_vectors => {
-                let layout = Self::of_table(connection, schema, only, &TableChoice::default())?;
-                if layout.as_ref().is_ok_and(|layout| layout.vectors != Vectors::None) {
-                    return Ok(layout);
-                }
+        if let (Some(only), None, true) = (candidates.next(), candidates.next(), has_vectors) {
+            let layout = Self::of_table(connection, schema, only, &TableChoice::default())?;
+            if layout.vectors != Vectors::None {
+                return Ok(layout);
             }
-            _ => {}
         }
-        Ok(Err(unrecognised(schema, file)))
+        unknown(schema, "no table of memories is recognised", file)
     }
 
     /// The texts in an auxiliary column of a table of sqlite-vec.
@@ -315,34 +326,11 @@ impl Layout {
                 "rows of a virtual table are changed by its own extension only",
                 "write a script: --sql OUT, and run it where sqlite-vec is loaded",
             ]),
-            ..Self::plain(&table.name, select, columns.clone(), None)
-        }))
-    }
-
-    fn plain(table: &str, select: String, columns: Vec<String>, key: Option<String>) -> Self {
-        Self {
-            system: None,
-            table: table.to_owned(),
+            table: table.name.clone(),
             select,
-            key,
             columns,
-            id: 0,
-            text: Vec::new(),
-            time: None,
-            updated: None,
-            attributes: Vec::new(),
-            tags: None,
-            metadata: None,
-            vectors: Vectors::None,
-            model: None,
-            flag: None,
-            removal: None,
-            deletion_refusal: None,
-            own_api: None,
-            search: None,
-            has_index: false,
-            table_info: None,
-        }
+            ..Self::default()
+        }))
     }
 
     /// Notes what stands beside the table.
@@ -365,7 +353,7 @@ impl Layout {
         }
     }
 
-    fn with_removal(self, schema: &Schema, choice: &TableChoice) -> Result<Self, Refusal> {
+    fn with_removal(self, schema: &Schema, choice: &TableChoice) -> Result<Self, Failure> {
         let Some(Removal::Flag { column, value }) = &choice.removal else {
             return Ok(Self { removal: choice.removal.clone(), ..self });
         };
@@ -376,10 +364,10 @@ impl Layout {
                 let flag = Flag { column: at, value: value.clone() };
                 Ok(Self { flag: Some(flag), removal: choice.removal.clone(), ..self })
             }
-            None => Err((
+            None => refused(
                 format!("--removed: {} has no column {column} for a mark", self.table),
                 format!("its columns are {}", self.columns.join(", ")),
-            )),
+            ),
         }
     }
 
@@ -399,19 +387,16 @@ impl Layout {
         for attribute in &self.attributes {
             text.push_str(&format!(", {} {}", attribute.name, self.columns[attribute.column]));
         }
-        text.push_str(
-            &self.time.map_or_else(String::new, |time| format!(", time {}", names(&[time]))),
-        );
-        match &self.vectors {
-            Vectors::None => text.push_str("; no vectors: compared by words"),
-            Vectors::Column(column) => {
-                text.push_str(&format!("; vectors in {}", names(&[*column])))
-            }
+        if let Some(time) = self.time {
+            text.push_str(&format!(", time {}", names(&[time])));
+        }
+        text + &match &self.vectors {
+            Vectors::None => "; no vectors: compared by words".to_owned(),
+            Vectors::Column(column) => format!("; vectors in {}", names(&[*column])),
             Vectors::Vec0 { table, .. } | Vectors::Vec1 { table } => {
-                text.push_str(&format!("; vectors in {table}"));
+                format!("; vectors in {table}")
             }
         }
-        text
     }
 }
 
@@ -484,33 +469,22 @@ fn joins(connection: &Connection, vectors: &str, table: &str, on: &str) -> rusql
     Ok(connection.query_row(&sql, [], |row| row.get::<_, Option<bool>>(0))?.unwrap_or(false))
 }
 
-/// What the schema says where nothing was recognised.
-fn unrecognised(schema: &Schema, file: &str) -> Refusal {
-    let listed = schema.listed();
-    let reason = format!("no table of memories is recognised, found {}", listed.join(", "));
-    (reason, command(schema, file, None))
-}
-
-fn unknown_table(schema: &Schema, name: &str, file: &str) -> Refusal {
-    let listed = schema.listed();
-    let reason = format!("there is no table {name}, found {}", listed.join(", "));
-    (reason, command(schema, file, None))
-}
-
-/// The command to type, with the likeliest table and columns.
-fn command(schema: &Schema, file: &str, table: Option<&Table>) -> String {
+/// Says what was found, and the command to type, with the likeliest table and columns.
+fn unknown<T>(schema: &Schema, reason: &str, file: &str) -> Result<T, Failure> {
     let plain = || schema.tables.iter().filter(|table| table.kind == TableKind::Plain);
     let known = |table: &Table, names: &[&str]| {
         names.iter().find_map(|name| table.column(name)).map(|column| column.name.clone())
     };
     let likely = plain().find(|table| known(table, TEXTS).is_some());
-    let table = table.or(likely).or_else(|| plain().next());
-    let Some(table) = table else { return "name a file with a table of memories".to_owned() };
-    let id = known(table, IDS).unwrap_or_else(|| "ID".to_owned());
-    let text = known(table, TEXTS).unwrap_or_else(|| "TEXT".to_owned());
-    format!(
-        "name the table: memfold consolidate {file} --table {} --id {id} --text {text}; a brain.db \
-         has a table stm",
-        table.name
-    )
+    let hint = match likely.or_else(|| plain().next()) {
+        None => "name a file with a table of memories".to_owned(),
+        Some(table) => format!(
+            "name the table: memfold consolidate {file} --table {} --id {} --text {}; a brain.db has \
+             a table stm",
+            table.name,
+            known(table, IDS).unwrap_or_else(|| "ID".to_owned()),
+            known(table, TEXTS).unwrap_or_else(|| "TEXT".to_owned())
+        ),
+    };
+    refused(format!("{reason}, found {}", schema.listed().join(", ")), hint)
 }

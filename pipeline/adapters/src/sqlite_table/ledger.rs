@@ -16,6 +16,8 @@ use serde_json::Value as Json;
 
 use super::layout::Layout;
 use super::read::{TableRow, shown};
+use crate::changes::digest;
+use crate::files::{failed, make_folder_of, read_text};
 
 /// What is kept of a table.
 #[derive(Debug, Clone, Default)]
@@ -52,10 +54,6 @@ impl Made {
     pub(super) fn new(id: &str, key: String, text: &str) -> Self {
         Self { id: id.to_owned(), key, text: digest(text) }
     }
-}
-
-fn digest(text: &str) -> String {
-    blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
 }
 
 /// A row as it was.
@@ -95,13 +93,7 @@ impl Ledger {
     /// Reads a ledger; a missing one is empty. What a killed process left of its last line is passed over.
     pub(super) fn read(path: Option<&Path>) -> Result<Self, OriginError> {
         let Some(path) = path else { return Ok(Self::default()) };
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(source) => {
-                return Err(OriginError::Io { action: "read", path: path.to_owned(), source });
-            }
-        };
+        let Some(text) = read_text(path)? else { return Ok(Self::default()) };
         let mut ledger = Self::default();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         for (at, line) in whole.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -148,11 +140,7 @@ impl Ledger {
             bytes.extend(serde_json::to_vec(&line).unwrap_or_default());
             bytes.push(b'\n');
         }
-        whole_file::replace(path, &bytes, Some(path)).map_err(|source| OriginError::Io {
-            action: "write",
-            path: path.to_owned(),
-            source,
-        })
+        whole_file::replace(path, &bytes, Some(path)).map_err(failed("write", path))
     }
 
     /// Appends lines and syncs them.
@@ -161,9 +149,7 @@ impl Ledger {
             return Ok(());
         }
         let write = || -> io::Result<()> {
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)?;
-            }
+            make_folder_of(path)?;
             let mut options = OpenOptions::new();
             options.create(true).append(true).read(true);
             #[cfg(unix)]
@@ -178,7 +164,7 @@ impl Ledger {
             file.write_all(&bytes)?;
             file.sync_all()
         };
-        write().map_err(|source| OriginError::Io { action: "write", path: path.to_owned(), source })
+        write().map_err(failed("write", path))
     }
 }
 

@@ -18,6 +18,8 @@ mod read;
 mod ledger;
 mod write;
 mod script;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -31,9 +33,11 @@ use memfold_store::whole_file::OsLock;
 use rusqlite::{Connection, ErrorCode};
 
 use self::layout::Layout;
-use self::ledger::{Kept, Ledger, Line};
+use self::ledger::{Ledger, Line};
 use self::read::{TableRow, UnreadRows, VectorTable};
 use self::schema::Schema;
+use crate::changes::retired_standing;
+use crate::files::failed;
 use crate::sqlite_file;
 
 /// The kind, as `--store-kind` spells it.
@@ -72,8 +76,7 @@ impl SqliteTable {
     /// # Errors
     /// When there is none, or it is a `brain.db`.
     pub fn open(path: &Path) -> Result<Self, OriginError> {
-        let failed = |source| OriginError::Io { action: "open", path: path.to_owned(), source };
-        let path = path.canonicalize().map_err(failed)?;
+        let path = path.canonicalize().map_err(failed("open", path))?;
         let opened = Self { path, choice: TableChoice::default(), removed: None };
         let is_brain_db = opened.reading(|connection| {
             let schema = Schema::read(connection)?;
@@ -176,8 +179,7 @@ impl SqliteTable {
         let mut vectors = VectorTable::read(connection, layout)?;
         let mut statement = connection.prepare(&layout.select)?;
         let mut rows = statement.query([])?;
-        let mut reading =
-            Reading { layout, ledger, unread: UnreadRows::default(), seen: BTreeSet::new() };
+        let mut reading = Reading::new(layout, ledger);
         let mut contents = OriginContents::default();
         while let Some(row) = rows.next()? {
             let row = TableRow::of(row, layout.columns.len())?;
@@ -203,7 +205,11 @@ struct Reading<'a> {
     seen: BTreeSet<String>,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
+    fn new(layout: &'a Layout, ledger: &'a Ledger) -> Self {
+        Self { layout, ledger, unread: UnreadRows::default(), seen: BTreeSet::new() }
+    }
+
     fn record(&mut self, row: &TableRow) -> Option<OriginRecord> {
         let mut record = match self.layout.record(row) {
             Ok(record) => record,
@@ -221,7 +227,7 @@ impl Reading<'_> {
         }
         if self.layout.is_marked(row) {
             // What others marked is theirs.
-            record.standing = standing(kept?);
+            record.standing = retired_standing(kept?.merged_into.as_deref());
         }
         Some(record)
     }
@@ -235,7 +241,7 @@ impl Reading<'_> {
                 let place = format!("taken out of {}", self.layout.table);
                 Some(OriginRecord {
                     id: kept.id.clone(),
-                    standing: standing(kept),
+                    standing: retired_standing(kept.merged_into.as_deref()),
                     place,
                     ..record
                 })
@@ -243,13 +249,6 @@ impl Reading<'_> {
             .collect();
         records.sort_by(|one, other| one.id.cmp(&other.id));
         records
-    }
-}
-
-fn standing(kept: &Kept) -> OriginStanding {
-    match &kept.merged_into {
-        Some(into) => OriginStanding::Merged { into: into.clone() },
-        None => OriginStanding::Archived,
     }
 }
 
@@ -288,12 +287,7 @@ impl Origin for SqliteTable {
             if layout.key.is_none() {
                 return self.contents(connection, layout, &ledger);
             }
-            let mut reading = Reading {
-                layout,
-                ledger: &ledger,
-                unread: UnreadRows::default(),
-                seen: BTreeSet::new(),
-            };
+            let mut reading = Reading::new(layout, &ledger);
             let rows = write::rows_by_id(connection, layout, &ledger, ids)?;
             let mut records: Vec<OriginRecord> =
                 rows.values().filter_map(|row| reading.record(row)).collect();

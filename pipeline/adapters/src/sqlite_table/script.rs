@@ -25,21 +25,7 @@ pub(super) fn of(
     }
     let ids = removals.iter().flat_map(|removal| [Some(&*removal.id), removal.into.as_deref()]);
     let wanted: BTreeSet<&str> = ids.flatten().collect();
-    let rows = match layout.key {
-        Some(_) => rows_by_id(connection, layout, ledger, &wanted)?,
-        None => {
-            let mut statement = connection.prepare(&layout.select)?;
-            let mut rows = statement.query([])?;
-            let mut found = std::collections::HashMap::new();
-            while let Some(row) = rows.next()? {
-                let row = TableRow::of(row, layout.columns.len())?;
-                if let Some(id) = layout.id_of(&row).filter(|id| wanted.contains(&**id)) {
-                    found.entry(id).or_insert(row);
-                }
-            }
-            found
-        }
-    };
+    let rows = rows_by_id(connection, layout, ledger, &wanted)?;
     let table = quoted(&layout.table);
     let mut script = format!(
         "-- Removes {} rows of {table}. A row whose text was changed since is left alone.\n\

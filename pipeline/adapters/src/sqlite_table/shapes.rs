@@ -92,6 +92,17 @@ const MEM0: &str = "SELECT memory_id, new_memory, created_at, updated_at, actor_
           ORDER BY coalesce(updated_at, created_at) DESC, rowid DESC) AS nth FROM history)
   WHERE nth = 1 AND event <> 'DELETE' AND NOT coalesce(is_deleted, 0)";
 
+const SHAPE: Shape = Shape {
+    name: "",
+    table: "",
+    needs: &[],
+    beside: &[],
+    query: None,
+    names: NONE,
+    flag: None,
+    own_api: None,
+};
+
 /// Every known table, in the order in which they are looked for.
 const SHAPES: &[Shape] = &[
     Shape {
@@ -99,7 +110,6 @@ const SHAPES: &[Shape] = &[
         table: "observations",
         needs: &["memory_session_id", "project", "narrative", "facts"],
         beside: &["sdk_sessions"],
-        query: None,
         names: Names {
             text: &["text", "title", "subtitle", "narrative", "facts"],
             time: "created_at",
@@ -107,15 +117,12 @@ const SHAPES: &[Shape] = &[
             tags: "concepts",
             ..NONE
         },
-        flag: None,
-        own_api: None,
+        ..SHAPE
     },
     Shape {
         name: "mcp-memory-service",
         table: "memories",
         needs: &["content_hash", "content", "memory_type"],
-        beside: &[],
-        query: None,
         names: Names {
             id: "content_hash",
             text: &["content"],
@@ -127,7 +134,7 @@ const SHAPES: &[Shape] = &[
             ..NONE
         },
         flag: Some(["deleted_at", "now"]),
-        own_api: None,
+        ..SHAPE
     },
     Shape {
         name: "Chroma",
@@ -143,57 +150,50 @@ const SHAPES: &[Shape] = &[
             vector: "vector",
             ..NONE
         },
-        flag: None,
         own_api: Some([
             "Chroma keeps its own index beside the table",
             "list the ids (--ids OUT) and delete them with collection.delete(ids=…)",
         ]),
+        ..SHAPE
     },
     Shape {
         name: "OpenClaw",
         table: "memory_index_chunks",
         needs: &["path", "start_line", "text", "embedding"],
         beside: &["memory_index_sources"],
-        query: None,
         names: OPENCLAW,
-        flag: None,
         own_api: Some(OPENCLAW_API),
+        ..SHAPE
     },
     Shape {
         name: "OpenClaw",
         table: "chunks",
         needs: &["path", "start_line", "text", "embedding"],
         beside: &["files"],
-        query: None,
         names: OPENCLAW,
-        flag: None,
         own_api: Some(OPENCLAW_API),
+        ..SHAPE
     },
     Shape {
         name: "Letta",
         table: "archival_passages",
         needs: &["text", "embedding", "is_deleted"],
-        beside: &[],
-        query: None,
         names: LETTA,
         flag: Some(["is_deleted", "1"]),
-        own_api: None,
+        ..SHAPE
     },
     Shape {
         name: "Letta",
         table: "agent_passages",
         needs: &["text", "embedding", "is_deleted"],
-        beside: &[],
-        query: None,
         names: LETTA,
         flag: Some(["is_deleted", "1"]),
-        own_api: None,
+        ..SHAPE
     },
     Shape {
         name: "mem0",
         table: "history",
         needs: &["memory_id", "new_memory", "event"],
-        beside: &[],
         query: Some(MEM0),
         names: Names {
             id: "memory_id",
@@ -203,11 +203,11 @@ const SHAPES: &[Shape] = &[
             attributes: &[["user", "actor_id"]],
             ..NONE
         },
-        flag: None,
         own_api: Some([
             "it is mem0's history; the memories are in its vector store",
             "list the ids (--ids OUT) and delete them with memory.delete(id)",
         ]),
+        ..SHAPE
     },
 ];
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use memfold_core::value::Value;
 use memfold_store::brain_db::{Param, cell};
 use memfold_store::origin::{
-    OriginChange, OriginConflict, OriginError, OriginRecord, OriginUnit, Published, Removal,
+    OriginChange, OriginError, OriginRecord, OriginUnit, Published, Removal,
 };
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params_from_iter};
@@ -14,13 +14,8 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params_f
 use super::layout::{Flag, Layout};
 use super::ledger::{Kept, Ledger, Line, Made};
 use super::read::{TableRow, shown};
+use crate::changes::{Refusal, attribute as attribute_of, digest_of, note};
 use crate::sqlite_file::{BUSY_TIMEOUT, quoted};
-
-/// Why a unit is left alone: the record and the reason.
-struct Conflict {
-    id: String,
-    reason: String,
-}
 
 /// Why nothing more was written.
 pub(super) enum WriteError {
@@ -42,12 +37,12 @@ impl From<OriginError> for WriteError {
 
 /// Why a step was not done: a conflict of its unit, or an end of everything.
 enum Stop {
-    Conflict(Conflict),
+    Conflict(Refusal),
     Error(WriteError),
 }
 
-impl From<rusqlite::Error> for Stop {
-    fn from(error: rusqlite::Error) -> Self {
+impl<E: Into<WriteError>> From<E> for Stop {
+    fn from(error: E) -> Self {
         Self::Error(error.into())
     }
 }
@@ -93,19 +88,20 @@ impl<'a> Writer<'a> {
         for (at, unit) in units.iter().enumerate() {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            match self.write_unit(&transaction, unit, &rows) {
+            let outcome = match self.write_unit(&transaction, unit, &rows) {
                 Ok(()) => {
                     transaction.commit()?;
-                    published.units.push(at);
                     let back = unit.changes.iter().filter(|change| !is_removal(change));
                     restored.extend(back.map(OriginChange::id));
+                    Ok(())
                 }
-                Err(Stop::Conflict(Conflict { id, reason })) => {
+                Err(Stop::Conflict(refusal)) => {
                     transaction.rollback()?;
-                    published.conflicts.push(OriginConflict { unit: at, id, reason });
+                    Err(refusal)
                 }
                 Err(Stop::Error(error)) => return Err(error),
-            }
+            };
+            note(&mut published, at, outcome);
         }
         // What stands in the table again is kept nowhere else.
         Ledger::forget(self.place, &restored)?;
@@ -130,7 +126,9 @@ impl<'a> Writer<'a> {
         for unit in units {
             for change in &unit.changes {
                 let OriginChange::Retire { before, id, into, .. } = change else { continue };
-                let Some(row) = rows.get(id).filter(|row| digest(row) == *before) else { continue };
+                let Some(row) = rows.get(id).filter(|row| digest_of(row.raw()) == *before) else {
+                    continue;
+                };
                 lines.push(Line::Kept(Kept {
                     id: id.clone(),
                     table: self.layout.table.clone(),
@@ -155,9 +153,7 @@ impl<'a> Writer<'a> {
     ) -> Result<(), Stop> {
         for change in &unit.changes {
             let id = change.id();
-            let conflict = |reason: &str| {
-                Stop::Conflict(Conflict { id: id.to_owned(), reason: reason.to_owned() })
-            };
+            let conflict = |reason: &str| Stop::Conflict((id.to_owned(), reason.to_owned()));
             // As it is now: others may have written since.
             let now = match rows.get(id) {
                 Some(row) => row_at(transaction, self.layout, &row.key)?,
@@ -203,25 +199,19 @@ impl<'a> Writer<'a> {
         }
         cells.insert(self.layout.text[0], record.text.as_str().into());
         for attribute in &self.layout.attributes {
-            let value = record.attributes.iter().find(|(name, _)| *name == attribute.name);
-            if let Some((_, value)) = value {
-                cells.insert(attribute.column, value.as_str().into());
+            let value = attribute_of(record, &attribute.name);
+            if let Some(value) = value {
+                cells.insert(attribute.column, value.into());
             }
         }
         let names: Vec<String> = cells.keys().map(|at| quoted(&columns[*at])).collect();
-        let sql = format!(
-            "INSERT INTO {} ({}) VALUES ({})",
-            quoted(&self.layout.table),
-            names.join(", "),
-            vec!["?"; names.len()].join(", ")
-        );
-        step.execute(&sql, cells.into_values().collect())?;
+        step.insert(&names, cells.into_values().collect())?;
         if !is_numbered {
             return Ok(());
         }
         let key = step.transaction.last_insert_rowid().to_string();
         let made = Line::Made(Made::new(&record.id, key, &record.text));
-        Ledger::append(self.place, &[made]).map_err(|error| Stop::Error(error.into()))
+        Ok(Ledger::append(self.place, &[made])?)
     }
 }
 
@@ -258,7 +248,7 @@ struct Step<'a> {
 
 impl Step<'_> {
     fn conflict(&self, reason: &str) -> Stop {
-        Stop::Conflict(Conflict { id: self.id.to_owned(), reason: reason.to_owned() })
+        Stop::Conflict((self.id.to_owned(), reason.to_owned()))
     }
 
     fn flag(&self) -> Option<&Flag> {
@@ -274,7 +264,7 @@ impl Step<'_> {
         if self.layout.is_marked(now) {
             return if is_kept { Ok(()) } else { Err(self.conflict("others marked its row")) };
         }
-        if digest(now) != before {
+        if digest_of(now.raw()) != before {
             return Err(self.conflict("its row was changed meanwhile"));
         }
         let Some(flag) = self.flag() else { return self.delete(now) };
@@ -306,7 +296,7 @@ impl Step<'_> {
         if now.raw() == record.raw {
             return Ok(());
         }
-        let is_ours = before.is_none_or(|before| digest(now) == before);
+        let is_ours = before.is_none_or(|before| digest_of(now.raw()) == before);
         match (kept, self.layout.flag.as_ref()) {
             (Some(kept), Some(_)) if is_ours && self.layout.is_marked(now) => self.overwrite(&kept),
             _ => Err(self.conflict("its row was changed meanwhile")),
@@ -317,7 +307,9 @@ impl Step<'_> {
     fn remove_added(&self, before: Option<&str>) -> Result<(), Stop> {
         match &self.now {
             None => Ok(()),
-            Some(now) if before.is_none_or(|before| digest(now) == before) => self.delete(now),
+            Some(now) if before.is_none_or(|before| digest_of(now.raw()) == before) => {
+                self.delete(now)
+            }
             Some(_) => Err(self.conflict("its row was changed meanwhile")),
         }
     }
@@ -343,14 +335,18 @@ impl Step<'_> {
         let extra = (!is_column).then(|| (key.to_owned(), row.key.clone()));
         let cells = columns.iter().map(|name| quoted(name)).zip(row.cells.iter().cloned());
         let (names, values): (Vec<String>, Vec<Value>) = extra.into_iter().chain(cells).unzip();
+        self.insert(&names, values)?;
+        self.expect(row)
+    }
+
+    fn insert(&self, names: &[String], values: Vec<Value>) -> Result<(), Stop> {
         let sql = format!(
             "INSERT INTO {} ({}) VALUES ({})",
             quoted(&self.layout.table),
             names.join(", "),
             vec!["?"; names.len()].join(", ")
         );
-        self.execute(&sql, values)?;
-        self.expect(row)
+        self.execute(&sql, values)
     }
 
     /// Gives a row all its cells.
@@ -422,11 +418,6 @@ fn is_refusal(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// As [`OriginRecord::digest`] of the row.
-fn digest(row: &TableRow) -> String {
-    OriginRecord { raw: row.raw(), ..OriginRecord::default() }.digest()
-}
-
 fn row_at(
     connection: &Connection,
     layout: &Layout,
@@ -446,9 +437,19 @@ pub(super) fn rows_by_id(
     ledger: &Ledger,
     wanted: &BTreeSet<&str>,
 ) -> rusqlite::Result<HashMap<String, TableRow>> {
-    let (Some(key), id) = (&layout.key, quoted(&layout.columns[layout.id])) else {
-        return Ok(HashMap::new());
+    let mut found = HashMap::new();
+    let Some(key) = &layout.key else {
+        let mut statement = connection.prepare(&layout.select)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let row = TableRow::of(row, layout.columns.len())?;
+            if let Some(id) = layout.id_of(&row).filter(|id| wanted.contains(&**id)) {
+                found.entry(id).or_insert(row);
+            }
+        }
+        return Ok(found);
     };
+    let id = quoted(&layout.columns[layout.id]);
     let mut keys: Vec<Value> = Vec::new();
     // Only keys and ids are looked at, in the order in which rows are read.
     let sql = format!("SELECT {key}, {id} FROM {}", quoted(&layout.table));
@@ -462,7 +463,6 @@ pub(super) fn rows_by_id(
             keys.push(key);
         }
     }
-    let mut found = HashMap::new();
     for key in keys {
         let Some(row) = row_at(connection, layout, &key)? else { continue };
         let text = layout.text_of(&row).unwrap_or_default();

@@ -1,13 +1,14 @@
 //! What plain git makes of the notes, and what we make of its repositories. Skipped where git is missing.
 
-use std::path::{Path, PathBuf};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::Stdio;
+use std::time::Instant;
 
-use tempfile::TempDir;
-
-use super::fixture::{git, has_git, id, merge, note, notes_of, restore, summarize};
-use crate::git_notes::GitNotes;
+use super::*;
 use crate::git_notes::is_one;
-use memfold_store::origin::{Origin as _, OriginRecord, OriginStanding};
+use crate::git_notes::library::tests::{Row, write_index};
+use memfold_store::origin::OriginStanding;
 
 /// A repository with three commits, each with a decision.
 fn repository(folder: &Path) -> Vec<String> {
@@ -27,16 +28,8 @@ fn run(folder: &Path, arguments: &[&str]) -> String {
 
 /// Captures as the owner does.
 fn append(folder: &Path, summary: &str) {
-    run(
-        folder,
-        &[
-            "notes",
-            "--ref=refs/notes/mem/decisions",
-            "append",
-            "-m",
-            &note(summary, "body\n\n---\n\nend"),
-        ],
-    );
+    let note = note(summary, "body\n\n---\n\nend");
+    run(folder, &["notes", "--ref=refs/notes/mem/decisions", "append", "-m", &note]);
 }
 
 fn records(path: &Path) -> Vec<OriginRecord> {
@@ -121,11 +114,7 @@ fn undone_notes_are_what_they_were() {
     repository(&path);
     let (before, notes) = (records(&path), notes_of(&path));
     consolidate(&path);
-    let mut undo = restore("undo", &before.iter().collect::<Vec<_>>());
-    undo.changes.push(memfold_store::origin::OriginChange::Remove {
-        before: None,
-        id: "sum_01".to_owned(),
-    });
+    let undo = restore_all("undo", &before.iter().collect::<Vec<_>>());
     GitNotes::new(&path).write(&[undo]).unwrap();
     let mut after = notes_of(&path);
     after.retain(|_, notes| !notes.is_empty());
@@ -151,14 +140,10 @@ fn two_clones_merge_and_read_the_same() {
     for (number, at) in [(1, &path), (2, &clone)] {
         let found = records(at);
         let live: Vec<_> = found.iter().filter(|r| r.standing == OriginStanding::Live).collect();
-        let mut updated = live[0].clone();
-        updated.access_count += number;
-        let update = memfold_store::origin::OriginChange::Update {
-            before: live[0].digest(),
-            record: Box::new(updated),
-            merged: vec![],
-        };
-        let mut unit = super::fixture::unit(&format!("run-{number}"), "R3", vec![update]);
+        let access_count = live[0].access_count + number;
+        let updated = OriginRecord { access_count, ..live[0].clone() };
+        let update = update(live[0], updated, &[]);
+        let mut unit = unit_of(&format!("run-{number}"), "R3", vec![update]);
         unit.at = format!("2026-11-25T12:00:0{number}Z");
         let mut copy = summarize(&format!("copy-{number}"), &format!("sum_1{number}"), &[live[0]]);
         copy.changes.truncate(1);
@@ -174,12 +159,7 @@ fn two_clones_merge_and_read_the_same() {
     let counted = one.iter().find(|record| record.access_count > 0).unwrap();
     assert_eq!(counted.access_count, 3);
     let all = format!("{:?}", notes_of(&path));
-    assert!(
-        all.contains("run-1")
-            && all.contains("run-2")
-            && all.contains("copy-1")
-            && all.contains("copy-2")
-    );
+    assert!(["run-1", "run-2", "copy-1", "copy-2"].iter().all(|run| all.contains(run)));
     run(&path, &["fsck", "--strict", "--no-dangling"]);
 }
 
@@ -207,11 +187,7 @@ fn an_undo_reaches_the_other_clone() {
     let clone = folder.path().join("clone");
     run(folder.path(), &["clone", "--quiet", "repository", "clone"]);
     run(&clone, &["fetch", "--quiet", "origin", "+refs/notes/*:refs/notes/*"]);
-    let mut undo = restore("undo", &before.iter().collect::<Vec<_>>());
-    undo.changes.push(memfold_store::origin::OriginChange::Remove {
-        before: None,
-        id: "sum_01".to_owned(),
-    });
+    let undo = restore_all("undo", &before.iter().collect::<Vec<_>>());
     GitNotes::new(&path).write(&[undo]).unwrap();
     exchange(&path, &clone);
     assert_eq!(records(&path), before, "what was taken out does not come back");
@@ -283,4 +259,96 @@ fn what_is_not_supported_is_said() {
     assert!(is_one(&reftable));
     run(folder.path(), &["init", "--quiet", "plain"]);
     assert!(!is_one(&folder.path().join("plain")));
+}
+
+const NOTES: usize = 20_000;
+const DIM: usize = 384;
+
+fn body(number: usize) -> String {
+    let mut body = String::from("## Context\n\n");
+    for line in 0..8 {
+        let _ = writeln!(
+            body,
+            "Line {line} of memory {number}: the cache is filled by worker {}.",
+            number * 7 + line
+        );
+    }
+    body
+}
+
+/// Writes notes by `git fast-import`, with the fanout that git has for so many.
+fn import(repo: &Repo) {
+    let mut stream = String::new();
+    let _ = write!(
+        stream,
+        "commit refs/notes/mem/learnings\ncommitter a <a@localhost> 1700000000 +0000\ndata 0\n\n"
+    );
+    for (number, commit) in (0..NOTES).map(sha).enumerate() {
+        let text = note(&format!("summary {number}"), &body(number));
+        let (folder, rest) = commit.split_at(2);
+        let length = text.len();
+        let _ = writeln!(stream, "M 100644 inline {folder}/{rest}\ndata {length}\n{text}");
+    }
+    let mut git = Command::new("git")
+        .current_dir(&repo.path)
+        .args(["fast-import", "--quiet", "--force"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    git.stdin.take().unwrap().write_all(stream.as_bytes()).unwrap();
+    assert!(git.wait().unwrap().success());
+}
+
+/// `cargo test --release -p memfold-adapters --lib --features git twenty_thousand -- --ignored --nocapture`
+#[test]
+#[ignore = "measures; run in release"]
+#[expect(clippy::disallowed_methods, clippy::print_stderr, reason = "a measurement, run by hand")]
+fn twenty_thousand_notes() {
+    if !has_git() {
+        return;
+    }
+    let repo = Repo::new();
+    import(&repo);
+    let begun = Instant::now();
+    let contents = repo.origin().read().unwrap();
+    eprintln!("read {} notes: {:?}", contents.records.len(), begun.elapsed());
+    assert_eq!((contents.records.len(), contents.skipped.len()), (NOTES, 0));
+
+    std::fs::create_dir(repo.path.join(".memory")).unwrap();
+    let texts: Vec<_> =
+        (0..NOTES).map(|n| (id("learnings", &sha(n)), format!("summary {n}"), body(n))).collect();
+    let rows: Vec<Row<'_>> = texts
+        .iter()
+        .map(|(id, s, b)| (id.as_str(), s.as_str(), b.as_str(), "active", Some(vec![0.05; DIM])))
+        .collect();
+    write_index(&repo.path.join(".memory/index.db"), &rows);
+    let begun = Instant::now();
+    let contents = repo.origin().read().unwrap();
+    let vectors = contents.records.iter().filter(|record| record.vector.is_some()).count();
+    eprintln!("read with {vectors} vectors: {:?}", begun.elapsed());
+    assert_eq!(vectors, NOTES);
+
+    let units: Vec<_> = contents
+        .records
+        .chunks(20)
+        .map(|records| {
+            let retire = |record| crate::testing::retire(record, Some(&records[0].id));
+            unit_of("run-1", "R2", records[1..].iter().map(retire).collect())
+        })
+        .collect();
+    for what in ["wrote", "wrote again"] {
+        let begun = Instant::now();
+        let published = repo.origin().write(&units).unwrap();
+        eprintln!(
+            "{what} {} units, {} records: {:?}",
+            units.len(),
+            NOTES * 19 / 20,
+            begun.elapsed()
+        );
+        assert_eq!(published.units.len(), units.len());
+    }
+    let begun = Instant::now();
+    let contents = repo.origin().read().unwrap();
+    eprintln!("read after it: {:?}", begun.elapsed());
+    assert_eq!(contents.records.len(), NOTES);
 }

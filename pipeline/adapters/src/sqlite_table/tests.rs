@@ -1,19 +1,15 @@
 //! Files of each known system, laid out as it does today, with rows of our own.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use memfold_store::origin::{
-    Origin, OriginChange, OriginContents, OriginError, OriginRecord, OriginStanding, OriginUnit,
-    PlannedRemoval, Removal, ScriptForm, TableChoice, Usage,
-};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use tempfile::TempDir;
 
-use memfold_adapters::sqlite_table::{SqliteTable, is_one};
+use super::*;
+use crate::testing::{create, restore, undo, unit};
+use memfold_store::origin::OriginChange;
 
 /// claude-mem 13.25: `observations` with a full-text index that triggers keep in step.
 const CLAUDE_MEM: &str = "
@@ -201,15 +197,13 @@ fn record(table: &SqliteTable, id: &str) -> OriginRecord {
     found.into_iter().find(|record| record.id == id).unwrap()
 }
 
-fn unit(changes: Vec<OriginChange>) -> OriginUnit {
-    let at = "2026-11-28T10:00:00Z".to_owned();
-    OriginUnit { run_id: "r".into(), at, rule: "R1".into(), changes }
+fn retire(table: &SqliteTable, id: &str, into: &str) -> OriginUnit {
+    unit(vec![crate::testing::retire(&record(table, id), Some(into))])
 }
 
-fn retire(table: &SqliteTable, id: &str, into: &str) -> OriginUnit {
-    let before = record(table, id).digest();
-    let (id, into) = (id.to_owned(), Some(into.to_owned()));
-    unit(vec![OriginChange::Retire { before, id, into, reason: "R1".into() }])
+/// Takes a record back from what it is now.
+fn undoing(table: &SqliteTable, record: &OriginRecord) -> OriginUnit {
+    unit(undo(&crate::testing::records(table), &[record], &[]))
 }
 
 fn refused(error: Result<(), OriginError>) -> (String, String) {
@@ -354,8 +348,7 @@ fn deleted_rows_come_back_bit_for_bit() {
     let gone = record(&table, "2");
     assert_eq!(gone.standing, OriginStanding::Merged { into: "1".into() });
     assert_eq!(gone.text, original.text);
-    let restore = OriginChange::Restore { before: Some(gone.digest()), record: Box::new(original) };
-    let units = [unit(vec![restore])];
+    let units = [undoing(&table, &original)];
     for _ in 0..2 {
         assert_eq!(table.write(&units).unwrap().units, [0]);
         assert_eq!(fixture.rows("notes"), before);
@@ -383,9 +376,7 @@ fn a_mark_takes_rows_out_and_an_undo_takes_it_off() {
         assert_eq!(live(&contents).len(), count - 1);
         let marked = record(&table, id);
         assert_eq!(marked.standing, OriginStanding::Merged { into: into.into() });
-        let restore =
-            OriginChange::Restore { before: Some(marked.digest()), record: Box::new(original) };
-        assert_eq!(table.write(&[unit(vec![restore])]).unwrap().units, [0]);
+        assert_eq!(table.write(&[undoing(&table, &original)]).unwrap().units, [0]);
         assert_eq!(fixture.rows(&name), before);
     }
 }
@@ -491,11 +482,8 @@ fn ids_of_every_kind_and_tables_without_rowids_are_written() {
             let [kept, gone] = [0, 1].map(|at| contents.records[at].id.clone());
             table.write(&[retire(&table, &gone, &kept)]).unwrap();
             assert_eq!(rows().len(), 1, "{columns} {ending}");
-            let restore = OriginChange::Restore {
-                before: None,
-                record: Box::new(contents.records[1].clone()),
-            };
-            assert_eq!(table.write(&[unit(vec![restore])]).unwrap().units, [0]);
+            let back = restore(&contents.records[1]);
+            assert_eq!(table.write(&[unit(vec![back])]).unwrap().units, [0]);
             assert_eq!(rows(), before);
         }
     }
@@ -505,14 +493,11 @@ fn ids_of_every_kind_and_tables_without_rowids_are_written() {
 fn memories_that_were_saved_are_rows_with_the_ids_that_the_table_gives() {
     let fixture = Fixture::new(PLAIN);
     let table = fixture.open(&notes(Some(Removal::Delete)));
-    let saved = OriginRecord {
-        id: "saved".into(),
-        text: "The oven is blue".into(),
-        attributes: vec![("user".into(), "u".into())],
-        ..OriginRecord::default()
-    };
-    let create = OriginChange::Create { record: Box::new(saved), made_of: Vec::new() };
-    let units = [unit(vec![create])];
+    let mut saved = create("saved", "The oven is blue");
+    if let OriginChange::Create { record, .. } = &mut saved {
+        record.attributes.push(("user".into(), "u".into()));
+    }
+    let units = [unit(vec![saved])];
     for _ in 0..2 {
         assert_eq!(table.write(&units).unwrap().units, [0]);
         assert_eq!(fixture.rows("notes").len(), 6);

@@ -1,4 +1,5 @@
-//! From units to lines: what each change adds to the refs or takes out of them.
+//! From units to lines: what each change adds to the refs or takes out of them. The way back takes lines out again, so that
+//! the notes are what they were.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -6,20 +7,19 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::git_notes::ids::{Domain, Place};
-use crate::git_notes::ledger::{Book, SheetKey, Slot};
-use crate::git_notes::library::Library;
-use crate::git_notes::line::{Fields, encode, text};
-use crate::git_notes::meta::{self, NewMeta};
+use super::ledger::{self, Entry, Fields, NewMeta, RefKey, RefKind, encode, says_the_same, text};
+use super::library::Library;
+use super::record::{Domain, Place};
+use crate::changes::{Refusal, attribute, note, retired_standing};
 use memfold_store::origin::{
-    LinkKind, OriginChange, OriginConflict, OriginRecord, OriginStanding, OriginUnit, Published,
+    LinkKind, OriginChange, OriginRecord, OriginStanding, OriginUnit, Published,
 };
 
 /// The namespace of a memory that was made of no other and says none.
 const NAMESPACE_DEFAULT: &str = "learnings";
 
 /// The lines of a library with some units applied.
-pub(super) struct Draft {
+pub(super) struct Applied {
     pub(super) library: Library,
     pub(super) published: Published,
     /// The time of the commits, in seconds since 1970: that of the latest unit.
@@ -44,32 +44,24 @@ struct BegunRun {
     tiers: Vec<String>,
 }
 
-/// Why a unit is left alone: the record and what is different.
-type Refusal = (String, String);
-
-impl Draft {
+impl Applied {
     /// Applies units to what was read.
     pub(super) fn of(library: Library, units: &[OriginUnit]) -> Self {
         let keys = units.iter().map(unit_key);
         let positions = keys.enumerate().map(|(position, key)| (key, position)).collect();
         let times = units.iter().filter_map(|unit| unit.at.parse::<Timestamp>().ok());
         let seconds = times.map(Timestamp::as_second).max().unwrap_or(0);
-        let mut draft = Self { library, published: Published::default(), seconds, positions };
+        let mut applied = Self { library, published: Published::default(), seconds, positions };
         for (position, unit) in units.iter().enumerate() {
             let step = Step { unit, key: unit_key(unit), position };
-            let refusal = unit.changes.iter().find_map(|change| draft.refusal(&step, change));
+            let refusal = unit.changes.iter().find_map(|change| applied.refusal(&step, change));
             match refusal {
-                Some((id, reason)) => {
-                    draft.take_back(&step);
-                    draft.published.conflicts.push(OriginConflict { unit: position, id, reason });
-                }
-                None => {
-                    draft.apply(&step);
-                    draft.published.units.push(position);
-                }
+                Some(_) => applied.take_back(&step),
+                None => applied.apply(&step),
             }
+            note(&mut applied.published, position, refusal.map_or(Ok(()), Err));
         }
-        draft
+        applied
     }
 
     fn refusal(&self, step: &Step<'_>, change: &OriginChange) -> Option<Refusal> {
@@ -117,8 +109,8 @@ impl Draft {
         let is_same = now.is_some_and(|now| now.digest() == record.digest());
         let mut lines = self.library.ledger.of_unit(&step.key);
         is_same
-            || lines.any(|(slot, fields)| {
-                slot.sheet.book == Book::Meta && text(fields, "memory_id") == Some(id.as_str())
+            || lines.any(|(entry, fields)| {
+                entry.key.kind == RefKind::Meta && text(fields, "memory_id") == Some(id.as_str())
             })
     }
 
@@ -149,16 +141,16 @@ impl Draft {
     }
 
     fn is_written(&self, step: &Step<'_>, change: &OriginChange) -> bool {
-        let (book, name, id) = match change {
-            OriginChange::Create { record, .. } => (Book::Summaries, "id", &record.id),
-            OriginChange::Update { record, .. } => (Book::Meta, "memory_id", &record.id),
-            OriginChange::Retire { id, .. } => (Book::Meta, "memory_id", id),
+        let (kind, name, id) = match change {
+            OriginChange::Create { record, .. } => (RefKind::Summaries, "id", &record.id),
+            OriginChange::Update { record, .. } => (RefKind::Meta, "memory_id", &record.id),
+            OriginChange::Retire { id, .. } => (RefKind::Meta, "memory_id", id),
             OriginChange::Restore { .. } | OriginChange::Remove { .. } => return false,
         };
         let id = self.library.resolve(id);
         let mut lines = self.library.ledger.of_unit(&step.key);
-        lines.any(|(slot, fields)| {
-            slot.sheet.book == book && text(fields, name) == Some(id.as_str())
+        lines.any(|(entry, fields)| {
+            entry.key.kind == kind && text(fields, name) == Some(id.as_str())
         })
     }
 
@@ -170,11 +162,11 @@ impl Draft {
             OriginChange::Update { record, .. } => self.missing_links(record).next().is_none(),
             _ => true,
         };
-        now.is_some_and(|now| meta::says_the_same(&now, &wanted)) && has_links()
+        now.is_some_and(|now| says_the_same(&now, &wanted)) && has_links()
     }
 
     /// Returns what a change makes of a memory, where that may be a state it was in before.
-    pub(super) fn wanted(&self, change: &OriginChange) -> Option<OriginRecord> {
+    fn wanted(&self, change: &OriginChange) -> Option<OriginRecord> {
         match change {
             OriginChange::Update { record, merged, .. } if merged.is_empty() => {
                 let id = self.library.resolve(&record.id);
@@ -183,8 +175,7 @@ impl Draft {
             OriginChange::Retire { id, into, .. } => {
                 let now = self.library.state(&self.library.resolve(id), |_, _| true)?;
                 let into = into.as_ref().map(|into| self.library.resolve(into));
-                let merged = into.map(|into| OriginStanding::Merged { into });
-                Some(OriginRecord { standing: merged.unwrap_or(OriginStanding::Archived), ..now })
+                Some(OriginRecord { standing: retired_standing(into.as_deref()), ..now })
             }
             _ => None,
         }
@@ -241,10 +232,10 @@ impl Draft {
     /// Takes out what an earlier, interrupted publish wrote of a unit that is left alone now.
     fn take_back(&mut self, step: &Step<'_>) {
         let Library { ledger, ids, .. } = &mut self.library;
-        let lines: Vec<Rc<Slot>> =
-            ledger.of_unit(&step.key).map(|(slot, _)| Rc::clone(slot)).collect();
-        for slot in &lines {
-            ledger.remove(slot, ids);
+        let lines: Vec<Rc<Entry>> =
+            ledger.of_unit(&step.key).map(|(entry, _)| Rc::clone(entry)).collect();
+        for entry in &lines {
+            ledger.remove(entry, ids);
         }
     }
 
@@ -271,13 +262,13 @@ impl Draft {
             "last_accessed": record.last_accessed,
             "expires_at": record.expires_at,
             "tags": record.tags,
-            "attributes": meta::attributes_value(&record.attributes),
+            "attributes": ledger::attributes_value(&record.attributes),
             "importance": record.importance,
             "source": record.source,
             "rule": step.unit.rule,
             "unit": step.key,
         });
-        self.insert(Book::Summaries, &home, fields);
+        self.insert(RefKind::Summaries, &home, fields);
     }
 
     /// Returns where a new record goes: the namespace most of its sources have, and there the first commit. What was
@@ -285,8 +276,7 @@ impl Draft {
     fn home(&self, record: &OriginRecord, made_of: &[String]) -> Option<Place> {
         if made_of.is_empty() {
             let domain = Domain::Project;
-            let namespace = record.attributes.iter().find(|(name, _)| name == "namespace");
-            let namespace = namespace.map_or(NAMESPACE_DEFAULT, |(_, value)| value).to_owned();
+            let namespace = attribute(record, "namespace").unwrap_or(NAMESPACE_DEFAULT).to_owned();
             let commit = self.library.repositories.get(&domain)?.head()?;
             return Some(Place { domain, namespace, commit });
         }
@@ -327,7 +317,7 @@ impl Draft {
             fields.insert("reason".to_owned(), reason.into());
         }
         fields.insert("unit".to_owned(), step.key.as_str().into());
-        self.insert(Book::Meta, &base.place, Value::Object(fields));
+        self.insert(RefKind::Meta, &base.place, Value::Object(fields));
     }
 
     fn merged_edges(&mut self, step: &Step<'_>, into: &str, merged: &[String]) {
@@ -366,7 +356,7 @@ impl Draft {
     fn has_edge(&self, source: &str, target: &str, kind: &str) -> bool {
         let resolved =
             |fields: &Fields, name| text(fields, name).map(|id| self.library.resolve(id));
-        self.library.ledger.about(Book::Edges, source).any(|(_, fields)| {
+        self.library.ledger.about(RefKind::Edges, source).any(|(_, fields)| {
             resolved(fields, "source_id").as_deref() == Some(source)
                 && resolved(fields, "target_id").as_deref() == Some(target)
                 && text(fields, "edge_type").is_some_and(|found| found.eq_ignore_ascii_case(kind))
@@ -387,13 +377,13 @@ impl Draft {
             "consolidation_run_id": step.unit.run_id,
             "unit": step.key,
         });
-        self.insert(Book::Edges, &base.place, fields);
+        self.insert(RefKind::Edges, &base.place, fields);
     }
 
     /// Looks at what the record of the run will compare with, where it is not written yet.
     fn begin_run(&self, step: &Step<'_>) -> Option<BegunRun> {
         let mut lines = self.library.ledger.of_unit(&step.key);
-        if lines.any(|(slot, _)| slot.sheet.book == Book::Runs) {
+        if lines.any(|(entry, _)| entry.key.kind == RefKind::Runs) {
             return None;
         }
         let ids = step.unit.changes.iter().filter_map(changed_id);
@@ -401,7 +391,7 @@ impl Draft {
         let place = ids.iter().find_map(|id| self.library.base(id)).map(|base| base.place);
         let tier = |id: &String| {
             let prior = self.library.meta(id, |_, fields| self.is_earlier(step, fields));
-            meta::tier(prior.map(|(_, fields)| fields)).to_owned()
+            ledger::tier(prior.map(|(_, fields)| fields)).to_owned()
         };
         let tiers = ids.iter().map(tier).collect();
         Some(BegunRun { place, ids, tiers })
@@ -410,7 +400,7 @@ impl Draft {
     fn end_run(&mut self, step: &Step<'_>, run: BegunRun) {
         let created = || {
             let lines = self.library.ledger.of_unit(&step.key);
-            lines.map(|(slot, _)| slot.place()).next()
+            lines.map(|(entry, _)| entry.place()).next()
         };
         let Some(place) = run.place.clone().or_else(created) else { return };
         let unit = step.unit;
@@ -433,15 +423,15 @@ impl Draft {
             "rule": unit.rule,
             "unit": step.key,
         });
-        self.insert(Book::Runs, &place, fields);
+        self.insert(RefKind::Runs, &place, fields);
     }
 
     fn transition(&self, step: &Step<'_>, id: &str, from: &str) -> Option<Value> {
         let mut lines = self.library.ledger.of_unit(&step.key);
-        let (_, fields) = lines.find(|(slot, fields)| {
-            slot.sheet.book == Book::Meta && text(fields, "memory_id") == Some(id)
+        let (_, fields) = lines.find(|(entry, fields)| {
+            entry.key.kind == RefKind::Meta && text(fields, "memory_id") == Some(id)
         })?;
-        let to = meta::tier(Some(fields));
+        let to = ledger::tier(Some(fields));
         let score = fields.get("retention").and_then(|retention| retention.get("overall"));
         let reason = text(fields, "reason").unwrap_or(&step.unit.rule);
         (from != to).then(|| {
@@ -451,15 +441,107 @@ impl Draft {
         })
     }
 
-    fn insert(&mut self, book: Book, place: &Place, fields: Value) {
+    fn insert(&mut self, kind: RefKind, place: &Place, fields: Value) {
         let Value::Object(fields) = fields else { return };
-        let slot = Slot {
-            sheet: SheetKey::of(book, place),
+        let entry = Entry {
+            key: RefKey::of(kind, place),
             commit: place.commit.clone(),
             line: encode(&fields),
         };
-        self.library.ledger.insert(slot, fields, &self.library.ids);
+        self.library.ledger.insert(entry, fields, &self.library.ids);
     }
+
+    /// Brings a memory back to what it was when it was read, or to what it was in between; tells whether taking
+    /// lines out was enough.
+    fn restore(&mut self, record: &OriginRecord) -> bool {
+        let id = self.library.resolve(&record.id);
+        let wanted = OriginRecord { standing: OriginStanding::Live, ..record.clone() };
+        let way_back = self.way_back(&id, &wanted, Some(&record.raw));
+        let is_enough = way_back.is_some();
+        let later = || ours(self.lines(&id).into_iter().skip(self.read_at(&id, &record.raw)));
+        let taken = way_back.unwrap_or_else(later);
+        self.take_out(&id, &taken);
+        is_enough
+    }
+
+    /// Takes lines out where that makes of a memory what a change wants: the inverse of an earlier change.
+    fn go_back(&mut self, change: &OriginChange) -> bool {
+        let Some(wanted) = self.wanted(change) else { return false };
+        let way_back = self.way_back(&wanted.id, &wanted, None);
+        if let Some(taken) = &way_back {
+            self.take_out(&wanted.id, taken);
+        }
+        way_back.is_some()
+    }
+
+    /// Takes out a memory that memfold made.
+    fn remove(&mut self, id: &str) {
+        let id = self.library.resolve(id);
+        let ledger = &self.library.ledger;
+        let lines = ledger.about(RefKind::Summaries, &id).chain(ledger.about(RefKind::Meta, &id));
+        let taken = ours(lines);
+        self.take_out(&id, &taken);
+    }
+
+    /// Returns the lines to take out so that a memory says what is wanted; `None` where no earlier state does.
+    ///
+    /// The state that was read goes before all others: an undo leads there.
+    fn way_back(
+        &self,
+        id: &str,
+        wanted: &OriginRecord,
+        raw: Option<&str>,
+    ) -> Option<Vec<Rc<Entry>>> {
+        let lines = self.lines(id);
+        let read_at = raw.map(|raw| self.read_at(id, raw));
+        let cuts = read_at.into_iter().chain((read_at.unwrap_or(0)..=lines.len()).rev());
+        let mut ways = cuts.map(|cut| ours(lines[cut..].iter().copied()));
+        ways.find(|taken| {
+            let state = self.library.state(id, |entry, _| !taken.contains(entry));
+            state.is_some_and(|state| says_the_same(&state, wanted))
+        })
+    }
+
+    /// Returns the lines of a memory, the one that counts last.
+    fn lines(&self, id: &str) -> Vec<(&Rc<Entry>, &Fields)> {
+        let mut lines: Vec<_> = self.library.ledger.about(RefKind::Meta, id).collect();
+        lines.sort_by_key(|(entry, fields)| ledger::order(fields, &entry.line));
+        lines
+    }
+
+    /// Counts the lines up to the one that counted when the record was read.
+    fn read_at(&self, id: &str, raw: &str) -> usize {
+        let counted = |(entry, _): &(&Rc<Entry>, &Fields)| {
+            raw.strip_suffix(&entry.line).is_some_and(|above| above.ends_with('\n'))
+        };
+        self.lines(id).iter().position(counted).map_or(0, |at| at + 1)
+    }
+
+    /// Takes lines out, the edges of their units at this memory, and what is left of units that have no
+    /// memory any more.
+    fn take_out(&mut self, id: &str, taken: &[Rc<Entry>]) {
+        let Library { ledger, ids, .. } = &mut self.library;
+        let unit = |entry: &Rc<Entry>| ledger.unit(entry).map(str::to_owned);
+        let units: BTreeSet<String> = taken.iter().filter_map(unit).collect();
+        let beside = ledger.about(RefKind::Edges, id).chain(ledger.about(RefKind::Runs, id));
+        let beside: Vec<(Rc<Entry>, String)> =
+            beside.filter_map(|(entry, _)| Some((Rc::clone(entry), unit(entry)?))).collect();
+        for entry in taken {
+            ledger.remove(entry, ids);
+        }
+        for (entry, unit) in &beside {
+            let is_edge_of_taken = entry.key.kind == RefKind::Edges && units.contains(unit);
+            if is_edge_of_taken || !ledger.has_memories(unit) {
+                ledger.remove(entry, ids);
+            }
+        }
+    }
+}
+
+/// Returns the lines that memfold wrote.
+fn ours<'l>(lines: impl Iterator<Item = (&'l Rc<Entry>, &'l Fields)>) -> Vec<Rc<Entry>> {
+    let ours = lines.filter(|(_, fields)| fields.contains_key("unit"));
+    ours.map(|(entry, _)| Rc::clone(entry)).collect()
 }
 
 /// Returns the record that a change writes.
