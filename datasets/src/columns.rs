@@ -1,8 +1,7 @@
 //! Mapped columns: Arrow IPC, uncompressed, 64-byte aligned, read without a copy.
 //!
-//! [`ColumnsWriter`] writes them in batches of [`crate::schema::BATCH_ROWS`] rows with bounded
-//! memory; [`MappedColumns`] maps a finished file and gives its vectors as a
-//! [`memfold_index::VectorMatrix`].
+//! [`ColumnsWriter`] writes them in batches of 65,536 rows with bounded memory; [`MappedColumns`]
+//! maps a finished file and gives its vectors as a [`memfold_index::VectorMatrix`].
 
 use std::fs::File;
 use std::io;

@@ -195,6 +195,23 @@ pub(crate) fn shown(batches: &[RecordBatch], column: &str) -> Vec<String> {
     shown.collect()
 }
 
+/// Checks that a file made of [`many_columns`] begins with these columns, all `but` one the same;
+/// dictionaries become texts in Arrow.
+#[track_caller]
+pub(crate) fn check_columns(path: &Path, before: &[RecordBatch], but: &str) {
+    let (file, after) = (opened(path).unwrap(), read(path));
+    assert_eq!(file.schema().metadata()["made"], "by a test");
+    for (was, is) in before[0].schema().fields().iter().zip(file.schema().fields()) {
+        assert_eq!(was.name(), is.name());
+        let is_text = was.name() == "kind" && path.extension().is_some_and(|it| it == "arrow");
+        let data_type = if is_text { &DataType::LargeUtf8 } else { was.data_type() };
+        if was.name() != but {
+            assert_eq!(is.data_type(), data_type, "{was}");
+            assert!(shown(&after, was.name()) == shown(before, was.name()), "{was}");
+        }
+    }
+}
+
 /// Columns of many types with nulls, and vectors of each form, for some rows.
 pub(crate) fn many_columns(rows: Range<i64>) -> RecordBatch {
     let each = || rows.clone();
