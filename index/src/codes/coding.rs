@@ -9,7 +9,7 @@ use super::rotation::Rotation;
 use crate::distinct::DistinctRows;
 use crate::sample::{hash_codes, smallest};
 use crate::scan::squared_norm;
-use crate::transform::normalize_into;
+use crate::transform::push_unit;
 use crate::transform::quantizer::{CODE_MAX, NO_FRACTION, quantize};
 use crate::{Damaged, Pool, Row, VectorMatrix};
 
@@ -170,11 +170,10 @@ struct Sampled<'a> {
 impl Sampled<'_> {
     /// Returns the unit vectors as they are.
     fn units(&self) -> Vec<f32> {
-        let (mut units, mut unit) = (Vec::new(), Vec::new());
+        let mut units = Vec::new();
         for &position in self.positions {
             let vector = self.matrix.vector(self.distinct.rows[position]);
-            normalize_into(vector, self.distinct.squared_norms[position], &mut unit);
-            units.extend_from_slice(&unit);
+            push_unit(vector, self.distinct.squared_norms[position], &mut units);
         }
         units
     }

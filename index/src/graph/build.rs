@@ -163,8 +163,7 @@ impl Nodes {
     ) -> Result<Self, BuildGraphError> {
         let (count, dim) = (distinct.len(), coding.code_dim());
         tools.progress.begin("encode vectors", Some(count as u64));
-        let batches = tools.pool.map(count.div_ceil(BATCH_ROWS), |batch| {
-            let rows = batch * BATCH_ROWS..count.min((batch + 1) * BATCH_ROWS);
+        let batches = tools.pool.map_batches(count, BATCH_ROWS, tools.progress, |rows| {
             let mut codes = vec![0; rows.len() * dim];
             for (position, codes) in rows.clone().zip(codes.chunks_exact_mut(dim)) {
                 let vector = matrix.vector(distinct.rows[position]);
@@ -174,9 +173,7 @@ impl Nodes {
             codes
         });
         tools.progress.end();
-        if tools.progress.cancelled() {
-            return Err(BuildGraphError::Cancelled);
-        }
+        let batches = batches.ok_or(BuildGraphError::Cancelled)?;
         Ok(Self::collapse(&batches.concat(), dim, tools))
     }
 

@@ -15,8 +15,8 @@ use super::plan::{
 use super::{TileError, TileRequest};
 use crate::distinct::DistinctRows;
 use crate::file::{FileHead, FileKind, SectionFileError, SectionFileWriter};
-use crate::join::encode::{Block, Stages, cells_of};
-use crate::join::pairs::{Budget, scratch_error};
+use crate::join::encode::{Block, Encoded, Stages, encode_all};
+use crate::join::pairs::Budget;
 use crate::join::plan::{SAMPLED_ROWS, Sample};
 use crate::join::prune::{Cells, may_be_near};
 use crate::join::rerank::Rerank;
@@ -31,9 +31,6 @@ pub(super) const PARTIAL: &str = "partial";
 
 /// The file that a run locks; a folder with it is one of ours.
 const LOCK: &str = "memfold-tiles.lock";
-
-/// Rows whose cells are found by one task.
-const BATCH_ROWS: usize = 1_024;
 
 /// Bytes of vectors that are sorted by their cells before they are written.
 const REGROUPED_BYTES: usize = 32 << 20;
@@ -136,15 +133,21 @@ pub(super) fn build(request: &TileRequest<'_>, options: &JoinOptions<'_>) -> Res
     let (matrix, dir) = (request.matrix, request.dir);
     ["tiles", "pairs", "receipts"].iter().try_for_each(|name| clear(&dir.join(name)))?;
     let options = &JoinOptions { scratch_dir: Some(dir), ..*options };
-    let distinct = DistinctRows::within(matrix, kernels, pool, Some(dir), progress)
-        .map_err(|error| scratch_error(&error, options))?
-        .map_err(JoinError::from)?;
+    let distinct = DistinctRows::within(matrix, kernels, pool, Some(dir), progress)?;
     let rerank = Rerank { matrix, distinct: &distinct, kernels, threshold: request.threshold };
     let sample = Sample::draw(&rerank, SAMPLED_ROWS);
     Budget { rerank, sample: &sample, options }.check_sample()?;
     let stages = Stages::choose(&rerank, &sample, options);
     let stages = stages.as_ref();
-    let cells = assign(&rerank, stages, options)?;
+    let cells = match stages {
+        None => vec![0; distinct.len()],
+        Some(stages) => {
+            let cells = |encoded: Encoded| encoded.assigned.iter().map(|one| one.cell).collect();
+            let cells: Vec<Vec<u32>> =
+                encode_all(&rerank, stages, options, "assign rows to cells", cells)?;
+            cells.concat()
+        }
+    };
     let all = stages.map(|stages| &stages.cells);
     let layout = Layout::of(all, &cells, request.tile_rows_max, kernels);
     let regrouped = regroup(&rerank, &cells, &layout, dir, options)?;
@@ -163,27 +166,6 @@ pub(super) fn build(request: &TileRequest<'_>, options: &JoinOptions<'_>) -> Res
     let tiles = tiles.into_iter().collect::<Result<Vec<_>, _>>()?;
     let tasks = tasks(&writer, options)?;
     writer.write_plan(request, &tiles, &tasks, &sample.histogram(&rerank, options))
-}
-
-/// Returns the cell of each distinct row.
-fn assign(
-    rerank: &Rerank<'_>,
-    stages: Option<&Stages>,
-    options: &JoinOptions<'_>,
-) -> Result<Vec<u32>, JoinError> {
-    let row_count = rerank.distinct.len();
-    let Some(stages) = stages else { return Ok(vec![0; row_count]) };
-    options.progress.begin("assign rows to cells", Some(row_count as u64));
-    let batches = options.pool.map(row_count.div_ceil(BATCH_ROWS), |batch| {
-        if options.progress.cancelled() {
-            return Err(JoinError::Cancelled);
-        }
-        let positions = batch * BATCH_ROWS..row_count.min((batch + 1) * BATCH_ROWS);
-        options.progress.advance(positions.len() as u64);
-        Ok(cells_of(rerank, stages, positions))
-    });
-    options.progress.end();
-    Ok(batches.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// Where distinct rows lie when they are regrouped: cell by cell, near cells together.

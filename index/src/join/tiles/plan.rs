@@ -23,7 +23,7 @@ use bytemuck::{Pod, Zeroable};
 use memfold_simd::{Kernels, Similarity};
 
 use super::build;
-use crate::distinct::digest_of;
+use crate::distinct::scan_rows;
 use crate::file::{
     Element, FileHead, FileKind, MapError, SectionFile, SectionFileError, SectionId,
 };
@@ -220,7 +220,7 @@ impl TilePlan {
             return other(fact);
         }
         let JoinOptions { kernels, pool, progress, .. } = *options;
-        let digest = digest_of(matrix, kernels, pool, progress).map_err(JoinError::from)?;
+        let digest = scan_rows(matrix, kernels, pool, progress, |_| Ok(()))?;
         match build::identity(request, &digest) == head.store_identity {
             true => Ok(()),
             false => other(("other vectors".into(), "these: the input has changed".into())),
