@@ -64,7 +64,7 @@ pub struct HnswRsOptions {
 pub struct HnswRsIndex<'a> {
     /// `None` only while it is dropped.
     graph: Option<Hnsw<'static, f32, UnitDistance>>,
-    members: Members,
+    members: Members<'static>,
     point_count: usize,
     vectors: &'a VectorMatrix<'a>,
     kernels: &'static Kernels,
@@ -246,7 +246,7 @@ impl<'a> HnswRsIndex<'a> {
 
     /// Returns the rows of a point with their similarities.
     fn rerank(&self, query: &Query<'_>, point: u32) -> impl Iterator<Item = Neighbor> {
-        self.members.view().rows(point).filter_map(|(row, _)| {
+        self.members.rows(point).filter_map(|(row, _)| {
             let vector = self.vectors.vector(row);
             let norms = (query.squared_norm, self.kernels.dot(vector, vector));
             let similarity = self.kernels.similarity(query.vector, vector, norms)?;
