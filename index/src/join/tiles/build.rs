@@ -12,7 +12,7 @@ use super::plan::{
     ALLOWANCES, BOUNDS, CELLS, CENTROIDS, CODES, FIRST_CODES, GROUPS, HISTOGRAM, KEYS, Parameters,
     ROWS, SQUARED_NORMS, TASKS, TILES, Tile, VECTORS, VERSION, path_of_plan, path_of_tile,
 };
-use super::{TileError, TileRequest};
+use super::{TileError, TilePlan, TileRequest};
 use crate::distinct::DistinctRows;
 use crate::file::{FileHead, FileKind, SectionFileError, SectionFileWriter};
 use crate::join::encode::{Block, Encoded, Stages, encode_all};
@@ -62,20 +62,24 @@ pub(super) fn prepare(dir: &Path) -> Result<(), TileError> {
     Ok(())
 }
 
-/// Keeps other runs out of a folder while the file lives, and removes what an earlier one left half done.
-pub(super) fn lock(dir: &Path) -> Result<File, TileError> {
-    prepare(dir)?;
-    let path = dir.join(LOCK);
-    let file = File::options().write(true).open(&path).map_err(TileError::system(&path))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(fs::TryLockError::WouldBlock) => {
-            return Err(TileError::InUse { dir: dir.to_owned() });
-        }
-        Err(fs::TryLockError::Error(source)) => return Err(TileError::System { path, source }),
+impl TilePlan {
+    /// Keeps other runs out of a folder while the returned file is open, and removes what an earlier run left half done.
+    ///
+    /// Makes the folder where there is none. Whoever makes a plan and hands out its tasks holds it; tasks do not need it.
+    ///
+    /// # Errors
+    /// When another process holds it, or the folder has files that are not of a plan.
+    pub fn lock(dir: &Path) -> Result<File, TileError> {
+        prepare(dir)?;
+        let path = dir.join(LOCK);
+        let file = File::options().write(true).open(&path).map_err(TileError::system(&path))?;
+        file.try_lock().map_err(|error| match error {
+            fs::TryLockError::WouldBlock => TileError::InUse { dir: dir.to_owned() },
+            fs::TryLockError::Error(source) => TileError::System { path, source },
+        })?;
+        clear(&dir.join(PARTIAL))?;
+        Ok(file)
     }
-    clear(&dir.join(PARTIAL))?;
-    Ok(file)
 }
 
 fn clear(path: &Path) -> Result<(), TileError> {
@@ -87,26 +91,33 @@ fn clear(path: &Path) -> Result<(), TileError> {
 pub(super) fn write_whole(
     dir: &Path,
     path: &Path,
-    write: impl FnOnce(BufWriter<&File>) -> Result<(), SectionFileError>,
+    write: impl FnOnce(&mut BufWriter<&File>) -> Result<(), TileError>,
 ) -> Result<(), TileError> {
     let place = dir.join(PARTIAL);
     let file = NamedTempFile::new_in(&place).map_err(TileError::system(&place))?;
-    write(BufWriter::with_capacity(1 << 20, file.as_file())).map_err(TileError::file(path))?;
+    let mut output = BufWriter::with_capacity(1 << 20, file.as_file());
+    write(&mut output)?;
+    output.flush().map_err(TileError::system(path))?;
+    drop(output);
     file.persist(path).map_err(|error| TileError::system(path)(error.error))?;
     Ok(())
 }
 
 /// A section file on its way to the disk.
-type Sections<'a> = SectionFileWriter<BufWriter<&'a File>>;
+type Sections<'a, 'f> = SectionFileWriter<&'a mut BufWriter<&'f File>>;
 
 fn write_sections(
     dir: &Path,
     path: &Path,
     head: FileHead,
-    write: impl FnOnce(Sections<'_>) -> Result<Sections<'_>, SectionFileError>,
+    write: impl for<'a, 'f> FnOnce(Sections<'a, 'f>) -> Result<Sections<'a, 'f>, SectionFileError>,
 ) -> Result<(), TileError> {
     write_whole(dir, path, |output| {
-        write(SectionFileWriter::new(output, head)?)?.finish().map(drop)
+        let written = SectionFileWriter::new(output, head).and_then(write);
+        written.and_then(|writer| writer.finish().map(drop)).map_err(|error| match error {
+            SectionFileError::Write { source, .. } => TileError::system(path)(source),
+            error => error.into(),
+        })
     })
 }
 
@@ -433,7 +444,7 @@ fn tasks(writer: &TileWriter<'_>, options: &JoinOptions<'_>) -> Result<Vec<[u32;
     // The cells of each tile, with the largest key of their rows towards every cell.
     let mut tiles: Vec<Vec<(u32, &[i32])>> = Vec::with_capacity(files.len());
     for tile in &files {
-        let keys: &[i32] = tile.file.section(KEYS).map_err(TileError::file(tile.file.path()))?;
+        let keys: &[i32] = tile.file.section(KEYS)?;
         let cells = tile.runs()?.iter().map(|[cell, _]| *cell);
         tiles.push(cells.zip(keys.chunks_exact(stages.cells.len())).collect());
     }
