@@ -1,19 +1,19 @@
 //! [`DistinctRows`]: validates rows and collapses bit-equal vectors, for the join and for the graph.
 
-use std::io;
 use std::path::Path;
 
 use bytemuck::{Pod, Zeroable};
 use memfold_simd::Kernels;
 
+use crate::join::JoinError;
 use crate::sample::hash_values;
 use crate::{ExternalSort, Pool, Progress, Row, VectorMatrix};
 
 /// Rows for each task and for each look at the wish to stop.
 const BATCH_ROWS: usize = 1_024;
 
-/// Batches that are read before their rows are sorted in.
-const WAVE_BATCHES: usize = 256;
+/// Rows that are read before they are sorted in.
+const WAVE_ROWS: usize = 256 * BATCH_ROWS;
 
 /// Rows that are sorted in memory where there is a folder for more: 24 MiB.
 const ROWS_IN_MEMORY: usize = 1 << 20;
@@ -33,24 +33,10 @@ pub(crate) struct DistinctRows {
     pub(crate) digest: [u8; 32],
 }
 
-/// Why rows cannot be told apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DistinctError {
-    /// A row holds NaN, an infinite value, or only zeros.
-    InvalidVector {
-        /// The row.
-        row: u32,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// The caller asked to stop.
-    Cancelled,
-}
-
 /// What one pass over a row finds out, sorted by hash and row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Scanned {
+pub(crate) struct Scanned {
     hash: u64,
     row: u64,
     squared_norm_bits: u64,
@@ -65,8 +51,8 @@ impl DistinctRows {
         kernels: &Kernels,
         pool: &Pool,
         progress: &dyn Progress,
-    ) -> Result<Self, DistinctError> {
-        Self::within(matrix, kernels, pool, None, progress).expect("records stay in memory")
+    ) -> Result<Self, JoinError> {
+        Self::within(matrix, kernels, pool, None, progress)
     }
 
     /// As [`of`](Self::of), with what is sorted in `scratch_dir`: memory holds 24 bytes of each distinct row.
@@ -76,23 +62,16 @@ impl DistinctRows {
         pool: &Pool,
         scratch_dir: Option<&Path>,
         progress: &dyn Progress,
-    ) -> io::Result<Result<Self, DistinctError>> {
-        let mut spool = ExternalSort::new(scratch_dir, ROWS_IN_MEMORY);
-        let mut refused = Ok(());
-        let digest = scan_rows(matrix, kernels, pool, progress, |scanned| match scanned {
-            Ok(one) => spool.push(one),
-            Err(error) => {
-                refused = Err(error);
-                Ok(())
-            }
+    ) -> Result<Self, JoinError> {
+        let failed = JoinError::scratch(scratch_dir);
+        let mut sort = ExternalSort::new(scratch_dir, ROWS_IN_MEMORY);
+        let digest = scan_rows(matrix, kernels, pool, progress, |scanned| {
+            sort.push(scanned).map_err(&failed)
         })?;
-        if let Err(error) = refused {
-            return Ok(Err(error));
-        }
         // Rows of one hash that differ, each with those that are equal to it.
         let mut run: Vec<(Scanned, Vec<Row>)> = Vec::new();
         let mut distinct = Classes::default();
-        for one in &spool.finish()? {
+        for one in &sort.finish().map_err(&failed)? {
             if run.first().is_some_and(|(first, _)| first.hash != one.hash) {
                 run.drain(..).for_each(|(first, others)| distinct.push(first, others));
             }
@@ -104,7 +83,7 @@ impl DistinctRows {
             }
         }
         run.into_iter().for_each(|(first, others)| distinct.push(first, others));
-        Ok(Ok(distinct.in_order(pool, digest)))
+        Ok(distinct.in_order(pool, digest))
     }
 
     /// Returns the number of distinct rows.
@@ -149,63 +128,36 @@ impl Classes {
     }
 }
 
-/// Returns the [`DistinctRows::digest`] of a matrix, whose rows must be valid.
-pub(crate) fn digest_of(
+/// Passes on what each row holds, in order of rows, and returns the [`DistinctRows::digest`].
+pub(crate) fn scan_rows(
     matrix: &VectorMatrix<'_>,
     kernels: &Kernels,
     pool: &Pool,
     progress: &dyn Progress,
-) -> Result<[u8; 32], DistinctError> {
-    let mut refused = Ok(());
-    let digest = scan_rows(matrix, kernels, pool, progress, |scanned| {
-        refused = scanned.map(|_| ());
-        Ok(())
-    });
-    refused.map(|()| digest.expect("nothing is written"))
-}
-
-/// Passes what each row holds on, in order of rows, and returns the digest of their hashes. Nothing follows an error.
-fn scan_rows(
-    matrix: &VectorMatrix<'_>,
-    kernels: &Kernels,
-    pool: &Pool,
-    progress: &dyn Progress,
-    mut each: impl FnMut(Result<Scanned, DistinctError>) -> io::Result<()>,
-) -> io::Result<[u8; 32]> {
+    mut each: impl FnMut(Scanned) -> Result<(), JoinError>,
+) -> Result<[u8; 32], JoinError> {
     let mut hasher = blake3::Hasher::new();
     progress.begin("read vectors", Some(matrix.len() as u64));
-    let batch_count = matrix.len().div_ceil(BATCH_ROWS);
-    for wave in (0..batch_count).step_by(WAVE_BATCHES) {
-        let batches = pool.map(WAVE_BATCHES.min(batch_count - wave), |batch| {
-            let start = (wave + batch) * BATCH_ROWS;
-            let rows = start..matrix.len().min(start + BATCH_ROWS);
-            if progress.cancelled() {
-                return Err(DistinctError::Cancelled);
-            }
-            let count = rows.len() as u64;
+    let mut read_wave = |start: usize| {
+        let count = WAVE_ROWS.min(matrix.len() - start);
+        let batches = pool.map_batches(count, BATCH_ROWS, progress, |rows| {
+            progress.advance(rows.len() as u64);
             let mut bits = Vec::with_capacity(matrix.dim());
-            let scanned: Result<Vec<_>, _> =
-                rows.map(|row| scan_row(matrix, Row(row as u32), kernels, &mut bits)).collect();
-            progress.advance(count);
-            scanned
+            // A matrix has fewer than 2³² rows.
+            let mut scan = |row| scan_row(matrix, Row((start + row) as u32), kernels, &mut bits);
+            rows.map(&mut scan).collect::<Result<Vec<_>, _>>()
         });
-        for batch in batches {
-            let batch = match batch {
-                Ok(batch) => batch,
-                Err(error) => {
-                    progress.end();
-                    each(Err(error))?;
-                    return Ok([0; 32]);
-                }
-            };
-            for one in batch {
+        for batch in batches.ok_or(JoinError::Cancelled)? {
+            for one in batch? {
                 hasher.update(&one.hash.to_le_bytes());
-                each(Ok(one))?;
+                each(one)?;
             }
         }
-    }
+        Ok(())
+    };
+    let read = (0..matrix.len()).step_by(WAVE_ROWS).try_for_each(&mut read_wave);
     progress.end();
-    Ok(*hasher.finalize().as_bytes())
+    read.map(|()| *hasher.finalize().as_bytes())
 }
 
 fn scan_row(
@@ -213,16 +165,16 @@ fn scan_row(
     row: Row,
     kernels: &Kernels,
     bits: &mut Vec<u32>,
-) -> Result<Scanned, DistinctError> {
+) -> Result<Scanned, JoinError> {
     let vector = matrix.vector(row);
     // Squares of finite f32 neither overflow nor vanish in f64.
     let squared_norm = kernels.dot(vector, vector);
     if !squared_norm.is_finite() {
         let reason = "the vector holds NaN or an infinite value";
-        return Err(DistinctError::InvalidVector { row: row.0, reason });
+        return Err(JoinError::InvalidVector { row: row.0, reason });
     }
     if squared_norm <= 0.0 {
-        return Err(DistinctError::InvalidVector { row: row.0, reason: "the vector is all zeros" });
+        return Err(JoinError::InvalidVector { row: row.0, reason: "the vector is all zeros" });
     }
     let hash = hash_values(vector, bits);
     Ok(Scanned { hash, row: row.0.into(), squared_norm_bits: squared_norm.to_bits() })

@@ -1,6 +1,7 @@
 //! The thread pool: the only home of rayon.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::Mutex;
 
 use rayon::prelude::*;
@@ -45,6 +46,21 @@ impl Pool {
     /// Computes `task(0), …, task(count - 1)` in parallel and returns the results in that order.
     pub fn map<T: Send>(&self, count: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
         self.inner.install(|| (0..count).into_par_iter().map(task).collect())
+    }
+
+    /// Computes `task` for `0..count` in batches of `len`, in order; `None` where the caller asked to stop.
+    pub(crate) fn map_batches<T: Send>(
+        &self,
+        count: usize,
+        len: usize,
+        progress: &dyn Progress,
+        task: impl Fn(Range<usize>) -> T + Sync + Send,
+    ) -> Option<Vec<T>> {
+        let batches = self.map(count.div_ceil(len), |batch| {
+            let range = batch * len..count.min((batch + 1) * len);
+            (!progress.cancelled()).then(|| task(range))
+        });
+        batches.into_iter().collect()
     }
 
     /// As [`map`](Self::map), with something that tasks use again: as many are made as run at a time.

@@ -4,14 +4,13 @@ use std::borrow::Cow;
 
 use memfold_simd::Kernels;
 
-use super::pages::Pages;
 use super::rotation::Rotation;
 use crate::distinct::DistinctRows;
-use crate::sample::{hash_codes, smallest};
+use crate::sample::smallest;
 use crate::scan::squared_norm;
-use crate::transform::normalize_into;
+use crate::transform::push_unit;
 use crate::transform::quantizer::{CODE_MAX, NO_FRACTION, quantize};
-use crate::{Damaged, Pool, Row, VectorMatrix};
+use crate::{Damaged, Pool, VectorMatrix};
 
 /// Rows from which rotation, mean and step are learned: those with the smallest hashes.
 const SAMPLED_ROWS: usize = 8_192;
@@ -140,6 +139,23 @@ impl<'a> Coding<'a> {
         });
         codes[self.mean.len()..].fill(0);
     }
+
+    /// Writes the codes of a vector and returns its canonical squared norm, or `None` where it has no direction.
+    ///
+    /// # Panics
+    /// When the vector has another dimension.
+    pub fn encode_query(
+        &self,
+        vector: &[f32],
+        kernels: &Kernels,
+        codes: &mut Vec<i8>,
+    ) -> Option<f64> {
+        assert_eq!(vector.len(), self.mean.len(), "vector of another dimension");
+        let squared_norm = squared_norm(vector, kernels)?;
+        codes.resize(self.code_dim(), 0);
+        self.encode(vector, squared_norm, codes);
+        Some(squared_norm)
+    }
 }
 
 const fn dimension(found: usize) -> Damaged {
@@ -170,41 +186,31 @@ struct Sampled<'a> {
 impl Sampled<'_> {
     /// Returns the unit vectors as they are.
     fn units(&self) -> Vec<f32> {
-        let (mut units, mut unit) = (Vec::new(), Vec::new());
+        let mut units = Vec::new();
         for &position in self.positions {
             let vector = self.matrix.vector(self.distinct.rows[position]);
-            normalize_into(vector, self.distinct.squared_norms[position], &mut unit);
-            units.extend_from_slice(&unit);
+            push_unit(vector, self.distinct.squared_norms[position], &mut units);
         }
         units
     }
 
     /// Returns the mean of the turned unit vectors, by exact sums.
     fn mean(&self, pool: &Pool) -> Vec<f64> {
-        let dim = self.matrix.dim();
-        let sums = self.map(pool, |positions| {
-            let mut sums = vec![0_i64; dim];
-            self.each_coordinate(positions, |at, value| {
-                sums[at] += rounded(value * FIXED_POINT);
-            });
-            sums
+        let sums = self.fold(pool, &vec![0_i64; self.matrix.dim()], |sums, at, value| {
+            sums[at] += rounded(value * FIXED_POINT);
         });
         let count = self.positions.len().max(1) as f64;
         let sum = |at: usize| sums.iter().map(|sums| sums[at]).sum::<i64>();
-        (0..dim).map(|at| sum(at) as f64 / FIXED_POINT / count).collect()
+        (0..self.matrix.dim()).map(|at| sum(at) as f64 / FIXED_POINT / count).collect()
     }
 
     /// Returns the mean square of deviations from `mean`, by exact sums, and the largest deviation.
     fn spread(&self, mean: &[f64], pool: &Pool) -> (f64, f64) {
-        let parts = self.map(pool, |positions| {
-            let (mut squares, mut largest) = (0_i128, 0.0_f64);
-            self.each_coordinate(positions, |at, value| {
-                let deviation = value - mean[at];
-                let fixed = rounded(deviation * SQUARED_POINT);
-                squares += i128::from(fixed * fixed);
-                largest = largest.max(deviation.abs());
-            });
-            (squares, largest)
+        let parts = self.fold(pool, &(0_i128, 0.0_f64), |(squares, largest), at, value| {
+            let deviation = value - mean[at];
+            let fixed = rounded(deviation * SQUARED_POINT);
+            *squares += i128::from(fixed * fixed);
+            *largest = largest.max(deviation.abs());
         });
         let squares: i128 = parts.iter().map(|(squares, _)| squares).sum();
         let count = (self.positions.len() * mean.len()).max(1) as f64;
@@ -212,17 +218,24 @@ impl Sampled<'_> {
         (mean_square, parts.iter().map(|&(_, largest)| largest).fold(0.0, f64::max))
     }
 
-    fn map<T: Send>(&self, pool: &Pool, task: impl Fn(&[usize]) -> T + Sync + Send) -> Vec<T> {
+    /// Adds every coordinate of the turned unit vectors to `zero`, batch by batch.
+    fn fold<T: Clone + Send + Sync>(
+        &self,
+        pool: &Pool,
+        zero: &T,
+        add: impl Fn(&mut T, usize, f64) + Send + Sync,
+    ) -> Vec<T> {
         let batches: Vec<&[usize]> = self.positions.chunks(BATCH_ROWS).collect();
-        pool.map(batches.len(), |batch| task(batches[batch]))
-    }
-
-    fn each_coordinate(&self, positions: &[usize], mut take: impl FnMut(usize, f64)) {
-        for &position in positions {
-            let norm = self.distinct.squared_norms[position].sqrt();
-            let vector = self.matrix.vector(self.distinct.rows[position]);
-            each_coordinate(self.rotation.as_ref(), vector, norm, &mut take);
-        }
+        pool.map(batches.len(), |batch| {
+            let mut sum = zero.clone();
+            for &position in batches[batch] {
+                let norm = self.distinct.squared_norms[position].sqrt();
+                let vector = self.matrix.vector(self.distinct.rows[position]);
+                let add = |at, value| add(&mut sum, at, value);
+                each_coordinate(self.rotation.as_ref(), vector, norm, add);
+            }
+            sum
+        })
     }
 }
 
@@ -231,167 +244,8 @@ fn rounded(number: f64) -> i64 {
     ((number + NO_FRACTION) - NO_FRACTION) as i64
 }
 
-/// Encodes vectors of which only the codes are wanted, such as queries.
-impl Coding<'_> {
-    /// Writes the codes of a vector and returns its canonical squared norm, or `None` where it has no direction.
-    ///
-    /// # Panics
-    /// When the vector has another dimension.
-    pub fn encode_query(
-        &self,
-        vector: &[f32],
-        kernels: &Kernels,
-        codes: &mut Vec<i8>,
-    ) -> Option<f64> {
-        assert_eq!(vector.len(), self.mean.len(), "vector of another dimension");
-        let squared_norm = squared_norm(vector, kernels)?;
-        codes.resize(self.code_dim(), 0);
-        self.encode(vector, squared_norm, codes);
-        Some(squared_norm)
-    }
-}
-
-/// Codes in memory, row-major.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NodeCodes {
-    pub(crate) codes: Pages<i8>,
-    pub(crate) squared_norms: Vec<i32>,
-    pub(crate) dim: usize,
-}
-
-/// Borrowed [`NodeCodes`].
-#[derive(Debug, Clone, Copy)]
-pub struct CodeRows<'a> {
-    /// `dim` codes for each row.
-    pub(crate) codes: &'a [i8],
-    /// The sum of the squares of each row.
-    pub(crate) squared_norms: &'a [i32],
-    pub(crate) dim: usize,
-}
-
-impl NodeCodes {
-    /// Takes `dim` codes for each row.
-    pub(crate) fn new(codes: Vec<i8>, dim: usize, kernels: &Kernels) -> Self {
-        let squared_norms = codes.chunks_exact(dim).map(|row| kernels.dot_i8(row, row)).collect();
-        Self { codes: codes.into(), squared_norms, dim }
-    }
-
-    /// Returns the codes as slices.
-    #[must_use]
-    pub fn view(&self) -> CodeRows<'_> {
-        CodeRows { codes: &self.codes, squared_norms: &self.squared_norms, dim: self.dim }
-    }
-}
-
-impl<'a> CodeRows<'a> {
-    /// Returns the number of rows.
-    pub(crate) const fn len(&self) -> usize {
-        self.squared_norms.len()
-    }
-
-    /// Returns the codes of a row.
-    #[inline]
-    pub(crate) fn row(&self, row: u32) -> &'a [i8] {
-        &self.codes[row as usize * self.dim..][..self.dim]
-    }
-
-    /// Returns the squared norm of a row.
-    #[inline]
-    pub(crate) fn squared_norm(&self, row: u32) -> i32 {
-        self.squared_norms[row as usize]
-    }
-
-    /// Returns the squared distance of a row and one of a squared norm, given the product of their codes.
-    #[inline]
-    pub(crate) fn distance_from_dot(&self, row: u32, squared_norm: i32, dot: i32) -> i32 {
-        self.squared_norm(row) + squared_norm - 2 * dot
-    }
-
-    /// Returns the hash of a row's codes.
-    pub(crate) fn hash(&self, row: u32) -> u64 {
-        hash_codes(self.row(row))
-    }
-
-    /// Copies some rows.
-    pub(crate) fn picked(&self, rows: &[u32]) -> NodeCodes {
-        let mut codes = Pages::zeroed(rows.len() * self.dim);
-        for (&row, codes) in rows.iter().zip(codes.chunks_exact_mut(self.dim.max(1))) {
-            codes.copy_from_slice(self.row(row));
-        }
-        let squared_norms = rows.iter().map(|&row| self.squared_norm(row)).collect();
-        NodeCodes { codes, squared_norms, dim: self.dim }
-    }
-}
-
-/// Marks a row whose vector equals that of the row before it.
-const REPEATS: u32 = 1 << 31;
-
-/// For each node its rows: vectors of one code lie together, and bit-equal ones beside each other.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Members {
-    /// Where each node's rows start, and where the last one's end.
-    pub starts: Vec<u32>,
-    /// Rows; the highest bit marks those that equal the one before.
-    pub rows: Vec<u32>,
-}
-
-/// Borrowed [`Members`].
-#[derive(Debug, Clone, Copy)]
-pub struct MembersView<'a> {
-    /// See [`Members::starts`].
-    pub starts: &'a [u32],
-    /// See [`Members::rows`].
-    pub rows: &'a [u32],
-}
-
-impl Members {
-    /// The most rows that can be marked.
-    pub const ROWS_MAX: usize = REPEATS as usize;
-
-    /// Puts together nodes that are given by positions among the distinct rows.
-    pub(crate) fn of<'n>(nodes: impl Iterator<Item = &'n [u32]>, distinct: &DistinctRows) -> Self {
-        let mut members = Self { starts: vec![0], rows: Vec::new() };
-        for positions in nodes {
-            for &position in positions {
-                members.push_equal_rows(distinct.rows[position as usize], distinct);
-            }
-            members.starts.push(members.rows.len() as u32);
-        }
-        members
-    }
-
-    fn push_equal_rows(&mut self, first: Row, distinct: &DistinctRows) {
-        self.rows.push(first.0);
-        // Groups are sorted by their first row.
-        if let Ok(group) = distinct.groups.binary_search_by_key(&first, |group| group[0]) {
-            self.rows.extend(distinct.groups[group][1..].iter().map(|row| row.0 | REPEATS));
-        }
-    }
-
-    /// Returns the rows as slices.
-    #[must_use]
-    pub fn view(&self) -> MembersView<'_> {
-        MembersView { starts: &self.starts, rows: &self.rows }
-    }
-}
-
-impl<'a> MembersView<'a> {
-    /// Returns a node's rows, and whether each has the vector of the one before; none where bytes are damaged.
-    pub(crate) fn rows(&self, node: u32) -> impl ExactSizeIterator<Item = (Row, bool)> + use<'a> {
-        let node = node as usize;
-        let range = match (self.starts.get(node), self.starts.get(node + 1)) {
-            (Some(&start), Some(&end)) => start as usize..end as usize,
-            _ => 0..0,
-        };
-        let rows = self.rows.get(range).unwrap_or_default();
-        rows.iter()
-            .enumerate()
-            .map(|(at, &row)| (Row(row & !REPEATS), at > 0 && row & REPEATS != 0))
-    }
-}
-
 #[cfg(test)]
-mod coding_tests {
+mod tests {
     use super::*;
     use crate::NoProgress;
 

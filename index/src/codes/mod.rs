@@ -9,13 +9,10 @@
 //!
 //! Codes only propose. Nothing about them is proven; see [`crate::transform`] for codes with bounds.
 
-mod pages;
 mod coding;
 mod rotation;
-mod split;
+mod rows;
 
 pub use coding::Coding;
-pub use coding::{CodeRows, Members, MembersView, NodeCodes};
-
-pub(crate) use pages::Pages;
-pub(crate) use split::{SplitCodes, SplitRows};
+pub use rows::{CodeRows, Members, NodeCodes};
+pub(crate) use rows::{Pages, SplitRows, split};

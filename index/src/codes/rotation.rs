@@ -6,6 +6,7 @@ use memfold_simd::Kernels;
 
 use crate::Pool;
 use crate::transform::Covariance;
+use crate::transform::covariance::Products;
 
 /// Coordinates that come first: as many codes as a line of the cache holds.
 pub(crate) const LEAD_DIMS: usize = 64;
@@ -46,7 +47,7 @@ impl<'a> Rotation<'a> {
     /// too few directions.
     pub(crate) fn learn(units: &[f32], dim: usize, pool: &Pool, kernels: &Kernels) -> Option<Self> {
         let count = Self::number_count(dim)?;
-        let covariance = Covariance::portable(units, dim, pool, kernels);
+        let covariance = Covariance::of(Products::Canonical, units, dim, pool, kernels);
         let mut directions = covariance.leading_directions(LEAD_DIMS, pool, kernels);
         if directions.len() < LEAD_DIMS * dim {
             return None;

@@ -5,9 +5,9 @@ use memfold_simd::{ColumnPanel, Columns, Kernels};
 
 use crate::sample::hash_values;
 use crate::scan::squared_norm;
-use crate::transform::covariance::{LearnedDirections, WIDTH_MAX};
+use crate::transform::covariance::LearnedDirections;
 use crate::transform::quantizer::CoordinateRanges;
-use crate::transform::{FINE_CODES, PREFIX_CODES, PrefixTransform, normalize_into};
+use crate::transform::{FINE_CODES, PREFIX_CODES, PrefixTransform, push_unit};
 use crate::{Damaged, NoProgress, Pool, Progress, Row, VectorError, VectorMatrix};
 
 /// A borrowed flat index: of a [`FlatIndex`](super::FlatIndex) or of a mapped file.
@@ -107,11 +107,10 @@ pub(super) fn sampled_units(
         }
     }
     keep_smallest(&mut sample);
-    let (mut units, mut unit) = (Vec::with_capacity(sample.len() * matrix.dim()), Vec::new());
+    let mut units = Vec::with_capacity(sample.len() * matrix.dim());
     for (_, row) in sample {
         let vector = matrix.vector(row);
-        normalize_into(vector, kernels.dot(vector, vector), &mut unit);
-        units.extend_from_slice(&unit);
+        push_unit(vector, kernels.dot(vector, vector), &mut units);
     }
     Ok(units)
 }
@@ -176,22 +175,23 @@ impl FlatIndex {
         if progress.cancelled() {
             return Ok(None);
         }
-        let directions = LearnedDirections::of(&units, dim, pool, kernels);
-        let ranges = in_batches(matrix, pool, progress, |rows| {
-            let mut ranges = CoordinateRanges::none(WIDTH_MAX);
-            for vector in rows.map(|row| matrix.vector(row)) {
+        let (directions, sampled) = LearnedDirections::of(&units, dim, pool, kernels);
+        // A matrix has fewer than 2³² rows.
+        let vector = |row: usize| matrix.vector(Row(row as u32));
+        let ranges = pool.map_batches(matrix.len(), TASK_ROWS, progress, |rows| {
+            let mut ranges = CoordinateRanges::none(PREFIX_CODES);
+            for vector in rows.map(vector) {
                 let squared_norm = kernels.dot(vector, vector);
-                directions.widen_first(&mut ranges, vector, squared_norm, kernels);
+                directions.widen(&mut ranges, vector, squared_norm, kernels);
             }
             ranges
         });
         let Some(ranges) = ranges else { return Ok(None) };
-        let ranges =
-            ranges.iter().fold(CoordinateRanges::none(WIDTH_MAX), CoordinateRanges::joined);
+        let ranges = ranges.iter().fold(sampled, CoordinateRanges::joined);
         let numbers = directions.into_numbers(&ranges, kernels);
         let transform = transform_of(&numbers, dim);
-        let batches = in_batches(matrix, pool, progress, |rows| {
-            Encoded::of(rows.map(|row| matrix.vector(row)), &transform, kernels)
+        let batches = pool.map_batches(matrix.len(), TASK_ROWS, progress, |rows| {
+            Encoded::of(rows.map(vector), &transform, kernels)
         });
         let Some(batches) = batches else { return Ok(None) };
         let mut encoded = Encoded::default();
@@ -263,25 +263,6 @@ impl FlatIndex {
             fine_lengths: &self.encoded.fine_lengths,
         }
     }
-}
-
-/// Computes `task` for batches of rows and returns the results in their order; `None` where the caller asked to stop.
-fn in_batches<T: Send>(
-    matrix: &VectorMatrix<'_>,
-    pool: &Pool,
-    progress: &dyn Progress,
-    task: impl Fn(&mut dyn ExactSizeIterator<Item = Row>) -> T + Sync + Send,
-) -> Option<Vec<T>> {
-    let batches = pool.map(matrix.len().div_ceil(TASK_ROWS), |batch| {
-        if progress.cancelled() {
-            return None;
-        }
-        let end = matrix.len().min((batch + 1) * TASK_ROWS);
-        // A matrix has fewer than 2³² rows.
-        let rows = batch as u32 * TASK_ROWS as u32..end as u32;
-        Some(task(&mut rows.map(Row)))
-    });
-    batches.into_iter().collect()
 }
 
 fn transform_of(numbers: &[f32], dim: usize) -> PrefixTransform<'_> {

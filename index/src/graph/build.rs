@@ -10,7 +10,7 @@ use super::partition::{Partition, Probes};
 use super::traversal::{Breadth, Traversal};
 use super::view::{GraphSections, GraphView, LinkTable, Links, SCANNED_NODES_MAX, entry};
 use super::{BuildGraphError, GraphOptions};
-use crate::codes::{Coding, Members, NodeCodes, SplitCodes, SplitRows};
+use crate::codes::{Coding, Members, NodeCodes, Pages, SplitRows, split};
 use crate::distinct::DistinctRows;
 use crate::sample::hash_codes;
 use crate::{Pool, Progress, VectorMatrix};
@@ -19,12 +19,12 @@ use crate::{Pool, Progress, VectorMatrix};
 const BATCH_ROWS: usize = 1_024;
 
 /// A graph in memory: owned sections.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Graph {
     coding: Coding<'static>,
-    codes: SplitCodes,
+    codes: Pages<i8>,
     lead_share: f32,
-    members: Members,
+    members: Members<'static>,
     links: LinkTable,
     layers: Layers,
     options: GraphOptions,
@@ -61,8 +61,9 @@ impl Graph {
         let links = link(codes.view(), &partition, &probes, tools)?;
         drop((partition, probes));
         let layers = Layers::build(codes.view(), links.view(), tools)?;
-        let codes = SplitCodes::of(codes.view());
-        let lead_share = lead_share(codes.view(), links.view(), kernels);
+        let codes = split(codes.view());
+        let split_rows = SplitRows::new(&codes, coding.code_dim());
+        let lead_share = lead_share(split_rows, links.view(), kernels);
         let mut graph = Self { coding, codes, lead_share, members, links, layers, options };
         graph.find_lost(tools)?;
         Ok(graph)
@@ -70,22 +71,19 @@ impl Graph {
 
     /// Links what searches would not find, or could not.
     fn find_lost(&mut self, tools: Tools<'_>) -> Result<(), BuildGraphError> {
-        if self.codes.view().len() > SCANNED_NODES_MAX {
+        if self.links().len() > SCANNED_NODES_MAX {
             rescue(self, tools)?;
         }
-        if self.links.view().len() > 0 {
+        if self.links().len() > 0 {
             let entry = entry(&self.layers.sizes, &self.layers.nodes);
-            repair(self.codes.view(), &mut self.links, entry, tools.kernels);
+            let codes = SplitRows::new(&self.codes, self.coding.code_dim());
+            repair(codes, &mut self.links, entry, tools.kernels);
         }
         Ok(())
     }
 
-    pub(super) fn links(&self) -> Links<'_> {
+    fn links(&self) -> Links<'_> {
         self.links.view()
-    }
-
-    pub(super) const fn links_mut(&mut self) -> &mut LinkTable {
-        &mut self.links
     }
 
     /// Returns all sections, as they are written to a file.
@@ -97,7 +95,7 @@ impl Graph {
             step: self.coding.step(),
             lead_share: self.lead_share,
             degree: self.options.degree,
-            codes: self.codes.as_codes(),
+            codes: &self.codes,
             links: self.links.as_bytes(),
             layer_sizes: &self.layers.sizes,
             layer_nodes: &self.layers.nodes,
@@ -163,8 +161,7 @@ impl Nodes {
     ) -> Result<Self, BuildGraphError> {
         let (count, dim) = (distinct.len(), coding.code_dim());
         tools.progress.begin("encode vectors", Some(count as u64));
-        let batches = tools.pool.map(count.div_ceil(BATCH_ROWS), |batch| {
-            let rows = batch * BATCH_ROWS..count.min((batch + 1) * BATCH_ROWS);
+        let batches = tools.pool.map_batches(count, BATCH_ROWS, tools.progress, |rows| {
             let mut codes = vec![0; rows.len() * dim];
             for (position, codes) in rows.clone().zip(codes.chunks_exact_mut(dim)) {
                 let vector = matrix.vector(distinct.rows[position]);
@@ -174,9 +171,7 @@ impl Nodes {
             codes
         });
         tools.progress.end();
-        if tools.progress.cancelled() {
-            return Err(BuildGraphError::Cancelled);
-        }
+        let batches = batches.ok_or(BuildGraphError::Cancelled)?;
         Ok(Self::collapse(&batches.concat(), dim, tools))
     }
 
@@ -267,7 +262,7 @@ fn rescue(graph: &mut Graph, tools: Tools<'_>) -> Result<(), BuildGraphError> {
         suspects.clear();
         for (node, near) in lost {
             for from in near {
-                let table = graph.links_mut();
+                let table = &mut graph.links;
                 let mut links: Vec<u32> = table.view().of(from).collect();
                 if !links.contains(&node) {
                     links.insert(0, node);

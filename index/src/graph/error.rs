@@ -1,7 +1,7 @@
 //! Why there is no graph.
 
 use crate::Damaged;
-use crate::distinct::DistinctError;
+use crate::join::JoinError;
 use crate::scan::VectorError;
 
 /// Why there is no graph.
@@ -48,11 +48,12 @@ pub enum BuildGraphError {
     Row(#[from] VectorError),
 }
 
-impl From<DistinctError> for BuildGraphError {
-    fn from(error: DistinctError) -> Self {
+impl From<JoinError> for BuildGraphError {
+    fn from(error: JoinError) -> Self {
         match error {
-            DistinctError::InvalidVector { row, reason } => Self::InvalidVector { row, reason },
-            DistinctError::Cancelled => Self::Cancelled,
+            JoinError::InvalidVector { row, reason } => Self::InvalidVector { row, reason },
+            // Reading rows in memory fails in no other way.
+            _ => Self::Cancelled,
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::components::component_firsts;
 const LEVEL_BITS: u32 = 6;
 
 /// The layers above the lowest, from below.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Layers {
     /// The number of nodes of each layer.
     pub(super) sizes: Vec<u32>,

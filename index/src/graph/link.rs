@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use memfold_simd::Kernels;
 
-use super::nearest::{Comparer, Near, NearestList};
+use super::nearest::{Comparer, Near};
 use super::partition::{Partition, Probes};
 use super::view::LinkTable;
 use super::{BuildGraphError, GraphOptions};
@@ -71,11 +71,15 @@ pub(super) fn link(
             return Err(BuildGraphError::Cancelled);
         }
         let nodes = tasks[task];
-        let mut candidates = Candidates { codes, nodes, comparer: Comparer::new(tools.kernels) };
+        let mut comparer = Comparer::new(tools.kernels);
         let own = nodes.iter().map(|&node| probes.of(node as usize));
-        let mut found = candidates.of(partition, own, tools.options.candidates);
+        let mut found =
+            partition.search(codes, nodes, own, tools.options.candidates, &mut comparer);
         for sample in &samples {
-            candidates.add_sampled(sample, &mut found);
+            let probes = sample.probes(codes, nodes, SAMPLE_PROBES, &mut comparer);
+            let cells = (0..nodes.len()).map(|row| probes.of(row));
+            let sampled = sample.search(codes, nodes, cells, SAMPLE_CANDIDATES, &mut comparer);
+            found.iter_mut().zip(sampled).for_each(|(found, sampled)| found.extend(sampled));
         }
         let mut pruner = Pruner::new(codes, tools.kernels);
         for candidates in &mut found {
@@ -94,35 +98,6 @@ pub(super) fn link(
         }
     }
     merge(codes, &forward, degree, tools)
-}
-
-/// Candidates of the nodes of a task.
-struct Candidates<'a> {
-    codes: CodeRows<'a>,
-    nodes: &'a [u32],
-    comparer: Comparer,
-}
-
-impl Candidates<'_> {
-    fn of<'p>(
-        &mut self,
-        partition: &Partition,
-        probes: impl Iterator<Item = &'p [u32]>,
-        limit: usize,
-    ) -> Vec<Vec<Near>> {
-        let mut lists: Vec<_> = self.nodes.iter().map(|_| NearestList::new(limit)).collect();
-        partition.search(self.codes, self.nodes, probes, &mut lists, &mut self.comparer);
-        lists.into_iter().map(NearestList::into_sorted).collect()
-    }
-
-    fn add_sampled(&mut self, sample: &Partition, found: &mut [Vec<Near>]) {
-        let probes = sample.probes(self.codes, self.nodes, SAMPLE_PROBES, &mut self.comparer);
-        let cells = (0..self.nodes.len()).map(|row| probes.of(row));
-        let sampled = self.of(sample, cells, SAMPLE_CANDIDATES);
-        for (found, sampled) in found.iter_mut().zip(sampled) {
-            found.extend(sampled);
-        }
-    }
 }
 
 fn samples(codes: CodeRows<'_>, tools: Tools<'_>) -> Vec<Partition> {
@@ -148,11 +123,7 @@ fn merge(
 ) -> Result<LinkTable, BuildGraphError> {
     let backward = Backward::of(forward);
     tools.progress.begin("link nodes", Some(codes.len() as u64));
-    let batches = tools.pool.map(codes.len().div_ceil(BATCH_NODES), |batch| {
-        if tools.progress.cancelled() {
-            return Err(BuildGraphError::Cancelled);
-        }
-        let nodes = batch * BATCH_NODES..codes.len().min((batch + 1) * BATCH_NODES);
+    let batches = tools.pool.map_batches(codes.len(), BATCH_NODES, tools.progress, |nodes| {
         let mut pruner = Pruner::new(codes, tools.kernels);
         let mut lists: Vec<Vec<u32>> = Vec::with_capacity(nodes.len());
         let (mut merged, mut kept, count) = (Vec::new(), Vec::new(), nodes.len());
@@ -171,10 +142,10 @@ fn merge(
             lists.push(merged.iter().map(|near| near.node).collect());
         }
         tools.progress.advance(count as u64);
-        Ok(LinkTable::new(codes.len(), degree, &lists))
+        LinkTable::new(codes.len(), degree, &lists)
     });
     tools.progress.end();
-    let batches: Vec<LinkTable> = batches.into_iter().collect::<Result<_, _>>()?;
+    let batches = batches.ok_or(BuildGraphError::Cancelled)?;
     Ok(LinkTable::joined(codes.len(), degree, &batches))
 }
 
@@ -229,25 +200,18 @@ const COMPARED_TOGETHER: usize = 8;
 /// The nearest candidates are links whatever hides them: among near-duplicates, nearly everything hides.
 const RESERVED: usize = 4;
 
-/// A candidate hides behind a link when `numerator / 64 · d²(link, candidate) < d²(node, candidate)`.
+/// Tells whether a candidate hides behind a link: `numerator / 64 · d²(link, candidate) < d²(node, candidate)`.
 ///
 /// Equal distances hide nothing: nodes at one distance of each other keep their links.
-#[derive(Clone, Copy)]
-struct Occlusion {
-    numerator: i64,
+fn hides(numerator: i64, between: i32, candidate: i32) -> bool {
+    numerator * i64::from(between) < 64 * i64::from(candidate)
 }
 
 /// The first pass takes a candidate that is no nearer to a taken one than to the node.
-const STRICT: Occlusion = Occlusion { numerator: 64 };
+const STRICT: i64 = 64;
 
 /// The second pass, for places that are left, one that is not much nearer: 64/72 of the squared distance.
-const RELAXED: Occlusion = Occlusion { numerator: 72 };
-
-impl Occlusion {
-    fn hides(self, between: i32, candidate: i32) -> bool {
-        self.numerator * i64::from(between) < 64 * i64::from(candidate)
-    }
-}
+const RELAXED: i64 = 72;
 
 /// How far the links taken so far hide a candidate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -316,7 +280,7 @@ impl<'a> Pruner<'a> {
     }
 
     /// Compares a candidate with the taken ones, as far as the first few of which one hides it.
-    fn hidden(&mut self, candidate: Near, taken: &[Near], occlusion: Occlusion) -> Hidden {
+    fn hidden(&mut self, candidate: Near, taken: &[Near], numerator: i64) -> Hidden {
         let codes = self.codes.row(candidate.node);
         let norm = self.codes.squared_norm(candidate.node);
         let parts = taken.chunks(COMPARED_TOGETHER);
@@ -327,9 +291,9 @@ impl<'a> Pruner<'a> {
             self.kernels.dots_i8(codes, link_codes, &mut self.dots);
             let hides = links.iter().zip(&self.dots).map(|(link, &dot)| {
                 let between = self.codes.distance_from_dot(link.node, norm, dot);
-                match occlusion.hides(between, candidate.distance) {
+                match hides(numerator, between, candidate.distance) {
                     false => Hidden::No,
-                    true if RELAXED.hides(between, candidate.distance) => Hidden::FromBoth,
+                    true if hides(RELAXED, between, candidate.distance) => Hidden::FromBoth,
                     true => Hidden::FromStrict,
                 }
             });
@@ -453,7 +417,7 @@ impl Repair<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codes::{NodeCodes, SplitCodes};
+    use crate::codes::{NodeCodes, split};
 
     /// For each lost node all nodes were tried from the first on, whatever had been learned about them before: quadratic
     /// where many nodes are lost and those near them have no room.
@@ -476,9 +440,10 @@ mod tests {
         }
         let mut links = LinkTable::new(lists.len(), 2, &lists);
         let codes = NodeCodes::new(vec![0; lists.len() * 4], 4, kernels);
-        let codes = SplitCodes::of(codes.view());
-        let tried = repair(codes.view(), &mut links, 0, kernels);
+        let codes = split(codes.view());
+        let codes = SplitRows::new(&codes, 4);
+        let tried = repair(codes, &mut links, 0, kernels);
         assert!(tried <= leaves + TREES * (2 * WINDOW as usize + 3), "{tried} of {leaves}");
-        assert_eq!(repair(codes.view(), &mut links, 0, kernels), 0, "all are reached");
+        assert_eq!(repair(codes, &mut links, 0, kernels), 0, "all are reached");
     }
 }

@@ -2,7 +2,7 @@
 
 use memfold_simd::Kernels;
 
-use super::nearest::{Comparer, NearestList, PackedNodes};
+use super::nearest::{Comparer, Near, NearestList, PackedNodes};
 use crate::Pool;
 use crate::codes::{CodeRows, NodeCodes};
 use crate::kmeans::k_means;
@@ -143,15 +143,16 @@ impl Partition {
         Probes { cells: probes.into_iter().flat_map(|probes| probes.cells).collect(), count }
     }
 
-    /// Offers the nodes of each row's nearest cells to its list.
+    /// Finds the nearest nodes of each row in its nearest cells, nearest first.
     pub(super) fn search<'p>(
         &self,
         codes: CodeRows<'_>,
         rows: &[u32],
         probes: impl Iterator<Item = &'p [u32]>,
-        lists: &mut [NearestList],
+        limit: usize,
         comparer: &mut Comparer,
-    ) {
+    ) -> Vec<Vec<Near>> {
+        let mut lists: Vec<_> = rows.iter().map(|_| NearestList::new(limit)).collect();
         // The nearest cell first: what is near makes the lists' tests sharp.
         let (mut first, mut others) = (Vec::new(), Vec::new());
         for (at, probes) in (0..).zip(probes) {
@@ -175,10 +176,11 @@ impl Partition {
             for pairs in pairs.chunk_by(|a, b| a.0 == b.0) {
                 let picked: Vec<u32> = pairs.iter().map(|&(_, at)| at).collect();
                 let packed = &self.parts[pairs[0].0 as usize];
-                comparer.compare(codes, rows, &picked, lists, packed);
+                comparer.compare(codes, rows, &picked, &mut lists, packed);
             }
             lists.iter_mut().for_each(NearestList::sort_out);
         }
+        lists.into_iter().map(NearestList::into_sorted).collect()
     }
 }
 

@@ -34,17 +34,14 @@ pub struct Searcher<'a> {
     graph: &'a GraphView<'a>,
     vectors: &'a VectorMatrix<'a>,
     kernels: &'static Kernels,
-    traversal: Traversal,
-    /// The nodes to be reranked.
-    proposed: Vec<Near>,
-    best: BestNeighbors,
-    found: Vec<Neighbor>,
+    memory: SearchMemory,
 }
 
 /// The memory of a [`Searcher`], which another one may use again, also for another graph.
 #[derive(Debug, Default)]
 pub struct SearchMemory {
-    traversal: Option<Traversal>,
+    traversal: Traversal,
+    /// The nodes to be reranked.
     proposed: Vec<Near>,
     best: BestNeighbors,
     found: Vec<Neighbor>,
@@ -68,7 +65,7 @@ impl<'a> Searcher<'a> {
     /// # Errors
     /// When the vectors have another dimension.
     pub fn with_memory(
-        memory: SearchMemory,
+        mut memory: SearchMemory,
         graph: &'a GraphView<'a>,
         vectors: &'a VectorMatrix<'a>,
         kernels: &'static Kernels,
@@ -79,16 +76,14 @@ impl<'a> Searcher<'a> {
                 found: [vectors.len(), vectors.dim()],
             });
         }
-        let SearchMemory { traversal, proposed, best, found } = memory;
-        let traversal = traversal.unwrap_or_else(|| Traversal::new(kernels));
-        Ok(Self { graph, vectors, kernels, traversal, proposed, best, found })
+        memory.traversal.kernels = kernels;
+        Ok(Self { graph, vectors, kernels, memory })
     }
 
     /// Returns the memory for another searcher.
     #[must_use]
     pub fn into_memory(self) -> SearchMemory {
-        let Self { traversal, proposed, best, found, .. } = self;
-        SearchMemory { traversal: Some(traversal), proposed, best, found }
+        self.memory
     }
 
     /// Returns about the `k` rows most similar to `query`, best first; of rows equally similar the smaller ones.
@@ -107,7 +102,7 @@ impl<'a> Searcher<'a> {
         let norm = self.encode(query)?;
         self.propose(Breadth::finding(k, ef_search.max(reranked_nodes(k))), reranked_nodes(k));
         self.rerank(query, norm, Wanted::Best(k));
-        Ok(&self.found)
+        Ok(&self.memory.found)
     }
 
     /// Returns about every row with a similarity of at least `threshold`, best first.
@@ -126,16 +121,18 @@ impl<'a> Searcher<'a> {
         let norm = self.encode(query)?;
         let squared_radius = self.graph.coding.squared_radius(threshold.get());
         if self.graph.node_count() > SCANNED_NODES_MAX {
-            self.traversal.search(self.graph, Breadth::fixed(ef_search.max(1)));
+            self.memory.traversal.search(self.graph, Breadth::fixed(ef_search.max(1)));
             let farther = squared_radius.saturating_add(squared_radius / RANGE_MARGIN);
-            self.proposed.clear();
-            self.proposed.extend_from_slice(self.traversal.flood(self.graph, farther));
+            self.memory.proposed.clear();
+            self.memory
+                .proposed
+                .extend_from_slice(self.memory.traversal.flood(self.graph, farther));
         } else {
             self.propose(Breadth::fixed(1), usize::MAX);
         }
-        self.proposed.retain(|near| near.distance <= squared_radius);
+        self.memory.proposed.retain(|near| near.distance <= squared_radius);
         self.rerank(query, norm, Wanted::From(threshold));
-        Ok(&self.found)
+        Ok(&self.memory.found)
     }
 
     /// Encodes the query and returns its squared norm.
@@ -146,19 +143,19 @@ impl<'a> Searcher<'a> {
         }
         self.graph
             .coding
-            .encode_query(query, self.kernels, &mut self.traversal.query)
+            .encode_query(query, self.kernels, &mut self.memory.traversal.query)
             .ok_or(VectorError::InvalidQuery { query: 0 })
     }
 
     /// Proposes the nearest `count` nodes of those that are found.
     fn propose(&mut self, breadth: Breadth, count: usize) {
         if self.graph.node_count() > SCANNED_NODES_MAX {
-            self.traversal.search(self.graph, breadth);
+            self.memory.traversal.search(self.graph, breadth);
         } else {
-            self.traversal.scan(self.graph);
+            self.memory.traversal.scan(self.graph);
         }
-        self.proposed.clear();
-        self.proposed.extend(self.traversal.found().take(count));
+        self.memory.proposed.clear();
+        self.memory.proposed.extend(self.memory.traversal.found().take(count));
     }
 
     /// Judges the rows of proposed nodes, until the codes of the next ones say that they are too far.
@@ -167,18 +164,18 @@ impl<'a> Searcher<'a> {
             Wanted::Best(limit) => (limit, None),
             Wanted::From(threshold) => (usize::MAX, Some(threshold)),
         };
-        self.best.reset(limit);
+        self.memory.best.reset(limit);
         // Each row stands behind one node. Where a damaged file says otherwise, as many are reranked as there are.
         let mut left = self.vectors.len();
-        self.proposed.iter().take(FETCHED_AHEAD).for_each(|near| self.fetch(Some(near)));
-        for (at, near) in self.proposed.iter().enumerate() {
-            let worst = self.best.similarity_min();
+        self.memory.proposed.iter().take(FETCHED_AHEAD).for_each(|near| self.fetch(Some(near)));
+        for (at, near) in self.memory.proposed.iter().enumerate() {
+            let worst = self.memory.best.similarity_min();
             if worst
                 .is_some_and(|least| near.distance > self.graph.coding.squared_radius(least.get()))
             {
                 break;
             }
-            self.fetch(self.proposed.get(at + FETCHED_AHEAD));
+            self.fetch(self.memory.proposed.get(at + FETCHED_AHEAD));
             let mut similarity = None;
             for (row, repeats) in self.graph.members.rows(near.node).take(left) {
                 left -= 1;
@@ -191,13 +188,13 @@ impl<'a> Searcher<'a> {
                 let passes =
                     similarity.filter(|found| threshold.is_none_or(|least| *found >= least));
                 if let Some(similarity) = passes {
-                    self.best.offer(Neighbor { row, similarity });
+                    self.memory.best.offer(Neighbor { row, similarity });
                 }
             }
         }
-        self.found.clear();
-        self.best.drain_into(&mut self.found);
-        self.found.sort_unstable();
+        self.memory.found.clear();
+        self.memory.best.drain_into(&mut self.memory.found);
+        self.memory.found.sort_unstable();
     }
 
     /// Asks for the first vector of a node that will be reranked soon.

@@ -284,48 +284,38 @@ fn building_stops_when_asked() {
 const DAMAGED_DIM: usize = 72;
 
 /// Owned sections that can be damaged.
-#[derive(Clone)]
 struct Sections {
-    /// Mean, rotation, step and share of first codes.
-    floats: [Vec<f32>; 3],
-    codes: Vec<i8>,
-    /// Of nodes and of layers.
-    links: [Vec<u8>; 2],
-    /// Sizes and nodes of layers, starts and rows of members.
-    numbers: [Vec<u32>; 4],
+    /// Codes, links of nodes and of layers.
+    bytes: [Vec<u8>; 3],
+    /// Mean, rotation, step and share of first codes, sizes and nodes of layers, starts and rows of members.
+    words: [Vec<u32>; 7],
 }
 
 impl Sections {
     fn of(graph: &Graph) -> Self {
         let sections = graph.sections();
+        let [mean, rotation] = [sections.mean, sections.rotation].map(bytemuck::cast_slice);
+        let scalars = [sections.step, sections.lead_share].map(f32::to_bits);
+        let GraphSections { layer_sizes, layer_nodes, member_starts, member_rows, .. } = sections;
+        let codes = bytemuck::cast_slice(sections.codes);
         Self {
-            floats: [
-                sections.mean.to_vec(),
-                sections.rotation.to_vec(),
-                vec![sections.step, sections.lead_share],
-            ],
-            codes: sections.codes.to_vec(),
-            links: [sections.links.to_vec(), sections.layer_links.to_vec()],
-            numbers: [
-                sections.layer_sizes.to_vec(),
-                sections.layer_nodes.to_vec(),
-                sections.member_starts.to_vec(),
-                sections.member_rows.to_vec(),
-            ],
+            bytes: [codes, sections.links, sections.layer_links].map(<[u8]>::to_vec),
+            words: [mean, rotation, &scalars, layer_sizes, layer_nodes, member_starts, member_rows]
+                .map(<[u32]>::to_vec),
         }
     }
 
     fn view<T>(&self, degree: usize, act: impl FnOnce(GraphView<'_>) -> T) -> Result<T, Damaged> {
-        let [layer_sizes, layer_nodes, member_starts, member_rows] = &self.numbers;
-        let [links, layer_links] = &self.links;
-        let [mean, rotation, scalars] = &self.floats;
+        let [codes, links, layer_links] = &self.bytes;
+        let [mean, rotation, scalars, layer_sizes, layer_nodes, member_starts, member_rows] =
+            &self.words;
         let sections = GraphSections {
-            mean,
-            rotation,
-            step: scalars[0],
-            lead_share: scalars[1],
+            mean: bytemuck::cast_slice(mean),
+            rotation: bytemuck::cast_slice(rotation),
+            step: f32::from_bits(scalars[0]),
+            lead_share: f32::from_bits(scalars[1]),
             degree,
-            codes: &self.codes,
+            codes: bytemuck::cast_slice(codes),
             links,
             layer_sizes,
             layer_nodes,
@@ -357,39 +347,27 @@ proptest! {
         });
         let mut sections = Sections::of(graph);
         for (section, at, value, kind) in damage {
-            match section {
-                0 => {
-                    let at = at.index(sections.codes.len());
-                    sections.codes[at] = value as i8;
-                }
-                1..=3 => {
-                    let floats = &mut sections.floats[section - 1];
-                    let at = at.index(floats.len());
-                    floats[at] = f32::from_bits(value);
-                }
-                4 | 5 => {
-                    let links = &mut sections.links[section - 4];
-                    let at = at.index(links.len());
-                    links[at] = value as u8;
-                }
-                _ => {
-                    let numbers = &mut sections.numbers[section - 6];
-                    let at = at.index(numbers.len());
-                    numbers[at] = match kind {
-                        0 => value,
-                        1 => numbers[at] ^ (1 << (value % 32)),
-                        _ => value % 5_000,
-                    };
-                }
+            if section < 3 {
+                let bytes = &mut sections.bytes[section];
+                let at = at.index(bytes.len());
+                bytes[at] = value as u8;
+            } else {
+                let words = &mut sections.words[section - 3];
+                let at = at.index(words.len());
+                words[at] = match kind {
+                    0 => value,
+                    1 => words[at] ^ (1 << (value % 32)),
+                    _ => value % 5_000,
+                };
             }
         }
         match cut {
             Some((section @ 0..2, count)) => {
-                let links = &mut sections.links[section];
+                let links = &mut sections.bytes[section + 1];
                 links.truncate(links.len().saturating_sub(count));
             }
             Some((section, count)) => {
-                let numbers = &mut sections.numbers[section - 2];
+                let numbers = &mut sections.words[section + 1];
                 numbers.truncate(numbers.len().saturating_sub(count));
             }
             None => {}

@@ -94,7 +94,7 @@ impl Candidate {
 /// A query's codes and all that a search remembers.
 #[derive(Debug)]
 pub(crate) struct Traversal {
-    kernels: &'static Kernels,
+    pub(super) kernels: &'static Kernels,
     pub(super) query: Vec<i8>,
     /// Nearest first.
     pool: Vec<Candidate>,
@@ -151,13 +151,19 @@ impl Visited {
     }
 }
 
+impl Default for Traversal {
+    fn default() -> Self {
+        Self::new(Kernels::active())
+    }
+}
+
 impl Traversal {
-    pub(super) fn new(kernels: &'static Kernels) -> Self {
+    pub(super) const fn new(kernels: &'static Kernels) -> Self {
         Self {
             kernels,
             query: Vec::new(),
             pool: Vec::new(),
-            visited: Visited::default(),
+            visited: Visited { words: Vec::new(), seen: Vec::new() },
             positions: Vec::new(),
             nodes: Vec::new(),
             distances: Vec::new(),

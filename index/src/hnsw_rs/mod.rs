@@ -28,7 +28,7 @@ use super::codes::Members;
 use super::distinct::DistinctRows;
 use super::graph::BuildGraphError;
 use super::scan::query_norm;
-use super::transform::normalize_into;
+use super::transform::push_unit;
 use super::{Nearest, Neighbor, Pool, Progress, Row, VectorError, VectorMatrix};
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ pub struct HnswRsOptions {
 pub struct HnswRsIndex<'a> {
     /// `None` only while it is dropped.
     graph: Option<Hnsw<'static, f32, UnitDistance>>,
-    members: Members,
+    members: Members<'static>,
     point_count: usize,
     vectors: &'a VectorMatrix<'a>,
     kernels: &'static Kernels,
@@ -229,7 +229,7 @@ impl<'a> HnswRsIndex<'a> {
     fn prepare<'q>(&self, vector: &'q [f32]) -> Result<Query<'q>, VectorError> {
         let squared_norm = query_norm(vector, self.vectors.dim(), 0, self.kernels)?;
         let mut unit = Vec::new();
-        normalize_into(vector, squared_norm, &mut unit);
+        push_unit(vector, squared_norm, &mut unit);
         Ok(Query { vector, unit, squared_norm })
     }
 
@@ -246,7 +246,7 @@ impl<'a> HnswRsIndex<'a> {
 
     /// Returns the rows of a point with their similarities.
     fn rerank(&self, query: &Query<'_>, point: u32) -> impl Iterator<Item = Neighbor> {
-        self.members.view().rows(point).filter_map(|(row, _)| {
+        self.members.rows(point).filter_map(|(row, _)| {
             let vector = self.vectors.vector(row);
             let norms = (query.squared_norm, self.kernels.dot(vector, vector));
             let similarity = self.kernels.similarity(query.vector, vector, norms)?;
@@ -257,10 +257,9 @@ impl<'a> HnswRsIndex<'a> {
 
 /// Returns all rows with length 1.
 fn unit_rows(vectors: &VectorMatrix<'_>, kernels: &Kernels) -> Vec<f32> {
-    let (mut units, mut unit) = (Vec::with_capacity(vectors.len() * vectors.dim()), Vec::new());
+    let mut units = Vec::with_capacity(vectors.len() * vectors.dim());
     for vector in vectors.rows().map(|row: Row| vectors.vector(row)) {
-        normalize_into(vector, kernels.dot(vector, vector), &mut unit);
-        units.extend_from_slice(&unit);
+        push_unit(vector, kernels.dot(vector, vector), &mut units);
     }
     units
 }

@@ -14,11 +14,10 @@
 //! together by the pairs that each is expected to have.
 
 use std::cmp::Reverse;
-use std::io;
 
 use memfold_simd::Similarity;
 
-use super::pairs::{Budget, PAIRS_IN_MEMORY, PairRecord, PairSink, scratch_error};
+use super::pairs::{Budget, PAIRS_IN_MEMORY, PairRecord, PairSink};
 use super::plan::{SAMPLED_ROWS, Sample};
 use super::rerank::Rerank;
 use super::{JoinCounters, JoinError, JoinOptions, Pair, PairStream};
@@ -101,8 +100,8 @@ pub fn join_pairs_by_graph(
     // Each pair is found twice at most: once from each of its rows.
     let sink = PairSink::new(options.scratch_dir, budget.pairs_max().saturating_mul(2));
     search_all(by, budget, &sink)?;
-    let failed = |error: io::Error| scratch_error(&error, options);
-    let found = sink.finish().map_err(failed)?.ok_or_else(|| budget.spent())?;
+    let failed = JoinError::scratch(options.scratch_dir);
+    let found = sink.finish().map_err(&failed)?.ok_or_else(|| budget.spent())?;
     let mut pairs = ExternalSort::new(options.scratch_dir, PAIRS_IN_MEMORY);
     let (mut last, mut count) = (None, 0);
     for record in found.iter().filter(|record| last.replace(*record) != Some(*record)) {
@@ -110,9 +109,9 @@ pub fn join_pairs_by_graph(
         if count > budget.pairs_max() {
             return Err(budget.spent());
         }
-        pairs.push(record).map_err(failed)?;
+        pairs.push(record).map_err(&failed)?;
     }
-    let pairs = pairs.finish().map_err(failed)?;
+    let pairs = pairs.finish().map_err(&failed)?;
     let counters = JoinCounters {
         pairs_total: budget.pairs_total(),
         pairs_judged: found.len() as u64,
@@ -198,7 +197,7 @@ impl Search<'_> {
             }
             options.progress.advance(rows.len() as u64);
             let taken = self.sink.take(records.into_iter());
-            taken.map_err(|error| scratch_error(&error, options))
+            taken.map_err(JoinError::scratch(options.scratch_dir))
         });
         options.progress.end();
         searched.map(drop)

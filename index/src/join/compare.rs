@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-use memfold_simd::Kernels;
 use memfold_simd::panel::{CodeRows, ColumnPanel, Hit, PACKED_COLUMNS, RUN_ROWS, RowBlock};
 
 use super::encode::{Block, CodeTests, Stages, direct_blocks};
-use super::prune::{Cells, SortedProjection};
+use super::prune::SortedProjection;
 use super::rerank::Rerank;
 use super::{JoinCounters, JoinError, JoinOptions, Pair};
 
@@ -122,8 +121,15 @@ impl<'a> Cascade<'a> {
         let (width, kernels) = (tests.first_dim(), self.rerank.kernels);
         let Workspace { pairs, counters, lefts, right: right_columns, group_counts, hits } = work;
         let left_rows = &mut lefts[left % TASK_LEFTS_MAX];
-        left_rows.project(left, rows, columns.cell, tests.cells, kernels);
-        right_columns.project(right, columns, rows.cell, tests.cells, kernels);
+        let projection = &mut left_rows.projection;
+        if projection.project(left, rows.cell_rows(), columns.cell, tests.cells, kernels) {
+            left_rows.shifted_codes.clear();
+            left_rows.biases.clear();
+        }
+        let projection = &mut right_columns.projection;
+        if projection.project(right, columns.cell_rows(), rows.cell, tests.cells, kernels) {
+            right_columns.laid_out = 0;
+        }
         let (row_count, column_count) = left_rows.projection.remaining(&right_columns.projection);
         left_rows.lay_out(row_count, &rows.first_codes(tests), width);
         right_columns.lay_out(column_count, &columns.first_codes(tests), width);
@@ -177,20 +183,6 @@ impl<'a> Cascade<'a> {
 }
 
 impl ProjectedRows {
-    fn project(
-        &mut self,
-        number: usize,
-        block: &Block,
-        cell: u32,
-        cells: &Cells,
-        kernels: &Kernels,
-    ) {
-        if self.projection.project(number, block.cell_rows(), cell, cells, kernels) {
-            self.shifted_codes.clear();
-            self.biases.clear();
-        }
-    }
-
     /// Lays out at least the first `count` rows.
     fn lay_out(&mut self, count: usize, rows: &CodeRows<'_>, width: usize) {
         for &row in self.projection.order[..count].iter().skip(self.biases.len()) {
@@ -212,19 +204,6 @@ impl ProjectedRows {
 }
 
 impl ProjectedColumns {
-    fn project(
-        &mut self,
-        number: usize,
-        block: &Block,
-        cell: u32,
-        cells: &Cells,
-        kernels: &Kernels,
-    ) {
-        if self.projection.project(number, block.cell_rows(), cell, cells, kernels) {
-            self.laid_out = 0;
-        }
-    }
-
     /// Lays out at least the first `count` columns.
     fn lay_out(&mut self, count: usize, columns: &CodeRows<'_>, width: usize) {
         if self.laid_out < count {

@@ -8,7 +8,7 @@ use memfold_simd::panel::CodeRows;
 use super::prune::{Assignment, CellRows, Cells, KEY_MAX, SortedProjection};
 use super::rerank::Rerank;
 use super::{JoinError, JoinOptions};
-use crate::transform::{Projection, Quantizer, RowBounds, normalize_into};
+use crate::transform::{Projection, Quantizer, RowBounds, push_unit};
 
 /// What encodes rows for the tests of a cascade.
 #[derive(Debug)]
@@ -143,13 +143,12 @@ pub(super) struct Encoder<'a> {
     rerank: &'a Rerank<'a>,
     projection: &'a Projection,
     units: Vec<f32>,
-    unit: Vec<f32>,
     coordinates: Vec<f32>,
 }
 
 impl<'a> Encoder<'a> {
     pub(super) const fn new(rerank: &'a Rerank<'a>, projection: &'a Projection) -> Self {
-        Self { rerank, projection, units: Vec::new(), unit: Vec::new(), coordinates: Vec::new() }
+        Self { rerank, projection, units: Vec::new(), coordinates: Vec::new() }
     }
 
     /// Returns all coordinates of the distinct rows at some positions, row by row.
@@ -170,8 +169,7 @@ impl<'a> Encoder<'a> {
         } else {
             self.units.clear();
             for (row, squared_norm) in rows.iter().zip(squared_norms()) {
-                normalize_into(row, squared_norm, &mut self.unit);
-                self.units.extend_from_slice(&self.unit);
+                push_unit(row, squared_norm, &mut self.units);
             }
             let units: Vec<&[f32]> = self.units.chunks_exact(self.rerank.matrix.dim()).collect();
             self.projection.apply(&units, width, kernels, &mut self.coordinates);
@@ -230,7 +228,7 @@ impl Block {
         stages: &Stages,
         options: &JoinOptions<'_>,
     ) -> Result<Vec<Self>, JoinError> {
-        let batches = encode_all(rerank, stages, options)?;
+        let batches = encode_all(rerank, stages, options, "encode vectors", |encoded| encoded)?;
         let cell_of =
             |at: u32| batches[at as usize / BATCH_ROWS].assigned[at as usize % BATCH_ROWS].cell;
         let row_count = rerank.distinct.len();
@@ -327,33 +325,25 @@ impl Block {
     }
 }
 
-fn encode_all(
+/// Encodes all distinct rows, each with its nearest cell, and takes what is wanted of each batch.
+pub(super) fn encode_all<T: Send>(
     rerank: &Rerank<'_>,
     stages: &Stages,
     options: &JoinOptions<'_>,
-) -> Result<Vec<Encoded>, JoinError> {
+    stage: &'static str,
+    take: impl Fn(Encoded) -> T + Sync + Send,
+) -> Result<Vec<T>, JoinError> {
+    let JoinOptions { pool, progress, .. } = *options;
     let row_count = rerank.distinct.len();
-    options.progress.begin("encode vectors", Some(row_count as u64));
-    let batches = options.pool.map(row_count.div_ceil(BATCH_ROWS), |batch| {
-        if options.progress.cancelled() {
-            return Err(JoinError::Cancelled);
-        }
-        let positions = batch * BATCH_ROWS..row_count.min((batch + 1) * BATCH_ROWS);
-        options.progress.advance(positions.len() as u64);
+    progress.begin(stage, Some(row_count as u64));
+    let batches = pool.map_batches(row_count, BATCH_ROWS, progress, |positions| {
+        progress.advance(positions.len() as u64);
         let mut dots = Vec::with_capacity(stages.cells.len());
         let nearest = |_, codes: &[i8]| stages.cells.nearest(codes, rerank.kernels, &mut dots);
-        Ok(Encoded::of(rerank, stages, positions, nearest))
+        take(Encoded::of(rerank, stages, positions, nearest))
     });
-    options.progress.end();
-    batches.into_iter().collect()
-}
-
-/// Returns the cells of consecutive distinct rows.
-pub(super) fn cells_of(rerank: &Rerank<'_>, stages: &Stages, positions: Range<usize>) -> Vec<u32> {
-    let mut dots = Vec::with_capacity(stages.cells.len());
-    let nearest = |_, codes: &[i8]| stages.cells.nearest(codes, rerank.kernels, &mut dots);
-    let encoded = Encoded::of(rerank, stages, positions, nearest);
-    encoded.assigned.iter().map(|assigned| assigned.cell).collect()
+    progress.end();
+    batches.ok_or(JoinError::Cancelled)
 }
 
 /// Rows and values of a block where every pair is reranked: two of them fit the second-level cache.

@@ -1,8 +1,8 @@
 //! [`JoinError`]: why a join gave no answer.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use crate::distinct::DistinctError;
 use crate::graph::BuildGraphError;
 
 /// Why a join gave no answer.
@@ -52,15 +52,6 @@ pub enum JoinError {
     Cancelled,
 }
 
-impl From<DistinctError> for JoinError {
-    fn from(error: DistinctError) -> Self {
-        match error {
-            DistinctError::InvalidVector { row, reason } => Self::InvalidVector { row, reason },
-            DistinctError::Cancelled => Self::Cancelled,
-        }
-    }
-}
-
 impl From<BuildGraphError> for JoinError {
     fn from(error: BuildGraphError) -> Self {
         match error {
@@ -75,6 +66,12 @@ impl JoinError {
     /// The index that rows should ask failed.
     pub(super) fn index(error: impl std::fmt::Display) -> Self {
         Self::Index { reason: error.to_string() }
+    }
+
+    /// The scratch folder could not be written, or what was written could not be mapped.
+    pub(crate) fn scratch(dir: Option<&Path>) -> impl Fn(io::Error) -> Self {
+        let dir = dir.unwrap_or_else(|| Path::new("memory"));
+        move |error| Self::Scratch { dir: dir.to_owned(), reason: error.to_string() }
     }
 
     /// Returns advice, where there is some.

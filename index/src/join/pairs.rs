@@ -234,7 +234,7 @@ fn compare_all(
                 }
                 cascade.compare(left, right, &mut work);
                 let pairs = work.pairs.drain(..).map(PairRecord::from);
-                sink.take(pairs).map_err(|error| scratch_error(&error, options))?;
+                sink.take(pairs).map_err(JoinError::scratch(options.scratch_dir))?;
                 options.progress.advance(cascade.pair_count(left, right));
             }
             Ok(work.counters)
@@ -274,11 +274,6 @@ fn tasks(blocks: usize) -> impl Iterator<Item = Task> {
             rights: part(right, right_step),
         })
     })
-}
-
-pub(super) fn scratch_error(error: &io::Error, options: &JoinOptions<'_>) -> JoinError {
-    let dir = options.scratch_dir.unwrap_or_else(|| Path::new("memory"));
-    JoinError::Scratch { dir: dir.to_owned(), reason: error.to_string() }
 }
 
 /// Counts the pairs of rows that stand behind groups and pairs of distinct rows.
@@ -343,7 +338,7 @@ pub fn join_pairs(
     options.progress.begin("compare pairs", Some(budget.pairs_total()));
     let did = compare_all(&cascade, &sink, options);
     options.progress.end();
-    let (did, sorted) = (did?, sink.finish().map_err(|error| scratch_error(&error, options))?);
+    let (did, sorted) = (did?, sink.finish().map_err(JoinError::scratch(options.scratch_dir))?);
     let pairs = sorted.ok_or_else(|| budget.spent())?;
     let pairs_total = budget.pairs_total();
     let counters = JoinCounters { first_width: cascade.first_width(), pairs_total, ..did };

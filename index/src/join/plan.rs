@@ -8,7 +8,9 @@ use super::encode::{Encoded, Encoder, FirstTest, Stages};
 use super::prune::{Assignment, Cells, key, may_be_near};
 use super::rerank::Rerank;
 use crate::sample::smallest;
-use crate::transform::{Covariance, Projection, Quantizer, normalize_into};
+use crate::transform::covariance::Products;
+use crate::transform::quantizer::CodeSize;
+use crate::transform::{Covariance, Projection, Quantizer, push_unit};
 
 /// Rows whose pairs the cost model and the histogram look at.
 const COMPARED_ROWS: usize = 512;
@@ -41,7 +43,7 @@ impl Sample {
             let mut unit = Vec::with_capacity(rerank.matrix.dim());
             let position = self.positions[at];
             let squared_norm = rerank.distinct.squared_norms[position];
-            normalize_into(rerank.vector(position), squared_norm, &mut unit);
+            push_unit(rerank.vector(position), squared_norm, &mut unit);
             unit
         });
         units.concat()
@@ -161,7 +163,8 @@ impl Stages {
         }
         let units = sample.units(rerank, options);
         let learned = &units[sample.compared_count() * dim..];
-        let covariance = Covariance::of(learned, dim, options.pool, options.kernels);
+        let covariance =
+            Covariance::of(Products::Fast, learned, dim, options.pool, options.kernels);
         let mut plan = None;
         loop {
             let projection = match width {
@@ -203,7 +206,7 @@ impl Stages {
         });
         let mut coordinates = coordinates.concat();
         let threshold = rerank.threshold.get();
-        let quantizer = Quantizer::fit(&projection, width, &coordinates, threshold);
+        let quantizer = Quantizer::fit(&projection, width, CodeSize::I8, &coordinates, threshold);
         let cells = learn_cells(rerank, &projection, &quantizer, options);
         let mut stages = Self { first_width: width, projection, quantizer, cells, i7: None };
         coordinates.truncate(sample.compared_count() * width);
@@ -341,7 +344,7 @@ impl Survivors {
     fn i7(&self, stages: &Stages, first: usize, rerank: &Rerank<'_>) -> Option<Quantizer> {
         let fit = || {
             let threshold = rerank.threshold.get();
-            Quantizer::fit_i7(&stages.projection, first, &self.coordinates, threshold)
+            Quantizer::fit(&stages.projection, first, CodeSize::I7, &self.coordinates, threshold)
         };
         rerank.kernels.prefers_i7().then(fit)
     }

@@ -38,7 +38,7 @@ pub struct Covariance {
 
 /// How products of many vectors are taken.
 #[derive(Debug, Clone, Copy)]
-enum Products {
+pub enum Products {
     /// By the fastest kernels, whose last bits depend on the level.
     Fast,
     /// By the canonical dot product: the same bytes everywhere, at about a tenth of the speed.
@@ -50,17 +50,13 @@ impl Covariance {
     ///
     /// Cost: about `rows · dim² / 2` multiplications, bounded.
     #[must_use]
-    pub fn of(units: &[f32], dim: usize, pool: &Pool, kernels: &Kernels) -> Self {
-        Self::with(Products::Fast, units, dim, pool, kernels)
-    }
-
-    /// Takes the same, so that directions are the same bytes on every machine.
-    #[must_use]
-    pub fn portable(units: &[f32], dim: usize, pool: &Pool, kernels: &Kernels) -> Self {
-        Self::with(Products::Canonical, units, dim, pool, kernels)
-    }
-
-    fn with(products: Products, units: &[f32], dim: usize, pool: &Pool, kernels: &Kernels) -> Self {
+    pub fn of(
+        products: Products,
+        units: &[f32],
+        dim: usize,
+        pool: &Pool,
+        kernels: &Kernels,
+    ) -> Self {
         let picked: Vec<usize> = strided(dim, LEARNED_DIM_MAX);
         let row_limit = (COVARIANCE_COST_MAX / (picked.len() * picked.len())).max(256);
         let row_count = (units.len() / dim).min(row_limit);
@@ -260,9 +256,6 @@ fn hashed(position: u64) -> f32 {
     ((bits ^ (bits >> 31)) >> 40) as f32 / 8_388_608.0 - 1.0
 }
 
-/// The most directions.
-pub(crate) const WIDTH_MAX: usize = PREFIX_CODES + FINE_CODES;
-
 /// A smaller step would tell rows apart by their rounding.
 const STEP_MIN: f64 = 1e-6;
 
@@ -276,52 +269,44 @@ const ROUNDED_UP: f64 = 1.0 + 1e-6;
 #[derive(Debug)]
 pub(crate) struct LearnedDirections {
     directions: Vec<f32>,
-    sampled: CoordinateRanges,
     dim: usize,
 }
 
 impl LearnedDirections {
-    /// Learns directions from a sample of rows of `dim` values and length 1; the same bytes on every machine.
-    pub(crate) fn of(units: &[f32], dim: usize, pool: &Pool, kernels: &Kernels) -> Self {
-        let covariance = Covariance::portable(units, dim, pool, kernels);
-        let directions = covariance.leading_directions(WIDTH_MAX, pool, kernels);
-        let mut learned = Self { directions, sampled: CoordinateRanges::none(WIDTH_MAX), dim };
-        let mut sampled = CoordinateRanges::none(WIDTH_MAX);
-        for unit in units.chunks_exact(dim) {
-            learned.widen(&mut sampled, WIDTH_MAX, unit, 1.0, kernels);
-        }
-        learned.sampled = sampled;
-        learned
-    }
-
-    /// Widens the ranges of the coordinates of the sign test by a row and its squared norm.
-    pub(crate) fn widen_first(
-        &self,
-        ranges: &mut CoordinateRanges,
-        row: &[f32],
-        squared_norm: f64,
+    /// Learns directions from a sample of rows of `dim` values and length 1, and the ranges of its coordinates; the same
+    /// bytes on every machine.
+    pub(crate) fn of(
+        units: &[f32],
+        dim: usize,
+        pool: &Pool,
         kernels: &Kernels,
-    ) {
-        self.widen(ranges, PREFIX_CODES, row, squared_norm, kernels);
+    ) -> (Self, CoordinateRanges) {
+        let covariance = Covariance::of(Products::Canonical, units, dim, pool, kernels);
+        let width = PREFIX_CODES + FINE_CODES;
+        let learned = Self { directions: covariance.leading_directions(width, pool, kernels), dim };
+        let mut sampled = CoordinateRanges::none(width);
+        for unit in units.chunks_exact(dim) {
+            learned.widen(&mut sampled, unit, 1.0, kernels);
+        }
+        (learned, sampled)
     }
 
-    fn widen(
+    /// Widens the ranges of the first coordinates by a row and its squared norm.
+    pub(crate) fn widen(
         &self,
         ranges: &mut CoordinateRanges,
-        count: usize,
         row: &[f32],
         squared_norm: f64,
         kernels: &Kernels,
     ) {
         let norm = squared_norm.sqrt();
-        let directions = self.directions.chunks_exact(self.dim).take(count);
+        let directions = self.directions.chunks_exact(self.dim);
         ranges.widen(directions.map(|direction| kernels.dot(direction, row) / norm));
     }
 
     /// Returns the numbers of a transform that clips none of the first coordinates within these ranges.
     pub(crate) fn into_numbers(self, ranges: &CoordinateRanges, kernels: &Kernels) -> Vec<f32> {
         let width = self.directions.len() / self.dim;
-        let ranges = self.sampled.clone().joined(ranges);
         // `+ 0.0` turns −0 into +0, of which a least or greatest value may be either.
         let middles = ranges.middles().take(width).map(|middle| middle as f32 + 0.0);
         let middles: Vec<f32> = middles.collect();
@@ -353,7 +338,7 @@ mod tests {
 
     fn learned(units: &[f32], dim: usize, width: usize) -> Projection {
         let (pool, kernels) = (Pool::new(None).unwrap(), Kernels::active());
-        Covariance::of(units, dim, &pool, kernels).leading(width, &pool, kernels)
+        Covariance::of(Products::Fast, units, dim, &pool, kernels).leading(width, &pool, kernels)
     }
 
     #[test]
@@ -390,15 +375,14 @@ mod tests {
     fn the_axes_that_vary_most_come_first() {
         let units: Vec<f32> =
             (0..64).flat_map(|row| [0.1 * hashed(row), 0.2, 0.8 * hashed(row + 64)]).collect();
-        let covariance = Covariance::of(&units, 3, &Pool::new(None).unwrap(), Kernels::active());
+        let (pool, kernels) = (Pool::new(None).unwrap(), Kernels::active());
+        let of = |units: &[f32]| Covariance::of(Products::Fast, units, 3, &pool, kernels);
+        let covariance = of(&units);
         let axes = covariance.axes(2);
         assert_eq!((axes.width(), covariance.axes(9).width()), (2, 3));
         let mut coordinates = Vec::new();
-        axes.apply(&[&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]], 2, Kernels::active(), &mut coordinates);
+        axes.apply(&[&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]], 2, kernels, &mut coordinates);
         assert_eq!(coordinates, [3.0, 1.0, 6.0, 4.0]);
-        assert_eq!(
-            Covariance::of(&[], 3, &Pool::new(None).unwrap(), Kernels::active()).axes(2).width(),
-            0
-        );
+        assert_eq!(of(&[]).axes(2).width(), 0);
     }
 }

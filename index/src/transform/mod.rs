@@ -113,9 +113,8 @@ pub(crate) fn f32_dot_error(dim: usize) -> f64 {
     (dim as f64 + 2.0) * (0.5 * f64::from(f32::EPSILON)) * 1.01
 }
 
-/// Writes `vector / √squared_norm`, computed in f64 and rounded once.
-pub(crate) fn normalize_into(vector: &[f32], squared_norm: f64, unit: &mut Vec<f32>) {
+/// Appends `vector / √squared_norm`, computed in f64 and rounded once.
+pub(crate) fn push_unit(vector: &[f32], squared_norm: f64, units: &mut Vec<f32>) {
     let norm = squared_norm.sqrt();
-    unit.clear();
-    unit.extend(vector.iter().map(|&value| (f64::from(value) / norm) as f32));
+    units.extend(vector.iter().map(|&value| (f64::from(value) / norm) as f32));
 }

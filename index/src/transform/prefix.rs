@@ -249,21 +249,19 @@ mod tests {
     use super::*;
     use crate::Pool;
     use crate::join::tests::Values;
-    use crate::transform::covariance::{LearnedDirections, WIDTH_MAX};
-    use crate::transform::normalize_into;
-    use crate::transform::quantizer::CoordinateRanges;
+    use crate::transform::covariance::LearnedDirections;
+    use crate::transform::push_unit;
 
     const DIM: usize = 100;
 
     /// Rows around a centre, with a spread that shrinks from coordinate to coordinate.
     fn units(count: usize, spread: f32, noise: &mut Values) -> Vec<f32> {
-        let (mut units, mut unit) = (Vec::new(), Vec::new());
+        let mut units = Vec::new();
         for _ in 0..count {
             let value = |at: usize| 1.0 + spread * noise.next() / (1 + at) as f32;
             let row: Vec<f32> = (0..DIM).map(value).collect();
             let squared_norm = Kernels::active().dot(&row, &row);
-            normalize_into(&row, squared_norm, &mut unit);
-            units.extend_from_slice(&unit);
+            push_unit(&row, squared_norm, &mut units);
         }
         units
     }
@@ -273,8 +271,8 @@ mod tests {
         let (kernels, pool) = (Kernels::active(), Pool::new(None).unwrap());
         let noise = &mut Values(7);
         let sample = units(300, 1.0, noise);
-        let learned = LearnedDirections::of(&sample, DIM, &pool, kernels);
-        let numbers = learned.into_numbers(&CoordinateRanges::none(WIDTH_MAX), kernels);
+        let (learned, sampled) = LearnedDirections::of(&sample, DIM, &pool, kernels);
+        let numbers = learned.into_numbers(&sampled, kernels);
         let transform = PrefixTransform::new(&numbers, DIM).unwrap();
         let (mut clipped, mut clipped_fine) = (0, 0);
         // From rows like those of the sample to rows that are clipped in most coordinates.

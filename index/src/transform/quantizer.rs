@@ -31,39 +31,32 @@ pub(crate) fn quantize(scaled: f64, code_max: f64) -> (i8, f64) {
 
 /// The least and greatest value of each coordinate of some rows.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct CoordinateRanges {
-    lowest: Vec<f64>,
-    highest: Vec<f64>,
-}
+pub(crate) struct CoordinateRanges(Vec<(f64, f64)>);
 
 impl CoordinateRanges {
     /// Returns the ranges of no rows.
     pub(crate) fn none(width: usize) -> Self {
-        Self { lowest: vec![f64::INFINITY; width], highest: vec![f64::NEG_INFINITY; width] }
+        Self(vec![(f64::INFINITY, f64::NEG_INFINITY); width])
     }
 
-    /// Widens the ranges of the first coordinates by those of a row.
+    /// Widens the ranges of the first coordinates by those of a row; further ones are not computed.
     pub(crate) fn widen(&mut self, coordinates: impl Iterator<Item = f64>) {
-        for ((low, high), value) in self.lowest.iter_mut().zip(&mut self.highest).zip(coordinates) {
-            *low = low.min(value);
-            *high = high.max(value);
+        for ((low, high), value) in self.0.iter_mut().zip(coordinates) {
+            (*low, *high) = (low.min(value), high.max(value));
         }
     }
 
-    /// Returns the ranges of these rows and others.
+    /// Returns the ranges of these rows and others, of which the first coordinates may suffice.
     pub(crate) fn joined(mut self, other: &Self) -> Self {
-        for (low, other) in self.lowest.iter_mut().zip(&other.lowest) {
-            *low = low.min(*other);
-        }
-        for (high, other) in self.highest.iter_mut().zip(&other.highest) {
-            *high = high.max(*other);
+        for ((low, high), other) in self.0.iter_mut().zip(&other.0) {
+            (*low, *high) = (low.min(other.0), high.max(other.1));
         }
         self
     }
 
     /// Returns lowest and highest values, infinite for coordinates of no rows.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.lowest.iter().copied().zip(self.highest.iter().copied())
+        self.0.iter().copied()
     }
 
     /// Returns the middle of each range; 0 where there were no rows.
@@ -89,7 +82,7 @@ pub struct Quantizer {
 
 /// How large codes may be.
 #[derive(Debug, Clone, Copy)]
-struct CodeSize {
+pub struct CodeSize {
     /// The largest magnitude of a code.
     max: f64,
     /// The largest sum of squares of a row's codes; a longer row has zeros.
@@ -97,8 +90,11 @@ struct CodeSize {
 }
 
 impl CodeSize {
-    const I8: Self = Self { max: CODE_MAX, squared_length_max: f64::INFINITY };
-    const I7: Self =
+    /// All that int8 holds.
+    pub const I8: Self = Self { max: CODE_MAX, squared_length_max: f64::INFINITY };
+    /// As [`Kernels::hits_i7`] takes them: the step is at least twice as large, and the test as much weaker as the
+    /// rounding demands.
+    pub const I7: Self =
         Self { max: I7_CODE_MAX as f64, squared_length_max: I7_SQUARED_LENGTH_MAX as f64 };
 }
 
@@ -118,28 +114,9 @@ impl Quantizer {
     /// test of similarity ≥ `threshold`.
     ///
     /// # Panics
-    /// When `width` is larger than the projection's or than 256 components.
+    /// When `width` is larger than the projection's or than 8,192 components.
     #[must_use]
-    pub fn fit(projection: &Projection, width: usize, coordinates: &[f32], threshold: f64) -> Self {
-        Self::fit_size(projection, width, CodeSize::I8, coordinates, threshold)
-    }
-
-    /// Fits codes as [`Kernels::hits_i7`] takes them: the step is at least twice as large, and the test as much
-    /// weaker as the rounding demands.
-    ///
-    /// # Panics
-    /// As [`fit`](Self::fit).
-    #[must_use]
-    pub fn fit_i7(
-        projection: &Projection,
-        width: usize,
-        coordinates: &[f32],
-        threshold: f64,
-    ) -> Self {
-        Self::fit_size(projection, width, CodeSize::I7, coordinates, threshold)
-    }
-
-    fn fit_size(
+    pub fn fit(
         projection: &Projection,
         width: usize,
         size: CodeSize,
@@ -190,13 +167,12 @@ impl Quantizer {
         let whole = coordinates;
         let (coordinates, more) = coordinates[..width].split_at(first.len());
         let (middles, more_middles) = self.middles.split_at(first.len());
-        let first = self.encode_part(coordinates, middles, first);
-        let all = first.plus(self.encode_part(more, more_middles, rest));
+        let mut first = self.encode_part(coordinates, middles, first);
+        let mut all = first.plus(self.encode_part(more, more_middles, rest));
         if all.squared_length > self.size.squared_length_max {
             codes[start..].fill(0);
-            let all = self.of_zeros(whole);
-            let bias = self.bias(&all);
-            return RowBounds { prefix_bias: bias, bias, allowance: self.allowance(&all) };
+            all = self.of_zeros(whole);
+            first = all;
         }
         RowBounds {
             prefix_bias: self.bias(&first),
@@ -340,18 +316,17 @@ mod tests {
 
     use super::*;
     use crate::Pool;
-    use crate::transform::{Covariance, normalize_into};
+    use crate::transform::covariance::Products;
+    use crate::transform::{Covariance, push_unit};
 
     const DIM: usize = 10;
 
     fn units(values: &[f32]) -> Vec<f32> {
-        let mut unit = Vec::new();
-        let mut all = Vec::new();
+        let mut units = Vec::new();
         for vector in values.chunks_exact(DIM) {
-            normalize_into(vector, Kernels::active().dot(vector, vector).max(1e-30), &mut unit);
-            all.extend_from_slice(&unit);
+            push_unit(vector, Kernels::active().dot(vector, vector).max(1e-30), &mut units);
         }
-        all
+        units
     }
 
     proptest! {
@@ -367,7 +342,7 @@ mod tests {
             let units = units(&values);
             let rows: Vec<_> = units.chunks_exact(DIM).collect();
             let pool = Pool::new(None).unwrap();
-            let covariance = Covariance::of(&units[..sampled * DIM], DIM, &pool, kernels);
+            let covariance = Covariance::of(Products::Fast, &units[..sampled * DIM], DIM, &pool, kernels);
             let projection =
                 if on_axes { covariance.axes(width) } else { covariance.leading(width, &pool, kernels) };
             let width = projection.width();
@@ -379,7 +354,7 @@ mod tests {
             }
             for pair in rows.windows(2) {
                 let cosine = kernels.dot(pair[0], pair[1]).clamp(-1.0, 1.0);
-                let i7 = Quantizer::fit_i7(&projection, width, &sample, cosine);
+                let i7 = Quantizer::fit(&projection, width, CodeSize::I7, &sample, cosine);
                 let (mut codes, mut biases) = (Vec::new(), 0);
                 for row in pair {
                     projection.apply(&[*row], width, kernels, &mut coordinates);
@@ -391,7 +366,7 @@ mod tests {
                     prop_assert!(kernels.dot_i8(codes, codes) <= I7_SQUARED_LENGTH_MAX);
                 }
                 prop_assert!(kernels.dot_i8(left, right) + biases >= 0);
-                let quantizer = Quantizer::fit(&projection, width, &sample, cosine);
+                let quantizer = Quantizer::fit(&projection, width, CodeSize::I8, &sample, cosine);
                 let mut codes = Vec::new();
                 let mut bounds = Vec::new();
                 for row in pair {

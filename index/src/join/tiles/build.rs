@@ -12,11 +12,11 @@ use super::plan::{
     ALLOWANCES, BOUNDS, CELLS, CENTROIDS, CODES, FIRST_CODES, GROUPS, HISTOGRAM, KEYS, Parameters,
     ROWS, SQUARED_NORMS, TASKS, TILES, Tile, VECTORS, VERSION, path_of_plan, path_of_tile,
 };
-use super::{TileError, TileRequest};
+use super::{TileError, TilePlan, TileRequest};
 use crate::distinct::DistinctRows;
 use crate::file::{FileHead, FileKind, SectionFileError, SectionFileWriter};
-use crate::join::encode::{Block, Stages, cells_of};
-use crate::join::pairs::{Budget, scratch_error};
+use crate::join::encode::{Block, Encoded, Stages, encode_all};
+use crate::join::pairs::Budget;
 use crate::join::plan::{SAMPLED_ROWS, Sample};
 use crate::join::prune::{Cells, may_be_near};
 use crate::join::rerank::Rerank;
@@ -31,9 +31,6 @@ pub(super) const PARTIAL: &str = "partial";
 
 /// The file that a run locks; a folder with it is one of ours.
 const LOCK: &str = "memfold-tiles.lock";
-
-/// Rows whose cells are found by one task.
-const BATCH_ROWS: usize = 1_024;
 
 /// Bytes of vectors that are sorted by their cells before they are written.
 const REGROUPED_BYTES: usize = 32 << 20;
@@ -65,20 +62,24 @@ pub(super) fn prepare(dir: &Path) -> Result<(), TileError> {
     Ok(())
 }
 
-/// Keeps other runs out of a folder while the file lives, and removes what an earlier one left half done.
-pub(super) fn lock(dir: &Path) -> Result<File, TileError> {
-    prepare(dir)?;
-    let path = dir.join(LOCK);
-    let file = File::options().write(true).open(&path).map_err(TileError::system(&path))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(fs::TryLockError::WouldBlock) => {
-            return Err(TileError::InUse { dir: dir.to_owned() });
-        }
-        Err(fs::TryLockError::Error(source)) => return Err(TileError::System { path, source }),
+impl TilePlan {
+    /// Keeps other runs out of a folder while the returned file is open, and removes what an earlier run left half done.
+    ///
+    /// Makes the folder where there is none. Whoever makes a plan and hands out its tasks holds it; tasks do not need it.
+    ///
+    /// # Errors
+    /// When another process holds it, or the folder has files that are not of a plan.
+    pub fn lock(dir: &Path) -> Result<File, TileError> {
+        prepare(dir)?;
+        let path = dir.join(LOCK);
+        let file = File::options().write(true).open(&path).map_err(TileError::system(&path))?;
+        file.try_lock().map_err(|error| match error {
+            fs::TryLockError::WouldBlock => TileError::InUse { dir: dir.to_owned() },
+            fs::TryLockError::Error(source) => TileError::System { path, source },
+        })?;
+        clear(&dir.join(PARTIAL))?;
+        Ok(file)
     }
-    clear(&dir.join(PARTIAL))?;
-    Ok(file)
 }
 
 fn clear(path: &Path) -> Result<(), TileError> {
@@ -90,26 +91,33 @@ fn clear(path: &Path) -> Result<(), TileError> {
 pub(super) fn write_whole(
     dir: &Path,
     path: &Path,
-    write: impl FnOnce(BufWriter<&File>) -> Result<(), SectionFileError>,
+    write: impl FnOnce(&mut BufWriter<&File>) -> Result<(), TileError>,
 ) -> Result<(), TileError> {
     let place = dir.join(PARTIAL);
     let file = NamedTempFile::new_in(&place).map_err(TileError::system(&place))?;
-    write(BufWriter::with_capacity(1 << 20, file.as_file())).map_err(TileError::file(path))?;
+    let mut output = BufWriter::with_capacity(1 << 20, file.as_file());
+    write(&mut output)?;
+    output.flush().map_err(TileError::system(path))?;
+    drop(output);
     file.persist(path).map_err(|error| TileError::system(path)(error.error))?;
     Ok(())
 }
 
 /// A section file on its way to the disk.
-type Sections<'a> = SectionFileWriter<BufWriter<&'a File>>;
+type Sections<'a, 'f> = SectionFileWriter<&'a mut BufWriter<&'f File>>;
 
 fn write_sections(
     dir: &Path,
     path: &Path,
     head: FileHead,
-    write: impl FnOnce(Sections<'_>) -> Result<Sections<'_>, SectionFileError>,
+    write: impl for<'a, 'f> FnOnce(Sections<'a, 'f>) -> Result<Sections<'a, 'f>, SectionFileError>,
 ) -> Result<(), TileError> {
     write_whole(dir, path, |output| {
-        write(SectionFileWriter::new(output, head)?)?.finish().map(drop)
+        let written = SectionFileWriter::new(output, head).and_then(write);
+        written.and_then(|writer| writer.finish().map(drop)).map_err(|error| match error {
+            SectionFileError::Write { source, .. } => TileError::system(path)(source),
+            error => error.into(),
+        })
     })
 }
 
@@ -136,15 +144,21 @@ pub(super) fn build(request: &TileRequest<'_>, options: &JoinOptions<'_>) -> Res
     let (matrix, dir) = (request.matrix, request.dir);
     ["tiles", "pairs", "receipts"].iter().try_for_each(|name| clear(&dir.join(name)))?;
     let options = &JoinOptions { scratch_dir: Some(dir), ..*options };
-    let distinct = DistinctRows::within(matrix, kernels, pool, Some(dir), progress)
-        .map_err(|error| scratch_error(&error, options))?
-        .map_err(JoinError::from)?;
+    let distinct = DistinctRows::within(matrix, kernels, pool, Some(dir), progress)?;
     let rerank = Rerank { matrix, distinct: &distinct, kernels, threshold: request.threshold };
     let sample = Sample::draw(&rerank, SAMPLED_ROWS);
     Budget { rerank, sample: &sample, options }.check_sample()?;
     let stages = Stages::choose(&rerank, &sample, options);
     let stages = stages.as_ref();
-    let cells = assign(&rerank, stages, options)?;
+    let cells = match stages {
+        None => vec![0; distinct.len()],
+        Some(stages) => {
+            let cells = |encoded: Encoded| encoded.assigned.iter().map(|one| one.cell).collect();
+            let cells: Vec<Vec<u32>> =
+                encode_all(&rerank, stages, options, "assign rows to cells", cells)?;
+            cells.concat()
+        }
+    };
     let all = stages.map(|stages| &stages.cells);
     let layout = Layout::of(all, &cells, request.tile_rows_max, kernels);
     let regrouped = regroup(&rerank, &cells, &layout, dir, options)?;
@@ -163,27 +177,6 @@ pub(super) fn build(request: &TileRequest<'_>, options: &JoinOptions<'_>) -> Res
     let tiles = tiles.into_iter().collect::<Result<Vec<_>, _>>()?;
     let tasks = tasks(&writer, options)?;
     writer.write_plan(request, &tiles, &tasks, &sample.histogram(&rerank, options))
-}
-
-/// Returns the cell of each distinct row.
-fn assign(
-    rerank: &Rerank<'_>,
-    stages: Option<&Stages>,
-    options: &JoinOptions<'_>,
-) -> Result<Vec<u32>, JoinError> {
-    let row_count = rerank.distinct.len();
-    let Some(stages) = stages else { return Ok(vec![0; row_count]) };
-    options.progress.begin("assign rows to cells", Some(row_count as u64));
-    let batches = options.pool.map(row_count.div_ceil(BATCH_ROWS), |batch| {
-        if options.progress.cancelled() {
-            return Err(JoinError::Cancelled);
-        }
-        let positions = batch * BATCH_ROWS..row_count.min((batch + 1) * BATCH_ROWS);
-        options.progress.advance(positions.len() as u64);
-        Ok(cells_of(rerank, stages, positions))
-    });
-    options.progress.end();
-    Ok(batches.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// Where distinct rows lie when they are regrouped: cell by cell, near cells together.
@@ -451,7 +444,7 @@ fn tasks(writer: &TileWriter<'_>, options: &JoinOptions<'_>) -> Result<Vec<[u32;
     // The cells of each tile, with the largest key of their rows towards every cell.
     let mut tiles: Vec<Vec<(u32, &[i32])>> = Vec::with_capacity(files.len());
     for tile in &files {
-        let keys: &[i32] = tile.file.section(KEYS).map_err(TileError::file(tile.file.path()))?;
+        let keys: &[i32] = tile.file.section(KEYS)?;
         let cells = tile.runs()?.iter().map(|[cell, _]| *cell);
         tiles.push(cells.zip(keys.chunks_exact(stages.cells.len())).collect());
     }

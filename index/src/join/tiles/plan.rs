@@ -13,7 +13,6 @@
 //!
 //! Where the join would judge every pair there are the first two rows of this table alone.
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ use bytemuck::{Pod, Zeroable};
 use memfold_simd::{Kernels, Similarity};
 
 use super::build;
-use crate::distinct::digest_of;
+use crate::distinct::scan_rows;
 use crate::file::{
     Element, FileHead, FileKind, MapError, SectionFile, SectionFileError, SectionId,
 };
@@ -144,16 +143,6 @@ impl Parameters {
 }
 
 impl TilePlan {
-    /// Keeps other runs out of a folder while the returned file is open, and removes what an earlier run left half done.
-    ///
-    /// Makes the folder where there is none. Whoever makes a plan and hands out its tasks holds it; tasks do not need it.
-    ///
-    /// # Errors
-    /// When another process holds it, or the folder has files that are not of a plan.
-    pub fn lock(dir: &Path) -> Result<File, TileError> {
-        build::lock(dir)
-    }
-
     /// Opens the plan in the request's folder, or makes one where there is none.
     ///
     /// Needs twice the bytes of the vectors there while tiles are written, and 60 bytes of memory for each distinct row.
@@ -178,12 +167,12 @@ impl TilePlan {
     /// When there is none, or its file is damaged.
     pub fn open(dir: &Path) -> Result<Self, TileError> {
         let path = path_of_plan(dir);
-        let file = SectionFile::open(&path, FileKind::TilePlan).map_err(TileError::file(&path))?;
-        file.verify(&NoProgress).map_err(TileError::file(&path))?;
+        let file = SectionFile::open(&path, FileKind::TilePlan)?;
+        file.verify(&NoProgress)?;
         let damaged = |found: &str| TileError::damaged(&path, found);
         let parameters = Parameters::from_bytes(&file.head().parameters)
             .ok_or_else(|| damaged("parameters that are not those of this version"))?;
-        let centroids: &[i8] = file.section(CENTROIDS).map_err(TileError::file(&path))?;
+        let centroids: &[i8] = file.section(CENTROIDS)?;
         let code_dim = parameters.code_dim as usize;
         let cells = match code_dim {
             0 => None,
@@ -220,7 +209,7 @@ impl TilePlan {
             return other(fact);
         }
         let JoinOptions { kernels, pool, progress, .. } = *options;
-        let digest = digest_of(matrix, kernels, pool, progress).map_err(JoinError::from)?;
+        let digest = scan_rows(matrix, kernels, pool, progress, |_| Ok(()))?;
         match build::identity(request, &digest) == head.store_identity {
             true => Ok(()),
             false => other(("other vectors".into(), "these: the input has changed".into())),
@@ -295,7 +284,7 @@ impl TilePlan {
         &self,
         id: SectionId,
     ) -> Result<&[[T; N]], TileError> {
-        let numbers: &[T] = self.file.section(id).map_err(TileError::file(self.file.path()))?;
+        let numbers: &[T] = self.file.section(id)?;
         match numbers.as_chunks() {
             (records, []) => Ok(records),
             _ => {
@@ -347,7 +336,7 @@ impl TilePlan {
             return Err(TileError::damaged(tile.file.path(), "not the tile of this plan"));
         }
         if !self.verified[number as usize].load(Ordering::Relaxed) {
-            tile.file.verify(&NoProgress).map_err(TileError::file(tile.file.path()))?;
+            tile.file.verify(&NoProgress)?;
             self.verified[number as usize].store(true, Ordering::Relaxed);
         }
         Ok(tile)
@@ -363,7 +352,7 @@ impl Tile {
     /// Maps a tile without looking at its numbers.
     pub(super) fn open(dir: &Path, number: u32) -> Result<Self, TileError> {
         let path = path_of_tile(dir, number);
-        let file = SectionFile::open(&path, FileKind::Tile).map_err(TileError::file(&path))?;
+        let file = SectionFile::open(&path, FileKind::Tile)?;
         Ok(Self { file })
     }
 
@@ -374,7 +363,7 @@ impl Tile {
         width: usize,
     ) -> Result<&[T], TileError> {
         let count = self.len() as u64 * width as u64;
-        self.file.section_of(id, count).map_err(TileError::file(self.file.path()))
+        Ok(self.file.section_of(id, count)?)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -383,7 +372,7 @@ impl Tile {
 
     /// Returns the cell and the number of each run of rows of one cell.
     pub(super) fn runs(&self) -> Result<&[[u32; 2]], TileError> {
-        let runs: &[u32] = self.file.section(CELLS).map_err(TileError::file(self.file.path()))?;
+        let runs: &[u32] = self.file.section(CELLS)?;
         Ok(runs.as_chunks().0)
     }
 
@@ -505,21 +494,9 @@ pub enum TileError {
     },
 }
 
-impl TileError {
-    pub(super) fn damaged(path: &Path, found: impl Into<String>) -> Self {
-        Self::Damaged { path: path.to_owned(), found: found.into(), receipt: None }
-    }
-
-    pub(super) fn system(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::System { path: path.to_owned(), source }
-    }
-
-    /// An error of a section file at `path`.
-    pub(super) fn file(path: &Path) -> impl FnOnce(SectionFileError) -> Self {
-        move |error| match error {
-            SectionFileError::Write { source, .. } => {
-                Self::System { path: path.to_owned(), source }
-            }
+impl From<SectionFileError> for TileError {
+    fn from(error: SectionFileError) -> Self {
+        match error {
             SectionFileError::Cancelled => Self::Join(JoinError::Cancelled),
             SectionFileError::Map(MapError::Open { path, source })
                 if source.kind() == io::ErrorKind::NotFound =>
@@ -528,6 +505,16 @@ impl TileError {
             }
             error => Self::File(error),
         }
+    }
+}
+
+impl TileError {
+    pub(super) fn damaged(path: &Path, found: impl Into<String>) -> Self {
+        Self::Damaged { path: path.to_owned(), found: found.into(), receipt: None }
+    }
+
+    pub(super) fn system(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { path: path.to_owned(), source }
     }
 
     /// Returns advice, where there is some.

@@ -1,17 +1,16 @@
 //! Runs tasks and puts their pairs together.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memfold_simd::Similarity;
 
-use super::build::{PARTIAL, lock, write_whole};
+use super::build::{PARTIAL, write_whole};
 use super::plan::{HISTOGRAM, MISSING, ROWS, SQUARED_NORMS, TASKS, TILE_ROWS_MAX, VECTORS};
 use super::{TileError, TilePlan, TileRequest, TileSummary, TileTask};
 use crate::distinct::DistinctRows;
-use crate::file::{MapError, SectionFileError};
+use crate::file::MapError;
 use crate::join::compare::{Cascade, TASK_LEFTS_MAX, Workspace};
 use crate::join::pairs::{PAIRS_IN_MEMORY, PairRecord, Task};
 use crate::join::rerank::Rerank;
@@ -52,18 +51,20 @@ impl Receipt {
 
     /// `None`: no receipt of this version.
     fn from_text(text: &str) -> Option<(u64, Self)> {
-        let mut lines = text.lines();
-        let is_receipt = lines.next()? == RECEIPT;
-        let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
-        let plan = u64::from_str_radix(field("plan")?, 16).ok()?;
-        let receipt = Self {
-            pairs: field("pairs")?.parse().ok()?,
-            tests: field("tests")?.parse().ok()?,
-            passed_first: field("passed_first")?.parse().ok()?,
-            judged: field("judged")?.parse().ok()?,
-            blake3: *blake3::Hash::from_hex(field("blake3")?).ok()?.as_bytes(),
+        let values: Vec<&str> =
+            text.lines().filter_map(|line| line.split(' ').next_back()).collect();
+        let &[_, plan, pairs, tests, passed_first, judged, blake3] = &values[..] else {
+            return None;
         };
-        (is_receipt && text.ends_with('\n')).then_some((plan, receipt))
+        let plan = u64::from_str_radix(plan, 16).ok()?;
+        let receipt = Self {
+            pairs: pairs.parse().ok()?,
+            tests: tests.parse().ok()?,
+            passed_first: passed_first.parse().ok()?,
+            judged: judged.parse().ok()?,
+            blake3: *blake3::Hash::from_hex(blake3).ok()?.as_bytes(),
+        };
+        (receipt.to_text(plan) == text).then_some((plan, receipt))
     }
 }
 
@@ -108,7 +109,7 @@ pub(super) fn join_tiles(
     request: &TileRequest<'_>,
     options: &JoinOptions<'_>,
 ) -> Result<(PairStream, TileSummary), TileError> {
-    let _lock = lock(request.dir)?;
+    let _lock = TilePlan::lock(request.dir)?;
     let plan = TilePlan::make(request, options)?;
     let tasks_resumed = plan.run_all(options)?;
     let summary = TileSummary { tasks_resumed, ..plan.summary()? };
@@ -175,11 +176,13 @@ impl TilePlan {
         let (pairs, did) = self.find(task, options)?;
         let mut hasher = blake3::Hasher::new();
         if !pairs.is_empty() {
-            write_bytes(self.dir(), &self.path_of_pairs(task), |output| {
-                pairs.iter().try_for_each(|pair| {
+            let path = self.path_of_pairs(task);
+            write_whole(self.dir(), &path, |output| {
+                let written = pairs.iter().try_for_each(|pair| {
                     hasher.update(bytemuck::bytes_of(&pair));
                     output.write_all(bytemuck::bytes_of(&pair))
-                })
+                });
+                written.map_err(TileError::system(&path))
             })?;
         }
         let receipt = Receipt {
@@ -190,8 +193,9 @@ impl TilePlan {
             blake3: *hasher.finalize().as_bytes(),
         };
         let text = receipt.to_text(self.fingerprint());
-        write_bytes(self.dir(), &self.path_of_receipt(task), |output| {
-            output.write_all(text.as_bytes())
+        let path = self.path_of_receipt(task);
+        write_whole(self.dir(), &path, |output| {
+            output.write_all(text.as_bytes()).map_err(TileError::system(&path))
         })?;
         Ok(receipt)
     }
@@ -374,15 +378,4 @@ impl TilePlan {
     fn path_of_receipt(&self, task: TileTask) -> PathBuf {
         self.dir().join("receipts").join(format!("{:06}-{:06}", task.left, task.right))
     }
-}
-
-fn write_bytes(
-    dir: &Path,
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
-) -> Result<(), TileError> {
-    write_whole(dir, path, |mut output| {
-        let written = write(&mut output).and_then(|()| output.flush());
-        written.map_err(|source| SectionFileError::Write { part: String::new(), source })
-    })
 }

@@ -391,7 +391,7 @@ fn a_folder_of_something_else_is_refused() {
 #[test]
 fn two_runs_in_one_folder_are_refused() {
     let finished = Finished::new();
-    let lock = super::build::lock(finished.folder.path()).unwrap();
+    let lock = TilePlan::lock(finished.folder.path()).unwrap();
     assert!(matches!(finished.run(0.9), Err(TileError::InUse { .. })));
     drop(lock);
     finished.run(0.9).unwrap();
