@@ -12,6 +12,8 @@ model that knows the labels, within the limits on answers.
 import contextlib
 import http.server
 import json
+import math
+import random
 import sqlite3
 import struct
 import tempfile
@@ -57,6 +59,22 @@ def written(folder, rows, encode):
             blob = struct.pack(f"<{len(vector)}f", *vector)
             store.execute("INSERT INTO embeddings VALUES(?, 'stm', ?, ?, ?, 'all-MiniLM-L6-v2', ?)", (f"e{name}", name, text, blob, NOW))
     return path
+
+
+def reworded(folder, pairs, dim=384):
+    """Writes a brain.db of pairs that say the same in other words, at a cosine of 0.92; those of other pairs are far."""
+    draw = random.Random(3)
+    words = [a + b for a in "ba de ki lo mu na pe ri so tu va ze".split() for b in "lt mor nik pel rus san tor vin".split()]
+    rows, vectors = [], {}
+    for _ in range(pairs):
+        service, team, bucket = draw.sample(words, 3)
+        texts = [f"The {service} service that the {team} team looks after writes its logs to the {bucket} bucket every evening.",
+                 f"Every evening the logs of the {service} service, which the {team} team looks after, are written to the {bucket} bucket."]
+        one, other = ([draw.gauss(0, 1) for _ in range(dim)] for _ in texts)
+        turned = [0.92 * a + math.sqrt(1 - 0.92**2) * b for a, b in zip(one, other)]
+        rows.append(("same", texts))
+        vectors |= zip(texts, (one, turned))
+    return written(folder, rows, lambda texts: [vectors[text] for text in texts])
 
 
 def plan(said, memfold, store, *words):

@@ -448,6 +448,19 @@ def labelled_stores():
     keep(*labelled.measured(said, work.memfold))
 
 
+@measurement("nli", "a classifier in the folder MEMFOLD_NLI about 1,000 proposals (bench/guard/nli_models.py FOLDER --size small)", "data")
+def nli():
+    said("cargo", "build", "--release", "--locked", "--workspace", "--features", "memfold/local-models", "--bin", "memfold")
+    model = Path(os.environ["MEMFOLD_NLI"])
+    with tempfile.TemporaryDirectory() as folder:
+        store = labelled.reworded(Path(folder), 1_000)
+        found = ask(work.memfold, "consolidate", store, "--quiet", "--json", "--judge", "--threads", 2,
+                    "--set", "propose.max_per_run=1000", "--set", f"judge.nli.folder={model}")
+    judged = {key: found["judged"][key] for key in ("proposals", "votes_given", "prompt_tokens")}
+    keep({"data": model.name, "last_run": {**judged, "seconds": found["seconds"]["judge"], "threads": found["threads"],
+                                           "peak_rss_bytes": found["peak_rss_bytes"], "isa": found["isa"]}})
+
+
 @measurement("recall", "recalls in one process among 100,000 memories, by scan and by graph", "data", "tier", "by", "counts")
 def recall():
     for name, _, path, _, _ in stores("synthetic-100k"):
