@@ -186,8 +186,8 @@ def ways(said, memfold, rows, encode):
     return {
         "review, memfold's order": answered(rows, plain, None),
         "review, by cosine": answered(rows, plain, lambda action: -(action[3] or 0)),
-        "review, order of a judge that knows": answered(rows, scored, None),
-        "a judge that knows, then review": answered(rows, chatted, None),
+        "review, best order": answered(rows, scored, None),
+        "right judge, review": answered(rows, chatted, None),
     }
 
 
