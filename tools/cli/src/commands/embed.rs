@@ -157,21 +157,7 @@ fn replace(
         }
     };
     drop(bars);
-    let refused = both.refused.len();
-    let found = ReplaceDocument {
-        schema_version: 1,
-        mode: Mode::of(replaced.is_some()),
-        live: both.live() as u64,
-        model_before: both.old.as_ref().map(|space| space.model.to_string()),
-        dim_before: both.old.as_ref().map(|space| space.dim),
-        model: model.to_owned(),
-        dim: both.dim(),
-        sent: both.sent,
-        pairs: both.pairs,
-        replaced: replaced.unwrap_or_default(),
-        refused: both.refused,
-        seconds: stopwatch.seconds(),
-    };
+    let found = ReplaceDocument::new(both, model, replaced, stopwatch.seconds());
     if global.json {
         printer.document(&found)?;
     } else {
@@ -182,7 +168,7 @@ fn replace(
             printer.note("dry run: the store was not written");
         }
     }
-    Ok(if refused == 0 { Exit::Done } else { Exit::Partial })
+    Ok(if found.refused.is_empty() { Exit::Done } else { Exit::Partial })
 }
 
 fn not_replaced(error: &ReplaceError) -> Failure {
@@ -224,6 +210,23 @@ struct ReplaceDocument {
 }
 
 impl ReplaceDocument {
+    fn new(both: BothModels, model: &str, replaced: Option<Replaced>, seconds: f64) -> Self {
+        Self {
+            schema_version: 1,
+            mode: Mode::of(replaced.is_some()),
+            live: both.live() as u64,
+            model_before: both.old.as_ref().map(|space| space.model.to_string()),
+            dim_before: both.old.as_ref().map(|space| space.dim),
+            model: model.to_owned(),
+            dim: both.dim(),
+            sent: both.sent,
+            pairs: both.pairs,
+            replaced: replaced.unwrap_or_default(),
+            refused: both.refused,
+            seconds,
+        }
+    }
+
     fn told(&self, next: &str) -> String {
         let space = |model: &str, dim: Option<u32>| {
             let dim = dim.map_or_else(String::new, |dim| format!(", {dim} dimensions"));
