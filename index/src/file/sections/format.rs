@@ -168,7 +168,7 @@ elements! {
 
 /// The number of a section; only its writer and its readers know its content.
 ///
-/// A new section takes the next number and raises [`SectionId::MAX`]; published numbers keep their meaning.
+/// A new section takes the next number and raises `SectionId::MAX`; published numbers keep their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SectionId(u32);
 
