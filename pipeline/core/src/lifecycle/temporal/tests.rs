@@ -1,5 +1,5 @@
 //! Answers to questions, and properties of every resolution. The times that sentences name are in
-//! `tests/data/temporal_answers.tsv`, which `tests/temporal_corpus.rs` reads.
+//! `pipeline/core/tests/data/temporal_answers.tsv`, which `tests/temporal_corpus.rs` reads.
 
 use crate::memory::MemoryId;
 use crate::time::Instant;
