@@ -16,8 +16,9 @@ const STEPS: &[&[&str]] = &[
 
 /// `memfold` as users build it: tests of the workspace turn all its features on.
 const DEFAULT_BINARY: &[&str] = &["build", "--locked", "--package", "memfold-cli"];
-/// Every binary as the tests build it, with every feature but `local-models`, whose crates take minutes.
-const BINARIES: &[&str] = &["build", "--locked", "--workspace", "--bins"];
+/// Everything that is tested, and with it every binary with every feature but `local-models`, whose crates take minutes. A
+/// build of binaries alone would have other features of dependencies, and compile these once more.
+const BINARIES: &[&str] = &["test", "--workspace", "--no-run", "--locked"];
 /// One pass of every benchmark. For the whole workspace, so that libraries have the features that they have in tests.
 const BENCHES: &[&str] = &["test", "--workspace", "--bench", "*", "--locked"];
 
