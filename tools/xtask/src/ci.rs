@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{cargo, runs, say, succeed, tidy};
+use crate::{cargo, command, runs, say, succeed, tidy};
 
 /// The README's test command; `.ci/run` ends with it, so it comes last.
 const TEST: &[&str] = &["test", "--workspace", "--locked"];
@@ -57,7 +57,7 @@ pub(crate) fn run(root: &Path, with_tests: bool) -> Result<(), String> {
         Err(lack) => say(&format!("ci: skipped the code for aarch64: {lack}")),
     }
     if runs("python3") {
-        succeed(Command::new("python3").current_dir(root).arg("tools/python/test.py"))?;
+        succeed(command("python3", root).arg("tools/python/test.py"))?;
     }
     if with_tests { succeed(&mut cargo(root, TEST)) } else { Ok(()) }
 }

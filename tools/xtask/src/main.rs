@@ -3,6 +3,7 @@
 mod ci;
 mod tidy;
 
+use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -63,19 +64,27 @@ fn runs(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// Returns a cargo command in the root, without the variables that `cargo run` set for this program.
-///
-/// Build scripts that read such a variable, as that of `ring` does, would run again, with everything that depends on them.
+/// Returns a cargo command in the root.
 fn cargo(root: &Path, words: &[&str]) -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), root);
+    cargo.args(words);
+    cargo
+}
+
+/// Returns a command in the root, without the variables that `cargo run` set for this program.
+///
+/// Build scripts that read such a variable, as that of `ring` does, would run again, with everything that depends on them;
+/// also where the command calls cargo.
+fn command(program: impl AsRef<OsStr>, root: &Path) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
-            cargo.env_remove(&name);
+            command.env_remove(&name);
         }
     }
-    cargo.current_dir(root).args(words);
-    cargo
+    command.current_dir(root);
+    command
 }
 
 fn root() -> PathBuf {
