@@ -528,3 +528,38 @@ fn a_model_is_not_replaced_without_vectors_and_forget_removes_those_that_are_kep
     assert_eq!(kept(), 0);
     drop(stub);
 }
+
+#[test]
+fn an_undo_leaves_the_vectors_of_another_model() {
+    let dir = TestFolder::new();
+    let rows: Vec<PlainMemory> = ["Lamp one burns.", "Lamp one burns.", "Boat three leaves."]
+        .into_iter()
+        .enumerate()
+        .map(|(row, text)| memory(row, text, &unit_vector(DIM, row / 2)))
+        .collect();
+    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    let merge = ["consolidate", "brain.db", "--now", NOW, "--max-change-share", "1", "--execute"];
+    dir.succeed(&merge);
+    let stub = StubProvider::daemon(2 * DIM);
+    dir.succeed(&embed(&url_of(&stub), &["--replace", "n"]));
+    dir.succeed(&["undo", "brain.db", "latest", "--execute"]);
+    assert_eq!(count(&dir, "SELECT count(*) FROM stm WHERE source NOT LIKE 'archived:%'"), 3);
+    dir.succeed(&embed(&url_of(&stub), &["--replace", "n"]));
+    assert_eq!(stub.asked().len(), 1, "no text is sent twice");
+}
+
+/// A store whose vectors name no model, and all of whose vectors are equal.
+#[test]
+fn vectors_without_a_name_are_kept_and_each_pair_of_equal_ones_counts() {
+    let (dir, stub) = of_two_models();
+    let same: Vec<u8> = unit_vector(DIM, 0).iter().flat_map(|value| value.to_le_bytes()).collect();
+    connect(&dir).execute("UPDATE embeddings SET model = NULL, embedding = ?1", [same]).unwrap();
+    let shown = dir.json(&embed(&url_of(&stub), &["--replace", "n", "--json", "--execute"]));
+    let pairs = &shown["pairs"];
+    let counts = (&pairs["before"], &pairs["after"], &pairs["both"]);
+    assert_eq!(counts, (&json!(6), &json!(1), &json!(1)));
+    let before = shown["model_before"].as_str().unwrap();
+    drop(stub);
+    let back = dir.run(&["embed", "brain.db", "--replace", before, "--execute"]);
+    assert!(back.out.contains("4 memories have the new vectors"), "{back:?}");
+}

@@ -83,18 +83,16 @@ pub fn fill(
 
 struct Filler<'a> {
     session: &'a Session,
-    worker: Worker,
-    common: Common,
+    asker: Asker,
     batch_size: usize,
     clock: &'a dyn Fn() -> Instant,
     time_zone: &'a TimeZone,
     progress: &'a dyn Progress,
     filled: &'a mut Filled,
-    refusals_in_a_row: u32,
 }
 
 /// A memory's place in its batch, and its vector.
-type Placed = (usize, Vec<f32>);
+pub(super) type Placed = (usize, Vec<f32>);
 
 impl<'a> Filler<'a> {
     fn start(
@@ -103,17 +101,14 @@ impl<'a> Filler<'a> {
         filled: &'a mut Filled,
     ) -> Result<Self, EmbedError> {
         let Fill { provider, space, batch_size, clock, time_zone, progress } = fill;
-        check_space(space.as_ref(), provider.model())?;
         Ok(Self {
             session,
-            worker: Worker::start(provider)?,
-            common: Common::new(space),
+            asker: Asker::start(provider, space)?,
             batch_size: batch_size.max(1),
             clock,
             time_zone,
             progress,
             filled,
-            refusals_in_a_row: 0,
         })
     }
 
@@ -123,53 +118,12 @@ impl<'a> Filler<'a> {
             if self.progress.cancelled() {
                 return Err(EmbedError::Cancelled);
             }
-            let placed = self.embed(batch)?;
+            let placed = self.asker.embed(batch, self.filled, self.progress)?;
             self.write(batch, &placed)?;
             self.progress.advance(batch.len() as u64);
         }
         self.progress.end();
         Ok(())
-    }
-
-    /// Asks for the vectors of a batch; where a text is refused, for those of ever smaller parts of it.
-    fn embed(&mut self, batch: &[Pending]) -> Result<Vec<Placed>, EmbedError> {
-        let mut placed = Vec::with_capacity(batch.len());
-        let mut failed: Vec<(usize, EmbedError)> = Vec::new();
-        let whole = 0..batch.len();
-        let mut parts: Vec<Range<usize>> = Vec::from([whole]);
-        while let Some(part) = parts.pop() {
-            let texts = batch[part.clone()].iter().map(|one| one.content.to_string()).collect();
-            match self.worker.ask(texts, self.progress) {
-                Ok((vectors, model)) => {
-                    let place = self.worker.place();
-                    self.filled.model = self.common.check(place, model.as_deref(), &vectors)?;
-                    self.filled.dim = self.common.dim();
-                    self.refusals_in_a_row = 0;
-                    placed.extend(part.zip(vectors));
-                }
-                Err(error) if error.concerns_texts() && part.len() > 1 => {
-                    let middle = part.start + part.len() / 2;
-                    parts.extend([middle..part.end, part.start..middle]);
-                }
-                Err(error) if error.may_concern_provider() => {
-                    failed.push((part.start, error));
-                    if placed.is_empty() && failed.len() >= REFUSALS_IN_A_ROW as usize {
-                        break;
-                    }
-                }
-                Err(error) if error.concerns_texts() => {
-                    self.refuse(&batch[part.start], error)?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        if placed.is_empty() && failed.len() > 1 {
-            return failed.pop().map_or(Ok(placed), |(_, error)| Err(error));
-        }
-        for (at, error) in failed {
-            self.refuse(&batch[at], error)?;
-        }
-        Ok(placed)
     }
 
     /// Inserts the vectors of a batch; one by one where the store refuses them together.
@@ -179,12 +133,14 @@ impl<'a> Filler<'a> {
             written => return Ok(written?),
         };
         if placed.len() == 1 {
-            return self.refuse(&batch[placed[0].0], refused.into());
+            return self.asker.refuse(&batch[placed[0].0], refused.into(), self.filled);
         }
         for one in placed {
             match self.write_together(batch, std::slice::from_ref(one)) {
-                Ok(()) => self.refusals_in_a_row = 0,
-                Err(error) if !error.stops_the_run() => self.refuse(&batch[one.0], error.into())?,
+                Ok(()) => self.asker.refusals_in_a_row = 0,
+                Err(error) if !error.stops_the_run() => {
+                    self.asker.refuse(&batch[one.0], error.into(), self.filled)?;
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -218,10 +174,80 @@ impl<'a> Filler<'a> {
         self.filled.changed += changed;
         Ok(())
     }
+}
 
-    fn refuse(&mut self, memory: &Pending, error: EmbedError) -> Result<(), EmbedError> {
+/// A provider that is asked for the vectors of batches of memories.
+pub(super) struct Asker {
+    worker: Worker,
+    common: Common,
+    refusals_in_a_row: u32,
+}
+
+impl Asker {
+    /// Hires a provider; `space`: the model and dimension that its vectors must have.
+    pub(super) fn start(
+        provider: Box<dyn Embedder>,
+        space: Option<VectorSpace>,
+    ) -> Result<Self, EmbedError> {
+        check_space(space.as_ref(), provider.model())?;
+        let worker = Worker::start(provider)?;
+        Ok(Self { worker, common: Common::new(space), refusals_in_a_row: 0 })
+    }
+
+    /// Asks for the vectors of a batch; where a text is refused, for those of ever smaller parts of it.
+    pub(super) fn embed(
+        &mut self,
+        batch: &[Pending],
+        filled: &mut Filled,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Placed>, EmbedError> {
+        let mut placed = Vec::with_capacity(batch.len());
+        let mut failed: Vec<(usize, EmbedError)> = Vec::new();
+        let whole = 0..batch.len();
+        let mut parts: Vec<Range<usize>> = Vec::from([whole]);
+        while let Some(part) = parts.pop() {
+            let texts = batch[part.clone()].iter().map(|one| one.content.to_string()).collect();
+            match self.worker.ask(texts, progress) {
+                Ok((vectors, model)) => {
+                    let place = self.worker.place();
+                    filled.model = self.common.check(place, model.as_deref(), &vectors)?;
+                    filled.dim = self.common.dim();
+                    self.refusals_in_a_row = 0;
+                    placed.extend(part.zip(vectors));
+                }
+                Err(error) if error.concerns_texts() && part.len() > 1 => {
+                    let middle = part.start + part.len() / 2;
+                    parts.extend([middle..part.end, part.start..middle]);
+                }
+                Err(error) if error.may_concern_provider() => {
+                    failed.push((part.start, error));
+                    if placed.is_empty() && failed.len() >= REFUSALS_IN_A_ROW as usize {
+                        break;
+                    }
+                }
+                Err(error) if error.concerns_texts() => {
+                    self.refuse(&batch[part.start], error, filled)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if placed.is_empty() && failed.len() > 1 {
+            return failed.pop().map_or(Ok(placed), |(_, error)| Err(error));
+        }
+        for (at, error) in failed {
+            self.refuse(&batch[at], error, filled)?;
+        }
+        Ok(placed)
+    }
+
+    fn refuse(
+        &mut self,
+        memory: &Pending,
+        error: EmbedError,
+        filled: &mut Filled,
+    ) -> Result<(), EmbedError> {
         let (id, reason) = (memory.id.clone(), error.to_string());
-        self.filled.refused.push(Refusal { id, reason });
+        filled.refused.push(Refusal { id, reason });
         self.refusals_in_a_row += 1;
         if self.refusals_in_a_row < REFUSALS_IN_A_ROW { Ok(()) } else { Err(error) }
     }
@@ -348,7 +374,13 @@ impl Unembedded {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
     id: MemoryId,
-    content: Box<str>,
+    pub(super) content: Box<str>,
+}
+
+impl From<&Memory> for Pending {
+    fn from(memory: &Memory) -> Self {
+        Self { id: memory.id.clone(), content: memory.content.clone() }
+    }
 }
 
 /// Finds the memories that lack an embedding; writes nothing.
@@ -436,18 +468,18 @@ fn named(space: Option<&VectorSpace>) -> Option<&str> {
 
 /// What all vectors of one run have in common.
 #[derive(Debug)]
-pub(super) struct Common {
+struct Common {
     space: Option<VectorSpace>,
     dim: Option<usize>,
 }
 
 impl Common {
-    pub(super) const fn new(space: Option<VectorSpace>) -> Self {
+    const fn new(space: Option<VectorSpace>) -> Self {
         Self { space, dim: None }
     }
 
     /// Checks the vectors of an answer, and returns the model's name to be written with them.
-    pub(super) fn check(
+    fn check(
         &mut self,
         place: &str,
         model: Option<&str>,
@@ -476,7 +508,7 @@ impl Common {
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// A provider at work.
-pub(super) struct Worker {
+struct Worker {
     place: String,
     questions: Sender<Vec<String>>,
     answers: Receiver<Answer>,
@@ -489,7 +521,7 @@ struct Answer {
 
 impl Worker {
     /// Hires a provider.
-    pub(super) fn start(mut provider: Box<dyn Embedder>) -> Result<Self, EmbedError> {
+    fn start(mut provider: Box<dyn Embedder>) -> Result<Self, EmbedError> {
         let place = provider.place().to_owned();
         let (questions, asked) = mpsc::channel::<Vec<String>>();
         let (answer, answers) = mpsc::channel();
@@ -509,12 +541,12 @@ impl Worker {
     }
 
     /// Where texts go.
-    pub(super) fn place(&self) -> &str {
+    fn place(&self) -> &str {
         &self.place
     }
 
     /// Returns the vectors of texts and the name of their model.
-    pub(super) fn ask(
+    fn ask(
         &self,
         texts: Vec<String>,
         progress: &dyn Progress,

@@ -8,30 +8,28 @@ use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 use memfold_core::detect::newest_first;
-use memfold_core::memory::{Embedding, Memory, MemoryId, Status, VectorSpace};
+use memfold_core::memory::{Embedding, Memory, Status, VectorSpace};
 use memfold_core::time::Instant;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::{
     ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, DataError, MappedColumns,
 };
 use memfold_index::file::FileMode;
-use memfold_index::{JoinError, JoinOptions, Progress, Row, join_pairs};
+use memfold_index::{JoinError, JoinOptions, Progress, Row, default_pair_budget, join_pairs};
 use memfold_simd::Similarity;
 use memfold_store::brain_db::{NewEmbedding, Session, SessionError};
-use memfold_store::reading::MODEL_UNNAMED;
 use memfold_store::{BrainDb, LoadRequest, MemoryStore};
 use serde::Serialize;
 
-use super::fill::{Common, Refusal, Worker};
+use super::fill::{Asker, Filled, Pending, Refusal, check_space};
 use super::{EmbedError, Embedder};
 use crate::columns::{ColumnSink, ColumnsError};
+use crate::dedup::{DedupError, each_logical_pair};
 
 /// What files of vectors beside a store begin and end with.
 const FILE: (&str, &str) = ("vectors-", ".arrow");
 /// Characters of a model's name in the name of a file.
 const NAME_CHARS: usize = 60;
-/// So many texts refused one after the other, and none taken, are not the texts' fault.
-const REFUSALS_IN_A_ROW: usize = 10;
 
 /// Why a model was not replaced.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +47,9 @@ pub enum ReplaceError {
     /// Vectors cannot be compared.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// Pairs cannot be listed.
+    #[error(transparent)]
+    Pairs(#[from] DedupError),
 }
 
 /// Vectors of one model by the hash of their text.
@@ -253,8 +254,7 @@ impl BothModels {
         let lacks = |memory: &&Memory| self.new.find(&memory.content).is_none();
         let mut seen = BTreeSet::new();
         let missing = self.live.iter().filter(lacks).filter(|memory| seen.insert(&memory.content));
-        let missing: Vec<(MemoryId, String)> =
-            missing.map(|memory| (memory.id.clone(), memory.content.to_string())).collect();
+        let missing: Vec<Pending> = missing.map(Pending::from).collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -264,9 +264,9 @@ impl BothModels {
             advice: "say who makes them: --set embed.provider=daemon, ollama, openai or local"
                 .to_owned(),
         })?;
-        super::fill::check_space(Some(&self.space()), provider.model())?;
-        let (worker, mut common) = (Worker::start(provider)?, Common::new(None));
-        let made = self.ask_all(&worker, &mut common, &missing, replace.batch_size, progress);
+        check_space(Some(&self.space()), provider.model())?;
+        let mut asker = Asker::start(provider, self.dim().map(|_| self.space()))?;
+        let made = self.ask_all(&mut asker, &missing, replace.batch_size, progress);
         if self.sent > 0 {
             let file = KeptVectors::file(replace.folder, replace.model);
             self.new.write(&file, replace.mode, replace.model)?;
@@ -281,49 +281,24 @@ impl BothModels {
 
     fn ask_all(
         &mut self,
-        worker: &Worker,
-        common: &mut Common,
-        missing: &[(MemoryId, String)],
+        asker: &mut Asker,
+        missing: &[Pending],
         batch_size: usize,
         progress: &dyn Progress,
     ) -> Result<(), EmbedError> {
         progress.begin("embed", Some(missing.len() as u64));
+        let mut filled = Filled::default();
         for batch in missing.chunks(batch_size.max(1)) {
             if progress.cancelled() {
                 return Err(EmbedError::Cancelled);
             }
-            let mut parts = vec![batch];
-            while let Some(part) = parts.pop() {
-                let texts = part.iter().map(|(_, text)| text.clone()).collect();
-                match worker.ask(texts, progress) {
-                    Ok((vectors, model)) => {
-                        common.check(worker.place(), model.as_deref(), &vectors)?;
-                        let expected = self.space().dim;
-                        let found = vectors.first().map_or(0, Vec::len);
-                        if expected > 0 && expected as usize != found {
-                            let place = worker.place().to_owned();
-                            return Err(EmbedError::Dimension { expected, found, place });
-                        }
-                        self.sent += part.len() as u64;
-                        let hashes = part.iter().map(|(_, text)| hash(text));
-                        self.new.by_hash.extend(hashes.zip(vectors));
-                    }
-                    Err(error) if error.concerns_texts() && part.len() > 1 => {
-                        let (first, second) = part.split_at(part.len() / 2);
-                        parts.extend([second, first]);
-                    }
-                    Err(error) if error.concerns_texts() => {
-                        let reason = error.to_string();
-                        self.refused.push(Refusal { id: part[0].0.clone(), reason });
-                        if self.sent == 0 && self.refused.len() >= REFUSALS_IN_A_ROW {
-                            return Err(error);
-                        }
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
+            let placed = asker.embed(batch, &mut filled, progress)?;
+            self.sent += placed.len() as u64;
+            let hashed = placed.into_iter().map(|(at, vector)| (hash(&batch[at].content), vector));
+            self.new.by_hash.extend(hashed);
             progress.advance(batch.len() as u64);
         }
+        self.refused = filled.refused;
         progress.end();
         Ok(())
     }
@@ -358,14 +333,17 @@ impl BothModels {
             }
             let columns = writer.finish()?;
             let pairs = join_pairs(&columns.vectors(), threshold, join)?;
+            let budget =
+                join.pair_budget.unwrap_or_else(|| default_pair_budget(memories.len() as u64));
+            if pairs.logical_pairs() > budget {
+                let (threshold, histogram) = (threshold.get(), Vec::new());
+                return Err(JoinError::PairBudget { budget, threshold, histogram }.into());
+            }
             let mut near = BTreeMap::new();
-            for pair in pairs.pairs() {
+            each_logical_pair(&pairs, join.scratch_dir, join.progress, |pair| {
                 near.insert([pair.left.0, pair.right.0], pair.similarity.get());
-            }
-            // Texts whose vectors are equal to the bit.
-            for group in pairs.groups() {
-                near.extend(group[1..].iter().map(|other| ([group[0].0, other.0], 1.0)));
-            }
+                Ok::<(), ReplaceError>(())
+            })?;
             Ok(near)
         };
         let (before, after) = (near(&self.before)?, near(&self.new)?);
@@ -421,7 +399,7 @@ impl BothModels {
         now: Instant,
         time_zone: &TimeZone,
     ) -> Result<Replaced, ReplaceError> {
-        if let Some(old) = self.old.as_ref().filter(|old| &*old.model != MODEL_UNNAMED) {
+        if let Some(old) = &self.old {
             let file = KeptVectors::file(folder, &old.model);
             let mut kept = KeptVectors::read(&file)?;
             kept.by_hash

@@ -54,8 +54,8 @@ pub use settings::{FlagValue, Listener, Settings, Sources, may_write, now, pool,
 pub use status::{IndexState, Status, StatusDocument, memories_of_tier, status, waiting};
 pub use store::{
     Mirrored, StorePath, index_folders, index_to_build, index_to_read, is_text_file, mode_like,
-    open_options, open_own_tables, open_quick_check, open_session, open_store, remove_marks,
-    session_options,
+    open_options, open_own_tables, open_quick_check, open_session, open_store, remove_kept_vectors,
+    remove_marks, session_options,
 };
 pub use undo::{
     CandidatesDocument, RestoreDocument, UndoDocument, UndoRequest, archived_memories, is_archived,

@@ -222,31 +222,41 @@ pub fn index_to_build(db: &Path, named: Option<&Path>) -> Result<PathBuf, Failur
     }
 }
 
-/// Removes what a run over changed memories starts from, so that the next one searches everything, and vectors of other
-/// models. These files hold ids, and hashes of rows and texts.
+/// Removes what a run over changed memories starts from, so that the next one searches everything. It holds ids, and
+/// hashes of rows.
 ///
 /// # Errors
 /// When a file cannot be removed.
 pub fn remove_marks(db: &Path, named: Option<&Path>) -> Result<(), Failure> {
-    let absent = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
+    let folders = index_folders(db, named)?;
+    folders.iter().try_for_each(|folder| remove_derived(&folder.join(SEARCHED_FILE)))
+}
+
+/// Removes the vectors that are kept of other models. They are of texts, and held by hashes of these.
+///
+/// # Errors
+/// When a file cannot be removed.
+pub fn remove_kept_vectors(db: &Path, named: Option<&Path>) -> Result<(), Failure> {
     for folder in index_folders(db, named)? {
         let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-        let names = entries.map(|entry| entry.file_name());
-        let kept = names.filter(|name| KeptVectors::is_file_name(&name.to_string_lossy()));
-        for file in kept.map(|name| folder.join(name)).chain([folder.join(SEARCHED_FILE)]) {
-            if let Err(error) = std::fs::remove_file(&file)
-                && !absent.contains(&error.kind())
-            {
-                let hint = "delete it yourself: it can be made anew".to_owned();
-                return Err(Failure::new(
-                    &format!("remove {}", file.display()),
-                    &error,
-                    Some(hint),
-                ));
-            }
-        }
+        let is_kept = |name: &OsString| KeptVectors::is_file_name(&name.to_string_lossy());
+        let mut kept = entries.map(|entry| entry.file_name()).filter(is_kept);
+        kept.try_for_each(|name| remove_derived(&folder.join(name)))?;
     }
     Ok(())
+}
+
+/// Removes a file that can be made anew, where there is one.
+fn remove_derived(file: &Path) -> Result<(), Failure> {
+    match std::fs::remove_file(file) {
+        Err(error)
+            if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            let hint = "delete it yourself: it can be made anew".to_owned();
+            Err(Failure::new(&format!("remove {}", file.display()), &error, Some(hint)))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn unwritable(folder: &Path, error: &io::Error) -> Failure {

@@ -178,6 +178,7 @@ fn not_replaced(error: &ReplaceError) -> Failure {
         ReplaceError::File(error) => Failure::new(what, error, error.hint()),
         ReplaceError::Columns(error) => Failure::new(what, error, error.hint()),
         ReplaceError::Join(error) => Failure::new(what, error, error.hint()),
+        ReplaceError::Pairs(error) => Failure::new(what, error, error.hint()),
         other => Failure::new(what, other, None),
     }
 }

@@ -185,6 +185,7 @@ fn erase(
     let indexes = indexes(args, &forgotten.erasure)?;
     remove_indexes(&indexes)?;
     ops::remove_marks(&args.db, args.index_dir.as_deref())?;
+    ops::remove_kept_vectors(&args.db, args.index_dir.as_deref())?;
     let files = files(args, &forgotten.erasure)?;
     if args.everywhere {
         remove_files(&files)?;
