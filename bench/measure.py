@@ -448,7 +448,7 @@ def labelled_stores():
     keep(*labelled.measured(said, work.memfold))
 
 
-@measurement("nli", "a classifier in the folder MEMFOLD_NLI about 1,000 proposals (bench/guard/nli_models.py FOLDER --size small)", "data")
+@measurement("nli", "a classifier in the folder MEMFOLD_NLI about 1,000 proposals (bench/guard/nli_models.py FOLDER --size small --tokenizer FILE)", "data")
 def nli():
     said("cargo", "build", "--release", "--locked", "--workspace", "--features", "memfold/local-models", "--bin", "memfold")
     model = Path(os.environ["MEMFOLD_NLI"])

@@ -2,7 +2,9 @@
 
     pip install torch transformers safetensors tokenizers
     python3 bench/guard/nli_models.py pipeline/tests_data/nli        # the models of the tests
-    python3 bench/guard/nli_models.py FOLDER --size small|base       # one model of a realistic size, to be timed
+    python3 bench/guard/nli_models.py FOLDER --size small|base --tokenizer FILE   # a model to be timed
+
+``FILE`` is a ``tokenizer.json`` with up to 30,522 pieces, such as that of all-MiniLM-L6-v2; without it each letter is a token.
 
 The weights are random and mean nothing: they show that memfold computes what another implementation computes.
 """
@@ -127,9 +129,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--size", choices=SIZES)
+    parser.add_argument("--tokenizer")
     given = parser.parse_args()
     if given.size:
-        tokens = tokenizer(30_522)
+        tokens = Tokenizer.from_file(given.tokenizer) if given.tokenizer else tokenizer(30_522)
         save(given.folder, "bert", SIZES[given.size], 30_522, 512, tokens)
         return
     for kind in ["bert", "deberta", "modernbert"]:
