@@ -6,10 +6,10 @@ use crate::float_panel::FloatPanel;
 use crate::panel::{BIAS_MAX, Columns, Hit, RUN_ROWS, RowBlock, ScoredHit};
 use crate::{Level, Similarity, arch, portable};
 
-/// The longest int8 vectors whose dot product is certain to fit an i32.
+/// Maximum length of int8 vectors so that the dot product always fits an i32.
 pub const DOT_I8_DIM_MAX: usize = 65_536;
 
-/// The longest int8 vectors whose squared distance is certain to fit an i32.
+/// Maximum length of int8 vectors so that the squared distance always fits an i32.
 pub const SQUARED_DISTANCE_DIM_MAX: usize = 32_768;
 
 /// Takes a vector, rows of its length, which of these, and where the distances go.
@@ -83,7 +83,7 @@ impl Kernels {
         Similarity::from_dot(self.dot(a, b), norms)
     }
 
-    /// Returns a fast f32 dot product, whose last bits depend on the level: it only proposes.
+    /// Returns a fast f32 dot product. The last bits depend on the level: it only proposes.
     ///
     /// # Panics
     /// When the lengths differ.
@@ -94,8 +94,8 @@ impl Kernels {
         (self.dot_f32)(a, b)
     }
 
-    /// Appends fast f32 dot products of each row with the first `count` vectors of the panel, row by row, whose
-    /// last bits depend on the level: they only propose.
+    /// Appends fast f32 dot products of each row with the first `count` vectors of the panel, row
+    /// by row. The last bits depend on the level: they only propose.
     ///
     /// # Panics
     /// When a row has another length than the panel's vectors, or the panel has fewer of these.
@@ -135,8 +135,8 @@ impl Kernels {
         (self.dots_i8)(vector, rows, dots);
     }
 
-    /// Appends the exact squared Euclidean distances of `vector` to those of `rows` (row-major, of its length) that
-    /// `picked` names, in that order; rows are fetched ahead of their use.
+    /// Appends the exact squared Euclidean distances of `vector` to the rows of `rows` (row-major,
+    /// of its length) at the indices in `picked`, in that order; rows are prefetched.
     ///
     /// # Panics
     /// When the vector is empty or longer than [`SQUARED_DISTANCE_DIM_MAX`], or a picked row does not exist.
@@ -155,13 +155,13 @@ impl Kernels {
         (self.squared_distances)(vector, rows, picked, distances);
     }
 
-    /// Asks the processor to fetch what will soon be read; a hint without an effect that can be seen.
+    /// Prefetches bytes that will soon be read; a hint without an observable effect.
     #[inline]
     pub fn prefetch(&self, bytes: &[u8]) {
         (self.prefetch)(bytes);
     }
 
-    /// Appends every `(row, column)` of the block × panel whose score is not negative, in no
+    /// Appends every `(row, column)` of the block × panel with a score that is not negative, in no
     /// particular order: `score = Σ row code · column code + row bias + column bias ≥ 0`, exact.
     ///
     /// No matrix of scores is written. A block with one row is a scan of the panel. With `group_counts`, hits of later
@@ -176,10 +176,11 @@ impl Kernels {
         }
     }
 
-    /// Appends the same where codes are at most [`I7_CODE_MAX`](crate::panel::I7_CODE_MAX) and their squares add up to at
-    /// most [`I7_SQUARED_LENGTH_MAX`](crate::panel::I7_SQUARED_LENGTH_MAX) in each row and column, and biases are at
-    /// least minus half of that: twice as many in one instruction where [`prefers_i7`](Self::prefers_i7) says so. Of other codes, any
-    /// pairs may be appended.
+    /// Appends the same where codes are at most [`I7_CODE_MAX`](crate::panel::I7_CODE_MAX) and
+    /// their squares add up to at most
+    /// [`I7_SQUARED_LENGTH_MAX`](crate::panel::I7_SQUARED_LENGTH_MAX) in each row and column, and
+    /// biases are at least minus half of that: twice as many in one instruction where
+    /// [`prefers_i7`](Self::prefers_i7) holds. Of other codes, any pairs may be appended.
     ///
     /// # Panics
     /// As [`hits`](Self::hits).
@@ -189,14 +190,15 @@ impl Kernels {
         }
     }
 
-    /// Tells whether codes of 7 bits are compared faster than those of 8.
+    /// Tells whether 7-bit codes are compared faster than 8-bit codes.
     #[must_use]
     pub fn prefers_i7(&self) -> bool {
         self.level == Level::Avx2
     }
 
-    /// Appends the hits of [`hits`](Self::hits) with their scores: what a search for the nearest columns of each row asks, with
-    /// biases that let pass what is nearer than the farthest one kept.
+    /// Appends the hits of [`hits`](Self::hits) with their scores. A search for the nearest columns
+    /// of each row uses it with biases that let a column pass only if it is nearer than the
+    /// farthest one kept.
     ///
     /// # Panics
     /// As [`hits`](Self::hits).

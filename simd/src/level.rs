@@ -1,4 +1,4 @@
-//! ISA levels: what the processor can do.
+//! ISA levels: the instruction sets of a processor.
 //!
 //! The standard library asks the processor once and remembers the answer; these functions are
 //! cheap.
@@ -123,18 +123,18 @@ impl fmt::Display for Level {
     }
 }
 
-/// The name of a level that there is not, or that this processor lacks.
+/// The name of an unknown level, or of one that this processor lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestLevelError {
-    /// What `MEMFOLD_ISA` said.
+    /// The value of `MEMFOLD_ISA`.
     pub requested: String,
     /// The levels of this machine.
     pub available: Vec<Level>,
 }
 
 impl RequestLevelError {
-    /// Returns what the user can do about it.
+    /// Returns advice for the user, if there is any.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let names: Vec<_> = self.available.iter().map(|level| level.name()).collect();

@@ -1,7 +1,7 @@
 //! How similar are two vectors?
 //!
-//! One answer decides: the [canonical similarity](canonical), a cosine in f64 whose bits are equal
-//! on every processor. Everything else here is faster and only *proposes*:
+//! One answer decides: the [canonical similarity](canonical), a cosine in f64 with the same bits on
+//! every processor. Everything else here is faster and only *proposes*:
 //!
 //! | kernel | type | contract |
 //! |---|---|---|
@@ -14,8 +14,8 @@
 //! | [`Kernels::dot_f32`] | f32 → f32 | last bits depend on the level |
 //! | [`Kernels::products_f32`] | f32 → f32 | the same, many vectors with a panel of others |
 //!
-//! A [`Level`] names what the processor can do; a table of [`Kernels`] for it can only be had after
-//! the processor was asked. Only `arch` contains `unsafe`.
+//! A [`Level`] names the instruction sets a processor has; a table of [`Kernels`] for it can only
+//! be had after detection. Only `arch` contains `unsafe`.
 //!
 //! ```
 //! use memfold_simd::canonical;

@@ -8,14 +8,14 @@
 //! step 0: c0[0..4] c1[0..4] … c31[0..4]     step 1: c0[4..8] c1[4..8] … c31[4..8]     …
 //! ```
 //!
-//! Rows are unsigned (`code + 128`), since such instructions of x86-64 multiply unsigned by signed
-//! bytes. `Σ (row + 128) · column = Σ row · column + 128 Σ column`, so packing subtracts `128 Σ column`
-//! from the column's bias. Levels that multiply signed bytes shift the rows back and use the bias
-//! as it was given. Sums may wrap on the way; the score itself fits an i32 as long as biases are
-//! within ±[`BIAS_MAX`] and `dim` is at most [`DIM_MAX`]: 2²⁹ + 2²⁹ + 2¹⁵ · 2¹⁴ < 2³¹.
+//! Rows are unsigned (`code + 128`), since the x86-64 instructions multiply unsigned by signed
+//! bytes. `Σ (row + 128) · column = Σ row · column + 128 Σ column`, so packing subtracts
+//! `128 Σ column` from the column's bias. Levels that multiply signed bytes shift the rows back and
+//! use the bias as it was given. Sums may wrap on the way; the score itself fits an i32 as long as
+//! biases are within ±[`BIAS_MAX`] and `dim` is at most [`DIM_MAX`]: 2²⁹ + 2²⁹ + 2¹⁵ · 2¹⁴ < 2³¹.
 //!
-//! The last group is padded with columns (and tiles with rows) of zeros whose bias is so low that
-//! they never pass.
+//! The last group is padded with columns of zeros (and tiles with rows of zeros); their bias is so
+//! low that they never pass.
 
 use crate::arch::packed;
 
@@ -25,7 +25,7 @@ pub(crate) const GROUP_COLUMNS: usize = 32;
 /// Columns that lie together in a panel: stored panels hold whole groups of them.
 pub const PACKED_COLUMNS: usize = GROUP_COLUMNS;
 
-/// Numbers that hold the biases of a group, for rows as they are and for rows shifted back.
+/// Numbers that hold the biases of a group, for unsigned rows and for rows shifted back.
 pub const PACKED_BIASES: usize = 2 * GROUP_COLUMNS;
 
 /// Rows that are compared with the same columns: see [`RowBlock::group_counts`].
@@ -62,8 +62,9 @@ pub struct RowBlock<'a> {
     pub biases: &'a [i32],
     /// Codes per row; a multiple of 4.
     pub dim: usize,
-    /// For each run of [`RUN_ROWS`] rows, the number of leading groups of [`PACKED_COLUMNS`] columns to compare it with;
-    /// empty: compare every row with all columns. Kernels may compare more groups than asked for.
+    /// For each run of [`RUN_ROWS`] rows, the number of leading groups of [`PACKED_COLUMNS`]
+    /// columns to compare it with; empty: compare every row with all columns. Kernels may compare
+    /// more groups than requested.
     pub group_counts: &'a [u32],
 }
 
@@ -84,7 +85,7 @@ impl RowBlock<'_> {
 
 /// A panel of columns, packed in groups of columns with 4 dimensions interleaved.
 ///
-/// Packing folds the correction for the rows' shift by 128 into the column biases.
+/// Packing adds the correction for the rows' shift by 128 to the column biases.
 #[derive(Debug, Clone, Default)]
 pub struct ColumnPanel {
     steps: Vec<GroupStep>,
@@ -149,7 +150,7 @@ pub(crate) struct GroupStep(pub(crate) [i8; GROUP_COLUMNS * STEP_DIMS]);
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct GroupBiases {
-    /// For rows as they are: unsigned.
+    /// For unsigned rows.
     pub(crate) shifted: [i32; GROUP_COLUMNS],
     /// For rows shifted back to signed codes.
     pub(crate) signed: [i32; GROUP_COLUMNS],
@@ -436,9 +437,9 @@ pub(crate) fn signed_codes(shifted: [u8; STEP_DIMS]) -> [i8; STEP_DIMS] {
     shifted.map(|code| (code ^ SHIFTED_ZERO).cast_signed())
 }
 
-/// What a sweep appends: hits with or without their scores.
+/// A result of a sweep: a hit with or without its score.
 pub(crate) trait Found: Sized {
-    /// Takes a hit whose score is the one at `at`.
+    /// Makes it from a hit and its score, `scores[at]`.
     fn new(hit: Hit, at: usize, scores: &[i32; GROUP_COLUMNS]) -> Self;
 
     /// Tells whether scores are wanted.
@@ -448,8 +449,8 @@ pub(crate) trait Found: Sized {
     )]
     const HAS_SCORES: bool;
 
-    /// Appends what `row` found for each set bit of `mask`; bit `k` is column `first_column + k`, with the score at `k`
-    /// where scores are wanted.
+    /// Appends a hit of `row` for each set bit of `mask`; bit `k` is column `first_column + k`,
+    /// with the score at `k` where scores are wanted.
     #[inline]
     fn push(
         found: &mut Vec<Self>,

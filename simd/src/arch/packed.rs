@@ -3,8 +3,8 @@
 
 use crate::panel::{GroupBiases, GroupStep};
 
-/// Returns codes as steps of groups; `None` where they are no whole number of these or begin between two lines of
-/// the cache.
+/// Returns codes as steps of groups; `None` where they are not a whole number of steps or begin
+/// between two lines of the cache.
 pub(crate) fn steps(codes: &[i8]) -> Option<&[GroupStep]> {
     // SAFETY: a step is an array of i8, for which all bits are valid.
     whole(unsafe { codes.align_to() })
@@ -28,7 +28,7 @@ pub(crate) fn biases(biases: &[GroupBiases]) -> &[i32] {
     unsafe { biases.align_to() }.1
 }
 
-/// Returns the middle of what `align_to` gives, where it is all.
+/// Returns the middle part of an `align_to` result if the other two are empty.
 fn whole<'a, T, U>(aligned: (&'a [T], &'a [U], &'a [T])) -> Option<&'a [U]> {
     let (before, between, after) = aligned;
     (before.is_empty() && after.is_empty()).then_some(between)

@@ -19,7 +19,7 @@ struct Case {
 }
 
 impl Case {
-    /// Makes a case whose scores are spread around zero, so that the test decides something.
+    /// Makes a case with scores spread around zero, so that the test decides something.
     fn random(noise: &mut Noise, row_count: usize, column_count: usize, dim: usize) -> Self {
         let spread = 8_000.0 * (dim as f32).sqrt();
         let mut biases = |count| (0..count).map(|_| (noise.unit() * spread) as i32).collect();

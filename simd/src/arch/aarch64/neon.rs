@@ -226,7 +226,7 @@ fn hits<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<H>) 
     }
 }
 
-/// Appends what passes of a tile.
+/// Appends the hits of a tile.
 #[inline]
 #[target_feature(enable = "neon")]
 pub(super) fn push<const ROWS: usize, const REGISTERS: usize, H: Found>(

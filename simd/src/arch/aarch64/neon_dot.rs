@@ -94,7 +94,7 @@ fn hits<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<H>) 
     }
 }
 
-/// Returns the scores of a tile, whose columns begin with some register of the group.
+/// Returns the scores of a tile that starts at register `first` of the group.
 #[inline]
 #[target_feature(enable = "neon,dotprod")]
 fn scores(tile: &RowTile<i32, TILE_ROWS>, group: &Group<'_>, first: usize) -> Scores {

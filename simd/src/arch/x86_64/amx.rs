@@ -1,10 +1,12 @@
 //! AMX: products of tiles of int8 codes, beside AVX-512.
 //!
-//! `TDPBUSD` multiplies 16 rows of up to 64 unsigned codes by 16 columns of signed ones and adds the products to 16 × 16
-//! of i32, exactly: it does not saturate. A group of a panel is two operands of columns as it lies. Of the eight registers
-//! four hold the products of 32 rows with 32 columns, two of rows and two of columns. Products leave through memory, where
-//! AVX-512 looks at those of one group while the processor multiplies the next; the largest of each column is enough to
-//! tell that none passes. What is no product of two matrices, such as a scan with a few rows, is that of AVX-512.
+//! `TDPBUSD` multiplies 16 rows of up to 64 unsigned codes by 16 columns of signed ones and adds
+//! the products to 16 × 16 of i32, exactly: it does not saturate. A group of a panel is two
+//! operands of columns as it lies. Of the eight registers four hold the products of 32 rows with 32
+//! columns, two of rows and two of columns. Products leave through memory, where AVX-512 checks the
+//! products of one group while the processor multiplies the next; the largest of each column is
+//! enough to tell that none passes. Operations other than products of two matrices (a scan with a
+//! few rows, for example) use the AVX-512 kernels.
 //!
 //! Measured on one core (family 6, model 167), 256 rows × 1,536 columns, nothing passing, November 2026: 32, 64, 128 and
 //! 192 codes take 0.054, 0.061, 0.093 and 0.12 ns a pair, with `VPDPBUSD` 0.10, 0.18, 0.33 and 0.47. Of 62 ns for a tile
@@ -38,7 +40,8 @@ pub(crate) static KERNELS: Kernels = Kernels {
 
 /// Tells whether the processor multiplies tiles of int8, and the system lets this process do so.
 ///
-/// Asks once: threads get room for tiles when they first use them, and only where the process asked.
+/// Requests the permission once: threads get room for tiles when they first use them, and only if
+/// the process has the permission.
 pub(crate) fn is_available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AVAILABLE.get_or_init(|| has_tiles_of_int8() && is_permitted())
@@ -48,7 +51,7 @@ pub(crate) fn is_available() -> bool {
 fn has_tiles_of_int8() -> bool {
     const AMX_TILE: u32 = 1 << 24;
     const AMX_INT8: u32 = 1 << 25;
-    // Leaf 7 is the one that says so of AVX-512, too.
+    // Leaf 7 reports AVX-512, too.
     __cpuid_count(7, 0).edx & (AMX_TILE | AMX_INT8) == AMX_TILE | AMX_INT8
 }
 
@@ -56,10 +59,11 @@ fn has_tiles_of_int8() -> bool {
 fn is_permitted() -> bool {
     const SYS_ARCH_PRCTL: i64 = 158;
     const ARCH_REQ_XCOMP_PERM: i64 = 0x1023;
-    /// The state of tiles among those that a processor saves.
+    /// The bit of the tile state among the state components that a processor saves.
     const XFEATURE_XTILEDATA: i64 = 18;
     let mut result = SYS_ARCH_PRCTL;
-    // SAFETY: the call changes what this process may use and nothing in its memory; older systems refuse it.
+    // SAFETY: the call changes the permissions of this process and nothing in its memory; older
+    // systems refuse it.
     unsafe {
         asm!(
             "syscall",
@@ -116,7 +120,7 @@ struct Registers {
     parts: Parts,
 }
 
-/// What `LDTILECFG` reads.
+/// The memory layout that `LDTILECFG` reads.
 #[repr(C, align(64))]
 struct Configuration {
     palette: u8,
@@ -132,14 +136,15 @@ impl Registers {
     unsafe fn configure(parts: Parts) -> Self {
         let mut row_bytes = [0; 16];
         let mut rows = [0; 16];
-        // Four of products, two of rows, two of columns, whose rows are steps.
+        // Four registers of products, two of rows, two of columns; a row of a column register is a
+        // step.
         row_bytes[..8].fill(REGISTER_BYTES as u16);
         row_bytes[4..6].fill((parts.steps * STEP_DIMS) as u16);
         rows[..6].fill(REGISTER_ROWS as u8);
         rows[6..8].fill(parts.steps as u8);
         let configuration =
             Configuration { palette: 1, start_row: 0, reserved: [0; 14], row_bytes, rows };
-        // SAFETY: the 64 bytes that are read describe registers that there are.
+        // SAFETY: the 64 bytes that are read describe existing registers.
         unsafe {
             asm!(
                 "ldtilecfg [{}]",
@@ -229,7 +234,8 @@ fn hits<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<H>) 
     });
 }
 
-/// Compares tiles of rows with groups of columns; `push` takes those of which something passes, with their products.
+/// Compares tiles of rows with groups of columns; `push` takes the groups with a hit and their
+/// products.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn sweep(

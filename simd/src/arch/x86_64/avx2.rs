@@ -44,13 +44,13 @@ const TILE_COLUMNS: usize = 8;
 /// Columns of a tile of 7-bit codes.
 const I7_COLUMNS: usize = 16;
 
-/// Unsigned rows of 7-bit codes are `code + 64`; those of a block are `code + 128`.
+/// Unsigned rows of 7-bit codes are `code + 64`; a block holds `code + 128`.
 const I7_SHIFT: u8 = 64;
 
 /// Picked rows that are on their way from memory.
 const FETCHED_AHEAD: usize = 8;
 
-/// Rows whose sums are taken together.
+/// Rows whose sums are reduced together.
 pub(super) const SUMMED_TOGETHER: usize = 4;
 
 /// Columns in the order in which `VPHADDD` leaves them.
@@ -206,7 +206,7 @@ pub(super) fn squared_distances(
     distances.extend(rest.iter().map(row));
 }
 
-/// Returns the picked rows, so many together and fetched ahead of their use, and which are left over.
+/// Returns the picked rows in groups, prefetched, and the rest.
 #[inline]
 pub(super) fn picked_together<'a>(
     rows: &'a [i8],
@@ -295,8 +295,8 @@ fn sweep<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<H>)
     }
 }
 
-/// Does what [`sweep`] does, for few rows: memory is slower than the arithmetic then, so columns are read in the order in
-/// which they lie, and all of a group are scored before any is looked at.
+/// Does the same as [`sweep`] for few rows. Memory is slower than the arithmetic then, so columns
+/// are read in storage order, and a whole group is scored before its scores are checked.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn sweep_rows<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<H>) {
@@ -314,7 +314,7 @@ fn sweep_rows<H: Found>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Ve
     }
 }
 
-/// Appends what passes of a tile.
+/// Appends the hits of a tile.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn push<const ROWS: usize, H: Found>(
@@ -409,7 +409,8 @@ pub(super) fn load_codes(x: &[i8; 32]) -> __m256i {
     unsafe { _mm256_loadu_si256(x.as_ptr().cast()) }
 }
 
-/// Returns the biases of a tile's columns, cut to 16 bits, and what takes the rows' shift by 64 back, columns ordered as scores.
+/// Returns the biases of a tile's columns, cut to 16 bits, and the correction for the rows' shift
+/// by 64, columns ordered as scores.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn biases_i7(group: &Group<'_>, first_column: usize) -> (__m256i, __m256i) {

@@ -1,8 +1,9 @@
 //! AVX-512 with VNNI.
 //!
 //! `VPDPBUSD` multiplies unsigned by signed bytes and adds four products to each i32, exactly: it
-//! does not saturate. The canonical dot product is that of AVX2, whose 16 lanes fill four registers:
-//! with two, additions wait for each other (measured on Zen 4: 8 against 12 products per ns). The sign test keeps a tile of 12 rows × 32 columns in 24 of the 32 registers.
+//! does not saturate. The canonical dot product is the AVX2 kernel: its 16 lanes fill four
+//! registers. With two registers, additions wait for each other (measured on Zen 4: 8 against 12
+//! products per ns). The sign test keeps a tile of 12 rows × 32 columns in 24 of the 32 registers.
 //!
 //! Measured on one Zen 4 core, 1,024 rows × 4,096 columns × 64 random codes, one pair in 2,048
 //! passing, November 2026: 220 GMAC/s of the 240 that `VPDPBUSD` alone reaches; the same with 256-bit
@@ -323,7 +324,7 @@ mod tests {
     use super::*;
     use crate::Level;
 
-    /// One byte was read beyond an empty slice, whose address need not be one that can be read.
+    /// One byte was read beyond an empty slice, although its address need not be readable.
     #[test]
     fn an_empty_slice_is_not_read() {
         if Level::Avx512.is_available() {
