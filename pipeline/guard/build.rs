@@ -1,7 +1,7 @@
 //! Lays out the built-in lexicon as Rust, so that no process has to parse it.
 //!
-//! The modules below are those of the crate, by which a user's lexicon is read. Where they or the lexicon change, Cargo
-//! builds and runs this again.
+//! The modules below are shared with the crate, which reads a user's lexicon with them. Where they
+//! or the lexicon change, Cargo builds and runs this again.
 
 #![expect(dead_code, unreachable_pub, reason = "only what reads a lexicon is used")]
 
@@ -31,7 +31,7 @@ pub(crate) mod lexicon {
     use parse::Draft;
     use tables::{Lists, Table};
 
-    /// Returns the built-in lexicon as an expression. What its elements show of themselves is Rust.
+    /// Returns the built-in lexicon as an expression. The `Debug` output of its elements is Rust.
     pub(crate) fn rust() -> Result<String, String> {
         let mut draft = Draft::default();
         parse::parse(BUILT_IN, &mut draft).map_err(|error| error.to_string())?;

@@ -4,7 +4,8 @@
 //! cargo run -p memfold-guard --example verdicts -- --pairs pairs.jsonl --verdicts verdicts.jsonl
 //! ```
 //!
-//! `a` is the older text; a `cosine` is what the probability rests on beside the texts. `memfold-bench guard` does the same with counts and timings, and takes longer to build.
+//! `a` is the older text; the probability depends on the texts and on `cosine`.
+//! `memfold-bench guard` does the same with counts and timings, and takes longer to build.
 
 use std::error::Error;
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! The alignment: in order, with every token of both texts in exactly one step.
 //!
-//! Steps that keep what is said cost little, additions and substitutions much, so that the cheapest alignment is a proof
-//! of sameness wherever there is one. What a step is worth is decided in [`crate::verdict`].
+//! Steps that keep the meaning cost little, additions and substitutions much, so that the cheapest
+//! alignment is a proof of sameness wherever there is one. [`crate::verdict`] weighs the steps.
 
 use std::ops::Range;
 
@@ -12,9 +12,9 @@ use crate::reading::Reading;
 
 /// Cells of the table between the equal beginning and the equal end; beyond, texts are not aligned.
 const CELLS_MAX: usize = 60_000;
-/// What a difference may cost at first, beside a difference in length.
+/// Initial cost limit of a difference, beside a difference in length.
 const COST_FIRST: u32 = 2 * cost::WORDS;
-/// Equal tokens that are looked at again beside what differs: `300` belongs to `300 s`.
+/// Equal tokens on both sides of a difference that are aligned again: `300` belongs to `300 s`.
 const MARGIN: usize = 4;
 /// Words and signs that join a second clause, or deny it.
 const JOINING: [&str; 16] = [
@@ -99,16 +99,16 @@ struct Cell {
 
 const UNREACHED: Cell = Cell { cost: u32::MAX, back_a: 0, back_b: 0, kind: StepKind::Equal };
 
-/// What a place of one text costs, whatever stands in the other.
+/// The cost of a token of one text on its own, independent of the other text.
 struct Alone {
     at: usize,
     /// The step where the other text has nothing for it.
     kind: StepKind,
     cost: u32,
     width: usize,
-    /// The word's class; `None` where it is no word.
+    /// The word's class; `None` where the token is not a word.
     class: Option<WordClass>,
-    /// The lexicon knows what its word excludes or is the same as.
+    /// The lexicon has opposites or synonyms of its word.
     related: bool,
 }
 
@@ -120,7 +120,7 @@ enum WordClass {
 }
 
 impl WordClass {
-    /// Returns what it costs to put one word in the place of another.
+    /// Returns the cost of replacing one word by another.
     const fn exchange(self, other: Self) -> u32 {
         match (self, other) {
             (Self::Function, Self::Function) => cost::SAME_KIND,
@@ -189,7 +189,8 @@ impl<'a> Aligner<'a> {
         let alone_a: Vec<Alone> = a.clone().map(|at| self.alone(self.a, at)).collect();
         let alone_b: Vec<Alone> = b.clone().map(|at| self.alone(self.b, at)).collect();
         let mut table = vec![UNREACHED; height * width];
-        // Whatever costs more than the whole is on no cheapest way: far cells are looked at only where texts differ much.
+        // Steps that cost more than the whole are on no cheapest path: far cells are computed only
+        // where texts differ much.
         let mut most = cost::ADD_WORD * height.abs_diff(width) as u32 + COST_FIRST;
         loop {
             table[0].cost = 0;
@@ -470,7 +471,8 @@ impl<'a> Aligner<'a> {
         joins(self.a, i) == joins(self.b, j) && items(self.a, i) == items(self.b, j)
     }
 
-    /// Third person and plain form of a listed verb; singular and plural behind what settles the number.
+    /// Third person and plain form of a listed verb; singular and plural behind a word that settles
+    /// the number.
     fn inflected(&self, i: usize, j: usize) -> bool {
         let (left, right) = (&self.a.lexed.tokens[i], &self.b.lexed.tokens[j]);
         if left.has(Flags::PAST) != right.has(Flags::PAST) || left.folded == right.folded {
@@ -493,7 +495,7 @@ impl<'a> Aligner<'a> {
         plural && fixed(self.a, i) && fixed(self.b, j)
     }
 
-    /// Returns what says nothing at a place of one text, and how many tokens it is.
+    /// Returns the kind of filler at a place of one text, and its length in tokens.
     fn filler(&self, reading: &Reading, at: usize) -> Option<(StepKind, usize)> {
         let lexed = &reading.lexed;
         let token = &lexed.tokens[at];

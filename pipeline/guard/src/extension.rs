@@ -1,4 +1,5 @@
-//! Safe additions: what one text may say besides, so that it still says all that the other says.
+//! Safe additions: text that one side may have beyond the other without changing the meaning of the
+//! rest.
 
 use std::ops::Range;
 
@@ -61,7 +62,8 @@ fn adds(reading: &Reading, at: usize, lexicon: &Lexicon) -> bool {
         && !reading.lexed.is(at, "?")
 }
 
-/// Tells whether a text negates, hedges or quantifies by a word of its own; a verb that denies (`dropped`) tells what was done.
+/// Tells whether a text negates, hedges or quantifies by a word of its own; a verb that denies
+/// (`dropped`) reports an event.
 fn denies(reading: &Reading, lexicon: &Lexicon) -> bool {
     let tokens = &reading.lexed.tokens;
     tokens.iter().any(|token| {
@@ -101,7 +103,8 @@ fn is_sentence(reading: &Reading, range: &Range<usize>) -> bool {
         && (stop_in_front && starts(range.start + 1) || stop_before && starts(range.start))
 }
 
-/// A sentence that starts with a word that points back: it may change what stands before it.
+/// A sentence that starts with a word that points back: it may change the meaning of the text
+/// before it.
 fn refers_back(reading: &Reading, range: &Range<usize>) -> bool {
     let first = range.clone().find(|at| reading.lexed.tokens[*at].kind == Kind::Word);
     first.is_some_and(|at| {
@@ -139,7 +142,7 @@ fn is_parenthesis(reading: &Reading, range: &Range<usize>) -> bool {
     range.len() > 2 && lexed.is(range.start, "(") && closed && range.start > 0 && !limits()
 }
 
-/// Words that narrow what they stand beside.
+/// Words that restrict their neighbour.
 fn limits(word: &str) -> bool {
     matches!(
         word,
@@ -188,7 +191,7 @@ pub(crate) fn starts_reason(reading: &Reading, at: usize) -> bool {
     lexed.tokens[at].marks.has(Marks::REASON) || matches!(lexed.lower(at), "due" | "since")
 }
 
-/// `to ensure`, `to reduce`: what something is done for.
+/// `to ensure`, `to reduce`: a purpose.
 pub(crate) fn starts_purpose(reading: &Reading, at: usize) -> bool {
     let lexed = &reading.lexed;
     let plain_form = |verb: usize| {
@@ -201,7 +204,7 @@ pub(crate) fn starts_purpose(reading: &Reading, at: usize) -> bool {
     lexed.is(at, "to") && at + 1 < lexed.tokens.len() && plain_form(at + 1)
 }
 
-/// A phrase at the end of a sentence that says how, why, with what or by whom.
+/// A phrase at the end of a sentence that gives a manner, reason, means or agent.
 fn is_adjunct(reading: &Reading, range: &Range<usize>, lexicon: &Lexicon) -> bool {
     let lexed = &reading.lexed;
     let ends = range.end == lexed.tokens.len() || lexed.ends_sentence(range.end);
@@ -231,7 +234,7 @@ fn is_adjunct(reading: &Reading, range: &Range<usize>, lexicon: &Lexicon) -> boo
         && match () {
             () if reason => true,
             () if request => purpose || matches!(lexed.lower(first), "via" | "using"),
-            // What happened, happened however much is said of it.
+            // An event stays true with further details.
             () if happened => token.marks.has(Marks::ADJUNCT) || narrows(first) || means,
             () if states => false,
             () => means || purpose,

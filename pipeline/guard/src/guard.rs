@@ -50,7 +50,7 @@ impl Guard {
         verdict::judge(older, newer, &self.lexicon)
     }
 
-    /// Returns what a text lacks of what another one says. Near linear in the lengths.
+    /// Returns the parts of another text that a text lacks. Near linear in the lengths.
     #[must_use]
     pub fn coverage(&self, part: &Reading, whole: &Reading) -> Coverage {
         let mut coverage = Coverage::default();
@@ -81,18 +81,18 @@ impl Guard {
     }
 }
 
-/// What a text lacks of another one.
+/// The parts of one text that another text lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Coverage {
     /// Numbers, dates, names, ids, addresses, code and quotations that it lacks, as the other text writes them.
     pub specifics_lacking: Vec<String>,
     /// Content words of the other text.
     pub words: usize,
-    /// Those of which it has neither the word nor one of the same meaning.
+    /// Content words that it has neither literally nor by a synonym.
     pub words_lacking: usize,
 }
 
-/// What stands in a text, for look-ups.
+/// The tokens of a text, sorted for look-ups.
 struct Known<'a> {
     reading: &'a Reading,
     /// Sorted, as the others.

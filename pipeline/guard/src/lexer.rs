@@ -10,7 +10,7 @@ use unicode_normalization::UnicodeNormalization;
 use crate::lexicon::{Lexicon, Marks};
 use crate::stem::{WordKey, exact_key, word_key};
 
-/// What kind of token it is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A run of letters.
@@ -25,11 +25,12 @@ pub(crate) enum Kind {
     Code,
     /// A path, a URL or an address.
     Locator,
-    /// The start of a line that begins with blanks, or any line break of such a text.
+    /// The start of a line that begins with blanks, or any line break of a text with indented
+    /// lines.
     Indent,
 }
 
-/// What else is known of a token.
+/// Further properties of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Flags(u16);
 
@@ -248,7 +249,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Cuts what stands between the marks: one exact token, or prose.
+    /// Cuts the text between the marks: one exact token, or prose.
     fn core(&mut self, from: usize, to: usize) {
         let core = &self.text[from..to];
         if core.bytes().any(|byte| byte.is_ascii_digit())
@@ -289,7 +290,7 @@ impl Lexer<'_> {
     }
 
     fn prose(&mut self, from: usize, to: usize) {
-        // `drop(Data)`, `a[i]`: what is called by a word is code.
+        // `drop(Data)`, `a[i]`: a word followed by brackets is code.
         let chunk = &self.text[from..to];
         let called = chunk.bytes().zip(chunk.bytes().skip(1)).any(|(before, sign)| {
             matches!(sign, b'(' | b'[' | b'_') && (before.is_ascii_alphanumeric() || before == b'_')
@@ -544,7 +545,7 @@ pub(crate) fn is_letter(character: char) -> bool {
     character.is_alphabetic() || matches!(character, '\u{300}'..='\u{36F}' | '\u{93C}'..='\u{94D}')
 }
 
-/// Scripts whose words no spaces separate.
+/// Scripts without spaces between words.
 const fn is_unspaced(character: char) -> bool {
     matches!(
         character,
@@ -647,7 +648,7 @@ fn fold_symbol(raw: &str, sign: char) -> String {
     one.to_owned()
 }
 
-/// A path or URL without what says nothing: `./` in front, `/` at the end, the case of a drive.
+/// A path or URL without redundant parts: `./` in front, `/` at the end, the case of a drive.
 fn locator(raw: &str) -> String {
     let form: String = raw.nfc().collect();
     let short = form.strip_prefix("./").unwrap_or(&form);
@@ -660,7 +661,7 @@ fn locator(raw: &str) -> String {
     }
 }
 
-/// Tells what exact token a run without white space is; `None` where it is prose.
+/// Returns the kind of exact token that a run without white space is; `None` where it is prose.
 fn exact_kind(core: &str) -> Option<Kind> {
     if core.bytes().all(|byte| byte.is_ascii_alphabetic()) {
         let unit = matches!(

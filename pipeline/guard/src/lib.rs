@@ -4,9 +4,9 @@
 //! ([`Guard::judge`]): every token of both stands in exactly one step, and the steps alone make the verdict. Words
 //! that it does not know keep texts apart. It does no I/O, reads no clock and knows no store.
 //!
-//! `lexer` cuts a text into tokens, `quantity` reads values, `reading` joins both; `align` finds the cheapest alignment,
-//! `extension` knows what may be added, `place` what a conflict is about, `verdict` decides. What it leaves open has a
-//! `probability`.
+//! `lexer` cuts a text into tokens, `quantity` reads values, `reading` joins both; `align` finds
+//! the cheapest alignment, `extension` knows the safe additions, `place` the role of a conflict in
+//! its sentence, `verdict` decides. Open cases get a `probability`.
 
 pub mod text;
 mod policy;

@@ -2,7 +2,7 @@
 
 const NEGATIVE_PREFIXES: [&str; 9] = ["un", "in", "im", "ir", "il", "dis", "non", "de", "mis"];
 
-/// The shortest word that a prefix is believed on.
+/// The shortest base on which a prefix is recognised.
 const BASE_CHARS_MIN: usize = 4;
 
 /// Words that only look like opposites.

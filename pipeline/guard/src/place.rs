@@ -1,5 +1,5 @@
-//! Where in its sentence a conflict stands: in what the text is about, in what it says of it, or in an account of what
-//! happened.
+//! Where in its sentence a conflict stands: in the subject, in the statement about it, or in the
+//! report of an event.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use crate::verdict::DifferenceKind;
 /// Where in its sentence a conflict stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In what is said of something: behind a verb, a colon, `=`.
+    /// In the statement about the subject: behind a verb, a colon, `=`.
     Value,
-    /// In what the text is about.
+    /// In the subject of the text.
     Subject,
     /// In an account of something that happened.
     Event,
@@ -227,7 +227,7 @@ impl Sentence<'_> {
             && !self.kind.is_value()
     }
 
-    /// A sentence whose verb comes later or is not known, a title, a fragment.
+    /// A sentence with a later or unknown verb, a title, a fragment.
     fn in_fragment(&self) -> Place {
         use DifferenceKind::{Identifier, Name};
         if (self.range.end..self.end).any(|at| self.is_finite(at)) {
@@ -241,7 +241,7 @@ impl Sentence<'_> {
             self.word(before) != "of" && roles.has(Roles::PREPOSITION)
         });
         let with = matches!(self.word_before(), "with" | "via" | "using" | "on");
-        // `before an upgrade`: says when or where, not what.
+        // `before an upgrade`: gives a time or a place, not a subject.
         let aside = self.before().is_some_and(|before| self.has(before, Marks::ARTICLE))
             || matches!(self.word_before(), "before" | "after" | "during" | "for" | "of");
         match self.kind {

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 /// How texts are compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GuardPolicy {
-    /// Whether verdicts and absorbability count.
+    /// Whether verdicts are used, and limit merges.
     pub enabled: bool,
     /// The user's lexicon: the file's text, in the format of the built-in one.
     #[serde(serialize_with = "digest")]
@@ -19,7 +19,7 @@ pub struct GuardPolicy {
 }
 
 impl Default for GuardPolicy {
-    /// Returns what holds where nothing is configured.
+    /// Returns the built-in settings.
     fn default() -> Self {
         Self { enabled: true, lexicon: None, lexicon_file: None }
     }

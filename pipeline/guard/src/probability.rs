@@ -1,4 +1,5 @@
-//! How probable it is that two texts say the same, where nothing is proven: a logistic model over what both texts know.
+//! How probable it is that two texts say the same, where nothing is proven: a logistic model over
+//! features of both texts.
 //!
 //! It orders questions to a person or a judge and never decides. [`WEIGHTS`] are fitted by `bench/guard/probability.py`
 //! on labelled pairs; `docs/quality.md` has its reliability.
@@ -15,7 +16,7 @@ pub const FEATURES: usize = 8;
 const WEIGHTS: [f64; FEATURES] = [0.759, 2.079, 1.189, -0.342, -0.849, 0.690, -0.438, -0.568];
 const BIAS: f64 = -1.169;
 
-/// A similarity in the middle of those that are proposed.
+/// A similarity in the middle of the range of proposals.
 const SIMILARITY_CENTER: f64 = 0.85;
 
 impl Guard {
@@ -41,9 +42,9 @@ impl Guard {
         (100.0 / (1.0 + (-(sum + BIAS)).exp())).round() / 100.0
     }
 
-    /// Returns what the model looks at: the similarity; the share of words of one text that the other has, too; words
-    /// that both lack of each other, and specifics, the fewer and the more; whether one has all words; replaced stretches; whether one denies and
-    /// the other does not.
+    /// Returns the features of the model: the similarity; the share of words of one text that the
+    /// other has, too; words that both lack of each other, and specifics, the fewer and the more;
+    /// whether one has all words; replaced stretches; whether one denies and the other does not.
     #[must_use]
     pub fn features(
         &self,

@@ -1,4 +1,5 @@
-//! The reader of quantities and times: what some tokens of a text amount to, however they are written.
+//! The reader of quantities and times: the value of a run of tokens, independent of how it is
+//! written.
 
 use crate::lexer::{Flags, Kind, Lexed};
 use crate::number::{NumberWord, number_word};
@@ -10,7 +11,7 @@ const MONTH_DAYS: i128 = 30;
 /// Digits of a number that are still counted.
 const DIGITS_MAX: usize = 18;
 
-/// What a value measures.
+/// The dimension of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Measure {
     /// A count of something, or a bare number.
@@ -286,7 +287,8 @@ fn unit(name: &str) -> Option<(Measure, i128)> {
 /// Letters that stand for several units behind a number.
 const LETTERS: [&str; 5] = ["m", "d", "w", "g", "x"];
 
-/// Reads the quantities of a text; those that may start another kind of step take the longest form.
+/// Reads the quantities of a text; where a token may start another kind of step, the longest form
+/// is taken.
 pub(crate) struct Reader<'a> {
     pub(crate) lexed: &'a Lexed,
     pub(crate) text: &'a str,

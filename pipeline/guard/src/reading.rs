@@ -1,4 +1,4 @@
-//! What the guard knows of one text: its tokens, and the spans that are compared as a whole.
+//! The analysis of one text: its tokens, and the spans that are compared as a whole.
 
 use std::ops::Range;
 
@@ -28,13 +28,13 @@ pub struct Reading {
     pub(crate) plain: bool,
     /// Words and phrases that deny.
     pub(crate) negations: usize,
-    /// It says `yesterday`, `next Friday`: what it means depends on its day.
+    /// It says `yesterday`, `next Friday`: its meaning depends on its day.
     pub(crate) relative: bool,
     /// The day of the memory, in days since 1970, where it is known.
     pub(crate) day: Option<i32>,
 }
 
-/// What starts at a token and is compared as a whole.
+/// A span that starts at a token and is compared as a whole.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Span {
     pub(crate) quantity: Option<Quantity>,

@@ -1,7 +1,7 @@
 //! A conservative stemmer for English inflection: plural, third person, `-ed` and `-ing`.
 //!
-//! Stems are keys, not words: `decide` and `deciding` share `decid`. Derivation (`-ly`, `-er`, `-ness`) stays,
-//! because it changes what a word says.
+//! Stems are keys, not words: `decide` and `deciding` share `decid`. Derivation (`-ly`, `-er`,
+//! `-ness`) stays, because it changes the meaning of a word.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -10,7 +10,7 @@ use unicode_normalization::UnicodeNormalization;
 pub(super) struct Stem {
     /// Bytes of the word that remain.
     pub(super) length: usize,
-    /// What to append to them.
+    /// The suffix to append to them.
     pub(super) suffix: &'static str,
     /// Whether the word ended in `-ed`.
     pub(super) past: bool,
@@ -174,7 +174,7 @@ const WORD: u8 = 0;
 /// Domain of phrases.
 const PHRASE: u8 = 1;
 
-/// A word's key and what its ending tells.
+/// A word's key and the grammar of its ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WordKey {
     /// Key of the lower-case word as written.

@@ -1,4 +1,4 @@
-//! The verdict: what the steps of an alignment amount to, and why.
+//! The verdict: the conclusion from the steps of an alignment, and its reasons.
 
 use std::ops::Range;
 
@@ -102,7 +102,7 @@ impl DifferenceKind {
         matches!(self, Self::Number | Self::Version | Self::Date | Self::Time | Self::Currency)
     }
 
-    /// Tells whether one such thing cannot stand for another.
+    /// Tells whether different values of this kind exclude each other.
     pub(crate) const fn is_specific(self) -> bool {
         self.is_value() || matches!(self, Self::Identifier | Self::Locator | Self::Name)
     }
@@ -196,7 +196,7 @@ impl Judgement {
         is_conflict.then(|| self.differences.first().map(|difference| difference.kind)).flatten()
     }
 
-    /// Returns the bytes of what only the longer side says.
+    /// Returns the byte ranges that only the longer side has.
     pub fn additions(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let added = self.steps.iter().filter(|step| step.kind == StepKind::Addition);
         added.map(|step| match self.longer {
@@ -220,7 +220,7 @@ impl Judgement {
     }
 }
 
-/// What stands between two steps that keep: tokens of one or both texts.
+/// A region between two steps that keep: tokens of one or both texts.
 struct Region {
     a: Range<usize>,
     b: Range<usize>,
@@ -235,7 +235,7 @@ impl Region {
     }
 }
 
-/// What a region does.
+/// The effect of a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     /// Both cannot hold of one thing.
@@ -246,7 +246,7 @@ enum Class {
     Sign,
     /// One side says more.
     Addition,
-    /// The newer text says that there was a change: `runs`, `was upgraded to`.
+    /// The newer text reports a change: `runs`, `was upgraded to`.
     Change,
     /// Articles and auxiliaries only.
     Light,
@@ -268,7 +268,7 @@ pub(crate) fn judge(a: &Reading, b: &Reading, lexicon: &Lexicon) -> Judgement {
     judge.verdict(&steps)
 }
 
-/// The regions of an alignment, by what they do.
+/// The regions of an alignment, by effect.
 struct Found<'a> {
     conflicts: Vec<&'a Region>,
     additions: Vec<&'a Region>,
@@ -276,7 +276,7 @@ struct Found<'a> {
     open: usize,
     /// Words that both texts have.
     kept: usize,
-    /// The newer text says that there was a change.
+    /// The newer text reports a change.
     changes: bool,
     /// Something besides words differs: a change, a sign, an article.
     changed: bool,
@@ -402,8 +402,8 @@ impl Judge<'_> {
             && self.a.negations % 2 == self.b.negations % 2
     }
 
-    /// Tells whether several conflicts make another thing. Words that were replaced beside them may be what makes both
-    /// hold, or the same in other words.
+    /// Tells whether several conflicts mean different subjects. Words that were replaced beside
+    /// them may make both true, or say the same in other words.
     fn are_apart(&self, found: &Found<'_>) -> bool {
         let specific = found.conflicts.iter().filter(|region| region.kind.is_specific());
         let about = specific.clone().any(|region| self.place(region, false) == Place::Subject);
@@ -562,7 +562,7 @@ impl Judge<'_> {
         regions
     }
 
-    /// Parts a conflict from what one side says beside it: `950 ms (score 0)`.
+    /// Separates a conflict from text that only one side has beside it: `950 ms (score 0)`.
     fn split(&self, regions: Vec<Region>, aligned: &[Aligned]) -> Vec<Region> {
         let mut parts = Vec::with_capacity(regions.len());
         for region in regions {
@@ -713,7 +713,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Words of a script without spaces, which stand around what differs.
+    /// Words of a script without spaces around a difference.
     fn runs(&self, a: &Part<'_>, b: &Part<'_>) -> Option<DifferenceKind> {
         const WIDER_MAX: usize = 2;
         const CHARACTERS_MAX: usize = 6;
@@ -773,7 +773,7 @@ impl Judge<'_> {
             && now.range.len() <= 3
     }
 
-    /// `Status: todo`, `The log level is info`: one word where one value is asked for.
+    /// `Status: todo`, `The log level is info`: one word in the place of one value.
     fn is_asked_for(&self, a: &Part<'_>, b: &Part<'_>) -> bool {
         let asked = |part: &Part<'_>| {
             let lexed = &part.reading.lexed;
@@ -881,7 +881,7 @@ impl Judge<'_> {
     }
 }
 
-/// Where the reason or purpose of a text of one sentence starts, behind what it says.
+/// Where the reason or purpose of a text of one sentence starts, behind its statement.
 fn reason_start(reading: &Reading) -> Option<usize> {
     let lexed = &reading.lexed;
     let count = lexed.tokens.len();
@@ -1094,7 +1094,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// What the part is.
+    /// Returns the kind of the part.
     fn kind(&self) -> DifferenceKind {
         let lexed = &self.reading.lexed;
         let mut kind = DifferenceKind::Word;

@@ -1,4 +1,4 @@
-//! The lexicon: what the guard knows of words.
+//! The lexicon: the guard's knowledge of words.
 //!
 //! `parse` reads its text into a `Draft`, which is laid out as a `Lexicon`: tables without pointers. For the built-in text that
 //! is done when the crate is built (`build.rs`), so that a process that judges one pair parses nothing.
@@ -23,7 +23,8 @@ use tables::{Canonical, Form, Lists, Membership, Phrase, Table, Unit};
 const TABLES: Lexicon = include!(concat!(env!("OUT_DIR"), "/lexicon.rs"));
 
 impl Lexicon {
-    /// Returns the built-in lexicon, or reads it again together with the user's, whose errors name the user's lines.
+    /// Returns the built-in lexicon, or reads it again together with the user's; errors name the
+    /// user's lines.
     pub(super) fn load(user: Option<&str>) -> Result<Self, LexiconError> {
         match user {
             None => Ok(TABLES),
@@ -31,7 +32,7 @@ impl Lexicon {
         }
     }
 
-    /// Reads a lexicon's text and then the user's, whose errors name the user's lines.
+    /// Reads a lexicon's text and then the user's; errors name the user's lines.
     pub(super) fn load_from(built_in: &str, user: Option<&str>) -> Result<Self, LexiconError> {
         let mut draft = Draft::default();
         parse::parse(built_in, &mut draft)?;

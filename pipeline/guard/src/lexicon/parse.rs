@@ -10,8 +10,9 @@
 //! grey, gray
 //! red
 //! ```
-//! `[distinct NAME]` is a class whose members differ without contradiction, `[modality NAME]` one of modal words.
-//! `[forms]` and `[past-forms]` take `base = form, form`; the other sections list words.
+//! `[distinct NAME]` is a class of members that differ without contradiction, `[modality NAME]` one
+//! of modal words. `[forms]` and `[past-forms]` take `base = form, form`; the other sections list
+//! words.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -297,8 +298,8 @@ impl Section {
     }
 }
 
-/// Why a lexicon cannot be read. Says where, and never what stands there: a path may lead to a file that is no lexicon
-/// and holds secrets.
+/// Why a lexicon cannot be read. It names the line but never quotes it: a path may lead to a file
+/// that is not a lexicon and holds secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LexiconError {
@@ -306,7 +307,7 @@ pub struct LexiconError {
     pub file: Option<PathBuf>,
     /// The line, from 1.
     pub line: usize,
-    /// What should stand there.
+    /// The expected content of the line.
     pub expected: &'static str,
     /// The section that may be meant.
     pub suggestion: Option<&'static str>,
@@ -347,7 +348,7 @@ impl LexiconError {
     }
 }
 
-/// Returns the section whose name is nearly that of a header.
+/// Returns the section with a name similar to that of a header.
 pub(super) fn nearest_section(line: &str) -> Option<&'static str> {
     let name = line.strip_prefix('[')?.trim_matches(['[', ']', ' ']).split(' ').next()?;
     SECTIONS.iter().map(|(section, _)| *section).find(|section| is_near(section, name))
@@ -380,7 +381,7 @@ pub(super) struct Draft {
 /// Keys are hashes already.
 pub(super) type KeyMap<V> = HashMap<u64, V, BuildHasherDefault<KeyPassThrough>>;
 
-/// What is known of a word or a phrase.
+/// The properties of a word or a phrase.
 #[derive(Debug, Default)]
 pub(super) struct DraftEntry {
     pub(super) roles: Roles,
@@ -395,7 +396,7 @@ impl Draft {
         self.words.reserve(entry_count);
     }
 
-    /// Lays out what was read.
+    /// Builds the tables of the lexicon.
     pub(super) fn lay_out(self) -> Lexicon {
         let mut phrases: Vec<(u64, Vec<Phrase>)> = self.phrases.into_iter().collect();
         phrases.sort_unstable_by_key(|(first, _)| *first);

@@ -9,7 +9,7 @@ pub(crate) const PHRASE_WORDS_MAX: usize = 4;
 /// Words and phrases with their relations; read-only.
 #[derive(Debug)]
 pub(crate) struct Lexicon {
-    /// What each entry does; lists below have one list for each entry.
+    /// The roles of each entry; lists below have one list for each entry.
     pub(super) roles: Cow<'static, [Roles]>,
     pub(super) meanings: Lists<u32>,
     pub(super) memberships: Lists<Membership>,
@@ -47,7 +47,7 @@ pub(crate) struct Form {
     pub(crate) past: bool,
 }
 
-/// What a number may be counted in.
+/// A unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unit {
     /// Equal for equal units, from 1.
@@ -82,7 +82,7 @@ impl Phrase {
 }
 
 impl Lexicon {
-    /// Returns what an entry does in a sentence; nothing for 0.
+    /// Returns the roles of an entry in a sentence; none for 0.
     pub(crate) fn roles(&self, number: u32) -> Roles {
         let index = (number as usize).checked_sub(1);
         index.and_then(|index| self.roles.get(index)).copied().unwrap_or_default()
@@ -114,7 +114,7 @@ impl Lexicon {
         self.forms.get(key).copied()
     }
 
-    /// Returns what the alignment knows of a word, by its lower-case key.
+    /// Returns the alignment marks of a word, by its lower-case key.
     pub(crate) fn marks(&self, surface: u64) -> Marks {
         self.marks.get(surface).copied().unwrap_or_default()
     }
@@ -165,7 +165,7 @@ impl Lexicon {
     }
 }
 
-/// What a word does in a sentence, besides meaning something.
+/// The roles of a word in a sentence, beside its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Roles(pub(super) u32);
 
@@ -199,7 +199,7 @@ impl Roles {
     }
 }
 
-/// What the alignment knows of a word, besides its entry.
+/// Properties of a word that the alignment uses, beside its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Marks(pub(super) u32);
 
@@ -281,15 +281,15 @@ pub(crate) enum Relation {
     Distinct,
 }
 
-/// One membership in a relation: entries of one relation and different sides exclude each other, of one side
-/// they mean the same (but for opposites, whose sides are loose).
+/// One membership in a relation: entries on different sides of a relation exclude each other,
+/// entries on one side mean the same (except for opposites: their sides are loose).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Membership {
     /// The class or pair.
     pub(crate) relation: u32,
     /// The member or side.
     pub(crate) side: u32,
-    /// What different sides are to each other.
+    /// The relation between different sides.
     pub(crate) kind: Relation,
 }
 
@@ -367,7 +367,7 @@ const IN_PLACE_MAX: usize = 2;
 /// A list that needs no memory of its own while it is short.
 #[derive(Debug, Clone)]
 pub(crate) enum Few<T> {
-    /// So many of these.
+    /// The number of elements, and the elements.
     InPlace(u8, [T; IN_PLACE_MAX]),
     /// More.
     Many(Vec<T>),

@@ -1,4 +1,4 @@
-//! What a lexicon must hold, and that the built-in one agrees with itself.
+//! Rules for lexicons, and the consistency of the built-in one.
 
 use std::collections::BTreeSet;
 
@@ -243,7 +243,7 @@ fn errors_name_the_line() {
         assert_eq!((error.line, error.expected), (line, expected), "{text}");
         assert!(error.hint().is_some());
     }
-    // A path may lead to a private key: what stands there is never shown.
+    // A path may lead to a private key: errors never quote the file.
     let error =
         Lexicon::load(Some("[synonyms]\ncar, auto\nhunter2 is the password\n")).unwrap_err();
     assert_eq!(

@@ -1,10 +1,10 @@
-//! Excerpts of texts, fit to be shown: cut, escaped, without secrets.
+//! Excerpts of texts, safe to display: cut, escaped, without secrets.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// What stands in the place of a secret.
+/// The replacement of a secret.
 const MASK: &str = "[masked]";
 
 /// Starts of well-known credentials and the shortest whole length that is taken for one.
@@ -57,7 +57,7 @@ const OPAQUE_CHARS_MIN: usize = 16;
 /// How many words a secret word reaches.
 const REACH_WORDS: u8 = 3;
 
-/// Texts are looked through this much beyond the cut, so that a cut secret is still recognised.
+/// Texts are searched this far beyond the cut, so that a cut secret is still recognised.
 const LOOKAHEAD_BYTES: usize = 4096;
 
 /// Returns the first `chars_max` characters of a text on one line, for people: secrets masked, control characters,
@@ -96,7 +96,7 @@ fn whole_words(cut: &str, next: char) -> &str {
     }
 }
 
-/// Collapses white space and escapes what a terminal or a reader could be deceived by.
+/// Collapses white space and escapes characters that could deceive a terminal or a reader.
 fn escape(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for (character, must_be_escaped) in characters(text.trim()) {
@@ -114,7 +114,7 @@ fn escape(text: &str) -> String {
     shown
 }
 
-/// Replaces what looks like a credential.
+/// Masks words that look like credentials.
 fn mask_secrets(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut written = 0;
@@ -188,7 +188,7 @@ fn split_key(start: usize, word: &str) -> [Range<usize>; 2] {
     }
 }
 
-/// Tells whether a value follows such a word: `password`, `DB_PASSWORD:`, `api-key`.
+/// Tells whether a word announces a secret value: `password`, `DB_PASSWORD:`, `api-key`.
 fn is_secret_word(word: &str) -> bool {
     let word = word.trim_matches(|character: char| !character.is_alphanumeric());
     if word.len() > 40 {
@@ -287,8 +287,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Returns a JSON document with the same values whose strings hold nothing that steers a terminal or
-/// cannot be seen: such characters stand as `\u001b`.
+/// Returns a JSON document with the same values; control characters and invisible characters in its
+/// strings are escaped, as in `\u001b`.
 ///
 /// # Examples
 /// ```

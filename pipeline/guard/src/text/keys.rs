@@ -69,7 +69,8 @@ pub fn keeps_white_space(text: &str) -> bool {
     text.contains('\n') && (text.lines().skip(1).any(indented) || text.contains("```"))
 }
 
-/// Tells whether a text says `yesterday`, `next Friday`, `3 days ago`: what it means depends on the day it was written.
+/// Tells whether a text says `yesterday`, `next Friday`, `3 days ago`: its meaning depends on the
+/// day it was written.
 ///
 /// # Examples
 /// ```
@@ -153,8 +154,9 @@ const NUMBERS: [&str; 16] = [
 const COUNTED_SPANS: [&str; 8] =
     ["day", "days", "week", "weeks", "month", "months", "year", "years"];
 
-/// Returns the key under which texts of memories are the same: the strict key, and for a text that says `yesterday` the day
-/// on which it was written. Of one whose day is unknown no other is known to say the same: `unknown` tells it apart.
+/// Returns the key under which texts of memories are the same: the strict key and, for a text that
+/// says `yesterday`, the day on which it was written. A text of an unknown day equals no other:
+/// `unknown` tells it apart.
 #[must_use]
 pub fn dated_key(text: &str, day: Option<i32>, unknown: &str) -> String {
     let mut key = strict_key(text);

@@ -1,4 +1,4 @@
-//! Texts as data: keys that say when two are the same, tokens, and excerpts fit to be shown.
+//! Texts as data: keys that say when two are the same, tokens, and excerpts safe to display.
 //!
 //! The [`strict_key`] decides, the [`loose_key`] only proposes: `C#` and `C` share a loose key.
 

@@ -1,4 +1,4 @@
-//! Generated families with an answer: what must be proven, flagged, or left open.
+//! Generated families with known answers: proven, flagged, or left open.
 
 use super::generate::families;
 use super::probes::verdicts;
@@ -8,7 +8,7 @@ use super::{Pair, judge, verdict_name};
 const PAIRS: usize = 100;
 /// Share of a family's pairs that have the answer.
 const SHARE_MIN: f64 = 0.9;
-/// Pairs shown of a family that fails.
+/// Pairs printed of a family that fails.
 const SHOWN: usize = 8;
 
 #[test]

@@ -5,7 +5,7 @@ use super::{Pair, merges};
 
 /// Pairs of a family.
 const PAIRS: usize = 200;
-/// Pairs shown of a family that fails.
+/// Pairs printed of a family that fails.
 const SHOWN: usize = 8;
 
 pub(crate) fn all() -> Vec<Family> {

@@ -1,4 +1,4 @@
-//! Pairs from templates whose slots are filled with listed words: the same pairs in every run.
+//! Pairs from templates with slots filled from word lists: the same pairs in every run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -131,7 +131,7 @@ impl Drawn<'_> {
         filled + rest
     }
 
-    /// Returns the word of a slot such as `name`, `name2` or `unit_pair<`; a slot keeps its word.
+    /// Returns the word of a slot (`name`, `name2`, `unit_pair<`); a slot keeps its word.
     fn word(&mut self, slot: &str, draws: &mut Draws) -> &'static str {
         let key = slot.trim_end_matches(['<', '>']);
         let word = match self.by_slot.get(key) {
