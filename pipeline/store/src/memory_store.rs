@@ -1,4 +1,4 @@
-//! [`MemoryStore`], the trait every adapter implements, and what a load needs and feeds.
+//! [`MemoryStore`], the trait every adapter implements, and the request and the sinks of a load.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,7 +28,8 @@ pub trait MemoryStore {
     /// Shows the live memories one by one in the order of their table, in one read transaction, and holds none of them;
     /// `false` where this store can only be loaded (the default).
     ///
-    /// Shown is what [`load`](Self::load) finds; the visitor forgets what it was shown when it is told to begin again.
+    /// The visitor gets the memories that [`load`](Self::load) finds; it forgets them when it has
+    /// to begin again.
     ///
     /// # Errors
     /// When the store cannot be opened or read, the visitor refuses, or when cancelled.
@@ -46,7 +47,7 @@ pub trait MemoryStore {
 pub struct LoadRequest<'a> {
     /// The zone of naive times.
     pub time_zone: &'a TimeZone,
-    /// The run's time: decides what has expired.
+    /// The run's time: decides which memories have expired.
     pub now: Instant,
     /// Where progress goes.
     pub progress: &'a dyn Progress,
@@ -108,7 +109,7 @@ pub struct LiveRow<'a> {
     pub rowid: i64,
     /// The store's id.
     pub id: &'a str,
-    /// What it says.
+    /// Its text.
     pub content: &'a str,
     /// Categories in the store's order, without repeats.
     pub categories: &'a [Box<str>],
@@ -140,17 +141,18 @@ impl<'a> From<&'a Memory> for LiveRow<'a> {
     }
 }
 
-/// Is shown the live memories of a store, one by one; the thread that shows them need not be the one that reads.
+/// Visits the live memories of a store, one by one; a thread other than the reading one may call
+/// it.
 pub trait LiveVisitor: Send {
-    /// Is told which store it is, before the first row; a second time where everything is shown again, because the store
-    /// changed under the reader or turned out to be another than it seemed.
+    /// Receives the store's id before the first row, and again where everything is visited again,
+    /// because the store changed under the reader or turned out to be another than it seemed.
     ///
     /// # Errors
     /// When the visitor cannot go on.
     fn begin(&mut self, store_id: &str) -> io::Result<()>;
 
-    /// Is shown a memory with the model and the components of its vector, where it has a valid one (finite, not zero,
-    /// −0 made +0) that was made for its text.
+    /// Receives a memory with the model and the components of its vector, where it has a valid one
+    /// (finite, not zero, −0 made +0) that was made for its text.
     ///
     /// # Errors
     /// When the visitor cannot go on.
@@ -171,7 +173,7 @@ pub enum LoadStoreError {
         path: PathBuf,
         /// The table.
         table: &'static str,
-        /// What SQLite says.
+        /// The SQLite error.
         reason: String,
     },
     /// Somebody wrote while the store was read, and the vectors already taken cannot be given back.
@@ -189,13 +191,13 @@ pub enum LoadStoreError {
     /// The vectors could not be kept.
     #[error("keep the vectors of the store: {0}")]
     Sink(#[source] std::io::Error),
-    /// The caller asked to stop.
+    /// The caller cancelled.
     #[error("interrupted")]
     Cancelled,
 }
 
 impl LoadStoreError {
-    /// Returns what the user can do about it, if anything.
+    /// Returns advice for the user, if there is any.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

@@ -22,15 +22,15 @@ pub trait Origin {
     /// Writes changes, one unit after the other. Changes that are written already are passed over, so
     /// writing the same units again changes nothing.
     ///
-    /// A unit one of whose records is not what it was when it was read is left alone as a whole.
-    /// What is new is written and synced before anything is removed.
+    /// If one record of a unit differs from its state when it was read, the whole unit is left
+    /// alone. New records are written and synced before anything is removed.
     ///
     /// # Errors
     /// When the origin cannot be written. Units before the failing one stay written.
     fn write(&self, units: &[OriginUnit]) -> Result<Published, OriginError>;
 
-    /// Returns what of its records is never merged across, beside what the configuration says: patterns for
-    /// `cluster.separate_by`.
+    /// Returns patterns for `cluster.separate_by` of records that must never be merged across,
+    /// beside the configured ones.
     fn separate_by(&self) -> &'static [&'static str] {
         &[]
     }
@@ -40,7 +40,7 @@ pub trait Origin {
         None
     }
 
-    /// Says what began the run that is written next, for an origin that keeps a log of runs.
+    /// Sets the trigger of the run that is written next, for an origin that keeps a log of runs.
     fn begun_by(&mut self, _trigger: &str) {}
 
     /// Returns the indexes of the origin that list more than they should, each with the category of the memories that
@@ -52,8 +52,8 @@ pub trait Origin {
         Ok(Vec::new())
     }
 
-    /// Makes anew what the origin derives from its records (indexes), at a time as RFC 3339. Returns what was not up to
-    /// date.
+    /// Rebuilds the data that the origin derives from its records (indexes), at a time as RFC 3339.
+    /// Returns the parts that were out of date.
     ///
     /// # Errors
     /// When the origin cannot be read or written.
@@ -61,7 +61,8 @@ pub trait Origin {
         Ok(Vec::new())
     }
 
-    /// Says in which file an origin keeps what is taken out of it, where it has no place of its own for that.
+    /// Sets the file for records that are taken out of an origin, where it has no place of its own
+    /// for them.
     fn keep_removed_in(&mut self, _file: &Path) {}
 
     /// Tells whether nothing else than that file has the texts that were taken out, so that it must last.
@@ -69,12 +70,12 @@ pub trait Origin {
         false
     }
 
-    /// Returns what a person should look at in the origin itself.
+    /// Returns advice about the origin itself.
     fn advice(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Reads the records of some ids, those that it took out as well. Others may be among them.
+    /// Reads the records of some ids, removed ones as well. Others may be among them.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -93,7 +94,7 @@ pub trait Origin {
     /// Makes sure that the origin can be used that way, before anything is done.
     ///
     /// # Errors
-    /// When it cannot: the error says why and what can be done.
+    /// When it cannot be used that way: the error gives the reason and a fix.
     fn check(&self, _usage: Usage) -> Result<(), OriginError> {
         Ok(())
     }
@@ -116,7 +117,7 @@ pub trait Origin {
     }
 }
 
-/// What an origin is wanted for.
+/// The intended use of an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usage {
     /// To read it.
@@ -127,7 +128,8 @@ pub enum Usage {
     Remove,
 }
 
-/// Which table of a database holds memories, and how its rows are taken out. What is not named is recognised.
+/// Which table of a database holds memories, and how its rows are taken out. Unnamed parts are
+/// detected.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TableChoice {
@@ -162,7 +164,7 @@ pub enum Removal {
     },
 }
 
-/// How removals are written down for the owner of a store.
+/// The form of the removals for the owner of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScriptForm {
     /// As SQL.
@@ -176,18 +178,18 @@ pub enum ScriptForm {
 pub struct PlannedRemoval {
     /// Its id.
     pub id: String,
-    /// The record that says what it said, where there is one.
+    /// The record that has the same statement, where there is one.
     pub into: Option<String>,
-    /// The rule that asked for it.
+    /// The rule that caused it.
     pub rule: String,
 }
 
-/// What an origin holds.
+/// The contents of an origin.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OriginContents {
     /// The records in the order of the origin.
     pub records: Vec<OriginRecord>,
-    /// What could not be understood.
+    /// Records that could not be understood.
     pub skipped: Vec<Skipped>,
 }
 
@@ -196,7 +198,7 @@ pub struct OriginContents {
 pub struct OriginRecord {
     /// The id: unique in the origin and the same at every reading.
     pub id: String,
-    /// What it says, as it is compared and embedded.
+    /// Its text, as it is compared and embedded.
     pub text: String,
     /// Tags as written, in their order.
     pub tags: Vec<String>,
@@ -207,7 +209,7 @@ pub struct OriginRecord {
     pub importance: f64,
     /// How often it was read.
     pub access_count: i64,
-    /// When it was made, as RFC 3339 or as written where it is no time.
+    /// When it was made, as RFC 3339 or, if it is not a time, as written.
     pub created_at: Option<String>,
     /// When it was changed last.
     pub updated_at: Option<String>,
@@ -217,11 +219,11 @@ pub struct OriginRecord {
     pub expires_at: Option<String>,
     /// Where it came from, for rules on sources: the creator where the origin names one.
     pub source: String,
-    /// What it names explicitly.
+    /// Its explicit links.
     pub links: Vec<OriginLink>,
     /// Its vector with the model that made it, where the origin keeps one.
     pub vector: Option<(String, Vec<f32>)>,
-    /// Whether it counts, or what became of it.
+    /// Its status.
     pub standing: OriginStanding,
     /// Where it stands, for people: a path relative to the origin and a position.
     pub place: String,
@@ -247,13 +249,13 @@ pub enum OriginStanding {
 /// A link from a record to another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OriginLink {
-    /// What it means.
+    /// The relation.
     pub kind: LinkKind,
     /// The id of the other record.
     pub to: String,
 }
 
-/// What a link means.
+/// The relation of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LinkKind {
     /// It names the other record.
@@ -278,7 +280,7 @@ pub struct OriginUnit {
     pub run_id: String,
     /// When, as RFC 3339 in UTC.
     pub at: String,
-    /// The rule that asked for them.
+    /// The rule that caused them.
     pub rule: String,
     /// The changes; at most one for each record.
     pub changes: Vec<OriginChange>,
@@ -304,20 +306,20 @@ pub enum OriginChange {
         /// The records that were merged into it.
         merged: Vec<String>,
     },
-    /// The record stops counting and goes where the origin keeps old ones.
+    /// The record stops counting and moves to where the origin keeps old ones.
     Retire {
         /// The digest before.
         before: String,
         /// The id.
         id: String,
-        /// The record that says what it said, where there is one.
+        /// The record that has the same statement, where there is one.
         into: Option<String>,
         /// Why.
         reason: String,
     },
-    /// The inverse of what was written before: the record is again what `record.raw` says, live, at its place.
+    /// The inverse of an earlier change: restores the record to `record.raw`, live, at its place.
     Restore {
-        /// The digest before; `None` where it is not known, so that it is not looked at.
+        /// The digest before; `None` where it is unknown, so that it is not compared.
         #[serde(default)]
         before: Option<String>,
         /// The record as it was first read.
@@ -325,7 +327,7 @@ pub enum OriginChange {
     },
     /// The inverse of [`Self::Create`].
     Remove {
-        /// The digest before; `None` where it is not known, so that it is not looked at.
+        /// The digest before; `None` where it is unknown, so that it is not compared.
         #[serde(default)]
         before: Option<String>,
         /// The id.
@@ -333,7 +335,7 @@ pub enum OriginChange {
     },
 }
 
-/// What was written.
+/// The result of a write.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Published {
     /// Units that are written now or were already, by position.
@@ -347,9 +349,9 @@ pub struct Published {
 pub struct OriginConflict {
     /// The position of the unit.
     pub unit: usize,
-    /// The record that is not what it was.
+    /// The record that differs.
     pub id: String,
-    /// What is different.
+    /// The difference.
     pub reason: String,
 }
 
@@ -360,21 +362,21 @@ pub enum OriginError {
     /// A file cannot be read or written.
     #[error("{action} {}: {source}", path.display())]
     Io {
-        /// What was tried: `read`, `write`, `lock`, …
+        /// The step that failed: `read`, `write`, `lock`, …
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file is not what it should be, so that nothing in it can be trusted.
+    /// A file has an invalid format, so that nothing in it can be trusted.
     #[error("{} is no {kind}: {reason}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
         /// The format.
         kind: &'static str,
-        /// What is wrong, and where.
+        /// The defect and its place.
         reason: String,
     },
     /// This program was built without this kind of store.
@@ -387,14 +389,14 @@ pub enum OriginError {
         /// The Cargo feature that adds it.
         feature: &'static str,
     },
-    /// The origin cannot be used in the way that is wanted.
+    /// The origin cannot be used in the intended way.
     #[error("{}: {reason}", path.display())]
     Refused {
         /// The store.
         path: PathBuf,
         /// Why.
         reason: String,
-        /// What can be done.
+        /// Advice.
         hint: String,
     },
     /// Another process writes to the origin.
@@ -426,8 +428,9 @@ impl OriginRecord {
         self.tags.iter().cloned().chain(attributes).collect()
     }
 
-    /// Returns a hash of everything that a mirror keeps of the record, its standing and its vector too: 32 hexadecimal
-    /// digits. What stands beside the raw record (an archive, an index) counts here, its place does not.
+    /// Returns a hash of everything that a mirror keeps of the record, including its status and its
+    /// vector: 32 hexadecimal digits. Data beside the raw record (an archive, an index) counts, its
+    /// place does not.
     #[must_use]
     pub fn mark(&self) -> String {
         let mut hasher = blake3::Hasher::new();
@@ -450,7 +453,7 @@ impl OriginRecord {
 }
 
 impl OriginError {
-    /// Returns what the user can do about it.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match self {

@@ -15,8 +15,9 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait between two tries.
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
-/// Replaces a file, or makes it, so that it is there as a whole and lasts. The new file has exactly the permissions of
-/// `like`, by default those of the old one. A link is followed: the file that it leads to is replaced, the link stays.
+/// Replaces a file, or makes it, so that it is there as a whole and lasts. The new file has exactly
+/// the permissions of `like`, by default the old file's. A link is followed: its target is
+/// replaced, the link stays.
 pub fn replace(path: &Path, bytes: &[u8], like: Option<&Path>) -> io::Result<()> {
     let like = like.or_else(|| path.exists().then_some(path));
     let mut file = match like {
@@ -30,8 +31,8 @@ pub fn replace(path: &Path, bytes: &[u8], like: Option<&Path>) -> io::Result<()>
 /// As [`replace`], if the file holds `expected` at that moment, or is missing where that is `None`. `false`: it holds
 /// something else, which stays.
 ///
-/// What another program writes between a look and a rename would be lost. So both files change their names at once,
-/// and what came out is looked at.
+/// A write of another program between the check and the rename would be lost. So both files
+/// exchange their names atomically, and the file that came out is checked.
 pub fn replace_expected(path: &Path, bytes: &[u8], expected: Option<&[u8]>) -> io::Result<bool> {
     let mut file = match expected {
         Some(_) => NewFile::create_like(path, path)?,
@@ -60,7 +61,8 @@ pub fn replace_expected(path: &Path, bytes: &[u8], expected: Option<&[u8]>) -> i
     Ok(is_replaced)
 }
 
-/// As [`replace`] of a file that is there. Returns what the new file looks like, before others can change it.
+/// As [`replace`] of an existing file. Returns the metadata of the new file, before others can
+/// change it.
 pub fn replace_and_look(path: &Path, bytes: &[u8]) -> io::Result<fs::Metadata> {
     let mut file = NewFile::create_like(path, path)?;
     file.write_all(bytes)?;
@@ -109,13 +111,13 @@ pub fn remove(path: &Path) -> io::Result<()> {
 
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        // Windows has no such call and needs none.
+        // Windows has no equivalent and needs none.
         Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
         _ => Ok(()),
     }
 }
 
-/// A lock of the operating system on a file. It goes with the process, however that ends.
+/// A lock of the operating system on a file. It ends with the process, in any case.
 ///
 /// Where the file system knows no locks, it is held without effect.
 #[derive(Debug)]
@@ -130,14 +132,14 @@ impl OsLock {
     /// another process holds the lock for longer than `patience`.
     ///
     /// # Errors
-    /// When the file cannot be made or locked, or is no regular file; links are not followed.
+    /// When the file cannot be made or locked, or is not a regular file; links are not followed.
     pub fn take(path: &Path, like: &Path, patience: Duration) -> io::Result<Option<Self>> {
         let mode = like.metadata().map_or(FileMode::PRIVATE, |found| FileMode::like(&found));
         lock(path, patience, || open(path, mode))
     }
 
-    /// Locks `PLACE.memfold-lock`, made with its folder where that is missing and with the permissions of `like`: one process
-    /// writes what stands at the place.
+    /// Locks `PLACE.memfold-lock`, made with its folder where that is missing and with the
+    /// permissions of `like`: one process writes the file at the place.
     ///
     /// # Errors
     /// When the file cannot be made or locked, or another process holds the lock for longer than [`PATIENCE`].
@@ -153,7 +155,8 @@ impl OsLock {
         lock.ok_or(OriginError::Locked { path })
     }
 
-    /// Locks a file that others replace by a rename: what is locked is what the name means at that moment.
+    /// Locks a file that others replace by a rename: the lock is on the file that the name refers
+    /// to at that moment.
     ///
     /// # Errors
     /// When the file cannot be opened or locked.
@@ -179,7 +182,7 @@ impl OsLock {
         }
     }
 
-    /// Reads what a holder wrote into the file.
+    /// Reads a holder's note from the file.
     ///
     /// # Errors
     /// When the file cannot be read, or holds no text.
@@ -237,7 +240,7 @@ fn lock(
     }
 }
 
-/// Some network file systems know no locks, or have nobody who keeps them.
+/// Some network file systems lack locks, or a service for them.
 fn knows_no_locks(error: &io::Error) -> bool {
     #[cfg(unix)]
     if error.raw_os_error() == Some(rustix::io::Errno::NOLCK.raw_os_error()) {
@@ -312,7 +315,7 @@ mod tests {
         assert!(OsLock::take(&link, &path, Duration::ZERO).is_err(), "links are not followed");
     }
 
-    /// What another program wrote between the look and the rename was lost.
+    /// A write of another program between the check and the rename was lost.
     #[test]
     fn only_what_was_seen_is_replaced() {
         let folder = tempfile::tempdir().unwrap();

@@ -81,7 +81,7 @@ pub struct NewMemory<'a> {
     pub model: Option<&'a str>,
 }
 
-/// What was written, and what a reader must find left out.
+/// The rows that were written, and the rows that a reader must leave out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WrittenStore {
     /// Rows of the memory table.
@@ -106,7 +106,7 @@ pub enum CreateStoreError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// SQLite refuses.
@@ -116,13 +116,13 @@ pub enum CreateStoreError {
         path: PathBuf,
         /// The memory's number, from 0.
         row: u64,
-        /// What SQLite says.
+        /// The SQLite error.
         reason: String,
     },
 }
 
 impl CreateStoreError {
-    /// Returns what the user can do about it, if anything.
+    /// Returns advice for the user, if there is any.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -173,7 +173,7 @@ impl NewStore {
         Ok(store)
     }
 
-    /// Removes what killed processes left of a store that they were making here. Call it where nobody is making one.
+    /// Removes partial stores that killed processes left here. Call it only while nobody makes one.
     ///
     /// # Errors
     /// When a file cannot be removed.
@@ -194,7 +194,7 @@ impl NewStore {
         Ok(())
     }
 
-    /// Returns the file as it is called meanwhile.
+    /// Returns the file under its temporary name.
     pub fn path(&self) -> &Path {
         &self.file
     }
@@ -272,8 +272,8 @@ impl BrainDbWriter {
             #[cfg(feature = "wild")]
             shape: VectorShape::default(),
         };
-        // Made by the system first, whose message says more than SQLite's; what was left behind, or a link that was put
-        // there, gives way.
+        // The system creates the file first, because its error message says more than SQLite's;
+        // leftovers, or a link put there, are replaced.
         remove(&writer.partial);
         fs::File::create_new(&writer.partial).map_err(|source| writer.file_error(source))?;
         let connection = writer.begin().map_err(|error| writer.sqlite_error(&error))?;
@@ -367,7 +367,7 @@ impl Drop for BrainDbWriter {
 }
 
 fn remove(path: &Path) {
-    // A file that is not there, or that resists, is no reason to fail while dropping.
+    // A missing or undeletable file must not make a drop fail.
     let _ = fs::remove_file(path);
 }
 

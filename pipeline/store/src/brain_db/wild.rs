@@ -94,7 +94,7 @@ impl VectorShape {
         }
     }
 
-    /// A vector unlike any other: two waves whose lengths depend on `seed`.
+    /// A vector unlike any other: two waves with lengths that depend on `seed`.
     fn vector(&self, seed: usize) -> Vec<f32> {
         let wave = |i: usize| ((i * (2 * seed + 3)) as f32 * 0.37).sin() + 0.01;
         let values: Vec<f32> = (0..self.dim).map(wave).collect();
@@ -119,7 +119,7 @@ impl OddRows {
     }
 }
 
-/// An odd row; what is not set is as usual.
+/// An odd row; unset fields have the usual values.
 struct Odd {
     id: Value,
     content: Value,
@@ -182,7 +182,7 @@ impl OddWriter<'_> {
             let sql = format!("UPDATE stm SET {column} = CAST(?1 AS TEXT) WHERE id = ?2");
             self.connection.execute(&sql, params![b"broken \xff\xfe text".as_slice(), id])?;
         }
-        // The embedding of a row that is left out is no orphan.
+        // The embedding of a left-out row is not an orphan.
         self.embedding("wild_empty", blob(&self.shape.vector(1)).into(), None)
     }
 

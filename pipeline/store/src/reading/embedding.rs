@@ -54,9 +54,10 @@ pub(crate) struct EmbeddingReader<'a> {
     vector: Vec<f32>,
 }
 
-/// Reads a store whose rows are all at hand, as cells in the order of the columns: id, content, categories, importance,
-/// access count, creation time, expiry, source and what archived it; of embeddings the memory's id, the text, the vector
-/// in f32 and its model. Of several rows with one id the first counts.
+/// Reads a store from rows in memory, as cells in the order of the columns: id, content,
+/// categories, importance, access count, creation time, expiry, source and archive mark; of
+/// embeddings the memory's id, the text, the vector in f32 and its model. Of several rows with one
+/// id the first counts.
 ///
 /// # Errors
 /// When the sink cannot keep a vector.
@@ -84,7 +85,7 @@ pub fn read_rows(
     Ok(reader.finish().into_snapshot(read, None, Vec::new()))
 }
 
-/// What was found for each memory.
+/// The results for each memory.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     embeddings: Vec<Embedding>,
@@ -136,8 +137,8 @@ impl<'a> EmbeddingReader<'a> {
         self.put(at, raw, sink)
     }
 
-    /// Takes a row that was moved out of the table together with its memory, the latest record first. What
-    /// the tables hold again goes before it.
+    /// Takes a row that was moved out of the table together with its memory, the latest record
+    /// first. A row in the tables takes precedence.
     pub(crate) fn take_archived(
         &mut self,
         raw: &RawEmbedding<'_>,
@@ -168,7 +169,7 @@ impl<'a> EmbeddingReader<'a> {
         Ok(())
     }
 
-    /// Counts an embedding that gives way to another one of the same memory.
+    /// Counts an embedding that is replaced by another one of the same memory.
     pub(crate) fn repeated(&mut self, source_id: ValueRef<'_>) {
         self.found.tally.add(SkipReason::EmbeddingRepeated, || source_id.shown());
     }
@@ -264,8 +265,8 @@ impl Found {
     }
 }
 
-/// Decodes the vector of a row into `vector` and returns its model, or what it is instead of a valid vector of the
-/// text `content`.
+/// Decodes the vector of a row into `vector` and returns its model, or the reason why it is not a
+/// valid vector of the text `content`.
 pub(crate) fn understand<'a>(
     raw: &RawEmbedding<'a>,
     content: &str,
@@ -308,7 +309,7 @@ fn named_model<'a>(raw: &RawEmbedding<'a>) -> Option<Cow<'a, str>> {
     raw.model.text().ok().flatten().filter(|model| !model.is_empty())
 }
 
-/// Counts why a readable memory is no candidate or, if it is one, what it lacks.
+/// Counts why a readable memory is not a candidate or, if it is one, the parts that it lacks.
 fn count(memory: &Memory, tally: &mut Tally) {
     let reason = match memory.status {
         Status::Live => {
@@ -339,7 +340,8 @@ fn reason_of(invalid: InvalidEmbedding) -> SkipReason {
     }
 }
 
-/// Tells whether the text an embedding was made for is no long enough prefix of the text now.
+/// Tells whether the text an embedding was made for is not a sufficiently long prefix of the text
+/// now.
 fn is_stale(embedded: ValueRef<'_>, content: &str) -> bool {
     let embedded = match embedded {
         ValueRef::Null => return false,
@@ -353,7 +355,7 @@ fn is_stale(embedded: ValueRef<'_>, content: &str) -> bool {
     prefix.as_bytes() != embedded || prefix.chars().count() < FRESH_CHARS_MIN
 }
 
-/// Shows a visitor the live ones among rows, and looks over their embeddings.
+/// Passes the live rows to a visitor, and surveys their embeddings.
 pub(crate) struct LiveReader<'a> {
     request: &'a LoadRequest<'a>,
     shapes: &'a ModelShapes,
@@ -400,7 +402,7 @@ impl<'a> LiveReader<'a> {
         visitor.visit(&row, model.as_deref().map(|model| (model, &*self.vector)))
     }
 
-    /// Returns how many embeddings were taken and what they look like.
+    /// Returns the number of embeddings taken and their shapes.
     pub(crate) fn finish(self) -> (u64, ShapeSurvey) {
         (self.embeddings, self.survey)
     }

@@ -18,20 +18,20 @@ pub(crate) struct MemoryReader<'a> {
     merged_from: Vec<(MemoryId, Vec<MemoryId>)>,
 }
 
-/// Memories whose embeddings are still to be read.
+/// Memories without their embeddings, which are read later.
 #[derive(Debug, Default)]
 pub(crate) struct ReadMemories {
     /// The readable rows; each one's embedding is `Missing`, its digest covers the columns only.
     pub(crate) memories: Vec<Memory>,
-    /// How many of them stand in the memory table; those behind them were moved out of it.
+    /// How many of them stand in the memory table; the rest were moved out of it.
     pub(crate) in_table: usize,
-    /// Ids of rows that were left out: their embeddings are no orphans.
+    /// Ids of rows that were left out: their embeddings are not orphans.
     pub(crate) left_out: HashSet<Box<str>>,
     /// Reasons for rows that are not among the memories.
     pub(crate) tally: Tally,
     /// All rows seen.
     pub(crate) rows_total: u64,
-    /// Absorbed id → survivor.
+    /// Merged id → survivor.
     pub(crate) folded_into: BTreeMap<MemoryId, MemoryId>,
     /// The store's name, derived from its oldest row.
     pub(crate) store_id: Box<str>,
@@ -76,7 +76,7 @@ impl<'a> MemoryReader<'a> {
         true
     }
 
-    /// Ends the table. `lineage` holds (absorbed, survivor) pairs recorded outside of the rows.
+    /// Ends the table. `lineage` holds (merged, survivor) pairs recorded outside of the rows.
     pub(crate) fn finish(mut self, lineage: Vec<(MemoryId, MemoryId)>) -> ReadMemories {
         self.drop_repeated_ids();
         self.read.in_table = self.read.memories.len();
@@ -182,7 +182,7 @@ impl<'a> MemoryReader<'a> {
             .collect();
         for (at, absorbed, survivor) in claims {
             let memory = at.map(|at| &mut read.memories[at]);
-            // A row that bears no archive mark any more was brought back by somebody.
+            // A live row has lost its archive mark: somebody brought it back.
             let is_live = memory.as_ref().is_some_and(|memory| memory.status == Status::Live);
             if absorbed == survivor || is_live {
                 continue;
@@ -196,7 +196,8 @@ impl<'a> MemoryReader<'a> {
     }
 }
 
-/// Reads a row without its text: what there is to decide how alive the memory is. `None` where a load leaves it out.
+/// Reads a row without its text: the cells that decide the status of the memory. `None` where a
+/// load leaves it out.
 ///
 /// The text is empty, and the base digest all zeros.
 pub(crate) fn without_text(
@@ -236,7 +237,7 @@ fn created_at(cell: ValueRef<'_>, request: LoadRequest<'_>) -> CreatedAt {
 }
 
 /// The oldest row, by the bytes of its creation time and id: it outlives edits of texts, new rows,
-/// added columns, VACUUM and a backup's import, and it is the same in whatever order rows come.
+/// added columns, VACUUM and a backup's import, and it is the same for any order of rows.
 #[derive(Debug, Default)]
 pub(crate) struct OldestRow {
     key: Option<(Vec<u8>, Vec<u8>)>,
@@ -267,10 +268,10 @@ impl OldestRow {
     }
 }
 
-/// Examples are cut after so many characters.
+/// Maximum characters of an example.
 const EXAMPLE_CHARS: usize = 200;
 
-/// Counts what was left out.
+/// Counts rows that were left out.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: BTreeMap<SkipReason, u64>,
@@ -284,7 +285,7 @@ impl Tally {
         self.illustrate(reason, example);
     }
 
-    /// Keeps an example of a reason that is counted elsewhere, fit to be shown.
+    /// Keeps an example of a reason that is counted elsewhere, safe to display.
     pub(crate) fn illustrate(&mut self, reason: SkipReason, example: impl FnOnce() -> String) {
         self.examples.entry(reason).or_insert_with(|| text::excerpt(&example(), EXAMPLE_CHARS));
     }

@@ -12,14 +12,14 @@ use memfold_core::value::ValueRef;
 /// The name of the model where no row of the store names one.
 pub const MODEL_UNNAMED: &str = "unnamed";
 
-/// Largest magnitude that a component of an embedding is believed to have.
+/// Largest magnitude that is plausible for a component of an embedding.
 const PLAUSIBLE_MAX: f64 = 1e12;
 
 /// Fewer wild numbers may be a broken vector of floats.
 const WILD_SINGLES_MIN: usize = 4;
 
-/// Doubles of unit length are at most some 30 times smaller than what their halves would be as
-/// floats; floats of unit length, taken as doubles, shrink more than a hundredfold.
+/// Doubles of unit length are at most some 30 times smaller than their halves read as floats;
+/// floats of unit length, taken as doubles, shrink more than a hundredfold.
 const SHRINKING_MIN: f64 = 100.0;
 
 /// Counts embeddings by model and blob length.
@@ -41,7 +41,7 @@ pub struct ModelShapes {
     f64_lengths: BTreeMap<Box<str>, usize>,
 }
 
-/// What the numbers of one blob look like.
+/// The width of the numbers of one blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Width {
     Single,
@@ -50,7 +50,7 @@ enum Width {
 }
 
 impl ShapeSurvey {
-    /// Counts one embedding; `blob_length` (bytes) is `None` where it is no blob.
+    /// Counts one embedding; `blob_length` (bytes) is `None` where it is not a blob.
     pub(crate) fn add(&mut self, model: Option<&str>, blob_length: Option<usize>) {
         let model = model.unwrap_or_default();
         if !self.models.contains_key(model) {
@@ -63,7 +63,7 @@ impl ShapeSurvey {
         }
     }
 
-    /// Decides. `probe` returns some blobs of a model and length; it is asked at most twice for
+    /// Decides. `probe` returns some blobs of a model and length; it is called at most twice for
     /// each model.
     ///
     /// A model's modal blob length is f32 unless its blobs look like f64; twice that length is f64
@@ -141,7 +141,7 @@ fn vote(blobs: &[Vec<u8>]) -> Width {
     }
 }
 
-/// Tells floats from doubles by what each would be if it were the other.
+/// Distinguishes floats from doubles by their values when read as the other.
 ///
 /// The lower half of a double is a wild float as often as not (for doubles made of floats: one time
 /// in four). Two floats below 1 make a double that is smaller by orders of magnitude.
@@ -205,7 +205,7 @@ fn decode_numbers(
     Ok(())
 }
 
-/// Two bytes of chance look like brackets in one of 65,536 blobs; those must also hold only JSON.
+/// Two bytes of chance look like brackets in one of 65,536 blobs; they must also hold only JSON.
 fn is_json(bytes: &[u8]) -> bool {
     let inside = bytes.trim_ascii().strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
     inside.is_some_and(|inside| inside.iter().all(|byte| b"0123456789+-.eE, \t\r\n".contains(byte)))
@@ -270,7 +270,8 @@ pub(crate) struct RawRow<'a> {
 }
 
 impl PackedRows {
-    /// Begins a row, whose cells follow: those of [`RawMemory`], then those of [`RawEmbedding`] where it has one.
+    /// Begins a row; its cells follow: the cells of [`RawMemory`], then the cells of
+    /// [`RawEmbedding`] where it has one.
     pub(crate) fn begin(&mut self, rowid: i64, has_embedding: bool) {
         self.rows.push(PackedRow { rowid, first_cell: self.cells.len(), has_embedding });
     }

@@ -60,22 +60,22 @@ pub struct Erasure {
     pub reactions: Vec<String>,
 }
 
-/// What a forgetting did.
+/// The result of a forgetting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forgotten {
     /// The run.
     pub run_id: String,
-    /// What went.
+    /// The erased rows and names.
     pub erasure: Erasure,
     /// Whether the write-ahead log holds no old pages any more.
     pub is_log_empty: bool,
 }
 
-/// Tells what forgetting a memory would erase, without writing.
+/// Returns the rows and names that forgetting a memory would erase, without writing.
 ///
 /// # Errors
-/// When nothing is known of it, when others were merged into it and `with_absorbed` is not set, or
-/// when the store cannot be read.
+/// When it is unknown, when others were merged into it and `with_absorbed` is not set, or when the
+/// store cannot be read.
 pub fn preview_forget(
     store: &BrainDb,
     id: &MemoryId,
@@ -115,7 +115,7 @@ pub fn forget(
     Ok(Forgotten { run_id, erasure, is_log_empty })
 }
 
-/// The memory, what was merged into it, and flags about any of them in the owner's table.
+/// The memory, the memories merged into it, and flags about any of them in the owner's table.
 fn all_ids(
     reads: &Writes<'_>,
     id: &MemoryId,
@@ -140,7 +140,7 @@ fn all_ids(
     let about = flags.into_iter().filter(|(_, content)| names_any(content, &ids));
     let about: Vec<MemoryId> = about.map(|(id, _)| MemoryId::new(id)).collect();
     ids.extend(about);
-    // What a summary says of it is said in other words in the summary's own text.
+    // A summary's own text repeats the memory in other words.
     for id in ids.clone() {
         ids.extend(reads.query("look for summaries", |c| summaries_of(c, id.as_str()))?);
     }
@@ -174,7 +174,7 @@ fn is_named(reads: &Writes<'_>, id: &MemoryId) -> Result<bool, SessionError> {
 /// Takes ids out of a text.
 type Rename = fn(&str, &BTreeSet<MemoryId>) -> Option<String>;
 
-/// All that is to be erased, and what to write where only a name goes.
+/// All that is to be erased, and the replacement where only a name is erased.
 struct Plan {
     erasure: Erasure,
     units: BTreeSet<(String, i64)>,
@@ -237,7 +237,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Counts what goes as a whole.
+    /// Counts the rows that are erased as a whole.
     fn count_rows(&mut self, reads: &Writes<'_>) -> Result<(), SessionError> {
         let layout = reads.layout()?;
         self.count_traces_and_records(reads, &layout)?;
@@ -356,7 +356,7 @@ pub(crate) struct Telling {
     condition: &'static str,
 }
 
-/// Tables whose rows go as a whole.
+/// Tables with rows that are erased as a whole.
 pub(crate) const TELLING: [Telling; 4] = [
     Telling { table: "memfold_lineage", condition: "absorbed_id = ?1 OR survivor_id = ?1" },
     Telling { table: "memfold_decisions", condition: "memory_id = ?1" },
@@ -367,17 +367,17 @@ pub(crate) const TELLING: [Telling; 4] = [
 pub(crate) const REVIVED: Telling =
     Telling { table: "memfold_revived", condition: "memory_id = ?1" };
 
-/// What a model said of it, together with others.
+/// Judgements of models on it, together with others.
 pub(crate) const JUDGED: Telling = Telling {
     table: "memfold_judgements",
     condition: "EXISTS (SELECT 1 FROM json_each(memories) AS memory WHERE memory.value = ?1)",
 };
 
-/// How it hangs together with others.
+/// Its relations to others.
 pub(crate) const LINKED: Telling =
     Telling { table: "memfold_edges", condition: "source_id = ?1 OR target_id = ?1" };
 
-/// That it summarises others; a summary of it goes with it.
+/// Its role as a summary of others; a summary of it is erased with it.
 pub(crate) const SUMMARIZED: Telling =
     Telling { table: "memfold_summaries", condition: "memory_id = ?1" };
 
@@ -393,7 +393,7 @@ pub(crate) const ANSWERED: Telling = Telling {
     condition: "EXISTS (SELECT 1 FROM json_each(memories) AS memory WHERE memory.value = ?1)",
 };
 
-/// Tables whose rows go along with it and are not counted.
+/// Tables with rows that are erased as well and are not counted.
 const ALSO_TELLING: [Telling; 6] = [REVIVED, JUDGED, LINKED, SUMMARIZED, TIERED, CAME_IN];
 
 impl Telling {
@@ -455,7 +455,7 @@ pub(crate) const ARCHIVE: Naming = Naming {
     columns: &["row"],
     condition: "table_name = 'stm'",
 };
-/// What units did to whom.
+/// The memories and actions of units.
 pub(crate) const UNITS: Naming = Naming {
     table: "memfold_units",
     key: "rowid",
@@ -472,7 +472,7 @@ pub(crate) const ACTIONS: Naming = Naming {
     condition: "body <> 'null'",
 };
 
-/// A row whose columns name memories, and what to write instead.
+/// A row with columns that name memories, and their new texts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Renamed {
     /// Its key.
@@ -482,8 +482,8 @@ pub(crate) struct Renamed {
 }
 
 impl Naming {
-    /// Finds the rows where `rename` has something else for one of the columns; those about one of the ids go
-    /// anyway and are left out.
+    /// Finds the rows where `rename` changes one of the columns; rows about one of the ids are
+    /// erased anyway and are left out.
     pub(crate) fn find(
         self,
         connection: &Connection,
@@ -527,7 +527,7 @@ impl Naming {
     }
 }
 
-/// So many words of a memory in a row are a quotation; of a shorter one, all of them.
+/// This many consecutive words of a memory are a quotation; of a shorter one, all of them.
 const QUOTED_WORDS: usize = 4;
 
 /// Returns the keys of the answers of models that quote one of the texts, whichever memories they are about.
@@ -580,7 +580,7 @@ fn push_texts(value: &serde_json::Value, texts: &mut String) {
     }
 }
 
-/// A cell of the archive, and what to write instead.
+/// A cell of the archive and its new content.
 struct ArchivedCell {
     row: i64,
     column: String,
@@ -649,7 +649,7 @@ pub(crate) fn units_into(
     Ok(units)
 }
 
-/// Removes the whole journal of a unit, so that nobody takes back half of it. Returns the entries.
+/// Removes the whole journal of a unit, so that nobody undoes half of it. Returns the entries.
 pub(crate) fn drop_journal(
     connection: &Connection,
     run_id: &str,
@@ -687,8 +687,8 @@ pub(crate) fn flag_rows(connection: &Connection) -> rusqlite::Result<Vec<(String
     Ok(found)
 }
 
-/// Forgets what an action of a plan was; its plan can then no longer be read, nor applied. A plan of which nothing was
-/// applied goes as a whole.
+/// Erases an action of a plan; its plan can then no longer be read, nor applied. A plan without
+/// applied actions is erased as a whole.
 pub(crate) fn void_action(connection: &Connection, rowid: &Value) -> rusqlite::Result<()> {
     let plan: Option<String> = connection
         .prepare_cached("SELECT plan_id FROM memfold_actions WHERE rowid = ?1")?

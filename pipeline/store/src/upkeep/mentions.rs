@@ -103,7 +103,7 @@ fn is_one_of(ids: &BTreeSet<MemoryId>, id: &str) -> bool {
     ids.contains(&MemoryId::new(id))
 }
 
-/// How the name of a backup goes on after the store's.
+/// The part of a backup's name after the store's.
 const BACKUP_SUFFIX: &str = ".memfold-backup-";
 
 /// Files that name a memory.
@@ -115,7 +115,7 @@ pub struct Mentions {
     pub backups: Vec<PathBuf>,
 }
 
-/// Looks through the files of the folders of reports, and through the backups beside a store.
+/// Searches the files of the folders of reports, and the backups beside a store.
 ///
 /// # Errors
 /// When a file cannot be read; a folder that does not exist has no files.

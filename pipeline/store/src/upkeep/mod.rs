@@ -1,8 +1,9 @@
-//! Upkeep: what people do to single memories and to what runs left behind, each as a run of its own.
+//! Upkeep: work of people on single memories and on leftovers of runs, each as a run of its own.
 //!
-//! * [`restore`]: an archived memory lives again, apart from what it was merged into. Can be undone.
+//! * [`restore`]: an archived memory lives again, apart from its survivor. Can be undone.
 //! * [`forget`]: a memory is erased everywhere. Cannot be undone.
-//! * [`prune`]: old entries of the journal go. Cannot be undone, nor can what they were kept for.
+//! * [`prune`]: old entries of the journal are removed. Cannot be undone, nor can the runs that
+//!   they recorded.
 
 mod run;
 mod prune;

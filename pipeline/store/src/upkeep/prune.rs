@@ -43,7 +43,8 @@ impl Pruned {
     }
 }
 
-/// Tells what is older than `before`, without writing. What bears no readable time is kept.
+/// Returns the entries older than `before`, without writing. Entries without a readable time are
+/// kept.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -55,8 +56,8 @@ pub fn preview_prune(
     store.look_on(|reads| old(reads, before, time_zone))
 }
 
-/// Removes units that are older than `before` with their journal, and plans as old of which nothing was applied.
-/// This cannot be undone, nor can those units be.
+/// Removes units that are older than `before` with their journal, and equally old plans without
+/// applied actions. This cannot be undone, nor can the removed units.
 ///
 /// # Errors
 /// When the store cannot be written; every unit is then there with all of its journal, or gone with it.
@@ -114,7 +115,7 @@ fn old(reads: &Writes<'_>, before: Instant, time_zone: &TimeZone) -> Result<Prun
     })
 }
 
-/// Units and what can be told of them before they go.
+/// Units and their summary before removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OldRun {
     /// The run.
@@ -123,7 +124,7 @@ pub(crate) struct OldRun {
     pub(crate) started_at: String,
     /// Its units.
     pub(crate) units: u64,
-    /// Those in force, which could be undone.
+    /// Units in force, which could be undone.
     pub(crate) applied: u64,
     /// Entries of the journal.
     pub(crate) entries: u64,

@@ -25,7 +25,7 @@ use memfold_guard::text::excerpt;
 
 /// Characters of a text.
 const TEXT_CHARS: usize = 120;
-/// What a row's source is where the first one was overwritten by others.
+/// The source of a row if others overwrote the first one.
 const SOURCE_DEFAULT: &str = "agent";
 
 /// Why an archived memory might be wanted back.
@@ -64,7 +64,7 @@ pub struct Restoration {
     pub text: Option<String>,
 }
 
-/// Lists archived memories that were edited since, or whose survivor is gone.
+/// Lists archived memories that were edited since, or lack their survivor.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -106,7 +106,7 @@ fn candidate(
     Ok(Some(RestoreCandidate { id, reason, survivor, text }))
 }
 
-/// Tells what restoring a memory would do, without writing.
+/// Returns the effect of restoring a memory, without writing.
 ///
 /// # Errors
 /// When it is not archived, or the store cannot be read.
@@ -119,8 +119,8 @@ pub fn preview_restore(
     store.look_on(|reads| Ok(examine(reads, id, time_zone, now)?.restoration))
 }
 
-/// Brings an archived memory back to life and keeps it apart from what it was merged into. Returns the run
-/// as well, which can be undone.
+/// Brings an archived memory back to life and keeps it apart from its survivor. Returns the run as
+/// well, which can be undone.
 ///
 /// # Errors
 /// When it is not archived, or the store cannot be written.
@@ -222,7 +222,7 @@ fn examine(
     Ok(Examined { restoration, row, resolved, facts, lineage_keys, is_unsearchable })
 }
 
-/// What it was merged into, as far as it is still there: directly, and at the end of all folds.
+/// Its survivors that still exist: the direct one, and the one at the end of all merges.
 fn apart_from(
     reads: &Writes<'_>,
     layout: &Layout,
@@ -252,7 +252,7 @@ fn marks(image: &RowImage, time_zone: &TimeZone, now: Instant) -> Option<(Vec<St
     is_marked.then(|| (categories.collect(), source.to_owned()))
 }
 
-/// Carries out and writes down everything as one unit.
+/// Applies and records everything as one unit.
 fn bring_back(
     writes: &Writes<'_>,
     layout: &Layout,
@@ -312,7 +312,7 @@ fn withdrawn(lineage_key: i64) -> Change {
     }
 }
 
-/// What keeps the next run from doing the same again, while the texts stay.
+/// Decisions that keep the next run from merging them again, while the texts stay.
 fn decisions(
     writes: &Writes<'_>,
     layout: &Layout,

@@ -28,7 +28,7 @@ impl UpkeepRun<'_> {
         self.now.to_naive_local(self.time_zone)
     }
 
-    /// Begins a run, does the work, given the run's id, and writes down how it ended. Returns the id.
+    /// Begins a run, does the work, given the run's id, and records the end. Returns the id.
     pub fn carry_out<T, E: From<SessionError>>(
         &self,
         session: &Session,
@@ -69,7 +69,7 @@ pub enum UpkeepError {
         /// Where it is.
         whereabouts: Status,
     },
-    /// Nothing is known of it.
+    /// It is unknown.
     #[error("{id} is not in this store")]
     Unknown {
         /// The memory, escaped.
@@ -93,7 +93,7 @@ fn list(ids: &[String]) -> String {
 }
 
 impl UpkeepError {
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let text = match self {

@@ -23,9 +23,9 @@ use memfold_guard::text::excerpt;
 /// A store, loaded and examined.
 #[derive(Debug)]
 pub struct Checkup {
-    /// What was found.
+    /// The facts.
     pub facts: Facts,
-    /// The memories, or why they cannot be read: what damage there is stands in the facts.
+    /// The memories, or why they cannot be read; damage is listed in the facts.
     pub loaded: Result<Snapshot, LoadStoreError>,
     /// How many vectors each of the snapshot's spaces has.
     pub vectors: Vec<u64>,
@@ -36,7 +36,7 @@ impl BrainDb {
     /// is noted.
     ///
     /// # Errors
-    /// When the store cannot be opened, or when cancelled. Damage is no error, but a fact.
+    /// When the store cannot be opened, or when cancelled. Damage is a fact, not an error.
     pub fn checkup(
         &self,
         request: &LoadRequest<'_>,
@@ -100,7 +100,7 @@ impl Gatherer<'_> {
         Ok(facts)
     }
 
-    /// Gathers what costs little: one check, the files, memfold's own tables.
+    /// Gathers the cheap facts: one check, the files, memfold's own tables.
     pub(crate) fn few(&self, check: Check) -> rusqlite::Result<Facts> {
         let connection = self.connection;
         let unopened = unless_damaged(&mut Vec::new(), unopened_tables(connection))?;
@@ -152,7 +152,7 @@ fn live_ids(snapshot: &Snapshot) -> HashSet<&str> {
 }
 
 impl MemoryFacts {
-    /// Takes from a snapshot what can be read from it alone.
+    /// Counts the facts that a snapshot alone shows.
     fn of(snapshot: &Snapshot) -> Self {
         let mut facts = Self { live: snapshot.live_count(), ..Self::default() };
         for (reason, &count) in &snapshot.skipped {
@@ -173,7 +173,7 @@ impl MemoryFacts {
     }
 }
 
-/// What a live memory is counted under.
+/// The reasons that a live memory is counted under.
 fn complaints(memory: &Memory) -> impl Iterator<Item = SkipReason> {
     let time = matches!(memory.created_at, CreatedAt::Unreadable(_))
         .then_some(SkipReason::CreatedAtUnreadable);
@@ -192,7 +192,7 @@ fn complaints(memory: &Memory) -> impl Iterator<Item = SkipReason> {
 /// Larger files are checked in part: their memory table alone.
 const CHECKED_BYTES_MAX: u64 = 512 << 20;
 
-/// Reasons are cut after so many characters.
+/// Maximum characters of a reason.
 const REASON_CHARS: usize = 200;
 
 /// How a store is.
@@ -218,12 +218,12 @@ impl HealthStatus {
     }
 }
 
-/// What a monitor wants to know of a store.
+/// The health of a store, for a monitor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Health {
     /// How it is.
     pub status: HealthStatus,
-    /// Why it is not ok: fit to be shown.
+    /// Why it is not ok: safe to display.
     pub reasons: Vec<String>,
     /// Counts, where the store could be read.
     pub counts: Option<HealthCounts>,
@@ -274,8 +274,8 @@ impl Health {
     }
 }
 
-/// Looks at a store without its vectors: quick counts, a quick check, memfold's own tables. Writes nothing, and
-/// fails never: what cannot be read is critical, what is locked a warning.
+/// Checks a store without its vectors: quick counts, a quick check, memfold's own tables. Writes
+/// nothing and never fails: an unreadable store is critical, a locked one a warning.
 #[must_use]
 pub fn health(path: &Path, options: OpenOptions, request: &LoadRequest<'_>) -> Health {
     let looked = BrainDb::open(path, options)

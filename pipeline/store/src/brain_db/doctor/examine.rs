@@ -29,7 +29,7 @@ const COMPLAINTS_MAX: u32 = 10;
 /// Broken references that are counted.
 const REFERENCES_MAX: usize = 100_000;
 
-/// Which check, and of what.
+/// A check and its scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Check {
     /// Everything, indexes against tables included.
@@ -41,7 +41,7 @@ pub(crate) enum Check {
 }
 
 impl Check {
-    /// Returns what the check complains about; damage that stops it is a complaint, too.
+    /// Returns the complaints of the check; damage that stops it is a complaint, too.
     ///
     /// # Errors
     /// When SQLite cannot check for a reason other than damage.
@@ -66,7 +66,7 @@ impl Check {
 pub struct UnopenedTable {
     /// Its name.
     pub name: String,
-    /// What SQLite says.
+    /// The SQLite error.
     pub reason: String,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn unopened_tables(connection: &Connection) -> rusqlite::Result<Vec<U
     for name in table_list(connection, true)? {
         let table = quoted(&name);
         let opened = connection.prepare(&format!("SELECT 1 FROM {table} LIMIT 0")).map(drop);
-        // A full-text table is opened without its tokenizer, which the first search looks for.
+        // A full-text table is opened without its tokenizer, which the first search loads.
         let searched = opened.and_then(|()| match is_full_text(connection, &name)? {
             true => {
                 let sql = format!("SELECT rowid FROM {table} WHERE {table} MATCH 'a' LIMIT 1");
@@ -127,7 +127,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Tells whether SQLite stopped because of what it found in the file.
+/// Tells whether SQLite stopped because of damage in the file.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -169,7 +169,7 @@ pub(crate) fn examine_full_text(
     if matches!(kind, FullTextKind::Absent | FullTextKind::Opaque) {
         return Ok(FullText { kind, ..FullText::default() });
     }
-    // SQLite looks for the tokenizer when the table is first used.
+    // SQLite loads the tokenizer when the table is first used.
     if let Err(error) = connection.prepare("SELECT rowid FROM stm_fts LIMIT 0") {
         let (kind, refusal) = (FullTextKind::Unusable, Some(error.to_string()));
         return Ok(FullText { kind, refusal, ..FullText::default() });
@@ -225,8 +225,8 @@ fn missing(connection: &Connection, live: Option<&HashSet<&str>>) -> rusqlite::R
     Ok(missing)
 }
 
-/// Counts entries whose row is gone, and those of them that new rows will take over: SQLite numbers a new row one
-/// above the highest.
+/// Counts entries without a row, and how many of these new rows will take over: SQLite numbers a
+/// new row one above the highest.
 fn orphans(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
     connection.query_row(
         "SELECT count(*), count(CASE WHEN id > (SELECT ifnull(max(rowid), 0) FROM stm) THEN 1 END)
@@ -237,13 +237,13 @@ fn orphans(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
     )
 }
 
-/// A run that gave no sign of life for so long has died, in microseconds.
+/// A run without a heartbeat for this long has died, in microseconds.
 const SILENCE_MAX_US: i64 = 2 * 60 * 1_000_000;
 
-/// Unfinished runs that are told of.
+/// Unfinished runs that are reported.
 const UNFINISHED_MAX: u32 = 10;
 
-/// Reads what memfold left in a store; `None` where it never wrote to it.
+/// Examines memfold's own tables; `None` where it never wrote to the store.
 pub(crate) fn examine_own_tables(
     connection: &Connection,
     request: &LoadRequest<'_>,
@@ -254,7 +254,7 @@ pub(crate) fn examine_own_tables(
     }
     let version = version(connection)?;
     let version_here = VERSION;
-    // What another version has is not known here.
+    // The tables of another version are not known here.
     let is_comparable = version.is_none_or(|version| version == version_here);
     let is_missing = |table: &&str| is_comparable && !present.iter().any(|name| name == table);
     Ok(Some(OwnTables {
@@ -338,7 +338,7 @@ fn open_flags(connection: &Connection) -> rusqlite::Result<u64> {
     connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs)
 }
 
-/// Checks the chain of runs, where its columns are those of this version.
+/// Checks the chain of runs, if the table has the columns of this version.
 fn audit(connection: &Connection) -> rusqlite::Result<AuditChain> {
     let runs = Columns::of(connection, "memfold_runs")?;
     let schema = Columns::of(connection, "memfold_schema")?;
@@ -365,7 +365,7 @@ pub(crate) fn moved(connection: &Connection) -> rusqlite::Result<HashSet<String>
     connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
 }
 
-/// Returns the folded rows whose survivor is neither a row of the store nor moved out of it.
+/// Returns the merged rows with a survivor that is neither a row of the store nor moved out of it.
 pub(crate) fn survivor_gone(snapshot: &Snapshot, moved: &HashSet<String>) -> Found {
     let known: HashSet<&MemoryId> = snapshot.memories.iter().map(|memory| &memory.id).collect();
     let mut gone = Found::default();
@@ -380,7 +380,7 @@ pub(crate) fn survivor_gone(snapshot: &Snapshot, moved: &HashSet<String>) -> Fou
     gone
 }
 
-/// Counts folded and archived rows that every reader of the table sees.
+/// Counts merged and archived rows that every reader of the table sees.
 pub(crate) fn visible_archived(snapshot: &Snapshot, moved: &HashSet<String>) -> u64 {
     let archived = snapshot.memories.iter().filter(|memory| is_archived(memory));
     archived.filter(|memory| !moved.contains(memory.id.as_str())).count() as u64
@@ -439,7 +439,7 @@ fn digests(connection: &Connection) -> rusqlite::Result<HashMap<String, String>>
     Ok(digests)
 }
 
-/// Looks at the files of the store at `path`, which `connection` reads.
+/// Examines the files of the store at `path`, which `connection` reads.
 pub(crate) fn examine_files(
     connection: &Connection,
     path: &Path,
@@ -462,7 +462,8 @@ pub(crate) fn examine_files(
 
 /// Tells whether a run holds the store's lock; `None` where the system does not tell.
 ///
-/// Asks for a share of the lock and gives it back at once: only for stores where a run says that it is under way.
+/// Takes a share of the lock and releases it at once: only for stores with a run that claims to be
+/// under way.
 pub(crate) fn is_locked(store: &Path) -> Option<bool> {
     let file = fs::File::open(lock_path(store)).ok()?;
     match file.try_lock_shared() {

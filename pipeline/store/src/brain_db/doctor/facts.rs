@@ -1,4 +1,4 @@
-//! [`Facts`]: what an examination found, without a judgement.
+//! [`Facts`]: the facts of an examination, without a judgement.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,7 +19,7 @@ pub(crate) const EXAMPLES_MAX: usize = 20;
 /// Cases of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
-    /// How many there are.
+    /// Their number.
     pub count: u64,
     /// Ids of the first 20, as the store spells them.
     pub examples: Vec<String>,
@@ -46,16 +46,16 @@ impl Found {
     }
 }
 
-/// What an examination found.
+/// The facts that an examination found.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Facts {
-    /// What SQLite's integrity check complains about, at most ten lines.
+    /// Complaints of SQLite's integrity check, at most ten lines.
     pub damage: Vec<String>,
-    /// What it complains about in full-text indexes, which can be filled anew.
+    /// Complaints about full-text indexes, which can be filled anew.
     pub full_text_damage: Vec<String>,
     /// Virtual tables that cannot be opened here.
     pub unopened: Vec<UnopenedTable>,
-    /// Rows that refer to a row that is not there, as `table → parent`, by how many there are.
+    /// Rows that refer to a missing row, as `table → parent`, with their number.
     pub broken_references: BTreeMap<(String, String), u64>,
     /// The full-text index.
     pub full_text: FullText,
@@ -65,16 +65,16 @@ pub struct Facts {
     pub files: Files,
     /// Other consolidators.
     pub rivals: Vec<Rival>,
-    /// What else happens in the store when a row of `stm` or `embeddings` goes or comes back.
+    /// Side effects in the store when a row of `stm` or `embeddings` is deleted or inserted.
     pub reactions: Vec<String>,
-    /// What the memories are like; `None` where they could not be read.
+    /// Counts of the memories; `None` where they could not be read.
     pub memories: Option<MemoryFacts>,
 }
 
-/// What the memories and their vectors are like.
+/// Counts of the memories and their vectors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryFacts {
-    /// The live memories whose embedding is no usable vector, all of them, by id.
+    /// All live memories with an embedding that is not a usable vector, by id.
     pub invalid_embeddings: Vec<String>,
     /// Candidates.
     pub live: u64,
@@ -84,11 +84,11 @@ pub struct MemoryFacts {
     pub spaces: Vec<SpaceFacts>,
     /// Vectors that stand under too many different texts: for each, one of the memories.
     pub shared_vectors: Found,
-    /// Live memories that share such a vector.
+    /// Live memories that share a vector.
     pub sharing_memories: u64,
-    /// Folded and archived rows that are still in the memory table.
+    /// Merged and archived rows that are still in the memory table.
     pub visible_archived: u64,
-    /// Folded rows whose survivor is gone.
+    /// Merged rows without a survivor.
     pub survivor_gone: Found,
     /// Archived rows that somebody changed after memfold had archived them.
     pub archived_edited: Found,
@@ -106,19 +106,19 @@ pub struct SpaceFacts {
 /// The full-text index over the memories.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FullText {
-    /// What it is.
+    /// Its kind.
     pub kind: FullTextKind,
     /// Why it cannot be used, where it cannot.
     pub refusal: Option<String>,
     /// Live memories that are not in it.
     pub missing: Found,
-    /// Entries whose row is gone.
+    /// Entries without a row.
     pub orphans: u64,
-    /// Those of them that the next new memories will be found by.
+    /// Orphans that the next new memories will take over, and be found by.
     pub orphans_ahead: u64,
 }
 
-/// What kind of full-text index a store has.
+/// The kind of full-text index of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FullTextKind {
     /// None.
@@ -132,7 +132,7 @@ pub enum FullTextKind {
     External,
     /// It does not tell which rows are in it.
     Opaque,
-    /// It cannot be used here, such as one whose tokenizer is in an extension.
+    /// It cannot be used here; its tokenizer may be in an extension, for example.
     Unusable,
 }
 
@@ -151,7 +151,7 @@ pub struct OwnTables {
     pub open_flags: u64,
     /// Memories that are in the archive table alone; counted with the memories.
     pub moved: u64,
-    /// Whether the record of runs is as it was written.
+    /// Whether the record of runs is unchanged.
     pub audit: AuditChain,
 }
 
@@ -160,24 +160,25 @@ pub struct OwnTables {
 pub struct UnfinishedRun {
     /// Which run.
     pub run_id: String,
-    /// What it is for: `execute`, `undo`, …
+    /// Its kind: `execute`, `undo`, …
     pub kind: String,
     /// The plan it applies.
     pub plan_id: Option<String>,
-    /// What it was asked for, such as the run to undo.
+    /// Its target (the run to undo, for example).
     pub target: Option<String>,
-    /// Whether it says that it is under way.
+    /// Whether its record says that it is under way.
     pub is_running: bool,
-    /// Whether it holds the store's lock or, where that cannot be told, gave a sign of life a moment ago.
+    /// Whether it holds the store's lock or, where that is unknown, gave a sign of life a moment
+    /// ago.
     pub is_alive: bool,
     /// Units it applied.
     pub applied: u64,
 }
 
-/// Whether the record of runs is as it was written.
+/// The state of the record of runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum AuditChain {
-    /// It was not looked at.
+    /// It was not checked.
     #[default]
     Unchecked,
     /// Every run fits the one before.
@@ -290,9 +291,9 @@ fn digest(vector: &[f32]) -> u64 {
 pub struct Rival {
     /// Where it was found.
     pub place: String,
-    /// What it means.
+    /// Its meaning.
     pub what: &'static str,
-    /// What to switch off.
+    /// How to switch it off.
     pub stop: &'static str,
     /// How many rows show it, where it is rows that do.
     pub rows: Option<u64>,
@@ -310,7 +311,7 @@ const STOP_RULES: &str = "run memory_consolidation_rules.py no longer: it groups
 struct Habit {
     /// The column it shows in.
     column: &'static str,
-    /// What the rows have there, for people.
+    /// Where it shows in the rows, for people.
     place: &'static str,
     /// Which rows, as SQL on `{}`, the column.
     rows: &'static str,
@@ -356,7 +357,7 @@ const HABITS: [Habit; 5] = [
     },
 ];
 
-/// Looks for traces of other consolidators in the store and beside it.
+/// Searches for traces of other consolidators in the store and beside it.
 pub(crate) fn find_rivals(
     connection: &Connection,
     columns: &Columns,

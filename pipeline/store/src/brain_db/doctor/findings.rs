@@ -13,7 +13,8 @@ use memfold_core::SkipReason;
 use memfold_core::report::shell_word;
 use memfold_guard::text::excerpt;
 
-/// Returns what the facts mean, the worst first. `store` is the store's path as commands shall name it.
+/// Returns the findings from the facts, the worst first. `store` is the store's path for use in
+/// commands.
 #[must_use]
 pub fn findings(facts: &Facts, store: &str) -> Vec<Finding> {
     let mut found = vec![damage(facts, store), references(facts)];
@@ -34,7 +35,7 @@ pub fn findings(facts: &Facts, store: &str) -> Vec<Finding> {
     found
 }
 
-/// What keeps memories from being moved away.
+/// Triggers and other reactions that keep memories from being moved away.
 fn reactions(reactions: &[String]) -> Option<Finding> {
     let first = reactions.first()?;
     let what = format!("memories are archived in place, not moved to memfold_archive: {first}");
@@ -80,7 +81,7 @@ fn damage(facts: &Facts, store: &str) -> Finding {
         .advice("or go back to a backup: docs/recovery.md says how")
 }
 
-/// A table whose module or tokenizer another program brings.
+/// A table with a module or tokenizer from another program.
 fn unopened(table: &UnopenedTable) -> Finding {
     let (name, reason) = (table.name.escape_debug(), excerpt(&table.reason, 120));
     if table.name != "stm_fts" {
@@ -125,7 +126,7 @@ fn references(facts: &Facts) -> Finding {
     finding.advice("`PRAGMA foreign_key_check;` lists them")
 }
 
-/// Adds up the counts of several reasons, and names those that were met.
+/// Adds up the counts of several reasons, and names the reasons with a count.
 pub(crate) fn parts(memories: &MemoryFacts, kinds: &[(SkipReason, &str)]) -> (u64, String) {
     let met: Vec<(u64, &str)> = kinds
         .iter()
@@ -169,20 +170,20 @@ pub struct Finding {
     pub severity: Severity,
     /// Which kind of finding, for programs.
     pub code: &'static str,
-    /// What was found, in one sentence. It holds nothing of the store's texts.
+    /// The finding, in one sentence. It quotes no text of the store.
     pub what: String,
     /// How many cases there are, where cases can be counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// The first cases, as the store spells them: escape them where they are shown.
+    /// The first cases, as the store spells them: escape them for display.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
-    /// What mends it, step by step.
+    /// The steps of the fix.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mend: Vec<Mend>,
 }
 
-/// A step that mends something.
+/// A step of a fix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", content = "text", rename_all = "snake_case")]
 pub enum Mend {
@@ -195,7 +196,7 @@ pub enum Mend {
 }
 
 impl Finding {
-    /// Makes a finding without cases and without a way to mend it.
+    /// Makes a finding without cases and without a fix.
     #[must_use]
     pub fn new(severity: Severity, code: &'static str, what: impl Into<String>) -> Self {
         let what = what.into();
@@ -256,7 +257,7 @@ pub(crate) fn sql_text(text: &str) -> String {
 
 const MEBIBYTE: u64 = 1 << 20;
 
-/// SQLite empties its log at about 4 MiB; one so much larger is being held back.
+/// SQLite empties its log at about 4 MiB; a log above this size is being held back.
 const LOG_BYTES_MAX: u64 = 64 * MEBIBYTE;
 
 /// A larger share of free pages is worth a remark, if it is more than a MiB or so.
@@ -347,7 +348,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// Names of runs and plans are cut after so many characters.
+/// Maximum characters of a run's or plan's name.
 const NAME_CHARS: usize = 60;
 
 pub(crate) fn judge_own_tables(own: &OwnTables, store: &str) -> Vec<Finding> {
@@ -368,7 +369,7 @@ pub(crate) fn judge_own_tables(own: &OwnTables, store: &str) -> Vec<Finding> {
     found
 }
 
-/// What an export of the owner's tables alone does not hold.
+/// Rows that an export of the owner's tables alone does not contain.
 fn moved(count: u64) -> Option<Finding> {
     if count == 0 {
         return None;

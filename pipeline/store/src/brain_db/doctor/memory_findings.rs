@@ -1,4 +1,4 @@
-//! The memories: what cannot be read, what readers still see, what lost its survivor.
+//! The memories: unreadable rows, dead rows that readers still see, merged rows without a survivor.
 
 use crate::brain_db::doctor::facts::{Facts, Found, FullText, FullTextKind, MemoryFacts};
 use crate::brain_db::doctor::findings::{Finding, Severity, counted, parts, sql_list, sql_text};
@@ -102,7 +102,7 @@ fn to_restore(found: &Found, code: &'static str, what: &str, store: &str) -> Opt
     }))
 }
 
-/// Puts into the index what is not in it.
+/// Puts missing memories into the index.
 const FILL_INDEX: &str = "INSERT INTO stm_fts(rowid, content) SELECT rowid, content FROM stm \
                     WHERE typeof(content) = 'text' AND rowid NOT IN (SELECT id FROM stm_fts_docsize);";
 
@@ -116,7 +116,8 @@ const REBUILD: &str = "INSERT INTO stm_fts(stm_fts) VALUES ('rebuild');";
 
 const DROP_ORPHANS: &str = "DELETE FROM stm_fts WHERE rowid NOT IN (SELECT rowid FROM stm);";
 
-/// Full-text indexes that SQLite finds damaged: their words are those of the texts, so `.recover` is not needed.
+/// Full-text indexes that SQLite finds damaged: their words come from the texts, so `.recover` is
+/// not needed.
 pub(crate) fn judge_damaged_index(facts: &Facts) -> Option<Finding> {
     let first = facts.full_text_damage.first()?;
     let what = format!(
@@ -198,7 +199,7 @@ fn orphan_entries(index: &FullText) -> Option<Finding> {
     Some(Finding::new(severity, "full_text_orphans", what).count(index.orphans).sql(mend))
 }
 
-/// Names of models are cut after so many characters.
+/// Maximum characters of a model's name.
 const MODEL_CHARS: usize = 40;
 
 /// Spaces that are named.
@@ -274,7 +275,7 @@ fn invalid(memories: &MemoryFacts) -> Option<Finding> {
     Some(finding.advice(REFILL))
 }
 
-/// A statement names at most so many ids: terminals and SQLite take such a line.
+/// A statement names at most this many ids: terminals and SQLite accept a line of that length.
 const IDS_IN_SQL_MAX: usize = 1_000;
 
 fn stale(memories: &MemoryFacts) -> Option<Finding> {

@@ -27,7 +27,7 @@ pub(crate) struct ArchivedRow {
     pub(crate) indexed: bool,
 }
 
-/// Which memory a row belongs to, and what the memory was merged into.
+/// The memory that a row belongs to, and the survivor it was merged into.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moved<'a> {
     pub(crate) memory_id: &'a str,
@@ -43,7 +43,7 @@ pub(crate) struct ArchiveReader {
 }
 
 impl ArchiveReader {
-    /// Looks at the archive's tables; `None` where there is no archive.
+    /// Reads the layout of the archive's tables; `None` where there is no archive.
     pub(crate) fn of(connection: &Connection) -> rusqlite::Result<Option<Self>> {
         let columns = Columns::of(connection, TABLE)?;
         if !columns.has_all(&["memory_id", "table_name", "row"]) {
@@ -62,7 +62,7 @@ impl ArchiveReader {
         &self.listed
     }
 
-    /// Reads the row whose columns begin at `first`; `None` where it is damaged.
+    /// Reads the row with columns from `first` on; `None` where it is damaged.
     pub(crate) fn image(&self, row: &Row<'_>, first: usize) -> rusqlite::Result<Option<RowImage>> {
         let Some(shape) = row.get::<_, Option<i64>>(first + 1).ok().flatten() else {
             return Ok(row.get_ref(first)?.as_str().ok().and_then(from_json));
@@ -128,7 +128,8 @@ pub(crate) fn keep(
     sql.push_str(") VALUES (?1");
     (2..10 + cells).for_each(|at| sql.push_str(&format!(", ?{at}")));
     sql.push(')');
-    // What belongs to a memory moves with it: its own row says when and into what.
+    // Rows that belong to a memory move with it: only the memory's own row holds the time and the
+    // survivor.
     let (run_id, at, survivor) =
         if table == "stm" { (mark.run_id, mark.at, moved.survivor) } else { ("", "", None) };
     let values: Vec<Param<'_>> =

@@ -1,4 +1,4 @@
-//! `memfold_flags`: contradictory pairs for people to look at.
+//! `memfold_flags`: contradictory pairs for people to review.
 
 use crate::brain_db::read::load::cell;
 use jiff::tz::TimeZone;
@@ -27,9 +27,10 @@ pub struct OpenPair {
     pub kind: FlagKind,
     /// The memories, smaller id first.
     pub ids: [String; 2],
-    /// Their texts as they are; `None` where a memory is gone or its text is no text.
+    /// Their texts as they are; `None` where a memory is gone or its text is not of type text.
     pub texts: [Option<String>; 2],
-    /// When they were created, as the store spells it; `None` where a memory is gone or its time is no text.
+    /// When they were created, as the store spells it; `None` where a memory is gone or its time is
+    /// not of type text.
     pub created_at: [Option<String>; 2],
     /// Their similarity.
     pub similarity: Option<f64>,
@@ -43,7 +44,8 @@ pub struct OpenPair {
 }
 
 impl OpenPair {
-    /// Returns the side that settling takes for the newer one: what was said again, else by the instants of the rows.
+    /// Returns the side that settling takes for the newer one: the side that was saved again, else
+    /// by the instants of the rows.
     #[must_use]
     pub fn newer(&self, time_zone: &TimeZone) -> Option<usize> {
         if let Some((asserted, _)) = &self.asserted {
@@ -119,7 +121,8 @@ pub struct WaitingFlag {
     pub asserted: Option<MemoryId>,
 }
 
-/// Selects open flags; those of earlier versions of the tables name no side that was said again.
+/// Selects open flags; in earlier versions of the tables flags do not name a side that was saved
+/// again.
 fn select_waiting(connection: &Connection) -> rusqlite::Result<String> {
     let columns = Columns::of(connection, "memfold_flags")?;
     let asserted = if columns.has("asserted_id") { "asserted_id" } else { "NULL" };
@@ -284,7 +287,7 @@ fn still_says(connection: &Connection, id: &str, hash: &str) -> rusqlite::Result
     Ok(std::str::from_utf8(content).is_ok_and(|content| content_hash(content) == hash))
 }
 
-/// Returns the keys of the rows in force that say what a memory was merged into.
+/// Returns the keys of the lineage rows in force that say into which memory a memory was merged.
 pub(crate) fn active_folds_of(
     connection: &Connection,
     absorbed: &str,

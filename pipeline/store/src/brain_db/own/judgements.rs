@@ -1,4 +1,4 @@
-//! `memfold_judgements`: what models said of proposals, so that nothing is asked twice.
+//! `memfold_judgements`: opinions of models on proposals, so that no question is asked twice.
 
 use rusqlite::params;
 
@@ -7,16 +7,16 @@ use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{Session, SessionError};
 use crate::memory_store::LoadStoreError;
 
-/// What one model said of one group of memories.
+/// The opinion of one model on one group of memories.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredJudgement {
-    /// The hash of what was asked, and of whom.
+    /// The hash of the question and of the model.
     pub key: String,
-    /// Who said it.
+    /// The model.
     pub judge: String,
     /// The ids of the memories.
     pub memories: Vec<String>,
-    /// What was said, as JSON.
+    /// The opinions, as JSON.
     pub opinions: String,
     /// Requests that the answer took.
     pub requests: i64,
@@ -24,14 +24,15 @@ pub struct StoredJudgement {
     pub prompt_tokens: i64,
     /// Tokens of the answer.
     pub completion_tokens: i64,
-    /// What it cost.
+    /// Its cost.
     pub cost: f64,
     /// How long it took.
     pub latency_ms: i64,
 }
 
 impl BrainDb {
-    /// Returns what was ever said of proposals, with when, in the order of the keys. Rows that cannot be read are left out.
+    /// Returns all stored judgements and their times, in the order of the keys. Rows that cannot be
+    /// read are left out.
     ///
     /// # Errors
     /// When the store cannot be read.

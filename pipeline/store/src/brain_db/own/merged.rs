@@ -75,14 +75,14 @@ pub(crate) fn merged_with(
     found.collect()
 }
 
-/// Removes the words of a memory, and of what was merged into it.
+/// Removes the words of a memory, and of the memories merged into it.
 pub(crate) fn erase_merged(writes: &Writes<'_>, id: &str) -> Result<(), SessionError> {
     let sql = "DELETE FROM memfold_merged WHERE rowid IN
                    (SELECT id FROM memfold_lineage WHERE absorbed_id = ?1 OR survivor_id = ?1)";
     writes.execute("erase the words of a merged memory", sql, [id]).map(drop)
 }
 
-/// Rewrites the index without what was removed from it.
+/// Rewrites the index without removed entries.
 pub(crate) fn rewrite_merged(writes: &Writes<'_>) -> Result<(), SessionError> {
     let sql = "INSERT INTO memfold_merged(memfold_merged) VALUES ('optimize')";
     writes.execute("optimize the index of merged memories", sql, []).map(drop)

@@ -1,7 +1,8 @@
 //! `memfold_origins` and `memfold_mirror`: a `brain.db` that mirrors an origin.
 //!
-//! A mirror is a store like any other; these two tables say of which origin it is, and for each record what
-//! was pulled and what of its memory the origin has. A record and its memory have the same id.
+//! A mirror is a store like any other; these two tables name its origin and hold, for each record,
+//! the pulled state and the state of its memory that the origin has. A record and its memory have
+//! the same id.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,7 @@ use memfold_core::value::Value;
 
 /// The run that edges name which were pulled from an origin.
 const PULLED_RUN: &str = "origin";
-/// The model of vectors whose origin names none.
+/// The model of vectors from an origin that names no model.
 const MODEL_UNKNOWN: &str = "unknown";
 
 /// Of which origin a store is the mirror.
@@ -38,7 +39,7 @@ pub struct MirrorOf {
     pub publishing: Option<String>,
 }
 
-/// A record of an origin, and what of its memory the origin has.
+/// A record of an origin, and the state of its memory that the origin has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MirroredRecord {
     /// The id of the record, and of its memory.
@@ -47,9 +48,9 @@ pub struct MirroredRecord {
     pub mark: String,
     /// [`OriginRecord::digest`] of the record as the origin has it.
     pub digest: String,
-    /// The record as others left it, without its vector: what a restoration goes back to.
+    /// The record as others left it, without its vector: a restoration goes back to it.
     pub record: OriginRecord,
-    /// What the pull of `record` made of the memory.
+    /// The state of the memory after `record` was pulled.
     pub pulled: MemoryState,
     /// The state of the memory that the origin has.
     pub published: MemoryState,
@@ -57,7 +58,7 @@ pub struct MirroredRecord {
     pub is_ours: bool,
 }
 
-/// What of a memory an origin is told.
+/// The part of a memory that is published to an origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemoryState {
     /// Whether it counts.
@@ -77,7 +78,7 @@ pub struct MemoryState {
 /// A memory of a mirror.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MirrorMemory {
-    /// What an origin is told of it.
+    /// The published state.
     pub state: MemoryState,
     /// Its text.
     pub content: String,
@@ -94,7 +95,7 @@ pub struct LastUnit {
     pub run_id: String,
     /// When, as the owner writes times.
     pub at: String,
-    /// The rule or the action that asked for it; `undo` where it took another unit back.
+    /// The rule or the action that caused it; `undo` where it undid another unit.
     pub rule: String,
 }
 
@@ -144,7 +145,7 @@ impl Writes<'_> {
         Ok(())
     }
 
-    /// Writes down what is about to be published, or that it is.
+    /// Records a change that is about to be published, or that it is published.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -153,7 +154,7 @@ impl Writes<'_> {
         self.execute("write down what is published", sql, [publishing]).map(drop)
     }
 
-    /// Reads all records by id; none where the store has no such table.
+    /// Reads all records by id; none where the table is missing.
     ///
     /// # Errors
     /// When the store cannot be read, or holds a record that cannot be understood.
@@ -208,7 +209,7 @@ impl Writes<'_> {
         self.execute("write a record down", sql, values).map(drop)
     }
 
-    /// Removes what is known of a record.
+    /// Removes a record's row.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -216,7 +217,7 @@ impl Writes<'_> {
         self.execute("remove a record", "DELETE FROM memfold_origins WHERE id = ?1", [id]).map(drop)
     }
 
-    /// Reads all memories by id, those that were moved to the archive too.
+    /// Reads all memories by id, including archived ones.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -238,8 +239,8 @@ impl Writes<'_> {
         Ok(memories)
     }
 
-    /// Makes a memory what its record says: a new row, or other cells of the one that there is. Its embedding stays
-    /// while its text does, unless the record has one.
+    /// Makes a memory agree with its record: a new row, or other cells of the existing one. Its
+    /// embedding stays while its text does, unless the record has one.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -285,7 +286,7 @@ impl Writes<'_> {
         if is_live && was_archived { revived(self, at, &record.id) } else { Ok(()) }
     }
 
-    /// Removes a memory whose record is gone, wherever it stands.
+    /// Removes a memory without a record, from `stm` or the archive.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -383,7 +384,8 @@ impl Writes<'_> {
         })
     }
 
-    /// Returns the memories whose making was undone: they lie in the archive, and were never more than that run's.
+    /// Returns the memories that an undone run had made: they are in the archive and never existed
+    /// outside that run.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -484,7 +486,8 @@ fn mirrored(row: &Row<'_>) -> rusqlite::Result<Option<MirroredRecord>> {
 const STANDING: &str = "SELECT id, content, categories, importance, access_count, created_at,
                             coalesce(source, 'agent') FROM stm";
 const MOVED: &str = "SELECT memory_id, survivor_id FROM memfold_archive WHERE table_name = 'stm'";
-/// The first that the journal has of such a memory is that a run put it in, and an undo of that run took it out.
+/// The journal of one of these memories begins with a run that put it in, and an undo of that run
+/// took it out.
 const WITHDRAWN: &str = "SELECT a.memory_id FROM memfold_archive AS a
         JOIN memfold_units AS u ON u.run_id = a.run_id AND u.reverts_run IS NOT NULL
         JOIN memfold_journal AS j ON j.run_id = u.reverts_run AND j.unit = u.reverts_unit

@@ -32,7 +32,7 @@ impl BrainDb {
     /// Finds a saved plan by its name, the first four or more characters of its name, or `latest`.
     ///
     /// # Errors
-    /// When the store cannot be read, there is no such plan or more than one, or it is damaged.
+    /// When the store cannot be read, no plan or more than one matches, or it is damaged.
     pub fn plan(&self, wanted: &str) -> Result<SavedPlan, SessionError> {
         self.look(|connection| find_plan(connection, wanted))
     }
@@ -55,7 +55,7 @@ const ACTIONS_AT_ONCE: usize = 500;
 const PAUSE: Duration = Duration::from_millis(5);
 
 impl Session {
-    /// Saves a plan for review; one that is there already is left as it is. Returns its id.
+    /// Saves a plan for review; an existing one is left as it is. Returns its id.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -88,7 +88,7 @@ impl Session {
     /// Reads a saved plan by its id, the beginning of it, or `latest`.
     ///
     /// # Errors
-    /// When there is none, several begin that way, or what the store holds is no plan.
+    /// When no plan or several begin that way, or the stored plan is invalid.
     pub fn plan(&self, name: &str) -> Result<SavedPlan, SessionError> {
         let begun = self.connection.unchecked_transaction()?;
         find_plan(&begun, name)
@@ -96,10 +96,10 @@ impl Session {
 }
 
 impl Session {
-    /// Writes down that a person approves or rejects actions, or wants to think again (proposed): all or none.
+    /// Records that a person approves or rejects actions, or reopens them (proposed): all or none.
     ///
     /// # Errors
-    /// When one was carried out meanwhile, or the store cannot be written.
+    /// When one was applied meanwhile, or the store cannot be written.
     pub fn decide(
         &self,
         plan_id: &str,
@@ -116,10 +116,10 @@ impl Session {
         })
     }
 
-    /// Writes down how a person changed an action; `None` is as planned.
+    /// Records a person's change of an action; `None` restores the planned one.
     ///
     /// # Errors
-    /// When the action was carried out meanwhile, or the store cannot be written.
+    /// When the action was applied meanwhile, or the store cannot be written.
     pub fn amend(
         &self,
         plan_id: &str,
@@ -136,10 +136,10 @@ impl Session {
 }
 
 impl Writes<'_> {
-    /// Writes down what became of an action; replaces run, unit and note as well.
+    /// Records the new state of an action; replaces run, unit and note as well.
     ///
     /// # Errors
-    /// When there is no such action, or the store cannot be written.
+    /// When the action does not exist, or the store cannot be written.
     pub fn set_action_state(
         &self,
         plan_id: &str,
@@ -151,7 +151,7 @@ impl Writes<'_> {
         })
     }
 
-    /// Returns what was noted of an action; `None` where nothing was, or there is no such action.
+    /// Returns the note of an action; `None` where it has none, or the action does not exist.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -163,7 +163,7 @@ impl Writes<'_> {
         self.query("read an action", |connection| note_of_action(connection, plan_id, position))
     }
 
-    /// Refuses an action that is gone, or was carried out.
+    /// Refuses an action that is gone, or was applied.
     ///
     /// # Errors
     /// Where that is so, or the store cannot be read.
@@ -394,7 +394,7 @@ fn damaged(plan_id: &str, column: &'static str, reason: &str) -> SessionError {
     SessionError::DamagedPlan { plan_id, column, reason }
 }
 
-/// What becomes of an action, and through whom.
+/// The new state of an action, and its cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActionUpdate<'a> {
     /// The new state.
@@ -415,8 +415,8 @@ impl ActionUpdate<'_> {
     }
 }
 
-/// Saves the header of a plan whose actions are saved, which makes it one that can be found; a plan that is
-/// there already is left as it is.
+/// Saves the header of a plan after its actions, which makes the plan visible; an existing plan is
+/// left as it is.
 pub(crate) fn save_header(
     connection: &Connection,
     plan: &Plan,
@@ -443,9 +443,9 @@ pub(crate) fn save_header(
         .map(drop)
 }
 
-/// Saves some of a plan's actions as proposed; those that are there already are left as they are.
-/// `access_counts` holds those of the memories to be promoted. Base digests of memories that no
-/// change touches are not kept.
+/// Saves some of a plan's actions as proposed; existing ones are left as they are. `access_counts`
+/// holds the counts of the memories to be promoted. Base digests of memories that no change touches
+/// are not kept.
 pub(crate) fn save_actions(
     connection: &Connection,
     plan: &Plan,
@@ -528,7 +528,7 @@ pub(crate) fn packed(digest: &str) -> Option<String> {
     })
 }
 
-/// Returns what was packed; any other text is returned as it is.
+/// Returns the original of a packed text; any other text is returned as it is.
 pub(crate) fn unpacked(packed: &str) -> String {
     match STANDARD_NO_PAD.decode(packed) {
         Ok(bytes) if bytes.len() == 32 => {
@@ -540,12 +540,14 @@ pub(crate) fn unpacked(packed: &str) -> String {
 
 /// A form that fewer of the actions saved at once have would take more room than it saves.
 const FORM_ACTIONS_MIN: usize = 4;
-/// Fields whose texts are part of a form: those that merges by the same rule have in common.
+/// Fields with texts that are part of a form: merges by the same rule share them.
 const COMMON_FIELDS: [&str; 5] = ["type", "risk", "ruleId", "reasons", "builtIn"];
 
-/// Returns the JSON of actions. What many merges have in common is kept once, in `memfold_forms`.
+/// Returns the JSON of actions. Parts that many merges have in common are kept once, in
+/// `memfold_forms`.
 ///
-/// Only merges that no judge proposed have forms: the texts of such a form are the rules' own, and quote no memory.
+/// Only merges that no judge proposed have forms: the texts of a form come from the rules and quote
+/// no memory.
 fn bodies(connection: &Connection, actions: &[Action]) -> rusqlite::Result<Vec<String>> {
     let formed = actions.iter().map(|action| {
         let is_by_rule = action.rationale.evidence.decided_by.is_none()
@@ -624,7 +626,7 @@ fn forms(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, Value>> {
     Ok(forms)
 }
 
-/// Reads what [`bodies`] wrote.
+/// Reads an action written by [`bodies`].
 fn body(json: &str, forms: &BTreeMap<i64, Value>) -> serde_json::Result<Action> {
     if !json.starts_with('[') {
         return serde_json::from_str(json);
@@ -637,10 +639,10 @@ fn body(json: &str, forms: &BTreeMap<i64, Value>) -> serde_json::Result<Action> 
     serde_json::from_value(if is_whole { filled } else { Value::Null })
 }
 
-/// Writes down what became of an action; replaces run, unit and note as well.
+/// Records the new state of an action; replaces run, unit and note as well.
 ///
 /// # Errors
-/// When there is no such action, or SQLite refuses.
+/// When the action does not exist, or SQLite refuses.
 pub(crate) fn set_action_state(
     connection: &Connection,
     plan_id: &str,
@@ -654,7 +656,7 @@ pub(crate) fn set_action_state(
     one(connection.prepare_cached(sql)?.execute(params)?)
 }
 
-/// Returns the name of an action's state; `None` where there is no such action.
+/// Returns the name of an action's state; `None` where the action does not exist.
 pub(crate) fn action_state(
     connection: &Connection,
     plan_id: &str,
@@ -664,7 +666,7 @@ pub(crate) fn action_state(
     connection.query_row(sql, params![plan_id, position as i64], |row| row.get(0)).optional()
 }
 
-/// Returns what was noted of an action; `None` where nothing was, or there is no such action.
+/// Returns the note of an action; `None` where it has none, or the action does not exist.
 pub(crate) fn note_of_action(
     connection: &Connection,
     plan_id: &str,
@@ -675,10 +677,10 @@ pub(crate) fn note_of_action(
     Ok(found.optional()?.flatten())
 }
 
-/// Writes down how a person changed an action; `None` is as planned.
+/// Records a person's change of an action; `None` restores the planned one.
 ///
 /// # Errors
-/// When there is no such action, or SQLite refuses.
+/// When the action does not exist, or SQLite refuses.
 pub(crate) fn amend(
     connection: &Connection,
     plan_id: &str,

@@ -28,16 +28,16 @@ const DIGEST_PREFIX: &str = "sha256:";
 /// Hex digits that end a run's id.
 const ID_HEX: usize = 8;
 
-/// What is known of a run when it starts.
+/// The facts of a run at its start.
 #[derive(Debug, Clone, Copy)]
 pub struct RunStart<'a> {
     /// Which run; where the id is taken it gets other digits.
     pub run_id: &'a str,
-    /// What it is for.
+    /// Its kind.
     pub kind: RunKind,
     /// The plan it applies.
     pub plan_id: Option<&'a str>,
-    /// What it was asked for, such as the run to undo.
+    /// Its target (the run to undo, for example).
     pub target: Option<&'a str>,
     /// Who runs it: host and process.
     pub holder: &'a str,
@@ -61,7 +61,7 @@ impl Session {
         })
     }
 
-    /// Writes down how a run ended.
+    /// Records the end of a run.
     ///
     /// # Errors
     /// When the run is not under way, or the store cannot be written.
@@ -90,8 +90,8 @@ impl Session {
 }
 
 impl Writes<'_> {
-    /// Writes down a run that holds no lock and takes units as they come: it ends where it begins, and how much it did
-    /// is told by its units. Returns its id.
+    /// Records a run that holds no lock and takes units as they come: it ends where it begins, and
+    /// how much it did follows from its units. Returns its id.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -103,7 +103,7 @@ impl Writes<'_> {
         })
     }
 
-    /// Writes down that a run is alive, and how far it got.
+    /// Records that a run is alive, and its progress.
     ///
     /// # Errors
     /// When the run is not under way, or the store cannot be written.
@@ -111,7 +111,7 @@ impl Writes<'_> {
         self.query("write down the run", |connection| beat(connection, run_id, at, executed))
     }
 
-    /// Writes down how a run ended.
+    /// Records the end of a run.
     ///
     /// # Errors
     /// When the run is not under way, or the store cannot be written.
@@ -125,7 +125,7 @@ impl Writes<'_> {
         self.query("finish the run", |connection| finish(connection, run_id, state, at, executed))
     }
 
-    /// Returns how many units a run applied; `None` where there is no such run.
+    /// Returns how many units a run applied; `None` where the run does not exist.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -137,7 +137,7 @@ impl Writes<'_> {
     }
 }
 
-/// Writes down that a run starts.
+/// Records the start of a run.
 pub(crate) fn begin(connection: &Connection, start: &RunStart<'_>) -> rusqlite::Result<()> {
     let RunStart { run_id, kind, plan_id, target, holder, at } = *start;
     connection
@@ -160,8 +160,8 @@ pub(crate) fn begin(connection: &Connection, start: &RunStart<'_>) -> rusqlite::
     Ok(())
 }
 
-/// Writes down a run that holds no lock and takes units as they come: it ends where it begins, and how much it did is
-/// told by its units.
+/// Records a run that holds no lock and takes units as they come: it ends where it begins, and how
+/// much it did follows from its units.
 fn begin_ended(connection: &Connection, start: &RunStart<'_>) -> rusqlite::Result<()> {
     begin(connection, start)?;
     end(connection, start.run_id, RunState::Done, start.at)
@@ -180,7 +180,7 @@ fn end(connection: &Connection, run_id: &str, state: RunState, at: &str) -> rusq
     one_row(changed)
 }
 
-/// Writes down that a run is alive, and how far it got.
+/// Records that a run is alive, and its progress.
 ///
 /// # Errors
 /// When the run is not under way, and when SQLite refuses.
@@ -198,7 +198,7 @@ fn beat(
     one_row(changed)
 }
 
-/// Writes down how a run ended.
+/// Records the end of a run.
 ///
 /// # Errors
 /// When the run is not under way, and when SQLite refuses.
@@ -213,8 +213,8 @@ pub(crate) fn finish(
     end(connection, run_id, state, at)
 }
 
-/// Writes down that runs which never ended were interrupted, and returns their ids in their order. Only
-/// the holder of the store's lock may call it.
+/// Marks runs that never ended as interrupted, and returns their ids in their order. Only the
+/// holder of the store's lock may call it.
 fn mark_dead(connection: &Connection, at: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement =
         connection.prepare("SELECT run_id FROM memfold_runs WHERE chained IS NULL ORDER BY seq")?;
@@ -226,7 +226,7 @@ fn mark_dead(connection: &Connection, at: &str) -> rusqlite::Result<Vec<String>>
     Ok(dead)
 }
 
-/// Returns the wanted id, or the same time with other digits where there was such a run.
+/// Returns the wanted id, or the same time with other digits where the id is taken.
 fn free_run_id(connection: &Connection, wanted: &str) -> rusqlite::Result<String> {
     let mut taken = connection.prepare("SELECT 1 FROM memfold_runs WHERE run_id = ?1")?;
     let time = wanted.rsplit_once('-').map_or(wanted, |(time, _)| time);
@@ -269,7 +269,7 @@ fn summary(row: &SqlRow<'_>) -> rusqlite::Result<RunSummary> {
     })
 }
 
-/// Returns the first run that does not fit the one before it: what was written down then was changed since.
+/// Returns the first run that does not fit the one before it: that record was changed since.
 pub(crate) fn verify_chain(connection: &Connection) -> rusqlite::Result<Option<ChainBreak>> {
     let mut statement = connection
         .prepare(&format!("SELECT {CHAINED} FROM memfold_runs {}", in_chain(connection)?))?;
@@ -301,7 +301,7 @@ fn in_chain(connection: &Connection) -> rusqlite::Result<&'static str> {
     Ok(if has_places { IN_CHAIN } else { "ORDER BY seq" })
 }
 
-/// Returns the hash that the next run writes down.
+/// Returns the hash that the next run records.
 fn last_hash(connection: &Connection) -> rusqlite::Result<String> {
     let sql = format!("SELECT {CHAINED} FROM memfold_runs {IN_CHAIN} DESC LIMIT 1");
     match connection.query_row(&sql, [], row_hash).optional()? {
@@ -330,7 +330,7 @@ fn row_hash(row: &SqlRow<'_>) -> rusqlite::Result<String> {
     Ok(hash(Json::Array(values).to_string().as_bytes()))
 }
 
-/// Returns what stands for a target in the chain.
+/// Returns the representation of a target in the chain.
 fn target_digest(target: &str) -> String {
     let is_digest = target.strip_prefix(DIGEST_PREFIX).is_some_and(|hex| {
         hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))

@@ -1,4 +1,4 @@
-//! `memfold_requests` and `memfold_schedule`: what servers of a store remember between them.
+//! `memfold_requests` and `memfold_schedule`: the state that servers of a store share.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -10,14 +10,14 @@ use crate::memory_store::LoadStoreError;
 /// A request that was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnsweredRequest {
-    /// A hash of what was asked.
+    /// A hash of the request.
     pub digest: String,
     /// The answer, JSON.
     pub answer: String,
 }
 
 impl Writes<'_> {
-    /// Returns what was answered to the request that a client named so; memfold's tables must be there.
+    /// Returns the answer to an earlier request with this name; memfold's tables must exist.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -32,8 +32,9 @@ impl Writes<'_> {
         })
     }
 
-    /// Remembers what was answered, in the transaction that did it, and drops what was answered before `forgotten_before`.
-    /// `memories` are the ids that the answer names, a JSON array; times are as the owner writes them.
+    /// Remembers an answer, in the transaction that did the work, and drops answers from before
+    /// `forgotten_before`. `memories` are the ids that the answer names, a JSON array; times are as
+    /// the owner writes them.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -58,19 +59,19 @@ impl Writes<'_> {
 /// Scheduled work as the store remembers it. Times are RFC 3339 in UTC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScheduleRow {
-    /// Its settings, JSON; none where nobody set them.
+    /// Its settings, JSON; none if not set.
     pub settings: Option<String>,
-    /// The last planned time that somebody took.
+    /// The last planned time that was taken.
     pub slot: Option<String>,
     /// Who works on it.
     pub holder: Option<String>,
-    /// Until when that is believed.
+    /// When the claim ends.
     pub leased_until: Option<String>,
     /// How the last work ended, JSON.
     pub outcome: Option<String>,
 }
 
-/// A planned time that somebody wants to work on.
+/// A planned time to take.
 #[derive(Debug, Clone, Copy)]
 pub struct Lease<'a> {
     /// The planned time.
@@ -79,12 +80,12 @@ pub struct Lease<'a> {
     pub holder: &'a str,
     /// The time now.
     pub now: &'a str,
-    /// Until when the work is believed to go on.
+    /// When the claim ends.
     pub until: &'a str,
 }
 
 impl BrainDb {
-    /// Returns what is scheduled under a name; the empty row where nothing is.
+    /// Returns the schedule of this name; the empty row where there is none.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -120,7 +121,8 @@ impl Session {
         })
     }
 
-    /// Takes a planned time, unless somebody took it or a later one, or works at this moment. Returns whether it was taken.
+    /// Takes a planned time, unless it or a later one is taken, or work is under way. Returns
+    /// whether it was taken.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -141,7 +143,7 @@ impl Session {
         })
     }
 
-    /// Says that the work goes on. Does nothing where somebody else took over.
+    /// Extends the claim on the work. Does nothing where another server took over.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -153,7 +155,8 @@ impl Session {
         })
     }
 
-    /// Gives a planned time back after the work, and stores how it ended. Does nothing where somebody else took over.
+    /// Releases a planned time after the work, and stores the outcome. Does nothing where another
+    /// server took over.
     ///
     /// # Errors
     /// When the store cannot be written.

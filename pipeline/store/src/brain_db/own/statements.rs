@@ -1,4 +1,4 @@
-//! `memfold_edges` and `memfold_summaries`: how memories hang together, and what summaries rest on.
+//! `memfold_edges` and `memfold_summaries`: how memories are related, and the sources of summaries.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::memory_store::LoadStoreError;
 /// An edge between two memories, in force.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEdge {
-    /// The memory that it goes out from.
+    /// The source memory.
     pub source: MemoryId,
     /// The memory that it leads to.
     pub target: MemoryId,
@@ -56,7 +56,7 @@ pub struct StoredSummary {
     pub memory_id: MemoryId,
     /// The memories that it summarises.
     pub sources: Vec<MemoryId>,
-    /// What it holds beside its text.
+    /// The summary's fields beside its text.
     pub summary: Summary,
 }
 
@@ -141,7 +141,8 @@ impl BrainDb {
         })
     }
 
-    /// Returns the summaries in force whose memory is live, by their memories' ids. Rows that cannot be read are left out.
+    /// Returns the summaries in force with a live memory, by memory id. Unreadable rows are left
+    /// out.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -197,7 +198,7 @@ impl Writes<'_> {
     }
 }
 
-/// Returns the memories whose summaries, in force or not, rest on a memory.
+/// Returns the memories of the summaries, in force or not, that have a memory as a source.
 pub(crate) fn summaries_of(connection: &Connection, id: &str) -> rusqlite::Result<Vec<MemoryId>> {
     if Columns::of(connection, "memfold_summaries")?.is_empty() {
         return Ok(Vec::new());

@@ -17,26 +17,26 @@ pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 /// The version since which the words of merged memories are kept.
 const MERGED_SINCE: i64 = 11;
 
-/// What leads from each version to the next. Never change one that was published.
+/// The migrations from each version to the next. Never change a published one.
 pub(crate) const MIGRATIONS: &[&str] = &[
     FIRST, SECOND, ASSERTED, REVIVED, JUDGED, WRITTEN, TIERED, MIRRORED, SERVED, REMEMBERED,
     SHAPED, FORMED,
 ];
 
 /// * `schema`: one row.
-/// * `plans`, `actions`: plans written back, and what became of each action (`proposed`, `approved`,
+/// * `plans`, `actions`: plans written back, and the state of each action (`proposed`, `approved`,
 ///   `rejected`, `applied`, `stale`, `undone`). `position` counts from 0; people see `a1`, `a2`, …
-/// * `runs`: what was started and how it ended; `prev_hash` chains each to the one that ended before.
-/// * `units`: what was done in one transaction; `digests` holds the base digests of its rows afterwards.
+/// * `runs`: each run and how it ended; `prev_hash` chains each to the one that ended before.
+/// * `units`: the work of one transaction; `digests` holds the base digests of its rows afterwards.
 /// * `journal`: changed columns before and after.
-/// * `lineage`: who was merged into whom.
-/// * `decisions`: `keep_both` (rows of one group stay apart while their texts stay), `declined` (an action
-///   that a person took back), `taken_back` (whatever a run did to this memory was undone), `promoted` (and at
-///   which access count).
-/// * `flags`: contradictory pairs for people to look at; `state` is `open` or `closed`.
+/// * `lineage`: which memory was merged into which.
+/// * `decisions`: `keep_both` (rows of one group stay apart while their texts stay), `declined` (an
+///   action that a person undid), `taken_back` (all that a run did to this memory was undone),
+///   `promoted` (and at which access count).
+/// * `flags`: contradictory pairs for people to review; `state` is `open` or `closed`.
 /// * `archive`: rows that were moved out of the owner's tables.
 ///
-/// `active` is 0 for what an undo withdrew.
+/// `active` is 0 for rows that an undo withdrew.
 const FIRST: &str = "
 CREATE TABLE memfold_schema (
     version INTEGER NOT NULL,
@@ -169,8 +169,8 @@ CREATE INDEX memfold_archive_memory ON memfold_archive(memory_id);
 
 /// * `runs.chained`: the place in the audit chain, taken when a run ends, so that saves may come and go while another
 ///   run is under way.
-/// * `flags.kind`: `contradiction`, or `near` for a pair that a save found alike and did not fold. Flags of the first
-///   version are contradictions.
+/// * `flags.kind`: `contradiction`, or `near` for a pair that a save found alike and did not merge.
+///   Flags of the first version are contradictions.
 const SECOND: &str = "
 ALTER TABLE memfold_runs ADD COLUMN chained INTEGER;
 UPDATE memfold_runs SET chained = seq WHERE state <> 'running';
@@ -179,15 +179,16 @@ CREATE INDEX memfold_flags_left ON memfold_flags(left_id);
 CREATE INDEX memfold_flags_right ON memfold_flags(right_id);
 ";
 
-/// * `flags.asserted_id`: the side that was said again after the other one was, and `asserted_at` when; the pair's order is
-///   then not that of its rows. NULL where their times tell which one is newer.
+/// * `flags.asserted_id`: the side that was saved again after the other one was, and `asserted_at`
+///   its time; the pair's order then differs from its rows'. NULL where their times show which one
+///   is newer.
 const ASSERTED: &str = "
 ALTER TABLE memfold_flags ADD COLUMN asserted_id TEXT;
 ALTER TABLE memfold_flags ADD COLUMN asserted_at TEXT;
 ";
 
-/// * `revived`: memories that live again, in the order in which that was written. A lookup reads those behind the mark of its
-///   index: such rows stand among others that the index has seen.
+/// * `revived`: memories that live again, in the order of the records. A lookup reads the rows
+///   after the mark of its index: revived rows stand among others that the index has seen.
 const REVIVED: &str = "
 CREATE TABLE memfold_revived (
     seq INTEGER PRIMARY KEY,
@@ -195,7 +196,7 @@ CREATE TABLE memfold_revived (
     at TEXT NOT NULL);
 ";
 
-/// * `judgements`: what models said of proposals, by what they were asked; `memories` is a JSON array of ids.
+/// * `judgements`: opinions of models on proposals, by question; `memories` is a JSON array of ids.
 const JUDGED: &str = "
 CREATE TABLE memfold_judgements (
     key TEXT PRIMARY KEY NOT NULL,
@@ -210,8 +211,9 @@ CREATE TABLE memfold_judgements (
     at TEXT NOT NULL);
 ";
 
-/// * `edges`: how memories hang together: `supersedes`, `consolidates`, `references`; each in force once.
-/// * `summaries`: of a memory that summarises others, which these are (a JSON array of ids), and what it holds beside its text.
+/// * `edges`: relations of memories: `supersedes`, `consolidates`, `references`; each in force once.
+/// * `summaries`: for a memory that summarises others, their ids (a JSON array), and its fields
+///   beside the text.
 const WRITTEN: &str = "
 CREATE TABLE memfold_edges (
     id INTEGER PRIMARY KEY,
@@ -239,7 +241,8 @@ CREATE TABLE memfold_summaries (
 CREATE INDEX memfold_summaries_memory ON memfold_summaries(memory_id);
 ";
 
-/// * `tiers`: the tier that a memory was last assigned, with what made it. Derived, so not journaled.
+/// * `tiers`: the tier that a memory was last assigned, with the reasons. Derived, so not
+///   journaled.
 const TIERED: &str = "
 CREATE TABLE memfold_tiers (
     memory_id TEXT PRIMARY KEY NOT NULL,
@@ -268,10 +271,10 @@ CREATE TABLE memfold_origins (
     at TEXT NOT NULL);
 ";
 
-/// * `requests`: saves that a client named, so that one sent again is not done again: a hash of what was asked, the answer
-///   (JSON), and the ids that it names (a JSON array).
-/// * `schedule`: for each kind of scheduled work one row: its settings (JSON), the last time that was taken, and who works on
-///   it until when.
+/// * `requests`: saves that a client named, so that a repeated one is not done twice: a hash of the
+///   request, the answer (JSON), and the ids that it names (a JSON array).
+/// * `schedule`: one row for each kind of scheduled work: its settings (JSON), the last time that
+///   was taken, and who works on it until when.
 const SERVED: &str = "
 CREATE TABLE memfold_requests (
     key TEXT PRIMARY KEY NOT NULL,
@@ -292,8 +295,9 @@ CREATE TABLE memfold_schedule (
 /// * `tiers.earlier`: the tiers before, oldest first, each with its time (a JSON array of `[tier, at]`).
 const REMEMBERED: &str = "ALTER TABLE memfold_tiers ADD COLUMN earlier TEXT;";
 
-/// * `archive.shape`: the names of a row's columns, whose values stand in columns `c0`, `c1`, … that have no type and are
-///   added when a row needs them. Rows of earlier versions have none and are JSON in `row`.
+/// * `archive.shape`: the names of a row's columns. Their values stand in columns `c0`, `c1`, …
+///   that have no type and are added when a row needs them. Rows of earlier versions have none and
+///   are JSON in `row`.
 /// * `shapes`: JSON arrays of column names.
 /// * `merged`: the words of merged memories that their survivor lacks, by the `id` of their lineage. They count while that
 ///   row of lineage is active.
@@ -305,8 +309,9 @@ CREATE TABLE memfold_shapes (
 CREATE VIRTUAL TABLE memfold_merged USING fts5(content, tokenize = 'porter unicode61');
 ";
 
-/// * `forms`: what many merges of a plan have in common, as JSON with `null` where they differ. The `body` of such an
-///   action is an array: the form's `id`, and what stands in its place for each `null`, in order.
+/// * `forms`: the common part of many merges of a plan, as JSON with `null` where they differ. The
+///   `body` of an action with a form is an array: the form's `id`, and the value for each `null`,
+///   in order.
 /// * `actions.base_digests`, `units.digests`: digests are base64 from this version on, before hexadecimal digits.
 /// * `journal.row_rowid` of a memory that left: the lineage that was recorded with it, which has no entry of its own.
 const FORMED: &str = "

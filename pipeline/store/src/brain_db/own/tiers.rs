@@ -1,4 +1,5 @@
-//! `memfold_tiers`: the tiers that memories were last assigned, so that each change is told once, and those before.
+//! `memfold_tiers`: the tiers that memories were last assigned, so that each change is reported
+//! once, and their earlier tiers.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +17,12 @@ const BATCH_ROWS: usize = 2_000;
 /// Tiers before the last one that are remembered of a memory.
 const EARLIER_MAX: usize = 32;
 
-/// What is stored of a memory's tier.
+/// The stored tier of a memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredTier {
     /// The tier that was assigned last.
     pub tier: String,
-    /// What made it, as a JSON array of names.
+    /// The reasons, as a JSON array of names.
     pub reasons: String,
     /// Since when it is in this tier, as the owner writes times.
     pub at: String,
@@ -38,7 +39,7 @@ pub struct AssignedTier {
     pub tier: &'static str,
     /// Its retention then, from 0 to 1.
     pub retention: f64,
-    /// What made the tier, as a JSON array of names.
+    /// The reasons for the tier, as a JSON array of names.
     pub reasons: String,
 }
 
@@ -59,7 +60,7 @@ impl BrainDb {
         })
     }
 
-    /// Returns what is stored of a memory's tier.
+    /// Returns the stored tier of a memory.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -69,7 +70,7 @@ impl BrainDb {
             if columns.is_empty() {
                 return Ok(None);
             }
-            // Tables of an earlier version have no such column.
+            // Tables of an earlier version lack the column.
             let earlier = columns.expression("earlier");
             let sql = format!(
                 "SELECT tier, coalesce(reasons, '[]'), at, coalesce({earlier}, '[]')
@@ -81,7 +82,7 @@ impl BrainDb {
                     tier: row.get(0)?,
                     reasons: row.get(1)?,
                     at: row.get(2)?,
-                    // What cannot be read is as good as nothing.
+                    // Unreadable values count as none.
                     earlier: serde_json::from_str(&earlier).unwrap_or_default(),
                 })
             });
@@ -91,9 +92,9 @@ impl BrainDb {
 }
 
 impl Session {
-    /// Stores tiers in place of earlier ones and removes those of memories that are `gone`; makes memfold's tables where
-    /// needed. Each batch is one transaction: after an interruption the next call goes on. `at` is the time as the owner
-    /// writes times.
+    /// Stores tiers in place of earlier ones and removes the tiers of memories that are `gone`;
+    /// makes memfold's tables where needed. Each batch is one transaction: after an interruption
+    /// the next call goes on. `at` is the time as the owner writes times.
     ///
     /// # Errors
     /// When the store cannot be written.

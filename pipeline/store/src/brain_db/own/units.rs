@@ -1,4 +1,4 @@
-//! `memfold_units` and `memfold_journal`: what was done in each transaction.
+//! `memfold_units` and `memfold_journal`: the work of each transaction.
 
 use std::collections::BTreeMap;
 
@@ -28,30 +28,30 @@ pub struct UnitRecord {
     pub undone_by: Option<String>,
     /// Whether it is in force.
     pub is_applied: bool,
-    /// The plan whose actions it carried out.
+    /// The plan of its actions.
     pub plan_id: Option<String>,
-    /// What it did.
+    /// Its actions.
     pub actions: Vec<ActionRecord>,
-    /// The unit that it takes back.
+    /// The unit that it undoes.
     pub reverts: Option<(String, i64)>,
     /// Base digests (hex) of its memories afterwards.
     pub digests: BTreeMap<MemoryId, String>,
 }
 
-/// A unit that was carried out, as it is written down.
+/// An applied unit, as it is recorded.
 #[derive(Debug, Clone, Default)]
 pub struct NewUnit<'a> {
-    /// The plan whose actions it carried out.
+    /// The plan of its actions.
     pub plan_id: Option<&'a str>,
-    /// What it did.
+    /// Its actions.
     pub actions: Vec<ActionRecord>,
-    /// The unit that it takes back.
+    /// The unit that it undoes.
     pub reverts: Option<(&'a str, i64)>,
-    /// The memories whose digests are kept.
+    /// The memories with digests to keep.
     pub memories: Vec<&'a MemoryId>,
 }
 
-/// One action of a unit, enough to tell what was done where the plan is gone.
+/// One action of a unit, enough to report it where the plan is gone.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ActionRecord {
     /// The action's label in its plan.
@@ -80,8 +80,8 @@ const COLUMNS: &str =
     "run_id, unit, state, undone_by, plan_id, actions, reverts_run, reverts_unit, digests";
 
 impl Writes<'_> {
-    /// Writes a unit down that was carried out; returns the base digests (hex) of its memories as they are now, empty for
-    /// those that are gone.
+    /// Records an applied unit; returns the base digests (hex) of its memories as they are now,
+    /// empty for memories that are gone.
     ///
     /// # Errors
     /// When the store cannot be read or written.
@@ -101,7 +101,7 @@ impl Writes<'_> {
         Ok(digests)
     }
 
-    /// Marks a unit as taken back by a run, or as in force again.
+    /// Marks a unit as undone by a run, or as in force again.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -133,7 +133,8 @@ impl Writes<'_> {
         self.units("run_id = ?1 ORDER BY unit", run_id)
     }
 
-    /// Reads the units in force that carried out a plan's actions, in order; none where memfold never wrote to the store.
+    /// Reads the units in force that applied a plan's actions, in order; none where memfold never
+    /// wrote to the store.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -151,7 +152,7 @@ impl Writes<'_> {
         })
     }
 
-    /// Reads the last unit in force that changed a memory and is no undo itself.
+    /// Reads the last unit in force that changed a memory and is not an undo.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -169,7 +170,7 @@ impl Writes<'_> {
         })
     }
 
-    /// Reads the unit in force that carried out an action: of a run, or the last one of any run.
+    /// Reads the unit in force that applied an action: of a run, or the last one of any run.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -290,7 +291,7 @@ fn packed_digests(digests: &BTreeMap<MemoryId, String>) -> BTreeMap<&MemoryId, S
     digests.iter().map(|(id, digest)| (id, packed(digest))).collect()
 }
 
-/// Reads the digests of a unit's memories; empty for those that are gone.
+/// Reads the digests of a unit's memories; empty for memories that are gone.
 pub(crate) fn unpacked_digests(json: &str) -> serde_json::Result<BTreeMap<MemoryId, String>> {
     let digests: BTreeMap<MemoryId, String> = serde_json::from_str(json)?;
     Ok(digests.into_iter().map(|(id, digest)| (id, unpacked(&digest))).collect())
@@ -361,7 +362,7 @@ impl BrainDb {
         })
     }
 
-    /// Lists the units of a run in order; empty where there is no such run, or it did nothing.
+    /// Lists the units of a run in order; empty where the run does not exist or did nothing.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -407,7 +408,7 @@ pub(crate) fn unit_summary(row: &SqlRow<'_>) -> rusqlite::Result<UnitSummary> {
     })
 }
 
-/// Reads `[{"label": "a1", "type": "merge", …}, …]`; what is of another form is shown as it is.
+/// Reads `[{"label": "a1", "type": "merge", …}, …]`; other forms are returned as they are.
 fn action_names(json: &str) -> Vec<String> {
     let name = |action: &Value| {
         let label = action.get("label").and_then(Value::as_str)?;

@@ -2,7 +2,7 @@
 //!
 //! A reader of a store in WAL mode normally creates `-wal` and `-shm` and, being read-only, cannot
 //! remove them. Where nobody has the store open, it is therefore read in ways that create nothing;
-//! those see no locks, so [`Stamp`] tells afterwards whether somebody wrote meanwhile.
+//! these see no locks, so [`Stamp`] shows afterwards whether somebody wrote meanwhile.
 //! docs/decisions/0010-read-without-a-trace.md has the reasons.
 
 use std::collections::BTreeSet;
@@ -24,13 +24,13 @@ const READ_VERSION_WAL: u8 = 2;
 pub enum Access {
     /// With SQLite's locks, beside other processes: the files they need are there already.
     Shared,
-    /// As a file that does not change: there is no log to read, and nobody has it open.
+    /// As a file that does not change: there is no log, and nobody has it open.
     Frozen,
     /// With an index of the log in our own memory: a log is there, but nobody has it open.
     PrivateLog,
 }
 
-/// What a file looks like from outside; any write by anybody shows in it.
+/// The size and times of a store's files; any write by anybody changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
     database: FileStamp,
@@ -39,7 +39,7 @@ pub struct Stamp {
     journal: FileStamp,
 }
 
-/// What a file looks like, `None` where there is no such file.
+/// The size and times of a file, `None` where it does not exist.
 type FileStamp = Option<FileLook>;
 
 /// Length, modification time, and which file it is.
@@ -51,7 +51,7 @@ struct FileLook {
 }
 
 impl Stamp {
-    /// Looks at the store and the files beside it.
+    /// Reads the sizes and times of the store and the files beside it.
     pub fn take(path: &Path) -> io::Result<Self> {
         Ok(Self {
             database: file_stamp(path),
@@ -77,15 +77,16 @@ impl Stamp {
 
     /// Tells whether the store is in WAL mode.
     pub(crate) fn in_wal_mode(&self) -> bool {
-        // A log counts whatever the header says: the change of mode itself may be in the log.
+        // A log counts for any header: the change of mode itself may be in the log.
         self.header.get(READ_VERSION_AT) == Some(&READ_VERSION_WAL) || self.log.is_some()
     }
 
-    /// Tells whether a connection that was made in view of this sees, in view of the store as it is, what a new one would.
+    /// Tells whether a connection made at the time of this stamp sees the same as a new one would
+    /// at the time of `now`.
     pub fn still_serves(&self, access: Access, now: &Self, path: &Path) -> bool {
         let identity = |stamp: &Self| stamp.database.as_ref().and_then(|look| look.identity);
         match access {
-            // SQLite's locks show what others wrote, as long as it is the same file.
+            // SQLite's locks show the writes of others, as long as it is the same file.
             Access::Shared => {
                 identity(self).is_some()
                     && identity(self) == identity(now)
@@ -97,7 +98,7 @@ impl Stamp {
 
     /// Chooses the way to read.
     pub fn access(&self, path: &Path) -> Access {
-        // Whoever has a store in WAL mode open keeps both files beside it.
+        // A process that has a store in WAL mode open keeps both files beside it.
         let is_open = self.log.is_some() && beside(path, "-shm").exists();
         // Only SQLite can tell whether a journal is hot.
         let has_journal = self.journal.as_ref().is_some_and(|journal| journal.length > 0);
@@ -111,7 +112,7 @@ impl Stamp {
 }
 
 impl Access {
-    /// Tells whether SQLite's locks keep writers from changing what is read.
+    /// Tells whether SQLite's locks keep writers from changing the rows being read.
     pub const fn is_isolated(self) -> bool {
         matches!(self, Self::Shared)
     }
@@ -170,7 +171,7 @@ fn encoded(path: &Path) -> String {
     uri
 }
 
-/// Reads up to so many bytes from the beginning of a file.
+/// Reads up to this many bytes from the beginning of a file.
 pub(crate) fn read_head(path: &Path, length: usize) -> io::Result<Vec<u8>> {
     imp::read_head(path, length)
 }
@@ -183,7 +184,7 @@ mod imp {
     use std::path::Path;
     use std::sync::{Arc, Mutex, PoisonError};
 
-    /// Files that were looked into; only those that were deleted since are closed.
+    /// Files that were opened; a file is closed only after it was deleted.
     static KEPT: Mutex<Vec<Arc<File>>> = Mutex::new(Vec::new());
 
     /// Returns the file, open for reading; it stays open when the caller drops it.
@@ -191,7 +192,7 @@ mod imp {
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = fs::metadata(path)?;
         if !wanted.is_file() {
-            // A pipe would wait for whoever writes into it.
+            // A pipe would wait for a writer.
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let is_wanted = |file: &File| file.metadata().is_ok_and(|found| is_same(&found, &wanted));
@@ -251,7 +252,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Reads a table's columns; none where there is no such table.
+    /// Reads a table's columns; none where the table does not exist.
     pub(crate) fn of(connection: &Connection, table: &'static str) -> rusqlite::Result<Self> {
         // As a statement of its own: the function of the same name costs a virtual table.
         let mut statement = connection.prepare(&format!("PRAGMA table_info({})", quoted(table)))?;

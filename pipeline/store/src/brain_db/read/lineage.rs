@@ -1,4 +1,4 @@
-//! What the store knows of a memory: its row, lineage, provenance, decisions and flags.
+//! The store's facts about a memory: its row, lineage, provenance, decisions and flags.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
@@ -25,7 +25,7 @@ use memfold_core::row::{RawMemory, RowFacts, row_facts};
 use memfold_core::time::Instant;
 
 impl BrainDb {
-    /// Finds the live memory that holds what a memory of this id said.
+    /// Finds the live memory that holds the statement of the memory with this id.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -40,7 +40,7 @@ impl BrainDb {
         })
     }
 
-    /// Tells all that is known of a memory.
+    /// Returns all facts about a memory.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -90,7 +90,7 @@ struct Found {
 }
 
 impl<'a> StoreLineage<'a> {
-    /// Looks which tables there are.
+    /// Finds out which tables exist.
     pub(crate) fn new(
         connection: &'a Connection,
         time_zone: &'a TimeZone,
@@ -109,7 +109,7 @@ impl<'a> StoreLineage<'a> {
         })
     }
 
-    /// Returns a memory as it is shown.
+    /// Returns a memory for display.
     pub(crate) fn view(&self, id: &MemoryId) -> rusqlite::Result<Option<MemoryView>> {
         Ok(self.row(id)?.and_then(|found| {
             let facts = found.facts?;
@@ -130,7 +130,7 @@ impl<'a> StoreLineage<'a> {
         Ok(text.as_deref().map(decisions::content_hash))
     }
 
-    /// Returns the memories whose row is archived by its source, or lies in the archive table.
+    /// Returns the memories that their source marks as archived, or that are in the archive table.
     pub(crate) fn archived_ids(&self) -> rusqlite::Result<Vec<MemoryId>> {
         let mut statement = self.connection.prepare(
             "SELECT id FROM stm WHERE source LIKE 'archived:%' AND typeof(id) = 'text' ORDER BY id",
@@ -175,7 +175,7 @@ impl<'a> StoreLineage<'a> {
         }
     }
 
-    /// The text of a memory in the archive table, and what it was merged into.
+    /// The text of a memory in the archive table, and its survivor.
     fn moved(&self, id: &MemoryId) -> rusqlite::Result<Option<(Option<String>, Option<String>)>> {
         let Some(archive) = &self.archive else { return Ok(None) };
         let sql = format!(
@@ -200,7 +200,7 @@ impl<'a> StoreLineage<'a> {
         Ok(self.claims.get_or_init(|| read))
     }
 
-    /// The latest fold of a memory in our own tables: into one survivor, or into any.
+    /// The latest merge of a memory in our own tables: into one survivor, or into any.
     pub(crate) fn recorded(
         &self,
         absorbed: &str,
@@ -217,7 +217,8 @@ impl<'a> StoreLineage<'a> {
         statement.query_row(params![absorbed, survivor], fold).optional()
     }
 
-    /// The fold of a memory by anybody's word: the row's own first, then lineage, then survivors' lists.
+    /// The merge of a memory by any evidence: the row's own source first, then lineage, then
+    /// survivors' lists.
     fn latest(&self, id: &MemoryId) -> rusqlite::Result<Option<Fold>> {
         let facts = self.row(id)?.and_then(|found| found.facts);
         let own_word = match facts.and_then(|facts| facts.merged_into) {
@@ -273,7 +274,7 @@ impl Lineage for StoreLineage<'_> {
     fn folded_into(&self, id: &MemoryId) -> rusqlite::Result<Option<Fold>> {
         use Status::{Expired, Live, Record, Unreadable};
         match self.place(id)?.whereabouts {
-            // Such a row bears no archive mark: whoever took the mark away brought it back.
+            // A row without an archive mark was brought back by the program that removed the mark.
             Live | Expired | Record | Unreadable => Ok(None),
             _ => self.latest(id),
         }
@@ -294,7 +295,7 @@ impl Lineage for StoreLineage<'_> {
         folds.retain(|fold| seen.insert(fold.absorbed.clone()));
         let mut direct = Vec::with_capacity(folds.len());
         for fold in folds {
-            // A list names all ever merged, also what came along with another.
+            // A list names all memories ever merged, also the ones that came along with another.
             if self.latest(&fold.absorbed)?.is_some_and(|latest| latest.survivor == *id) {
                 direct.push(fold);
             }
@@ -303,7 +304,7 @@ impl Lineage for StoreLineage<'_> {
     }
 }
 
-/// Reads ids; those that are no valid text are nobody's.
+/// Reads ids; an invalid text is not an id of any memory.
 fn ids(statement: &mut Statement<'_>) -> rusqlite::Result<Vec<MemoryId>> {
     let mut rows = statement.query([])?;
     let mut ids = Vec::new();
@@ -346,19 +347,19 @@ fn text_before(json: &str) -> Option<String> {
     content_of(&image).map(ToOwned::to_owned)
 }
 
-/// What the rows' sources say, for the whole store.
+/// The merges that the rows' sources claim, for the whole store.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
-    /// Absorbed id → survivor, by the absorbed row's own word.
+    /// Merged id → survivor, by the merged row's own source.
     own: HashMap<String, String>,
-    /// Absorbed id → survivor, by survivors' lists.
+    /// Merged id → survivor, by survivors' lists.
     listed: HashMap<String, String>,
     /// Survivor → all that any row says was merged into it.
     absorbed: HashMap<String, Vec<String>>,
 }
 
 impl Claims {
-    /// Reads all rows whose source tells of folds, in one pass.
+    /// Reads all rows with a source that mentions merges, in one pass.
     pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Self> {
         let mut claims = Self::default();
         let mut statement = connection.prepare(
@@ -368,7 +369,7 @@ impl Claims {
         )?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            // Text that is no UTF-8 is none of ours.
+            // A text that is not UTF-8 is not ours.
             let (Ok(id), Ok(source)) = (row.get_ref(0)?.as_str(), row.get_ref(1)?.as_str()) else {
                 continue;
             };
@@ -393,12 +394,12 @@ impl Claims {
         }
     }
 
-    /// Returns what any row says a memory was merged into, its own word first.
+    /// Returns the survivor that any row claims for a memory, its own row first.
     pub(crate) fn survivor(&self, id: &str) -> Option<&str> {
         self.own.get(id).or_else(|| self.listed.get(id)).map(String::as_str)
     }
 
-    /// Returns what any row says was merged into a memory, with repeats.
+    /// Returns the memories that any row claims were merged into a memory, with repeats.
     pub(crate) fn absorbed(&self, id: &str) -> &[String] {
         self.absorbed.get(id).map_or(&[], Vec::as_slice)
     }

@@ -16,10 +16,11 @@ use crate::reading::embedding::{EMBEDDING_CELLS, LiveReader};
 use crate::reading::vector::{ModelShapes, PackedRows, ShapeSurvey};
 use memfold_core::row::MEMORY_CELLS;
 
-/// Embeddings that are looked over before the first is read; what all of them look like shows as they are read.
+/// Embeddings that are surveyed before the first is read; the shape of all of them is known once
+/// they are read.
 const SAMPLE_ROWS: u32 = 1024;
 
-/// Packs of rows that wait to be shown.
+/// Packs of rows that wait to be visited.
 const PACKS_WAITING: usize = 4;
 
 impl BrainDb {
@@ -52,14 +53,15 @@ impl Pass<'_> {
             if decided == shapes {
                 return Ok(true);
             }
-            // The first ones are unlike the others, so what was shown was misread.
+            // The first embeddings differ from the others, so the rows were decoded with the wrong
+            // shape.
             shapes = decided;
         }
     }
 
-    /// Shows all live memories; returns what all embeddings look like.
+    /// Passes all live memories to the visitor; returns the shapes of all embeddings.
     ///
-    /// A second thread understands and shows what this one reads.
+    /// A second thread decodes the rows that this one reads and passes them on.
     fn visit_all(
         &self,
         shapes: &ModelShapes,
@@ -76,7 +78,7 @@ impl Pass<'_> {
             let read =
                 self.read_all_pairs(RowQueue { filling: PackedRows::default(), waiting, shown });
             let seen = showing.join().unwrap_or_else(|panic| resume_unwind(panic));
-            // Where the visitor refuses, nobody takes what is read any more.
+            // If the visitor refuses, nobody receives further rows.
             let seen = seen.map_err(LoadStoreError::Sink)?;
             Ok::<_, LoadStoreError>((read?, seen))
         })?;
@@ -127,7 +129,7 @@ impl Pass<'_> {
 
         let mut memory = memories.next().map_err(failed_memory)?;
         let mut last = i64::MIN;
-        // Without memories nobody looks at the embeddings.
+        // Without memories the embeddings are irrelevant.
         let mut is_whole = memory.is_some();
         while memory.is_some() {
             let mut rest = embeddings.after.query([last]).map_err(failed)?;
@@ -164,7 +166,7 @@ impl Pass<'_> {
 struct RowQueue {
     filling: PackedRows,
     waiting: SyncSender<PackedRows>,
-    /// Packs whose memory is used again.
+    /// Visited packs, for reuse of their memory.
     shown: Receiver<PackedRows>,
 }
 
@@ -198,7 +200,7 @@ fn pack(
     Ok(())
 }
 
-/// Shows a visitor all rows; returns how many embeddings there are and what they look like.
+/// Passes all rows to a visitor; returns the number of embeddings and their shapes.
 fn show(
     mut reader: LiveReader<'_>,
     packs: &Receiver<PackedRows>,
@@ -207,13 +209,14 @@ fn show(
 ) -> io::Result<(u64, ShapeSurvey)> {
     for rows in packs {
         rows.iter().try_for_each(|row| reader.take(&row, visitor))?;
-        // Whoever reads may be done.
+        // The reader may be done.
         let _ = give_back.send(rows);
     }
     Ok(reader.finish())
 }
 
-/// Two ways to the embeddings of memories: rowid first, then what [`raw_embedding`](crate::brain_db::read::load::raw_embedding) reads.
+/// Two ways to the embeddings of memories: by rowid first, then as
+/// [`raw_embedding`](crate::brain_db::read::load::raw_embedding) reads them.
 struct Embeddings<'a> {
     /// All behind a rowid, in order.
     after: Statement<'a>,

@@ -17,13 +17,13 @@ use memfold_core::row::{MEMORY_CELLS, RawMemory};
 use memfold_core::value::{Value, ValueRef};
 use memfold_index::Progress;
 
-/// Rows between two looks at progress and the wish to stop.
+/// Rows between two checks for progress and cancellation.
 const BATCH_ROWS: u64 = 4096;
 
-/// Blobs looked at to learn whether a model's vectors are f32 or f64.
+/// Blobs read to learn whether a model's vectors are f32 or f64.
 pub(crate) const PROBE_BLOBS: usize = 16;
 
-/// What [`raw_memory`] reads, after a first column of the caller's.
+/// The columns that [`raw_memory`] reads, after a first column of the caller's.
 pub(crate) const MEMORY_COLUMNS: [&str; MEMORY_CELLS] = [
     "id",
     "content",
@@ -115,7 +115,7 @@ impl BrainDb {
         request: &LoadRequest<'_>,
     ) -> Result<Vec<Memory>, LoadStoreError> {
         let pass = Pass::over(self, reader, connection, request);
-        // What is worth a remark shows in the findings themselves.
+        // The findings already cover all remarks.
         Ok(pass.memories(&mut Vec::new())?.memories)
     }
 
@@ -176,7 +176,7 @@ impl<'a> Pass<'a> {
         Ok(memories.finish(self.lineage()?))
     }
 
-    /// Looks over all embeddings: how many there are (`None`: no table) and what they look like.
+    /// Surveys all embeddings: how many there are (`None`: no table) and their shapes.
     pub(crate) fn survey(
         &self,
         notes: &mut Vec<String>,
@@ -192,7 +192,8 @@ impl<'a> Pass<'a> {
         Ok((self.shapes_of(ShapeSurvey::default())?, None))
     }
 
-    /// Decides what embeddings look like by those of the table, as `survey` found them, and those of the archive.
+    /// Decides the shapes of embeddings from the table's, as `survey` found them, and the
+    /// archive's.
     pub(crate) fn shapes_of(&self, mut survey: ShapeSurvey) -> Result<ModelShapes, LoadStoreError> {
         let failed = |error| self.failed("embeddings", error);
         let archived = self.survey_archived(&mut survey)?;
@@ -207,7 +208,7 @@ impl<'a> Pass<'a> {
         })
     }
 
-    /// Looks over the table of embeddings, or the first `limit` of them; returns how many there are.
+    /// Surveys the table of embeddings, or the first `limit` of them; returns how many there are.
     pub(crate) fn survey_table(
         &self,
         limit: Option<u32>,
@@ -409,7 +410,7 @@ fn cells<'a, const N: usize>(row: &'a SqlRow<'_>) -> rusqlite::Result<[ValueRef<
 /// Returns a value of a row.
 ///
 /// # Errors
-/// When there is no such column.
+/// When the column does not exist.
 pub fn cell<'a>(row: &'a SqlRow<'_>, column: usize) -> rusqlite::Result<ValueRef<'a>> {
     Ok(match row.get_ref(column)? {
         SqlValue::Null => ValueRef::Null,
@@ -463,7 +464,7 @@ fn read_blobs(connection: &Connection) -> rusqlite::Result<ReadBlobs> {
     let mut read = ReadBlobs::default();
     while let Some(row) = rows.next()? {
         read.rows += 1;
-        // What is no blob has no bytes to read.
+        // A value that is not a blob has no bytes to read.
         let bytes = row.get_ref(0)?.as_bytes_or_null().ok().flatten();
         read.bytes += bytes.map_or(0, |bytes| bytes.len() as u64);
     }

@@ -1,4 +1,4 @@
-//! [`StoreReader`]: what lookups ask a store, memory by memory.
+//! [`StoreReader`]: the queries of lookups, memory by memory.
 
 use std::cell::OnceCell;
 
@@ -21,7 +21,7 @@ pub struct StoreReader<'a> {
     archive: OnceCell<Option<ArchiveReader>>,
 }
 
-/// Which tables there are beside those of memories and embeddings.
+/// The tables that exist beside those of memories and embeddings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OwnTables {
     pub(crate) has_lineage: bool,
@@ -38,7 +38,7 @@ impl BrainDb {
     /// wrote meanwhile.
     ///
     /// # Errors
-    /// What `read` returns, and where the store cannot be opened.
+    /// The error of `read`, or that the store cannot be opened.
     pub fn look_up<T, E: From<OpenStoreError> + From<LoadStoreError>>(
         &self,
         request: &LoadRequest<'_>,
@@ -88,12 +88,12 @@ impl<'a> StoreReader<'a> {
         self.pass.recorded_store_id()
     }
 
-    /// Looks over all embeddings to learn how models write their vectors.
+    /// Surveys all embeddings to learn how models write their vectors.
     pub fn shapes(&self) -> Result<ModelShapes, LoadStoreError> {
         Ok(self.pass.survey(&mut Vec::new())?.0)
     }
 
-    /// Returns the ids of memories whose text is stored in exactly these words, in any order.
+    /// Returns the ids of memories with exactly this text, in any order.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -193,7 +193,8 @@ impl<'a> StoreReader<'a> {
 pub struct Watermark {
     /// Its row number.
     pub rowid: i64,
-    /// The first 16 hex digits of the blake3 of what the row says: id and text, or id and vector as stored.
+    /// The first 16 hex digits of the blake3 of the row's content: id and text, or id and vector as
+    /// stored.
     pub digest: Box<str>,
 }
 
@@ -214,10 +215,10 @@ pub struct Marks {
 /// How far into a table marks reach, in view of the table as it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// Rows up to this number are those that were seen, so far as watermarks tell.
+    /// Rows up to this number were seen, as far as the last seen rows show.
     After(i64),
-    /// No watermark is where it was: the table was renumbered, or it is another store. Or a row has the last number there
-    /// is, and new rows may stand anywhere.
+    /// No last seen row is where it was: the table was renumbered, or it is another store. Or a row
+    /// has the last number there is, and new rows may stand anywhere.
     Lost,
 }
 
@@ -249,7 +250,7 @@ pub struct Reaches {
 }
 
 impl Reaches {
-    /// Everything is new, and whatever lives again is among it.
+    /// Everything is new, including revived memories.
     pub const START: Self = Self {
         embeddings: Reach::START,
         memories: Reach::START,
@@ -273,13 +274,14 @@ pub(crate) enum Marked {
     Revived,
 }
 
-/// So many watermarks stand one by one at the end, others ever farther apart.
+/// This many last seen rows stand one by one at the end, others ever farther apart.
 const WATERMARKS_CLOSE: i64 = 16;
-/// So many are enough for a reader that comes back at once.
+/// This many are enough for a reader that comes back soon.
 const WATERMARKS_LAST: usize = 3;
 
 impl Marked {
-    /// What is read, hashed and counted. By an index nearly every row would be found one by one.
+    /// The columns that are read, hashed and counted. An index would look up nearly every row one
+    /// by one.
     const fn sql(self) -> &'static str {
         match self {
             Self::Embeddings => {
@@ -310,7 +312,7 @@ impl StoreReader<'_> {
         self.marks_of(usize::MAX)
     }
 
-    /// Returns the last rows of the tables, for a reader that comes back at once.
+    /// Returns the last rows of the tables, for a reader that comes back soon.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -380,7 +382,7 @@ impl StoreReader<'_> {
     }
 
     fn reach(&self, table: Marked, watermarks: &[Watermark]) -> Result<Reach, LoadStoreError> {
-        // A table that was empty has no watermarks, and everything in it came since.
+        // A table that was empty has no last seen rows, and everything in it is new.
         if watermarks.is_empty() {
             return Ok(Reach::START);
         }

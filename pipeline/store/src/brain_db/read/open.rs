@@ -51,7 +51,7 @@ pub struct BrainDb {
     options: OpenOptions,
 }
 
-/// An open connection, how it reads and what the file looked like before.
+/// An open connection, its way of reading and the stamp of the file before.
 pub(crate) struct Reader {
     pub(crate) connection: Connection,
     pub(crate) access: Access,
@@ -59,7 +59,7 @@ pub(crate) struct Reader {
     pub(crate) memory_columns: Columns,
 }
 
-/// A connection that is kept from one look to the next, as long as whoever holds this lives.
+/// A connection that is kept between reads, as long as its owner lives.
 #[derive(Default)]
 pub struct KeptReader(Mutex<Option<Reader>>);
 
@@ -96,8 +96,8 @@ impl BrainDb {
         Ok(store)
     }
 
-    /// Names a store without looking at it: what is wrong with it shows when it is first read, and what is read once
-    /// costs one connection.
+    /// Names a store without opening it: errors show when it is first read, and a single read costs
+    /// one connection.
     pub fn at(path: impl Into<PathBuf>, options: OpenOptions) -> Self {
         Self { path: path.into(), options }
     }
@@ -167,7 +167,7 @@ impl BrainDb {
         read(reader, &transaction)
     }
 
-    /// Turns what SQLite says into what it means here.
+    /// Translates an SQLite error into the reason it has here.
     pub(crate) fn explain(&self, error: &rusqlite::Error, stamp: &Stamp) -> OpenStoreError {
         let path = self.path.clone();
         let mut reason = error.to_string();
@@ -196,7 +196,7 @@ impl BrainDb {
         }
     }
 
-    /// Looks at the file itself, because SQLite's own messages say too little.
+    /// Examines the file itself, because SQLite's own messages say too little.
     fn examine(&self) -> Result<Stamp, OpenStoreError> {
         let path = || self.path.clone();
         let refused = |error: io::Error| match error.kind() {
@@ -232,7 +232,7 @@ impl BrainDb {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(access.uri(&self.path), flags)?;
         connection.busy_timeout(self.options.busy_timeout)?;
-        // Whatever the log holds stays there when we leave.
+        // Any content of the log stays there when we leave.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
         if access == Access::PrivateLog {
@@ -280,7 +280,8 @@ fn table_names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 }
 
 impl BrainDb {
-    /// Reads in one read transaction, again where somebody wrote meanwhile. `table` names what is read.
+    /// Reads in one read transaction, again where somebody wrote meanwhile. `table` names the
+    /// table.
     pub(crate) fn consult<T>(
         &self,
         table: &'static str,
@@ -292,7 +293,7 @@ impl BrainDb {
     }
 }
 
-/// What is named in place of a store, and has a hint of its own.
+/// A file that is not a store but has a hint of its own.
 const JSON_FILE: &str = "a JSON file";
 const JSON_FOLDER: &str = "a folder of JSON files";
 
@@ -314,15 +315,16 @@ fn folder_of_what(folder: &Path) -> &'static str {
     if is_json { JSON_FOLDER } else { "a folder" }
 }
 
-/// Entries of a folder by which its kind is told.
+/// Entries of a folder that identify its kind.
 const ENTRIES_READ: usize = 100;
 
-/// A store of another system that memfold does not open in place, and what writes its memories to a file that it reads.
+/// A store of another system that memfold does not open in place, and the command that exports its
+/// memories to a file that memfold reads.
 struct Foreign {
     name: &'static str,
-    /// What the names of entries in its folder end with, one each; none: it is no folder.
+    /// Endings of the names of entries in its folder, one entry each; none: it is not a folder.
     entries: &'static [&'static str],
-    /// What the names of its tables end with, one each; none: it is no SQLite file.
+    /// Endings of the names of its tables, one table each; none: it is not an SQLite file.
     tables: &'static [&'static str],
     /// A command; `PATH` is the store.
     export: &'static str,
@@ -367,7 +369,7 @@ const FOREIGN: [Foreign; 5] = [
 ];
 
 impl Foreign {
-    /// Finds the system all of whose marks end one of the names.
+    /// Finds the system for which each mark ends one of the names.
     fn of(marks: fn(&Self) -> &'static [&'static str], names: &[String]) -> Option<&'static Self> {
         let ends_one = |mark: &&str| names.iter().any(|name| name.ends_with(*mark));
         FOREIGN.iter().find(|it| !marks(it).is_empty() && marks(it).iter().all(ends_one))
@@ -398,12 +400,12 @@ pub enum OpenStoreError {
         /// Where it was expected.
         path: PathBuf,
     },
-    /// A folder, or something else that is no file.
+    /// A folder, or another path that is not a file.
     #[error("{} is {found}, expected a SQLite file", path.display())]
     NotAFile {
-        /// What was given.
+        /// The path.
         path: PathBuf,
-        /// What it is.
+        /// The kind of file found.
         found: &'static str,
     },
     /// A file of no bytes.
@@ -417,7 +419,7 @@ pub enum OpenStoreError {
     Denied {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         reason: String,
     },
     /// It does not begin as a SQLite file does.
@@ -433,7 +435,7 @@ pub enum OpenStoreError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// The SQLite error.
         reason: String,
     },
     /// A SQLite file of something else.
@@ -473,7 +475,7 @@ pub enum OpenStoreError {
     HotWal {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// The SQLite error.
         reason: String,
     },
     /// A writer died in the middle of a transaction that must be rolled back first.
@@ -481,7 +483,7 @@ pub enum OpenStoreError {
     HotJournal {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// The SQLite error.
         reason: String,
     },
     /// Another process holds an exclusive lock.
@@ -497,13 +499,13 @@ pub enum OpenStoreError {
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// The SQLite error.
         reason: String,
     },
 }
 
 impl OpenStoreError {
-    /// Returns what the user can do about it.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match self {
@@ -579,7 +581,7 @@ fn list(tables: &[String]) -> String {
     tables.iter().map(|table| table.escape_debug().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Bytes that are tried to be written: an index of a write-ahead log, which is what SQLite asks for at once.
+/// Size of a trial write: an index of a write-ahead log, which SQLite allocates at once.
 const TRIED_BYTES: usize = 64 << 10;
 
 /// Why a store cannot grow.
@@ -591,7 +593,7 @@ pub enum Shortage {
         /// Bytes that are free; `None` where the system does not tell.
         free: Option<u64>,
     },
-    /// The user has used up what they may write on this disk.
+    /// The user's quota on this disk is used up.
     Quota,
     /// The process may not make files as large (`ulimit -f`).
     FileSize,
@@ -611,7 +613,7 @@ impl fmt::Display for Shortage {
 }
 
 impl Shortage {
-    /// What SQLite means where it says that the disk is full.
+    /// The shortage behind SQLite's error that the disk is full.
     pub(crate) fn of_disk(store: &Path) -> Self {
         Self::Disk { free: free_bytes(store) }
     }
@@ -637,7 +639,7 @@ fn grow_beside(store: &Path) -> io::Result<()> {
     let mut file = tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))?;
     let bytes = [0; TRIED_BYTES];
     file.write_all(&bytes)?;
-    // What lies between takes no room.
+    // The gap takes no room.
     file.seek(SeekFrom::Start(longest))?;
     file.write_all(&bytes)?;
     file.sync_all()

@@ -1,4 +1,4 @@
-//! What recall and the start of a session ask a store: words, and what a memory's tier rests on.
+//! Queries for recall and the start of a session: words, and the facts for a memory's tier.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use memfold_core::row::MEMORY_CELLS;
 /// Rows that are ranked: bm25 reads each of them, which takes about a microsecond.
 const RANKED_ROWS_MAX: i64 = 1_000;
 
-/// What a memory's tier rests on beside its row.
+/// Facts that determine a memory's tier, beside its row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecallFacts {
     /// When it was last read; none where the store does not say.
@@ -40,10 +40,10 @@ pub struct TimedMemory {
     pub updated_at: Option<Instant>,
 }
 
-/// What the start of a session is made of, each list at most as long as was asked for.
+/// Content for the start of a session; each list has at most the requested length.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SessionRows {
-    /// The latest summaries in force, with what they hold beside their text.
+    /// The latest summaries in force, with their fields beside the text.
     pub summaries: Vec<(TimedMemory, Summary)>,
     /// The newest memories and, where an index leads to them, the most important ones, by id.
     pub memories: Vec<TimedMemory>,
@@ -54,7 +54,7 @@ pub struct SessionRows {
 const KEPT_PAGES_KIB: i64 = 16 * 1_024;
 
 impl StoreReader<'_> {
-    /// Has the connection keep more pages, for somebody who looks things up again and again.
+    /// Makes the connection keep more pages, for repeated look-ups.
     ///
     /// # Errors
     /// When SQLite refuses it.
@@ -63,11 +63,11 @@ impl StoreReader<'_> {
         set.map_err(|error| self.pass.failed("stm", error))
     }
 
-    /// Returns the ids of rows whose text has some of the words, the best first by bm25; `None` where the store has no
-    /// full-text index that can be asked.
+    /// Returns the ids of rows with some of the words, the best first by bm25; `None` where the
+    /// store has no full-text index that can be queried.
     ///
-    /// Words rank, the rarest first, as long as all of them together are in at most 2,000 rows; behind what those find come
-    /// the newest rows that have all other words.
+    /// Words rank, the rarest first, as long as all of them together are in at most 2,000 rows;
+    /// after these rows come the newest rows that have all other words.
     /// The index may know texts that its owner changed since.
     ///
     /// # Errors
@@ -92,7 +92,8 @@ impl StoreReader<'_> {
         Ok(Some(ids))
     }
 
-    /// Returns the ids of merged memories whose words their survivor lacks and that have some of the words, the best first.
+    /// Returns the ids of merged memories that have some of the words where their survivor lacks
+    /// them, the best first.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -168,7 +169,7 @@ impl StoreReader<'_> {
         Ok(())
     }
 
-    /// Returns what the tier of a memory rests on beside its row.
+    /// Returns the facts that determine the tier of a memory, beside its row.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -209,8 +210,8 @@ impl StoreReader<'_> {
         edges.collect::<Result<_, _>>().map_err(failed)
     }
 
-    /// Reads what a session starts with: at most `most` summaries, newest memories and most important memories, and never
-    /// the whole table.
+    /// Reads the start of a session: at most `most` summaries, newest memories and most important
+    /// memories, and never the whole table.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -254,7 +255,7 @@ impl StoreReader<'_> {
         Ok(summaries)
     }
 
-    /// Tells whether the most important rows are found without a look at the others.
+    /// Tells whether the most important rows are found without reading the others.
     fn has_index_of_importance(&self) -> Result<bool, LoadStoreError> {
         let sql = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND tbl_name = 'stm'
                    AND sql LIKE '%(importance%' AND sql NOT LIKE '%WHERE%'";

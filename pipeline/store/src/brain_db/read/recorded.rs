@@ -1,4 +1,5 @@
-//! Reading what earlier runs and people recorded in memfold's own tables; what an undo withdrew does not count.
+//! Reading what earlier runs and people recorded in memfold's own tables; rows that an undo
+//! withdrew do not count.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -20,7 +21,7 @@ use memfold_core::time::Instant;
 use memfold_core::value::ValueRef;
 
 impl Pass<'_> {
-    /// Returns (absorbed, survivor) pairs of earlier runs, the latest record of each first.
+    /// Returns (merged, survivor) pairs of earlier runs, the latest record of each first.
     pub(crate) fn lineage(&self) -> Result<Vec<(MemoryId, MemoryId)>, LoadStoreError> {
         let mut pairs = Vec::new();
         self.own_rows("memfold_lineage", &["absorbed_id", "survivor_id"], &[], |row| {
@@ -53,7 +54,7 @@ impl Pass<'_> {
         })?;
         let optional = ["left_hash", "right_hash", "kind", "state"];
         self.own_rows("memfold_flags", &["left_id", "right_id"], &optional, |row| {
-            // Of two that are only alike nobody has said that they contradict each other.
+            // A pair flagged as merely alike is not known to be a contradiction.
             if text(row, 4)?.as_deref() == Some(FlagKind::Near.name()) {
                 return Ok(());
             }
@@ -125,7 +126,7 @@ pub(crate) struct RecordedFlag {
 }
 
 impl Recorded {
-    /// Adds what holds for the memories as they are now.
+    /// Adds the decisions and flags that apply to the memories as they are now.
     pub(crate) fn add_to(self, decisions: &mut Decisions, memories: &[Memory]) {
         if self.decisions.is_empty() && self.flags.is_empty() {
             return;
@@ -188,15 +189,15 @@ impl Recorded {
                     insert(&mut decisions.open_flags);
                     insert(&mut decisions.counted_flags);
                 }
-                // Of a flag that closed by itself a side is another by now; this one was taken back.
+                // A flag that closed by itself has a changed side; this one was undone.
                 "closed" => insert(&mut decisions.counted_flags),
                 _ => {}
             }
         }
     }
 
-    /// Returns the memories that decisions about some name beside them, and the sides of all flags: what waits counts
-    /// towards the caps, and texts that were flagged once are not flagged again.
+    /// Returns the memories that decisions name beside the given ones, and the sides of all flags:
+    /// open flags count towards the caps, and flagged texts are not flagged again.
     pub(crate) fn companions(&self, ids: &BTreeSet<MemoryId>) -> Vec<MemoryId> {
         let flagged = self.flags.iter().flat_map(|flag| &flag.sides).map(|(id, _)| id);
         let wanted: HashSet<&str> = ids.iter().map(MemoryId::as_str).collect();
@@ -278,7 +279,7 @@ impl Pass<'_> {
         }))
     }
 
-    /// Looks over archived embeddings as over those in their table.
+    /// Surveys archived embeddings in the same way as the table's.
     pub(crate) fn survey_archived(
         &self,
         survey: &mut ShapeSurvey,
@@ -316,7 +317,7 @@ impl Pass<'_> {
         if self.archive()?.is_some() { self.count(TABLE) } else { Ok(0) }
     }
 
-    /// Reads what was moved out of a table, the latest record first, with what it was merged into.
+    /// Reads the rows that were moved out of a table and their survivors, the latest record first.
     /// Returns how many records are broken.
     fn archived(
         &self,

@@ -1,4 +1,4 @@
-//! What became of a single memory, and what was merged into it.
+//! The status of a single memory, and the memories merged into it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,8 +48,8 @@ pub struct SpaceShapes<'a> {
 }
 
 impl StoreReader<'_> {
-    /// Reads a memory as it is now; `None` unless it is live and has a valid vector (of the
-    /// space, where one is given).
+    /// Reads a memory as it is now; `None` unless it is live and has a valid vector (of the given
+    /// space, if any).
     pub fn live(
         &self,
         id: &str,
@@ -65,9 +65,9 @@ impl StoreReader<'_> {
             .and_then(|(live, found)| space.is_none_or(|space| *space == found).then_some(live)))
     }
 
-    /// Reads a memory that is live, was merged into another or was archived by a rule of ours, wherever its row is; an
-    /// archived one with the categories that it had. `None` for anything else: expired, archived by its owner, a record,
-    /// unreadable, gone.
+    /// Reads a memory that is live, was merged into another or was archived by a rule of ours, in
+    /// the table or in the archive; an archived one with the categories that it had. `None` for
+    /// anything else: expired, archived by its owner, a record, unreadable, gone.
     pub fn remembered(&self, id: &str) -> Result<Option<Memory>, LoadStoreError> {
         let Some(read) = self.read_memory(id)? else { return self.moved_memory(id) };
         let memory = read.memories.into_iter().next();
@@ -91,7 +91,7 @@ impl StoreReader<'_> {
         Ok(memories.finish(Vec::new()).memories.into_iter().next())
     }
 
-    /// Returns the latest readable record of a row that was moved out of a table, and what it was merged into.
+    /// Returns the latest readable record of a row that was moved out of a table, and its survivor.
     pub(crate) fn archived_image(
         &self,
         table: &str,
@@ -132,7 +132,8 @@ impl StoreReader<'_> {
     ) -> Result<Option<Vec<Ghost>>, LoadStoreError> {
         let mut ghosts: Vec<Ghost> = Vec::new();
         let mut seen = BTreeSet::from([live.id.clone()]);
-        // The source of a memory names what was merged into it; that of a ghost no longer does.
+        // The source of a memory names the memories merged into it; a merged row's source no longer
+        // does.
         let mut open = vec![(live.id.clone(), &*live.source)];
         while let Some((survivor, source)) = open.pop() {
             for id in self.folded_into(&survivor, source)? {
@@ -144,7 +145,8 @@ impl StoreReader<'_> {
                 else {
                     continue;
                 };
-                // A list names all ever merged, also what somebody folded elsewhere since.
+                // A list names all memories ever merged, also the ones that somebody merged
+                // elsewhere since.
                 if !seen.contains(&survivor) {
                     continue;
                 }
@@ -163,7 +165,7 @@ impl StoreReader<'_> {
         Ok(Some(ghosts))
     }
 
-    /// The memories that are said to be merged into one: by our own tables, then by its source.
+    /// The memories that were merged into one: by our own tables, then by its source.
     fn folded_into(
         &self,
         survivor: &MemoryId,
@@ -182,12 +184,12 @@ impl StoreReader<'_> {
                 ids.push(MemoryId::new(id.map_err(failed)?));
             }
         }
-        // The latest stand last, and what came along with another before it.
+        // The latest stand last, and memories that came along with another before it.
         ids.extend(parse_source(source).merged_from.into_iter().rev());
         Ok(ids)
     }
 
-    /// Returns the vector that a folded memory had, where it is a valid one of the space.
+    /// Returns the vector that a merged memory had, where it is a valid one of the space.
     pub fn vector_of_ghost(
         &self,
         id: &str,
@@ -207,7 +209,7 @@ impl StoreReader<'_> {
         Ok(is_valid.then_some(vector))
     }
 
-    /// Reads the row of a memory, whatever it is; `None` where there is none.
+    /// Reads the row of a memory in any state; `None` where there is none.
     fn read_memory(&self, id: &str) -> Result<Option<ReadMemories>, LoadStoreError> {
         let mut memories = MemoryReader::new(*self.pass.request);
         if !self.take_row(id, &mut memories)? {
@@ -218,7 +220,7 @@ impl StoreReader<'_> {
         if !read.memories.iter().any(is_archived) || !self.own()?.has_lineage {
             return Ok(Some(read));
         }
-        // Its own marks do not say into what it was merged, but ours may.
+        // Its own marks do not name its survivor, but ours may.
         let mut memories = MemoryReader::new(*self.pass.request);
         self.take_row(id, &mut memories)?;
         Ok(Some(memories.finish(self.lineage_of(id)?)))
@@ -306,7 +308,7 @@ pub struct OpenFlag {
     pub row: i64,
     /// The other side.
     pub other: MemoryId,
-    /// The side that was said again after the other one was, and when.
+    /// The side that was saved again after the other one was, and when.
     pub asserted: Option<(MemoryId, String)>,
 }
 
@@ -374,7 +376,7 @@ impl StoreReader<'_> {
         others.collect::<Result<_, _>>().map_err(failed)
     }
 
-    /// Tells whether a person let one memory take the place of another one that said something else.
+    /// Tells whether a person let one memory replace another one with a different statement.
     pub fn is_superseded(&self, older: &str, by: &MemoryId) -> Result<bool, LoadStoreError> {
         if !self.columns_of("memfold_flags")?.has_all(&["left_id", "right_id", "state", "active"]) {
             return Ok(false);
@@ -392,11 +394,11 @@ impl StoreReader<'_> {
 }
 
 impl StoreReader<'_> {
-    /// Passes on the vectors of a space that came after a place, in the order in which they came, and those of memories
-    /// that live again: memory's id and vector. Whether the others are live is another question.
+    /// Passes on the vectors of a space that came after a place, in order, and the vectors of
+    /// revived memories: memory's id and vector. It does not check whether the others are live.
     ///
     /// # Errors
-    /// When the store cannot be read, or what `take` returns.
+    /// When the store cannot be read, or the error of `take`.
     pub fn since<E: From<LoadStoreError>>(
         &self,
         reaches: Reaches,
@@ -486,8 +488,8 @@ impl StoreReader<'_> {
         Ok(())
     }
 
-    /// Passes on id and text of memories that came after a place, whatever became of them; `false` where there are more
-    /// than `limit`, of which the first ones were passed on.
+    /// Passes on id and text of memories that came after a place, in any state; `false` where there
+    /// are more than `limit`, of which the first ones were passed on.
     ///
     /// # Errors
     /// When the store cannot be read.

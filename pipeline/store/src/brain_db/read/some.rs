@@ -16,7 +16,7 @@ use memfold_core::Snapshot;
 use memfold_core::row::{RawMemory, digest_of_columns, row_facts};
 use memfold_core::value::ValueRef;
 
-/// What tells whether a row changed: halves of hashes, so that a million rows are 16 MB.
+/// Detects whether a row changed: halves of hashes, so that a million rows are 16 MB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowMark {
     /// Of the id.
@@ -38,24 +38,24 @@ impl RowMark {
 pub struct MarkedRow<'a> {
     /// The id.
     pub id: &'a str,
-    /// What it looks like.
+    /// Its mark.
     pub mark: RowMark,
     /// Whether a load would find it live.
     pub is_live: bool,
-    /// Whether it was made at or after the time asked for, or has no readable time.
+    /// Whether it was made at or after the requested time, or has no readable time.
     pub is_young: bool,
 }
 
 /// A row without the place of its embedding.
 struct FoundRow {
     mark: RowMark,
-    /// Where the id stands among those of all rows.
+    /// Where the id stands among the ids of all rows.
     id: (usize, usize),
     is_live: bool,
     is_young: bool,
 }
 
-/// So far from UTC is no time zone: a date so much before another is earlier everywhere.
+/// No time zone is this far from UTC: a date that is earlier by this much is earlier everywhere.
 const ZONE_SPAN_US: i64 = 2 * 86_400_000_000;
 
 impl StoreReader<'_> {
@@ -130,9 +130,10 @@ impl StoreReader<'_> {
         Ok(places)
     }
 
-    /// Reads some memories as a load of the whole store would, together with the sides of flags and what a person keeps
-    /// apart from one of them. What a memory was merged into, and what was merged into it, are wanted by their own ids;
-    /// ids that nothing has are passed over. `row_count` says how many rows the table has.
+    /// Reads some memories as a load of the whole store would, together with the sides of flags and
+    /// memories that a person keeps apart from one of them. Survivors and merged memories need
+    /// their own ids in the request; unknown ids are passed over. `row_count` is the number of rows
+    /// in the table.
     ///
     /// # Errors
     /// When the store cannot be read, or the sink cannot keep a vector.
@@ -181,7 +182,7 @@ impl StoreReader<'_> {
         Ok(snapshot)
     }
 
-    /// Adds memories, and what they were merged into.
+    /// Adds memories and their survivors.
     fn add_with_survivors(
         &self,
         mut open: Vec<MemoryId>,
@@ -227,7 +228,7 @@ impl StoreReader<'_> {
     }
 }
 
-/// Tells whether a row counts; what bears no mark at all is not looked into.
+/// Tells whether a row counts; a row without any mark is not examined.
 fn is_live(raw: &RawMemory<'_>, time_zone: &TimeZone, now: Instant) -> bool {
     let starts = |cell: ValueRef<'_>, with: &[u8]| matches!(cell, ValueRef::Text(text) if text.starts_with(with));
     let categories = match raw.categories {

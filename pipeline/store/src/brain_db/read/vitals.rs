@@ -1,4 +1,4 @@
-//! What retention needs of live memories: rows without their texts.
+//! Rows of live memories without their texts, for retention.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::memory_store::{LoadRequest, LoadStoreError};
 use crate::reading::memory::without_text;
 use memfold_core::row::MEMORY_CELLS;
 
-/// When a memory was last read, where the owner's table says so.
+/// When a memory was last read, if the owner's table has the column.
 const LAST_ACCESSED: &str = "last_accessed";
 
 /// A live memory without its text.
@@ -20,13 +20,13 @@ const LAST_ACCESSED: &str = "last_accessed";
 pub struct Vitals {
     /// The memory. Its text is empty, its embedding `Missing` and its base digest all zeros.
     pub memory: Memory,
-    /// When it was last read, if that is known.
+    /// When it was last read, if known.
     pub last_accessed: Option<Instant>,
 }
 
 impl BrainDb {
-    /// Reads the live memories without their texts and embeddings, in the order of their table. Live is what a load at the
-    /// request's time finds live.
+    /// Reads the live memories without their texts and embeddings, in the order of their table. A
+    /// memory is live if a load at the request's time finds it live.
     ///
     /// # Errors
     /// When the store cannot be read, or when cancelled.

@@ -55,8 +55,8 @@ impl StoreLock {
             Some(lock) if !lock.is_effective() && known.is_some() => return Err(locked(known)),
             Some(lock) => lock,
         };
-        // With the lock in hand, a run of this machine is dead; one of another machine may be alive
-        // behind a file system whose locks do not reach this far.
+        // This process has the lock, so a run of this machine is dead; a run of another machine may
+        // be alive behind a file system with locks that do not reach this far.
         let is_foreign = |run: &RunningRun| machine(&run.holder) != machine(holder);
         if let Some(run) = known.filter(is_foreign) {
             std::thread::sleep(HEARTBEAT_WATCHED);
@@ -79,7 +79,7 @@ fn machine(holder: &str) -> &str {
     holder.split(' ').next().unwrap_or(holder)
 }
 
-/// What became of the copy.
+/// The outcome of the copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BackupOutcome {
     /// It was made.
@@ -87,7 +87,7 @@ pub enum BackupOutcome {
         /// Where it is.
         path: PathBuf,
     },
-    /// It could not be made; the journal is what undo works with anyway.
+    /// It could not be made; undo uses the journal anyway.
     Skipped {
         /// Why.
         reason: String,
@@ -113,7 +113,7 @@ impl Session {
         match made {
             Ok(()) => BackupOutcome::Made { path },
             Err(error) => {
-                // What is left of a copy is of no use; failing to remove it is no second failure.
+                // A partial copy is of no use; failing to remove it is not a second failure.
                 let _ = fs::remove_file(&partial);
                 let _ = fs::remove_file(beside(&partial, "-journal"));
                 BackupOutcome::Skipped { reason: error.to_string() }
@@ -154,7 +154,7 @@ impl BrainDb {
     /// When it cannot be read, or the file cannot be written.
     pub fn copy_to(&self, path: &Path) -> Result<(), LoadStoreError> {
         self.consult("stm", |connection| {
-            // A read transaction is under way; the copy goes through a connection of its own.
+            // A read transaction is under way, so the copy uses a connection of its own.
             let place = connection.path().unwrap_or_default().to_owned();
             let own = Connection::open_with_flags(place, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
             match copy(&own, path)? {
@@ -167,9 +167,9 @@ impl BrainDb {
     }
 }
 
-/// Makes an empty file for a copy: for those alone who may read the store, from the start.
+/// Makes an empty file for a copy, from the start with the read permissions of the store.
 ///
-/// What has the name, left behind or put there, gives way; a link is removed and not followed.
+/// An existing file of this name is replaced; a link is removed and not followed.
 fn make_empty(store: &Path, path: &Path) -> io::Result<()> {
     let mode = FileMode::like(&fs::metadata(store)?);
     match fs::remove_file(path) {

@@ -151,8 +151,8 @@ fn revives(columns: &[ColumnChange]) -> bool {
     })
 }
 
-/// Writes down that a row is live again, because an index knows it as one that is not, or not at all, and it stands
-/// among rows that the index has seen.
+/// Records that a row is live again, because an index knows it as one that is not, or not at all,
+/// and it stands among rows that the index has seen.
 pub(crate) fn revived(writes: &Writes<'_>, at: &str, id: &str) -> Result<(), SessionError> {
     let sql = "INSERT INTO memfold_revived(memory_id, at) VALUES (?1, ?2)";
     writes.execute("write down a row that lives again", sql, params![id, at]).map(drop)
@@ -248,7 +248,7 @@ fn refused(reason: String) -> SessionError {
     SessionError::Refused { what: "change the store", reason }
 }
 
-/// The name under which the archive keeps searchable words that were not those of the row.
+/// The name under which the archive keeps searchable words that differ from the row's.
 const WORDS: &str = "stm_fts";
 
 /// Moves a memory, its embeddings and its search entry into the archive table.
@@ -285,7 +285,8 @@ pub(crate) fn take_out(
     }
 }
 
-/// Removes a row's search entry; returns whether it had one, and its words where they were not those of the row.
+/// Removes a row's search entry; returns whether it had one, and its words where they differ from
+/// the row's.
 fn remove_entry(
     writes: &Writes<'_>,
     layout: &Layout,
@@ -329,7 +330,7 @@ fn embeddings(
     })
 }
 
-/// Brings a memory back from the archive table, with what was moved with it.
+/// Brings a memory back from the archive table, with the rows that were moved with it.
 pub(crate) fn put_back(writes: &Writes<'_>, layout: &Layout, id: &str) -> Result<(), SessionError> {
     let mut rows = archived(writes, id)?;
     if let Some(column) = without_column(layout, &rows).first() {
@@ -386,7 +387,7 @@ pub(crate) fn lost_columns(
     Ok(without_column(layout, &rows))
 }
 
-/// Inserts a memory and, where wanted, makes it searchable: by its own words, or by those that are given.
+/// Inserts a memory and, where wanted, makes it searchable: by its own words, or by the given ones.
 pub(crate) fn put_in(
     writes: &Writes<'_>,
     layout: &Layout,

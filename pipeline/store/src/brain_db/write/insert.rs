@@ -13,10 +13,10 @@ use memfold_core::journal::RowImage;
 use memfold_core::merge::Words;
 use memfold_core::value::Value;
 
-/// How sure a memory is that was just said.
+/// The confidence of a new memory.
 const CONFIDENCE: f64 = 1.0;
 
-/// What becomes a row of `stm`.
+/// The content of a new row of `stm`.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRow<'a> {
     /// The id.
@@ -51,7 +51,7 @@ impl Writes<'_> {
             ("created_at", row.at.into()),
             ("updated_at", row.at.into()),
             ("source", row.source.into()),
-            // As the owner's own writer has it, whatever the defaults of the columns are.
+            // As the owner's own writer has it, independent of the columns' defaults.
             ("confidence", Value::Real(CONFIDENCE)),
             ("last_accessed", row.at.into()),
             ("validation_count", Value::Integer(0)),
@@ -123,7 +123,7 @@ impl Writes<'_> {
     }
 }
 
-/// A memory that is imported, its cells as they are stored.
+/// A memory to import, its cells as they are stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedMemory {
     /// The id.
@@ -156,8 +156,8 @@ impl Writes<'_> {
         })
     }
 
-    /// Returns the bytes of a memory's text, which stands in `stm` or was moved to the archive; `None` where there is no
-    /// such memory.
+    /// Returns the bytes of a memory's text, from `stm` or the archive; `None` where the memory
+    /// does not exist.
     pub fn text_of(&self, id: &str, has_archive: bool) -> Result<Option<Vec<u8>>, SessionError> {
         let found = self.query("look for a memory", |connection| {
             let mut statement =
@@ -219,13 +219,13 @@ pub struct NewEmbedding<'a> {
     pub content: &'a str,
     /// The vector, finite and not zero.
     pub vector: &'a [f32],
-    /// The model's name; `None`: what the owner's table has for a default.
+    /// The model's name; `None`: the default of the owner's table.
     pub model: Option<&'a str>,
     /// When, as the owner writes times.
     pub at: &'a str,
 }
 
-/// What a row of `embeddings` holds beside its keys.
+/// The values of a row of `embeddings` beside its keys.
 struct EmbeddingValues {
     content: String,
     vector: Vec<u8>,
@@ -248,7 +248,7 @@ impl EmbeddingValues {
 }
 
 impl Writes<'_> {
-    /// Tells whether a memory has a row of `embeddings`, whatever is in it.
+    /// Tells whether a memory has a row of `embeddings`, with any content.
     pub fn has_embedding_row(&self, memory_id: &str) -> Result<bool, SessionError> {
         self.query("look for an embedding", |connection| {
             let sql = "SELECT 1 FROM embeddings WHERE source_type = 'stm' AND source_id = ?1";
@@ -256,7 +256,7 @@ impl Writes<'_> {
         })
     }
 
-    /// Inserts the embedding of a memory that has none, into the columns that there are.
+    /// Inserts the embedding of a memory that has none, into the existing columns.
     pub fn insert_embedding(
         &self,
         layout: &Layout,
@@ -325,7 +325,7 @@ impl Writes<'_> {
 }
 
 impl Layout {
-    /// Refuses tables that want something of an embedding that nobody here knows.
+    /// Refuses tables with required columns of embeddings that are unknown here.
     pub fn check_takes_embeddings(&self) -> Result<(), SessionError> {
         let refused =
             |reason: String| SessionError::Refused { what: "insert an embedding", reason };
@@ -348,7 +348,7 @@ fn is_known(column: &str) -> bool {
         .any(|known| known.eq_ignore_ascii_case(column))
 }
 
-/// What there was of a memory in the owner's tables.
+/// The number of rows of a memory in the owner's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Traces {
     /// Its row.
@@ -362,7 +362,7 @@ pub(crate) struct Traces {
 }
 
 impl Writes<'_> {
-    /// Counts what there is of a memory in the owner's tables.
+    /// Counts the rows of a memory in the owner's tables.
     pub(crate) fn traces(&self, layout: &Layout, id: &str) -> Result<Traces, SessionError> {
         let found = self.query("read a memory", |connection| {
             row(connection, &layout.memories, layout.has_rowid, "id", id)
@@ -417,15 +417,15 @@ impl Writes<'_> {
 }
 
 impl Session {
-    /// From now on, what is deleted is overwritten with zeros.
+    /// Makes SQLite overwrite deleted bytes with zeros from now on.
     pub(crate) fn overwrite_deleted(&self) -> Result<(), SessionError> {
         self.connection
             .pragma_update(None, "secure_delete", true)
             .map_err(|error| self.explain("overwrite what is deleted", &error))
     }
 
-    /// Rewrites the search index without what was removed from it, and empties the write-ahead log. `false`: another
-    /// process still reads the log, which keeps old pages until it is done.
+    /// Rewrites the search index without removed entries, and empties the write-ahead log. `false`:
+    /// another process still reads the log, which keeps old pages until it is done.
     pub(crate) fn settle(&self) -> Result<bool, SessionError> {
         let (is_by_hand, has_tables) = self.read::<_, SessionError>(|reads| {
             Ok((reads.layout()?.keeps_search_by_hand(), reads.has_own_tables()?))

@@ -1,4 +1,4 @@
-//! What the owner's tables look like, as far as writing needs to know.
+//! The layout of the owner's tables, as far as writing needs it.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -13,7 +13,7 @@ pub struct Layout {
     pub(crate) memories: Columns,
     /// Whether rows of `stm` have a rowid.
     pub(crate) has_rowid: bool,
-    /// Columns of `embeddings`; empty where there is no such table of use.
+    /// Columns of `embeddings`; empty where there is no usable table of that name.
     pub(crate) embeddings: Columns,
     pub(crate) embeddings_have_rowid: bool,
     /// Columns of `embeddings` that want a value and have no default.
@@ -24,14 +24,14 @@ pub struct Layout {
     pub(crate) search: Search,
     /// Columns of `atoms`; empty where they name no memories.
     pub(crate) atoms: Columns,
-    /// What else happens in the store when a row of `stm` or `embeddings` goes or comes back.
+    /// Side effects in the store when a row of `stm` or `embeddings` is deleted or inserted.
     pub(crate) reactions: Vec<String>,
 }
 
 /// How texts become searchable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Search {
-    /// There is no `stm_fts`, or one whose layout nobody here understands: it is left alone.
+    /// There is no `stm_fts`, or its layout is unknown: it is left alone.
     None,
     /// Triggers of the owner keep it.
     ByTriggers,
@@ -47,7 +47,7 @@ pub(crate) enum Search {
 /// How an entry of a search index is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Removal {
-    /// By naming the exact text that was indexed.
+    /// With the exact text that was indexed.
     ByText,
     /// By plain DELETE, with `contentless_delete=1`.
     Plain,
@@ -163,10 +163,11 @@ fn declares_integers(connection: &Connection, table: &str, column: &str) -> rusq
 /// Characters of a name.
 const NAME_CHARS: usize = 60;
 
-/// Lists what happens in other tables when a row of `stm` or `embeddings` is deleted or inserted. A store in UTF-16 is
-/// listed as well: SQLite hands out its texts in UTF-8, which has no halves of characters.
+/// Lists the side effects in other tables when a row of `stm` or `embeddings` is deleted or
+/// inserted. A store in UTF-16 is listed as well: SQLite hands out its texts in UTF-8, which has no
+/// halves of characters.
 ///
-/// Triggers that only keep the search index in step are no reaction.
+/// Triggers that only keep the search index in step are not reactions.
 pub(crate) fn reactions_of(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut found = Vec::new();
     let encoding: String = connection.query_row("PRAGMA encoding", [], |row| row.get(0))?;
@@ -215,7 +216,8 @@ enum Event {
     Update,
 }
 
-/// Returns what sets a trigger off: the first such word behind its name, which SQLite stores as `CREATE TRIGGER <name> …`.
+/// Returns the event of a trigger: the first event word behind its name, which SQLite stores as
+/// `CREATE TRIGGER <name> …`.
 fn event(sql: &str) -> Option<Event> {
     let start = sql.get(.."CREATE TRIGGER ".len())?;
     let rest = sql.strip_prefix(start).filter(|_| start.eq_ignore_ascii_case("CREATE TRIGGER "))?;
@@ -226,7 +228,7 @@ fn event(sql: &str) -> Option<Event> {
             "delete" => return Some(Event::Delete),
             "insert" => return Some(Event::Insert),
             "update" => return Some(Event::Update),
-            // A comment, or something that nobody here knows.
+            // A comment, or an unknown token.
             _ => return None,
         }
     }

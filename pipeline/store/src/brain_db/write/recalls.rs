@@ -1,4 +1,4 @@
-//! Counting what was recalled: short, and rather not at all than late.
+//! Counting recalled memories: in a short transaction, skipped if it would be late.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_micros(500);
 /// How long a commit may wait for readers: only a store with a rollback journal makes it wait.
 const COMMIT_WAIT: Duration = Duration::from_millis(6);
-/// How long each of the two looks at a store that is opened may wait.
+/// How long each of the two reads of a newly opened store may wait.
 const OPEN_WAIT: Duration = Duration::from_millis(1);
 
 /// A connection that counts recalls and writes nothing else.
@@ -56,7 +56,8 @@ impl RecallCounter {
     /// Raises the access count of memories by one and sets their last access, all in one transaction; `false` where
     /// somebody else was writing for too long (20 ms), and nothing was counted.
     ///
-    /// The count is raised in the store, not from what was read before: no count of another writer is lost.
+    /// The count is raised in the store, not from an earlier read: no count of another writer is
+    /// lost.
     ///
     /// # Errors
     /// When the owner's tables refuse it, or the disk fails.

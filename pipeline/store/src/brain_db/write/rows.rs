@@ -41,7 +41,7 @@ impl Writes<'_> {
         })
     }
 
-    /// Reads what the store knows beside the rows of a unit that carries out some actions.
+    /// Reads the store's facts beside the rows of a unit that applies some actions.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -99,7 +99,7 @@ impl Writes<'_> {
         Ok(words)
     }
 
-    /// Finds the owner's atoms that name one of the memories as what they were learned from.
+    /// Finds the owner's atoms that name one of the memories as their source.
     pub(crate) fn references(
         &self,
         layout: &Layout,
@@ -156,7 +156,7 @@ pub(crate) fn row(
     rows.next()?.map(|row| image(columns, row)).transpose()
 }
 
-/// `SELECT rowid, columns… FROM table` and what follows.
+/// `SELECT rowid, columns… FROM table`, then `rest`.
 pub(crate) fn select(columns: &Columns, has_rowid: bool, rest: &str) -> String {
     let position = if has_rowid { "rowid" } else { "NULL" };
     let names: Vec<&str> = columns.names().iter().map(String::as_str).collect();
@@ -198,9 +198,10 @@ pub(crate) fn is_indexed(connection: &Connection, rowid: i64) -> rusqlite::Resul
     statement.exists([rowid])
 }
 
-/// An index of our own in memory, which tells how a text is cut into words.
+/// An index of our own in memory, which shows how a text is cut into words.
 const PROBE: &str = "memfold_words";
-/// A phrase goes on to the next white space behind so many bytes: a query holds every word of it in memory.
+/// A phrase extends to the next white space behind this many bytes: a query holds every word of it
+/// in memory.
 const PHRASE_BYTES: usize = 4_096;
 
 /// Makes a row searchable, unless it is.
@@ -225,7 +226,7 @@ pub(crate) fn add_entry(
     writes.execute("make a memory searchable", &sql, &*params).map(drop)
 }
 
-/// Removes a row's search entry, if it has one. `image` holds what was indexed.
+/// Removes a row's search entry, if it has one. `image` holds the indexed texts.
 pub(crate) fn drop_entry(
     writes: &Writes<'_>,
     layout: &Layout,
@@ -252,8 +253,8 @@ pub(crate) fn drop_entry(
     writes.execute(WHAT, &sql, &*params).map(drop)
 }
 
-/// Finds out which words of a row are searchable: those that it has now, those that it is known to have `said`, or those
-/// that stand beside its embedding, which was made when the row was written.
+/// Finds out which words of a row are searchable: its present words, the known earlier text `said`,
+/// or the text beside its embedding, which was made when the row was written.
 ///
 /// A text counts only if the entry holds just its words: all of them in a row, and as many as the entry has.
 pub(crate) fn indexed_words(
@@ -297,7 +298,7 @@ pub(crate) fn indexed_words(
     })
 }
 
-/// What an index that keeps the texts holds of a row.
+/// The words of a row in an index that keeps the texts.
 fn kept_words(
     writes: &Writes<'_>,
     columns: &[String],
@@ -322,7 +323,8 @@ fn kept_words(
     })
 }
 
-/// The texts that stand beside the embeddings of a memory: each the beginning of what was indexed with it.
+/// The texts that stand beside the embeddings of a memory: each the beginning of the text indexed
+/// with it.
 fn embedded_texts(
     writes: &Writes<'_>,
     layout: &Layout,
@@ -439,7 +441,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// What finds a row by all its words in their order, column by column; long texts in pieces.
+/// Queries that find a row by all its words in their order, column by column; long texts in pieces.
 fn phrases(texts: &RowImage) -> Vec<String> {
     let mut phrases = Vec::new();
     for (name, value) in &texts.cells {
@@ -449,7 +451,7 @@ fn phrases(texts: &RowImage) -> Vec<String> {
             let end = rest[least..].find(char::is_whitespace).map_or(rest.len(), |at| least + at);
             let piece;
             (piece, rest) = rest.split_at(end);
-            // Without a letter or digit there is no word, and nothing to be found.
+            // Without a letter or digit there is no word to find.
             if piece.chars().any(char::is_alphanumeric) {
                 phrases.push(format!("{} : {}", quoted(name), quoted(piece)));
             }

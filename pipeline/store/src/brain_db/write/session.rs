@@ -36,7 +36,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 pub struct SessionOptions {
     /// How long to wait for a lock of another process.
     pub busy_timeout: Duration,
-    /// Who writes: shown to whoever finds the store locked.
+    /// Who writes: reported to processes that find the store locked.
     pub holder: String,
 }
 
@@ -50,7 +50,7 @@ pub struct Session {
     _lock: Option<StoreLock>,
 }
 
-/// What a session notices of other writers.
+/// Signs of other writers that a session notices.
 #[derive(Default)]
 struct Others {
     /// A transaction could not begin at once.
@@ -69,7 +69,7 @@ impl Session {
     /// Opens a store for a run: nobody else's run writes meanwhile. Changes nothing yet.
     ///
     /// # Errors
-    /// When it is no store, cannot be written, or another run holds it.
+    /// When it is not a store, cannot be written, or another run holds it.
     pub fn open(path: &Path, options: &SessionOptions) -> Result<Self, SessionError> {
         let mut session = Self::open_beside_runs(path, options)?;
         session._lock = Some(StoreLock::take(&session.path, &options.holder, || {
@@ -78,10 +78,10 @@ impl Session {
         Ok(session)
     }
 
-    /// Opens a store for writes to memfold's own tables only, such as saving or reviewing a plan.
+    /// Opens a store for writes to memfold's own tables only: saving or reviewing a plan.
     ///
     /// # Errors
-    /// When it is no store or cannot be written.
+    /// When it is not a store or cannot be written.
     pub fn open_beside_runs(path: &Path, options: &SessionOptions) -> Result<Self, SessionError> {
         BrainDb::open(path, OpenOptions::default().busy_timeout(options.busy_timeout))?;
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -107,7 +107,7 @@ impl Session {
     /// Runs `work` in one write transaction: all of it or nothing.
     ///
     /// # Errors
-    /// Those of `work`, and what keeps SQLite from beginning or committing.
+    /// Errors of `work`, and of SQLite when it begins or commits.
     pub fn write<T, E: From<SessionError>>(
         &self,
         work: impl FnOnce(&Writes<'_>) -> Result<T, E>,
@@ -120,11 +120,11 @@ impl Session {
         Ok(done)
     }
 
-    /// As [`Self::write`], for rows that come back as they were: what they refer to may be gone, as it may have
-    /// been before, where the owner enforces no foreign keys.
+    /// As [`Self::write`], for rows that come back unchanged: the rows that they refer to may be
+    /// gone, as they may have been before, where the owner enforces no foreign keys.
     ///
     /// # Errors
-    /// Those of `work`, and what keeps SQLite from beginning or committing.
+    /// Errors of `work`, and of SQLite when it begins or commits.
     pub fn write_back<T, E: From<SessionError>>(
         &self,
         work: impl FnOnce(&Writes<'_>) -> Result<T, E>,
@@ -143,7 +143,7 @@ impl Session {
     /// Runs `look` in one read transaction.
     ///
     /// # Errors
-    /// Those of `look`, and what keeps SQLite from beginning.
+    /// Errors of `look`, and of SQLite when it begins.
     pub fn read<T, E: From<SessionError>>(
         &self,
         look: impl FnOnce(&Writes<'_>) -> Result<T, E>,
@@ -168,11 +168,11 @@ impl Session {
         Ok(self.others.made_us_wait.take() || wrote)
     }
 
-    /// Moves all of the write-ahead log into the store and cuts it off. `false`: somebody still reads or writes what
-    /// it holds, after waiting as long as for any lock. Writers wait meanwhile.
+    /// Moves all of the write-ahead log into the store and truncates it. `false`: after waiting as
+    /// long as for any lock, somebody still reads or writes the log. Writers wait meanwhile.
     ///
-    /// SQLite begins its log anew only where no reader needs it. Where one read follows another without a gap that
-    /// never comes by itself, and the log grows for ever.
+    /// SQLite begins its log anew only where no reader needs it. If reads follow each other without
+    /// a gap, that never happens on its own, and the log grows without bound.
     ///
     /// # Errors
     /// When the disk fails.
@@ -222,7 +222,7 @@ impl BrainDb {
     /// Runs `look` over the store as it is at one instant, without leaving a trace.
     ///
     /// # Errors
-    /// Those of `look`, and what keeps the store from being read.
+    /// Errors of `look`, and of reading the store.
     pub fn look_on<T, E: From<SessionError>>(
         &self,
         look: impl Fn(&Writes<'_>) -> Result<T, E>,
@@ -253,9 +253,9 @@ pub(crate) fn for_writing(path: &Path, busy_timeout: Duration) -> Result<Connect
     connection.busy_timeout(busy_timeout).map_err(explain)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(explain)?;
     connection.pragma_update(None, "synchronous", "FULL").map_err(explain)?;
-    // What is overwritten leaves no old bytes in its page, so that forgetting can keep its word.
+    // Overwritten cells leave no old bytes in their page, so that forgetting erases them.
     connection.pragma_update(None, "secure_delete", "FAST").map_err(explain)?;
-    // What we keep beside the store while we write needs no file.
+    // Temporary tables need no file.
     connection.pragma_update(None, "temp_store", "MEMORY").map_err(explain)?;
     // Else FTS5 parses its own statement anew for each word that it looks up.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(explain)?;
@@ -269,7 +269,7 @@ pub(crate) fn for_writing(path: &Path, busy_timeout: Duration) -> Result<Connect
 
 const STATEMENTS_CACHED: usize = 64;
 
-/// One transaction: whoever holds it may read and write until it ends.
+/// One transaction: its holder may read and write until it ends.
 pub struct Writes<'a> {
     connection: &'a Connection,
     path: &'a Path,
@@ -295,7 +295,7 @@ impl<'a> Writes<'a> {
         }
     }
 
-    /// Returns the words of a row that is as it was when they were remembered.
+    /// Returns the remembered words of a row that has not changed since.
     pub(crate) fn known_words(&self, image: &RowImage) -> Option<Words> {
         let known = self.known_words.borrow();
         let (of, words) = known.get(&image.rowid?)?;
@@ -317,10 +317,10 @@ impl<'a> Writes<'a> {
         self.path
     }
 
-    /// Runs `work` as a part of the transaction: all of it or nothing, and what came before stays.
+    /// Runs `work` as a part of the transaction: all of it or nothing, and earlier changes stay.
     ///
     /// # Errors
-    /// Those of `work`. Where [`Self::has_ended`], nothing is left of the whole transaction.
+    /// Errors of `work`. Where [`Self::has_ended`], the whole transaction was rolled back.
     pub fn nested<T>(
         &self,
         work: impl FnOnce() -> Result<T, SessionError>,
@@ -345,7 +345,7 @@ impl<'a> Writes<'a> {
         self.connection.is_autocommit()
     }
 
-    /// Looks at the tables as they are in this transaction.
+    /// Reads the layout of the tables in this transaction.
     pub fn layout(&self) -> Result<Layout, SessionError> {
         Layout::of(self.connection).map_err(self.explain("read the tables' columns"))
     }
@@ -395,7 +395,7 @@ pub enum SessionError {
     LockedByRun {
         /// The store.
         path: PathBuf,
-        /// Which run, since when and by whom, where that is known.
+        /// The run, its start and its holder, if known.
         holder: Option<String>,
     },
     /// Another process holds SQLite's write lock.
@@ -406,12 +406,12 @@ pub enum SessionError {
         /// How long was waited.
         waited: Duration,
     },
-    /// There is no room for what is to be written.
+    /// There is no room for the new rows.
     #[error("{} cannot grow: {shortage}; nothing is half done", path.display())]
     Full {
         /// The store.
         path: PathBuf,
-        /// What there is too little of.
+        /// The resource that ran out.
         shortage: Shortage,
     },
     /// The disk fails, or the file is damaged.
@@ -419,17 +419,17 @@ pub enum SessionError {
     Broken {
         /// The store.
         path: PathBuf,
-        /// What was tried.
+        /// The step that failed.
         what: &'static str,
-        /// What SQLite says.
+        /// The SQLite error.
         reason: String,
     },
     /// One statement was refused: a trigger, a constraint, an altered table.
     #[error("failed to {what}: {reason}")]
     Refused {
-        /// What was tried.
+        /// The step that failed.
         what: &'static str,
-        /// What SQLite says.
+        /// The SQLite error.
         reason: String,
     },
     /// memfold's tables in the store are of a later version.
@@ -442,38 +442,38 @@ pub enum SessionError {
         /// The latest version that this program knows.
         known: i64,
     },
-    /// What memfold wrote there cannot be understood.
+    /// Content that memfold wrote there cannot be understood.
     #[error("{what} in {} cannot be understood", path.display())]
     Unreadable {
         /// The store.
         path: PathBuf,
-        /// What was read.
+        /// The content.
         what: String,
     },
     /// No plan has that name.
     #[error("no saved plan is named \"{}\"", wanted.escape_debug())]
     UnknownPlan {
-        /// What was asked for.
+        /// The wanted name.
         wanted: String,
-        /// Some plans that there are, last saved first.
+        /// Some of the existing plans, last saved first.
         candidates: Vec<String>,
     },
     /// Several names begin that way.
     #[error("several saved plans begin with \"{}\"", wanted.escape_debug())]
     AmbiguousPlan {
-        /// What was asked for.
+        /// The wanted name.
         wanted: String,
         /// Some of them, last saved first.
         candidates: Vec<String>,
     },
-    /// What the store holds is not what was written.
+    /// The stored plan differs from the one that was written.
     #[error("saved plan {plan_id} is damaged: {column}: {}", reason.escape_debug())]
     DamagedPlan {
         /// The plan.
         plan_id: String,
         /// The column.
         column: &'static str,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// SQLite refuses.
@@ -482,7 +482,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Turns what SQLite says into what it means here.
+    /// Translates an SQLite error into the reason it has here.
     pub(crate) fn of_sqlite(
         path: &Path,
         what: &'static str,
@@ -528,7 +528,7 @@ impl SessionError {
         matches!(self, Self::LockedByRun { .. })
     }
 
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
