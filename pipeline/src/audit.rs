@@ -1,5 +1,5 @@
-//! Audit of a run: a person looks at a random sample of its merges and of near pairs that are refused; the shares of wrong
-//! ones are kept with their intervals.
+//! Audit of a run: a person reviews a random sample of its merges and of near pairs that are
+//! refused; the shares of wrong ones are kept with their intervals.
 
 use memfold_core::plan::{ActionState, SavedAction};
 use memfold_core::runs::{Executed, RunKind, RunState, RunSummary};
@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 /// Standard deviations of a normal distribution that hold 95 %.
 const Z_95: f64 = 1.959_963_985;
 
-/// What a sample is drawn from.
+/// The population that a sample is drawn from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// The merges of a run.
@@ -28,7 +28,7 @@ impl Subject {
         }
     }
 
-    /// Returns what the run of an audit looked at; `None` for other runs.
+    /// Returns the subject of an audit run; `None` for other runs.
     #[must_use]
     pub fn of_run(run: &RunSummary) -> Option<Self> {
         [Self::Merges, Self::RefusedPairs].into_iter().find(|it| run.kind == it.kind().name())
@@ -47,7 +47,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Returns the share of wrong ones among those that were judged; `None` without one.
+    /// Returns the share of wrong ones among the judged; `None` without one.
     #[must_use]
     pub fn wrong_share(&self) -> Option<f64> {
         let judged = self.right + self.wrong;
@@ -95,7 +95,7 @@ impl Interval {
     }
 }
 
-/// Returns the merges of a run, also those that were undone since.
+/// Returns the merges of a run, including the ones undone since.
 pub fn merges<'a>(
     actions: &'a [SavedAction],
     run_id: &str,
@@ -119,7 +119,7 @@ pub fn sample<'a>(actions: &'a [SavedAction], run_id: &str, count: usize) -> Vec
     drawn
 }
 
-/// Keeps what was found as a run of its own, in the audit chain. Returns its id.
+/// Records the findings as a run of its own, in the audit chain. Returns its id.
 ///
 /// # Errors
 /// When the store cannot be written.

@@ -128,8 +128,9 @@ fn chosen(half: &[&Decision]) -> Option<f64> {
     thresholds.into_iter().rev().max_by(|a, b| bound(*a).total_cmp(&bound(*b)))
 }
 
-/// Reads every decision about a proposal with a probability, by the judge whose probability it was; `None` is the built-in
-/// estimate. Of decisions about the same texts the latest counts. A merge that was undone counts as rejected.
+/// Reads every decision about a proposal with a probability, by the judge that gave the
+/// probability; `None` is the built-in estimate. Of decisions about the same texts the latest
+/// counts. A merge that was undone counts as rejected.
 ///
 /// # Errors
 /// When the saved plans cannot be read.
@@ -205,7 +206,7 @@ mod tests {
     #[test]
     fn judges_below_the_target_are_rarely_supported() {
         for count in [150, 400, 1_000] {
-            // Right in 80 to 95 of 100 cases, whatever they say of their own certainty.
+            // Right in 80 to 95 of 100 cases, independent of their stated certainty.
             for precision in [0.8, 0.9, 0.93, 0.949] {
                 let accepted = supported(count, |_| precision);
                 assert!(accepted * 20 <= RUNS, "{precision} {count}: {accepted} of {RUNS}");

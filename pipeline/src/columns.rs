@@ -32,7 +32,7 @@ impl ColumnsError {
         Self { folder: folder.to_owned(), error }
     }
 
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         self.error.hint().or_else(|| Some("set TMPDIR to a folder with more space".to_owned()))

@@ -25,7 +25,7 @@ use memfold_core::time::Instant;
 use memfold_guard::Guard;
 use memfold_store::{LoadRequest, MemoryStore, VectorSink};
 
-/// What a run works with; only `now` and `time_zone` reach the plan.
+/// The surroundings of a run; only `now` and `time_zone` reach the plan.
 #[derive(Clone, Copy)]
 pub struct RunContext<'a> {
     /// The run's time.
@@ -46,16 +46,17 @@ pub struct RunContext<'a> {
     pub scratch_dir: &'a Path,
 }
 
-/// What a run found and would do.
+/// The result of a run: its plan and its report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// What should be done.
+    /// The planned actions.
     pub plan: Plan,
     /// Access counts at which its promotions are recorded once they are applied.
     pub access_counts: BTreeMap<MemoryId, i64>,
-    /// The plan with what it rests on, for people and programs. Its memory figures are the caller's to fill in.
+    /// The plan with its evidence, for people and programs. Its memory figures are the caller's to
+    /// fill in.
     pub report: Report,
-    /// Near pairs that the run refused, where [`refused_pairs`] asked for some.
+    /// Near pairs that the run refused, where [`refused_pairs`] requests some.
     pub(crate) refused: Vec<RefusedPair>,
 }
 
@@ -68,11 +69,11 @@ pub struct RefusedPair {
     pub newer: MemoryId,
     /// Their canonical similarity.
     pub similarity: f64,
-    /// What keeps them apart, in words.
+    /// The differences that keep them apart, in words.
     pub differences: Vec<String>,
 }
 
-/// Loads a store, finds what it says twice and plans what to do. Writes nothing to the store.
+/// Loads a store, finds duplicates and plans actions. Writes nothing to the store.
 ///
 /// # Errors
 /// As [`consolidate_judged`].
@@ -141,7 +142,7 @@ fn load_and_plan(
     plan_loaded(loaded, policy, guard, context, laps, judging)
 }
 
-/// What a plan is made from.
+/// The inputs of a plan.
 pub(crate) struct Loaded<'a> {
     /// The store, or a part of it.
     pub(crate) snapshot: &'a Snapshot,
@@ -149,7 +150,7 @@ pub(crate) struct Loaded<'a> {
     pub(crate) matrices: &'a [VectorMatrix<'a>],
     /// Seconds that reading took.
     pub(crate) load: f64,
-    /// The memories around which something is planned, where it is not all; and what the report says of that.
+    /// The memories to plan around, if not all; and the report's entry about that.
     pub(crate) narrowed: Option<(&'a BTreeSet<MemoryIndex>, Incremental)>,
     /// How many refused pairs are drawn for an audit.
     pub(crate) refused_count: usize,
@@ -165,7 +166,7 @@ const fn join_options<'a>(context: &'a RunContext<'_>) -> JoinOptions<'a> {
     }
 }
 
-/// Finds what a snapshot says twice and plans what to do.
+/// Finds the duplicates of a snapshot and plans actions.
 pub(crate) fn plan_loaded(
     loaded: Loaded<'_>,
     policy: &Policy,
@@ -311,13 +312,13 @@ impl BuiltInVectors {
         VectorSpace { model: embedding::MODEL.into(), dim: embedding::DIM as u32 }
     }
 
-    /// Returns them as the space behind those of the snapshot.
+    /// Returns them as one more space, after the snapshot's.
     fn beside(&self, snapshot: &Snapshot) -> BuiltIn<'_> {
         BuiltIn { space: SpaceIndex(snapshot.spaces.len() as u32), rows: &self.rows }
     }
 
-    /// Embeds every memory that is live or was merged; `None` where all live ones have a vector of their own, and where no
-    /// pairs are looked for.
+    /// Embeds every memory that is live or was merged; `None` where all live ones have a vector of
+    /// their own, and where no pairs are searched.
     fn of(
         snapshot: &Snapshot,
         policy: &Policy,

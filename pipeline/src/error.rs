@@ -55,7 +55,7 @@ pub enum MemfoldError {
     /// Detection gave no answer.
     #[error(transparent)]
     Detect(#[from] DetectError),
-    /// The caller asked to stop.
+    /// The caller cancelled.
     #[error("interrupted")]
     Cancelled,
 }
@@ -67,7 +67,7 @@ impl From<ExecuteError> for MemfoldError {
 }
 
 impl MemfoldError {
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -101,7 +101,7 @@ impl MemfoldError {
         }
     }
 
-    /// Tells whether the caller asked to stop.
+    /// Tells whether the caller cancelled.
     #[must_use]
     pub const fn is_cancelled(&self) -> bool {
         matches!(

@@ -17,17 +17,17 @@ use serde_json::json;
 
 use super::columns::{ColumnSink, ColumnsError, VectorColumns};
 
-/// The model's name in a store of generated vectors: nobody should take them for real ones.
+/// The model's name in a store of generated vectors, so that nobody takes them for real ones.
 pub const SYNTHETIC_MODEL: &str = "synthetic";
 
-/// What to export, and in which form.
+/// The content of an export.
 #[derive(Debug, Clone, Copy)]
 pub struct ExportOptions<'a> {
     /// Only vectors of this model; `None`: the space with most vectors.
     pub model: Option<&'a str>,
     /// Whether texts are written.
     pub text: bool,
-    /// Whether it is written what each memory was merged into.
+    /// Whether the survivor of each merged memory is written.
     pub lineage: bool,
     /// The folder for unlinked temporary files as large as the vectors, where the store has to be held.
     pub scratch_dir: &'a Path,
@@ -39,7 +39,7 @@ impl ExportOptions<'_> {
     }
 }
 
-/// What was exported.
+/// The result of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
     /// Rows written.
@@ -66,12 +66,12 @@ pub enum ExportError {
     /// No live memory has a vector (of this model).
     #[error("no vectors to export{}; the store has {}", of(model.as_deref()), listed(found))]
     NoVectors {
-        /// The model asked for.
+        /// The requested model.
         model: Option<String>,
-        /// The spaces there are.
+        /// The existing spaces.
         found: Vec<VectorSpace>,
     },
-    /// The caller asked to stop.
+    /// The caller cancelled.
     #[error("interrupted")]
     Cancelled,
 }
@@ -89,7 +89,7 @@ fn listed(spaces: &[VectorSpace]) -> String {
 }
 
 impl ExportError {
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -110,14 +110,14 @@ impl ExportError {
         Self::NoVectors { model: options.model.map(str::to_owned), found }
     }
 
-    /// Tells whether the caller asked to stop.
+    /// Tells whether the caller cancelled.
     #[must_use]
     pub const fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled | Self::Load(LoadStoreError::Cancelled))
     }
 }
 
-/// A column file being written, whatever its format.
+/// A column file being written, of any format.
 pub trait RecordWriter: Send {
     /// Appends a row.
     ///
@@ -125,10 +125,10 @@ pub trait RecordWriter: Send {
     /// When the row does not fit or writing fails.
     fn push_record(&mut self, record: &ColumnRecord<'_>) -> Result<(), DataError>;
 
-    /// Writes what is left and publishes the file.
+    /// Writes the remaining rows and publishes the file.
     ///
     /// # Errors
-    /// When writing or publishing fails; the file's place then holds what it held before.
+    /// When writing or publishing fails; the file's place then has its former content.
     fn finish_file(self: Box<Self>) -> Result<(), DataError>;
 }
 
@@ -208,7 +208,7 @@ pub struct Export {
     set: ColumnSet,
 }
 
-/// Rows written between two looks at the progress.
+/// Rows written between two progress reports.
 const BATCH: usize = 4096;
 
 impl Export {
@@ -317,9 +317,10 @@ type Create<'a> = dyn Fn(&ColumnsMeta) -> Result<Box<dyn RecordWriter>, DataErro
 
 /// Writes the live memories that have a vector of the wanted space, in the order of the store.
 ///
-/// They are written while they are read, and neither held nor written twice; only a store whose tables have no keys is
-/// held first, its vectors in the scratch folder. `create` begins a file, once for each space that may be the largest;
-/// only that one is finished, and the others leave nothing behind.
+/// They are written while they are read, and neither held nor written twice; only a store with
+/// tables without keys is held first, its vectors in the scratch folder. `create` begins a file,
+/// once for each space that may be the largest; only that one is finished, and the others leave
+/// nothing behind.
 ///
 /// # Errors
 /// When the store cannot be read, no live memory has a vector of the model, writing fails, or when cancelled. No file is
@@ -347,7 +348,7 @@ pub fn export(
     }
 }
 
-/// What was written by [`export_texts`].
+/// The counts of [`export_texts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExportedTexts {
     /// Memories written.
@@ -407,7 +408,7 @@ struct Files<'a> {
     live_rows: u64,
     spaces: Vec<VectorSpace>,
     files: Vec<SpaceFile>,
-    /// What the reader is told less of.
+    /// The error in full; the reader gets only its kind.
     failed: Option<DataError>,
 }
 
@@ -457,7 +458,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Returns the position of a space, whose file is begun where it is new.
+    /// Returns the position of a space; the file of a new space is begun.
     fn space(&mut self, model: &str, dim: usize) -> Result<usize, DataError> {
         let is_it = |space: &VectorSpace| space.dim as usize == dim && *space.model == *model;
         if let Some(known) = self.spaces.iter().position(is_it) {

@@ -1,4 +1,4 @@
-//! What should become of memories that are near each other?
+//! How should memories that are near each other change?
 //!
 //! `Plan = f(memories, decisions, policy, now)`: a store is loaded, near memories are detected,
 //! clustered and judged, and a plan and a report come out. The modules stand in the order in which
@@ -6,23 +6,25 @@
 //!
 //! | stage | from | to |
 //! |---|---|---|
-//! | [`memfold_store`] | a [`MemoryStore`](memfold_store::MemoryStore), such as `brain.db` | a [`Snapshot`](memfold_core::Snapshot): memories, and what was left out |
+//! | [`memfold_store`] | a [`MemoryStore`](memfold_store::MemoryStore) (`brain.db`, for example) | a [`Snapshot`](memfold_core::Snapshot): memories, and rows that were left out |
 //! | [`columns`] | vectors, as the store is read | mapped matrices, one for each model and dimension |
 //! | [`memfold_core::detect`] | pairs of near vectors | units, clusters, contradictions |
 //! | [`memfold_guard`], [`memfold_core::cluster`] | two texts; a graph of links | a verdict; groups that are linked throughout |
 //! | [`memfold_core::plan`] | a detection and a [`Policy`](memfold_core::policy::Policy) | actions, and noops with a reason |
 //! | [`memfold_core::report`] | all of it | JSON, Markdown, the screen |
 //!
-//! [`quick_check`] asks on every save whether a memory is known already, and folds it at once where that is safe.
+//! [`quick_check`] checks on every save whether a memory is known already, and merges it at once
+//! where that is safe.
 //!
-//! [`lifecycle`] says how alive the memories of a store are, how they hang together and whether a run is due.
-//! [`recall`] finds memories for a question, by vector and words, as far as their tiers allow; [`session_start`] makes what a session starts with.
+//! [`lifecycle`] computes the tiers of a store's memories, their relations and whether a run is
+//! due. [`recall`] finds memories for a question, by vector and words, as far as their tiers allow;
+//! [`session_start`] makes the block that a session starts with.
 //!
 //! [`texts`] plans over a file of texts as it is.
 //!
-//! [`mirror`] makes stores of other systems a `brain.db` and publishes back what was applied there.
+//! [`mirror`] makes stores of other systems a `brain.db` and publishes the changes applied there.
 //!
-//! [`ops`] is the application layer: what a command, a request and a Python call do.
+//! [`ops`] is the application layer: the operations behind a command, a request and a Python call.
 //!
 //! Two stand apart: [`embed`] gives memories the vectors that they lack; with [`dedup`] the pairs of any corpus become
 //! clusters, without a store or texts.

@@ -1,7 +1,7 @@
-//! How alive the memories of a store are, how they hang together, and whether a run is due.
+//! Tiers of a store's memories, their relations, and whether a run is due.
 //!
-//! The decisions are those of [`memfold_core::lifecycle`], pure functions; here their inputs are gathered from a store. Tiers are
-//! derived: no row of the owner changes with them.
+//! [`memfold_core::lifecycle`] decides, with pure functions; here their inputs are gathered from a
+//! store. Tiers are derived: no row of the owner changes with them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -21,15 +21,15 @@ use memfold_store::brain_db::{
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
 use tracing::info_span;
 
-/// Said of an edge whose time cannot be read.
+/// The time of an edge with an unreadable time.
 const UNKNOWN_TIME: Instant = Instant(0);
 
-/// The tiers of the live memories at a time, beside those that are stored.
+/// The tiers of the live memories at a time, and the changes from the stored ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tiers {
     /// Tier and reasons of each live memory.
     pub assignments: BTreeMap<MemoryId, TierAssignment>,
-    /// What differs from the stored tiers, by id; memories without a stored one included.
+    /// Changes from the stored tiers, by id; memories without a stored one included.
     pub transitions: Vec<Transition>,
     /// Memories with a stored tier that are not live any more.
     pub gone: Vec<MemoryId>,
@@ -38,7 +38,7 @@ pub struct Tiers {
 impl Tiers {
     /// Computes the tiers at the request's time.
     ///
-    /// Pinned is what the policy protects, its age aside: that passes by itself.
+    /// A memory is pinned if the policy protects it, except by age: that protection ends by itself.
     ///
     /// # Errors
     /// When the store cannot be read, or when cancelled.
@@ -96,7 +96,8 @@ impl Tiers {
         self.assignments.values().map(|assignment| assignment.tier).collect()
     }
 
-    /// Stores what differs, so that each transition is told once. `at` is the time as the owner writes times.
+    /// Stores the changed tiers, so that each transition is reported once. `at` is the time as the
+    /// owner writes times.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -166,7 +167,7 @@ fn recorded(edge: StoredEdge, time_zone: &TimeZone) -> Option<Edge> {
     let confidence = match edge.confidence.as_deref() {
         Some("high") => Confidence::High,
         Some("medium") => Confidence::Medium,
-        // Whoever replaces a memory must say how sure that is; the others are facts.
+        // An edge that replaces a memory must state its confidence; other edges are facts.
         None if edge_type != EdgeType::Supersedes => Confidence::High,
         _ => Confidence::Low,
     };

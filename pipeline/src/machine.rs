@@ -1,4 +1,4 @@
-//! What this machine says: its clock, its name, its time zone, its configuration.
+//! The machine's clock, name, time zone and configuration.
 //!
 //! Only this module and [`ops`](crate::ops), which begins a call, read the clock and the environment.
 
@@ -17,7 +17,7 @@ use memfold_guard::text::excerpt;
 /// Returns the layers that every configuration begins with: the files of system and user, the
 /// environment, and the machine's time zone.
 pub fn config_loader() -> ConfigLoader {
-    // Variables that are no text cannot be ours.
+    // Variables that are not text cannot be ours.
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let loader = ConfigLoader::new().machine_files().environment(environment);
@@ -127,7 +127,8 @@ pub fn clock_seconds() -> f64 {
     FIRST.get_or_init(Stopwatch::start).seconds()
 }
 
-/// Returns the name of the machine's zone, or what is wrong with the variable `TZ`; `None` where nothing names one.
+/// Returns the name of the machine's zone, or the defect of the variable `TZ`; `None` where no zone
+/// is named.
 fn machine_zone(variable: Option<OsString>) -> Option<Result<String, String>> {
     let Some(variable) = variable.filter(|variable| !variable.is_empty()) else {
         return system_zone().map(Ok);
@@ -168,13 +169,14 @@ fn system_zone() -> Option<String> {
     zone.iana_name().map(str::to_owned)
 }
 
-/// Returns the name of the zone whose file a path leads to.
+/// Returns the name of the zone file that a path leads to.
 fn zone_of_file(file: &Path) -> Option<String> {
     let (_, name) = file.to_str()?.rsplit_once("zoneinfo/")?;
     time_zone(name)?.iana_name().map(str::to_owned)
 }
 
-/// Returns the offset from UTC in seconds of a zone whose clock is never changed: it is the same in every month.
+/// Returns the offset from UTC in seconds of a zone without clock changes: it is the same in every
+/// month.
 fn fixed_offset(zone: &TimeZone) -> Option<i32> {
     const MONTH_SECONDS: i64 = 30 * 86_400;
     let at = |month: i64| jiff::Timestamp::from_second(month * MONTH_SECONDS).ok();

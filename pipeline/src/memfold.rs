@@ -52,7 +52,7 @@ pub struct Memfold {
     options: Options,
 }
 
-/// How a store is opened; [`Default`] is what most callers want.
+/// How a store is opened; [`Default`] suits most callers.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {
@@ -65,7 +65,7 @@ pub struct Options {
     pub now: Option<Instant>,
     /// A folder for temporary files as large as the vectors; by default the system's.
     pub scratch_dir: PathBuf,
-    /// Where progress goes, and where the wish to stop comes from.
+    /// Receives progress, and says whether to cancel.
     pub progress: Arc<dyn Progress + Send + Sync>,
 }
 
@@ -94,7 +94,7 @@ pub struct OwnedPlan {
     now: Instant,
 }
 
-/// What of a plan is applied, and under which conditions.
+/// The part of a plan to apply, and its conditions.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ApplyOptions {
@@ -102,9 +102,10 @@ pub struct ApplyOptions {
     pub selection: Selection,
     /// Units to apply at most; by default all.
     pub limit: Option<u64>,
-    /// The digest of a plan that a person looked at, in place of [`Self::change_share_max`].
+    /// The digest of a plan that a person reviewed, in place of [`Self::change_share_max`].
     pub expect: Option<String>,
-    /// The largest share of the live memories that may change without a look at the plan, from 0 to 1.
+    /// The largest share of the live memories that may change without a review of the plan, from 0
+    /// to 1.
     pub change_share_max: f64,
     /// Whether to write although the guard or protection is off.
     pub allow_unguarded: bool,
@@ -169,10 +170,10 @@ impl Memfold {
         &self.configuration
     }
 
-    /// Finds what the store says twice and plans what to do. Writes nothing to the store.
+    /// Finds duplicates in the store and plans actions. Writes nothing to the store.
     ///
     /// # Errors
-    /// When the store cannot be read, the scratch folder not written, or the caller asked to stop.
+    /// When the store cannot be read, the scratch folder not written, or the caller cancelled.
     pub fn plan(&self) -> Result<Planned<'_>, MemfoldError> {
         let policy = &self.configuration.policy;
         let _run = info_span!("consolidation.run", store = %self.path().display()).entered();
@@ -266,7 +267,7 @@ impl Planned<'_> {
         self.owned.plan()
     }
 
-    /// Returns the report: what was found and what would be done.
+    /// Returns the report: the findings and the planned actions.
     #[must_use]
     pub const fn report(&self) -> &Report {
         self.owned.report()
@@ -303,7 +304,7 @@ impl OwnedPlan {
         &self.outcome.plan
     }
 
-    /// Returns the report: what was found and what would be done.
+    /// Returns the report: the findings and the planned actions.
     #[must_use]
     pub const fn report(&self) -> &Report {
         &self.outcome.report

@@ -2,8 +2,8 @@
 //!
 //! Candidates come from the index (or a scan of all vectors where there is none) and from the
 //! owner's full-text index, and are joined by reciprocal rank. Tiers are computed for the
-//! candidates alone, so the cost does not grow with the store. What is returned is counted as read
-//! in one short transaction, which is dropped rather than waited for.
+//! candidates alone, so the cost does not grow with the store. Returned memories are counted as
+//! read in one short transaction, which is dropped rather than waited for.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -29,20 +29,20 @@ use tracing::info_span;
 
 use crate::lookup::{KeptIndex, SearchError, Searched, StoreIndex, Wanted, near_vector};
 
-/// Memories returned where nobody said how many.
+/// Default number of results.
 pub const RECALLED_DEFAULT: usize = 10;
 
 /// The constant of reciprocal rank fusion (Cormack, Clarke, Büttcher 2009).
 const RANK_OFFSET: f64 = 60.0;
-/// Candidates of each kind: this many for each memory that is wanted, within these bounds.
+/// Candidates of each kind: this many for each requested memory, within these bounds.
 const CANDIDATES_PER_MEMORY: usize = 4;
 const CANDIDATES_MIN: usize = 40;
 const CANDIDATES_MAX: usize = 4_096;
-/// Where tiers leave too few, the next try is so much wider, and the last one so wide: in a store
-/// of old memories every recall would otherwise read thousands.
+/// If tiers leave too few, the next try is wider by this factor, and the last one this wide: in a
+/// store of old memories every recall would otherwise read thousands.
 const WIDER: usize = 4;
 const WIDENED_MAX: usize = 640;
-/// Words of a question that are looked for.
+/// Maximum number of a question's words that are searched.
 const WORDS_MAX: usize = 32;
 /// A survivor may itself have been merged; longer chains are damage.
 const SURVIVORS_MAX: usize = 64;
@@ -113,12 +113,12 @@ impl RecallMode {
     }
 }
 
-/// What a recall depends on besides its question.
+/// The settings of a recall beside its question.
 #[derive(Debug, Clone)]
 pub struct RecallOptions {
-    /// Says what is protected, and so never below WARM.
+    /// Decides which memories are protected, and so never below WARM.
     pub policy: Policy,
-    /// What tiers depend on.
+    /// The policy of tiers.
     pub retention: RetentionPolicy,
     /// The zone of naive times.
     pub time_zone: TimeZone,
@@ -131,7 +131,7 @@ pub struct RecallOptions {
 pub struct RecallQuery<'a> {
     /// Its words.
     pub text: &'a str,
-    /// Its vector, where somebody made one.
+    /// Its vector, if there is one.
     pub vector: Option<&'a [f32]>,
     /// How far down the tiers to look.
     pub mode: RecallMode,
@@ -139,7 +139,7 @@ pub struct RecallQuery<'a> {
     pub limit: usize,
     /// Whether summaries are found, too.
     pub include_summaries: bool,
-    /// Whether what is returned counts as read.
+    /// Whether returned memories count as read.
     pub counts: bool,
     /// The time of tiers and of the last access.
     pub now: Instant,
@@ -154,21 +154,21 @@ pub struct RecalledMemory {
     pub score: f64,
     /// The canonical similarity of its vector, where vectors found it.
     pub similarity: Option<Similarity>,
-    /// Its place among those found by vector, from 1.
+    /// Its rank in the search by vector, from 1.
     pub vector_rank: Option<usize>,
-    /// Its place among those found by words, from 1.
+    /// Its rank in the search by words, from 1.
     pub word_rank: Option<usize>,
     /// Its tier.
     pub tier: Tier,
     /// The scores behind it.
     pub retention: Retention,
-    /// What made its tier.
+    /// The reasons for its tier.
     pub reasons: Vec<TierReason>,
     /// Whether a consolidation wrote it as a summary.
     pub is_summary: bool,
     /// The memory that supersedes it.
     pub superseded_by: Option<MemoryId>,
-    /// Memories merged into it whose words were found.
+    /// Memories merged into it that were found by their words.
     pub found_as: Vec<MemoryId>,
 }
 
@@ -177,7 +177,7 @@ pub struct RecalledMemory {
 pub struct ArchivedMemory {
     /// The memory.
     pub id: MemoryId,
-    /// What it says.
+    /// Its text.
     pub text: Box<str>,
     /// The memory that it lives on in; none where a rule archived it.
     pub survivor: Option<MemoryId>,
@@ -188,19 +188,20 @@ pub struct ArchivedMemory {
 pub struct Recalled {
     /// The memories, the best first.
     pub memories: Vec<RecalledMemory>,
-    /// What is no longer live, the best first; in an exhaustive recall, or where nothing else was found.
+    /// Memories that are no longer live, the best first; in an exhaustive recall, or where nothing
+    /// else was found.
     pub archived: Vec<ArchivedMemory>,
     /// How vectors were searched; none where there was no vector to search by.
     pub searched: Option<Searched>,
     /// Whether words were searched.
     pub by_words: bool,
-    /// Whether what is returned was counted as read.
+    /// Whether returned memories were counted as read.
     pub is_counted: bool,
-    /// What a user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// A store that is asked again and again: connections stay open between two recalls.
+/// A store for repeated recalls: connections stay open between two of them.
 pub struct Recaller {
     store: BrainDb,
     index: Indexes,
@@ -254,9 +255,9 @@ impl Recaller {
 
     /// Finds the memories that answer a question, and counts them as read.
     ///
-    /// Ties are broken by retention, then by id. A merged memory is found under its survivor.
-    /// Where tiers leave fewer than wanted, more candidates are looked at, up to 640 of each kind.
-    /// Where they leave none, lower tiers are searched, and a note says so.
+    /// Ties are broken by retention, then by id. A merged memory is found under its survivor. Where
+    /// tiers leave fewer than wanted, more candidates are read, up to 640 of each kind. Where they
+    /// leave none, lower tiers are searched, and a note says so.
     ///
     /// # Errors
     /// When the store cannot be read, or the vector has another dimension than the store's.
@@ -364,7 +365,7 @@ impl Recaller {
         let mut candidates: Vec<Candidate> = found.live.into_values().collect();
         candidates.sort_by(|a, b| b.score().total_cmp(&a.score()));
         for candidate in candidates {
-            // Equal scores are ordered by what is not known yet; lower ones come too late.
+            // The order of equal scores is not known yet; lower scores come too late.
             let last = answer.memories.last().filter(|_| answer.memories.len() >= query.limit);
             if last.is_some_and(|last| candidate.score() < last.score) {
                 break;
@@ -509,7 +510,7 @@ impl Candidate {
     }
 }
 
-/// The words of a text, without repeats. What the full-text index splits further is looked for
+/// The words of a text, without repeats. A word that the full-text index splits further is searched
 /// as a phrase.
 pub(crate) fn words(text: &str) -> Vec<String> {
     let is_between = |c: char| c.is_whitespace() || c.is_control();
@@ -523,8 +524,8 @@ pub(crate) fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns the ids of archived rows that have words of a question, those with most of them first. Their entries are gone
-/// from the full-text index, so this reads all of them.
+/// Returns the ids of archived rows that have words of a question, rows with most of them first.
+/// Their entries are gone from the full-text index, so this reads all of them.
 fn archived_with(
     reader: &StoreReader<'_>,
     words: &[String],
@@ -545,7 +546,7 @@ fn archived_with(
     Ok(found.into_iter().map(|(_, id)| id).collect())
 }
 
-/// Returns what supersedes a memory, by the edges from and to it.
+/// Returns the memory that supersedes another, by the edges from and to it.
 pub(crate) fn superseding(
     id: &MemoryId,
     edges: &[StoredEdge],

@@ -1,4 +1,4 @@
-//! What a session starts with: the block of summaries, or of HOT memories, from a store.
+//! The block that a session starts with: summaries, or the HOT memories of a store.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ use crate::recall::superseding;
 
 /// Rows of each kind that are read: the cost does not grow with the store.
 const ROWS_MAX: usize = 300;
-/// A pause so long ends a session, in microseconds: that of `due`.
+/// A pause of this length ends a session, in microseconds: as in `due`.
 const SESSION_GAP_US: i64 = 30 * 60_000_000;
-/// The newest memories of a session say what it was about.
+/// The newest memories of a session show its subject.
 const SESSION_MEMORIES_MAX: usize = 20;
 
 /// Where a session starts.
@@ -32,11 +32,11 @@ pub struct SessionPlace<'a> {
     pub directory: &'a str,
     /// The git branch; may be empty.
     pub branch: &'a str,
-    /// What tiers depend on.
+    /// The policy of tiers.
     pub retention: &'a RetentionPolicy,
     /// The zone of naive times.
     pub time_zone: &'a TimeZone,
-    /// The clock: times after it are not believed. What is shown does not depend on it otherwise.
+    /// The clock: times after it are ignored. The output does not depend on it otherwise.
     pub now: Instant,
 }
 
@@ -45,7 +45,7 @@ pub struct SessionPlace<'a> {
 /// Candidates are the 300 latest summaries, the 300 newest memories and, where the store has an
 /// index of importance, the 300 most important ones. Ages are counted from the state's own time,
 /// the latest change among the candidates, so that the same state gives the same bytes. Of memories
-/// with the same words one is shown, and what an open conflict is about is marked. Nothing is
+/// with the same words one is displayed, and memories with an open conflict are marked. Nothing is
 /// written, and nothing is counted as read.
 ///
 /// # Errors
@@ -86,7 +86,7 @@ pub fn session_context(
     })
 }
 
-/// Says what contradicts a memory.
+/// Adds the texts that contradict a memory.
 fn with_conflicts(mut item: SummaryItem, open: &[OpenPair]) -> SummaryItem {
     let id = item.id.as_str();
     for pair in open.iter().filter(|pair| pair.kind != FlagKind::Near) {
@@ -117,8 +117,8 @@ fn distinct(items: Vec<SummaryItem>) -> Vec<SummaryItem> {
     by_words.into_values().collect()
 }
 
-/// Returns what the last session wrote: the newest memories, as far as none was made more than half an hour after the one
-/// before it.
+/// Returns the texts of the last session: the newest memories, as far as none was made more than
+/// half an hour after the one before it.
 fn last_session(rows: &SessionRows, now: Instant) -> String {
     let mut made: Vec<(Instant, &str)> = Vec::new();
     for TimedMemory { memory, .. } in &rows.memories {
@@ -143,7 +143,7 @@ fn state_time(rows: &SessionRows, now: Instant) -> Option<Instant> {
     });
     let known = times.flatten().filter(|at| *at <= now).max();
     let has_any = !rows.summaries.is_empty() || !rows.memories.is_empty();
-    // Without a readable time every age is unknown, whatever is taken here.
+    // Without a readable time every age is unknown, so any value serves here.
     known.or_else(|| has_any.then_some(Instant(0)))
 }
 
@@ -155,7 +155,8 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Tells whether a memory is HOT. The edges are asked for those alone that would be without.
+    /// Tells whether a memory is HOT. Edges are read only for memories that would be HOT without
+    /// them.
     fn is_hot(&self, timed: &TimedMemory) -> Result<bool, SearchError> {
         let mut input = RetentionInput {
             last_accessed: timed.last_accessed,

@@ -65,7 +65,7 @@ pub struct Settled {
     pub note: Option<String>,
 }
 
-/// What settling depends on.
+/// The rules of settling.
 #[derive(Clone, Copy)]
 pub struct SettleRules<'a> {
     /// How merges are made.
@@ -74,7 +74,7 @@ pub struct SettleRules<'a> {
     pub guard: &'a Guard,
 }
 
-/// Tells what settling a pair would do, without writing.
+/// Returns the expected result of settling a pair, without writing.
 ///
 /// # Errors
 /// When it does not wait, or cannot be settled so.
@@ -146,7 +146,7 @@ fn examine(
     };
     let mut both = [side(0)?, side(1)?];
     both.sort_by(newest_first);
-    // What was said again last is the newer statement, however old its row is.
+    // The statement saved again last is the newer one, regardless of its row's age.
     if flag.asserted.as_ref() == Some(&both[1].id) {
         both.swap(0, 1);
     }
@@ -155,7 +155,7 @@ fn examine(
         let read = |memory: &Memory| rules.guard.read(&memory.content);
         rules.guard.judge(&read(&older), &read(&newer)).verdict
     });
-    // A person's word counts; what the guard says is told.
+    // A person's decision counts; a contrary verdict of the guard is reported.
     let guard_says = guard_says.filter(|verdict| !verdict.is_proven());
     let (key, ids) = (flag.key.clone(), (newer.id.clone(), older.id.clone()));
     let settled = Settled { key, settlement, newer: ids.0, older: ids.1, guard_says, note: None };

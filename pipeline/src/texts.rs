@@ -1,4 +1,4 @@
-//! Files of texts as stores: planned over as they are, and written again without what was merged.
+//! Files of texts as stores: planned over as they are, and written again without merged records.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -29,12 +29,12 @@ use crate::consolidate::{Outcome, RunContext, consolidate};
 use crate::machine::clock;
 use crate::quick_check::{importance_fault, vector_fault};
 
-/// What the vectors of a file are called that names no model.
+/// The model's name for vectors of a file that names no model.
 const MODEL_UNKNOWN: &str = "unnamed";
 const SOURCE_DEFAULT: &str = "agent";
 const IMPORTANCE_DEFAULT: f64 = 1.0;
 
-/// What files of texts are called among the kinds of stores.
+/// The name of files of texts among the kinds of stores.
 pub const KIND: &str = "texts";
 /// The rule of merges that a person approved.
 const RULE_ANSWERED: &str = "review";
@@ -48,7 +48,7 @@ pub struct TextStore<'a> {
     answers: Answers,
 }
 
-/// What a person answered about the texts of a file, as far as they are the same still.
+/// A person's answers about the texts of a file, as far as the texts are unchanged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answers {
     /// Memories that say the same, the survivor first.
@@ -111,8 +111,8 @@ pub fn answered(mirror: &BrainDb) -> Result<Vec<SavedAction>, SessionError> {
     Ok(plan.actions.into_iter().filter(is_answered).collect())
 }
 
-/// Returns what of a policy holds for a file of texts: merges and flags. Nothing is archived for its age, since nothing would
-/// be left of it.
+/// Returns the part of a policy that applies to a file of texts: merges and flags. Nothing is
+/// archived for its age, since nothing would be left of it.
 #[must_use]
 pub fn policy_of_texts(policy: &Policy) -> Policy {
     let mut policy = policy.clone();
@@ -138,7 +138,7 @@ fn ids_of(file: &TextFile) -> Vec<MemoryId> {
     ids.collect()
 }
 
-/// A file of texts, as what a mirror is made of: for answers about it. It is never written.
+/// A file of texts, as the origin of a mirror that holds the answers about it. It is never written.
 #[derive(Debug)]
 pub struct TextOrigin {
     path: PathBuf,
@@ -225,7 +225,7 @@ pub struct RemovedRecord {
     pub survivor_place: u64,
     /// The rule that merged them.
     pub rule: String,
-    /// The steps that prove it, but for what is equal.
+    /// The steps that prove it, except equal ones.
     pub proof: Vec<String>,
     /// The record as it stood in the file.
     pub record: Value,
@@ -238,14 +238,14 @@ impl<'a> TextStore<'a> {
         Self { ids: ids_of(file), file, answers: Answers::default() }
     }
 
-    /// Takes what a person answered into account: what is the same is left out, the rest stays apart.
+    /// Applies a person's answers: equal memories are left out, the rest stays apart.
     #[must_use]
     pub fn with_answers(mut self, answers: Answers) -> Self {
         self.answers = answers;
         self
     }
 
-    /// Plans over the file, by what of a policy holds for texts ([`policy_of_texts`]).
+    /// Plans over the file, by the part of a policy that applies to texts ([`policy_of_texts`]).
     ///
     /// # Errors
     /// As [`consolidate`](fn@crate::consolidate::consolidate).
@@ -342,7 +342,7 @@ impl<'a> TextStore<'a> {
         })
     }
 
-    /// Nothing is planned about what was answered.
+    /// Nothing is planned about answered memories.
     fn decisions(&self) -> Decisions {
         let mut decisions = Decisions::default();
         for group in self.answers.same.iter().chain(&self.answers.apart) {
@@ -498,7 +498,7 @@ mod tests {
         assert_eq!(ids, ["a", "b", "c", "d", "e", "line 6"]);
     }
 
-    /// A record without an id was mixed up with another one that has the id it is given.
+    /// A record without an id was mixed up with another one that has the id generated for it.
     #[test]
     fn no_record_is_given_the_id_of_another() {
         let lines = "{\"id\":\"line 2\",\"text\":\"a\"}\n{\"text\":\"b\"}\n{\"id\":\"line 2'\",\"text\":\"c\"}\n";

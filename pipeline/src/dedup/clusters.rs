@@ -11,10 +11,11 @@ use memfold_simd::Similarity;
 use super::run::{RUN_RECORDS, watched};
 use super::{DedupError, DedupRequest, Keep, PairsDigest};
 
-/// Members for each task and for each look at the wish to stop.
+/// Members for each task and between two checks for cancellation.
 const BATCH_MEMBERS: usize = 4_096;
 
-/// Mean cosines that differ by less count as equal: far above the rounding of their sums, far below what differs.
+/// Mean cosines that differ by less count as equal: far above the rounding of their sums, far below
+/// real differences.
 const TIE: f64 = 1e-9;
 
 /// Returns the members of all clusters of two or more, by survivor and row. `first` names a row's cluster by its
@@ -190,7 +191,7 @@ type PairRecord = [u64; 2];
 /// `scratch_dir`. Time grows with the logical pairs, which can be as many as half the square of the rows.
 ///
 /// # Errors
-/// When `write` fails, the scratch folder is full or gone, or the caller asked to stop.
+/// When `write` fails, the scratch folder is full or gone, or the caller cancelled.
 pub fn each_logical_pair<E: From<DedupError>>(
     pairs: &PairStream,
     scratch_dir: Option<&Path>,

@@ -1,10 +1,10 @@
-//! [`JoinForecast`]: what a join by tiles would take, from a join of a sample.
+//! [`JoinForecast`]: the cost of a join by tiles, estimated from a join of a sample.
 
 use memfold_index::{JoinCounters, TILE_ROWS_MAX, TileSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a sample shows.
+/// The join of a sample.
 #[derive(Debug, Clone, Copy)]
 pub struct SampledJoin<'a> {
     /// Distinct rows of the sample.
@@ -13,7 +13,7 @@ pub struct SampledJoin<'a> {
     pub tiles: &'a TileSummary,
     /// Most rows of one of these tiles.
     pub tile_rows_max: u64,
-    /// What the join of the sample in one piece did.
+    /// The counters of the join of the sample in one piece.
     pub counters: &'a JoinCounters,
     /// Time in which all cores compared its pairs, times the cores.
     pub core_seconds: f64,
@@ -49,7 +49,7 @@ pub struct JoinForecast {
 }
 
 impl JoinForecast {
-    /// Scales what a sample shows to `rows` rows of `dim` components.
+    /// Scales the join of a sample to `rows` rows of `dim` components.
     #[must_use]
     pub fn of(sample: &SampledJoin<'_>, rows: u64, dim: u64) -> Self {
         let pairs = |rows: u64| rows * rows.saturating_sub(1) / 2;
@@ -63,7 +63,7 @@ impl JoinForecast {
         let (pairs_total, sampled) = (pairs(rows), pairs(sample.rows));
         let counters = sample.counters;
         let tested = if counters.first_width == 0 { sampled } else { counters.pairs_tested };
-        // What a pair costs where the sample has none to compare is not known; it costs something.
+        // The cost of a pair is unknown where the sample compares none, but it is not zero.
         let seconds_per_test = sample.core_seconds / tested.max(1) as f64;
         let tile_bytes = rows * summary.row_bytes;
         let hours = |tests: f64| tests * seconds_per_test / 3_600.0;

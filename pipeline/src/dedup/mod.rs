@@ -1,10 +1,11 @@
 //! Near-duplicates of a corpus: pairs become clusters, each with the row that stays. No store involved.
 //!
-//! [`dedup`] reads the answer of [`memfold_index::join_pairs`], or of the join by a graph, once for all thresholds: it counts and digests the
-//! pairs ([`PairsDigest`] says how), puts their links into processing order, clusters, and names survivors.
-//! Bit-equal rows stand as one vertex and are counted arithmetically. Memory follows the rows; pairs
-//! beyond a bound go to a scratch folder. [`each_logical_pair`] writes the pairs out, groups expanded.
-//! [`JoinForecast`] says what the join by tiles of more rows would take.
+//! [`dedup`] reads the answer of [`memfold_index::join_pairs`], or of the join by a graph, once for
+//! all thresholds: it counts and digests the pairs ([`PairsDigest`] says how), puts their links
+//! into processing order, clusters, and names survivors. Bit-equal rows stand as one vertex and are
+//! counted arithmetically. Memory follows the rows; pairs beyond a bound go to a scratch folder.
+//! [`each_logical_pair`] writes the pairs out, groups expanded. [`JoinForecast`] estimates the cost
+//! of the join by tiles of more rows.
 //!
 //! The processing order is the order of keeping ([`KeepOrder`]), so with greedy complete linkage every member is at or
 //! above the threshold to its survivor. Where the most central member stays, that holds because all members are.

@@ -21,7 +21,7 @@ use super::clusters::{Clustering, Vertices, members};
 /// Links that are sorted in memory before they go to the scratch folder: 64 MiB.
 pub(super) const RUN_RECORDS: usize = 1 << 22;
 
-/// Records between two looks at the wish to stop.
+/// Records between two checks for cancellation.
 const BATCH_RECORDS: usize = 1 << 16;
 
 /// Clusters the rows behind `pairs` at each threshold, in the thresholds' order.
@@ -33,7 +33,7 @@ const BATCH_RECORDS: usize = 1 << 16;
 /// When the scratch folder is full or gone, or when cancelled.
 ///
 /// # Panics
-/// When the request's matrix or order has other rows than those that were joined.
+/// When the request's matrix or order has other rows than the join.
 pub fn dedup(
     pairs: &PairStream,
     request: &DedupRequest<'_>,
@@ -140,7 +140,7 @@ fn single(
     firsts
 }
 
-/// Passes records on, tells of progress and ends with an error when the caller asked to stop.
+/// Passes records on, reports progress and ends with an error when the caller cancelled.
 pub(super) fn watched<'a, T: 'a>(
     records: impl Iterator<Item = T> + 'a,
     progress: &'a dyn Progress,
@@ -181,7 +181,7 @@ pub enum ClusterLinkage {
     Single,
 }
 
-/// What is to be done with the pairs of a join.
+/// A request to count and cluster the pairs of a join.
 pub struct DedupRequest<'a> {
     /// The rows that were joined.
     pub matrix: &'a VectorMatrix<'a>,
@@ -189,11 +189,11 @@ pub struct DedupRequest<'a> {
     pub ordinal: &'a (dyn Fn(Row) -> u64 + Sync),
     /// Which rows stay.
     pub keep: &'a Keep,
-    /// What makes a cluster.
+    /// The linkage of clusters.
     pub linkage: ClusterLinkage,
     /// At or above which similarities; none below the join's threshold.
     pub thresholds: &'a [Similarity],
-    /// What the join ran with: workers, kernels, scratch folder, progress.
+    /// The options of the join: workers, kernels, scratch folder, progress.
     pub options: &'a JoinOptions<'a>,
 }
 
@@ -206,10 +206,10 @@ pub enum DedupError {
     Scratch {
         /// The folder.
         dir: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The caller asked to stop.
+    /// The caller cancelled.
     #[error("interrupted")]
     Cancelled,
 }
@@ -226,7 +226,7 @@ impl DedupError {
         }
     }
 
-    /// Tells whether the caller asked to stop.
+    /// Tells whether the caller cancelled.
     #[must_use]
     pub const fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled)
@@ -380,7 +380,7 @@ impl From<&JoinCounters> for DedupCounters {
 }
 
 impl DedupFigures {
-    /// Counts what a clustering holds.
+    /// Counts the clusters and rows of a clustering.
     #[must_use]
     pub fn of(clustering: &Clustering) -> Self {
         Self {
@@ -441,7 +441,7 @@ impl PairsHasher {
     }
 }
 
-/// What is counted of the pairs at one threshold, as they stream by in order.
+/// Counts of the pairs at one threshold, as they stream by in order.
 pub(super) struct Tally {
     threshold: Similarity,
     distinct_pairs: u64,
@@ -471,7 +471,7 @@ impl Tally {
         self.hasher.pair(pair, ordinal);
     }
 
-    /// Adds the pairs inside groups: those are at or above every threshold.
+    /// Adds the pairs inside groups: they are at or above every threshold.
     pub(super) fn finish(self, pairs: &PairStream, ordinal: &dyn Fn(Row) -> u64) -> Tallied {
         let inside = |group: &Vec<Row>| group.len() as u64 * (group.len() as u64 - 1) / 2;
         let inside: u64 = pairs.groups().iter().map(inside).sum();

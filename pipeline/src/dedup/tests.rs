@@ -21,7 +21,7 @@ fn grid(codes: &[u8]) -> Vec<f32> {
     values.collect()
 }
 
-/// A join of rows on the grid, and what it ran with.
+/// A join of rows on the grid, and its inputs.
 struct Joined {
     values: Vec<f32>,
     pool: Pool,
@@ -239,7 +239,7 @@ fn ten_thousand_equal_rows_cost_nothing_quadratic() {
     }
 }
 
-/// Asks to stop at once.
+/// Cancels at once.
 struct Stop;
 
 impl Progress for Stop {

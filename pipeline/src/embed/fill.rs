@@ -1,7 +1,7 @@
 //! Memories without an embedding get one: found in one pass, embedded outside of any transaction, inserted in short ones.
 //!
-//! Only rows are inserted, into the owner's `embeddings`, for memories that still have none; nothing is replaced, so
-//! there is nothing to take back. Any number of processes may do this at once.
+//! Only rows are inserted, into the owner's `embeddings`, for memories that still have none;
+//! nothing is replaced, so there is nothing to undo. Any number of processes may do this at once.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use super::{EmbedError, Embedder, HttpError};
 
-/// So many texts refused one after the other, and none taken, are not the texts' fault.
+/// If this many texts in a row are refused and none taken, the texts are not the cause.
 const REFUSALS_IN_A_ROW: u32 = 10;
 
 /// How to fill.
@@ -30,9 +30,10 @@ pub struct Fill<'a> {
     pub provider: Box<dyn Embedder>,
     /// The model and dimension that they must have; `None`: any.
     pub space: Option<VectorSpace>,
-    /// Memories at once.
+    /// Number of memories in a batch.
     pub batch_size: usize,
-    /// The time, asked once for each batch: other programs look for what came since they last looked.
+    /// The clock, read once for each batch: other programs search for rows newer than their last
+    /// search.
     pub clock: &'a dyn Fn() -> Instant,
     /// The zone of naive times.
     pub time_zone: &'a TimeZone,
@@ -40,18 +41,18 @@ pub struct Fill<'a> {
     pub progress: &'a dyn Progress,
 }
 
-/// What was done.
+/// The result of a fill.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Filled {
     /// Memories that were given an embedding.
     pub filled: u64,
-    /// Memories that somebody else gave one meanwhile.
+    /// Memories that got an embedding from somebody else meanwhile.
     pub present: u64,
-    /// Memories that are gone, or whose text changed meanwhile.
+    /// Memories that are gone, or have another text since.
     pub changed: u64,
     /// Memories that the provider, or the store, does not take.
     pub refused: Vec<Refusal>,
-    /// The model written with the vectors; `None`: what the owner's table has for a default.
+    /// The model written with the vectors; `None`: the default of the owner's table.
     pub model: Option<String>,
     /// The dimension of the vectors.
     pub dim: Option<usize>,
@@ -66,11 +67,12 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// Gives memories an embedding; says what was done, and what ended it before its time. What was done stays, and doing it
-/// again continues.
+/// Gives memories an embedding; returns the counts, and the error that ended it early. Finished
+/// memories stay, and another call continues.
 ///
 /// # Errors
-/// In the second part: what the provider or the store refuse altogether, and the wish to stop.
+/// In the second part: refusals of the provider or the store that concern every text, and
+/// cancellation.
 pub fn fill(
     session: &Session,
     pending: &[Pending],
@@ -147,7 +149,7 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    /// Inserts vectors in one transaction, as far as their memories are still there and still lack one.
+    /// Inserts vectors in one transaction, as far as their memories still exist and still lack one.
     fn write_together(&mut self, batch: &[Pending], placed: &[Placed]) -> Result<(), SessionError> {
         let at = (self.clock)().to_naive_local(self.time_zone);
         let model = self.filled.model.as_deref();
@@ -176,7 +178,7 @@ impl<'a> Filler<'a> {
     }
 }
 
-/// A provider that is asked for the vectors of batches of memories.
+/// A provider of vectors for batches of memories.
 pub(super) struct Asker {
     worker: Worker,
     common: Common,
@@ -194,7 +196,7 @@ impl Asker {
         Ok(Self { worker, common: Common::new(space), refusals_in_a_row: 0 })
     }
 
-    /// Asks for the vectors of a batch; where a text is refused, for those of ever smaller parts of it.
+    /// Requests the vectors of a batch; where a text is refused, of ever smaller parts of it.
     pub(super) fn embed(
         &mut self,
         batch: &[Pending],
@@ -264,7 +266,7 @@ impl NewVectors {
     /// Makes the vectors of texts, outside of any transaction.
     ///
     /// # Errors
-    /// When there is no answer, or not the one expected, or the caller asked to stop.
+    /// When there is no answer, or an unexpected one, or the caller cancelled.
     pub fn make(
         provider: Box<dyn Embedder>,
         texts: &[&str],
@@ -290,7 +292,7 @@ impl NewVectors {
     /// Inserts the embedding of a new memory.
     ///
     /// # Errors
-    /// When there is no vector of its text, it does not fit the store's, or the store cannot be written.
+    /// When its text has no vector, it does not fit the store's, or the store cannot be written.
     pub(crate) fn insert(
         &self,
         writes: &Writes<'_>,
@@ -341,17 +343,17 @@ pub(crate) fn model_of(
 pub struct Coverage {
     /// Memories in use.
     pub live: u64,
-    /// Those of them that have a valid vector of their text.
+    /// Memories with a valid vector of their text.
     pub with_embedding: u64,
-    /// Those that have no embedding.
+    /// Memories without an embedding.
     pub missing: u64,
-    /// Those whose embedding is of an earlier text.
+    /// Memories with an embedding of an earlier text.
     pub stale: u64,
-    /// Those whose embedding is no vector.
+    /// Memories with an embedding that is not a vector.
     pub invalid: u64,
 }
 
-/// What a store lacks.
+/// The embeddings that a store lacks.
 #[derive(Debug, Clone)]
 pub struct Unembedded {
     /// Counts.
@@ -448,7 +450,7 @@ impl VectorSink for VectorCounts {
     }
 }
 
-/// Refuses a model that is not the store's; a store whose vectors name none takes any.
+/// Refuses a model that is not the store's; a store with vectors of an unnamed model takes any.
 ///
 /// # Errors
 /// The two names.
@@ -466,7 +468,7 @@ fn named(space: Option<&VectorSpace>) -> Option<&str> {
     space.map(|space| &*space.model).filter(|model| *model != MODEL_UNNAMED)
 }
 
-/// What all vectors of one run have in common.
+/// The model and dimension that all vectors of one run share.
 #[derive(Debug)]
 struct Common {
     space: Option<VectorSpace>,
@@ -504,7 +506,7 @@ impl Common {
     }
 }
 
-/// How often to look whether somebody wants to stop.
+/// How often to check for cancellation.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// A provider at work.
@@ -535,7 +537,7 @@ impl Worker {
                 }
             }
         };
-        // It is not waited for: whoever stops does not care for an answer that may never come.
+        // It is never joined: on cancellation nobody waits for an answer that may never come.
         thread::Builder::new().name("embed".to_owned()).spawn(work).map_err(EmbedError::Thread)?;
         Ok(Self { place, questions, answers })
     }
@@ -551,7 +553,7 @@ impl Worker {
         texts: Vec<String>,
         progress: &dyn Progress,
     ) -> Result<(Vec<Vec<f32>>, Option<String>), EmbedError> {
-        // Where nobody listens, nobody answers either.
+        // If the worker has ended, the receive below fails.
         let _heard = self.questions.send(texts);
         loop {
             match self.answers.recv_timeout(GLANCE) {

@@ -1,4 +1,4 @@
-//! Providers that are asked over HTTP.
+//! Providers over HTTP.
 
 use memfold_core::judge::http::{Client, Endpoint, HttpError, beginning, key_in};
 use memfold_guard::text::excerpt;
@@ -12,7 +12,7 @@ use super::{EmbedError, EmbedSettings, Embedder};
 const REPLY_BYTES: u64 = 1 << 20;
 /// Longest vector as text: some 16,000 components.
 const VECTOR_BYTES: u64 = 512 << 10;
-/// How much of what is wrong with an answer is shown.
+/// Characters of an invalid answer that an error quotes.
 const PROBLEM_CHARS: usize = 100;
 
 /// A provider behind an address.
@@ -146,7 +146,7 @@ pub(crate) enum Api {
     Ollama,
 }
 
-/// What came.
+/// The content of an answer.
 #[derive(Debug, PartialEq)]
 struct Answer {
     vectors: Vec<Vec<f32>>,
@@ -182,7 +182,7 @@ impl Api {
         }
     }
 
-    /// Returns what an answer looks like.
+    /// Returns the format of an answer.
     const fn expected(self) -> &'static str {
         match self {
             Self::Daemon | Self::Ollama => "{\"embeddings\": [[…]]}",
@@ -193,7 +193,7 @@ impl Api {
     /// Reads an answer.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the defect.
     fn answer(self, reply: &[u8]) -> Result<Answer, String> {
         match self {
             Self::Daemon | Self::Ollama => plain(reply),

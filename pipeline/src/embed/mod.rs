@@ -1,7 +1,7 @@
 //! Vectors for texts: a provider turns texts into vectors, each answer is checked before it is used.
 //!
-//! No provider is configured unless a person does so, and texts go nowhere else than to the configured one. What is
-//! sent where stands in docs/embedding.md.
+//! No provider is configured unless a person does so, and texts go nowhere else than to the
+//! configured one. docs/embedding.md lists the requests.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! [`embedder`]: the configured provider, ready to be asked.
+//! [`embedder`]: the configured provider, ready for requests.
 
 use jiff::tz::TimeZone;
 use memfold_core::time::Instant;
@@ -12,7 +12,7 @@ use super::{EmbedSettings, KeyFromElsewhere, Provider, local};
 
 /// Returns the model of most of a store's embeddings; `None` where they name none or cannot be read.
 ///
-/// It looks over all embeddings, so only a caller without a configured model should ask.
+/// It surveys all embeddings, so only a caller without a configured model should ask.
 #[must_use]
 pub fn store_model(store: &BrainDb) -> Option<String> {
     let (time_zone, now) = (&TimeZone::UTC, Instant(0));
@@ -24,8 +24,8 @@ pub fn store_model(store: &BrainDb) -> Option<String> {
 
 /// Makes the configured provider ready; `None` where none is configured. Nothing is sent anywhere yet.
 ///
-/// `store_model` is what the store's embeddings say, and what a provider is asked for where no model is configured.
-/// `variables` finds environment variables: the key is in one.
+/// `store_model` is the model of the store's embeddings, requested from a provider where no model
+/// is configured. `variables` finds environment variables: the key is in one.
 ///
 /// # Errors
 /// When the configuration lacks something, or a local model cannot be read.

@@ -1,4 +1,4 @@
-//! [`Embedder`]: what makes vectors of texts, and how its answers are checked.
+//! [`Embedder`]: the provider of vectors for texts, and the checks of its answers.
 
 use memfold_core::judge::http::HttpError;
 use memfold_store::LoadStoreError;
@@ -6,7 +6,8 @@ use memfold_store::brain_db::SessionError;
 
 /// Makes vectors of texts.
 pub trait Embedder: Send {
-    /// Returns the model's name as a store should spell it, where it is configured or the provider said it.
+    /// Returns the model's name as a store should spell it, if it is configured or the provider
+    /// named it.
     fn model(&self) -> Option<&str>;
 
     /// Returns where texts go, for messages: an address without credentials, or a folder.
@@ -15,7 +16,7 @@ pub trait Embedder: Send {
     /// Returns one vector for each text, in the order of the texts: all of one dimension, finite and not zero.
     ///
     /// # Errors
-    /// When there is no answer, or not the one expected.
+    /// When there is no answer, or an unexpected one.
     fn embed(&mut self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
 
@@ -49,7 +50,7 @@ fn problem(vector: &[f32]) -> Option<&'static str> {
     vector.iter().all(|component| *component == 0.0).then_some("is all zeros")
 }
 
-/// Why there are no vectors. Texts in it come from others and are shown escaped and shortened.
+/// Why there are no vectors. Texts in it come from others and are displayed escaped and shortened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedError {
@@ -58,9 +59,9 @@ pub enum EmbedError {
     Setting {
         /// The key.
         key: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
-        /// What helps.
+        /// Advice.
         advice: String,
     },
     /// This program was built without local models.
@@ -94,7 +95,7 @@ pub enum EmbedError {
     Vector {
         /// The address or folder.
         place: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
     /// A local model cannot be read or run.
@@ -111,7 +112,7 @@ pub enum EmbedError {
     /// The store cannot be written.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// Vectors of another model could not be compared with those of the store.
+    /// Vectors of another model cannot be compared with the store's.
     #[error("the store's vectors are of the model {expected:?}, these would be of {found:?}")]
     FillModel {
         /// The store's.
@@ -119,7 +120,7 @@ pub enum EmbedError {
         /// The provider's.
         found: String,
     },
-    /// Vectors of another dimension could not be compared with those of the store.
+    /// Vectors of another dimension cannot be compared with the store's.
     #[error("the store's vectors have {expected} dimensions, those of {place} have {found}")]
     Dimension {
         /// The store's.
@@ -132,13 +133,13 @@ pub enum EmbedError {
     /// No thread could be started.
     #[error("no thread could be started: {0}")]
     Thread(#[source] std::io::Error),
-    /// The caller asked to stop.
+    /// The caller cancelled.
     #[error("interrupted")]
     Cancelled,
 }
 
 impl EmbedError {
-    /// Tells whether the texts may be what is wrong, so that other texts could do better.
+    /// Tells whether the texts may be the cause, so that other texts could succeed.
     #[must_use]
     pub(crate) const fn concerns_texts(&self) -> bool {
         matches!(
@@ -147,7 +148,8 @@ impl EmbedError {
         ) || self.may_concern_provider()
     }
 
-    /// Tells whether a text or the provider itself may be what is wrong: so it is where no text of a batch gets a vector.
+    /// Tells whether the cause may be a text or the provider itself: it is the provider if no text
+    /// of a batch gets a vector.
     #[must_use]
     pub(crate) const fn may_concern_provider(&self) -> bool {
         matches!(
@@ -157,7 +159,7 @@ impl EmbedError {
         )
     }
 
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
@@ -192,14 +194,14 @@ impl EmbedError {
         Some(hint.to_owned())
     }
 
-    /// Tells whether the caller asked to stop.
+    /// Tells whether the caller cancelled.
     #[must_use]
     pub const fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled | Self::Load(LoadStoreError::Cancelled))
     }
 }
 
-/// What the user can do where a provider gave no answer.
+/// Advice for a provider that gave no answer.
 const fn http_hint(error: &HttpError) -> &'static str {
     match error {
         HttpError::Unreachable { .. } => {

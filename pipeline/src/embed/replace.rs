@@ -1,7 +1,8 @@
 //! Another model for a whole store: its vectors are kept beside the store, compared with the old ones, and then put in their place.
 //!
-//! A [`KeptVectors`] file holds vectors by the hash of their text, so that no text is sent twice. The vectors that are
-//! replaced are kept in such a file too: going back to their model needs no provider.
+//! A [`KeptVectors`] file holds vectors by the hash of their text, so that no text is sent twice.
+//! Replaced vectors are kept in a file of this kind too: going back to their model needs no
+//! provider.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ use super::{EmbedError, Embedder};
 use crate::columns::{ColumnSink, ColumnsError};
 use crate::dedup::{DedupError, each_logical_pair};
 
-/// What files of vectors beside a store begin and end with.
+/// Beginning and ending of the names of vector files beside a store.
 const FILE: (&str, &str) = ("vectors-", ".arrow");
 /// Characters of a model's name in the name of a file.
 const NAME_CHARS: usize = 60;
@@ -64,7 +65,7 @@ impl KeptVectors {
     pub fn file(folder: &Path, model: &str) -> PathBuf {
         let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
         let name: String = model.chars().map(safe).take(NAME_CHARS).collect();
-        // Names that look alike on disk are told apart.
+        // Distinguishes names that look alike on disk.
         let digest = blake3::hash(model.as_bytes()).to_hex();
         folder.join(format!("{}{name}-{}{}", FILE.0, &digest[..8], FILE.1))
     }
@@ -91,7 +92,7 @@ impl KeptVectors {
         Ok(Self { by_hash: rows.collect() })
     }
 
-    /// Writes a file in place of what was there.
+    /// Writes the file, replacing an existing one.
     fn write(&self, file: &Path, mode: FileMode, model: &str) -> Result<(), DataError> {
         let Some(dim) = self.by_hash.values().next().map(Vec::len) else { return Ok(()) };
         let failed = |source| DataError::Io { path: file.to_owned(), source };
@@ -124,9 +125,9 @@ fn hash(text: &str) -> String {
 pub struct Replace<'a> {
     /// The new model's name.
     pub model: &'a str,
-    /// Who makes vectors that are not kept; `None`: nobody may be asked.
+    /// Makes vectors that are not kept; `None`: no provider may be used.
     pub provider: Option<Box<dyn Embedder>>,
-    /// Texts at once.
+    /// Number of texts in a batch.
     pub batch_size: usize,
     /// Where vectors are kept: the folder of the store's index.
     pub folder: &'a Path,
@@ -158,7 +159,7 @@ pub struct ComparedPairs {
 }
 
 impl ComparedPairs {
-    /// Pairs that are told one by one.
+    /// Pairs that are listed one by one.
     pub const SHOWN: usize = 10;
 }
 
@@ -182,19 +183,19 @@ pub struct BothModels {
     model: String,
     /// Texts that were sent to the provider now.
     pub sent: u64,
-    /// Memories whose text the provider does not take; they keep the vector that they have.
+    /// Memories with a text that the provider does not take; they keep their present vector.
     pub refused: Vec<Refusal>,
     /// How the pairs differ.
     pub pairs: ComparedPairs,
     before: KeptVectors,
 }
 
-/// What was written.
+/// The counts of a replacement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Replaced {
     /// Memories that have a vector of the new model.
     pub replaced: u64,
-    /// Memories that are gone, or whose text changed meanwhile.
+    /// Memories that are gone, or have another text since.
     pub changed: u64,
 }
 
@@ -202,7 +203,8 @@ impl BothModels {
     /// Makes the vectors that are not kept, keeps them, and compares the pairs of both models. The store is not written.
     ///
     /// # Errors
-    /// When the store, the provider or a file fails, or the caller asked to stop; what was made is kept.
+    /// When the store, the provider or a file fails, or the caller cancelled; finished vectors are
+    /// kept.
     pub fn compare(
         store: &BrainDb,
         request: &LoadRequest<'_>,
@@ -249,7 +251,7 @@ impl BothModels {
         Ok(both)
     }
 
-    /// Asks for what is missing, and keeps what came also where it ends early.
+    /// Requests the missing vectors, and keeps the received ones also where it ends early.
     fn make(&mut self, replace: Replace<'_>, progress: &dyn Progress) -> Result<(), ReplaceError> {
         let lacks = |memory: &&Memory| self.new.find(&memory.content).is_none();
         let mut seen = BTreeSet::new();

@@ -28,13 +28,13 @@ use super::{Blocked, ExecutionUnit, Selection};
 /// transactions others get 5 ms, and more where any were seen to write.
 ///
 /// # Errors
-/// When the plan belongs to another store or configuration, when all of it is stale, or when the store
-/// fails; what was applied until then stays applied, and a later run continues.
+/// When the plan belongs to another store or configuration, when all of it is stale, or when the
+/// store fails; units applied before stay applied, and a later run continues.
 pub fn execute(session: &Session, request: &ExecuteRequest<'_>) -> Result<Execution, ExecuteError> {
     execute_watched(session, request, &mut Unwatched)
 }
 
-/// As [`execute`], telling a watcher of each step when it is done.
+/// As [`execute`]; notifies a watcher after each step.
 ///
 /// # Errors
 /// As [`execute`].
@@ -177,13 +177,13 @@ fn begin(
     })
 }
 
-/// What is known of a unit once it was applied.
+/// The record of an applied unit.
 struct Applied {
     importance_before: Option<f64>,
     kept: Vec<KeptInPlace>,
 }
 
-/// What the units of one transaction did; it counts once the transaction is committed.
+/// The results of the units of one transaction; they count once the transaction is committed.
 struct Batch {
     executed: Executed,
     /// Digests of the memories that the units changed.
@@ -210,7 +210,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Applies units up to the limit; `false` where the user asked to stop.
+    /// Applies units up to the limit; `false` where the user cancelled.
     fn apply_all(&mut self, units: &[ExecutionUnit<'_>]) -> Result<bool, SessionError> {
         let progress = self.request.progress;
         progress.begin("apply", Some(units.len() as u64));
@@ -401,7 +401,7 @@ impl Run<'_> {
     }
 }
 
-/// What an action notes that a person approved.
+/// The note on an action that a person approved.
 fn approval(action: &SavedAction) -> Option<&'static str> {
     (action.state == ActionState::Approved || is_approved(action.note.as_deref()))
         .then_some(APPROVED_NOTE)
@@ -464,7 +464,7 @@ pub fn preview(
     Ok((outcomes, blocked))
 }
 
-/// What each memory must look like: as the plan saw it, or as earlier units of the plan left it.
+/// The expected digest of each memory: as in the plan, or as earlier units of the plan left it.
 fn expected_digests(
     reads: &Writes<'_>,
     saved: &SavedPlan,

@@ -1,11 +1,11 @@
 //! Executing: a plan's actions become changes of the store, one short transaction for each unit, and back.
 //!
-//! A [`unit`](ExecutionUnit) is what happens to one memory: a merge with what follows for its survivor, or one
-//! action alone. It is applied whole or not at all. At its start every row must be as the plan saw it (the
-//! base digests); a unit with a changed row is left alone as *stale*. Counters move by differences, so
-//! that accesses since the plan stay counted.
+//! A [`unit`](ExecutionUnit) holds the changes of one memory: a merge and further actions on its
+//! survivor, or one action alone. It is applied whole or not at all. At its start every row must be
+//! as the plan saw it (the base digests); a unit with a changed row is left alone as *stale*.
+//! Counters move by differences, so that accesses since the plan stay counted.
 //!
-//! [`execute`] runs units, [`undo`] takes them back; both are runs, with a journal of their own.
+//! [`execute`] runs units, [`undo`] undoes them; both are runs, with a journal of their own.
 
 mod select;
 mod units;

@@ -1,4 +1,4 @@
-//! What a run is asked for, and why it may be refused.
+//! The request of a run, and reasons to refuse it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::embed::fill::NewVectors;
 
 use super::{Blocked, ExecutionUnit, Selection};
 
-/// What a run applies, and how.
+/// A request to apply a plan or a part of it.
 #[derive(Clone, Copy)]
 pub struct ExecuteRequest<'a> {
     /// The plan, as saved in the store or read from a file.
@@ -36,28 +36,28 @@ pub struct ExecuteRequest<'a> {
     pub now: Instant,
     /// The zone of naive times.
     pub time_zone: &'a TimeZone,
-    /// The policy, whose hash must be the plan's.
+    /// The policy; its hash must equal the plan's.
     pub policy: &'a Policy,
     /// sha256 of the semantic configuration.
     pub config_hash: &'a str,
-    /// What must hold before anything is written.
+    /// Conditions that must hold before anything is written.
     pub rules: WriteRules<'a>,
     /// Who runs: `<machine> <process>`.
     pub holder: &'a str,
-    /// Where progress goes, and the wish to stop comes from.
+    /// Receives progress, and says whether to cancel.
     pub progress: &'a dyn Progress,
     /// Seconds since any fixed moment.
     pub clock: &'a dyn Fn() -> f64,
 }
 
-/// Why nothing could be applied, taken back or settled, or why a run stopped.
+/// Why nothing could be applied, undone or settled, or why a run stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecuteError {
     /// The store cannot be written.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The store failed in the middle of a run; what was applied stays applied.
+    /// The store failed in the middle of a run; units applied before stay applied.
     #[error("run {run_id} stopped after {} applied units: {error}", executed.applied)]
     Stopped {
         /// The run.
@@ -80,7 +80,7 @@ pub enum ExecuteError {
         /// The key.
         key: &'static str,
     },
-    /// The plan is not the one that a person looked at.
+    /// The plan differs from the reviewed one.
     #[error("the plan is not the one that was reviewed: expected {expected}, found {found}")]
     AnotherPlan {
         /// The digest of the reviewed plan.
@@ -88,7 +88,7 @@ pub enum ExecuteError {
         /// The digest of this plan.
         found: String,
     },
-    /// Nobody looked at the plan, and it changes much.
+    /// Nobody reviewed the plan, and it changes much.
     #[error(
         "the plan changes {:.1} % of the live memories by more than merging identical texts; \
          without a review at most {:.1} % may change",
@@ -127,7 +127,7 @@ pub enum ExecuteError {
         /// The first one's reason.
         example: String,
     },
-    /// The store failed in the middle; what was taken back stays so.
+    /// The store failed in the middle; units undone before stay undone.
     #[error("undo {run_id} stopped after {} units: {error}", executed.applied)]
     UndoStopped {
         /// The undo's own run.
@@ -141,13 +141,13 @@ pub enum ExecuteError {
     /// The store knows nothing of the kind.
     #[error("there is no {target} to undo")]
     Unknown {
-        /// What was asked for.
+        /// The requested target.
         target: String,
     },
-    /// It was taken back already.
+    /// It was undone already.
     #[error("{target} was undone already, by {by}")]
     Undone {
-        /// What was asked for.
+        /// The requested target.
         target: String,
         /// The undo.
         by: String,
@@ -155,7 +155,7 @@ pub enum ExecuteError {
     /// Its journal was pruned.
     #[error("the journal of {target} was pruned")]
     Pruned {
-        /// What was asked for.
+        /// The requested target.
         target: String,
     },
     /// The store cannot be read.
@@ -167,7 +167,7 @@ pub enum ExecuteError {
         /// The name, escaped.
         key: String,
     },
-    /// A memory is not what it was when the pair was flagged.
+    /// A memory changed since the pair was flagged.
     #[error("{id} was edited, archived or deleted since the pair was flagged")]
     Changed {
         /// The memory, escaped.
@@ -184,7 +184,7 @@ fn all_units(units: u64) -> String {
 }
 
 impl ExecuteError {
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -228,7 +228,7 @@ impl ExecuteError {
     }
 }
 
-/// What became of a unit.
+/// The result of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnitResult {
     /// It was applied.
@@ -239,7 +239,7 @@ pub enum UnitResult {
     Failed(String),
 }
 
-/// A unit and what became of it.
+/// A unit and its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnitOutcome {
     /// The actions' labels, `a3+a9`.
@@ -248,11 +248,11 @@ pub struct UnitOutcome {
     pub positions: Vec<usize>,
     /// The importance of its first memory before it was applied.
     pub importance_before: Option<f64>,
-    /// What became of it.
+    /// Its result.
     pub result: UnitResult,
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Execution {
     /// The run.
@@ -271,20 +271,20 @@ pub struct Execution {
     pub state: RunState,
     /// The copy of the store, made before the first execution.
     pub backup: Option<BackupOutcome>,
-    /// What a person should know of it.
+    /// Notes for people.
     pub notes: Vec<String>,
 }
 
-/// Is told of a run as it goes on.
+/// Watches a run as it goes on.
 pub trait RunWatcher {
-    /// The run is written down, and its first unit comes next.
+    /// The run is recorded, and its first unit comes next.
     fn began(&mut self, run_id: &str);
 
     /// A unit was tried.
     fn tried(&mut self, outcome: &UnitOutcome);
 }
 
-/// Nobody watches.
+/// No watcher.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unwatched;
 
@@ -331,23 +331,23 @@ impl UnitOutcome {
 /// such a limit have archived most of a store in one night.
 pub const CHANGE_SHARE_MAX: f64 = 0.1;
 
-/// What must hold before a run changes a store.
+/// Conditions that must hold before a run changes a store.
 #[derive(Debug, Clone, Copy)]
 pub struct WriteRules<'a> {
     /// `read_only: true` and `enabled: false` forbid every write.
     pub settings: &'a Settings,
     /// Whether to write although the guard or protection is off.
     pub allow_unguarded: bool,
-    /// Who looked at the plan.
+    /// The review of the plan.
     pub review: Review<'a>,
 }
 
-/// Who looked at a plan before it is applied.
+/// The review of a plan before it is applied.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Review<'a> {
     /// A person named the saved plan that is to be applied.
     Saved,
-    /// A person looked at the plan with this digest (`sha256:` may stand before it).
+    /// A person reviewed the plan with this digest (`sha256:` may stand before it).
     Digest(&'a str),
     /// Nobody: at most a share of the `live` memories may change, from 0 to 1; merges of identical
     /// texts and flags do not count.

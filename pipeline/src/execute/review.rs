@@ -1,4 +1,4 @@
-//! What a person decides about a saved plan, written down at once.
+//! Decisions of people about a saved plan, recorded at once.
 
 use memfold_core::journal::Change;
 use memfold_core::memory::MemoryId;
@@ -11,7 +11,7 @@ use memfold_store::brain_db::{
     apply,
 };
 
-/// What a decision that keeps memories apart is called in a run's list.
+/// The name of a decision that keeps memories apart, in a run's list.
 const KEPT_APART: &str = "keep-both";
 
 /// Memories that a person wants to keep apart, and the action that wanted otherwise.
@@ -33,7 +33,7 @@ pub struct KeepBothRequest<'a> {
 /// This is a run of its own, which can be undone; returns its id. The session must hold the store's lock.
 ///
 /// # Errors
-/// When the action was carried out meanwhile, or the store cannot be written.
+/// When the action was applied meanwhile, or the store cannot be written.
 pub fn keep_both(session: &Session, request: &KeepBothRequest<'_>) -> Result<String, SessionError> {
     let KeepBothRequest { plan_id, action, run_id, at, holder } = *request;
     let run_id = session.begin_run(&RunStart {

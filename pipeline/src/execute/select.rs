@@ -1,4 +1,4 @@
-//! Which actions of a plan to carry out: `--only`, `--except`, and what a review said.
+//! The selection of a plan's actions to apply: `--only`, `--except`, and the decisions of a review.
 
 use memfold_core::plan::{Action, ActionState, ActionType, Risk, SavedAction, action_label};
 
@@ -22,7 +22,7 @@ pub struct PickError {
 }
 
 impl PickError {
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(
@@ -66,12 +66,14 @@ impl Pick {
     }
 }
 
-/// What an applied action notes that a person had approved, so that what was left undecided beside it stays so.
+/// The note on an applied action that a person had approved. With it, actions that the review left
+/// undecided stay undecided.
 pub(super) const APPROVED_NOTE: &str = "approved";
 
-/// Which actions to carry out; by default what review approved or, where nothing was reviewed, all.
+/// The actions to apply; by default the approved ones or, where nothing was reviewed, all.
 ///
-/// Picks only narrow that choice: what a person rejected, or did not approve in a plan that was reviewed, stays out.
+/// Picks only narrow that choice: rejected actions, and in a reviewed plan all actions not
+/// approved, stay out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Only these; empty: no limit.
@@ -87,7 +89,7 @@ impl Selection {
         actions.iter().map(|action| self.wants(action, is_reviewed)).collect()
     }
 
-    /// Returns the actions that would be carried out.
+    /// Returns the actions to apply.
     pub fn chosen<'a>(&self, actions: &'a [SavedAction]) -> impl Iterator<Item = &'a Action> {
         let wanted = self.wanted(actions);
         let chosen = actions.iter().filter(move |action| wanted[action.position]);
@@ -105,7 +107,7 @@ impl Selection {
         is_open && self.picks(action)
     }
 
-    /// Tells whether an action is picked, whatever became of it.
+    /// Tells whether an action is picked, in any state.
     #[must_use]
     pub fn picks(&self, action: &SavedAction) -> bool {
         let named = |picks: &[Pick]| picks.iter().any(|pick| pick.names(action));
@@ -175,8 +177,8 @@ mod tests {
         SavedAction { position, action, amended, state, access_count, run_id, unit, note }
     }
 
-    /// `--only identical` carried out what a person had left undecided or rejected in a review, as did a second
-    /// `apply` once everything approved was applied. Picks only narrow.
+    /// `--only identical` applied actions that a person had left undecided or rejected in a review,
+    /// as did a second `apply` once everything approved was applied. Picks only narrow.
     #[test]
     fn picks_never_widen_a_review() {
         use ActionState::{Applied, Approved, Proposed, Rejected, Stale, Undone};

@@ -20,10 +20,10 @@ use super::select::{APPROVED_NOTE, is_approved};
 use super::units::{Pace, heartbeat};
 use crate::execute::ExecuteError;
 
-/// Tells what an undo would take back, without writing.
+/// Returns the units that an undo would revert, without writing.
 ///
 /// # Errors
-/// When there is nothing to take back, or the store cannot be read.
+/// When there is nothing to undo, or the store cannot be read.
 pub fn preview_undo(
     store: &BrainDb,
     target: &UndoTarget,
@@ -45,7 +45,7 @@ pub fn preview_undo(
 /// Takes units back, last first, and keeps the next run from doing the same again.
 ///
 /// # Errors
-/// When there is nothing to take back or the store fails; what was taken back until then stays so.
+/// When there is nothing to undo or the store fails; units undone before stay undone.
 pub fn undo(session: &Session, request: &UndoRequest<'_>) -> Result<Undo, ExecuteError> {
     let units = session.read(|reads| find(reads, request.target))?;
     let at = request.now.to_naive_local(request.time_zone);
@@ -87,7 +87,7 @@ pub fn undo(session: &Session, request: &UndoRequest<'_>) -> Result<Undo, Execut
     }
 }
 
-/// What to take back.
+/// The target of an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UndoTarget {
     /// All that a run did, last first.
@@ -114,12 +114,12 @@ impl std::fmt::Display for UndoTarget {
     }
 }
 
-/// What to undo, and how.
+/// A request to undo.
 #[derive(Clone, Copy)]
 pub struct UndoRequest<'a> {
-    /// What to take back.
+    /// The target.
     pub target: &'a UndoTarget,
-    /// What may be done about conflicts.
+    /// How conflicts are handled.
     pub options: RevertOptions,
     /// Leaves out the decisions that keep the next run from doing the same again.
     pub remerge_ok: bool,
@@ -131,7 +131,7 @@ pub struct UndoRequest<'a> {
     pub time_zone: &'a TimeZone,
     /// Who runs: `<machine> <process>`.
     pub holder: &'a str,
-    /// Where progress goes, and the wish to stop comes from.
+    /// Receives progress, and says whether to cancel.
     pub progress: &'a dyn Progress,
     /// Seconds since any fixed moment.
     pub clock: &'a dyn Fn() -> f64,
@@ -149,7 +149,7 @@ struct Run<'a> {
     pace: Pace,
 }
 
-/// What the units of one transaction did; it counts once the transaction is committed.
+/// The results of the units of one transaction; they count once the transaction is committed.
 struct Batch {
     executed: Executed,
     outcomes: Vec<UndoOutcome>,
@@ -171,7 +171,7 @@ impl Batch {
 }
 
 impl Run<'_> {
-    /// Takes all units back; `false` where the user asked to stop.
+    /// Undoes all units; `false` where the user cancelled.
     fn take_all_back(&mut self, units: &[UnitRecord]) -> Result<bool, SessionError> {
         let progress = self.request.progress;
         progress.begin("undo", Some(units.len() as u64));
@@ -194,7 +194,7 @@ impl Run<'_> {
         let moved =
             self.session.read(|reads| reads.moved_memories(&units[0].run_id, units[0].unit))?;
         let work = |writes: &Writes<'_>| self.batch(writes, units, moved);
-        // Rows come back as they were: what they refer to may be gone.
+        // Rows come back unchanged: the rows that they refer to may be gone.
         let done = if moved { self.session.write_back(work) } else { self.session.write(work) };
         let batch = match done {
             Ok(batch) => batch,
@@ -253,7 +253,7 @@ impl Run<'_> {
         Ok(batch)
     }
 
-    /// The unit goes back whole, or nothing is written.
+    /// The unit is undone whole, or nothing is written.
     fn transact(
         &self,
         writes: &Writes<'_>,
@@ -280,8 +280,8 @@ impl Run<'_> {
         Ok(Ok(()))
     }
 
-    /// Marks a unit as undone; what it had undone itself is in force again, and so on to the unit that
-    /// carried out actions, which is returned.
+    /// Marks a unit as undone; the unit that it had undone itself is in force again, and so on to
+    /// the unit that applied actions, which is returned.
     fn turn_over(
         &self,
         writes: &Writes<'_>,
@@ -319,7 +319,7 @@ impl Run<'_> {
     }
 }
 
-/// The units to take back, last first.
+/// The units to undo, last first.
 fn find(reads: &Writes<'_>, target: &UndoTarget) -> Result<Vec<UnitRecord>, ExecuteError> {
     let unknown = || ExecuteError::Unknown { target: target.to_string() };
     if !reads.has_own_tables()? {
@@ -394,7 +394,7 @@ fn told(conflict: &Conflict) -> Reason {
     (conflict.to_string(), conflict.remedy())
 }
 
-/// What keeps the next run from doing the same again, while the texts stay as they are.
+/// Decisions that keep the next run from merging the same again, while the texts stay as they are.
 fn decisions(
     writes: &Writes<'_>,
     layout: &Layout,
@@ -443,25 +443,25 @@ fn decisions(
 /// A reason not to take a unit back, and the flag that gets past it.
 type Reason = (String, Option<&'static str>);
 
-/// Whether a unit was taken back, or why it cannot be.
+/// Whether a unit was undone, or why it cannot be.
 type TakenBack = Result<(), Vec<Reason>>;
 
-/// A unit and whether it was, or can be, taken back.
+/// A unit and whether it was, or can be, undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoOutcome {
     /// The unit: its run and number.
     pub unit: (String, i64),
-    /// What it did, by label and type: `a3 merge`.
+    /// Its actions, by label and type: `a3 merge`.
     pub what: String,
     /// The memories it changed, survivors first.
     pub ids: Vec<MemoryId>,
-    /// Why it cannot be taken back; empty: it was, or can be.
+    /// Why it cannot be undone; empty: it was, or can be.
     pub conflicts: Vec<String>,
     /// Flags of the command line that get past all of the conflicts.
     pub remedies: Vec<&'static str>,
 }
 
-/// What an undo did.
+/// The result of an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undo {
     /// Its own run, which can be undone in turn.

@@ -1,4 +1,4 @@
-//! Units of execution: what happens to one memory happens in one transaction.
+//! Units of execution: all changes of one memory in one transaction.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use memfold_store::brain_db::{
 
 use super::Selection;
 
-/// Actions that are applied together or not at all: a merge and what follows for its survivor, or one
-/// action alone.
+/// Actions that are applied together or not at all: a merge and further actions on its survivor, or
+/// one action alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutionUnit<'a> {
     /// The actions in plan order; a merge comes first.
@@ -31,7 +31,7 @@ pub struct ExecutionUnit<'a> {
 pub struct Blocked {
     /// The action, by position.
     pub position: usize,
-    /// What it needs, by position.
+    /// The action that it needs, by position.
     pub needs: usize,
 }
 
@@ -80,7 +80,8 @@ pub(super) fn units<'a>(
     (units, blocked)
 }
 
-/// The memory whose merge must come first: promotions and archivals rest on the values after it.
+/// The memory that must be merged first: promotions and archivals depend on its values after the
+/// merge.
 fn follows_a_merge(action: &Action) -> Option<&MemoryId> {
     match action.action {
         ActionType::Promote | ActionType::Archive => action.target_ids.first(),
@@ -136,7 +137,8 @@ pub(crate) fn carry_out_alone(
     Ok(kept.first().map(|first| kept_note(kept.len() as u64, &first.reason)))
 }
 
-/// Carries out changes as one unit of a run and writes them down; `memories` are those whose digests are kept.
+/// Applies changes as one unit of a run and records them; `memories` are the memories with digests
+/// to keep.
 pub(crate) fn write_unit(
     writes: &Writes<'_>,
     layout: &Layout,
@@ -151,14 +153,14 @@ pub(crate) fn write_unit(
     writes.record_unit(layout, mark, &unit).map(drop)
 }
 
-/// The run's time moved on by what has passed since it began: it shows that the run is alive.
+/// The run's time plus the time passed since it began: it shows that the run is alive.
 pub(super) fn heartbeat(now: Instant, clock: &dyn Fn() -> f64, started: f64) -> Instant {
     Instant(now.0.saturating_add(((clock() - started) * 1e6) as i64))
 }
 
 /// Units in one transaction, at most; a clock may stand still.
 const UNITS_AT_ONCE: usize = 256;
-/// How long a transaction goes on to the next unit while nobody else is seen to write.
+/// How long a transaction takes further units while no other writer is seen.
 const HELD_ALONE: f64 = 0.05;
 /// The same beside other writers.
 const HELD_BESIDE: f64 = 0.005;
@@ -167,15 +169,15 @@ const GAP_ALONE: Duration = Duration::from_millis(5);
 /// Others wait for the store by trying again after pauses that grow to 100 ms. With three moments of four theirs, hardly
 /// any of them waits for long.
 const GAP_BESIDE: Duration = Duration::from_millis(20);
-/// So many transactions after another writer was seen, there is none.
+/// After this many transactions another writer is forgotten.
 const REMEMBERED: u32 = 100;
 
-/// How long transactions last, and what others get between them.
+/// The length of transactions, and of the gaps for other writers between them.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// For so many transactions, others are expected.
+    /// Number of further transactions for which other writers are expected.
     beside: u32,
-    /// For so many units, each has its own transaction.
+    /// Number of further units that each have their own transaction.
     alone: usize,
 }
 
@@ -205,17 +207,17 @@ impl Pace {
     }
 }
 
-/// What became of flags that were judged again.
+/// The results of judging flags again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rejudged {
-    /// The two speak of different things: nobody needs to look.
+    /// The two speak of different things: no review is needed.
     pub closed: u64,
     /// The two contradict each other: a person should.
     pub contradictory: u64,
 }
 
-/// Judges the pairs that saves flagged as alike and that still stand as they were, by the present rules. Those of which a
-/// side was merged, edited or deleted close by themselves.
+/// Judges the pairs that saves flagged as alike and that are unchanged, by the present rules. A
+/// flag closes by itself when one of its memories is merged, edited or deleted.
 ///
 /// # Errors
 /// When the store cannot be written.
@@ -242,7 +244,7 @@ pub fn rejudge_flags(session: &Session, guard: &Guard) -> Result<Rejudged, Sessi
     Ok(rejudged)
 }
 
-/// The texts of a flag's memories, where both are what they were.
+/// The texts of a flag's memories, if both are unchanged.
 fn texts(writes: &Writes<'_>, flag: &WaitingFlag) -> Result<Option<[String; 2]>, SessionError> {
     let layout = writes.layout()?;
     let mut texts = Vec::with_capacity(2);

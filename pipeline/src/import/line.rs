@@ -12,14 +12,14 @@ use memfold_core::time::Instant;
 use memfold_guard::text::{excerpt, is_blank};
 use memfold_store::brain_db::ImportedMemory;
 
-/// What `embeddings.model` of the owner holds where nothing else is said, and the dimension of its vectors.
+/// The owner's default for `embeddings.model`, and the dimension of its vectors.
 pub(super) const MODEL_DEFAULT: &str = "all-MiniLM-L6-v2";
 const MODEL_DEFAULT_DIM: usize = 384;
-/// What the owner's writer puts where nothing is said.
+/// The defaults of the owner's writer.
 const CATEGORY_DEFAULT: &str = "general";
 const IMPORTANCE_DEFAULT: f64 = 1.0;
 const SOURCE_DEFAULT: &str = "agent";
-/// Sources that say that a row is no live memory.
+/// Sources of rows that are not live memories.
 const RESERVED_SOURCES: [&str; 2] = ["archived:", "consolidation:contradiction:"];
 /// Hex digits of an id, as the owner makes them.
 const ID_DIGITS: usize = 12;
@@ -46,12 +46,13 @@ pub(super) struct NamedVector {
     pub(super) components: Vec<f32>,
 }
 
-/// What a line is read by, and what is known from those before it.
+/// The settings for reading a line, and the state from earlier lines.
 pub(super) struct Context<'a> {
     model: Option<&'a str>,
     time_zone: &'a TimeZone,
     now: String,
-    /// Lines without an id by what it follows from: equal ones get one each.
+    /// Counts of lines without an id, by the hash that the id is derived from: equal lines get one
+    /// each.
     without_id: HashMap<[u8; 32], u64>,
     /// Texts by id.
     ids: HashMap<[u8; 32], [u8; 32]>,
@@ -117,7 +118,7 @@ impl<'a> Context<'a> {
 }
 
 impl Line {
-    /// Checks a record; an error says what is wrong with it.
+    /// Checks a record; an error describes the defect.
     pub(super) fn of(record: TextRecord, context: &mut Context<'_>) -> Result<Self, String> {
         if let Some(fault) = record.fault {
             return Err(fault);

@@ -27,14 +27,14 @@ pub use preset::{ExportedLines, export_lines};
 
 /// Bad records that are named.
 const BAD_LINES_MAX: usize = 20;
-/// Rows between two looks at the progress.
+/// Rows between two progress reports.
 const BATCH: usize = 1_000;
 
-/// What to import, and where to.
+/// The settings of an import.
 pub struct ImportOptions<'a> {
     /// The store; it is created where it is missing.
     pub into: &'a Path,
-    /// Permissions of a store that is created: at most those of the file that is imported.
+    /// Permissions of a store that is created: at most the permissions of the imported file.
     pub mode: FileMode,
     /// The model of vectors that name none.
     pub model: Option<&'a str>,
@@ -52,7 +52,7 @@ pub struct ImportOptions<'a> {
     pub progress: &'a dyn Progress,
 }
 
-/// What was imported.
+/// The result of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Imported {
     /// Whether the store was created.
@@ -61,9 +61,11 @@ pub struct Imported {
     pub lines: u64,
     /// Memories that were inserted.
     pub imported: u64,
-    /// Memories whose id is in the store already, with the same text; they are left as they are.
+    /// Memories with an id that is in the store already, with the same text; they are left as they
+    /// are.
     pub known: u64,
-    /// Memories whose id is in the store already with another text; they are left as they are too.
+    /// Memories with an id that is in the store already with another text; they are left as they
+    /// are too.
     pub known_otherwise: u64,
     /// Vectors inserted, by model and dimension.
     pub vectors: BTreeMap<VectorSpace, u64>,
@@ -71,7 +73,7 @@ pub struct Imported {
     pub without_time: u64,
     /// Records with values that cannot be used, which were left out; the first 20.
     pub bad: Vec<BadLine>,
-    /// Records that were left out: those without a memory, and those with such values.
+    /// Records that were left out: without a memory, or with invalid values.
     pub left_out: u64,
 }
 
@@ -85,8 +87,8 @@ impl Imported {
 
 /// Imports the memories of a file.
 ///
-/// Importing a file again inserts nothing: what has an id is known by it, and the id of what has none follows from its
-/// text, time and source.
+/// Importing a file again inserts nothing: a record with an id is known by it, and the id of a
+/// record without one is derived from its text, time and source.
 ///
 /// # Errors
 /// When no record is a memory, or one is bad and that refuses the file, when the store cannot be created or written, or
@@ -110,7 +112,7 @@ pub fn import(file: TextFile, options: &ImportOptions<'_>) -> Result<Imported, I
 /// The records of a file, checked.
 struct Checked {
     lines: Vec<Line>,
-    /// The first of those with values that cannot be used.
+    /// The first records with invalid values.
     bad: Vec<BadLine>,
     left_out: u64,
 }
@@ -235,12 +237,12 @@ impl<'a> Inserting<'a> {
     }
 }
 
-/// A record that is no memory.
+/// A record that is not a memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadLine {
     /// Its line or row, from 1.
     pub number: u64,
-    /// What is wrong with it.
+    /// The defect.
     pub reason: String,
 }
 
@@ -254,7 +256,7 @@ impl fmt::Display for BadLine {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// Records are no memories.
+    /// Records are not memories.
     #[error("{}", listed(*count, bad))]
     Lines {
         /// How many.
@@ -268,13 +270,13 @@ pub enum ImportError {
     /// The store cannot be written.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The caller asked to stop.
+    /// The caller cancelled.
     #[error("interrupted")]
     Cancelled,
 }
 
 impl ImportError {
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

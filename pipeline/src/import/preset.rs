@@ -1,7 +1,8 @@
 //! Lines of other systems that were imported as memories, exported as they came.
 //!
-//! A [`Shape`] says where each field of a memory stands. The line itself is kept beside the memory; an export gives it
-//! back byte for byte where the memory is what it was, and else changes the fields that differ.
+//! A [`Shape`] says where each field of a memory stands. The line itself is kept beside the memory;
+//! an export restores it byte for byte if the memory is unchanged, and else changes the fields that
+//! differ.
 
 use super::line::Line;
 use memfold_datasets::texts::{IMPORTANCE_TOP, SCOPES, Shape, TextRole};
@@ -19,7 +20,7 @@ fn mark(shape: &Shape) -> String {
     format!("{MARK}{}", shape.name)
 }
 
-/// Returns the line of a memory that is no longer what it was.
+/// Returns the line of a changed memory.
 fn changed(
     shape: &Shape,
     raw: &str,
@@ -144,7 +145,7 @@ pub(super) fn keep_lines(
     Ok(())
 }
 
-/// Lines to write, and what became of those that came in.
+/// Lines to write, and how they differ from the imported ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportedLines {
     /// The lines, without line ends.

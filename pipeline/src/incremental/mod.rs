@@ -1,11 +1,12 @@
-//! [`consolidate_changed`]: a run that searches only what changed since the last one.
+//! [`consolidate_changed`]: a run that searches only memories changed since the last one.
 //!
-//! A run with `--execute` leaves behind what every row looked like when it had searched them ([`RowMarks`]). The next
-//! one compares, looks around the rows that are new or different, by the index and exactly, and loads only what stands
-//! there. Its plan holds the actions that a run over everything would plan for the clusters, proposals and
-//! contradictions in which a changed memory stands. Three things are left to a run over everything: rules that archive
-//! by age, what a cap left out earlier, and contradictions between a changed memory and the former wording of another
-//! one that is not near it any more.
+//! A run with `--execute` leaves behind the marks of all rows it searched ([`RowMarks`]). The next
+//! one compares them, searches the neighborhood of new or different rows, by the index and exactly,
+//! and loads only these memories. Its plan holds the actions that a run over everything would plan
+//! for the clusters, proposals and contradictions with a changed memory. Three things are left to a
+//! run over everything: rules that archive by age, actions that a cap left out earlier, and
+//! contradictions between a changed memory and the former wording of another one that is not near
+//! it any more.
 
 mod neighborhood;
 mod searched;
@@ -34,10 +35,10 @@ use crate::error::MemfoldError;
 use crate::judging::Judging;
 use crate::lookup::{IndexError, SearchError, StoreIndex};
 
-/// What a run over changed memories came to.
+/// The result of a run over changed memories.
 #[derive(Debug)]
 pub enum ChangedRun {
-    /// Its plan, and what is to be kept once that is carried out.
+    /// Its plan, and the marks to keep once the plan is applied.
     Done(Box<Outcome>, RowMarks),
     /// Everything has to be searched; the reason in words.
     Whole(String),
@@ -50,7 +51,7 @@ enum Halt {
     Failed(MemfoldError),
 }
 
-/// What of a store a run over changed memories works on.
+/// The part of a store that a run over changed memories works on.
 struct Changed {
     snapshot: Snapshot,
     sink: ColumnSink,
@@ -59,12 +60,12 @@ struct Changed {
     since_run: String,
 }
 
-/// Plans as [`consolidate`](crate::consolidate::consolidate) does, for what changed since the run that left its marks in
-/// `folder`, beside the index.
+/// Plans as [`consolidate`](crate::consolidate::consolidate) does, for memories changed since the
+/// run that left its marks in `folder`, beside the index.
 ///
 /// # Errors
-/// As [`consolidate`](crate::consolidate::consolidate). A missing or useless index or file of marks is no error:
-/// [`ChangedRun::Whole`] says why.
+/// As [`consolidate`](crate::consolidate::consolidate). A missing or useless index or file of marks
+/// is not an error: [`ChangedRun::Whole`] says why.
 pub fn consolidate_changed(
     store: &BrainDb,
     folder: &Path,
@@ -96,7 +97,7 @@ pub fn consolidate_changed(
         refused_count: 0,
     };
     let mut policy = policy.clone();
-    // They look at the time that passed, not at what changed.
+    // They depend on the time passed, not on changes.
     policy.rules.retain(|rule| rule.then.action != RuleAction::Archive);
     let outcome = plan_loaded(loaded, &policy, guard, context, laps, judging)?;
     Ok(ChangedRun::Done(Box::new(outcome), found.marks))

@@ -1,4 +1,5 @@
-//! What a changed memory can be clustered with: everything that is near and may say the same, and what is near to that.
+//! The memories that a changed memory can be clustered with: all that are near and may say the
+//! same, and the memories near to them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -16,7 +17,7 @@ use super::Halt;
 use crate::error::MemfoldError;
 use crate::lookup::{SearchError, StoreIndex, near_ids, text_hash};
 
-/// So many rows that no index holds are compared; more are worth a new one.
+/// This many rows that no index holds are compared; more of them need a new index.
 const FRESH_ROWS_MAX: usize = 65_536;
 /// Where more than a quarter of the store would be searched, the join of all is as fast.
 const SEARCHED_DIVISOR: u64 = 4;
@@ -27,7 +28,7 @@ const PAIRS_MAX: usize = 2_000_000;
 /// Steps from a merged memory to the live one, at most: a cycle ends here.
 const FOLDS_MAX: usize = 100;
 
-/// What is needed to look around.
+/// The inputs of a neighborhood search.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub(super) reader: &'a StoreReader<'a>,
@@ -35,8 +36,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) reaches: Reaches,
     /// From which similarity on vectors are near; `None`: only texts count.
     pub(super) least: Option<Similarity>,
-    /// Who says which texts may be linked, and from which score on they contradict each other; `None`: whatever is near
-    /// is linked.
+    /// Decides which texts may be linked, and from which score on they contradict each other;
+    /// `None`: all near ones are linked.
     pub(super) guard: Option<&'a Guard>,
     pub(super) pool: &'a Pool,
     pub(super) kernels: &'static Kernels,
@@ -48,19 +49,20 @@ pub(super) struct Surroundings<'a> {
 pub(super) struct Neighborhood {
     /// Everything that is to be loaded, merged memories included.
     pub(super) ids: BTreeSet<MemoryId>,
-    /// Live memories that changed, by themselves or by what was merged into them.
+    /// Live memories that changed, by themselves or by memories merged into them.
     pub(super) changed: BTreeSet<MemoryId>,
     /// Live memories that the index does not hold as they are.
     pub(super) edited: BTreeSet<String>,
-    /// Live memories whose surroundings are known whole.
+    /// Live memories with a completely known neighborhood.
     searched: BTreeSet<MemoryId>,
 }
 
-/// Finds what is around memories that changed. `edited` are those that the index does not hold as they were before.
+/// Finds the neighborhood of changed memories. `edited` are the ones that the index does not hold
+/// as they were before.
 ///
-/// A memory that may be linked to one that is searched, or contradict it, is searched itself, so that clusters and
-/// series are whole. The cost grows with the changed memories and with what is near them: each takes part in one pass over
-/// the prefix codes of the index, 24 of them together.
+/// A memory that may be linked to one that is searched, or contradict it, is searched itself, so
+/// that clusters and series are whole. The cost grows with the changed memories and with their
+/// neighbors: each takes part in one pass over the prefix codes of the index, 24 of them together.
 pub(super) fn neighborhood(
     surroundings: Surroundings<'_>,
     changed: &BTreeSet<String>,
@@ -112,7 +114,8 @@ struct FreshRows {
 }
 
 impl FreshRows {
-    /// Reads what came since the index, and what of `edited` it does not hold; these are named.
+    /// Reads the rows newer than the index, and the memories of `edited` that it does not hold;
+    /// returns the ids of the latter.
     fn read<'e>(
         surroundings: &Surroundings<'_>,
         space: &VectorSpace,
@@ -204,15 +207,15 @@ struct Walk<'a> {
     shapes: &'a ModelShapes,
     fresh: &'a FreshRows,
     found: Neighborhood,
-    /// What stands near; `None`: nothing live.
+    /// The memories nearby; `None`: no live one.
     near: HashMap<String, Option<Near>>,
-    /// Texts with their vectors that were looked around: what repeats them finds the same.
+    /// Texts with their vectors that were searched around: a repeated text finds the same.
     seen: HashSet<[u8; 32]>,
     pairs: usize,
 }
 
 impl Walk<'_> {
-    /// Searches the surroundings of live memories; returns those that are to be searched next.
+    /// Searches the neighborhood of live memories; returns the memories to search next.
     fn step(&mut self, open: &BTreeSet<String>) -> Result<BTreeSet<String>, Halt> {
         let mut next = BTreeSet::new();
         let mut units = Vec::new();
@@ -245,7 +248,7 @@ impl Walk<'_> {
         Ok(next)
     }
 
-    /// Reads a live memory and what was merged into it; all of it is to be loaded.
+    /// Reads a live memory and the memories merged into it; all of them are to be loaded.
     fn unit(&mut self, id: &str) -> Result<Option<Unit>, Halt> {
         let reader = self.surroundings.reader;
         let Some(memory) = reader.live_memory(id)? else { return Ok(None) };
@@ -270,7 +273,8 @@ impl Walk<'_> {
         Ok(Some(unit))
     }
 
-    /// Returns the live memories that say a text in the same words, by themselves or by what was merged into them.
+    /// Returns the live memories that have a text in the same words, by themselves or by memories
+    /// merged into them.
     fn of_equal_text(&mut self, text: &str) -> Result<Vec<String>, Halt> {
         let key = strict_key(text);
         if !self.seen.insert(*blake3::hash(key.as_bytes()).as_bytes()) {
@@ -289,7 +293,7 @@ impl Walk<'_> {
         Ok(live)
     }
 
-    /// Drops vectors around which the same texts were looked for already.
+    /// Drops vectors around which the same texts were searched already.
     fn leave_out_seen(&mut self, unit: &mut Unit) {
         let texts: Vec<_> = unit.texts.iter().map(|text| strict_key(text)).collect();
         unit.vectors.retain(|vector| {
@@ -327,7 +331,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reads what stands near something; it is to be loaded, together with its unit.
+    /// Reads a memory nearby; it is to be loaded, together with its unit.
     fn read_near(&mut self, id: &str) -> Result<(), Halt> {
         if self.near.contains_key(id) {
             return Ok(());
@@ -336,7 +340,7 @@ impl Walk<'_> {
             Some((content, live)) => {
                 self.found.ids.insert(MemoryId::new(id));
                 if self.found.ids.insert(live.id.clone()) || live.id.as_str() == id {
-                    // What was merged into it shares its vectors, and its say.
+                    // The memories merged into it belong to the same unit.
                     let ghosts = self.surroundings.reader.ghosts(&live, None, usize::MAX)?;
                     let ghosts = ghosts.unwrap_or_default().into_iter();
                     self.found.ids.extend(ghosts.map(|ghost| ghost.id));
@@ -350,7 +354,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Returns what a memory says, and the live one that it is or was merged into; `None` where there is none.
+    /// Returns the text of a memory, and the live one that it is or was merged into; `None` where
+    /// there is none.
     fn unit_of(&self, id: &str) -> Result<Option<(Box<str>, Memory)>, Halt> {
         let (mut said, mut id) = (None, id.to_owned());
         for _ in 0..FOLDS_MAX {

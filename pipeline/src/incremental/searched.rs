@@ -1,4 +1,4 @@
-//! [`RowMarks`]: what the rows of a store looked like when a run had searched them all.
+//! [`RowMarks`]: marks of the rows of a store at the time when a run had searched them all.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
@@ -35,7 +35,7 @@ pub struct SearchedBy {
     pub run_id: String,
     /// sha256 of the semantic configuration: under another one, everything is to be searched anew.
     pub config_hash: String,
-    /// The version of memfold, whose guard decides.
+    /// The version of memfold: its guard decides.
     pub engine_version: String,
     /// The generation of the index beside which this stands.
     generation: u64,
@@ -57,7 +57,7 @@ impl SearchedBy {
     }
 }
 
-/// The rows of a store as they are before a run, to be kept once its plan is carried out.
+/// The rows of a store as they are before a run, to be kept once its plan is applied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowMarks {
     marks: Vec<RowMark>,
@@ -84,7 +84,7 @@ impl RowMarks {
         })
     }
 
-    /// Adds a row. One that is protected by its age will be looked at again when it no longer is.
+    /// Adds a row. A row that is protected by its age will be searched again when it no longer is.
     pub(super) fn add(&mut self, row: &MarkedRow<'_>) {
         self.live += u64::from(row.is_live);
         if !(row.is_young && row.is_live) {
@@ -97,8 +97,8 @@ impl RowMarks {
         (self.edited, self.generation) = (edited, generation);
     }
 
-    /// Writes the file that the next incremental run starts from: all rows but those of `pending`, actions that were not
-    /// carried out.
+    /// Writes the file that the next incremental run starts from: all rows except the rows of
+    /// `pending`, actions that were not applied.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -157,7 +157,8 @@ pub struct KeepMarksError {
     error: io::Error,
 }
 
-/// Returns the time since which a memory is protected by its age: those are looked at again.
+/// Returns the time since which a memory is protected by its age: younger memories are searched
+/// again.
 pub(super) fn young_since(policy: &Policy, now: Instant) -> Instant {
     if !policy.protection.enabled {
         return Instant(i64::MAX);
@@ -237,12 +238,12 @@ impl Searched {
 pub(super) struct SearchedRows<'a> {
     ids: &'a [u64],
     digests: &'a [u64],
-    /// Where the row stands that was asked for last.
+    /// The position of the row that was looked up last.
     at: usize,
 }
 
 impl SearchedRows<'_> {
-    /// Tells whether a row looks as it did; the hashes of ids that are asked for ascend.
+    /// Tells whether a row is unchanged; the hashes of the requested ids ascend.
     pub(super) fn hold(&mut self, mark: RowMark) -> bool {
         self.at += self.ids[self.at..].iter().take_while(|id| **id < mark.id).count();
         self.ids.get(self.at) == Some(&mark.id) && self.digests.get(self.at) == Some(&mark.digest)

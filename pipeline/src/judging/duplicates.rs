@@ -11,11 +11,11 @@ use memfold_simd::Similarity;
 use super::{RULE, Stage, decided, ids, reasons};
 use crate::error::MemfoldError;
 
-/// What earlier merges of the plan give their survivors: categories and importance.
+/// Categories and importance that earlier merges of the plan give their survivors.
 type Given = BTreeMap<MemoryId, (Option<Vec<String>>, Option<f64>)>;
 
 impl Stage<'_, '_, '_> {
-    /// Asks about the proposals of a plan; those that a judge decided become merges or noops.
+    /// Queries the judges about the proposals of a plan; decided ones become merges or noops.
     pub(super) fn duplicates(&mut self, plan: &mut Plan) -> Result<(), MemfoldError> {
         let questions: Vec<Vec<MemoryIndex>> =
             plan.actions.iter().filter_map(|action| self.question(action)).collect();
@@ -51,7 +51,7 @@ impl Stage<'_, '_, '_> {
         is_proposal.then(|| rows.collect())?
     }
 
-    /// What becomes of a proposal.
+    /// Turns a proposal into the actions that the votes allow.
     fn decide(
         &mut self,
         mut proposal: Action,
@@ -157,7 +157,8 @@ fn probability(vote: &Vote) -> Option<f64> {
     said.reduce(f64::min).map(|probability| (probability * 100.0).round() / 100.0)
 }
 
-/// Puts the proposals that a judge scored into the order of its probabilities, before those that nobody scored.
+/// Puts the proposals that a judge scored into the order of its probabilities, before the unscored
+/// ones.
 fn order_by_probability(actions: &mut [Action]) {
     let is_proposal = |action: &&Action| action.action == ActionType::ProposeMerge;
     let scored = |action: &Action| {

@@ -1,5 +1,5 @@
-//! [`Judging`]: models decide about the proposals of a plan, write golden records and summaries, and say what no longer holds;
-//! all within the limits on answers.
+//! [`Judging`]: models decide about the proposals of a plan, write golden records and summaries,
+//! and find superseded statements; all within the limits on answers.
 
 mod duplicates;
 #[cfg(feature = "local-models")]
@@ -50,7 +50,7 @@ pub struct ClassifierError {
 }
 
 impl ClassifierError {
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub const fn hint(&self) -> &'static str {
         if cfg!(feature = "local-models") {
@@ -93,26 +93,27 @@ pub const CLASSIFIER_BATCH_SIZE: usize = 64;
 
 /// Models that decide, and where their answers are kept.
 pub struct Judging<'a> {
-    /// Who is asked.
+    /// The models to query.
     pub judge: &'a mut dyn Judge,
-    /// What was said before, and where new answers go.
+    /// Earlier answers, and the place for new ones.
     pub answers: &'a mut StoredAnswers,
     /// Tasks, votes, limits.
     pub settings: &'a JudgeSettings,
-    /// Whether nobody is asked: recorded answers only.
+    /// Whether no model is queried: recorded answers only.
     pub recorded_only: bool,
-    /// Is told what will be asked, before anything of a task is.
+    /// Called before the questions of a task are sent.
     pub announce: &'a dyn Fn(&Announcement),
-    /// Is told after each answer how many groups of a vote are done, of how many, and what it took so far.
+    /// Called after each answer with the number of finished groups of a vote, their total, and the
+    /// usage so far.
     pub progress: &'a dyn Fn(usize, usize, &Usage),
-    /// Tells whether the caller wants to stop; what was answered is kept.
+    /// Tells whether the caller wants to stop; answers so far are kept.
     pub cancelled: &'a dyn Fn() -> bool,
 }
 
-/// What will be asked.
+/// The questions of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announcement {
-    /// About what.
+    /// The task.
     pub task: JudgeTask,
     /// Groups of memories.
     pub groups: usize,
@@ -122,17 +123,17 @@ pub struct Announcement {
     pub requests: usize,
 }
 
-/// Answers as a store keeps them, and what came of them.
+/// Answers as a store keeps them, and their outcomes.
 #[derive(Default)]
 pub struct StoredAnswers {
     known: BTreeMap<String, Recorded>,
-    /// What was spent, by the day as the owner writes times.
+    /// The costs, by the day as the owner writes times.
     cost_by_day: BTreeMap<String, f64>,
     keep: Option<(Session, String)>,
     summaries: Vec<StoredSummary>,
     /// From which probability on the store's own decisions support merges, by judge.
     supported: BTreeMap<String, f64>,
-    /// Of open flags the side that was said again after the other one was.
+    /// For open flags, the side that was saved again after the other one.
     asserted: BTreeMap<[MemoryId; 2], MemoryId>,
 }
 
@@ -140,7 +141,7 @@ pub struct StoredAnswers {
 const DATE_CHARS: usize = 10;
 
 impl StoredAnswers {
-    /// Reads what was ever answered.
+    /// Reads all stored answers.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -187,7 +188,7 @@ impl StoredAnswers {
         self.supported.get(judge).copied()
     }
 
-    /// Returns what the day of a time, as the owner writes times, has cost so far.
+    /// Returns the costs so far of the day of a time, as the owner writes times.
     #[must_use]
     pub fn cost_of_day(&self, at: &str) -> f64 {
         at.get(..DATE_CHARS).and_then(|day| self.cost_by_day.get(day)).copied().unwrap_or(0.0)
@@ -230,15 +231,15 @@ fn stored(judgement: &Judgement) -> StoredJudgement {
     }
 }
 
-/// What a plan rests on, as far as judging needs it.
+/// The inputs of a plan, as far as judging needs them.
 #[derive(Clone, Copy)]
 pub(crate) struct Ground<'a> {
     pub(crate) input: &'a DetectInput<'a>,
     pub(crate) options: &'a JoinOptions<'a>,
-    /// What is in scope, and whose vectors count.
+    /// The scope, and the memories whose vectors count.
     pub(crate) detection: &'a Detection,
     pub(crate) similarity: &'a dyn Fn(MemoryIndex, MemoryIndex) -> Option<Similarity>,
-    /// What protection keeps.
+    /// Protected memories.
     pub(crate) protected: &'a [(MemoryIndex, ProtectedBy)],
 }
 
@@ -256,8 +257,9 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// Asks about what the configuration wants asked; what a judge decided becomes part of the plan. What is refused or not
-/// answered stays a proposal, with the reason. Returns what became of each.
+/// Sends the questions that the configuration enables; decisions of a judge become part of the
+/// plan. Refused and unanswered proposals stay proposals, with the reason. Returns the outcome of
+/// each.
 pub(crate) fn judge_plan(
     plan: &mut Plan,
     ground: Ground<'_>,
@@ -442,7 +444,7 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
         outcome
     }
 
-    /// Writes down what became of memories that a model was asked about.
+    /// Records the outcome for memories that a model was queried about.
     fn rule(&mut self, action: &str, ids: &[MemoryId], judge: &str, reason: &str) {
         self.judged.rulings.push(Ruling {
             action: action.to_owned(),
@@ -452,7 +454,7 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
         });
     }
 
-    /// Writes down why an opinion was not followed; returns it as a reason.
+    /// Records why an opinion was not followed; returns it as a reason.
     fn refuse(&mut self, group: &Group, refused: &Refused, judge: &str) -> String {
         let ids = ids(group, &refused.opinion.ids);
         let reason = refused.reason.to_string();
@@ -463,7 +465,7 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
         format!("{judge}: refused, {reason}")
     }
 
-    /// Writes down that a group was left as it is: nobody answered, or the answer says so.
+    /// Records that a group was left as it is: nobody answered, or the answer says so.
     fn leave(&mut self, group: &Group, votes: &[Vote]) {
         let ids: Vec<MemoryId> = group.memories.iter().map(|member| member.id.clone()).collect();
         let Some(vote) = votes.first() else {
@@ -475,7 +477,7 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
     }
 }
 
-/// What each vote says.
+/// The opinions of each vote.
 fn said(votes: &[Vote]) -> Vec<Vec<Opinion>> {
     votes.iter().map(|vote| vote.opinions.clone()).collect()
 }

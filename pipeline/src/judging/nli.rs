@@ -1,8 +1,9 @@
 //! [`NliJudge`]: a classifier that says of two texts whether one entails or contradicts the other, run in this process.
 //!
-//! The folder holds `config.json` (with `id2label`), `tokenizer.json` and `model.safetensors` of a BERT, DeBERTa-v2/v3 or
-//! ModernBERT sequence classifier. Each pair of a group is asked about both ways. A group says the same with the smallest
-//! probability of entailment among its pairs and directions.
+//! The folder holds `config.json` (with `id2label`), `tokenizer.json` and `model.safetensors` of a
+//! BERT, DeBERTa-v2/v3 or ModernBERT sequence classifier. Each pair of a group is classified in
+//! both directions. A group says the same with the smallest probability of entailment among its
+//! pairs and directions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -31,16 +32,16 @@ use crate::embed::local::model::{
 use crate::judging::{ClassifierError, thresholds};
 use crate::machine::Stopwatch;
 
-/// Tokens of a pair that are read, at most: what such classifiers are trained on.
+/// Tokens of a pair that are read, at most: the usual length in the training of these classifiers.
 const TOKENS_MAX: usize = 512;
 /// Tokens, padding included, that go through the model at once: bounds the memory of a batch.
 const TOKENS_AT_ONCE: usize = 4_096;
-/// How much of a library's complaint is shown.
+/// Characters of a library's error that are reported.
 const REASON_CHARS: usize = 200;
 /// Hex digits of the weights' digest in the name.
 const DIGEST_CHARS: usize = 8;
 
-/// What a classifier says of two texts in one direction, each from 0 to 1.
+/// The output of a classifier for two texts in one direction, each from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scores {
     /// How probable it is that the first text entails the second.
@@ -65,7 +66,7 @@ enum Classifier {
     ModernBert(ModernBertForSequenceClassification),
 }
 
-/// Which outputs say what.
+/// The positions of the outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Labels {
     entailment: usize,
@@ -73,7 +74,7 @@ struct Labels {
     count: usize,
 }
 
-/// What every kind of configuration holds.
+/// The fields that every kind of configuration has.
 #[derive(Deserialize)]
 struct Shape {
     model_type: String,
@@ -121,7 +122,8 @@ impl Classifier {
             }
             "modernbert" => {
                 let mut config: ModernBertConfig = config(folder)?;
-                // It reads only configurations whose `label2id` holds texts, and published ones hold numbers.
+                // It reads only configurations with texts in `label2id`, and published ones hold
+                // numbers.
                 config.classifier_config = Some(ClassifierConfig {
                     id2label: shape.id2label.clone().into_iter().collect(),
                     label2id: HashMap::new(),
@@ -231,8 +233,8 @@ impl NliJudge {
         &self.name
     }
 
-    /// Scores pairs, of each whether the first text entails or contradicts the second; memory does not grow with their number
-    /// but for their tokens. Ends early where `cancelled` says so.
+    /// Scores pairs, of each whether the first text entails or contradicts the second; memory does
+    /// not grow with their number, except for their tokens. Ends early if `cancelled`.
     ///
     /// # Errors
     /// When the model cannot be run.
@@ -271,7 +273,7 @@ impl NliJudge {
         Ok(Some((scores, tokens)))
     }
 
-    /// What the scores of a group's pairs come to.
+    /// Combines the scores of a group's pairs.
     fn opinion(&self, group: &Group, scores: &[Scores]) -> Opinion {
         let same = scores.iter().map(|score| score.entailment).fold(1.0, f64::min);
         let conflict = scores.iter().map(|score| score.contradiction).fold(0.0, f64::max);
@@ -374,7 +376,7 @@ mod tests {
                 pairs.iter().map(|pair| (&*pair.texts[0], &*pair.texts[1])).collect();
             let (together, _) = judge.scores(&texts, &|| false).unwrap().unwrap();
             for ((pair, found), texts) in pairs.iter().zip(&together).zip(&texts) {
-                // What stands beside a pair in a batch changes nothing.
+                // The other pairs of a batch change nothing.
                 let (alone, _) = judge.scores(&[*texts], &|| false).unwrap().unwrap();
                 for score in [found, &alone[0]] {
                     let near = |value: f64, expected: f64| (value - expected).abs() < 1e-4;

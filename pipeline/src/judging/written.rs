@@ -27,7 +27,7 @@ const SUMMARY_MEMBERS: (usize, usize) = (3, 20);
 const SUMMARY_CATEGORY: &str = "summary";
 /// A summary matters as much as the memories it summarises, but is never protected for it.
 const SUMMARY_IMPORTANCE_MAX: f64 = 2.0;
-/// Of a summary's sources an earlier one must share so many in a hundred to be replaced by it.
+/// Percentage of a summary's sources that an earlier one must share to be replaced by it.
 const REPLACED_PERCENT_MIN: usize = 50;
 const ID_DIGITS: usize = 12;
 
@@ -301,7 +301,8 @@ impl Stage<'_, '_, '_> {
         pairs
     }
 
-    /// A pair with the newer statement first; `None` where that cannot be told, or a person said that both hold.
+    /// A pair with the newer statement first; `None` where that is unknown, or a person said that
+    /// both hold.
     fn in_order(&self, [a, b]: [&MemoryId; 2]) -> Option<[MemoryIndex; 2]> {
         let (&x, &y) = (self.places.get(a)?, self.places.get(b)?);
         let (one, other) = (self.memory(x), self.memory(y));
@@ -321,7 +322,7 @@ impl Stage<'_, '_, '_> {
         Some(if newest_first(one, other).is_lt() { [x, y] } else { [y, x] })
     }
 
-    /// Live memories in scope with a vector that are no summaries and pass a test.
+    /// Live memories in scope with a vector that are not summaries and pass a test.
     fn free(&self, test: impl Fn(&Self, MemoryIndex) -> bool) -> Vec<MemoryIndex> {
         let summaries: BTreeSet<&MemoryId> =
             self.judging.answers.summaries.iter().map(|summary| &summary.memory_id).collect();

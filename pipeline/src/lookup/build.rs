@@ -19,11 +19,12 @@ use crate::export::{Export, ExportOptions};
 use memfold_core::memory::VectorSpace;
 use memfold_store::{BrainDb, LoadRequest};
 
-/// Up to so many rows a scan answers in a fraction of a millisecond, and exactly: no graph is worth its build.
+/// Up to this many rows a scan answers in a fraction of a millisecond, and exactly: no graph is
+/// worth its build.
 const SCANNED_ROWS_MAX: usize = 250_000;
 
-/// Bytes of a write to an index: two large pages. File systems keep what is written at once on large pages, and a
-/// process that maps such a file meets a third of the page faults.
+/// Bytes of a write to an index: two large pages. File systems keep the bytes of one write on large
+/// pages, and a process that maps the file has a third of the page faults.
 const WRITE_BYTES: usize = 4 << 20;
 
 /// Which tiers an index has.
@@ -46,7 +47,8 @@ pub enum TierChoice {
 }
 
 impl TierChoice {
-    /// Keeps what an index in a folder has, unless it has no graph because it had few rows.
+    /// Keeps the tier of an existing index in a folder, unless it has no graph because it had few
+    /// rows.
     #[must_use]
     pub fn as_built(folder: &Path) -> Self {
         let Ok(Some(index)) = StoreIndex::open(folder) else { return Self::Auto };
@@ -63,11 +65,11 @@ impl TierChoice {
 pub struct BuildIndex<'a> {
     /// The folder of generations.
     pub folder: &'a Path,
-    /// Permissions of its files: those of the store.
+    /// Permissions of its files: the store's.
     pub mode: FileMode,
     /// How to read the store.
     pub load: LoadRequest<'a>,
-    /// Only vectors of this model; `None`: those of the model with most.
+    /// Only vectors of this model; `None`: of the model with most vectors.
     pub model: Option<&'a str>,
     /// Which tiers.
     pub tier: TierChoice,
@@ -81,7 +83,7 @@ pub struct BuildIndex<'a> {
     pub wait: Duration,
 }
 
-/// What was built.
+/// The result of a build.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BuiltIndex {
     /// Its number.
@@ -92,7 +94,7 @@ pub struct BuiltIndex {
     pub without_vector: u64,
     /// Model and dimension.
     pub space: VectorSpace,
-    /// What became of the graph.
+    /// The outcome of the graph's build.
     pub graph: GraphOutcome,
     /// Bytes of the index file, and of the columns.
     pub file_bytes: [u64; 2],
@@ -100,15 +102,17 @@ pub struct BuiltIndex {
 
 /// Builds the index of a store's live memories and publishes it as the next generation.
 ///
-/// The bytes of `index.mfi` depend on the ids, vectors and texts of the live memories and on the tiers alone: not on the order of
-/// rows, on what was added or removed before, on threads or kernels. Readers keep the generation that they have opened.
+/// The bytes of `index.mfi` depend on the ids, vectors and texts of the live memories and on the
+/// tiers alone: not on the order of rows, on earlier additions or removals, on threads or kernels.
+/// Readers keep the generation that they have opened.
 ///
 /// # Errors
 /// When the store cannot be read or has no vectors, the folder cannot be written, another process builds for longer than
 /// the time to wait, or when cancelled. Nothing is published then.
 pub fn build_index(store: &BrainDb, request: &BuildIndex<'_>) -> Result<BuiltIndex, IndexError> {
     let writer = GenerationWriter::begin(request.folder, request.mode, request.wait)?;
-    // Before the rows: what comes between is indexed and looked at once more, and nothing is missed.
+    // Before the rows: rows written in between are indexed and searched once more, and nothing is
+    // missed.
     let (name, marks, shapes) = store.look_up(&request.load, |reader| {
         Ok::<_, IndexError>((reader.recorded_name()?, reader.marks()?, reader.shapes()?))
     })?;
@@ -147,8 +151,8 @@ pub fn build_index(store: &BrainDb, request: &BuildIndex<'_>) -> Result<BuiltInd
     })
 }
 
-/// Builds tiers over the columns of a generation and writes them; returns what became of the graph, and the lengths of
-/// index and columns.
+/// Builds tiers over the columns of a generation and writes them; returns the outcome of the
+/// graph's build, and the lengths of index and columns.
 pub(super) fn write_tiers(
     writer: &GenerationWriter,
     columns: &MappedColumns,
@@ -175,7 +179,8 @@ pub(super) fn write_tiers(
     Ok((graph, [bytes(INDEX_FILE), bytes(COLUMNS_FILE)]))
 }
 
-/// Writes down by their texts the rows that have no vector to be indexed: those without, ghosts, archived ones.
+/// Writes the rows without a vector to index by their texts: live ones without a vector, merged and
+/// archived ones.
 fn write_texts(
     writer: &GenerationWriter,
     export: &Export,
@@ -192,14 +197,14 @@ fn write_texts(
     output.flush().map_err(failed)
 }
 
-/// Writes down what a generation is built from.
+/// Writes the origin of a generation.
 pub(super) fn write_origin(writer: &GenerationWriter, origin: &[u8]) -> Result<(), IndexError> {
     let mut file = writer.create(ORIGIN_FILE)?;
     file.write_all(origin)
         .map_err(|source| IndexError::Write { path: writer.path().join(ORIGIN_FILE), source })
 }
 
-/// Returns what tells this set of memories from others, and the keys of their texts.
+/// Returns the identity of this set of memories, and the keys of their texts.
 fn describe(export: &Export, columns: &MappedColumns) -> Result<([u8; 32], Vec<u64>), DataError> {
     let hashes: Vec<u64> = export.memories().map(|memory| text_hash(&memory.content)).collect();
     let keys = TextKeys::sorted((0..).map(Row).zip(&hashes).map(|(row, &hash)| (hash, row)));

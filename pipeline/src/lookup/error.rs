@@ -45,7 +45,7 @@ pub enum IndexError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// It lacks a file.
@@ -63,7 +63,7 @@ pub enum IndexError {
     Origin {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// Its index cannot be read.
@@ -71,15 +71,15 @@ pub enum IndexError {
     IndexFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         source: OpenIndexFileError,
     },
-    /// Its parts are those of different indexes.
+    /// Its parts belong to different indexes.
     #[error("{}: {what}", path.display())]
     Mismatch {
         /// The folder of the generation.
         path: PathBuf,
-        /// What does not fit what.
+        /// The two parts that do not fit.
         what: String,
     },
     /// The store cannot be read.
@@ -94,7 +94,7 @@ pub enum IndexError {
     /// The index turned out to be damaged.
     #[error("{0}")]
     Damaged(String),
-    /// Rows of the columns are not those that were indexed.
+    /// Rows of the columns differ from the indexed ones.
     #[error("{}: ids, vectors or text keys are not those that were indexed", path.display())]
     Content {
         /// The folder of the generation.
@@ -109,12 +109,12 @@ pub enum IndexError {
     /// The file could not be read.
     #[error(transparent)]
     Corpus(DataError),
-    /// The file could not be looked at.
+    /// The file could not be examined.
     #[error("{}: {source}", path.display())]
     Look {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// No row has a vector.
@@ -125,7 +125,7 @@ pub enum IndexError {
         /// Its rows.
         rows: u64,
     },
-    /// The caller asked to stop.
+    /// The caller cancelled.
     #[error("interrupted")]
     Cancelled,
 }
@@ -137,7 +137,7 @@ impl From<OpenStoreError> for IndexError {
 }
 
 impl IndexError {
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -194,7 +194,7 @@ impl IndexError {
         }
     }
 
-    /// Tells whether the caller asked to stop.
+    /// Tells whether the caller cancelled.
     #[must_use]
     pub const fn is_cancelled(&self) -> bool {
         match self {
@@ -237,30 +237,30 @@ pub enum SearchError {
         /// The query's dimension.
         dim: u32,
     },
-    /// The caller asked to stop.
+    /// The caller cancelled.
     #[error("interrupted")]
     Cancelled,
     /// The index turned out to be damaged.
     #[error("{0}")]
     Damaged(String),
-    /// There is no such row.
+    /// The row does not exist.
     #[error("no row {row}: there are {rows}, counted from 0")]
     NoRow {
-        /// The row asked for.
+        /// The requested row.
         row: u64,
-        /// How many there are.
+        /// The number of rows.
         rows: u64,
     },
     /// The row has no vector.
     #[error("row {row} has no usable vector")]
     NoVector {
-        /// The row asked for.
+        /// The requested row.
         row: u64,
     },
     /// No row has the id.
     #[error("no row with a vector has the id {id:?}")]
     NoId {
-        /// The id asked for.
+        /// The requested id.
         id: Box<str>,
     },
     /// Rows have no ids.
@@ -269,7 +269,7 @@ pub enum SearchError {
     /// No row has a vector.
     #[error("none of the {rows} rows has a usable vector")]
     NoRowVectors {
-        /// How many there are.
+        /// The number of rows.
         rows: u64,
     },
 }
@@ -293,7 +293,7 @@ impl From<Damaged> for SearchError {
 }
 
 impl SearchError {
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

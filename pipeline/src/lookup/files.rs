@@ -1,4 +1,4 @@
-//! [`IndexFiles`]: the mapped files of a generation, whatever it was built from.
+//! [`IndexFiles`]: the mapped files of a generation, built from a store or a file.
 
 use std::io::{Seek, Write};
 use std::sync::Arc;
@@ -52,7 +52,8 @@ pub struct IndexFiles {
 }
 
 impl IndexFiles {
-    /// Opens the files of a generation, and reads its origin: what that is, and the dimension it tells.
+    /// Opens the files of a generation, and reads its origin; `dim_of` returns the origin's
+    /// dimension.
     pub(super) fn open<T>(
         generation: Generation,
         read_origin: impl FnOnce(&[u8]) -> Result<T, String>,
@@ -141,9 +142,10 @@ pub const ORIGIN_FILE: &str = "origin.json";
 /// The version of the file.
 pub(super) const VERSION: u32 = 2;
 
-/// What a generation was built from.
+/// The origin of a generation.
 ///
-/// The index itself is a function of the memories that it holds; what depends on the history of the store stands here.
+/// The index itself is a function of its memories; facts that depend on the history of the store
+/// stand here.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Origin {
     version: u32,
@@ -173,7 +175,7 @@ impl Origin {
         Self { version: VERSION, model, dim, store, without_vector, marks, shapes }
     }
 
-    /// Reads the file; an error says what is wrong with it.
+    /// Reads the file; an error describes the defect.
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, String> {
         read_origin(bytes, ("corpus", "a file of vectors, not of a store"))
     }
@@ -221,7 +223,7 @@ pub(super) struct TextRows<'a> {
     ends: &'a [u64],
 }
 
-/// Such rows, to be written.
+/// Rows known by their text alone, to be written.
 #[derive(Debug, Default)]
 pub(super) struct NewTextRows {
     hashes: Vec<u64>,
@@ -230,7 +232,7 @@ pub(super) struct NewTextRows {
 }
 
 impl<'a> TextRows<'a> {
-    /// Finds the sections; an error says what is wrong with the file.
+    /// Finds the sections; an error describes the defect of the file.
     pub(super) fn open(file: &'a SectionFile) -> Result<Self, String> {
         let said = |error: &dyn std::error::Error| error.to_string();
         let keys = file.section(TEXT_KEYS).map_err(|error| said(&error))?;
@@ -246,7 +248,7 @@ impl<'a> TextRows<'a> {
         self.ends.len()
     }
 
-    /// Returns the ids of rows whose text may have this hash.
+    /// Returns the ids of rows that may have a text with this hash.
     pub(super) fn ids(&self, hash: u64) -> impl Iterator<Item = &'a str> + use<'a> {
         let rows = *self;
         self.keys.rows(hash).filter_map(move |row| rows.id(row.index()))

@@ -2,11 +2,11 @@
 //!
 //! | section | numbers |
 //! |---|---|
-//! | prefix codes, prefix norms | as in `index.mfi`, by whose prefix transform they were made |
+//! | prefix codes, prefix norms | as in `index.mfi`, made by its prefix transform |
 //! | vectors | f32, row after row |
 //! | ids | u8: each with its length (u32) before it |
 //! | text keys, text ids, text id ends | as in `texts.mft`: every row that came, with or without a vector |
-//! | watermarks | u8: JSON as in `origin.json` |
+//! | last seen rows | u8: JSON as in `origin.json` |
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ pub(super) struct FreshRows {
 }
 
 impl FreshSegment {
-    /// Reads ids and watermarks; an error says what is wrong with the file.
+    /// Reads ids and last seen rows; an error describes the defect of the file.
     pub(super) fn open(file: SectionFile) -> Result<Self, String> {
         let said = |error: &dyn std::error::Error| error.to_string();
         let bytes = file.section::<u8>(IDS).map_err(|error| said(&error))?;
@@ -170,7 +170,7 @@ fn split(mut bytes: &[u8], rows: usize) -> Option<Vec<Box<str>>> {
     (bytes.is_empty() && ids.len() == rows).then_some(ids)
 }
 
-/// An index of a store: mapped files of one generation, and what they were built from.
+/// An index of a store: mapped files of one generation, and their origin.
 #[derive(Debug, Clone)]
 pub struct StoreIndex {
     files: IndexFiles,
@@ -179,7 +179,8 @@ pub struct StoreIndex {
     fresh: Vec<FreshSegment>,
 }
 
-/// The index of a store that is asked again and again: it stays open until there is another one, or it has more segments.
+/// The index of a store, kept for repeated lookups: it stays open until there is another one, or it
+/// has more segments.
 #[derive(Debug)]
 pub struct KeptIndex {
     folder: PathBuf,
@@ -226,7 +227,7 @@ impl KeptIndex {
 impl StoreIndex {
     /// Opens the live generation in a folder; `None` where nothing was ever published.
     ///
-    /// Costs some system calls and a few pages, whatever the size, and the ids of rows sealed since.
+    /// Costs some system calls and a few pages, for any size, and the ids of rows sealed since.
     ///
     /// # Errors
     /// When a file is missing, damaged, of another version, or does not fit the others.
@@ -257,7 +258,7 @@ impl StoreIndex {
         &self.files
     }
 
-    /// Returns what it was built from.
+    /// Returns its origin.
     #[must_use]
     pub const fn origin(&self) -> &Origin {
         &self.origin
@@ -274,7 +275,8 @@ impl StoreIndex {
         &self.texts
     }
 
-    /// Returns the ids of rows whose text may have the loose key of this one, ascending. Some may be gone.
+    /// Returns the ids of rows that may have a text with the loose key of this one, ascending. Some
+    /// may be gone.
     ///
     /// # Errors
     /// When the index is damaged.
@@ -372,7 +374,7 @@ pub(super) const ROWS_MAX: usize = 65_536;
 pub struct SealFresh<'a> {
     /// The folder of generations.
     pub folder: &'a Path,
-    /// Permissions of its files: those of the store.
+    /// Permissions of its files: the store's.
     pub mode: FileMode,
     /// How to read the store.
     pub load: LoadRequest<'a>,
@@ -384,7 +386,7 @@ pub struct SealFresh<'a> {
     pub wait: Duration,
 }
 
-/// What became of the rows that came since.
+/// The outcome for new rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sealed {
     /// They are a segment now.

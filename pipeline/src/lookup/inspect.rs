@@ -1,4 +1,4 @@
-//! Is an index still that of its store, and is every byte of it as it was written?
+//! Checks whether an index still fits its store, and whether every byte of it is intact.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use memfold_store::{BrainDb, LoadRequest, MemoryStore as _};
 /// How a store stands to its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// The index reaches into the store, which has got so many rows since.
+    /// The index fits the store, which has this many newer rows.
     Since {
         /// Rows that lookups compare one by one.
         fresh_rows: u64,
@@ -28,27 +28,27 @@ pub enum Freshness {
     Foreign,
 }
 
-/// What was verified.
+/// The results of a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifiedIndex {
     /// Bytes read.
     pub bytes: u64,
-    /// What the graph finds of its own rows; `None` without a graph.
+    /// The recall of the graph on its own rows; `None` without a graph.
     pub graph: Option<GraphReport>,
-    /// How its rows stand to those of its store or file now; `None` where nobody asked.
+    /// Its differences from the store or file now; `None` where they were not requested.
     pub difference: Option<IndexDifference>,
 }
 
 /// How an index differs from its store or file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IndexDifference {
-    /// Rows as they were.
+    /// Unchanged rows.
     pub same: u64,
-    /// Rows whose vector, or in a file also id, is another one now.
+    /// Rows with another vector now, or in a file also another id.
     pub changed: u64,
     /// Rows that are gone, or no longer live.
     pub gone: u64,
-    /// Live memories, or rows of a file, that came since.
+    /// Newer live memories, or rows of a file.
     pub fresh: u64,
 }
 
@@ -91,11 +91,11 @@ pub struct Thoroughness<'a> {
     pub kernels: &'static Kernels,
 }
 
-/// Compares every byte of an index with what was written, and looks up rows in its graph: 10,000, or all of them where it is
-/// compared with the store too.
+/// Verifies every byte of an index against its checksums, and looks up rows in its graph: 10,000,
+/// or all of them where it is compared with the store too.
 ///
 /// # Errors
-/// The first damage found; or the store cannot be read, or the caller asked to stop.
+/// The first damage found; or the store cannot be read, or the caller cancelled.
 pub fn verify(
     index: &StoreIndex,
     load: &LoadRequest<'_>,
@@ -113,7 +113,7 @@ pub fn verify(
 /// Whether the rows of an index have texts.
 pub(super) struct HasTexts(pub(super) bool);
 
-/// Compares every byte of a generation with what was written, and looks up rows in its graph.
+/// Verifies every byte of a generation against its checksums, and looks up rows in its graph.
 pub(super) fn verify_files(
     files: &IndexFiles,
     HasTexts(has_texts): HasTexts,
@@ -181,7 +181,7 @@ fn difference(
     Ok(found)
 }
 
-/// Finds an id among those of an index, which are sorted.
+/// Finds an id in an index by binary search.
 fn place(ids: &memfold_datasets::columns::TextColumn, count: usize, id: &str) -> Option<Row> {
     let (mut low, mut high) = (0, count as u32);
     while low < high {

@@ -1,12 +1,14 @@
 //! Lookups: which live memories are near this vector, answered from an index beside the store and from the store itself.
 //!
-//! [`build_index`] derives a generation from a store: its vectors in the order of ids as mapped columns, flat index and graph over
-//! them, and an [`Origin`] that says how far into the store it reaches. [`StoreIndex`] opens the live one in constant time.
-//! [`search`] asks it, then the rows that the store has got since, and believes neither: every match is read
-//! again from the store, in one read transaction, and judged by the vector that it has now. So a row that was merged, archived,
-//! deleted or replaced since is never returned, and one that was saved a moment ago is. [`seal_fresh`] makes a
-//! segment of rows that came since, so that they need not be compared one by one. What an index can hide is an old row
-//! whose vector another program overwrote in place, until the next build.
+//! [`build_index`] derives a generation from a store: its vectors in the order of ids as mapped
+//! columns, flat index and graph over them, and an [`Origin`] that says how far into the store it
+//! reaches. [`StoreIndex`] opens the live one in constant time. [`search`] queries it, then the
+//! store's newer rows, and trusts neither: every match is read again from the store, in one read
+//! transaction, and judged by the vector that it has now. So a row that was merged, archived,
+//! deleted or replaced since is never returned, and one that was saved a moment ago is.
+//! [`seal_fresh`] makes a segment of newer rows, so that they need not be compared one by one. The
+//! only row that an index can hide is an old one with a vector that another program overwrote in
+//! place, until the next build.
 //!
 //! Without an index, or with one that is of no use, every vector of the store is read: slower, and complete.
 //!

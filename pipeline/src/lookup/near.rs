@@ -22,7 +22,7 @@ pub(crate) struct NearRow {
 pub(crate) struct NearRows {
     /// The nearest of them.
     pub(crate) rows: Vec<NearRow>,
-    /// How many there are.
+    /// Their number.
     pub(crate) total: u64,
 }
 
@@ -43,8 +43,9 @@ impl NearRows {
     }
 }
 
-/// Finds the rows of an index that are at least so similar to each of many queries, exactly: the flat index is read
-/// whatever the tier is. Returns the ids for each query, in no order; what became of them since is not looked at.
+/// Finds the rows of an index that are at least so similar to each of many queries, exactly: the
+/// flat index is read for every tier. Returns the ids for each query, in no order; their present
+/// state is not checked.
 ///
 /// # Errors
 /// When the queries have another dimension or one has no direction, or the index is damaged.
@@ -79,7 +80,7 @@ pub(crate) fn near_ids(
 
 /// Finds the rows of an index that are at least so similar to a query; of each part at most `most` are named.
 ///
-/// What became of them since is not looked at. A flat index misses none, a graph few.
+/// Their present state is not checked. A flat index misses none, a graph few.
 ///
 /// # Errors
 /// When the query has another dimension or no direction, or the index is damaged.

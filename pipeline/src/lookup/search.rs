@@ -23,9 +23,9 @@ use super::{SearchError, StoreIndex};
 /// Which matches are wanted; without either, all memories are.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Wanted {
-    /// At most so many, the nearest.
+    /// At most this many, the nearest.
     pub neighbors: Option<usize>,
-    /// Only those at least so similar.
+    /// Only matches of at least this similarity.
     pub similarity_min: Option<Similarity>,
 }
 
@@ -44,20 +44,20 @@ impl Wanted {
 /// A live memory and how similar it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Match {
-    /// The memory as it is now; its embedding is told by `similarity` only.
+    /// The memory as it is now; its embedding shows in `similarity` only.
     pub memory: Memory,
     /// The canonical similarity of its vector to the query.
     pub similarity: Similarity,
 }
 
-/// What was searched.
+/// The searched rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Searched {
-    /// An index and the rows that came since.
+    /// An index and newer rows.
     Index {
-        /// Rows that came since, and were compared one by one.
+        /// Newer rows, compared one by one.
         fresh_rows: u64,
-        /// Rows of the index that were found near, but are no longer what they were.
+        /// Rows of the index that were found near, but have changed since.
         gone_rows: u64,
     },
     /// Every vector of the store: there is no index.
@@ -90,8 +90,8 @@ pub struct Matches {
 
 /// Finds the live memories nearest to a query, in one read transaction.
 ///
-/// Similarities are those of the vectors that the store has now. With a scan tier or without an index nothing is missed; a graph
-/// misses few (its recall is measured by `memfold bench ann`).
+/// Similarities are computed from the store's present vectors. With a scan tier or without an index
+/// nothing is missed; a graph misses few (its recall is measured by `memfold bench ann`).
 ///
 /// # Errors
 /// When the store cannot be read, no live memory is the one or has the text to search by, the query has another dimension or
@@ -120,11 +120,11 @@ pub fn search(
     })
 }
 
-/// Finds the live memories nearest to a text by the built-in embedding, whatever vectors they have: for a text that no memory
-/// has, where nobody makes vectors. Reads and embeds every text.
+/// Finds the live memories nearest to a text by the built-in embedding, independent of their
+/// vectors: for a text that no memory has, where nobody makes vectors. Reads and embeds every text.
 ///
 /// # Errors
-/// When the store cannot be read, or nothing is known of the words of the text.
+/// When the store cannot be read, or no word of the text is known.
 pub fn search_by_words(
     store: &BrainDb,
     text: &str,
@@ -199,14 +199,14 @@ pub fn search_all(
     })
 }
 
-/// What the queries of one read transaction are compared with.
+/// The vectors that the queries of one read transaction are compared with.
 pub(super) struct Compared<'a> {
     pub(super) reader: &'a StoreReader<'a>,
     /// The index and how far it reaches, where it fits the store.
     pub(super) index: Option<(&'a StoreIndex, Reaches)>,
     /// Whether there is one that does not.
     is_foreign: bool,
-    /// What vectors are compared: those of the index, even where it is of no use.
+    /// The space of the compared vectors: the index's, even where the index is of no use.
     space: Option<VectorSpace>,
     shapes: Cow<'a, ModelShapes>,
     kernels: &'static Kernels,
@@ -235,7 +235,8 @@ impl<'a> Compared<'a> {
     }
 
     fn answer(&self, query: &[f32], wanted: Wanted) -> Result<Matches, SearchError> {
-        // Without an index: those of the model with most rows. Dimensions of queries are limited by what vectors can have.
+        // Without an index: the model with most rows. Dimensions of queries are limited by the
+        // vectors' maximum.
         let space = self.space.clone().unwrap_or_else(|| VectorSpace {
             model: self.shapes.model(None).into(),
             dim: query.len() as u32,
@@ -311,7 +312,8 @@ impl<'a> Search<'a> {
         Ok(Matches { matches: best.into_matches(), searched, without_vector: None })
     }
 
-    /// Searches one set of rows, and farther where some are gone; returns how many of those it came to.
+    /// Searches one set of rows, and farther where some are gone; returns how many gone rows it
+    /// found.
     fn in_part<'i>(
         &self,
         mut tier: Tier<'_>,
@@ -337,7 +339,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Reads a row again from the store; returns whether it is still what it was.
+    /// Reads a row again from the store; returns whether it is unchanged.
     fn take(&self, id: &str, vector: &[f32], best: &mut Best) -> Result<bool, SearchError> {
         let Some(live) = self.live(id)? else { return Ok(false) };
         let is_same = live.vector == vector;
@@ -403,14 +405,15 @@ fn find(
     Ok(found)
 }
 
-/// What a search looks for.
+/// A search query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Query<'a> {
-    /// What is near a vector.
+    /// Memories near a vector.
     Vector(&'a [f32]),
-    /// What is near the live memory of this id, which is no match itself.
+    /// Memories near the live memory of this id, which is excluded.
     Memory(&'a str),
-    /// What is near the vector of a live memory with this text (but for white space and the form of Unicode).
+    /// Memories near the vector of a live memory with this text (except for white space and the
+    /// form of Unicode).
     ///
     /// Where there is no index, only texts that are spelled alike are found.
     Text(&'a str),
@@ -419,7 +422,7 @@ pub enum Query<'a> {
 /// A query as it is compared.
 pub(super) struct Asked<'a> {
     pub(super) vector: Cow<'a, [f32]>,
-    /// The memory that is no match.
+    /// The memory that is excluded.
     pub(super) except: Option<&'a str>,
 }
 
@@ -492,7 +495,7 @@ impl Best {
                 .is_some_and(|last| (similarity, last.memory.id.as_str()) > (last.similarity, id))
     }
 
-    /// Tells whether there are as many as were asked for.
+    /// Tells whether there are as many as requested.
     pub(super) fn is_full(&self) -> bool {
         self.wanted.neighbors.is_some_and(|count| self.matches.len() >= count)
     }
@@ -502,7 +505,7 @@ impl Best {
         self.matches.last().map(|last| last.similarity)
     }
 
-    /// Puts a match that is wanted in its place.
+    /// Inserts a wanted match in order.
     pub(super) fn take(&mut self, found: Match) {
         let place = self.matches.partition_point(|other| {
             (other.similarity, found.memory.id.as_str())
@@ -523,10 +526,10 @@ impl Best {
     }
 }
 
-/// `ef_search` of a lookup in the graph: at least this, and wider where more is asked for.
+/// `ef_search` of a lookup in the graph: at least this, and wider where more matches are requested.
 const EF_SEARCH: usize = 128;
 
-/// What answers lookups; its memory goes back to the searches of its index.
+/// A searcher of an index tier; its memory goes back to the index's idle searches.
 pub(super) struct Tier<'a> {
     /// `None` once the memory is back.
     search: Option<TierSearch<'a>>,
@@ -623,7 +626,7 @@ mod tests {
 
     use super::*;
 
-    /// Every lookup made a searcher of its own, whose memory grows with the index.
+    /// Every lookup made a searcher of its own, and its memory grows with the index.
     #[test]
     fn lookups_use_memory_again() {
         let values: Vec<f32> = (0..6_000_u32 * 8)

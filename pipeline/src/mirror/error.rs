@@ -25,7 +25,7 @@ pub enum MirrorError {
     /// The mirror cannot be written.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// A unit cannot be taken back.
+    /// A unit cannot be undone.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
     /// A folder or a lock beside the mirror cannot be made.
@@ -33,7 +33,7 @@ pub enum MirrorError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process pulls or publishes.
@@ -49,21 +49,21 @@ pub enum MirrorError {
         path: PathBuf,
         /// The origin.
         place: String,
-        /// What it is.
+        /// The kind of file found.
         found: String,
     },
-    /// What was written down of a publication cannot be read.
+    /// The record of a publication cannot be read.
     #[error("the unfinished publication in {} cannot be read: {reason}", path.display())]
     Unreadable {
         /// The mirror.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect.
         reason: String,
     },
 }
 
 impl MirrorError {
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

@@ -18,9 +18,9 @@ use crate::execute::{ExecuteError, UndoRequest, UndoTarget, undo};
 
 /// The folder of mirrors, beside an origin that is a file and in one that is a folder.
 const FOLDER: &str = ".memfold";
-/// What keeps version control from seeing the mirror.
+/// Keeps version control from seeing the mirror.
 const IGNORE_ALL: &str = "# Made by memfold; can be deleted at any time.\n*\n";
-/// Units of one memory that are taken back in a row.
+/// Units of one memory that are undone in a row.
 const TAKEN_BACK_MAX: usize = 100;
 
 /// Returns the place of an origin's mirror: `.memfold/mirror.db` in an origin that is a folder,
@@ -132,8 +132,8 @@ impl<'a> Mirror<'a> {
         Ok(!self.session.read(|reads| reads.mirror_memories())?.is_empty())
     }
 
-    /// Takes back what runs did to memories, last unit first, until they are as the origin has them. Later runs may plan
-    /// the same again.
+    /// Undoes the changes of runs to memories, last unit first, until they are as in the origin.
+    /// Later runs may plan the same again.
     pub(super) fn take_back(
         &self,
         wanted: &[(String, Option<MemoryState>)],

@@ -1,4 +1,4 @@
-//! The publication: what the mirror has otherwise than its origin is written there.
+//! The publication: differences between the mirror and its origin are written to the origin.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use super::open::Mirror;
 use super::pull::Pulled;
 use super::units::{Difference, differences, groups, rank};
 
-/// The mark of a record that is not what was written: the next pull takes it in.
+/// The mark of a record that differs from the written one: the next pull takes it in.
 const MARK_UNKNOWN: &str = "?";
 
-/// What a publication wrote.
+/// The results of a publication.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Publication {
     /// The units that the origin has now.
@@ -26,7 +26,7 @@ pub struct Publication {
     pub conflicts: Vec<(OriginUnit, OriginConflict)>,
 }
 
-/// A publication under way, as it is written down before the first write.
+/// A publication under way, as it is recorded before the first write.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Publishing {
     units: Vec<OriginUnit>,
@@ -72,7 +72,8 @@ impl Mirror<'_> {
         }
     }
 
-    /// Writes to the origin what the mirror has otherwise. Units that are written already are passed over.
+    /// Writes the mirror's differences to the origin. Units that are written already are passed
+    /// over.
     ///
     /// # Errors
     /// When the origin cannot be read or written, or the mirror not written. The next publication goes on.
@@ -93,7 +94,7 @@ impl Mirror<'_> {
         Ok(finished)
     }
 
-    /// Compares the mirror with what the origin has.
+    /// Compares the mirror with the origin's published states.
     fn to_publish(&self) -> Result<Publishing, MirrorError> {
         let present = self.present()?;
         let mut publishing = Publishing::default();
@@ -153,7 +154,8 @@ impl Mirror<'_> {
         })
     }
 
-    /// Writes down what the origin has now. What it has otherwise than it was told is left to the next pull.
+    /// Records the origin's present state. Differences from the published state are left to the
+    /// next pull.
     fn settle(
         &self,
         publishing: &Publishing,
@@ -192,7 +194,7 @@ impl Mirror<'_> {
     ) -> Result<(), MirrorError> {
         let records = self.session.read(|reads| reads.mirrored_records())?;
         let units = conflicts.iter().filter_map(|conflict| publishing.units.get(conflict.unit));
-        // What somebody saved stays in the mirror, and is offered again.
+        // Saved memories stay in the mirror, and are offered again.
         let is_saved = |change: &&OriginChange| matches!(change, OriginChange::Create { made_of, .. } if made_of.is_empty());
         let changes = units.flat_map(|unit| &unit.changes).filter(|change| !is_saved(change));
         let published = |change: &OriginChange| {
@@ -204,7 +206,7 @@ impl Mirror<'_> {
     }
 }
 
-/// What is known of a record that memfold made.
+/// The mirror's entry for a record that memfold made.
 fn created(record: &OriginRecord, state: &MemoryState) -> MirroredRecord {
     MirroredRecord {
         id: record.id.clone(),
@@ -217,7 +219,7 @@ fn created(record: &OriginRecord, state: &MemoryState) -> MirroredRecord {
     }
 }
 
-/// What is known of a record after a change was written.
+/// The mirror's entry for a record after a change was written.
 fn settled(
     change: &OriginChange,
     known: MirroredRecord,

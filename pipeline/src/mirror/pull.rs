@@ -1,4 +1,4 @@
-//! The pull: what others changed, added and removed in an origin is taken into its mirror.
+//! The pull: records that others changed, added and removed in an origin are taken into its mirror.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,12 @@ use super::MirrorError;
 use super::open::Mirror;
 use super::publish::Publishing;
 
-/// What a pull found and did.
+/// The results of a pull.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pulled {
     /// Records that the origin holds.
     pub records: u64,
-    /// Those of them that count.
+    /// Live ones among them.
     pub live: u64,
     /// Records that are new in the mirror.
     pub added: u64,
@@ -24,26 +24,26 @@ pub struct Pulled {
     pub changed: u64,
     /// Records that others removed.
     pub removed: u64,
-    /// Memories whose unpublished changes were taken back, because others changed their records.
+    /// Memories whose unpublished changes were undone, because others changed their records.
     pub taken_back: Vec<String>,
-    /// What the origin holds that is no record, and why.
+    /// Contents of the origin that are not records, and why.
     pub skipped: Vec<Skipped>,
     /// Whether a publication was begun and is not finished: its records were left alone.
     pub is_unfinished: bool,
 }
 
-/// What a mirror holds, at one instant.
+/// The contents of a mirror, at one instant.
 pub(super) struct Present {
     pub(super) records: BTreeMap<String, MirroredRecord>,
     pub(super) memories: BTreeMap<String, MirrorMemory>,
-    /// Memories whose making was undone.
+    /// Memories that an undone run had made.
     pub(super) withdrawn: BTreeSet<String>,
     /// The records of a publication under way.
     pub(super) publishing: BTreeSet<String>,
 }
 
 impl Mirror<'_> {
-    /// Reads the origin and takes in what changed, in one transaction. Writes nothing to the origin.
+    /// Reads the origin and takes in changes, in one transaction. Writes nothing to the origin.
     ///
     /// # Errors
     /// When the origin cannot be read or the mirror not written.
@@ -51,7 +51,7 @@ impl Mirror<'_> {
         self.take_in(self.origin.read()?)
     }
 
-    /// Takes in what an origin holds.
+    /// Takes in the contents of an origin.
     pub(super) fn take_in(&self, contents: OriginContents) -> Result<Pulled, MirrorError> {
         let present = self.present()?;
         let disputed: Vec<(String, Option<MemoryState>)> =
@@ -87,7 +87,7 @@ impl Mirror<'_> {
         Ok(Present { records, memories, withdrawn, publishing })
     }
 
-    /// What was written down of a publication that is not finished.
+    /// The record of an unfinished publication.
     pub(super) fn publishing(&self) -> Result<Option<Publishing>, MirrorError> {
         let found = self.session.read(|reads| reads.mirror_of())?;
         let Some(json) = found.and_then(|mirror| mirror.publishing) else { return Ok(None) };
@@ -154,7 +154,8 @@ impl<'a> Taking<'a> {
         self.writes.take_record(&self.layout, record, self.at)
     }
 
-    /// Writes down the states that the pull made: of the records that were taken, and of those that others hang on.
+    /// Records the states after the pull: of the taken records, and of other records with a memory
+    /// that the pull changed.
     fn write_down(&self) -> Result<(), SessionError> {
         if self.taken.is_empty() && self.pulled.removed == 0 {
             return Ok(());
@@ -183,7 +184,7 @@ impl<'a> Taking<'a> {
         Ok(())
     }
 
-    /// Tells whether a memory that the origin had as it was is another one by this pull.
+    /// Tells whether this pull changed a memory that agreed with the origin.
     fn is_moved(&self, known: &MirroredRecord, state: &MemoryState) -> bool {
         let before = self.present.memories.get(&known.id).map(|memory| &memory.state);
         before == Some(&known.published) && *state != known.published

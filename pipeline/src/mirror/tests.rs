@@ -41,7 +41,7 @@ fn record(id: &str, text: &str) -> OriginRecord {
     record
 }
 
-/// What stands in the origin: everything but standing and place.
+/// The raw content in the origin: everything but status and place.
 fn write_raw(record: &mut OriginRecord) {
     let OriginRecord { text, tags, attributes, importance, access_count, links, .. } = &*record;
     record.raw =
@@ -164,7 +164,7 @@ impl State {
                 };
                 match self.position(&record.id) {
                     Some(at) => self.records[at] = restored,
-                    // Others removed what had been retired.
+                    // Others removed the retired record.
                     None => self.records.push(restored),
                 }
             }
@@ -435,7 +435,7 @@ fn an_undo_leaves_what_others_changed_since() {
         let published = desk.publish();
         assert_eq!((published.units.len(), published.conflicts.len()), (1, 1), "{edited}");
         assert_eq!(published.conflicts[0].1.id, edited);
-        // What the undo gave back beside it follows; then both sides agree.
+        // The changes that the undo restored beside it follow; then both sides agree.
         desk.sync();
         assert!(desk.sync().units.is_empty(), "{edited}");
         let records = desk.origin.records();
@@ -478,7 +478,8 @@ fn a_second_process_waits_and_is_then_refused() {
     });
 }
 
-/// Opening such a store as a brain.db said that the file is no SQLite.
+/// Opening a store of another kind as a brain.db failed with the message that the file is no
+/// SQLite.
 #[test]
 fn a_store_that_needs_a_mirror_says_so() {
     let folder = tempfile::tempdir().unwrap();
@@ -490,7 +491,7 @@ fn a_store_that_needs_a_mirror_says_so() {
     assert!(refused.hint().unwrap().contains("memory.jsonl.mirror.db"));
 }
 
-/// What happens to a store between two syncs.
+/// An event in a store between two syncs.
 #[derive(Debug, Clone)]
 enum Event {
     Add(usize),
@@ -569,7 +570,8 @@ fn happen(desk: &Desk, event: &Event, added: &mut usize, runs: &mut Vec<String>)
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
-    /// Whatever happens on both sides: after a sync both have the same live memories, and a second one finds nothing to do.
+    /// After any events on both sides: after a sync both have the same live memories, and a second
+    /// one finds nothing to do.
     #[test]
     fn both_sides_agree_after_a_sync(events in events()) {
         let desk = Desk::new(InMemory::with(&PAIRS));

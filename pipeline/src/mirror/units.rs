@@ -1,4 +1,5 @@
-//! What a mirror has otherwise than its origin, as units to publish. Pure: plain data in, plain data out.
+//! The differences between a mirror and its origin, as units to publish. Pure: plain data in, plain
+//! data out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +8,15 @@ use memfold_store::origin::{LinkKind, OriginChange, OriginLink, OriginRecord, Or
 
 use super::pull::Present;
 
-/// A change with the records that it hangs together with.
+/// A change with its related records.
 pub(super) struct Difference {
     pub(super) change: OriginChange,
     /// Published along with it, or not at all.
     pub(super) along: Vec<String>,
 }
 
-/// Returns what an origin must be told, by id. `made_of` names the memories that one of memfold's was made of.
+/// Returns the changes to publish to an origin, by id. `made_of` names the sources of a memory that
+/// memfold made.
 pub(super) fn differences<E>(
     present: &Present,
     separate_by: &[&str],
@@ -68,12 +70,12 @@ fn attribute_names<'a>(
 ) -> BTreeSet<&'a str> {
     let separating = separate_by.iter().filter_map(|pattern| pattern.strip_suffix(":*"));
     let attributes = records.values().flat_map(|known| &known.record.attributes);
-    // Rules add this one to a memory whose copy is in a wider scope.
+    // Rules add this one to a memory with a copy in a wider scope.
     let attributes = attributes.map(|(name, _)| name.as_str());
     attributes.chain(separating).chain(["promoted_to"]).collect()
 }
 
-/// A record of memfold's whose memory an undo took back.
+/// A record of memfold's after an undo removed its memory.
 fn removed(known: &MirroredRecord, present: &Present) -> Difference {
     let was_made_of = present.records.values().filter(|other| {
         matches!(&other.published.standing, OriginStanding::Merged { into } if *into == known.id)
@@ -142,8 +144,9 @@ fn blank(id: &str, memory: &MirrorMemory) -> OriginRecord {
     }
 }
 
-/// Returns a record with what its memory says now. Tags keep their order and new ones follow; an attribute keeps its value
-/// while the memory has it, also where a merge brought another one.
+/// Returns a record with the present values of its memory. Tags keep their order and new ones
+/// follow; an attribute keeps its value while the memory has it, also where a merge brought another
+/// one.
 fn desired(
     record: &OriginRecord,
     memory: &MirrorMemory,
@@ -165,7 +168,7 @@ fn desired(
             None => new_tags.push(category.clone()),
         }
     }
-    // A blank tag is no category, so that the memory cannot have lost it.
+    // A blank tag is not a category, so that the memory cannot have lost it.
     let is_kept = |tag: &&String| categories.contains(tag) || !pulled.categories.contains(tag);
     let value = |(name, values): (&str, Vec<&str>)| {
         let own = record.attributes.iter().find(|(own, _)| own == name);
@@ -209,7 +212,7 @@ fn find<'a>(root: &BTreeMap<&'a str, &'a str>, id: &'a str) -> &'a str {
     at
 }
 
-/// The order of the changes of a unit: what is new before what goes.
+/// The order of the changes of a unit: new records before removed ones.
 pub(super) const fn rank(change: &OriginChange) -> u8 {
     match change {
         OriginChange::Create { .. } => 0,

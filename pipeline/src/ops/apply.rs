@@ -1,4 +1,4 @@
-//! A saved plan, or a part of it, is carried out.
+//! A saved plan, or a part of it, is applied.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -72,7 +72,7 @@ struct UnitDocument<'a> {
 /// Finds a saved plan by its name, or reads a plan file.
 ///
 /// # Errors
-/// When there is no such plan, or the file holds none.
+/// When the plan does not exist, or the file holds none.
 pub fn find_plan(store: &BrainDb, name: &str) -> Result<SavedPlan, Failure> {
     let path = Path::new(name);
     if path.is_file() {
@@ -96,7 +96,7 @@ pub fn saved_plan(store: &BrainDb, name: &str) -> Result<SavedPlan, Failure> {
 /// Reads which actions of a plan are named.
 ///
 /// # Errors
-/// When a word names no actions, or the plan has no such action.
+/// When a word names no actions, or the plan lacks the action.
 pub fn selection(
     only: &[String],
     except: &[String],
@@ -117,7 +117,7 @@ pub fn selection(
     ))
 }
 
-/// Tells what would become of the chosen units of a plan.
+/// Returns the expected results of the chosen units of a plan.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -131,7 +131,7 @@ pub fn preview_apply(
     Ok(outcomes)
 }
 
-/// Applies a plan, saved or kept by the caller, and writes what a run leaves outside the store.
+/// Applies a plan, saved or kept by the caller, and writes the run's files outside the store.
 ///
 /// # Errors
 /// When the configuration or the plan forbids it, or the store cannot be written; nothing was applied then.
@@ -215,7 +215,7 @@ pub(super) fn unexecuted(error: &ExecuteError) -> Failure {
 }
 
 impl<'a> ApplyDocument<'a> {
-    /// Takes what a run did.
+    /// Makes it from a run.
     #[must_use]
     pub fn of_run(execution: &'a Execution, saved: &'a SavedPlan) -> Self {
         Self {
@@ -228,7 +228,7 @@ impl<'a> ApplyDocument<'a> {
         }
     }
 
-    /// Takes what a run would do.
+    /// Makes it from a preview.
     #[must_use]
     pub fn of_preview(outcomes: &'a [UnitOutcome], saved: &'a SavedPlan) -> Self {
         Self {

@@ -44,19 +44,19 @@ use crate::judging::Judging;
 use crate::lifecycle::Tiers;
 use crate::machine::{self, MemoryWatch, Stopwatch};
 
-/// Characters of a name that are shown.
+/// Characters of a name that are displayed.
 const NAME_CHARS: usize = 80;
 
-/// A consolidation that is wanted: a dry run unless it says otherwise.
+/// A request for a consolidation: a dry run by default.
 #[derive(Debug, Clone, Copy)]
 pub struct ConsolidateRequest<'a> {
     /// The store.
     pub store: &'a StorePath,
-    /// What of the configuration the caller sets.
+    /// The configuration keys that the caller sets.
     pub scope: &'a Scope,
     /// The time to plan for, in place of the clock's.
     pub now: Option<&'a str>,
-    /// Search only what changed since the last run that wrote.
+    /// Search only memories changed since the last run that wrote.
     pub incremental: bool,
     /// Allow merges again that were undone.
     pub again: bool,
@@ -66,23 +66,23 @@ pub struct ConsolidateRequest<'a> {
     pub save_plan: bool,
     /// Apply the plan.
     pub execute: bool,
-    /// Write nothing to the store, whatever else is said.
+    /// Write nothing to the store; overrides the other fields.
     pub dry_run: bool,
     /// Apply only the plan with this digest.
     pub expect: Option<&'a str>,
     /// Without a digest, change no larger share of the live memories.
     pub max_change_share: Option<f64>,
-    /// Apply so many units at most.
+    /// Apply at most this many units.
     pub limit: Option<u64>,
     /// Execute although the fact guard or protection is off.
     pub allow_unguarded: bool,
-    /// Where the run is told to write.
+    /// The files that the run writes.
     pub files: RunFiles<'a>,
     /// Worker threads.
     pub threads: Option<NonZeroUsize>,
 }
 
-/// What of the configuration a caller sets for one consolidation.
+/// Configuration keys that a caller sets for one consolidation.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
     /// Merge at or above this cosine similarity.
@@ -99,16 +99,16 @@ pub struct Scope {
     pub trigger: Option<String>,
 }
 
-/// What a consolidation did.
+/// The results of a consolidation.
 #[derive(Debug)]
 pub struct Consolidated {
     /// The plan and the report.
     pub outcome: Outcome,
-    /// What was applied, where that was asked for.
+    /// The applied units, where execution was requested.
     pub execution: Option<Execution>,
     /// The plan's id in the store, where it was saved for review.
     pub saved_as: Option<String>,
-    /// What became of its files.
+    /// The files written, and failures to write them.
     pub written: Written,
 }
 
@@ -154,14 +154,15 @@ impl Scope {
         flags
     }
 
-    /// Returns what of the configuration was typed, so that applying the plan later needs no typing again.
+    /// Returns the configuration given on the command line, so that applying the plan later needs
+    /// no repetition.
     #[must_use]
     pub fn overrides(&self, sources: &Sources, is_again: bool) -> Map<String, Value> {
         let flags = self.flags().into_iter();
         let mut overrides: Map<String, Value> =
             flags.map(|flag| (flag.key.to_owned(), flag.value)).collect();
         if is_again {
-            // It is another plan than the one that was undone, whose actions stay so.
+            // Another plan than the undone one; the actions of that one stay undone.
             overrides.insert(AGAIN.to_owned(), true.into());
         }
         if !sources.set.is_empty() {
@@ -171,7 +172,7 @@ impl Scope {
     }
 }
 
-/// Plans over a store, and saves and applies the plan as far as that is asked for.
+/// Plans over a store, and saves and applies the plan as far as requested.
 ///
 /// # Errors
 /// When the configuration is not valid, the store cannot be read, or the plan must not be applied; no memory was changed
@@ -246,9 +247,9 @@ struct Run<'a> {
     may_write: bool,
     /// The plan's id in the store, where it was saved for review.
     saved_as: Option<String>,
-    /// What the rows looked like before the run.
+    /// The marks of the rows before the run.
     marks: Option<RowMarks>,
-    /// Whether the index holds what the run left behind.
+    /// Whether the index holds the changes of the run.
     index_is_new: bool,
 }
 
@@ -296,7 +297,7 @@ impl Run<'_> {
         })
     }
 
-    /// Plans over what changed, where that was asked for and can be told, else over everything.
+    /// Plans over changed memories, if requested and possible, else over everything.
     fn search(
         &mut self,
         store: &BrainDb,
@@ -320,7 +321,8 @@ impl Run<'_> {
         if self.executes() && self.index_folder().is_some() {
             let RunContext { now, time_zone, progress, .. } = *context;
             let load = LoadRequest { time_zone, now, progress };
-            // Before the rows are loaded: what others write meanwhile counts as changed the next time.
+            // Before the rows are loaded: rows that others write meanwhile count as changed the
+            // next time.
             self.marks = Some(RowMarks::read(store, &load, policy)?);
         }
         let mut outcome = consolidate_judged(store, policy, guard, context, judging)?;
@@ -340,7 +342,7 @@ impl Run<'_> {
         folder.filter(|folder| folder.join("MANIFEST").exists())
     }
 
-    /// Lets the next run search only what changes from now on, where the index holds what this one saw.
+    /// Lets the next run search only later changes, if the index holds the rows that this one saw.
     fn keep_marks(&mut self, outcome: &Outcome, execution: Option<&Execution>) {
         let may_run = self.executes();
         let Some((marks, folder)) = self.marks.take().zip(self.index_folder()).filter(|_| may_run)
@@ -373,7 +375,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tells which categories of the scope no live memory has, and what was probably meant.
+    /// Warns of categories of the scope that no live memory has, with the probably meant ones.
     fn warn_of_unknown_categories(&self, outcome: &Outcome) {
         for UnknownCategory { category, nearest } in &outcome.report.scope.unknown_categories {
             let category = excerpt(category, NAME_CHARS);
@@ -441,7 +443,7 @@ impl Run<'_> {
         now(Some(&outcome.plan.now), &self.settings.time_zone()?)
     }
 
-    /// What must hold before anything is written.
+    /// The conditions for writing.
     fn rules(&self, outcome: &Outcome) -> WriteRules<'_> {
         let live = outcome.report.loaded.live;
         WriteRules {
@@ -489,7 +491,7 @@ impl Run<'_> {
             &mut watcher,
         )
         .map_err(|error| unexecuted(&error))?;
-        // The run stands: what follows is made up for by a later run.
+        // The run stands: a later run makes up for failures from here on.
         if let Err(error) = rejudge_flags(&session, &guard) {
             self.listener.note(&format!("note: the flags were not judged again: {error}"));
         }
@@ -545,8 +547,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Builds the index of the store as it is now, where it has one or is too large for checks without; after a run over
-    /// what changed, adds what came. Returns whether the index holds what is there.
+    /// Builds the index of the store as it is now, where it has one or is too large for checks
+    /// without; after a run over changed memories, adds the new rows. Returns whether the index is
+    /// up to date.
     fn renew_index(&self, outcome: &Outcome) -> bool {
         let upkeep = IndexUpkeep {
             db: self.request.store,
@@ -569,7 +572,7 @@ impl Run<'_> {
         renewed.is_ok()
     }
 
-    /// Writes what was asked for, and always the report of a run that wrote.
+    /// Writes the requested files, and always the report of a run that wrote.
     fn write_files(&self, outcome: &Outcome, has_run: bool) -> Written {
         let mut written = Written::default();
         self.request.files.write_plan(&outcome.plan, &mut written);

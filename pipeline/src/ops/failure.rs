@@ -1,4 +1,4 @@
-//! [`Failure`]: why an operation was not done, of what kind that is, and what helps.
+//! [`Failure`]: why an operation failed, the kind of failure, and advice.
 
 use std::error::Error;
 use std::io;
@@ -25,16 +25,16 @@ use crate::lookup::{IndexError, SearchError};
 use crate::mirror::MirrorError;
 use crate::quick_check::SaveError;
 
-/// What kind of failure it is: a program's exit code, a server's status, an exception's class.
+/// The kind of a failure: a program's exit code, a server's status, an exception's class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
     /// Something failed; nothing is half done.
     Failed,
-    /// The request is wrong by itself.
+    /// The request itself is wrong.
     Usage,
     /// The request does not fit the store.
     Unsuitable,
-    /// The store has no such thing.
+    /// The store lacks the named object.
     NotFound,
     /// The state of the store forbids it.
     Conflict,
@@ -48,32 +48,32 @@ pub enum FailureKind {
     Locked,
     /// Another program holds the store, or the disk is full.
     Unavailable,
-    /// The caller asked to stop.
+    /// The caller cancelled.
     Interrupted,
 }
 
-/// An error that knows its kind and what the user can do.
+/// An error that knows its kind and its advice.
 pub trait Advised: Error + 'static {
     /// Returns the kind.
     fn kind(&self) -> FailureKind;
 
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     fn advice(&self) -> Option<String>;
 }
 
-/// Why an operation was not done, as it is shown.
+/// Why an operation failed, as it is displayed.
 #[derive(Debug, Clone)]
 pub struct Failure {
     /// The kind.
     pub kind: FailureKind,
-    /// What failed, and why: fragments that follow "error: ".
+    /// The failed operation and the reason: fragments that follow "error: ".
     pub message: String,
-    /// What the user can do.
+    /// Advice for the user.
     pub hint: Option<String>,
 }
 
 impl Failure {
-    /// A failure to do `what`, because of `error` and its causes, with its kind and advice.
+    /// A failure to do `what` because of `error` and its causes, with its kind and advice.
     pub fn of(what: &str, error: &impl Advised) -> Self {
         match error.kind() {
             FailureKind::Interrupted => Self::interrupted(),
@@ -81,8 +81,8 @@ impl Failure {
         }
     }
 
-    /// A failure to do `what`, because of `error` and its causes. Without a hint there is what helps against what the system
-    /// said, if that is among them.
+    /// A failure to do `what`, because of `error` and its causes. Without a hint the advice is for
+    /// a system error, if one is among them.
     pub fn new(what: &str, error: &(dyn Error + 'static), hint: Option<String>) -> Self {
         let text = error.to_string();
         // Some errors begin with the file that `what` ends with.
@@ -145,7 +145,7 @@ impl Advised for Failure {
     }
 }
 
-/// Returns what helps against the first thing that the system said, if anything does.
+/// Returns advice for the first system error, if there is any.
 fn advice(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let mut causes = std::iter::successors(Some(error), |&error| error.source());
     match causes.find_map(|error| error.downcast_ref::<io::Error>())?.kind() {

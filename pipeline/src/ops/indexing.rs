@@ -15,16 +15,17 @@ use crate::machine;
 /// Fewer rows are compared one by one as fast as in a segment.
 const SEALED_ROWS_MIN: usize = 512;
 
-/// Up to so many rows a build takes seconds.
+/// Up to this many rows a build takes seconds.
 const REBUILT_ROWS_MAX: u64 = 250_000;
 
-/// Without an index, so many rows are read for each check.
+/// Without an index, this many rows are read for each check.
 pub(super) const UNINDEXED_ROWS_MAX: u64 = 2_000;
 
-/// From this share of rows on that came since, a build is worth its time.
+/// From this share of newer rows on, a build is worth its time.
 const FRESH_SHARE: u64 = 10;
 
-/// Tells whether an index of so many rows (0: none) wants to be built anew, after so many came since.
+/// Tells whether an index of `rows` rows (0: none) should be rebuilt, given the number of newer
+/// rows.
 #[must_use]
 pub const fn wants_rebuild(rows: u64, fresh_rows: u64) -> bool {
     let is_many = fresh_rows > UNINDEXED_ROWS_MAX && fresh_rows * FRESH_SHARE > rows;
@@ -42,7 +43,7 @@ pub struct IndexUpkeep<'a> {
     pub settings: &'a Settings,
     /// Worker threads.
     pub threads: Option<std::num::NonZeroUsize>,
-    /// Is told how far it is.
+    /// Receives progress.
     pub progress: &'a dyn Progress,
 }
 
@@ -86,7 +87,7 @@ impl IndexUpkeep<'_> {
         })
     }
 
-    /// Adds what came since, where that is enough to be worth a segment; builds it anew where it no longer fits.
+    /// Adds new rows, if there are enough for a segment; rebuilds the index if it no longer fits.
     ///
     /// # Errors
     /// When the store cannot be read, or the index not be written.

@@ -41,7 +41,7 @@ pub enum JudgeMode {
 /// Makes the chain that a configuration names; `cost_today` was spent already.
 ///
 /// # Errors
-/// When no model is named, or one cannot be asked.
+/// When no model is named, or one cannot be queried.
 pub fn judge_chain(settings: &JudgeSettings, cost_today: f64) -> Result<Chain, Failure> {
     let endpoint = |model: &JudgeModel| ModelEndpoint {
         url: model.url.clone(),
@@ -141,7 +141,7 @@ pub(super) fn plan(
     Ok(outcome)
 }
 
-/// What the configuration wants, without what needs vectors of new texts where nobody makes any.
+/// The configured tasks, without tasks that need vectors of new texts if nobody makes any.
 fn what_can_be_done(
     request: &ConsolidateRequest<'_>,
     settings: &Settings,
@@ -193,7 +193,7 @@ fn keeping(
     Ok(answers)
 }
 
-/// Says what goes where before it goes.
+/// Describes the requests and their destinations before they are sent.
 fn announcement(places: &[(String, String, bool)], asked: &Announcement) -> String {
     let what = match (asked.task, asked.groups) {
         (JudgeTask::Duplicates, 1) => "proposal",

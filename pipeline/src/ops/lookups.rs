@@ -1,4 +1,4 @@
-//! What lookups answer: checks, saves, searches and recalls as documents.
+//! The answers of lookups: checks, saves, searches and recalls as documents.
 
 use memfold_core::lifecycle::temporal::{Answer, Candidate, TimeReference};
 use memfold_core::lifecycle::{Retention, Tier, TierReason};
@@ -27,7 +27,7 @@ impl Elapsed {
     }
 }
 
-/// Returns the memories whose time of creation can be read, as candidates for an answer.
+/// Returns the memories with a readable time of creation, as candidates for an answer.
 pub(super) fn candidates(found: &Recalled) -> Vec<Candidate> {
     let candidate = |found: &RecalledMemory| {
         Some(Candidate {
@@ -142,7 +142,7 @@ struct RecallElapsed {
 }
 
 impl<'a> RecallDocument<'a> {
-    /// Takes what was found for a question, and the time worked out from it.
+    /// Makes it from the memories found for a question, and the time derived from them.
     #[must_use]
     pub fn new(
         query: &'a str,
@@ -448,7 +448,7 @@ pub struct NotSavedDocument {
 }
 
 impl<'a> CheckDocument<'a> {
-    /// Takes what a check says.
+    /// Makes it from a check.
     #[must_use]
     pub const fn new(check: &'a Check) -> Self {
         Self { schema_version: 1, check }
@@ -456,7 +456,7 @@ impl<'a> CheckDocument<'a> {
 }
 
 impl<'a> SaveDocument<'a> {
-    /// Takes what a save did; `line` where it answers one of `--jsonl`.
+    /// Makes it from a save; `line` where it answers one of `--jsonl`.
     #[must_use]
     pub const fn new(line: Option<u64>, saved: &'a Saved) -> Self {
         Self { schema_version: 1, line, stored: true, saved }

@@ -1,4 +1,4 @@
-//! [`Memories`]: a store that is asked again and again: is this known, remember it, what is near, what answers this?
+//! [`Memories`]: an open store for repeated checks, saves, searches and recalls.
 //!
 //! Texts without a vector get one of the configured provider, where there is one.
 
@@ -25,10 +25,10 @@ use crate::machine::{self, Stopwatch};
 use crate::quick_check::{Check, Incoming, QuickCheck, SaveError, SaveRequest, Saved, SavedOnce};
 use crate::recall::{RecallMode, RecallOptions, RecallQuery, Recalled, Recaller};
 
-/// Said of a question without a vector, where nobody makes one.
+/// The note on a question without a vector, if nobody makes one.
 const WORDS_ALONE: &str = "found by words alone: give a vector, or configure who makes vectors \
                            (embed.provider; docs/embedding.md)";
-/// Where only some memories are in scope, so many times as many candidates are looked at.
+/// Factor for the number of candidates where only some memories are in scope.
 const SCOPED_CANDIDATES: usize = 8;
 
 /// How to open a store for lookups.
@@ -36,7 +36,7 @@ const SCOPED_CANDIDATES: usize = 8;
 pub struct MemoriesOptions<'a> {
     /// The folder of the index; by default beside the store or in the cache.
     pub index_dir: Option<&'a Path>,
-    /// Whether recalls may count what they return as read.
+    /// Whether recalls may count the returned memories as read.
     pub may_count: bool,
     /// Whether texts may be without a vector, so that the provider is needed.
     pub embeds: bool,
@@ -54,10 +54,11 @@ pub struct Memories {
     is_sealing: AtomicBool,
 }
 
-/// What to search for.
+/// A search request.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchRequest<'a> {
-    /// What is searched by. A text that no memory has is searched by its vector, or by words where nobody makes one.
+    /// The query. A text that no memory has is searched by its vector, or by words if nobody makes
+    /// one.
     pub query: Query<'a>,
     /// How many memories, and how near.
     pub wanted: Wanted,
@@ -67,7 +68,7 @@ pub struct SearchRequest<'a> {
     pub no_index: bool,
 }
 
-/// What a search found.
+/// The results of a search.
 #[derive(Debug)]
 pub struct Found {
     /// The memories, the most similar first.
@@ -93,7 +94,7 @@ pub struct RecallRequest<'a> {
     pub include_summaries: bool,
     /// Whether a time is worked out where the question does not ask for one.
     pub reason: bool,
-    /// Whether what is returned counts as read; never where only some memories are in scope.
+    /// Whether the returned memories count as read; never where only some memories are in scope.
     pub counts: bool,
     /// Only memories of all these categories.
     pub scope: &'a [String],
@@ -101,7 +102,7 @@ pub struct RecallRequest<'a> {
     pub now: Instant,
 }
 
-/// What a recall found.
+/// The results of a recall.
 #[derive(Debug)]
 pub struct Answered {
     /// The memories.
@@ -119,7 +120,7 @@ impl std::fmt::Debug for Memories {
 }
 
 impl Memories {
-    /// Opens a store; its rows are read when something is asked.
+    /// Opens a store; its rows are read on the first request.
     ///
     /// # Errors
     /// When the store cannot be found, or the configuration, the lexicon or the provider cannot be used.
@@ -162,7 +163,7 @@ impl Memories {
         self.index.live()
     }
 
-    /// Decides what is to be done with a memory, and writes nothing.
+    /// Decides how a memory would be saved, and writes nothing.
     ///
     /// # Errors
     /// When [`Self::save`] would refuse the memory as it is.
@@ -177,7 +178,7 @@ impl Memories {
         Ok(check)
     }
 
-    /// Remembers a memory unless it is known.
+    /// Saves a memory unless it is known.
     ///
     /// # Errors
     /// When it cannot be saved; nothing is half done.
@@ -202,7 +203,7 @@ impl Memories {
         request: SaveRequest<'_>,
         listener: &dyn Listener,
     ) -> Result<SavedOnce, SaveError> {
-        // What an answer says is kept, so it holds no remark on the moment.
+        // The answer is kept, so it holds no remark on the moment.
         let _note = self.fill(&mut incoming, listener);
         self.quick_check.save_once(&incoming, machine::clock(), request)
     }
@@ -304,7 +305,7 @@ impl Memories {
             mode: request.mode,
             limit: request.limit.saturating_mul(wider),
             include_summaries: request.include_summaries,
-            // What is out of scope was not read by anybody.
+            // Memories out of scope were not read by anybody.
             counts: request.counts && !is_scoped,
             now: request.now,
         })?;

@@ -20,7 +20,7 @@ use crate::machine;
 use crate::mirror::{Mirror, MirrorError, MirrorOptions, Publication, Pulled, mirror_path};
 use crate::texts::{self, TextOrigin};
 
-/// What is listed one by one.
+/// Entries that are listed one by one.
 const SHOWN: usize = 20;
 const REASON_CHARS: usize = 160;
 const DESCRIPTION_CHARS: usize = 400;
@@ -28,7 +28,7 @@ const DESCRIPTION_CHARS: usize = 400;
 const FOLDER: &str = ".memfold";
 /// Ends the names of mirrors.
 const ENDING: &str = "mirror.db";
-/// How to publish what is in a mirror only.
+/// How to publish changes that are only in a mirror.
 const PUBLISHED_NEXT: &str = "the next command with --execute publishes it";
 
 /// A path that may name a store of another kind.
@@ -50,12 +50,12 @@ pub struct OpenOrigin {
     origin: Box<dyn Origin>,
 }
 
-/// What a trigger leaves of a run.
+/// The part of a run that a trigger selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Narrowed {
     /// Everything.
     Whole,
-    /// What changed.
+    /// Changed memories.
     Changed,
     /// These categories.
     Categories(Vec<String>),
@@ -110,7 +110,7 @@ impl OpenOrigin {
         Ok(Some(Self { mirrored, origin }))
     }
 
-    /// Opens a store whose mirror is known once more.
+    /// Opens a store with a known mirror again.
     ///
     /// # Errors
     /// When it cannot be opened, or is a file of texts.
@@ -137,7 +137,7 @@ impl OpenOrigin {
     /// Chooses the table of a SQLite file, and how its rows are taken out.
     ///
     /// # Errors
-    /// When there is no such table or column, or the store has no tables.
+    /// When the table or column does not exist, or the store has no tables.
     pub fn choose_table(&mut self, choice: &TableChoice) -> Result<(), Failure> {
         let chosen = self.origin.choose_table(choice);
         match chosen.map_err(|error| Failure::of("open the store", &error))? {
@@ -183,7 +183,8 @@ impl OpenOrigin {
         Failure::usage(format!("memories of a {kind} store are not forgotten by memfold"), advice)
     }
 
-    /// Tells what the trigger of a run leaves of it. Only stores whose owner has rules of their own know such triggers.
+    /// Returns the part of a run that its trigger selects. Only stores with an owner's own rules
+    /// know these triggers.
     ///
     /// # Errors
     /// When the store or the configuration cannot be read.
@@ -211,7 +212,7 @@ impl OpenOrigin {
         if full.is_empty() {
             return Ok(Narrowed::Nothing);
         }
-        // Without a category in common the whole store is looked at.
+        // Without a category in common the whole store is searched.
         let categories: Option<Vec<String>> =
             full.into_iter().map(|(_, category)| category).collect();
         Ok(Narrowed::Categories(categories.unwrap_or_default()))
@@ -234,7 +235,7 @@ impl OpenOrigin {
     }
 }
 
-/// A call that works on the mirror of a store: what is done before and after it.
+/// Work on the mirror of a store: the steps before and after it.
 pub struct Synchronization<'a> {
     store: StorePath,
     mirrored: &'a Mirrored,
@@ -255,7 +256,7 @@ impl Synchronization<'_> {
     /// Makes sure that the store can be used that way, before anything is done.
     ///
     /// # Errors
-    /// When it cannot, with what to choose first.
+    /// When it cannot be used, with the choice that must be made first.
     pub fn check(&self, usage: Usage) -> Result<(), Failure> {
         self.origin.check(usage).map_err(|error| Failure::of("open the store", &error))
     }
@@ -263,7 +264,7 @@ impl Synchronization<'_> {
     fn open(&self) -> Result<Mirror<'_>, Failure> {
         let folder = self.mirrored.mirror.parent().filter(|folder| !folder.is_dir());
         if let Some(parent) = folder.and_then(Path::parent).filter(|p| !p.as_os_str().is_empty()) {
-            // The cache's folder; whatever fails here fails again below, and is told.
+            // The cache's folder; an error here occurs again below, and is reported.
             let _ = std::fs::create_dir_all(parent);
         }
         let options = MirrorOptions {
@@ -276,8 +277,8 @@ impl Synchronization<'_> {
         Mirror::open(self.origin, options).map_err(|error| Failure::of("open the mirror", &error))
     }
 
-    /// Takes in what others changed; finishes an interrupted publication before, where the origin may be written. Tells
-    /// what it found, of a checkup all of it.
+    /// Takes in changes of others; finishes an interrupted publication before, where the origin may
+    /// be written. Reports its findings, in full for a checkup.
     ///
     /// # Errors
     /// When store or mirror cannot be read or written.
@@ -317,8 +318,8 @@ impl Synchronization<'_> {
         Ok(())
     }
 
-    /// Writes to the store what the mirror has otherwise; returns why units were not written: others changed their records
-    /// meanwhile.
+    /// Writes the mirror's differences to the store; returns why units were not written: others
+    /// changed their records meanwhile.
     ///
     /// # Errors
     /// When store or mirror cannot be read or written. The next publication goes on.
@@ -332,7 +333,7 @@ impl Synchronization<'_> {
         Ok(conflicts.collect())
     }
 
-    /// Says that what an interrupted call applied is not published.
+    /// Reports that changes of an interrupted call are not published.
     pub fn tell_of_interruption(&self) {
         let note = "note: what was applied is not published yet";
         self.listener.note(&format!("{note}; {PUBLISHED_NEXT}"));
@@ -459,7 +460,8 @@ fn default_mirror(origin: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-/// The mirror in the user's state folder: of a store that keeps nothing of what is taken out of it, it must last.
+/// The mirror in the user's state folder. It must last if the store keeps nothing of removed
+/// records.
 fn lasting_mirror(origin: &Path) -> Result<PathBuf, Failure> {
     let store = origin.canonicalize().unwrap_or_else(|_| origin.to_owned());
     in_state(&store, ".mirror.db").ok_or_else(|| {

@@ -1,16 +1,16 @@
-//! What a command, a request and a Python call do: the application layer.
+//! The operations behind a command, a request and a Python call: the application layer.
 //!
-//! The command line, the server and the wheel translate their arguments, call a function of this module and show what it
-//! returns. Documents (the types that `--json` prints) live here, once.
+//! The command line, the server and the wheel translate their arguments, call a function of this
+//! module and show the result. Documents (the types that `--json` prints) live here, once.
 //!
 //! | module | the question it answers |
 //! |---|---|
-//! | `failure` | why was it not done, of what kind is that, what helps? |
+//! | `failure` | why did it fail, which kind of failure is it, which advice helps? |
 //! | `settings` | which configuration and time hold for a call, may it write, who hears of it? |
 //! | `store` | which file is worked on, how is it opened, where is its index? |
 //! | `mirrored` | how does a store of another kind become a `brain.db` and back? |
 //! | `provider` | who makes vectors? |
-//! | `memories` | is this known, remember it, what is near, what answers this question? |
+//! | `memories` | is this known, remember it, which memories are near, which answer this question? |
 //! | `run_files` | where do reports and metrics of a run go? |
 
 mod failure;

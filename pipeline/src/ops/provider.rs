@@ -19,21 +19,21 @@ const FAILURES_MAX: u32 = 3;
 /// How long a connection to this machine may take.
 const LISTENING_WAIT: Duration = Duration::from_millis(100);
 
-/// Said of a text without a vector, where nobody makes one.
+/// The note on a text without a vector, if nobody makes one.
 const NO_PROVIDER: &str = "no vector: texts are compared by their words; give a vector, or configure who makes vectors \
                            (embed.provider; docs/embedding.md)";
 
-/// The provider of vectors for somebody who waits: the configured one, or the daemon of the store's owner where it listens
-/// on this machine.
+/// The provider of vectors for interactive use: the configured one, or the daemon of the store's
+/// owner where it listens on this machine.
 pub struct Provider {
     embedder: Option<Box<dyn Embedder>>,
-    /// Whether it was told where texts go, or they go nowhere.
+    /// Whether the destination of texts was reported, or they go nowhere.
     is_told: bool,
     failures: u32,
 }
 
 impl Provider {
-    /// Opens what the configuration names, by default with the model of the store; nothing is sent yet.
+    /// Opens the configured provider, by default with the model of the store; nothing is sent yet.
     ///
     /// # Errors
     /// When the configuration names something that cannot be used.
@@ -90,7 +90,7 @@ impl Provider {
         }
     }
 
-    /// Adds a vector to a memory that has none; returns what should be said where that cannot be done.
+    /// Adds a vector to a memory that has none; returns a note for the user if that fails.
     pub fn fill(&mut self, incoming: &mut Incoming, listener: &dyn Listener) -> Option<String> {
         let (None, Some(text)) = (&incoming.vector, &incoming.text) else { return None };
         match self.vector(text, listener) {
@@ -107,8 +107,9 @@ impl Provider {
     }
 }
 
-/// Makes the vectors of the texts that actions write, as far as they are carried out. Without a provider, texts that rules
-/// made go without one: where their memories have vectors, the store refuses them.
+/// Makes the vectors of the texts that actions write, as far as they are applied. Without a
+/// provider, texts that rules made go without one: where their memories have vectors, the store
+/// refuses them.
 pub(super) fn new_vectors<'t>(
     actions: impl Iterator<Item = &'t Action>,
     settings: &Settings,
@@ -143,7 +144,7 @@ pub(super) fn new_vectors<'t>(
         .map_err(|error| Failure::of(what, &error))
 }
 
-/// Tells whether somebody listens at an address of this machine. Nothing is sent.
+/// Tells whether a server listens at an address of this machine. Nothing is sent.
 fn listens(url: Option<&str>) -> bool {
     let Some(place) = url.and_then(|url| url.strip_prefix("http://")) else { return false };
     let addresses = place.to_socket_addrs().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! What people decide: flagged pairs, and the memories that a question is about.
+//! Decisions of people: flagged pairs, and the memories of a question.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! What a run leaves outside the store: plan, report, metrics, and the lines of its log (`--verbose`).
+//! The files of a run outside the store: plan, report, metrics, and the lines of its log
+//! (`--verbose`).
 
 use std::path::{Path, PathBuf};
 
@@ -15,11 +16,11 @@ use memfold_store::brain_db::BackupOutcome;
 use super::{Failure, Listener, StorePath, counted, store_words};
 use crate::execute::{Execution, RunWatcher, UnitOutcome, UnitResult};
 
-/// Outcomes that are told one by one.
+/// Outcomes that are listed one by one.
 const SHOWN: usize = 20;
 const REASON_CHARS: usize = 200;
 
-/// Where a run was told to write.
+/// The files that a run writes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunFiles<'a> {
     /// The plan.
@@ -32,18 +33,19 @@ pub struct RunFiles<'a> {
     pub metrics: Option<&'a Path>,
 }
 
-/// What became of the files of a run.
+/// The files of a run that were written, and failures.
 #[derive(Debug, Default)]
 pub struct Written {
     /// The files.
     pub files: Vec<PathBuf>,
-    /// What could not be written about a run that stands.
+    /// Failures to write a file of a run that stands.
     pub failures: Vec<Failure>,
 }
 
 impl RunFiles<'_> {
-    /// Writes the report where it was asked for or, of a run that wrote to the store, where reports stand. Where that
-    /// fails after such a run, it is written elsewhere, which is told with the failure.
+    /// Writes the report to the requested place or, for a run that wrote to the store, to the
+    /// default one. If that fails after a run that wrote, the report is written elsewhere, and the
+    /// failure says where.
     pub fn write_report(
         &self,
         report: &dyn Reported,
@@ -84,14 +86,14 @@ impl RunFiles<'_> {
         }
     }
 
-    /// Writes the plan where that was asked for.
+    /// Writes the plan if requested.
     pub fn write_plan(&self, plan: &Plan, written: &mut Written) {
         let Some(path) = self.plan else { return };
         let plan = write_plan(path, plan).map(|()| path.to_owned());
         written.add(plan.map_err(|error| Failure::of("write the plan", &error)));
     }
 
-    /// Writes the metrics where that was asked for.
+    /// Writes the metrics if requested.
     pub fn write_metrics(&self, page: impl FnOnce() -> String, written: &mut Written) {
         let Some(path) = self.metrics else { return };
         let page = write_metrics(path, &page()).map(|()| path.to_owned());
@@ -100,7 +102,7 @@ impl RunFiles<'_> {
 }
 
 impl Written {
-    /// Keeps what became of a file.
+    /// Records the result for a file.
     fn add(&mut self, file: Result<PathBuf, Failure>) {
         match file {
             Ok(path) => self.files.push(path),
@@ -113,7 +115,7 @@ fn unreported(error: ReportFileError) -> Failure {
     Failure::of("write the report", &error)
 }
 
-/// Writes the report of a run that stands wherever that is possible.
+/// Writes the report of a run that stands to the first possible place.
 fn elsewhere(report: &dyn Reported, store: &StorePath) -> Option<ReportPaths> {
     let folders = [report_dir(store).ok(), state_report_dir(store), Some(std::env::temp_dir())];
     folders.into_iter().flatten().find_map(|folder| write_report_in(&folder, report).ok())
@@ -141,7 +143,7 @@ pub fn report_dir(store: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Tells what became of the copy that is made before a store is first changed.
+/// Reports the copy that is made before a store is first changed.
 pub fn note_backup(execution: &Execution, listener: &dyn Listener) {
     match &execution.backup {
         Some(BackupOutcome::Made { path }) => {
@@ -154,7 +156,7 @@ pub fn note_backup(execution: &Execution, listener: &dyn Listener) {
     }
 }
 
-/// Tells what a run did, and how to go on, with further words of the command line.
+/// Reports the results of a run, and how to continue, with further words of the command line.
 pub fn note_execution(
     store: &StorePath,
     further: &[String],
@@ -192,7 +194,7 @@ pub fn note_execution(
 /// Importance where a store holds none.
 const IMPORTANCE_DEFAULT: f64 = 1.0;
 
-/// Tells what was found and planned.
+/// Reports the findings and the plan.
 pub(super) fn log_planned(report: &Report, listener: &dyn Listener) {
     listener.detail(&log_lines::detect(&report.detected));
     for ruling in report.judged.iter().flat_map(|judged| &judged.rulings) {
@@ -201,7 +203,7 @@ pub(super) fn log_planned(report: &Report, listener: &dyn Listener) {
     listener.detail(&log_lines::plan(&report.planned));
 }
 
-/// Tells how a run ended that did not fail.
+/// Logs the end of a run that did not fail.
 pub fn log_ended(
     state: RunState,
     executed: Executed,

@@ -1,4 +1,4 @@
-//! What was done to a store, run by run; saved plans.
+//! The history of a store, run by run; saved plans.
 
 use memfold_core::plan::{Action, ActionState, PlanSummary, SavedAction, SavedPlan};
 use memfold_core::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{Failure, FailureKind};
 
-/// Names are cut after so many characters.
+/// Maximum characters of a name.
 const NAME_CHARS: usize = 60;
 
 /// `memfold runs --json`

@@ -42,7 +42,8 @@ pub struct Settings {
     pub configuration: Configuration,
 }
 
-/// What of a plan's overrides says that undone merges were allowed: a word of the run, and no key of the configuration.
+/// The entry of a plan's overrides that undone merges were allowed: a word of the run, not a key of
+/// the configuration.
 pub(super) const AGAIN: &str = "again";
 
 impl Sources {
@@ -87,7 +88,8 @@ impl Settings {
         }))
     }
 
-    /// Loads all layers with what was typed when a plan was made, so that it need not be typed again.
+    /// Loads all layers with the command line's keys of the time when a plan was made, so that they
+    /// need not be repeated.
     ///
     /// # Errors
     /// When a layer is not valid.
@@ -114,7 +116,7 @@ impl Settings {
         Ok(Self { configuration })
     }
 
-    /// Tells what a person should know of the configuration.
+    /// Reports the notices of the configuration.
     pub fn show_notices(&self, listener: &dyn Listener) {
         for notice in &self.configuration.notices {
             listener.note(&format!("note: {notice}"));
@@ -179,16 +181,16 @@ pub fn scratch_dir() -> PathBuf {
     std::env::temp_dir()
 }
 
-/// Is told remarks while work goes on, beside its progress.
+/// Receives remarks during work, beside its progress.
 pub trait Listener: Progress {
     /// Takes a remark.
     fn note(&self, text: &str);
 
-    /// Takes a remark for those who asked for more.
+    /// Takes a remark for verbose output.
     fn detail(&self, text: &str);
 }
 
-/// Tells whether a call may write: it was asked to, and nothing forbids it.
+/// Tells whether a call may write: it requests to, and nothing forbids it.
 pub fn may_write(
     settings: &Settings,
     execute: bool,

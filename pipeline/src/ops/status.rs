@@ -94,7 +94,7 @@ pub struct IndexState {
 }
 
 impl IndexState {
-    /// Looks for the index of a store; `None` where there is none, or it cannot be read.
+    /// Finds the index of a store; `None` where there is none, or it cannot be read.
     fn of(
         db: &Path,
         store: &BrainDb,
@@ -132,7 +132,7 @@ impl IndexState {
 pub struct Status {
     /// The time that it is about.
     pub at: Instant,
-    /// When live memories were created, where that is known, ascending.
+    /// Creation times of live memories, if known, ascending.
     pub created: Vec<Instant>,
     /// Every live memory with its tier.
     pub tiers: Tiers,

@@ -1,4 +1,4 @@
-//! Stores and what lies beside them: [`StorePath`], how they are opened, where their indexes are.
+//! Stores and the files beside them: [`StorePath`], how they are opened, where their indexes are.
 
 use std::ffi::OsString;
 use std::io;
@@ -23,7 +23,7 @@ use crate::quick_check::{QuickCheck, QuickCheckOptions};
 /// Ends the name of the folder of an index.
 const INDEX_ENDING: &str = ".memfold";
 
-/// Endings of databases: what is named so is a store, whatever is in it.
+/// Endings of databases: a file with one of these names is a store, whatever its content.
 const DATABASES: [&str; 4] = ["db", "db3", "sqlite", "sqlite3"];
 
 /// A store as a caller names it, and the `brain.db` to work on: the same file, or the mirror of a store of another kind.
@@ -104,7 +104,7 @@ pub fn is_text_file(path: &Path) -> bool {
 /// Opens a store to read it.
 ///
 /// # Errors
-/// When it is no store, or cannot be read.
+/// When it is not a store, or cannot be read.
 pub fn open_store(path: &Path, settings: &Settings) -> Result<BrainDb, Failure> {
     BrainDb::open(path, open_options(settings))
         .map_err(|error| Failure::of("open the store", &error))
@@ -169,7 +169,8 @@ pub fn open_quick_check(
     QuickCheck::open(db, options).map_err(|error| Failure::of("read the lexicon", &error))
 }
 
-/// Returns the permissions of files that are derived from a store: nobody reads them who may not read the store.
+/// Returns the permissions of files that are derived from a store: only readers of the store may
+/// read them.
 #[must_use]
 pub fn mode_like(db: &Path) -> FileMode {
     std::fs::metadata(db).map_or(FileMode::PRIVATE, |found| FileMode::like(&found))
@@ -203,7 +204,7 @@ pub fn index_folders(db: &Path, named: Option<&Path>) -> Result<Vec<PathBuf>, Fa
 /// Returns the folder to build in: as for reading, and in the cache where the store's folder cannot be written.
 ///
 /// # Errors
-/// When there is no folder to write in.
+/// When no folder can be written.
 pub fn index_to_build(db: &Path, named: Option<&Path>) -> Result<PathBuf, Failure> {
     let folder = index_to_read(db, named)?;
     if named.is_some() || folder.is_dir() {
@@ -222,8 +223,8 @@ pub fn index_to_build(db: &Path, named: Option<&Path>) -> Result<PathBuf, Failur
     }
 }
 
-/// Removes what a run over changed memories starts from, so that the next one searches everything. It holds ids, and
-/// hashes of rows.
+/// Removes the marks for runs over changed memories, so that the next run searches everything. They
+/// hold ids, and hashes of rows.
 ///
 /// # Errors
 /// When a file cannot be removed.
@@ -264,7 +265,7 @@ fn unwritable(folder: &Path, error: &io::Error) -> Failure {
     Failure::new(&format!("write to {}", folder.display()), error, hint)
 }
 
-/// Follows links: a store has one index, whatever it is called.
+/// Follows links: a store has one index under all its names.
 fn store_path(db: &Path) -> Result<PathBuf, Failure> {
     std::fs::canonicalize(db).map_err(|error| {
         let what = format!("open {}", db.display());
@@ -283,7 +284,7 @@ pub(super) fn cached(store: &Path, ending: &str) -> Option<PathBuf> {
     of_user("XDG_CACHE_HOME", ".cache", store, ending)
 }
 
-/// `$XDG_STATE_HOME/memfold/memory-0123456789abcdef.mirror.db`: for what cannot be made anew.
+/// `$XDG_STATE_HOME/memfold/memory-0123456789abcdef.mirror.db`: for files that cannot be made anew.
 pub(super) fn in_state(store: &Path, ending: &str) -> Option<PathBuf> {
     of_user("XDG_STATE_HOME", ".local/state", store, ending)
 }

@@ -1,4 +1,4 @@
-//! What a run did is taken back, whole or in part; archived memories live again.
+//! Undo of a run, whole or in part; archived memories live again.
 
 use std::path::Path;
 
@@ -93,7 +93,7 @@ pub struct RestoreDocument {
     mode: Mode,
     /// `null` for a dry run.
     pub run_id: Option<String>,
-    /// What it restores.
+    /// The restored memory.
     pub restoration: Restoration,
 }
 
@@ -106,10 +106,10 @@ pub struct CandidatesDocument {
 }
 
 impl UndoRequest {
-    /// Returns what it names.
+    /// Returns the target of the request.
     ///
     /// # Errors
-    /// When the latest run is wanted and there is none with something to take back.
+    /// When the latest run is wanted and there is none with something to undo.
     pub fn target(&self, store: &Path, settings: &Settings) -> Result<UndoTarget, Failure> {
         if let Some(id) = &self.memory {
             return Ok(UndoTarget::Memory(MemoryId::new(id.as_str())));
@@ -136,7 +136,7 @@ impl UndoRequest {
     }
 }
 
-/// The last run that is no save and no undo, and that has something to take back.
+/// The last run that is neither a save nor an undo, and that has something to undo.
 fn latest_run(store: &BrainDb) -> Result<String, Failure> {
     let history = store.runs().map_err(|error| Failure::of("read the runs", &error))?;
     let others = [RunKind::Save, RunKind::Undo].map(RunKind::name);
@@ -151,10 +151,10 @@ fn latest_run(store: &BrainDb) -> Result<String, Failure> {
     })
 }
 
-/// Tells what taking back would do.
+/// Returns the expected results of an undo.
 ///
 /// # Errors
-/// When there is no such thing, or the store cannot be read.
+/// When the target does not exist, or the store cannot be read.
 pub fn preview_undone(
     store: &Path,
     settings: &Settings,
@@ -165,10 +165,10 @@ pub fn preview_undone(
         .map_err(|error| Failure::of("undo", &error))
 }
 
-/// Takes back what was named.
+/// Undoes the target.
 ///
 /// # Errors
-/// When the configuration forbids it, there is no such thing, or the store cannot be written.
+/// When the configuration forbids it, the target does not exist, or the store cannot be written.
 pub fn undo(
     store: &Path,
     settings: &Settings,
@@ -222,7 +222,7 @@ pub fn is_archived(
     Ok(archived.contains(&resolved.whereabouts))
 }
 
-/// Lists archived memories that were edited since, or whose survivor is gone.
+/// Lists archived memories that were edited since, or lack their survivor.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -237,7 +237,7 @@ pub fn archived_memories(
     Ok(CandidatesDocument { schema_version: 1, candidates })
 }
 
-/// Restores an archived memory, alone, or tells what that would do.
+/// Restores an archived memory, alone, or returns the expected result.
 ///
 /// # Errors
 /// When it is not archived, or the store cannot be written.
@@ -271,7 +271,7 @@ pub fn restore_memory(
 }
 
 impl<'a> UndoDocument<'a> {
-    /// Takes what an undo did.
+    /// Makes it from an undo.
     #[must_use]
     pub fn of_run(target: &UndoTarget, undone: &'a Undo) -> Self {
         Self {
@@ -284,7 +284,7 @@ impl<'a> UndoDocument<'a> {
         }
     }
 
-    /// Takes what an undo would do.
+    /// Makes it from a preview.
     #[must_use]
     pub fn of_preview(target: &UndoTarget, outcomes: &'a [UndoOutcome]) -> Self {
         Self {

@@ -6,7 +6,8 @@ use memfold_core::report::{grouped, shell_words};
 
 use super::StorePath;
 
-/// A command about a store as a command line: the words before the store, the store, those after it.
+/// A command about a store as a command line: the words before the store, the store, the words
+/// after it.
 #[must_use]
 pub fn store_words(before: &[&str], store: &StorePath, after: &[&str]) -> String {
     let store = path_word(store.named());

@@ -1,4 +1,4 @@
-//! What a check says, and what a save did.
+//! The answers of checks and saves.
 
 use memfold_core::memory::{CategoryList, MemoryId};
 use memfold_core::row::{archives, reserved_prefix};
@@ -114,7 +114,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Records on a span what was decided; the reason may quote a text and is left out.
+    /// Records the decision on a span; the reason may quote a text and is left out.
     pub(super) fn record_on(&self, span: &Span) {
         span.record("decision", self.decision.name()).record("matches", self.matches_total as i64);
         if let Some(verdict) = self.matches.first().and_then(|nearest| nearest.verdict) {
@@ -163,11 +163,11 @@ pub struct Saved {
 pub struct SaveRequest<'a> {
     /// The client's name for it.
     pub key: &'a str,
-    /// A hash of what is to be saved.
+    /// A hash of the memory to save.
     pub digest: &'a str,
 }
 
-/// What became of a save that a client named.
+/// The result of a save that a client named.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SavedOnce {
     /// It was saved now.
@@ -178,12 +178,12 @@ pub enum SavedOnce {
     AnotherRequest,
 }
 
-/// What is to be remembered, or only asked about.
+/// A memory to save or to check.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Incoming {
     /// The id that it shall have; saving it again under this id changes nothing.
     pub id: Option<String>,
-    /// What it says; a save needs it.
+    /// Its text; a save needs it.
     pub text: Option<String>,
     /// Its categories.
     pub categories: Vec<String>,
@@ -240,7 +240,7 @@ impl Incoming {
         Self { vector: Some(vector.into()), ..self }
     }
 
-    /// Refuses what cannot be kept as it is.
+    /// Refuses a memory that cannot be stored as it is.
     pub(super) fn validate(&self) -> Result<(), SaveError> {
         if self.text.as_deref().is_some_and(is_blank) {
             return Err(SaveError::NoText);

@@ -1,4 +1,4 @@
-//! [`decide`]: what is to be done with a memory, given what is alike.
+//! [`decide`]: the decision about a memory, given the similar ones.
 
 use memfold_core::decisions::content_hash;
 use memfold_core::detect::newest_first;
@@ -16,21 +16,22 @@ use super::gather::{Gathered, StoreVectors};
 use super::weigh::{Equal, Match, Rules, Weighed};
 use crate::lookup::SearchError;
 
-/// Matches that are tried as what the new memory takes the place of.
+/// Matches that are tried for replacement by the new memory.
 const TRIED_MAX: usize = 8;
 /// A memory that more were merged into is left to a whole run.
 const GHOSTS_MAX: usize = 512;
 
-/// What is to be done, with the place of what it is done to.
+/// The decision, with the position of the affected memory.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Choice {
     /// Nothing is alike, or not the same thing.
     Insert,
-    /// This among those that say the same is it.
+    /// The new memory equals this one of the memories with the same statement.
     Touch { at: usize },
     /// This match says the same and is written better.
     TouchMatch { at: usize },
-    /// The first of those that say the same is it, and stands against this match, which is newer.
+    /// The new memory equals the first of the memories with the same statement, and contradicts
+    /// this match, which is newer.
     TouchAndFlag { against: usize },
     /// The new memory takes the place of this match.
     Replace { at: usize },
@@ -38,7 +39,7 @@ pub(super) enum Choice {
     Flag { at: usize, kind: FlagKind },
 }
 
-/// What is to be done, and why.
+/// The decision and its reason.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Decided {
     pub(super) choice: Choice,
@@ -51,7 +52,7 @@ impl Default for Decided {
     }
 }
 
-/// Said where nothing was found.
+/// The reason if nothing was found.
 const NOTHING: &str = "nothing alike";
 
 impl Choice {
@@ -201,7 +202,7 @@ impl Fitness<'_> {
         Ok(ghosts.iter().find_map(apart))
     }
 
-    /// Why the new memory does not stand for what was once merged into its match.
+    /// Why the new memory cannot replace a memory that was once merged into its match.
     fn kept_apart(&self, guard: &Guard, reading: &Reading, ghost: &Ghost) -> Option<String> {
         let id = &ghost.id;
         let both = ghost.vector.as_deref().zip(self.vector);
@@ -221,7 +222,7 @@ impl Fitness<'_> {
     }
 }
 
-/// Says what keeps a new text from being proven to say all that a match says.
+/// Returns why a new text is not proven to say all that a match says.
 fn lacks(found: &Match) -> Option<String> {
     let lacking = match &found.judgement {
         Some(judgement) if judgement.says_all(Side::Right) => return None,
@@ -234,7 +235,8 @@ fn lacks(found: &Match) -> Option<String> {
     })
 }
 
-/// So many texts, or more, that differ in values alone are a series of events: none of them updates another.
+/// At least this many texts that differ in values alone are a series of events: none of them
+/// updates another.
 const SERIES_MIN: usize = 4;
 
 /// Decides on a text that is in the store already.
@@ -277,7 +279,7 @@ fn is_retry(equal: &Equal, incoming: &Incoming) -> bool {
         || matches!(equal, Equal::Folded { ghost, .. } if ghost.as_str() == id)
 }
 
-/// Returns the newest match that speaks against a memory that is said again, and is newer than it.
+/// Returns the newest match that contradicts a repeated memory and is newer than it.
 fn newest_opponent(weighed: &Weighed, equal: &Equal) -> Option<usize> {
     let memory = equal.memory();
     let in_values = |found: &&Match| differs_in_values(found);
@@ -303,7 +305,7 @@ fn newest_opponent(weighed: &Weighed, equal: &Equal) -> Option<usize> {
     newest.map(|(at, _)| at)
 }
 
-/// Tells which one of a pair was said last: what an open flag says, else the rows' own times.
+/// Tells which one of a pair is the later statement: by an open flag, else by the rows' own times.
 fn is_newer(weighed: &Weighed, other: &Memory, memory: &Memory) -> bool {
     let flag = weighed.flags.iter().find(|flag| flag.other == other.id);
     match flag.and_then(|flag| flag.asserted.as_ref()) {

@@ -1,4 +1,4 @@
-//! [`QuickCheck`]: what checks and saves of one process share.
+//! [`QuickCheck`]: the state that checks and saves of one process share.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -37,7 +37,7 @@ use crate::lookup::{
 /// How to check and save.
 #[derive(Clone)]
 pub struct QuickCheckOptions {
-    /// What merges, protects and separates.
+    /// The rules for merging, protection and separation.
     pub policy: Policy,
     /// The thresholds of checks, and their time limit.
     pub check: QuickCheckPolicy,
@@ -57,7 +57,7 @@ pub struct QuickCheckOptions {
     pub clock: fn() -> f64,
 }
 
-/// Rows that are in no segment are made one from so many on.
+/// From this many rows without a segment on, they are sealed.
 const UNSEALED_ROWS_MAX: usize = 512;
 
 /// Checks and saves memories of one store; may be shared between threads.
@@ -66,7 +66,7 @@ pub struct QuickCheck {
     pub(super) run: Mutex<Option<SaveRun>>,
 }
 
-/// What a check that outlives its time limit goes on to use.
+/// State that a check keeps using beyond its time limit.
 pub(super) struct Shared {
     pub(super) store: BrainDb,
     pub(super) options: QuickCheckOptions,
@@ -75,19 +75,19 @@ pub(super) struct Shared {
     reader: KeptReader,
 }
 
-/// What a look has found so far.
+/// The results so far of a search.
 #[derive(Default)]
 struct Found {
     gathered: Mutex<Gathered>,
     judged: Mutex<Option<(Weighed, Decided)>>,
 }
 
-/// What a look within the time limit found.
+/// The results of a search within the time limit.
 pub(super) struct Looked {
     pub(super) gathered: Gathered,
-    /// What is to be done, where that was decided in the same look.
+    /// The decision, if the same search made it.
     pub(super) judged: Option<(Weighed, Decided)>,
-    /// Whether it ended by itself.
+    /// Whether it ended within the time limit.
     pub(super) in_time: bool,
 }
 
@@ -100,7 +100,7 @@ impl std::fmt::Debug for QuickCheck {
 }
 
 impl QuickCheck {
-    /// Names a store; it is looked at when something is checked or saved.
+    /// Names a store; it is opened by the first check or save.
     ///
     /// # Errors
     /// When the user's lexicon cannot be read.
@@ -108,7 +108,8 @@ impl QuickCheck {
         store: impl Into<PathBuf>,
         mut options: QuickCheckOptions,
     ) -> Result<Self, LexiconError> {
-        // That a memory is young is no reason to keep a second copy: facts are most often said twice within the hour.
+        // Youth is not a reason to keep a second copy: facts are most often said twice within the
+        // hour.
         options.policy.protection.min_age_hours = 0.0;
         let guard = LazyGuard::new(&options.policy.guard)?;
         let store = BrainDb::at(store, OpenOptions::default().busy_timeout(options.busy_timeout));
@@ -118,7 +119,7 @@ impl QuickCheck {
         Ok(Self { shared: Arc::new(shared), run: Mutex::new(None) })
     }
 
-    /// Looks through index and store within the time limit, and decides where `judge` says so.
+    /// Searches index and store within the time limit, and decides if `judge` is set.
     pub(super) fn gather(&self, incoming: &Incoming, now: Instant, judge: bool) -> Looked {
         let found = Arc::new(Found::default());
         let (done, wait) = mpsc::sync_channel(1);
@@ -126,7 +127,7 @@ impl QuickCheck {
             (Arc::clone(&self.shared), incoming.clone(), Arc::clone(&found));
         let spawned = thread::Builder::new().name("quick check".to_owned()).spawn(move || {
             shared.gather(&incoming, now, &into, judge);
-            // Nobody waits any more where time has run out.
+            // After the time limit nobody waits any more.
             let _ = done.send(());
         });
         let limit = self.shared.options.check.time_limit;
@@ -145,13 +146,13 @@ impl QuickCheck {
         Looked { gathered, judged, in_time }
     }
 
-    /// Returns the index that it looks through, for others that look through the same one.
+    /// Returns the index that it searches, for others that search the same one.
     #[must_use]
     pub fn index(&self) -> Arc<KeptIndex> {
         Arc::clone(&self.shared.index)
     }
 
-    /// Seals rows that are in no segment, where they are many and nobody else does so now.
+    /// Seals rows without a segment, if they are many and nobody else does so now.
     ///
     /// # Errors
     /// When they cannot be sealed; nothing is lost by that.
@@ -164,7 +165,7 @@ impl QuickCheck {
         seal_fresh(store, &SealFresh { folder, mode, load, rows_min, kernels, wait })
     }
 
-    /// Tells whether so many rows are in no segment that they should be sealed.
+    /// Tells whether so many rows lack a segment that they should be sealed.
     pub(super) const fn should_seal(unsealed_rows: u64) -> bool {
         unsealed_rows > UNSEALED_ROWS_MAX as u64
     }
@@ -211,7 +212,7 @@ impl Shared {
             at(|found, at| found.opened_at = Some(at));
             gather(reader, index.as_deref(), &wanted, found)?;
             at(|found, at| found.found_at = Some(at));
-            // Nothing is locked meanwhile: whoever waits no longer takes what was found until then.
+            // Nothing is locked meanwhile: a caller that stops waiting takes the results so far.
             let gathered = found.lock().ok().filter(|_| judge).map(|found| found.clone());
             if let Some(gathered) = gathered {
                 let judged = self.judge(reader, &gathered, incoming, now)?;
@@ -229,7 +230,8 @@ impl Shared {
 }
 
 impl QuickCheck {
-    /// Decides what is to be done with a memory, and writes nothing. `now` is the time by which memories expire.
+    /// Decides how a memory would be saved, and writes nothing. `now` is the time by which memories
+    /// expire.
     ///
     /// Where the store or the index cannot be searched, the answer says so.
     ///
@@ -253,7 +255,7 @@ impl QuickCheck {
 }
 
 impl Shared {
-    /// Reads what was found as it is now, and decides.
+    /// Reads the gathered memories as they are now, and decides.
     pub(super) fn judge(
         &self,
         reader: &StoreReader<'_>,
@@ -283,7 +285,7 @@ fn us(seconds: f64) -> u64 {
     (seconds.max(0.0) * 1e6) as u64
 }
 
-/// Puts together what a check says. `in_time`: whether it ended by itself.
+/// Composes the answer of a check. `in_time`: whether it ended within the time limit.
 pub(super) fn answer(
     gathered: &Gathered,
     weighed: &Weighed,
@@ -328,7 +330,7 @@ pub(super) fn answer(
     }
 }
 
-/// The reason where not everything was looked through.
+/// The reason why not everything was searched.
 fn unchecked(gathered: &Gathered, decided: &Decided) -> String {
     let why = gathered.notes.first().map_or("it could not be checked", String::as_str);
     format!("{}; not checked in full: {why}", decided.reason)
@@ -350,7 +352,7 @@ pub(super) struct SaveRun {
 /// How long answers to named saves are kept: a day.
 const REQUESTS_KEPT_US: i64 = 86_400_000_000;
 
-/// Writes what holds strings, numbers and lists of them.
+/// Serializes strings, numbers and lists of them.
 fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("it holds strings and numbers only")
 }
@@ -374,7 +376,7 @@ pub enum SaveError {
     /// The store cannot be read.
     #[error(transparent)]
     Load(#[from] LoadStoreError),
-    /// What was found cannot be read again.
+    /// Memories that were found cannot be read again.
     #[error(transparent)]
     Search(#[from] SearchError),
     /// There is no text, or it has no visible character.
@@ -400,10 +402,10 @@ pub enum SaveError {
     /// Its id, categories, importance or vector cannot be kept.
     #[error("{fault}")]
     Invalid {
-        /// What is wrong, and what was expected.
+        /// The defect and the expectation.
         fault: String,
     },
-    /// A save of this key was carried out, and a memory that its answer names was forgotten since.
+    /// A save of this key was done, and a memory that its answer names was forgotten since.
     #[error(
         "the save of this key was carried out, and its memory, or one that it names, was forgotten since"
     )]
@@ -417,7 +419,7 @@ pub enum SaveError {
 }
 
 impl SaveError {
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -441,10 +443,12 @@ impl SaveError {
 }
 
 impl QuickCheck {
-    /// Decides what is to be done with a memory and does it, in one transaction that is on disk when this returns.
+    /// Decides how to save a memory and does so, in one transaction that is on disk when this
+    /// returns.
     ///
-    /// Rows that came while it was checked are looked at again inside the transaction, and so is whatever decides. A check
-    /// that cannot be made, or takes too long, does not keep the memory from being saved.
+    /// Rows that came during the check are searched inside the transaction, and all deciding rows
+    /// are read again. A check that cannot be made, or takes too long, does not keep the memory
+    /// from being saved.
     ///
     /// # Errors
     /// When there is no text, a field is not valid, the id is another memory's, or the store cannot be written; it is then as it
@@ -462,8 +466,9 @@ impl QuickCheck {
         Ok(saved)
     }
 
-    /// As [`Self::save`], once for each request that a client names: a request sent again is answered as before, also by
-    /// another process and after a crash, for a day. The time it took is told without that of the disk.
+    /// As [`Self::save`], once for each request that a client names: a request sent again is
+    /// answered as before, also by another process and after a crash, for a day. The time in the
+    /// answer excludes the disk's.
     ///
     /// # Errors
     /// As [`Self::save`], and when memfold's tables cannot be made.
@@ -497,7 +502,7 @@ impl QuickCheck {
         Ok(answer)
     }
 
-    /// Looks through the store, and has `write` do the save in its transaction.
+    /// Searches the store, and has `write` do the save in its transaction.
     fn save_within(
         &self,
         incoming: &Incoming,
@@ -560,7 +565,7 @@ impl QuickCheck {
         }
     }
 
-    /// Adds what came since the store was looked through, and decides on all of it as it is now.
+    /// Adds rows newer than the search, and decides on all of them as they are now.
     fn judge_again(
         &self,
         writes: &Writes<'_>,
@@ -577,7 +582,8 @@ impl QuickCheck {
             let wanted = self.shared.wanted(incoming);
             let index = self.shared.index.opened_last();
             if gathered.texts.is_none() {
-                // The texts at least are looked through, so that none is saved twice: without vectors that is fast.
+                // At least the texts are searched, so that none is saved twice: without vectors
+                // that is fast.
                 let alone = Incoming { vector: None, ..incoming.clone() };
                 let texts = Wanted { lends: false, ..self.shared.wanted(&alone) };
                 let again = gather_again(reader, index.as_deref(), &texts)?;

@@ -15,29 +15,30 @@ use memfold_guard::text::{TextKey, strict_key};
 use memfold_store::brain_db::{Marks, Reaches, SpaceShapes, StoreReader};
 use memfold_store::reading::ModelShapes;
 
-/// Without an index, a store of so many rows is read.
+/// Without an index, a store of up to this many rows is read.
 pub(super) const SCANNED_ROWS_MAX: usize = 2_000;
-/// So many rows that no index holds are read one by one.
+/// Up to this many rows that no index holds are read one by one.
 const FRESH_ROWS_MAX: usize = 16_384;
-/// Said where there is nothing to compare a vector with.
+/// The note if there are no vectors to compare with.
 const NO_VECTORS: &str = "no memory of the store has a vector, so that only texts are compared; `memfold embed` makes them";
-/// So many memories of the new one's text are asked for a vector.
+/// Number of memories with the new one's text that are searched for a vector.
 const LENDERS_MAX: usize = 64;
-/// So many memories that share words with a text without a vector are compared with it.
+/// Number of memories that share words with a text without a vector and are compared with it.
 const WORD_ROWS_MAX: usize = 64;
-/// So many rows of each part are named, the nearest.
+/// Number of nearest rows of each part that are named.
 const NEAR_ROWS_MAX: usize = 256;
 
-/// What was found, before anything of it is read again.
+/// Found memories, before any of them is read again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Gathered {
-    /// Memories whose text may be alike; `None`: nobody looked.
+    /// Memories with a possibly similar text; `None`: not searched.
     pub(super) texts: Option<Vec<String>>,
-    /// Memories whose vector is near; `None`: nobody looked.
+    /// Memories with a near vector; `None`: not searched.
     pub(super) near: Option<NearRows>,
     /// The vector of a memory that says the very same, where the new one came without one.
     pub(super) lent: Option<Vec<f32>>,
-    /// Whether texts are compared by the built-in embedding, in a store whose memories have no vectors, or have some.
+    /// Whether texts are compared by the built-in embedding, in a store without vectors, or with
+    /// some.
     pub(super) by_words: Option<StoreVectors>,
     /// Which vectors are compared.
     pub(super) space: Option<(VectorSpace, ModelShapes)>,
@@ -65,18 +66,18 @@ impl Default for IndexUsed {
     }
 }
 
-/// What is looked for.
+/// The query.
 pub(super) struct Wanted<'a> {
     pub(super) incoming: &'a Incoming,
     pub(super) least: Similarity,
     pub(super) kernels: &'static Kernels,
     /// Says on which index to build, where one is missing.
     pub(super) build_hint: &'a str,
-    /// Whether a memory without a vector is looked for with that of one of the same text.
+    /// Whether a memory without a vector is searched with the vector of one with the same text.
     pub(super) lends: bool,
 }
 
-/// Looks through everything that can be looked through; what is found stands in `found` as soon as it is.
+/// Searches texts and vectors; each result is added to `found` at once.
 pub(super) fn gather(
     reader: &StoreReader<'_>,
     index: Option<&StoreIndex>,
@@ -153,7 +154,8 @@ pub(super) fn gather(
     Ok(())
 }
 
-/// Adds the memories that share most words with a text, the rarest first; `None` where no full-text index can be asked.
+/// Adds the memories that share most words with a text, the rarest first; `None` where no full-text
+/// index can be queried.
 fn by_words(
     reader: &StoreReader<'_>,
     text: &str,
@@ -168,7 +170,7 @@ fn by_words(
     }))
 }
 
-/// Says that not all texts were looked through.
+/// Notes that not all texts were searched.
 fn too_many(has_index: bool, build_hint: &str) -> String {
     let reason = match has_index {
         true => format!("more than {FRESH_ROWS_MAX} rows came since the index was built"),
@@ -193,8 +195,8 @@ fn space_of(
     Ok((VectorSpace { model, dim: vector.len() as u32 }, shapes))
 }
 
-/// Finds the vector of a memory, or of one merged into another, whose text is that of the new one: what contradicts a text
-/// that is said again is near to it.
+/// Finds the vector of a memory, live or merged, with the same text as the new one: contradictions
+/// of a repeated text are near to it.
 fn lent(
     reader: &StoreReader<'_>,
     fitting: Option<(&StoreIndex, Reaches)>,
@@ -234,7 +236,7 @@ fn lent(
     Ok(None)
 }
 
-/// Adds what came since to what was found; `false` where too much came.
+/// Adds newer rows to the results; `false` if there are too many.
 pub(super) fn catch_up(
     reader: &StoreReader<'_>,
     wanted: &Wanted<'_>,
@@ -272,7 +274,8 @@ fn used(index: Option<&StoreIndex>, rows: u64) -> IndexUsed {
     }
 }
 
-/// Adds the rows since a place whose text may be alike; returns how many there are, and whether those were all.
+/// Adds the rows since a place with a possibly similar text; returns how many there are, and
+/// whether all were read.
 fn texts_since(
     reader: &StoreReader<'_>,
     reaches: Reaches,
@@ -291,7 +294,7 @@ fn texts_since(
     Ok((rows, is_complete))
 }
 
-/// Says why a vector cannot be compared with those of a space.
+/// Returns why a vector cannot be compared with the vectors of a space.
 fn misfit(incoming: &Incoming, vector: &[f32], space: &VectorSpace) -> Option<String> {
     let VectorSpace { model, dim } = space;
     if let Some(given) = incoming.model.as_deref().filter(|given| **given != **model) {
@@ -302,7 +305,7 @@ fn misfit(incoming: &Incoming, vector: &[f32], space: &VectorSpace) -> Option<St
     })
 }
 
-/// Finds what is near, or says why that cannot be found.
+/// Finds near vectors, or returns why that is impossible.
 fn near(
     reader: &StoreReader<'_>,
     fitting: Option<(&StoreIndex, Reaches)>,
@@ -325,7 +328,7 @@ fn near(
     Ok(Ok(near))
 }
 
-/// Adds the vectors that came since a place; returns how many were compared.
+/// Adds newer vectors; returns how many were compared.
 fn near_since(
     reader: &StoreReader<'_>,
     reaches: Reaches,

@@ -1,4 +1,4 @@
-//! Memories to check that are like those of a store, for measurements.
+//! Memories to check that resemble a store's, for measurements.
 
 use memfold_index::{NoProgress, Row};
 
@@ -9,9 +9,9 @@ use memfold_core::time::Instant;
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{Reach, StoreReader};
 
-/// Of so many memories one says nearly what one of the store says; the others say something new.
+/// One in this many memories nearly repeats one of the store; the others are new.
 const KNOWN_EACH: usize = 4;
-/// What a vector takes of another one's: the similarity to its own is about 0.98, and 0.64.
+/// The weight of another vector in a new one: the similarity to its own is about 0.98, and 0.64.
 const OF_ANOTHER: [f32; 2] = [0.2, 1.2];
 
 impl QuickCheck {

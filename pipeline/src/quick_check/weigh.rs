@@ -1,4 +1,4 @@
-//! Reading what was found again, as it is now, and judging it.
+//! Reads the found memories again, as they are now, and judges them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -20,7 +20,7 @@ use crate::lookup::SearchError;
 
 /// Matches that are judged.
 pub(super) const MATCHES_MAX: usize = 100;
-/// Steps from a ghost to its live survivor; more is a circle.
+/// Steps from a merged memory to its live survivor; more is a circle.
 const FOLDS_MAX: usize = 10_000;
 
 /// The rules by which is judged.
@@ -42,7 +42,7 @@ impl Rules<'_> {
     }
 }
 
-/// What says the same already.
+/// A memory that says the same already.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Equal {
     /// A live memory.
@@ -59,32 +59,33 @@ pub(super) struct Match {
     pub(super) memory: Memory,
     pub(super) vector: Option<Vec<f32>>,
     pub(super) similarity: Option<Similarity>,
-    /// What the guard says of it and the new text, if there is one.
+    /// The guard's judgement of it and the new text, if there is one.
     pub(super) judgement: Option<Judgement>,
-    /// What differs, in words.
+    /// The differences, in words.
     pub(super) differences: Vec<String>,
 }
 
-/// What is alike, as it is now.
+/// Similar memories, as they are now.
 #[derive(Debug, Default)]
 pub(super) struct Weighed {
-    /// What says the same, the one to take first.
+    /// Memories with the same statement, the preferred one first.
     pub(super) equal: Vec<Equal>,
-    /// What is alike, best first.
+    /// Similar memories, best first.
     pub(super) matches: Vec<Match>,
-    /// How many are alike: those beyond the judged ones as they were indexed.
+    /// How many are similar: beyond the judged ones, as they were indexed.
     pub(super) total: u64,
-    /// So many texts stand under the very same vector that it says nothing.
+    /// So many texts have this same vector that it carries no information.
     pub(super) is_shared_vector: bool,
     /// The new text, where it was compared.
     pub(super) reading: Option<Reading>,
     /// The open contradictions of the memory that says the same.
     pub(super) flags: Vec<OpenFlag>,
-    /// What a person keeps apart from it, with the hash of the text that the decision is about.
+    /// Memories that a person keeps apart from it, with the hash of the text that the decision is
+    /// about.
     pub(super) kept_apart: BTreeMap<MemoryId, Option<String>>,
 }
 
-/// Reads and judges what was found.
+/// Reads and judges the gathered memories.
 pub(super) fn weigh(
     reader: &StoreReader<'_>,
     gathered: &Gathered,
@@ -116,7 +117,7 @@ struct Weighing<'a> {
     incoming: &'a Incoming,
     rules: Rules<'a>,
     key: Option<TextKey>,
-    /// Under which an equal text is known.
+    /// The key of the new text: equal texts have the same one.
     own_key: Option<String>,
     /// The vector of its text in the built-in embedding, where texts are compared by that.
     built_in: Option<[f32; embedding::DIM]>,
@@ -128,12 +129,12 @@ struct Weighing<'a> {
 }
 
 impl Weighing<'_> {
-    /// Memories whose text may be alike.
+    /// Adds memories with a possibly similar text.
     fn texts(&mut self) -> Result<(), SearchError> {
         let mut loose = Vec::new();
         for id in self.gathered.texts.iter().flatten() {
             let is_equal = |memory: &Memory| self.says(&memory.text_key());
-            // Nobody knows on which day a merged text was written.
+            // The day on which a merged text was written is unknown.
             let is_same = |content: &str| self.says(&dated_key(content, None, id));
             let Some(memory) = self.reader.remembered(id)? else { continue };
             match memory.status {
@@ -167,7 +168,7 @@ impl Weighing<'_> {
         Ok(())
     }
 
-    /// Follows a ghost to the live memory that it was merged into at last, and tells whether a person let another memory
+    /// Follows a merged memory to its live survivor, and tells whether a person let another memory
     /// take its place on the way.
     fn live_end(
         &self,
@@ -189,8 +190,8 @@ impl Weighing<'_> {
         Ok(None)
     }
 
-    /// What may speak against a text that is said again, near or not: what a person let take its place, and what its
-    /// memory is flagged with.
+    /// Adds memories that may contradict a repeated text, near or not: its replacement by a
+    /// person's decision, and memories that it is flagged with.
     fn opponents(&mut self) -> Result<(), SearchError> {
         let Some(equal) = self.weighed.equal.first() else { return Ok(()) };
         let into = match equal {
@@ -217,7 +218,7 @@ impl Weighing<'_> {
         Ok(())
     }
 
-    /// Memories whose vector is near.
+    /// Adds memories with a near vector.
     fn near(&mut self) -> Result<(), SearchError> {
         let Some(near) = self.gathered.near.as_ref().filter(|_| self.query().is_some()) else {
             return Ok(());
@@ -310,7 +311,8 @@ impl Weighing<'_> {
         self.own_key.as_deref() == Some(key)
     }
 
-    /// Tells whether a memory may be the same as the new one: it is nobody else's.
+    /// Tells whether a memory may be the same as the new one: both have the same separating
+    /// categories.
     fn is_in_scope(&self, memory: &Memory) -> bool {
         let separate_by = &self.rules.policy.cluster.separate_by;
         separating(&memory.categories, separate_by) == self.separating
@@ -351,7 +353,7 @@ pub(super) struct LazyGuard {
 }
 
 impl LazyGuard {
-    /// Makes it at once where the user has a lexicon, so that a mistake in it is told.
+    /// Makes it at once where the user has a lexicon, so that a mistake in it is reported.
     pub(super) fn new(policy: &GuardPolicy) -> Result<Self, LexiconError> {
         let made = match &policy.lexicon {
             Some(_) => OnceLock::from(Guard::new(policy)?),

@@ -33,7 +33,7 @@ const RULE: &str = "quick-check";
 /// A memory that holds more variants of its text than this keeps no further ones.
 const VARIANTS_MAX: usize = 512;
 
-/// What was written.
+/// The results of a write.
 pub(super) struct Wrote {
     pub(super) id: MemoryId,
     pub(super) written: Written,
@@ -109,7 +109,7 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// What was saved under this id before, if anything was.
+    /// The memory saved under this id before, if there is one.
     fn saved_before(&self, id: &str) -> Result<Option<Wrote>, SaveError> {
         let key = strict_key(self.text);
         let taken = || SaveError::IdTaken { id: memfold_guard::text::excerpt(id, 80) };
@@ -139,7 +139,8 @@ impl<'a> Writing<'a> {
         Ok(Wrote::inserted(MemoryId::new(id), note))
     }
 
-    /// Counts the access, and takes over what the memory lacks: importance, categories, another spelling of its text.
+    /// Counts the access, and adds missing values to the memory: importance, categories, another
+    /// spelling of its text.
     fn touch(&self, equal: &Equal, run: &mut Option<SaveRun>) -> Result<Wrote, SaveError> {
         if let Equal::Archived { memory } = equal {
             if !self.can_record()? {
@@ -201,7 +202,7 @@ impl<'a> Writing<'a> {
         Ok(apply_to_new_row(self.writes, &self.layout, &mark, &changes)?)
     }
 
-    /// What a memory lacks and takes over from the new one.
+    /// The values that a memory takes over from the new one.
     fn taken_over(&self, memory: &Memory) -> Vec<(&'static str, Value)> {
         let mut categories: CategoryList = memory.categories.iter().collect();
         self.incoming.categories.iter().for_each(|category| categories.add(category));
@@ -218,7 +219,8 @@ impl<'a> Writing<'a> {
         values
     }
 
-    /// Tells whether the text stands in the store in just this spelling, under the memory or what was merged into it.
+    /// Tells whether the store has the text in exactly this spelling, in the memory or in one
+    /// merged into it.
     fn is_kept(&self, memory: &Memory) -> Result<bool, SaveError> {
         if *memory.content == *self.text {
             return Ok(true);
@@ -329,7 +331,7 @@ impl<'a> Writing<'a> {
         Ok(write_unit(self.writes, &self.layout, mark, record, changes, &ids)?)
     }
 
-    /// Counts the access to a memory that is said again, and writes down that it is the newer side of a pair now.
+    /// Counts the access to a repeated memory, and records that it is the newer side of a pair now.
     fn touch_and_flag(
         &self,
         weighed: &Weighed,
@@ -364,7 +366,7 @@ impl<'a> Writing<'a> {
             changes = self.contradiction(found, &ids, rows, run_id)?;
             changes.iter_mut().for_each(|change| assert_in(change, own, &self.at));
         }
-        // Whatever else it is flagged with was said before it, too.
+        // The statements of its other flags are older as well.
         changes.extend(weighed.flags.iter().filter_map(|flag| turned_round(flag, own, &self.at)));
         let mark = Mark { run_id, unit: *units, at: &self.at };
         self.write_flag(&mark, ids, &changes)?;
@@ -381,7 +383,8 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// Carries out an action as a whole run would, as one unit; returns the run and what should be said of it.
+    /// Applies an action as a whole run would, as one unit; returns the run and a note for the
+    /// user.
     fn carry_out(
         &self,
         run: &mut Option<SaveRun>,
@@ -457,7 +460,7 @@ impl<'a> Writing<'a> {
         Ok(self.writes.count_open_flags(id)?)
     }
 
-    /// Inserts the row of the new memory, with its vector; returns what should be said of it.
+    /// Inserts the row of the new memory, with its vector; returns a note for the user.
     fn insert_row(&self, id: &str, indexed: bool) -> Result<Option<String>, SaveError> {
         let categories = categories_to_json(&self.incoming.boxed_categories());
         let row = NewRow {
@@ -491,7 +494,7 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// The id that was asked for, or a new one.
+    /// The requested id, or a new one.
     fn free_id(&self) -> Result<String, SaveError> {
         if let Some(id) = &self.incoming.id
             && self.writes.memory(&self.layout, &MemoryId::new(id.as_str()))?.is_none()
@@ -550,7 +553,7 @@ fn revived(error: UpkeepError) -> SaveError {
     }
 }
 
-/// Names the side of a new flag that was said last.
+/// Names the side of a new flag that is the later statement.
 fn assert_in(change: &mut Change, asserted: &MemoryId, at: &str) {
     if let Change::Record(Record { table: Table::Flags, cells }) = change {
         cells.push(("asserted_id", asserted.as_str().into()));

@@ -1,8 +1,8 @@
 //! A model in a folder, run in this process; only with the feature `local-models`.
 //!
-//! The folder holds what sentence models are published with: `config.json`, `tokenizer.json` and `model.safetensors`, and
-//! where they are there `sentence_bert_config.json` (how much of a text is read), `modules.json` and
-//! `1_Pooling/config.json` (how vectors of tokens become one).
+//! The folder has the usual files of a published sentence model: `config.json`, `tokenizer.json`
+//! and `model.safetensors`, and optionally `sentence_bert_config.json` (how much of a text is
+//! read), `modules.json` and `1_Pooling/config.json` (how vectors of tokens become one).
 
 #[cfg(feature = "local-models")]
 pub(crate) mod model;

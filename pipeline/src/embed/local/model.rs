@@ -13,7 +13,7 @@ use tokenizers::{PaddingParams, PaddingStrategy, Tokenizer, TruncationParams};
 use crate::embed::provider::checked;
 use crate::embed::{EmbedError, Embedder};
 
-/// How much of a library's complaint is shown.
+/// Characters of a library's error that are reported.
 const REASON_CHARS: usize = 200;
 
 /// A model that is loaded.
@@ -29,7 +29,7 @@ pub(super) struct LocalEmbedder {
 pub(crate) type Reason = String;
 
 impl LocalEmbedder {
-    /// Reads the model of a folder; without a name it goes by that of the folder.
+    /// Reads the model of a folder; without a name it gets the folder's.
     pub(super) fn read(folder: &Path, name: Option<&str>) -> Result<Self, EmbedError> {
         let place = folder.display().to_string();
         let own = || folder.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -66,7 +66,7 @@ impl LocalEmbedder {
         run().map_err(|error| error.to_string())
     }
 
-    /// One vector for each text, of those of its tokens.
+    /// One vector for each text, pooled from its tokens' vectors.
     fn pooled(&self, states: &Tensor, mask: &Tensor) -> candle_core::Result<Tensor> {
         let pooled = match self.usage.pooling {
             Pooling::First => states.narrow(1, 0, 1)?.squeeze(1)?,
@@ -101,7 +101,7 @@ impl Embedder for LocalEmbedder {
     }
 }
 
-/// Reads the tokenizer: it cuts texts to what the model reads, and fills up the shorter ones of a batch.
+/// Reads the tokenizer: it cuts texts to the model's length, and pads the shorter ones of a batch.
 fn tokenizer(folder: &Path, config: &Config, usage: Usage) -> Result<Tokenizer, Reason> {
     let mut tokenizer = cutting_tokenizer(folder, usage.tokens_max)?;
     let pad_id = u32::try_from(config.pad_token_id).map_err(|error| error.to_string())?;
@@ -115,7 +115,7 @@ fn tokenizer(folder: &Path, config: &Config, usage: Usage) -> Result<Tokenizer, 
     Ok(tokenizer)
 }
 
-/// Reads a folder's tokenizer; it cuts texts, of two the longer one first, to so many tokens.
+/// Reads a folder's tokenizer; it cuts texts to this many tokens, the longer one of two first.
 pub(crate) fn cutting_tokenizer(folder: &Path, tokens_max: usize) -> Result<Tokenizer, Reason> {
     let named = |error: tokenizers::Error| format!("tokenizer.json: {error}");
     let mut tokenizer = Tokenizer::from_file(folder.join("tokenizer.json")).map_err(named)?;
@@ -151,7 +151,7 @@ fn failed(place: &str, reason: &str) -> EmbedError {
     EmbedError::Model { folder: place.to_owned(), reason: excerpt(reason, REASON_CHARS) }
 }
 
-/// How much of a text is read where nothing says so, in tokens: what small sentence models were trained on.
+/// Default length of a text in tokens: small sentence models were trained on this length.
 const TOKENS_DEFAULT: usize = 256;
 
 /// How vectors of tokens become one.
@@ -199,7 +199,7 @@ impl Usage {
     /// Reads how the model of a folder is used; it has places for `positions` tokens.
     ///
     /// # Errors
-    /// What cannot be read, or is not known here.
+    /// A file that cannot be read, or an unknown setting.
     pub(super) fn read(folder: &Path, positions: usize) -> Result<Self, String> {
         let transformer: Option<Transformer> = json(&folder.join("sentence_bert_config.json"))?;
         let read = transformer.and_then(|config| config.max_seq_length).unwrap_or(TOKENS_DEFAULT);

@@ -19,7 +19,7 @@ use crate::lookup::SearchError;
 use crate::lookup::build::{identity_of, write_origin, write_tiers};
 use crate::lookup::{IndexError, TierChoice};
 
-/// Rows written between two looks at the progress.
+/// Rows written between two progress reports.
 const BATCH: usize = 4096;
 
 /// How to build an index of a file.
@@ -27,7 +27,7 @@ const BATCH: usize = 4096;
 pub struct BuildCorpusIndex<'a> {
     /// The folder of generations.
     pub folder: &'a Path,
-    /// Permissions of its files: those of the file.
+    /// Permissions of its files: the file's.
     pub mode: FileMode,
     /// Which columns are read.
     pub columns: &'a CorpusColumns,
@@ -39,22 +39,22 @@ pub struct BuildCorpusIndex<'a> {
     pub kernels: &'static Kernels,
     /// A folder for unlinked temporary files as large as the vectors.
     pub scratch_dir: &'a Path,
-    /// Told what is being done, and asked whether to stop.
+    /// Receives progress, and says whether to cancel.
     pub progress: &'a dyn Progress,
     /// How long to wait for another process that builds.
     pub wait: Duration,
 }
 
-/// What was built.
+/// The result of a build.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BuiltCorpusIndex {
     /// Its number.
     pub generation: u64,
     /// Rows indexed.
     pub rows: u64,
-    /// What it was built from.
+    /// Its origin.
     pub origin: CorpusOrigin,
-    /// What became of the graph.
+    /// The outcome of the graph's build.
     pub graph: GraphOutcome,
     /// Bytes of the index file, and of the columns.
     pub file_bytes: [u64; 2],
@@ -80,7 +80,7 @@ pub fn build_corpus_index(
     let columns = ColumnsWriter::from_file(writer.create(COLUMNS_FILE)?, &meta(&corpus))?;
     let columns = write_rows(&corpus, columns, request)?;
     let read = ReadRows {
-        // Dimensions are limited by what vectors can have.
+        // Dimensions are limited by the vectors' maximum.
         dim: corpus.dim() as u32,
         rows: corpus.rows(),
         skipped: corpus.skipped().len() as u64,

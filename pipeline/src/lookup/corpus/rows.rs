@@ -1,4 +1,4 @@
-//! [`SearchedRows`]: where rows are looked for, and what they are called there.
+//! [`SearchedRows`]: the rows to search, in an index or in the file, and their ids.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -16,7 +16,7 @@ use crate::lookup::files::{VERSION, read_origin};
 use crate::lookup::inspect::{HasTexts, IndexDifference, VerifiedIndex, verify_files};
 use crate::lookup::{IndexError, IndexFiles};
 
-/// Where rows are looked for.
+/// The rows to search.
 #[derive(Debug, Clone, Copy)]
 pub enum SearchedRows<'a> {
     /// In an index, which fits its file.
@@ -33,7 +33,7 @@ impl<'a> SearchedRows<'a> {
         }
     }
 
-    /// Returns the rows of the file, also those without a vector.
+    /// Returns the rows of the file, including rows without a vector.
     pub(super) const fn count(self) -> u64 {
         match self {
             Self::Index(index) => index.origin().rows,
@@ -91,7 +91,7 @@ impl<'a> SearchedRows<'a> {
         found.ok_or_else(|| SearchError::NoId { id: id.into() })
     }
 
-    /// Finds the row among those of an index, which are in the order of ids, then of vectors.
+    /// Finds the row in an index, where rows are in the order of ids, then of vectors.
     fn first_indexed(self, index: &CorpusIndex, id: &str) -> Result<Option<Row>, SearchError> {
         let count = index.files().columns().len() as u32;
         let (mut low, mut high) = (0, count);
@@ -114,7 +114,7 @@ impl<'a> SearchedRows<'a> {
     }
 }
 
-/// Which columns of a file are read; `None`: those of the usual names.
+/// The columns of a file to read; `None`: the usual names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct CorpusColumns {
     /// The column of the vectors.
@@ -132,25 +132,25 @@ impl CorpusColumns {
     }
 }
 
-/// What a generation was built from, as its `origin.json` says it.
+/// The origin of a generation, as in its `origin.json`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct CorpusOrigin {
     version: u32,
     /// The file.
     pub corpus: FileStamp,
-    /// The columns that were asked for.
+    /// The requested columns.
     pub columns: CorpusColumns,
     /// Components of each vector.
     pub dim: u32,
     /// Rows of the file.
     pub rows: u64,
-    /// Those of them that have no usable vector.
+    /// Rows without a usable vector.
     pub skipped: u64,
     /// Whether rows have ids.
     pub has_ids: bool,
 }
 
-/// What is found out when a file is read.
+/// The counts and properties found while reading a file.
 pub(super) struct ReadRows {
     pub(super) dim: u32,
     pub(super) rows: u64,
@@ -164,7 +164,7 @@ impl CorpusOrigin {
         Self { version: VERSION, corpus, columns, dim, rows, skipped, has_ids }
     }
 
-    /// Reads the file; an error says what is wrong with it.
+    /// Reads the file; an error describes the defect.
     pub(super) fn from_json(bytes: &[u8]) -> Result<Self, String> {
         read_origin(bytes, ("model", "a store, not of a file of vectors"))
     }
@@ -177,7 +177,7 @@ impl CorpusOrigin {
 /// Bytes read at each end.
 const END_BYTES: u64 = 65_536;
 
-/// What tells a file from what it was, without reading all of it.
+/// Detects changes of a file without reading all of it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct FileStamp {
     /// Its name, for people; files may be renamed.
@@ -191,7 +191,7 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    /// Looks at the file at `path`.
+    /// Reads the stamp of the file at `path`.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -212,7 +212,7 @@ impl FileStamp {
         })
     }
 
-    /// Tells whether a file is the same, whatever its name.
+    /// Tells whether a file is the same, under any name.
     #[must_use]
     pub fn fits(&self, other: &Self) -> bool {
         (self.bytes, &self.modified, &self.ends) == (other.bytes, &other.modified, &other.ends)
@@ -263,7 +263,7 @@ pub(super) fn sorted(corpus: &Corpus, matrix: &VectorMatrix<'_>, pool: &Pool) ->
     rows
 }
 
-/// An index of a file: mapped files of one generation, and what they were built from.
+/// An index of a file: mapped files of one generation, and their origin.
 #[derive(Debug, Clone)]
 pub struct CorpusIndex {
     files: IndexFiles,
@@ -296,18 +296,18 @@ impl CorpusIndex {
         &self.files
     }
 
-    /// Returns what it was built from.
+    /// Returns its origin.
     #[must_use]
     pub const fn origin(&self) -> &CorpusOrigin {
         &self.origin
     }
 }
 
-/// Compares every byte of an index with what was written, and looks up rows in its graph: 10,000, or all of them where it is
-/// compared with its file too.
+/// Verifies every byte of an index against its checksums, and looks up rows in its graph: 10,000,
+/// or all of them where it is compared with its file too.
 ///
 /// # Errors
-/// The first damage found, or the caller asked to stop.
+/// The first damage found, or cancellation by the caller.
 pub fn verify_corpus_index(
     index: &CorpusIndex,
     corpus: Option<&Corpus>,

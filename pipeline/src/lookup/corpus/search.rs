@@ -11,17 +11,17 @@ use crate::lookup::SearchError;
 use crate::lookup::Wanted;
 use crate::lookup::search::IdleSearches;
 
-/// Queries that one thread answers before it looks for others.
+/// Queries that one thread answers before it fetches others.
 const QUERIES_TOGETHER: usize = 64;
 
-/// What a search among rows looks for.
+/// A query for rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RowQuery<'a> {
-    /// What is near a vector.
+    /// Rows near a vector.
     Vector(&'a [f32]),
-    /// What is near the row at this place of the file, which is no match itself.
+    /// Rows near the row at this place of the file, which is excluded.
     Row(u64),
-    /// What is near the first row with this id, which is no match itself.
+    /// Rows near the first row with this id, which is excluded.
     Id(&'a str),
 }
 
@@ -102,7 +102,7 @@ pub fn search_rows_all(
     Ok(blocks.into_iter().flatten().collect())
 }
 
-/// What queries are compared with.
+/// The rows that queries are compared with.
 struct Compared<'a> {
     rows: SearchedRows<'a>,
     matrix: &'a VectorMatrix<'a>,
@@ -173,8 +173,8 @@ impl<'a> Compared<'a> {
     }
 }
 
-/// Returns the nearest rows, and all others as similar as the last of them: which of these are nearer is decided by their
-/// places in the file, not by those in the index.
+/// Returns the nearest rows, and all others as similar as the last of them: ties are broken by
+/// their places in the file, not in the index.
 fn with_ties(
     nearest: &mut dyn Nearest,
     query: &[f32],
