@@ -12,7 +12,7 @@ use tempfile::TempPath;
 ///
 /// # Errors
 /// When something other than a file is there (a folder, a device, a named pipe, a socket), when a
-/// link leads nowhere, or when the system refuses to look. Such things are never replaced.
+/// link leads nowhere, or when the system refuses to look. None of these is ever replaced.
 pub fn place_of(path: &Path) -> io::Result<PathBuf> {
     let refused = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
     let is_link = match path.symlink_metadata() {
@@ -30,7 +30,7 @@ pub fn place_of(path: &Path) -> io::Result<PathBuf> {
     if !found.is_file() {
         return Err(refused(&format!("it is {}, not a file", kind_of(found.file_type()))));
     }
-    // Such links are the streams of a process, whatever they lead to.
+    // Links in these folders are the streams of a process, with any target.
     if is_link && ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder)) {
         return Err(refused("it is a stream, not a file"));
     }
@@ -38,10 +38,11 @@ pub fn place_of(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Refuses a path below `folder` of which a part is a link that leads out of the folder: a folder
-/// that somebody else made, such as a clone of a repository, does not decide where else is written.
+/// that somebody else made (a clone of a repository, for example) does not decide where else is
+/// written.
 ///
 /// # Errors
-/// When there is such a link, or the folder cannot be looked at.
+/// When a part is a link out of the folder, or the folder cannot be read.
 pub fn stay_within(folder: &Path, path: &Path) -> io::Result<()> {
     let Ok(below) = path.strip_prefix(folder) else { return Ok(()) };
     // The folder of a bare file name.
@@ -79,7 +80,7 @@ pub fn open_new(path: &Path, mode: FileMode) -> io::Result<File> {
     options.open(path)
 }
 
-/// Leaves the path out of what the system says of a temporary file: nobody asked for that file.
+/// Removes the path of a temporary file from a system error: the user never named that file.
 pub fn without_path(error: io::Error) -> io::Error {
     match error.to_string().split_once(" at path ") {
         Some((what, _)) => io::Error::new(error.kind(), what.to_owned()),
@@ -108,8 +109,8 @@ fn kind_of(kind: std::fs::FileType) -> &'static str {
 
 /// A file being written: under a temporary name beside its place, or under no name at all.
 ///
-/// What is written under a name is seen by nobody before [`publish`](Self::publish), not even by
-/// way of that name. Dropped before [`publish`](Self::publish), it leaves nothing behind.
+/// Nobody sees the content before [`publish`](Self::publish), not even under its name. Dropped
+/// before [`publish`](Self::publish), it leaves nothing behind.
 #[derive(Debug)]
 pub struct NewFile {
     file: BufWriter<File>,
@@ -117,8 +118,8 @@ pub struct NewFile {
     place: Option<(TempPath, PathBuf)>,
 }
 
-/// How the names of temporary files begin; they end with `-NAME.tmp`, so that it is known whose
-/// they are when a process was killed.
+/// How the names of temporary files begin; they end with `-NAME.tmp`, so that the owner of a
+/// leftover is known after a process was killed.
 pub const TEMPORARY_PREFIX: &str = ".memfold-";
 
 /// File systems limit names to 255 bytes.
@@ -148,7 +149,7 @@ impl NewFile {
     }
 
     /// As [`create`](Self::create), with the permissions that both `mode` and the mask allow:
-    /// nobody who may not read a store may read what is derived from it.
+    /// nobody who may not read a store may read files derived from it.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -162,11 +163,11 @@ impl NewFile {
         Ok(Self { place: Some((name, path.into())), ..Self::from_file(file) })
     }
 
-    /// As [`create`](Self::create), with exactly the permissions of `like`, whatever the mask: a
-    /// file that takes the place of another one is for the same people.
+    /// As [`create`](Self::create), with exactly the permissions of `like`, independent of the
+    /// mask: a file that takes the place of another one is for the same people.
     ///
     /// # Errors
-    /// As [`create`](Self::create), and when `like` cannot be looked at.
+    /// As [`create`](Self::create), and when `like` cannot be examined.
     pub fn create_like(path: &Path, like: &Path) -> io::Result<Self> {
         let found = like.metadata()?;
         let file = Self::create_with(path, FileMode::PRIVATE)?;
@@ -211,7 +212,7 @@ impl NewFile {
     /// A file without a name is returned as it is.
     ///
     /// # Errors
-    /// When the system refuses; the place then holds what it held before.
+    /// When the system refuses; the place then has its former content.
     pub fn publish(self) -> io::Result<File> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         if let Some((name, path)) = self.place {
@@ -247,7 +248,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 fn sync_folder(folder: &Path) -> io::Result<()> {
-    // Windows has no such call and needs none.
+    // Windows has no equivalent and needs none.
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
@@ -314,7 +315,7 @@ mod tests {
             assert_eq!(error.to_string(), reason, "{}", path.display());
         }
         assert_eq!(place_of(&at("nothing")).unwrap(), at("nothing"));
-        // Messages named the temporary file, which nobody had asked for.
+        // Messages named the temporary file, although the user had never named it.
         let missing = NewFile::create(&at("nowhere/file")).unwrap_err().to_string();
         assert_eq!(missing, io::Error::from_raw_os_error(2).to_string());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 5, "no leftovers");

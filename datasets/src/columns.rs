@@ -49,7 +49,7 @@ impl MappedColumns {
     /// Maps the file at `path`.
     ///
     /// # Errors
-    /// When it cannot be mapped, is no column file, or is damaged or misaligned.
+    /// When it cannot be mapped, is not a column file, or is damaged or misaligned.
     pub fn open(path: &Path) -> Result<Self, DataError> {
         Self::from_mapped(Mapped::open(path).map_err(|error| unmapped(path, error))?, path)
     }
@@ -57,7 +57,7 @@ impl MappedColumns {
     /// Reads a map; `path` is the name that errors use.
     ///
     /// # Errors
-    /// When it is no column file, or is damaged or misaligned.
+    /// When it is not a column file, or is damaged or misaligned.
     pub fn from_mapped(mapped: Mapped, path: &Path) -> Result<Self, DataError> {
         Self::from_buffer(Buffer::from(bytes::Bytes::from_owner(mapped)), path)
     }
@@ -123,7 +123,7 @@ impl MappedColumns {
         DataError::NoColumn { path: self.path().into(), role, expected, found }
     }
 
-    /// Returns what the file says about its rows.
+    /// Returns the file's metadata about its rows.
     #[must_use]
     pub const fn meta(&self) -> &ColumnsMeta {
         &self.meta
@@ -156,7 +156,7 @@ impl MappedColumns {
     /// Returns the ids.
     ///
     /// # Errors
-    /// When the file holds bare vectors, or an id is no UTF-8.
+    /// When the file holds bare vectors, or an id is not UTF-8.
     pub fn ids(&self) -> Result<TextColumn, DataError> {
         let batches = self.decode(&[Column::Id])?;
         Ok(TextColumn::new(batches.iter().map(|batch| batch.column(0).as_string().clone())))
@@ -177,7 +177,7 @@ impl MappedColumns {
     /// Returns all columns beside the vectors.
     ///
     /// # Errors
-    /// When the file holds bare vectors, or a text is no UTF-8.
+    /// When the file holds bare vectors, or a text is not UTF-8.
     pub fn records(&self) -> Result<Records, DataError> {
         let wanted: Vec<Column> = match self.meta.columns {
             // Asking for an id gives the error that names the file.
@@ -458,7 +458,7 @@ impl ColumnsWriter {
         Self::start(NewFile::create(path), path, meta, true)
     }
 
-    /// Begins in a new file, which takes its place when finished; as Parquet where asked to.
+    /// Begins in a new file, which takes its place when finished; as Parquet if requested.
     ///
     /// # Errors
     /// When the dimension is out of range or the file cannot be written.
@@ -598,10 +598,10 @@ impl ColumnsWriter {
         self.file.write(&self.file.batch(columns)?)
     }
 
-    /// Writes what is left, publishes the file, which must not be Parquet, and maps it.
+    /// Writes the remaining rows, publishes the file, which must not be Parquet, and maps it.
     ///
     /// # Errors
-    /// When writing, publishing or mapping fails; the file's place then holds what it held before.
+    /// When writing, publishing or mapping fails; the file's place then has its former content.
     pub fn finish(self) -> Result<MappedColumns, DataError> {
         let path = self.file.path().to_owned();
         let file = self.publish_file()?;
@@ -609,10 +609,10 @@ impl ColumnsWriter {
         MappedColumns::from_mapped(mapped, &path)
     }
 
-    /// Writes what is left and publishes the file, without reading any of it again.
+    /// Writes the remaining rows and publishes the file, without reading any of it again.
     ///
     /// # Errors
-    /// When writing or publishing fails; the file's place then holds what it held before.
+    /// When writing or publishing fails; the file's place then has its former content.
     pub fn publish(self) -> Result<(), DataError> {
         self.publish_file().map(drop)
     }
@@ -630,7 +630,7 @@ fn parquet_properties(meta: &ColumnsMeta) -> WriterProperties {
     let components = [Column::Vector.name(), "list", "item"].map(str::to_owned);
     let column = |column: Column| ColumnPath::from(column.name());
     let properties = zstd_properties(meta.arrow_schema().metadata())
-        // What never repeats needs no dictionary.
+        // Unique values need no dictionary.
         .set_column_dictionary_enabled(column(Column::Rowid), false)
         .set_column_dictionary_enabled(column(Column::Id), false)
         .set_column_dictionary_enabled(column(Column::Row), false)

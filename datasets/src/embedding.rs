@@ -69,9 +69,9 @@ pub fn embed_all(texts: &[&str], pool: &Pool) -> Vec<Option<[f32; DIM]>> {
 }
 
 /// Where the parts of the table are. Pieces are sorted by whether they continue a word, by length,
-/// by bytes, so that a piece is found by a binary search among those of its length.
+/// by bytes, so that a piece is found by a binary search among the pieces of its length.
 struct Table {
-    /// First piece and first byte of each length, of pieces that begin a word and of those that
+    /// First piece and first byte of each length, of pieces that begin a word and of pieces that
     /// continue one.
     groups: [[Group; PIECE_BYTES_MAX]; 2],
     scales: Range<usize>,
@@ -186,7 +186,7 @@ impl Table {
     }
 }
 
-/// Tells whether a character is no part of any word: controls and what has no assigned meaning.
+/// Tells whether a character is no part of any word: controls and unassigned code points.
 fn is_dropped(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => false,
@@ -196,7 +196,7 @@ fn is_dropped(character: char) -> bool {
     }
 }
 
-/// Tells whether a character is a word by itself: punctuation, and Chinese characters.
+/// Tells whether a character is a word on its own: punctuation, and Chinese characters.
 fn is_alone(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_punctuation();

@@ -24,17 +24,18 @@ pub enum DataError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The file has no known format, or is not what its beginning or its name says.
+    /// The file has no known format, or differs from the format that its beginning or its name
+    /// indicates.
     #[error("{}{found}", At(path))]
     Format {
         /// The file.
         path: PathBuf,
-        /// What was found, and what was expected.
+        /// The content found, and the expected one.
         found: String,
-        /// What can be done about it; empty: nothing in particular.
+        /// Advice; may be empty.
         advice: String,
     },
     /// The file is damaged, or does not fit its use: a line, a number of rows or components, or
@@ -43,31 +44,31 @@ pub enum DataError {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// Where, and what was found.
+        /// The place and the content found.
         found: String,
-        /// What can be done about it, where something can.
+        /// Advice, if there is any.
         advice: Option<&'static str>,
     },
-    /// The file has no column or array of the names that were looked for.
+    /// The file lacks a column or array of the expected names.
     #[error("{}no {role} {expected}, found {found}", At(path))]
     NoColumn {
         /// The file.
         path: PathBuf,
-        /// What the column is for.
+        /// The use of the column.
         role: ColumnRole,
         /// The names.
         expected: String,
         /// The columns of the file with their types, or its arrays with their shapes.
         found: String,
     },
-    /// No record of texts has such a field.
+    /// No record of texts has the field.
     #[error("no field for the {role}{}, found {}", named(expected.as_deref()), listed(found))]
     NoField {
-        /// What the field is for: text, id, time or user.
+        /// The use of the field: text, id, time or user.
         role: &'static str,
         /// The name that the caller gave.
         expected: Option<String>,
-        /// The dotted names of the fields that there are.
+        /// The dotted names of the existing fields.
         found: Vec<String>,
     },
     /// The column has a type that its use does not allow.
@@ -75,7 +76,7 @@ pub enum DataError {
     ColumnType {
         /// The file.
         path: PathBuf,
-        /// What the column is for.
+        /// The use of the column.
         role: ColumnRole,
         /// The column.
         column: Box<str>,
@@ -91,7 +92,7 @@ pub enum DataError {
         path: PathBuf,
         /// The row, from 0.
         row: u64,
-        /// What is wrong with its vector.
+        /// The defect of its vector.
         fault: VectorFault,
     },
     /// The output cannot be written as requested.
@@ -101,7 +102,7 @@ pub enum DataError {
         path: PathBuf,
         /// Why.
         found: String,
-        /// What can be done about it.
+        /// Advice, if there is any.
         advice: Option<&'static str>,
     },
     /// Another program wrote to the file while it was read.
@@ -110,12 +111,12 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
     },
-    /// The caller asked to stop.
+    /// The caller cancelled.
     #[error("interrupted")]
     Cancelled,
 }
 
-/// What a column is used for.
+/// The use of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ColumnRole {
@@ -137,7 +138,7 @@ impl fmt::Display for ColumnRole {
     }
 }
 
-/// What is wrong with the vector of a row.
+/// The defect of a row's vector.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum VectorFault {
@@ -157,25 +158,25 @@ pub enum VectorFault {
     },
     /// A component is NaN or infinite, or too large for its type.
     NotFinite {
-        /// The component, from 0.
+        /// Its value.
         component: usize,
-        /// What it holds.
+        /// The component.
         value: f64,
     },
     /// A component that the type it is read or written as does not hold exactly.
     Inexact {
-        /// The component, from 0.
+        /// Its value.
         component: usize,
-        /// What it holds.
+        /// The component.
         value: f64,
         /// The name of the type.
         expected: &'static str,
     },
     /// A component beyond the range of the type it is written as.
     OutOfRange {
-        /// The component, from 0.
+        /// Its value.
         component: usize,
-        /// What it holds.
+        /// The component.
         value: f64,
         /// The name of the type.
         expected: &'static str,
@@ -220,7 +221,7 @@ pub(crate) fn listed(names: &[String]) -> String {
     }
 }
 
-/// Lists columns or arrays with what they are.
+/// Lists columns or arrays with their types.
 pub(crate) fn described(all: impl ExactSizeIterator<Item = String>) -> String {
     let count = all.len();
     let mut shown: Vec<String> = all.take(NAMES_SHOWN).collect();
@@ -305,12 +306,12 @@ impl DataError {
         Self::Format { path: path.into(), found: found.into(), advice: String::new() }
     }
 
-    /// An input of texts that cannot be read; `advice` says what helps.
+    /// An input of texts that cannot be read, with advice.
     pub(crate) fn texts(found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self::Format { path: PathBuf::new(), found: found.into(), advice: advice.into() }
     }
 
-    /// A file that is cut short, or whose parts contradict each other.
+    /// A file that is cut short, or has parts that contradict each other.
     pub(crate) fn damaged(path: &Path, found: impl fmt::Display) -> Self {
         let advice = "fetch or write the file again; its copy may be incomplete";
         Self::invalid(path, format!("damaged: {found}"), Some(advice))

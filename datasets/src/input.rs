@@ -1,4 +1,4 @@
-//! [`InputBytes`]: a user's file, or bytes in memory, read where they are asked for.
+//! [`InputBytes`]: a user's file, or bytes in memory, read where needed.
 //!
 //! Other programs may write to a user's file, so it is never mapped: where it became shorter,
 //! reading ends with an error.
@@ -45,7 +45,7 @@ enum Place {
     Kept(Arc<Kept>),
     /// A file that is opened for each read, because too many are open.
     Closed,
-    /// Memory: a map of a file of ours, or what a caller read.
+    /// Memory: a map of a file of ours, or bytes that a caller read.
     Memory(Buffer),
 }
 
@@ -118,7 +118,7 @@ impl InputBytes {
         found.len() == self.length && found.modified().ok() == self.modified
     }
 
-    /// Returns `count` bytes from `start` on; those in memory are not copied.
+    /// Returns `count` bytes from `start` on; bytes in memory are not copied.
     pub(crate) fn read(&self, start: u64, count: usize) -> Result<Buffer, DataError> {
         if let Place::Memory(bytes) = &self.place {
             let range = self.range(start, count).map_err(|source| self.failed(source))?;
@@ -143,7 +143,7 @@ impl InputBytes {
         }
     }
 
-    /// Fills `bytes` with those from `start` on.
+    /// Fills `bytes` from `start` on.
     pub(crate) fn fill(&self, start: u64, bytes: &mut [u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());

@@ -59,7 +59,7 @@ impl Header {
         format!("{} of {}{order}", self.shape.escape_debug(), self.descr.escape_debug())
     }
 
-    /// Returns the layout of the matrix, or what is not such a matrix about it.
+    /// Returns the layout of the matrix, or the reason why it is not supported.
     pub(crate) fn layout(&self) -> Result<Layout, DataError> {
         let (order, name) = self.descr.split_at_checked(1).unwrap_or_default();
         let found = types().find(|known| known.npy_name() == name);
@@ -223,7 +223,7 @@ impl NpyWriter {
     /// Writes the row count and publishes the file.
     ///
     /// # Errors
-    /// When the system refuses; the file's place then holds what it held before.
+    /// When the system refuses; the file's place then has its former content.
     pub fn finish(self) -> Result<(), DataError> {
         let Self { mut output, path, rows, dim, component } = self;
         let seek = output.seek(SeekFrom::Start(0));

@@ -1,4 +1,4 @@
-//! Parquet files: [`ParquetTable`], whose columns are read, and [`ParquetText`], a column of texts.
+//! Parquet files: [`ParquetTable`], a table of columns, and [`ParquetText`], a column of texts.
 //!
 //! [`VectorFile`](crate::VectorFile) reads the vectors of any Parquet file, and
 //! [`ColumnsWriter`](crate::ColumnsWriter) writes the columns of [`crate::schema`]. Files that are
@@ -25,11 +25,11 @@ use crate::read::{Batches, DECODE_ROWS, Source, Texts, find_column};
 
 /// The first and last bytes of a Parquet file.
 pub(crate) const MAGIC: &[u8] = b"PAR1";
-/// The last bytes of a file whose footer is encrypted.
+/// The last bytes of a file with an encrypted footer.
 const MAGIC_ENCRYPTED: &[u8] = b"PARE";
 /// Footer length and magic.
 const TRAILER_BYTES: usize = 8;
-/// A Parquet file whose footer makes sense.
+/// A Parquet file with a valid footer.
 #[derive(Debug, Clone)]
 pub(crate) struct ParquetTable {
     bytes: InputBytes,
@@ -118,7 +118,7 @@ fn row_count(metadata: &ParquetMetaData) -> Result<usize, String> {
     }
 }
 
-/// Returns the bytes of the footer, whose place and length are checked against the file's.
+/// Returns the bytes of the footer; its place and length are checked against the file's.
 fn read_footer(bytes: &InputBytes) -> Result<Buffer, DataError> {
     let unreadable = |found: String| {
         DataError::format(bytes.path(), format!("not a readable Parquet file ({found})"))
@@ -377,7 +377,7 @@ impl ParquetText {
     /// Opens the first of the columns `names` that the file at `path` has.
     ///
     /// # Errors
-    /// When the file cannot be read, is not a Parquet file, or has no such column of text.
+    /// When the file cannot be read, is not a Parquet file, or lacks the column of text.
     pub fn open(path: &Path, names: &[&str]) -> Result<Self, DataError> {
         let table = ParquetTable::open(InputBytes::open(path)?)?;
         let role = ColumnRole::Text;

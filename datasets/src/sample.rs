@@ -1,6 +1,6 @@
 //! The committed sample: memories written for this project, with their real vectors.
 //!
-//! `datasets/sample/README.md` says what is planted in them.
+//! `datasets/sample/README.md` lists the cases planted in them.
 
 use crate::npy;
 
@@ -52,9 +52,9 @@ pub struct SampleMemory {
     pub embedded_text: Option<Box<str>>,
     /// The planted group.
     pub group: Option<Box<str>>,
-    /// What the row is there for.
+    /// The purpose of the row.
     pub kind: SampleKind,
-    /// What is special about it.
+    /// Its special feature.
     #[serde(default)]
     pub note: Option<Box<str>>,
 }
@@ -71,7 +71,7 @@ pub enum SampleEmbedding {
     Stale,
 }
 
-/// What a memory of the sample is there for.
+/// The purpose of a memory in the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SampleKind {

@@ -29,7 +29,7 @@ pub(crate) mod key {
     pub(crate) const METRIC: &str = "memfold.metric";
     /// Whether every vector has unit length.
     pub(crate) const NORMALISED: &str = "memfold.normalised";
-    /// Digest of what the rows were read from; absent where there is none.
+    /// Digest of the source of the rows; absent where there is none.
     pub(crate) const SOURCE_HASH: &str = "memfold.source_hash";
     /// Whether the vectors were generated.
     pub(crate) const SYNTHETIC: &str = "memfold.synthetic";
@@ -180,7 +180,7 @@ impl ColumnSet {
     }
 }
 
-/// What a file says about its rows.
+/// The metadata of a file about its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnsMeta {
     /// Components of each vector, 1 to 65,536.
@@ -189,11 +189,11 @@ pub struct ColumnsMeta {
     pub model: Option<Box<str>>,
     /// Whether every vector has unit length.
     pub normalised: bool,
-    /// Digest of what the rows were read from.
+    /// Digest of the source of the rows.
     pub source_hash: Option<Box<str>>,
     /// Whether the vectors were generated.
     pub synthetic: bool,
-    /// Which columns there are.
+    /// The columns.
     pub columns: ColumnSet,
 }
 
@@ -231,7 +231,7 @@ impl ColumnsMeta {
         pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
-    /// Reads the metadata back, or says what is wrong with them; `get` looks a key up.
+    /// Reads the metadata back, or returns their defect; `get` looks a key up.
     pub(crate) fn from_metadata<'a>(
         get: impl Fn(&str) -> Option<&'a str>,
         columns: ColumnSet,

@@ -1,5 +1,5 @@
 //! How vectors are stored: [`ComponentType`], [`Components`], and [`VectorCells`], a column of
-//! vectors of whatever type.
+//! vectors of any type.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use half::f16;
 
 use crate::error::VectorFault;
 
-/// What the components of a vector are stored as.
+/// The stored type of a vector's components.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ComponentType {
@@ -71,7 +71,7 @@ impl ComponentType {
         self.entry().1
     }
 
-    /// Returns the type of a name, among those that are written.
+    /// Returns the type of a name, among the types that are written.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|component| component.name() == name)
@@ -134,7 +134,7 @@ impl fmt::Display for ComponentType {
     }
 }
 
-/// How values become those of another type.
+/// How values are converted to another type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rounding {
     /// Only where they stay the same, with their sign.
@@ -212,8 +212,8 @@ macro_rules! integer_components {
 
 integer_components!(u8, i8, i32, i64);
 
-/// Rounds towards zero, and makes the last bit odd where that is not exact: what rounds the result
-/// further rounds as if it had seen `value`.
+/// Rounds towards zero, and makes the last bit odd where that is not exact: further rounding of the
+/// result equals rounding of `value`.
 fn odd_f32(value: f64) -> f32 {
     let near = value as f32;
     let wide = f64::from(near);
@@ -228,7 +228,7 @@ fn odd_f32(value: f64) -> f32 {
 #[derive(Debug, Clone)]
 pub(crate) struct Components(ArrayRef);
 
-/// Evaluates an expression with the values of whatever type they are.
+/// Evaluates an expression with the values of any type.
 macro_rules! with_values {
     ($components:expr, $values:ident => $result:expr) => {
         with_values!($components, $values => $result;
@@ -292,8 +292,8 @@ impl Components {
         with_values!(self, values => finite_and_any(&values[range]))
     }
 
-    /// Returns what is wrong with the first component in `range` that is not finite, or not as an
-    /// f32 where `is_f32`.
+    /// Returns the defect of the first component in `range` that is not finite, or not as an f32
+    /// where `is_f32`.
     pub(crate) fn not_finite(&self, range: Range<usize>, is_f32: bool) -> Option<VectorFault> {
         let wide = |at: usize| with_values!(self, values => values[at].wide());
         let is_bad = |value: f64| match is_f32 {
@@ -306,7 +306,7 @@ impl Components {
         Some(VectorFault::NotFinite { component, value })
     }
 
-    /// Returns what is wrong with the first integer in `range` that f32 does not hold exactly.
+    /// Returns the defect of the first integer in `range` that f32 does not hold exactly.
     pub(crate) fn inexact(&self, range: Range<usize>) -> Option<VectorFault> {
         let start = range.start;
         let component = with_values!(self, values => {
@@ -319,7 +319,7 @@ impl Components {
     /// Returns the components as values of another type.
     ///
     /// # Errors
-    /// The position of the first value that does not become one, with what is wrong with it.
+    /// The position of the first value that cannot be converted, with its defect.
     pub(crate) fn converted(
         &self,
         to: ComponentType,
@@ -368,7 +368,7 @@ fn finite_and_any<T: Component>(values: &[T]) -> (bool, bool) {
     })
 }
 
-/// What a column of vectors may be.
+/// The allowed types of a column of vectors.
 pub(crate) const EXPECTED: &str =
     "a list of f16, f32, f64, i8, u8, i32 or i64, or fixed-size binary of 4-byte floats";
 
@@ -449,7 +449,7 @@ impl VectorCells {
         is_valid.then(|| self.range(i).len())
     }
 
-    /// Tells what is wrong with the vector at `i`, whose components must be finite, as f32 where
+    /// Returns the defect of the vector at `i`: its components must be finite, as f32 where
     /// `is_f32`.
     pub(crate) fn fault(&self, i: usize, dim: usize, is_f32: bool) -> Option<VectorFault> {
         match self.length(i) {
@@ -476,7 +476,7 @@ impl VectorCells {
         !self.components.finite_and_any(self.range(i)).1
     }
 
-    /// Tells what is wrong with the first integer of the vector at `i` that f32 does not hold.
+    /// Returns the defect of the first integer of the vector at `i` that f32 does not hold.
     pub(crate) fn inexact(&self, i: usize) -> Option<VectorFault> {
         self.components.inexact(self.range(i))
     }

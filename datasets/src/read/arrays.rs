@@ -28,7 +28,7 @@ const NAMES: [&str; 6] = ["vector", "vectors", "embedding", "embeddings", "emb",
 /// An array in a file of several.
 pub(super) struct Candidate {
     pub(super) name: String,
-    /// Whether its shape and type are those of vectors.
+    /// Whether it has the shape and type of a matrix of vectors.
     pub(super) is_matrix: bool,
     /// Its shape and type, for errors.
     pub(super) summary: String,
@@ -167,7 +167,7 @@ fn refused<R: Read>(file: &ZipFile<'_, R>) -> Option<String> {
     }
 }
 
-/// Inflates a member, whose checksum is compared.
+/// Inflates a member and compares its checksum.
 fn inflated(
     file: &mut ZipFile<'_, Cursor>,
     path: &Path,
@@ -192,7 +192,7 @@ fn inflated(
 
 /// The entry that is not a tensor.
 const METADATA: &str = "__metadata__";
-/// What the header says about a tensor.
+/// The header's entry for a tensor.
 #[derive(Debug, Deserialize)]
 struct Tensor {
     dtype: String,

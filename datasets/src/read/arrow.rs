@@ -28,7 +28,7 @@ const PREFIX_BYTES: usize = 8;
 const TRAILER_BYTES: usize = 10;
 /// Bytes before a compressed buffer: its length when unfolded.
 const LENGTH_BYTES: usize = 8;
-/// What stands for the length of a buffer that compression would have made longer.
+/// Stands for the length of a buffer that compression would have made longer.
 const NOT_COMPRESSED: i64 = -1;
 /// Most bytes that one compressed buffer may unfold to.
 const UNFOLDED_BYTES_MAX: u64 = 4 << 30;
@@ -228,7 +228,7 @@ impl Decoder {
         }
     }
 
-    /// Reads a message, whose claims are checked before memory is taken for them.
+    /// Reads a message; its lengths are checked before memory is allocated for them.
     fn bytes_of(&self, placed: &Placed) -> Result<Buffer, DataError> {
         let Span { start, length, metadata_length } = placed.span();
         let bytes = self.file.bytes.read(start as u64, length)?;
@@ -301,7 +301,7 @@ impl Messages {
 }
 
 impl Placed {
-    /// Reads what describes a message of dictionary entries or rows.
+    /// Reads the header of a message of dictionary entries or rows.
     fn read(bytes: &InputBytes, block: &Block) -> Result<Self, DataError> {
         let mut placed = Self { block: *block, rows: 0, dictionaries: 0 };
         let Span { start, metadata_length, .. } = placed.span();
@@ -364,7 +364,7 @@ fn footer_of(bytes: &InputBytes) -> Result<(Buffer, usize), DataError> {
     Ok((bytes.read(start as u64, footer)?, start))
 }
 
-/// Checks what compressed buffers claim to hold, before memory is asked for.
+/// Checks the claimed lengths of compressed buffers before memory is allocated.
 fn check_unfolded(batch: arrow_ipc::RecordBatch<'_>, body: &[u8]) -> Result<(), String> {
     if batch.compression().is_none() {
         return Ok(());
@@ -394,7 +394,7 @@ fn check_unfolded(batch: arrow_ipc::RecordBatch<'_>, body: &[u8]) -> Result<(), 
     Ok(())
 }
 
-/// Returns what describes the message at `start` of a stream, with the block that it fills.
+/// Returns the header of the message at `start` of a stream, with the block that it fills.
 fn next_message(bytes: &InputBytes, start: u64) -> Result<Option<(Buffer, Block)>, DataError> {
     let cut = |what: &str| {
         let found = format!("an Arrow stream, cut off: {what} at byte {start} of {}", bytes.len());

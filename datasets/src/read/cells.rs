@@ -11,7 +11,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 const NANOS_OF_DAY: i128 = 86_400_000_000_000;
 
-/// What the values of a column are.
+/// The kind of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CellKind {
     Text,
@@ -22,7 +22,7 @@ pub(crate) enum CellKind {
 }
 
 impl CellKind {
-    /// Returns what values of `data_type` are; `None` for types that are not read here.
+    /// Returns the kind of values of `data_type`; `None` for types that are not read here.
     pub(crate) fn of(data_type: &DataType) -> Option<Self> {
         Some(match data_type {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,

@@ -3,7 +3,7 @@
 //! Rows keep the place that they have over all files in the order of the arguments, their
 //! *ordinal*. Rows without a usable vector are skipped and counted; the others, in order, are the
 //! rows of the matrix. Vectors are copied, small corpora to memory and large ones to a file without
-//! a name: what other programs do to the files meanwhile does not change them.
+//! a name: changes to the files by other programs do not affect them.
 
 mod load;
 
@@ -30,13 +30,13 @@ pub struct CorpusOptions<'a> {
     pub vector_column: Option<String>,
     /// The column of ids, which every file must have; `None`: `id`, where a file has it.
     pub id_column: Option<String>,
-    /// The column whose largest value survives, which every file must have.
+    /// The column of which the largest value survives; every file must have it.
     pub order_column: Option<String>,
     /// Where the vectors of a large corpus are kept: as large as the vectors in f32.
     pub scratch_dir: PathBuf,
     /// Parses JSON lines; `None`: a pool of one thread for each core.
     pub pool: Option<&'a Pool>,
-    /// Told how many rows were read, and asked whether to stop.
+    /// Receives the number of rows read, and says whether to cancel.
     pub progress: &'a dyn Progress,
 }
 
@@ -64,7 +64,7 @@ pub struct Place<'a> {
     pub row: u64,
 }
 
-/// The rows of several files, and the vectors of those that have one.
+/// The rows of several files, and their vectors.
 ///
 /// Each file is opened once and stays open: excerpts and annotated copies are read from it.
 ///
@@ -94,19 +94,19 @@ pub struct Corpus {
     skipped: SkippedRows,
     ids: Option<LargeStringArray>,
     order_keys: Option<Vec<u32>>,
-    /// The column that was asked for.
+    /// The requested column.
     id_column: Option<String>,
 }
 
 impl Corpus {
     /// Reads the rows of the files at `paths`, in this order.
     ///
-    /// Everything that two files may disagree about is looked at before rows are read.
+    /// All possible differences between files are checked before rows are read.
     ///
     /// # Errors
-    /// When a file cannot be read, is of no known format or damaged, lacks a column that was asked
-    /// for, or holds vectors of another dimension than the first; when the scratch folder cannot
-    /// take the vectors, or the caller asks to stop. Rows without a usable vector are no error.
+    /// When a file cannot be read, is of no known format or damaged, lacks a requested column, or
+    /// holds vectors of another dimension than the first; when the scratch folder cannot take the
+    /// vectors, or the caller cancels. Rows without a usable vector are not an error.
     pub fn open(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, DataError> {
         load(paths, options)
     }
@@ -125,7 +125,7 @@ impl Corpus {
         self.dim
     }
 
-    /// Returns the number of rows of all files, also of those that were skipped.
+    /// Returns the number of rows of all files, including skipped ones.
     #[must_use]
     pub const fn rows(&self) -> u64 {
         self.row_count
@@ -167,7 +167,7 @@ impl Corpus {
     /// Returns the file of the row at `ordinal`, and its position there.
     ///
     /// # Panics
-    /// When there is no such row.
+    /// When the row does not exist.
     #[must_use]
     pub fn place(&self, ordinal: u64) -> Place<'_> {
         let (file, row) = self.file_of(ordinal);
@@ -188,7 +188,7 @@ impl Corpus {
         self.ids.is_some()
     }
 
-    /// Returns the name of the column that was asked for, or `id` where a file has it.
+    /// Returns the name of the requested column, or `id` where a file has it.
     #[must_use]
     pub fn id_column(&self) -> Option<&str> {
         self.has_ids().then(|| self.id_column.as_deref().unwrap_or("id"))
@@ -204,8 +204,8 @@ impl Corpus {
     /// Returns the dense rank of each kept row in the order column, from 0: the row with the larger
     /// value has the larger rank, equal values have equal ranks, nulls and NaN the lowest.
     ///
-    /// Numbers and times are compared as such, texts as times where each of them is one, else by
-    /// their bytes. `None` where no order was asked for.
+    /// Numbers and times are compared by value, texts as times if each of them is one, else by
+    /// their bytes. `None` where no order was requested.
     #[must_use]
     pub fn order_keys(&self) -> Option<&[u32]> {
         self.order_keys.as_deref()
@@ -213,7 +213,7 @@ impl Corpus {
 
     /// Reads the texts of some rows from the files again: column `text` or `content`.
     ///
-    /// The result is in the order of `rows`; `None` where there is no such column, or no text.
+    /// The result is in the order of `rows`; `None` where the column is missing, or has no text.
     /// Meant for a few rows: each costs about a page of its file.
     ///
     /// # Errors
@@ -312,7 +312,7 @@ fn text_column(schema: &Schema) -> Option<usize> {
     (kind == Some(CellKind::Text)).then_some(position)
 }
 
-/// Returns what the column at `position` holds, which must be of use for its role.
+/// Returns the kind of the column at `position`, which must suit its role.
 fn kind_of(
     schema: &Schema,
     path: &Path,

@@ -27,11 +27,11 @@ const INFLATED_RATIO_MAX: u64 = 1032;
 const CHUNK_BYTES_MAX: usize = 64 << 20;
 /// Most bytes that are read at once: a batch, or a row of 65,536 components.
 const READ_BYTES_MAX: usize = 16 << 20;
-/// Most bytes of what describes a data set.
+/// Maximum bytes of the header of a data set.
 const OBJECT_HEADER_BYTES_MAX: usize = 4 << 20;
-/// Groups within groups that are looked into.
+/// Maximum depth of nested groups that are searched.
 const DEPTH_MAX: usize = 16;
-/// Most data sets of a file that are looked at.
+/// Maximum number of a file's data sets that are examined.
 const DATASETS_MAX: usize = 10_000;
 
 /// The data set that holds the vectors.
@@ -149,7 +149,7 @@ impl DataSet {
     }
 }
 
-/// Limits what a file can ask for; nothing outside of it is looked at.
+/// Limits the resources that a file can demand; nothing outside of it is read.
 fn limits() -> OpenOptions {
     OpenOptions::default()
         .with_max_chunk_bytes(CHUNK_BYTES_MAX)

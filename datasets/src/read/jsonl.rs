@@ -2,12 +2,12 @@
 //!
 //! A file is parsed once, when it is opened, in chunks of lines and several chunks at a time.
 //! Vectors become f32, straight from their digits; other values are kept as they were written until
-//! all lines tell the types of their columns. What was parsed is kept in memory, and beyond
+//! all lines tell the types of their columns. Parsed columns are kept in memory, and beyond
 //! [`MEMORY_BYTES_MAX`] in a file without a name.
 //!
-//! A chunk is parsed as if it were the whole file. Where it has an error, or does not fit what the
-//! lines before it say, it is parsed again with what they say: the error is then that of a reader
-//! that goes from line to line.
+//! A chunk is parsed as if it were the whole file. Where it has an error, or does not fit the
+//! earlier lines, it is parsed again with their facts: the error is then the same as that of a
+//! reader that goes from line to line.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -47,7 +47,7 @@ const MEMORY_BYTES_MAX: usize = 64 << 20;
 const LINE_BYTES_MAX: usize = 64 << 20;
 /// Most columns of a file.
 const COLUMNS_MAX: usize = 4096;
-/// What some programs write before the first line.
+/// The mark that some programs write before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A file of JSON lines, parsed.
@@ -212,15 +212,15 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// What is the same for all lines of a file.
+/// The input parameters, the same for all lines of a file.
 #[derive(Clone, Copy)]
 struct FileInput<'a> {
     path: &'a Path,
-    /// A field of vectors beside those with usual names.
+    /// A field of vectors beside the usual names.
     member: Option<&'a str>,
 }
 
-/// What lines say about a column.
+/// The facts from lines about a column.
 #[derive(Debug, Clone)]
 struct Facts {
     name: String,
@@ -252,13 +252,13 @@ enum Values {
     Vectors { components: Vec<f32>, valid: BooleanBufferBuilder },
 }
 
-/// A parsed chunk: what it says about its columns, and their values where they are not all null.
+/// A parsed chunk: the facts about its columns, and their values where they are not all null.
 struct ParsedChunk {
     rows: usize,
     columns: Vec<(Facts, Option<ArrayRef>)>,
 }
 
-/// Parses a chunk after lines that said what is `known`.
+/// Parses a chunk; `known` are the facts from earlier lines.
 fn parse(chunk: &Chunk, input: FileInput<'_>, known: &[Facts]) -> Result<ParsedChunk, DataError> {
     let columns = known.iter().cloned().map(|facts| Column::new(facts, input.member));
     let mut parser = Parser {
@@ -484,7 +484,7 @@ impl Facts {
         self.first_vector.map_or(self.kind, |first| Kind::Vector(first.dim))
     }
 
-    /// Adds what later lines say.
+    /// Adds the facts of later lines.
     fn add(&mut self, later: &Self, valid: usize) {
         self.kind = self.kind.and(later.kind);
         self.first_vector = self.first_vector.or(later.first_vector);
@@ -574,7 +574,7 @@ impl Column {
     }
 }
 
-/// A vector, whose components are appended; false for null.
+/// Parses a vector and appends its components; false for null.
 struct VectorSeed<'a> {
     first: &'a mut Option<FirstVector>,
     line: u64,
@@ -654,8 +654,8 @@ impl Visitor<'_> for ComponentSeed {
     }
 }
 
-/// Returns what is wrong with a line: the message of `serde_json` with the field that it is about,
-/// and without the line, which is always the first of one.
+/// Returns the defect of a line: the message of `serde_json` with the field that it is about, and
+/// without the line number, which is always 1.
 fn found(error: &serde_json::Error, field: Option<&str>) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -666,7 +666,7 @@ fn found(error: &serde_json::Error, field: Option<&str>) -> String {
     }
 }
 
-/// What the values of a column are: the narrowest kind that holds all of them.
+/// The kind of a column's values: the narrowest kind that holds all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Nothing but nulls.
@@ -684,12 +684,12 @@ enum Kind {
     /// Objects, other lists, and values of several kinds: texts as they are, everything else as
     /// JSON.
     Json,
-    /// Vectors of so many components.
+    /// Vectors with this number of components.
     Vector(usize),
 }
 
 impl Kind {
-    /// Tells what a value in JSON is.
+    /// Returns the kind of a JSON value.
     fn of(text: &str) -> Result<Self, String> {
         Ok(match text.as_bytes().first() {
             Some(b'n') => Self::Null,
@@ -763,7 +763,7 @@ impl Kind {
     /// Returns parsed values with their type.
     fn typed(self, values: &ArrayRef) -> ArrayRef {
         let Some(written) = values.as_string_opt::<i32>() else { return Arc::clone(values) };
-        // Each value was looked at when it was parsed.
+        // Each value was checked when it was parsed.
         match self {
             Self::Flag => {
                 Arc::new(written.iter().map(|v| v.map(|v| v == "true")).collect::<BooleanArray>())

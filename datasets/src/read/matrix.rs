@@ -40,7 +40,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Accepts what a header says about a matrix, or says what is wrong.
+    /// Accepts the header of a matrix, or returns its defect.
     pub(crate) fn checked(rows: u64, dim: u64, component: ComponentType) -> Result<Self, String> {
         if dim == 0 || dim > DIM_MAX as u64 {
             return Err(format!("vectors of {dim} components, expected 1 to {DIM_MAX}"));
@@ -100,7 +100,7 @@ enum Rows {
 }
 
 impl MatrixFile {
-    /// Takes a file whose length was checked: the rows begin at `data_start`.
+    /// Takes a file after its length was checked: the rows begin at `data_start`.
     pub(super) fn new(
         bytes: InputBytes,
         data_start: u64,
@@ -217,7 +217,7 @@ impl MatrixFile {
         })
     }
 
-    /// Reads rows whose components lie far apart.
+    /// Reads rows with components far apart.
     fn transposed(&self, data_start: u64, start: usize, rows: usize) -> Result<Buffer, DataError> {
         let (width, dim) = (self.layout.component.bytes(), self.layout.dim);
         let mut to = MutableBuffer::from_len_zeroed(rows * dim * width);
@@ -231,7 +231,7 @@ impl MatrixFile {
         Ok(to.into())
     }
 
-    /// Leaves out what stands before each row, which must be the dimension.
+    /// Removes the prefix of each row, which must be the dimension.
     fn without_prefixes(&self, bytes: &[u8], start: usize) -> Result<Buffer, DataError> {
         let Layout { dim, .. } = self.layout;
         let mut components = MutableBuffer::with_capacity(bytes.len());

@@ -1,4 +1,4 @@
-//! Files of other programs as record batches, whatever their format.
+//! Files of other programs as record batches, in any format.
 //!
 //! [`open`] gives a [`Source`]: its columns, and its rows in batches. [`matrix`] reads bare vectors
 //! (npy, fbin, fvecs and their like, and [`arrays`] of npz, safetensors and HDF5 files), [`arrow`]

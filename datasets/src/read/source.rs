@@ -57,7 +57,7 @@ pub(crate) trait Source: Debug + Send + Sync {
     /// When a column cannot be read. A batch that cannot be read is the last.
     fn batches(&self, positions: &[usize], rows: usize) -> Result<Batches, DataError>;
 
-    /// Returns the column at `position` of the rows asked for, ascending, in some batches.
+    /// Returns the column at `position` of the requested rows, ascending, in some batches.
     ///
     /// # Errors
     /// When a row cannot be read.
@@ -81,7 +81,8 @@ pub(crate) trait Source: Debug + Send + Sync {
     }
 }
 
-/// Takes rows, ascending, from batches of so many rows, of which only those needed are decoded.
+/// Takes rows, ascending, from batches with these numbers of rows, and decodes only the needed
+/// ones.
 pub(crate) fn rows_of_batches(
     batch_rows: impl Iterator<Item = usize>,
     rows: &[usize],
@@ -106,7 +107,7 @@ pub(crate) struct SourceOptions<'a> {
     /// Which array of an npz or HDF5 file, tensor, or vector field of JSON lines is read; `None`:
     /// the one that is known to hold vectors.
     pub(crate) member: Option<String>,
-    /// Where decoded rows are kept that are read again: those of JSON lines, and of compressed
+    /// Where decoded rows are kept that are read again: rows of JSON lines, and of compressed
     /// arrays.
     pub(crate) scratch_dir: PathBuf,
     /// Parses JSON lines; `None`: a pool of one thread for each core.
@@ -125,9 +126,9 @@ pub(crate) struct Opened {
     pub(crate) format: VectorFormat,
 }
 
-/// Opens the file at `path`, whose content tells the format.
+/// Opens the file at `path`; its content decides the format.
 ///
-/// Reads what describes the columns; of JSON lines, which nothing describes, all rows.
+/// Reads the description of the columns; for JSON lines, which have none, all rows.
 pub(crate) fn open(path: &Path, options: &SourceOptions<'_>) -> Result<Opened, DataError> {
     let bytes = InputBytes::open(path)?;
     let format = VectorFormat::detect(&bytes)?;
@@ -280,7 +281,7 @@ impl VectorFormat {
     }
 
     /// Returns the one type of components that the format holds; `None` where it holds all. Files
-    /// of such a format have nothing that marks them, so that only the extension tells.
+    /// of these formats have no magic bytes, so only the extension tells them apart.
     pub(crate) fn only_type(self) -> Option<ComponentType> {
         self.entry().2
     }

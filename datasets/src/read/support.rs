@@ -29,7 +29,7 @@ use super::{DECODE_ROWS, Source, SourceOptions, Texts, open};
 use crate::npy::{Component, NpyWriter};
 use crate::{ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, DataError, VectorFile};
 
-/// What a test file is written as.
+/// The form of a test file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Parquet,
@@ -62,7 +62,7 @@ pub(crate) fn fixture(name: &str) -> PathBuf {
 /// The vectors of the files in `tests-data`.
 pub(crate) const ROWS: [f32; 9] = [0.5, -0.25, 3.0, 1.0, 0.0, -0.0, 65504.0, 0.125, -2.0];
 
-/// Makes a batch whose columns may be null.
+/// Makes a batch with nullable columns.
 pub(crate) fn batch(columns: &[(&str, ArrayRef)]) -> RecordBatch {
     let fields = columns.iter().map(|(name, c)| Field::new(*name, c.data_type().clone(), true));
     let schema = Schema::new(fields.collect::<Vec<_>>());
@@ -172,7 +172,7 @@ pub(crate) fn said(path: &Path, member: Option<&str>) -> String {
     error.to_string().replace(&format!("{}: ", path.display()), "")
 }
 
-/// Checks what is said about each file: a line of `expected`, which begins with a blank one.
+/// Checks the message about each file: a line of `expected`, which begins with a blank one.
 #[track_caller]
 pub(crate) fn check_said(files: Vec<(&str, Vec<u8>)>, expected: &str) {
     let folder = tempfile::tempdir().unwrap();
@@ -185,7 +185,7 @@ pub(crate) fn check_said(files: Vec<(&str, Vec<u8>)>, expected: &str) {
     assert!(found == expected, "found:{found}\n\nexpected:{expected}");
 }
 
-/// Returns every row of a column as text, whatever its encoding and batches.
+/// Returns every row of a column as text, for any encoding and batches.
 pub(crate) fn shown(batches: &[RecordBatch], column: &str) -> Vec<String> {
     let columns = batches.iter().map(|batch| batch.column_by_name(column).unwrap());
     let shown = columns.flat_map(|values| match Texts::of(values) {
@@ -268,7 +268,7 @@ pub(crate) fn write_npy(path: &Path, dim: usize, values: &[f32]) {
     writer.finish().unwrap();
 }
 
-/// What a column file of records says of its rows, which have three components.
+/// Metadata of a column file of records with three components.
 pub(crate) fn records_meta(text: bool, lineage: bool) -> ColumnsMeta {
     ColumnsMeta {
         model: Some("all-MiniLM-L6-v2".into()),

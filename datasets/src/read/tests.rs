@@ -39,7 +39,7 @@ fn values_of(list: &ArrayRef) -> Vec<f32> {
     values
 }
 
-/// Batches whose dictionaries are equal: an Arrow file has one for each column.
+/// Batches with equal dictionaries: an Arrow file has one for each column.
 fn three_batches() -> [RecordBatch; 3] {
     [0..6, 6..9, 9..21].map(many_columns)
 }

@@ -15,9 +15,8 @@ use crate::vectors::{EXPECTED, VectorCells, shape_of};
 
 /// Vectors from a file of any format of [`VectorFormat`], as f32.
 ///
-/// The content decides; a file that begins like none of them is taken for what its extension says,
-/// so that the error is that format's. f64 is rounded; integers that f32 does not hold are an
-/// error.
+/// The content decides; a file with an unknown beginning is read by its extension, so that the
+/// error is that format's. f64 is rounded; integers that f32 does not hold are an error.
 ///
 /// # Examples
 /// ```no_run
@@ -35,7 +34,7 @@ pub struct VectorFile {
     format: VectorFormat,
     source: Arc<dyn Source>,
     batches: Batches,
-    /// What is left of the batch that was begun.
+    /// The rest of the current batch.
     begun: Option<RecordBatch>,
     rows_read: usize,
     dim: usize,
@@ -63,7 +62,7 @@ impl VectorFile {
     /// of JSON lines called `member` is read.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and when there is no such array.
+    /// As [`open`](Self::open), and when the array does not exist.
     pub(crate) fn open_member(path: &Path, member: Option<&str>) -> Result<Self, DataError> {
         let options =
             SourceOptions { member: member.map(str::to_owned), ..SourceOptions::default() };
@@ -80,7 +79,7 @@ impl VectorFile {
         self.format
     }
 
-    /// Returns what the file says about its rows; `None` for files of other programs.
+    /// Returns the file's metadata about its rows; `None` for files of other programs.
     #[must_use]
     pub fn meta(&self) -> Option<ColumnsMeta> {
         let schema = self.source.schema();

@@ -12,7 +12,7 @@ use super::shapes::{Roles, Shape, TextFields, TextRole};
 use super::{TextFile, TextForm};
 use crate::DataError;
 
-/// What may stand between cells, the most usual first.
+/// Delimiters between cells, the most usual first.
 const DELIMITERS: [u8; 4] = *b",;\t|";
 /// Rows that tell the delimiter.
 const SAMPLE_ROWS: usize = 20;
@@ -81,7 +81,7 @@ impl CsvDialect {
             .from_reader(bytes)
     }
 
-    /// Reads all rows; those with other cells than the header are passed over and named.
+    /// Reads all rows; rows with other cells than the header are passed over and named.
     pub(super) fn read(
         self,
         text: JsonText<'_>,

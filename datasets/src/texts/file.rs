@@ -17,7 +17,7 @@ use crate::read::VectorFormat;
 use crate::read::arrow;
 use crate::{DataError, parquet};
 
-/// What some programs write before a text.
+/// The mark that some programs write before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// Bytes that tell whether a file holds texts.
 const START_BYTES: usize = 64 << 10;
@@ -47,7 +47,7 @@ pub enum TextForm {
     Json,
     /// CSV, or TSV, with a header.
     Csv {
-        /// What stands between cells: `,`, `;`, a tab or `|`.
+        /// The delimiter between cells: `,`, `;`, a tab or `|`.
         delimiter: u8,
     },
     /// A memory on each line.
@@ -89,7 +89,7 @@ impl TextForm {
 pub struct SkippedRecord {
     /// Its line or row, from 1.
     pub place: u64,
-    /// What is wrong with it.
+    /// The defect.
     pub reason: String,
 }
 
@@ -110,7 +110,7 @@ pub struct SkippedRecord {
 pub struct TextFile {
     /// Its form.
     pub form: TextForm,
-    /// The system whose export it is, where one was recognised.
+    /// The system that exported it, where one was recognised.
     pub shape: Option<&'static str>,
     /// Its memories, in their order.
     pub records: Vec<TextRecord>,
@@ -123,7 +123,7 @@ pub struct TextFile {
     content: Content,
 }
 
-/// What a file is written from.
+/// The source from which a file is written.
 #[derive(Debug)]
 pub(super) enum Content {
     Bytes {
@@ -161,12 +161,13 @@ impl Content {
 #[derive(Debug)]
 pub(super) struct Rows {
     pub(super) roles: Roles,
-    /// What was read of them.
+    /// The result so far.
     pub(super) file: TextFile,
 }
 
 impl Rows {
-    /// Begins to read records with fields of these dotted names, or such that are texts themselves.
+    /// Begins to read records with fields of these dotted names, or records that are texts
+    /// themselves.
     pub(super) fn new(
         form: TextForm,
         names: BTreeSet<String>,
@@ -222,8 +223,9 @@ impl Rows {
 impl TextFile {
     /// Tells whether the file at `path` is one of texts, by its first bytes and its extension.
     ///
-    /// Also files of which [`TextFile::read`] says what they are instead, such as a PDF. Not
-    /// folders, databases, bare vectors, Markdown and the graphs of the MCP memory server.
+    /// Includes files that [`TextFile::read`] refuses with the name of their kind (a PDF, for
+    /// example). Not folders, databases, bare vectors, Markdown and the graphs of the MCP memory
+    /// server.
     #[must_use]
     pub fn is_texts(path: &Path) -> bool {
         let extension = extension_of(path);
@@ -247,7 +249,7 @@ impl TextFile {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// When the file cannot be read, is no text, or has no texts.
+    /// When the file cannot be read, is not text, or has no texts.
     pub fn read(path: &Path, fields: &TextFields) -> Result<Self, DataError> {
         let found = std::fs::metadata(path)?;
         if found.is_dir() {
@@ -267,7 +269,7 @@ impl TextFile {
     /// Reads the bytes of a file; errors and the extension call it `name`.
     ///
     /// # Errors
-    /// When the bytes are no text, or have no texts.
+    /// When the bytes are not text, or have no texts.
     pub fn read_bytes(name: &Path, bytes: Vec<u8>, fields: &TextFields) -> Result<Self, DataError> {
         if is_table(&bytes) {
             return Table::open(InputBytes::in_memory(name, bytes.into()))?.read_file(fields);
@@ -399,7 +401,7 @@ impl TextFile {
     }
 }
 
-/// Reads a text, whose content tells its form.
+/// Reads a text; its content decides its form.
 fn read_text(
     text: JsonText<'_>,
     extension: &str,
@@ -463,8 +465,8 @@ fn converted(path: &Path, from: &str) -> String {
     format!("convert it: iconv -f {from} -t utf-8 {path} > {path}.utf8")
 }
 
-/// A file that is no text: how it begins, what it is, and the command that helps, where `FILE` is
-/// its name.
+/// A file that is not text: how it begins, its kind, and the command that converts it, where `FILE`
+/// is its name.
 const KINDS: [(&[u8], &str, &str); 20] = [
     (b"%PDF-", "a PDF", "pdftotext FILE FILE.txt"),
     (b"\x89PNG", "an image", "tesseract FILE FILE"),
@@ -496,7 +498,7 @@ const ZIPS: [(&str, &str, &str); 5] = [
     ("npz", "a file of vectors", "memfold dedup FILE"),
 ];
 
-/// Names a file that is no text by its first bytes.
+/// Names a file that is not text by its first bytes.
 fn kind_of_bytes(start: &[u8], path: &Path) -> Option<DataError> {
     if start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF") {
         return Some(DataError::texts(

@@ -19,7 +19,7 @@ use super::{TextFile, TextForm};
 use crate::DataError;
 use crate::error::listed;
 
-/// Records whose names of fields tell the system and the errors.
+/// Number of records that are used to recognise the system and for errors about field names.
 const SAMPLE_RECORDS: usize = 20;
 /// Columns of Chroma's `get()`, with the fields of one record that they are.
 const CHROMA_COLUMNS: [(&str, &str); 6] = [
@@ -45,7 +45,7 @@ impl<'a> JsonText<'a> {
         start..start + part.len()
     }
 
-    /// Says what is wrong with the JSON.
+    /// Returns the defect of the JSON as an error.
     fn error(&self, error: &serde_json::Error) -> DataError {
         if error.is_eof() {
             let found = format!("the JSON is cut off at line {}", error.line());
@@ -99,7 +99,7 @@ impl<'a> JsonText<'a> {
         elements: &[&'a RawValue],
         fields: &TextFields,
     ) -> Result<TextFile, DataError> {
-        // What the client of Qdrant returns: the points, and where the next ones begin.
+        // The result of Qdrant's client: the points, and where the next ones begin.
         if let [points, _next] = elements
             && let Ok(points) = serde_json::from_str::<Vec<&RawValue>>(points.get())
             && points.first().is_some_and(|point| point.get().starts_with('{'))

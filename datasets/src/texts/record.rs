@@ -49,7 +49,7 @@ pub struct TextRecord {
     pub(super) row: usize,
 }
 
-/// What a row of a file is.
+/// The kind of a file's row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Row {
     Record(Box<TextRecord>),
@@ -78,7 +78,7 @@ struct FoundAttribute {
 }
 
 impl FoundFields {
-    /// Takes a field of a record, or those of an object; tells whether any of them is used.
+    /// Takes a field of a record, or the fields of an object; tells whether any of them is used.
     pub(super) fn take(&mut self, name: &str, value: Value, roles: &Roles) -> bool {
         let value = match (value, roles.is_holder(name)) {
             (Value::Null, is_holder) => return is_holder || roles.of(name).is_some(),
@@ -298,8 +298,8 @@ fn tags(value: &Value) -> Vec<String> {
     }
 }
 
-/// Reads a vector: a list of numbers, such a list in a text, base64 of little-endian floats, or one
-/// of a name.
+/// Reads a vector: a list of numbers, a text with a list, base64 of little-endian floats, or an
+/// object with one of these.
 pub(super) fn vector_of(value: &Value) -> Result<Vec<f32>, String> {
     let vector = match value {
         Value::Array(items) => {
@@ -327,7 +327,7 @@ pub(super) fn vector_of(value: &Value) -> Result<Vec<f32>, String> {
     checked_vector(vector)
 }
 
-/// Refuses vectors without components and those that are not finite.
+/// Refuses vectors without components or with components that are not finite.
 pub(super) fn checked_vector(vector: Vec<f32>) -> Result<Vec<f32>, String> {
     match vector.iter().position(|component| !component.is_finite()) {
         _ if vector.is_empty() => Err("a vector without components".into()),

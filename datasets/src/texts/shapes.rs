@@ -1,10 +1,10 @@
-//! [`SHAPES`]: how other systems name the fields of a memory, and [`Roles`]: what a field is.
+//! [`SHAPES`]: how other systems name the fields of a memory, and [`Roles`]: the roles of fields.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::DataError;
 
-/// What the caller says about the records: names of fields as dotted paths into objects.
+/// The caller's settings for records: names of fields as dotted paths into objects.
 #[derive(Debug, Clone, Default)]
 pub struct TextFields {
     /// The system that wrote the file; `None`: it is recognised by the fields.
@@ -19,7 +19,7 @@ pub struct TextFields {
     pub user: Option<String>,
 }
 
-/// What a field of a record is.
+/// The role of a record's field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TextRole {
@@ -43,7 +43,7 @@ pub enum TextRole {
     ExpiresAt,
     /// Where it came from.
     Source,
-    /// Its vector: a list of numbers, such a list in a text, or base64 of 4-byte floats.
+    /// Its vector: a list of numbers, a text with a list, or base64 of 4-byte floats.
     Vector,
     /// The model of the vector.
     Model,
@@ -101,7 +101,7 @@ const PLAIN: Shape = Shape {
     metadata: Some("metadata"),
 };
 
-/// The systems whose exports are recognised, the more special ones first.
+/// The systems with recognised exports, the more special ones first.
 pub static SHAPES: [Shape; 8] = [
     Shape {
         name: "mem0",
@@ -241,14 +241,14 @@ pub static SHAPES: [Shape; 8] = [
     },
 ];
 
-/// What is read where no system is recognised.
+/// The shape that is used where no system is recognised.
 static USUAL: Shape = Shape {
     lists: &["memories", "results", "items", "records", "documents", "data", "rows"],
     holders: &["metadata", "payload", "value", "attributes"],
     ..PLAIN
 };
 
-/// The usual names of fields, the best first. Those of the second part count in a record itself
+/// The usual names of fields, the best first. The names of the second part count in a record itself
 /// only.
 const USUAL_FIELDS: [Fields; 7] = [
     (
@@ -284,7 +284,7 @@ impl Shape {
         SHAPES.iter().find(|shape| shape.marks.iter().all(has)).unwrap_or(&USUAL)
     }
 
-    /// Returns where objects may hold a list of records, those of recognised systems first.
+    /// Returns where objects may hold a list of records, recognised systems first.
     pub(super) fn all_lists() -> impl Iterator<Item = &'static str> {
         SHAPES.iter().chain([&USUAL]).flat_map(|shape| shape.lists.iter().copied())
     }
@@ -330,7 +330,7 @@ pub(super) struct Ranked {
 }
 
 impl Roles {
-    /// Takes the names that the caller gave, else those of the shape and the usual ones.
+    /// Takes the caller's names, else the names of the shape and the usual ones.
     pub(super) fn new(shape: &Shape, given: &TextFields) -> Self {
         let mut roles = Self {
             by_name: HashMap::new(),
@@ -347,7 +347,7 @@ impl Roles {
         for (role, names) in shape.fields.iter().filter(|(role, _)| !is_given(*role)) {
             names.split(' ').for_each(|name| roles.add(*role, name.to_owned()));
         }
-        // What another field holds is no memory there.
+        // A usual name is not a memory's text if another field is known to hold it.
         let is_usual = |role: &TextRole| !(is_given(*role) || *role == Text && own_text);
         let usual = USUAL_FIELDS.into_iter().chain(USUAL_OUTER_FIELDS);
         for (role, names) in usual.filter(|(role, _)| is_usual(role)) {

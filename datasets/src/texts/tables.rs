@@ -96,7 +96,7 @@ impl Table {
         rows.into_file(Content::Table(self))
     }
 
-    /// Writes all rows but those left out, which are ascending.
+    /// Writes all rows except the left-out ones, which are ascending.
     pub(super) fn write(
         &self,
         left_out: &[usize],
@@ -124,7 +124,7 @@ impl Table {
             output.write(&kept.map_err(|error| DataError::of_arrow(Path::new(""), error))?)?;
             (first, left_out) = (end, later);
         }
-        // Other rows would be left out than those that were chosen.
+        // Otherwise other rows than the chosen ones would be left out.
         self.source.check_unchanged()?;
         output.into_inner(None).map(drop)
     }

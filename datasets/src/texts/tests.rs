@@ -218,7 +218,7 @@ fn cells_keep_their_quotes_and_line_ends() {
     assert_eq!(file.raw(1), json!({ "id": "2", "text": "b" }));
 }
 
-/// Each wrong input says what it is, and the command that helps.
+/// Each wrong input is named with its kind, and the command that converts it.
 #[test]
 fn wrong_inputs_say_what_they_are() {
     for (name, bytes, said, hint) in [

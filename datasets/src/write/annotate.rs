@@ -23,14 +23,14 @@ use crate::schema::{Column, key};
 ///
 /// `cluster` is the ordinal of the survivor; it, `cluster_size` and `cluster_similarity` are null
 /// for rows in no cluster of two or more. `is_survivor` is true for these, so that it alone selects
-/// what remains. The extension tells the format, Parquet or Arrow IPC; types and metadata are kept,
-/// except that dictionaries of texts become texts in Arrow. Rows of npy files get a column `row`,
-/// their ordinal, and `vector`. Reads and writes batch by batch.
+/// the remaining rows. The extension decides the format, Parquet or Arrow IPC; types and metadata
+/// are kept, except that dictionaries of texts become texts in Arrow. Rows of npy files get a
+/// column `row`, their ordinal, and `vector`. Reads and writes batch by batch.
 ///
 /// # Errors
 /// Before anything is written: when the extension tells no format, the copy would replace an input,
 /// the inputs have different columns or one of the added names. After that: when reading or writing
-/// fails or the caller asks to stop; the file's place then holds what it held before.
+/// fails or the caller cancels; the file's place then has its former content.
 pub fn annotate(
     corpus: &Corpus,
     output: &Path,
@@ -45,7 +45,7 @@ pub fn annotate(
     written
 }
 
-/// Finds out whether [`annotate`] could begin: everything that it looks at before it writes.
+/// Finds out whether [`annotate`] could begin: runs all its checks before writing.
 ///
 /// # Errors
 /// When the extension tells no format, the copy would replace an input, or the inputs have
@@ -86,7 +86,7 @@ impl<'a> Copy<'a> {
             return Err(refused(first, &found, advice));
         }
         if file_count > 1 {
-            // What one file said about its own length is wrong for all of them.
+            // One file's statement about its length is wrong for all of them.
             metadata.remove(key::ROW_COUNT);
         }
         let ordinals = Field::new(Column::Row.name(), DataType::UInt64, false);
@@ -128,7 +128,7 @@ impl<'a> Copy<'a> {
         Ok(rows_written)
     }
 
-    /// Returns the columns of the copy: those of the input, with others around them.
+    /// Returns the columns of the copy: the input's, with others around them.
     fn columns(
         &self,
         input: &RecordBatch,
@@ -145,7 +145,7 @@ impl<'a> Copy<'a> {
     }
 }
 
-/// Adds the columns of a file, which must be those of the first; a column may hold nulls if it may
+/// Adds the columns of a file, which must equal the first file's; a column may hold nulls if it may
 /// in one file.
 fn add_columns(
     fields: &mut [FieldRef],
@@ -188,7 +188,7 @@ fn format_of(path: &Path) -> Result<TableFormat, DataError> {
     }
 }
 
-/// The columns that are added, in this order after those of the input.
+/// The columns that are added, in this order after the input's.
 pub(crate) const COLUMN_NAMES: [&str; 4] =
     ["cluster", "cluster_size", "cluster_similarity", "is_survivor"];
 
@@ -283,7 +283,7 @@ mod tests {
         read(output)
     }
 
-    /// Checks the added columns against what they should say.
+    /// Checks the contents of the added columns.
     fn check_added(corpus: &Corpus, batches: &[RecordBatch], size: u32) {
         let membership = in_groups(corpus, size);
         let mut ordinal = 0;

@@ -46,7 +46,7 @@ pub struct ConvertOptions<'a> {
     pub progress: &'a dyn Progress,
 }
 
-/// What was written.
+/// The result of a conversion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Converted {
     /// Rows of both files.
@@ -69,15 +69,15 @@ pub struct Converted {
 
 /// Writes the rows of `input` to `output` in another format, or with another type of components.
 ///
-/// Arrow, Parquet and JSON Lines take every column, the others the vectors. Vectors whose type
-/// stays keep their bits. Bare vectors of f32 become a column file in Arrow and Parquet.
+/// Arrow, Parquet and JSON Lines take every column, the others the vectors. Vectors that keep their
+/// type keep their bits. Bare vectors of f32 become a column file in Arrow and Parquet.
 ///
 /// # Errors
-/// Before anything is written: when the format is unknown, the output is the input, the format does
-/// not hold what it is asked to, or the input has no column of vectors. After that: when a vector
-/// is null, not finite or of another length than the first, a component does not fit its new type,
-/// reading or writing fails, or the caller asks to stop; the output's place then holds what it held
-/// before.
+/// Before anything is written: when the format is unknown, the output is the input, the format
+/// cannot hold the requested contents, or the input has no column of vectors. After that: when a
+/// vector is null, not finite or of another length than the first, a component does not fit its new
+/// type, reading or writing fails, or the caller cancels; the output's place then has its former
+/// content.
 pub fn convert(
     input: &Path,
     output: &Path,
@@ -206,7 +206,7 @@ impl Run<'_> {
     }
 }
 
-/// The file that is written, whatever its format.
+/// The file that is written, in any format.
 enum Output {
     Table { file: TableFile, columns: TableColumns, coalescer: Option<BatchCoalescer> },
     Vectors(VectorsFile),
@@ -243,7 +243,7 @@ impl Output {
         Ok(Self::Table { file, columns, coalescer })
     }
 
-    /// Appends the rows of a batch, whose vectors have these components.
+    /// Appends the rows of a batch with these components of its vectors.
     fn write(
         &mut self,
         batch: &RecordBatch,
@@ -302,7 +302,7 @@ struct TableColumns {
 }
 
 impl TableColumns {
-    /// Makes the columns of a table, and its schema, from those of the input.
+    /// Makes the columns of a table, and its schema, from the input's.
     fn new(run: &Run<'_>, format: TableFormat) -> (Self, Schema) {
         let (input, vector, layout) = (run.source.schema(), run.position, run.layout);
         let is_numbered = format != TableFormat::JsonLines
@@ -324,8 +324,7 @@ impl TableColumns {
         (columns, Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata))
     }
 
-    /// Returns the columns as they are written: those of the input with these components of its
-    /// vectors.
+    /// Returns the columns as they are written: the input's, with these components of its vectors.
     fn of(&self, input: &RecordBatch, components: &Components, first_row: u64) -> Vec<ArrayRef> {
         let mut columns: Vec<ArrayRef> = Vec::new();
         if self.is_numbered {
@@ -342,7 +341,7 @@ impl TableColumns {
     }
 }
 
-/// Returns the schema of a column file of bare vectors, with what the input says of them.
+/// Returns the schema of a column file of bare vectors, with the input's metadata about them.
 fn column_file_schema(input: &HashMap<String, String>, dim: usize) -> Schema {
     let stated =
         ColumnsMeta::from_metadata(|name| input.get(name).map(String::as_str), ColumnSet::Vectors);

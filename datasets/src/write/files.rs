@@ -34,7 +34,7 @@ const GROUP_BYTES_MAX: usize = 128 << 20;
 /// list while it works.
 pub(crate) const ENCODED_ROWS: usize = 4096;
 
-/// What a table is written as.
+/// The format of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableFormat {
     Arrow,
@@ -52,7 +52,7 @@ pub(crate) enum TableEncoding {
 
 /// Record batches on their way out; of Parquet one row group is in memory.
 pub(crate) struct TableWriter<W: Write + Send> {
-    /// What errors call the output.
+    /// The name of the output in errors.
     path: PathBuf,
     schema: SchemaRef,
     encoder: Encoder<W>,
@@ -127,8 +127,8 @@ impl<W: Write + Send> TableWriter<W> {
         })
     }
 
-    /// Writes what is left, with [`key::ROW_COUNT`] where there is a count and the format has a
-    /// place for it.
+    /// Writes the remaining rows, with [`key::ROW_COUNT`] where there is a count and the format has
+    /// a place for it.
     pub(crate) fn into_inner(self, row_count: Option<u64>) -> Result<W, DataError> {
         let Self { path, encoder, .. } = self;
         let row_count = row_count.map(|rows| rows.to_string());
@@ -188,7 +188,7 @@ impl TableFile {
         Self::new(file, path, schema, encoding)
     }
 
-    /// Writes what is left and publishes the file.
+    /// Writes the remaining rows and publishes the file.
     pub(crate) fn finish(self, row_count: Option<u64>) -> Result<File, DataError> {
         let path = self.path.clone();
         self.into_inner(row_count)?.publish().map_err(|source| DataError::io(&path, source))
@@ -322,7 +322,7 @@ const GATHERED_BYTES: usize = 1 << 20;
 /// An archive's member that may be longer needs long lengths.
 const MEMBER_BYTES_MAX: u64 = u32::MAX as u64 / 2;
 
-/// A file of bare vectors, the number of whose rows is known.
+/// A file of bare vectors with a known number of rows.
 pub(super) struct VectorsFile {
     sink: Sink,
     path: PathBuf,

@@ -98,7 +98,7 @@ impl Values {
 }
 
 impl JsonColumn {
-    /// Takes an array whose type [`is_held`].
+    /// Takes an array of a type that [`is_held`] accepts.
     pub(crate) fn of(array: &ArrayRef) -> Self {
         // Dictionaries become texts.
         let array = stored_column(array, TableFormat::Arrow);
@@ -232,7 +232,7 @@ fn push(out: &mut Vec<u8>, value: impl Display) {
 const FIELDS: &str = "id text categories importance access_count created_at source model vector";
 const FIELDS_WITHOUT_VECTOR: usize = 7;
 
-/// Writes memories with their texts, and with vectors where asked to.
+/// Writes memories with their texts, and with vectors if requested.
 pub struct TextRowsWriter {
     output: Output,
     path: PathBuf,
@@ -306,7 +306,7 @@ impl TextRowsWriter {
     /// Publishes the file.
     ///
     /// # Errors
-    /// When writing or publishing fails; the file's place then holds what it held before.
+    /// When writing or publishing fails; the file's place then has its former content.
     pub fn finish(self) -> Result<(), DataError> {
         let file = match self.output {
             Output::Csv(csv) => {

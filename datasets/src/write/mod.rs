@@ -1,6 +1,6 @@
 //! Files that are written from files that were read: [`convert`] writes one in another format,
-//! [`results`] what a comparison found, [`TextRowsWriter`] memories with their texts, and
-//! [`annotate`] a copy of a file with what was found beside its rows.
+//! [`results`] the results of a comparison, [`TextRowsWriter`] memories with their texts, and
+//! [`annotate`] a copy of a file with the results beside its rows.
 
 mod files;
 mod lines;

@@ -1,4 +1,4 @@
-//! What a comparison of all rows found, and what queries found, as Parquet: [`PairsWriter`],
+//! Results of a comparison of all rows, and of queries, as Parquet: [`PairsWriter`],
 //! [`ClustersWriter`], [`NeighborsWriter`].
 //!
 //! Rows are global ordinals: positions over all inputs in their order. Files of pairs and clusters
@@ -38,7 +38,7 @@ mod key {
     pub(super) const THRESHOLD: &str = "memfold.threshold";
 }
 
-/// What a file of results says about its rows.
+/// The metadata of a file of results about its rows.
 #[derive(Debug, Clone, Copy)]
 pub struct ResultOptions<'a> {
     /// The thresholds that its rows stand for; they go into the metadata.
@@ -143,7 +143,7 @@ impl ResultTable {
         Ok(Self { file, columns, rows_gathered: 0, row_count: 0 })
     }
 
-    /// Gathers a row, whose values are those of the last columns: a file may have no threshold.
+    /// Gathers a row with the values of the last columns: a file may have no threshold.
     fn push(&mut self, row: &[Value<'_>]) -> Result<(), DataError> {
         let first = row.len() - self.columns.len();
         self.columns.iter_mut().zip(&row[first..]).for_each(|(column, value)| column.push(value));
@@ -159,7 +159,7 @@ impl ResultTable {
         self.file.write(&self.file.batch(columns)?)
     }
 
-    /// Writes what is left, publishes the file and returns its rows.
+    /// Writes the remaining rows, publishes the file and returns its rows.
     fn finish(mut self) -> Result<u64, DataError> {
         self.write()?;
         self.file.finish(Some(self.row_count))?;
@@ -204,7 +204,8 @@ pub enum PairsForm {
 /// Two near rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairRow {
-    /// The threshold whose list the pair belongs to; written only where the file has that column.
+    /// The threshold of the list that the pair belongs to; written only where the file has that
+    /// column.
     pub threshold: f64,
     /// The ordinal of the earlier row.
     pub left: u64,
@@ -216,7 +217,8 @@ pub struct PairRow {
 
 /// Writes `[threshold,] left, right, similarity`; holds some MB in memory.
 ///
-/// Rows are expected by threshold, left and right, ascending: the file says so to its readers.
+/// Rows are expected by threshold, left and right, ascending: the file states this order to its
+/// readers.
 ///
 /// # Examples
 /// ```
@@ -262,10 +264,10 @@ impl PairsWriter {
         self.table.push(&[Value::Number(threshold), left, right, Value::Number(similarity)])
     }
 
-    /// Writes what is left, publishes the file and returns how many pairs it holds.
+    /// Writes the remaining rows, publishes the file and returns how many pairs it holds.
     ///
     /// # Errors
-    /// When writing or publishing fails; the file's place then holds what it held before.
+    /// When writing or publishing fails; the file's place then has its former content.
     pub fn finish(self) -> Result<u64, DataError> {
         self.table.finish()
     }
@@ -274,7 +276,7 @@ impl PairsWriter {
 /// A member of a cluster of two or more.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClusterRow<'a> {
-    /// The threshold whose clusters these are; written only where the file has that column.
+    /// The threshold of these clusters; written only where the file has that column.
     pub threshold: f64,
     /// The member's ordinal.
     pub row: u64,
@@ -339,10 +341,10 @@ impl ClustersWriter {
         self.table.push(&values[..values.len() - usize::from(!self.has_ids)])
     }
 
-    /// Writes what is left, publishes the file and returns how many members it holds.
+    /// Writes the remaining rows, publishes the file and returns how many members it holds.
     ///
     /// # Errors
-    /// When writing or publishing fails; the file's place then holds what it held before.
+    /// When writing or publishing fails; the file's place then has its former content.
     pub fn finish(self) -> Result<u64, DataError> {
         self.table.finish()
     }
@@ -392,10 +394,10 @@ impl NeighborsWriter {
         ])
     }
 
-    /// Writes what is left, publishes the file and returns how many neighbours it holds.
+    /// Writes the remaining rows, publishes the file and returns how many neighbours it holds.
     ///
     /// # Errors
-    /// When writing or publishing fails; the file's place then holds what it held before.
+    /// When writing or publishing fails; the file's place then has its former content.
     pub fn finish(self) -> Result<u64, DataError> {
         self.table.finish()
     }
@@ -415,7 +417,7 @@ mod tests {
         batch.column_by_name(name).unwrap().as_primitive::<UInt64Type>().values().to_vec()
     }
 
-    /// Writes pairs, and returns what is read back.
+    /// Writes pairs, and reads them back.
     fn written(
         pairs: impl Iterator<Item = (u64, u64, f64)>,
         form: PairsForm,

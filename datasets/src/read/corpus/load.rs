@@ -1,4 +1,4 @@
-//! [`load`]: from files to what a corpus holds.
+//! [`load`]: from files to the contents of a corpus.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use crate::read::vector_file::first_lengths;
 use crate::read::{CellKind, Cells, DECODE_ROWS, Opened, Source, SourceOptions, open};
 use crate::vectors::VectorCells;
 
-/// Vectors whose lengths are looked at to learn the dimension of a file that does not tell.
+/// Number of vectors that are read to learn the dimension of a file that does not state it.
 const PROBED_VECTORS: usize = 1024;
 /// Values copied at once.
 const COPIED_VALUES: usize = 1 << 20;
-/// Vectors of so many bytes stay in memory; those of larger corpora go to a file without a name.
+/// Vectors of up to this many bytes stay in memory; larger corpora go to a file without a name.
 const MEMORY_BYTES_MAX: usize = 128 << 20;
 /// Most rows that a matrix can number.
 const KEPT_ROWS_MAX: usize = u32::MAX as usize - 1;
@@ -44,7 +44,7 @@ pub(super) fn load(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Cor
     loaded
 }
 
-/// What is known before rows are read.
+/// The facts known before rows are read.
 struct Survey {
     files: Vec<SourceFile>,
     dim: usize,
@@ -369,7 +369,7 @@ pub(super) struct StorageBuilder<'a> {
 }
 
 impl<'a> StorageBuilder<'a> {
-    /// Begins with vectors of `dim` components, of which so many bytes stay in memory.
+    /// Begins with vectors of `dim` components; up to `memory_bytes_max` bytes stay in memory.
     pub(super) const fn new(folder: &'a Path, dim: usize, memory_bytes_max: usize) -> Self {
         Self { folder, dim, memory_bytes_max, values: Vec::new(), scratch: None }
     }

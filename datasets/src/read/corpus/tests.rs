@@ -360,7 +360,7 @@ fn ranks(columns: &[ArrayRef]) -> Result<Vec<u32>, DataError> {
     let folder = tempfile::tempdir().unwrap();
     let mut paths = Vec::new();
     for (i, column) in columns.iter().enumerate() {
-        // Row 0 of each file is skipped, so that ranks are those of kept rows.
+        // Row 0 of each file is skipped, so ranks count kept rows only.
         let mut rows = cells(&[&[0.0, 0.0]]);
         rows.resize(column.len(), Some(vec![Some(1.0), Some(1.0)]));
         let path = folder.path().join(i.to_string());

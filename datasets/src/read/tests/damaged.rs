@@ -1,5 +1,5 @@
-//! What is wrong with a file is named, and no change to a file makes its reader panic, hang or ask
-//! for memory.
+//! Errors name the defect of a file, and no change to a file makes its reader panic, hang or
+//! exhaust memory.
 
 use std::sync::OnceLock;
 

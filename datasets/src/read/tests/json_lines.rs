@@ -1,4 +1,4 @@
-//! What JSON lines become, also against what `serde_json` makes of the same lines.
+//! Columns from JSON lines, also compared with `serde_json` on the same lines.
 
 use arrow_array::types::UInt64Type;
 use arrow_select::concat::concat;
@@ -165,14 +165,14 @@ fn many_rows_are_kept_in_a_file_and_typed_by_all_of_them() {
     assert_eq!((numbers.len(), numbers[4_000], numbers[rows - 1]), (rows, 4_000.0, 0.5));
     let text = file.batches_of_rows(1, &[4_500]).unwrap();
     assert_eq!(texts(text[0].column(0)), [Some(&*filler)]);
-    // What was parsed needs the file no more.
+    // Parsed rows need the file no more.
     std::fs::remove_file(&path).unwrap();
     let vectors = file.batches(&[2], DECODE_ROWS).unwrap().map(|batch| batch.unwrap());
     let vectors: Vec<f32> = vectors.flat_map(|batch| values_of(batch.column(0))).collect();
     assert_eq!(vectors[2 * 4_999..], [4_999.0, 1.0]);
 }
 
-/// Chunks of lines are parsed on their own; what lines before them say counts all the same.
+/// Chunks of lines are parsed on their own; the facts of earlier lines apply all the same.
 #[test]
 fn later_chunk_is_held_to_what_the_first_lines_say() {
     let folder = tempfile::tempdir().unwrap();
@@ -216,7 +216,7 @@ fn value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Rows whose fields are of any kinds, or mostly of one each.
+/// Rows with fields of any kinds, or mostly of one each.
 fn rows() -> impl Strategy<Value = Vec<Map<String, Value>>> {
     let row = prop::collection::btree_map("[a-e]", value(), 0..5);
     let row = (row, prop::option::of([-10.0..10.0_f32, -1.0..1.0_f32]));

@@ -95,7 +95,7 @@ fn converted(input: &Path, output: &Path) -> Converted {
     convert(input, output, &options()).unwrap()
 }
 
-/// Converts what cannot be, and returns the error; nothing is left behind.
+/// Tries an impossible conversion, and returns the error; nothing is left behind.
 #[track_caller]
 fn refused(input: &Path, name: &str, options: &ConvertOptions<'_>) -> DataError {
     let folder = input.parent().unwrap();
@@ -130,7 +130,7 @@ fn bytes_of(values: &ArrayRef) -> Vec<u8> {
     Components::of(values).unwrap().bytes().to_vec()
 }
 
-/// What a file holds: rows, components, and the bytes of all vectors.
+/// The contents of a file: rows, components, and the bytes of all vectors.
 #[derive(Debug, PartialEq)]
 struct Found {
     rows: usize,
