@@ -68,7 +68,7 @@ impl GlobalArgs {
         Sources { config: self.config.clone(), set: self.set.clone() }
     }
 
-    /// Returns what is shown.
+    /// Returns the options of the output.
     #[must_use]
     pub const fn shown(&self) -> Shown {
         let Self { quiet, verbose, no_progress, log_format, .. } = *self;
@@ -140,7 +140,7 @@ pub(crate) struct WritingArgs {
 }
 
 impl WritingArgs {
-    /// Tells whether the command was told to write.
+    /// Tells whether the command may write.
     pub(crate) const fn writes(&self) -> bool {
         self.execute && !self.dry_run
     }
@@ -197,7 +197,7 @@ pub(crate) struct ColumnArgs {
 }
 
 impl ColumnArgs {
-    /// Returns the columns asked for.
+    /// Returns the requested columns.
     pub(crate) fn columns(&self) -> CorpusColumns {
         CorpusColumns { vector: self.vector_column.clone(), id: self.id_column.clone() }
     }
@@ -309,7 +309,7 @@ pub(crate) struct Age {
 }
 
 impl Age {
-    /// Returns the moment that lies so long before another.
+    /// Returns the moment that lies this long before another.
     pub(crate) const fn before(self, now: Instant) -> Instant {
         Instant(now.0.saturating_sub(self.micros))
     }

@@ -32,8 +32,7 @@ pub(crate) struct Cli {
 /// Describes the arguments of one command.
 type Describe = fn(clap::Command) -> clap::Command;
 
-/// Makes the enum of commands, their descriptions, what runs each, and the store that each names, of
-/// one table.
+/// Makes the enum of commands, their descriptions, their functions and stores from one table.
 macro_rules! commands {
     ($($(#[$about:meta])* $variant:ident($args:ty) $name:literal, $run:path, $store:expr;)+) => {
         /// The commands.
@@ -43,7 +42,7 @@ macro_rules! commands {
             $($(#[$about])* #[command(name = $name)] $variant($args),)+
         }
 
-        /// The commands, and what describes their arguments.
+        /// The commands, and the functions that describe their arguments.
         const COMMANDS: &[(&str, Describe)] = &[$(($name, <$args>::augment_args),)+];
 
         fn dispatch(
@@ -70,7 +69,7 @@ macro_rules! commands {
     };
 }
 
-// One line each: the help, its arguments, its name, what runs it, and the store it names.
+// One line each: the help, its arguments, its name, its function, and the store it names.
 commands! {
     /// Build a sample brain.db in ./memfold-demo and consolidate it (dry run)
     Demo(demo::DemoArgs) "demo", demo::run, |_| None;
@@ -128,7 +127,7 @@ commands! {
     Completions(man::CompletionsArgs) "completions", man::run, |_| None;
 }
 
-/// Words of earlier versions, after the command they belong to, and what does their work now.
+/// Words of earlier versions, after the command they belong to, and their replacement.
 const REMOVED: &[(&str, &str, &str)] = &[
     ("", "plans", "use memfold runs STORE --plans [PLAN]"),
     (
@@ -157,7 +156,7 @@ const REMOVED: &[(&str, &str, &str)] = &[
     ("config", "path", "use memfold config show, which lists the files"),
 ];
 
-/// Answers words of earlier versions with what does their work now.
+/// Answers words of earlier versions with their replacement.
 fn removed(error: &clap::Error, typed: &[OsString]) -> Option<Failure> {
     let word = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg]
         .into_iter()

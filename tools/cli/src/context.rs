@@ -1,4 +1,4 @@
-//! What commands read beside stores: files of vectors, and vectors as typed.
+//! Inputs of commands beside stores: files of vectors, and vectors on the command line.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(crate) use memfold::ops::{self, mode_like, open_store};
 /// Longest file that is read: some vectors of the largest dimension as JSON.
 const VECTOR_BYTES_MAX: u64 = 4 << 20;
 
-/// Reads a file of vectors, whose columns have their usual names.
+/// Reads a file of vectors with the usual column names.
 pub fn open_vectors(path: &Path, bars: &Bars) -> Result<Corpus, Failure> {
     open_columns(path, &CorpusColumns::default(), bars)
 }
@@ -85,7 +85,7 @@ pub(crate) fn is_corpus(path: &Path) -> bool {
     VectorFormat::of_file(path).is_some()
 }
 
-/// Refuses columns of a store, whose columns are known.
+/// Refuses column options for a store: its columns are known.
 pub(crate) fn refuse_columns(columns: &ColumnArgs) -> Result<(), Failure> {
     let ColumnArgs { vector_column, id_column } = columns;
     let option = match (vector_column, id_column) {
@@ -99,7 +99,8 @@ pub(crate) fn refuse_columns(columns: &ColumnArgs) -> Result<(), Failure> {
     ))
 }
 
-/// Reads a vector: a JSON array, the name of a file that holds one or plain f32 (little-endian), or base64 of such.
+/// Reads a vector: a JSON array, the name of a file that holds one or plain f32 (little-endian), or
+/// base64 of these.
 pub(crate) fn typed_vector(typed: &str) -> Result<Vec<f32>, Failure> {
     let vector = if typed.trim_start().starts_with('[') {
         from_json(typed.as_bytes())

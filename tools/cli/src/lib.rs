@@ -1,8 +1,9 @@
 //! The command line of memfold: `main.rs` only calls [`run`].
 //!
-//! Commands translate what was typed, call [`memfold::ops`] and show what it returns, on the terminal that all programs
-//! share (`memfold-terminal`). It is a library so that the wheel brings the command, and `memfold-bench` the same options
-//! ([`GlobalArgs`]). Programs use the package `memfold`.
+//! Commands translate their arguments, call [`memfold::ops`] and show the results, on the terminal
+//! that all programs share (`memfold-terminal`). It is a library so that the wheel brings the
+//! command, and `memfold-bench` the same options ([`GlobalArgs`]). Programs use the package
+//! `memfold`.
 
 mod cli;
 mod commands;

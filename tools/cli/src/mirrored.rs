@@ -1,7 +1,7 @@
 //! Stores of other kinds: pulled into their mirror before a command, published after it.
 //!
-//! The one place where commands meet such stores: a command is given the mirror of the store that was named, and knows
-//! nothing of the rest.
+//! The one place where commands meet stores of other kinds: a command gets the mirror of the named
+//! store, and knows nothing of the rest.
 
 use std::ops::ControlFlow;
 
@@ -19,7 +19,7 @@ use crate::printer::Printer;
 /// The store that a command names.
 pub(crate) struct Named<'a> {
     path: &'a mut StorePath,
-    /// Whether the command was told to write, so that the store may be written.
+    /// Whether the command writes, so that the store may be written.
     publishes: bool,
 }
 
@@ -120,7 +120,7 @@ fn table_choice(command: &Command) -> Option<TableChoice> {
     }
 }
 
-/// Narrows a run to what its trigger is about; breaks where that is nothing.
+/// Narrows a run to the scope of its trigger; breaks if that is empty.
 fn narrow(
     args: &mut ConsolidateArgs,
     global: &GlobalArgs,

@@ -1,4 +1,4 @@
-//! The files that a command writes, looked at before it works.
+//! The files that a command writes, checked before it works.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -8,24 +8,24 @@ use memfold_datasets::atomic_file::{NewFile, place_of, without_path};
 
 use crate::failure::Failure;
 
-/// What SQLite keeps beside a store.
+/// Endings of the files that SQLite keeps for a store.
 const STORE_ENDINGS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// What becomes of a file that is there already.
+/// The treatment of an existing file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Existing {
     /// It stays, and the command is refused.
     Refuse,
-    /// It stays, whatever is said.
+    /// It stays, even with `--force`.
     Never,
-    /// As it was told to: `--force`.
+    /// It is replaced: `--force`.
     Replace,
     /// It is replaced if it was written by an earlier run: this tells.
     ReplaceIf(fn(&Path) -> bool),
 }
 
 impl Existing {
-    /// What `--force` says.
+    /// The treatment with or without `--force`.
     pub(crate) const fn forced(force: bool) -> Self {
         if force { Self::Replace } else { Self::Refuse }
     }
@@ -45,7 +45,7 @@ impl Outputs {
         Self { inputs, places: Vec::new() }
     }
 
-    /// Takes a store as an input, with what SQLite keeps beside it.
+    /// Takes a store as an input, with the files that SQLite keeps beside it.
     pub(crate) fn and_store(mut self, store: &StorePath) -> Self {
         let named = store.named().canonicalize().unwrap_or_else(|_| store.named().to_owned());
         for store in places_of_input(store).chain([named]) {
@@ -58,8 +58,8 @@ impl Outputs {
         self
     }
 
-    /// Takes an output, unless it is an input, is named twice, is no file, is there already and must stay, or cannot
-    /// be written.
+    /// Takes an output, unless it is an input, is named twice, is not a file, exists and must stay,
+    /// or cannot be written.
     pub(crate) fn take(
         &mut self,
         flag: &str,
@@ -97,8 +97,8 @@ impl Outputs {
     }
 }
 
-/// Refuses outputs, each with its flag, that exist (unless told to replace them), that are an input, that are named
-/// twice, or that cannot be written.
+/// Refuses outputs, each with its flag, that exist (unless `--force` replaces them), that are an
+/// input, that are named twice, or that cannot be written.
 pub fn check(
     outputs: &[(&str, &Option<PathBuf>)],
     inputs: &[PathBuf],
@@ -133,7 +133,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     written.map(drop).map_err(failed)
 }
 
-/// Refuses to replace a file unless asked to.
+/// Refuses to replace a file unless requested.
 fn refuse_existing(path: &Path, existing: Existing) -> Result<(), Failure> {
     if path.symlink_metadata().is_err() || matches!(existing, Existing::Replace) {
         return Ok(());
@@ -166,7 +166,7 @@ fn places_of_input(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     [place(path).ok(), path.canonicalize().ok()].into_iter().flatten()
 }
 
-/// Returns where a file will stand, whatever its path looks like.
+/// Returns where a file will stand, for any spelling of its path.
 fn place(path: &Path) -> Result<PathBuf, Failure> {
     let name = path.file_name().ok_or_else(|| {
         Failure::usage(format!("{} names no file", path.display()), "name a file to write")

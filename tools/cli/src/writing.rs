@@ -1,4 +1,4 @@
-//! What commands that write share: words to type again, and the files of a run.
+//! Shared code of commands that write: words to repeat in commands, and the files of a run.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(crate) use memfold::ops::{
     counted, may_write, noun, open_own_tables, open_session, path_word, store_words,
 };
 
-/// A plan or a page of metrics is known by so many bytes of its beginning.
+/// Number of first bytes that identify a plan or a page of metrics.
 const HEAD_BYTES: u64 = 512;
 
 /// Words of a command line, to be typed again.
@@ -101,7 +101,8 @@ pub(crate) fn check_files(files: &RunFiles<'_>, mut outputs: Outputs) -> Result<
     Ok(())
 }
 
-/// Tells what was written and, of a run that stands, what could not be. Returns whether all was.
+/// Reports the written files and, for a run that stands, failures to write. Returns whether all
+/// were written.
 pub(crate) fn tell_written(
     written: &Written,
     store: &StorePath,

@@ -45,7 +45,7 @@ pub struct Deduplication {
     pairs: Mutex<Option<Py<Table>>>,
 }
 
-/// What all thresholds share.
+/// The data that all thresholds share.
 struct Joined {
     vectors: Arc<Kept>,
     pairs: PairStream,
@@ -71,7 +71,7 @@ impl Deduplication {
         let vectors = take(py, source, &watch, shown)?;
         let vectors = if skips_invalid { vectors.usable(py)? } else { vectors };
         let pairs = vectors.with(py, |matrix| {
-            // Where rows were left out, the caller says what that means.
+            // If rows were left out, the caller explains that.
             if matrix.is_empty() && vectors.skipped().is_empty() {
                 return Err(input("there are no vectors", "pass at least one vector"));
             }
@@ -129,7 +129,7 @@ impl Deduplication {
         self.clustering.pairs_digest.to_string()
     }
 
-    /// The rows that stay, and those that do not.
+    /// The rows that stay, and the removed ones.
     fn selection<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyArray1<i64>>; 2]> {
         let vectors = &self.joined.vectors;
         let mut filtered: Vec<Row> = self.filtered().collect();
@@ -412,7 +412,7 @@ type Found<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>);
 type Answer<'a> =
     dyn Fn(&mut FlatScan<'_>, &[f32]) -> Result<Vec<Neighbor>, VectorError> + Sync + 'a;
 
-/// Queries that one thread answers before it looks at the wish to stop.
+/// Queries that one thread answers between two checks for cancellation.
 const QUERIES_TOGETHER: usize = 16;
 
 impl Index {
@@ -441,7 +441,7 @@ impl Index {
     }
 }
 
-/// Returns what was found for each query; `None` where the caller asked to stop.
+/// Returns the results of each query; `None` where the caller cancelled.
 fn search(
     matrix: &VectorMatrix<'_>,
     flat: &FlatView<'_>,

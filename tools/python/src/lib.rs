@@ -3,10 +3,10 @@
 //! The package `memfold` beside this crate has the public names: it prepares inputs and gives results their Python form.
 //! This module does the work, with the interpreter's lock released, and knows no more of Python than it needs:
 //!
-//! | module | what Python sees of it |
+//! | module | its parts in Python |
 //! |---|---|
 //! | `work` | exceptions with hints, Ctrl-C, progress |
-//! | `vectors` | numpy arrays, Arrow data and files as a matrix; [`Table`], what results are |
+//! | `vectors` | numpy arrays, Arrow data and files as a matrix; [`Table`], the type of results |
 //! | `dedup` | [`Deduplication`] and [`Index`] |
 //! | `tiles` | [`TilePlan`]: the join cut into tasks, for `memfold.ray` |
 //! | `texts` | `consolidate_texts`: texts without a store |

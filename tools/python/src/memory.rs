@@ -1,4 +1,5 @@
-//! [`Memory`], a store of memories; [`Plan`], what should become of them; `compare`, the fact guard.
+//! [`Memory`], a store of memories; [`Plan`], the planned actions on them; `compare`, the fact
+//! guard.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -52,7 +53,7 @@ struct NewMemory {
     id: Option<String>,
 }
 
-/// Keeps what the library remarks on, such as where texts are sent.
+/// Keeps the library's remarks (where texts are sent, for example).
 #[derive(Default)]
 struct Remarks(Mutex<Vec<String>>);
 
@@ -103,7 +104,7 @@ impl Memory {
         &self.path
     }
 
-    /// Returns the JSON of what a check says.
+    /// Returns the JSON of a check.
     fn check(&self, py: Python<'_>, memory: NewMemory) -> PyResult<String> {
         let incoming = incoming(memory)?;
         py.detach(|| {
@@ -114,7 +115,7 @@ impl Memory {
         })
     }
 
-    /// Returns the JSON of what a save did.
+    /// Returns the JSON of a save.
     fn save(&self, py: Python<'_>, memory: NewMemory) -> PyResult<String> {
         let incoming = incoming(memory)?;
         py.detach(|| {
@@ -201,7 +202,7 @@ impl Memory {
         })
     }
 
-    /// Finds what the store says twice and plans what to do; writes nothing.
+    /// Finds duplicates in the store and plans actions; writes nothing.
     fn plan(
         &self,
         py: Python<'_>,
@@ -230,7 +231,7 @@ impl Memory {
         Ok(Plan { memfold, plan, watch })
     }
 
-    /// Takes a run back and returns the JSON of what was done.
+    /// Undoes a run and returns the JSON of the result.
     fn undo(&self, py: Python<'_>, run_id: String) -> PyResult<String> {
         let watch = Arc::default();
         run(py, &watch, None, |watch| self.taken_back(run_id, watch))?
@@ -298,7 +299,7 @@ impl Memory {
     }
 }
 
-/// Returns the exception of what the library refused.
+/// Returns the exception for a refusal of the library.
 fn refused(failure: Failure) -> PyErr {
     let kind = match failure.kind {
         FailureKind::Usage => Kind::Input,
@@ -365,7 +366,7 @@ fn json_of(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|failed| error(Kind::Store, failed, None))
 }
 
-/// What should become of the memories of a store.
+/// The planned actions on the memories of a store.
 #[pyclass(frozen, module = "memfold._memfold")]
 pub struct Plan {
     memfold: Memfold,
@@ -381,7 +382,7 @@ impl Plan {
         &self.plan.report().plan_digest
     }
 
-    /// What was found and would be done, as the command line prints it.
+    /// The findings and the planned actions, as the command line prints them.
     fn summary(&self) -> String {
         screen(self.plan.report(), &Default::default())
     }
@@ -428,7 +429,7 @@ impl Plan {
         actions.filter(|action| action.action != ActionType::Noop).count()
     }
 
-    /// Applies the plan and returns the JSON of what was done.
+    /// Applies the plan and returns the JSON of the result.
     fn apply(
         &self,
         py: Python<'_>,
@@ -469,7 +470,7 @@ fn unexecuted(failed: &ExecuteError) -> PyErr {
             | ExecuteError::TooManyChanges { .. }
     );
     let kind = if is_refused { Kind::Refused } else { Kind::Store };
-    // What the library says of a plan that changes much names options of the command line.
+    // The library's advice on a plan with many changes names options of the command line.
     let hint = match failed {
         ExecuteError::TooManyChanges { .. } => Some(
             "look at plan.summary() and plan.actions, then plan.apply(expect=plan.digest)"
@@ -499,7 +500,7 @@ fn unsearched(failed: SearchError) -> PyErr {
     error(kind, &failed, failed.hint())
 }
 
-/// Returns the JSON of what the fact guard says of two texts, the older one first.
+/// Returns the JSON of the fact guard's verdict on two texts, the older one first.
 #[pyfunction]
 pub(crate) fn compare(py: Python<'_>, older: &str, newer: &str) -> PyResult<String> {
     static GUARD: OnceLock<Guard> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! `consolidate_texts`: what a list of texts says twice, without a store.
+//! `consolidate_texts`: finds duplicates in a list of texts, without a store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::work::{Kind, Watch, error, input, interrupted, run};
 
-/// Returns the JSON of what lines of JSON say twice; the id of each is its position.
+/// Returns the JSON of the duplicates among lines of JSON; the id of each is its position.
 #[pyfunction]
 pub(crate) fn consolidate_texts(
     py: Python<'_>,

@@ -131,7 +131,8 @@ impl TilePlan {
         Ok((Deduplication::of(py, vectors, pairs, threshold, self.threads, shown)?, counted))
     }
 
-    /// What the plan holds: tiles, their bytes, tasks, tasks without bounds, pairs of rows in tasks, pairs of rows.
+    /// The counts of the plan: tiles, their bytes, tasks, tasks without bounds, pairs of rows in
+    /// tasks, pairs of rows.
     fn summary(&self) -> PyResult<[u64; 6]> {
         let made = self.plan.summary().map_err(|failed| unjoined(&failed))?;
         let (tiles, tasks) = ([made.tiles, made.tile_bytes], [made.tasks, made.tasks_total]);

@@ -27,7 +27,7 @@ pub(crate) enum Source<'py> {
     /// Lent by numpy.
     #[pyo3(transparent)]
     Numpy(Bound<'py, PyArray2<f32>>),
-    /// Lent by whoever made the Arrow data, or copied.
+    /// Borrowed from the owner of the Arrow data, or copied.
     #[pyo3(transparent)]
     Arrow(PyRef<'py, ArrowVectors>),
     /// Files, and the name of their vector column.
@@ -51,7 +51,7 @@ pub(crate) enum Kept {
 }
 
 impl Kept {
-    /// Takes what was handed in; reads no file yet.
+    /// Takes the input; reads no file yet.
     pub(crate) fn of(source: Source<'_>) -> Result<Self, (Vec<PathBuf>, Option<String>)> {
         match source {
             Source::Numpy(array) => Ok(Self::Numpy(array.unbind())),

@@ -18,7 +18,7 @@ mod exceptions {
     pyo3::import_exception!(memfold._errors, RefusedError);
 }
 
-/// How often signals are looked at and progress is shown: Ctrl-C is to work within 100 ms.
+/// How often signals are checked and progress is displayed: Ctrl-C is to work within 100 ms.
 const TICK: Duration = Duration::from_millis(25);
 
 /// Hints speak of the command line's options; these have other names here.
@@ -34,7 +34,7 @@ const RENAMED: &[(&str, &str)] = &[
 /// Which exception is raised.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
-    /// What was handed in cannot be used.
+    /// The input cannot be used.
     Input,
     /// A store or a file cannot be read or written.
     Store,
@@ -55,7 +55,7 @@ pub(crate) fn error(kind: Kind, message: impl Display, hint: Option<String>) -> 
     }
 }
 
-/// Returns an exception about what was handed in, with advice.
+/// Returns an exception about the input, with advice.
 pub(crate) fn input(message: impl Display, hint: &str) -> PyErr {
     error(Kind::Input, message, Some(hint.to_owned()))
 }
@@ -65,7 +65,7 @@ pub(crate) fn interrupted() -> PyErr {
     PyKeyboardInterrupt::new_err("interrupted")
 }
 
-/// What work tells and is told while it goes on.
+/// Progress of work, and its cancellation.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     cancelled: AtomicBool,
@@ -90,11 +90,12 @@ impl Progress for Watch {
     }
 }
 
-/// Does work on a thread of its own, with the interpreter's lock released, while this one looks at signals and calls
-/// `shown(stage, done, total)`.
+/// Does work on a thread of its own, with the interpreter's lock released, while this one checks
+/// signals and calls `shown(stage, done, total)`.
 ///
 /// # Errors
-/// `KeyboardInterrupt`, or what else a signal handler or `shown` raised. The work has ended then: it was asked to stop.
+/// `KeyboardInterrupt`, or another exception of a signal handler or of `shown`. The work was
+/// cancelled and has ended then.
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     watch: &Arc<Watch>,

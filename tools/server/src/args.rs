@@ -47,13 +47,13 @@ pub(crate) struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// Returns what of its work is shown.
+    /// Returns the options of its output.
     pub(crate) const fn shown(&self) -> Shown {
         let Self { quiet, verbose, log_format, .. } = *self;
         Shown { quiet, verbose, no_progress: true, log_format }
     }
 
-    /// Returns what holds for every store.
+    /// Returns the settings that apply to every store.
     pub(crate) fn serving(&self) -> Serving {
         let sources = Sources { config: self.config.clone(), set: self.set.clone() };
         Serving { sources, threads: self.threads }
@@ -150,7 +150,7 @@ pub enum ServerArg {
 }
 
 impl ScheduleArgs {
-    /// Returns what they say; nothing without `--schedule`.
+    /// Returns the settings; nothing without `--schedule`.
     #[must_use]
     pub fn settings(&self) -> Option<ScheduleSettings> {
         let schedule = self.schedule.clone()?;

@@ -2,13 +2,13 @@
 //!
 //! | module | the question it answers |
 //! |---|---|
-//! | [`service`] | what does a request do? Functions on stores, plain types |
-//! | [`http`] | how is it asked over HTTP, and who may ask? |
-//! | [`mcp`] | how do agents ask? |
-//! | [`dashboard`] | what do people see in a browser? |
-//! | [`schedule`] | when does a store run by itself? |
-//! | [`metrics`] | what is counted? |
-//! | `telemetry` | what does a collector hear of it? |
+//! | [`service`] | which operations are there? Functions on stores, plain types |
+//! | [`http`] | how do requests over HTTP arrive, and who may send them? |
+//! | [`mcp`] | which tools do agents get? |
+//! | [`dashboard`] | how do people use it in a browser? |
+//! | [`schedule`] | when do runs start without a request? |
+//! | [`metrics`] | which counters are there? |
+//! | `telemetry` | which data go to a collector? |
 //!
 //! `docs/server.md` is the manual.
 

@@ -1,7 +1,7 @@
 //! MCP: eight tools by which agents save and find memories, over stdio and streamable HTTP.
 //!
-//! The only module that knows rmcp. Answers are short, with ids to ask on; writing needs `--allow-writes`, and to apply a
-//! plan an agent must name the digest that it was shown.
+//! The only module that knows rmcp. Answers are short, with ids to ask on; writing needs
+//! `--allow-writes`, and to apply a plan an agent must name the digest that it has seen.
 
 mod tools;
 mod plans;
@@ -31,7 +31,7 @@ use tracing::{Instrument as _, info_span};
 use crate::http::App;
 use crate::service::{Problem, ProblemKind, Service};
 
-/// Said to an agent when it connects.
+/// Instructions for an agent when it connects.
 const INSTRUCTIONS: &str = "\
 Memories of this agent. memory_session_context returns what a session should start with, \
 memory_recall answers a question, memory_save saves a fact once and says whether it was known, \
@@ -107,7 +107,7 @@ pub(crate) async fn serve_stdio(service: Arc<Service>) -> Result<(), Failure> {
 
 /// Sessions of agents at once.
 const SESSIONS_MAX: usize = 256;
-/// A session ends after so long without a request.
+/// A session ends after this long without a request.
 const SESSION_IDLE: Duration = Duration::from_secs(300);
 /// The header that names a session.
 const SESSION_HEADER: &str = "mcp-session-id";
@@ -135,7 +135,7 @@ async fn bounded(
     response
 }
 
-/// Returns the routes of agents, and what ends their sessions.
+/// Returns the routes of agents, and the token that ends their sessions.
 pub(crate) fn routes(service: Arc<Service>) -> (Router<App>, CancellationToken) {
     let stop = CancellationToken::new();
     let config = StreamableHttpServerConfig::default()

@@ -1,4 +1,4 @@
-//! [`Metrics`]: what the server counts, as a page for Prometheus.
+//! [`Metrics`]: the counters of the server, as a page for Prometheus.
 //!
 //! A writer of our own: a page of counters, gauges and histograms is a hundred lines, and the OpenTelemetry
 //! exporter reads the same counters.
@@ -65,7 +65,7 @@ impl Histogram {
     }
 }
 
-/// What the server counts. Names of series begin with `memfold_`.
+/// The counters of the server. Names of series begin with `memfold_`.
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// Requests that are being answered.
@@ -77,7 +77,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counts a request; `route` is the path as it is declared, not as it was asked.
+    /// Counts a request; `route` is the path as declared, not as requested.
     pub fn request(&self, route: &str, status: u16, seconds: f64) {
         self.count(
             "memfold_http_requests_total",
@@ -147,7 +147,7 @@ impl Metrics {
         }
     }
 
-    /// Returns the page; `gauges` are read when it is asked for.
+    /// Returns the page; `gauges` are read on each request.
     pub fn page(&self, gauges: &[(&'static str, String, f64)]) -> String {
         let mut page = String::new();
         let mut last = "";

@@ -24,7 +24,7 @@ use crate::{dashboard, mcp};
 
 /// Requests at work at once, for each core: some wait for the disk.
 const WORKERS_PER_CORE: usize = 4;
-/// A run that is asked to stop ends its unit, which takes less.
+/// A cancelled run finishes its unit, which takes less.
 const RUN_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs `memfold-server` with the arguments of this process.
@@ -57,7 +57,7 @@ fn dispatch(cli: &Cli, shown: Shown, printer: Printer) -> Result<Exit, Failure> 
     }
 }
 
-/// Serves while what is told of it is exported or printed.
+/// Serves while telemetry is exported or printed.
 fn watched(
     shown: Shown,
     printer: Printer,
@@ -198,7 +198,8 @@ fn server_memory(args: &McpArgs) -> Result<Exit, Failure> {
     ended.map(|()| Exit::Done)
 }
 
-/// Ctrl-C and SIGTERM, from the moment this is made: a signal before that ends the process by itself.
+/// Ctrl-C and SIGTERM, from the moment this is made: a signal before that ends the process
+/// directly.
 struct Stop {
     terminated: Signal,
     interrupted: Signal,

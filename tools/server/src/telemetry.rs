@@ -45,7 +45,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(3);
 /// Answers of collectors are short.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
-/// What is exported. Nothing where no variable names a collector.
+/// The exporters. None where no variable names a collector.
 #[derive(Debug, Default)]
 pub(crate) struct Telemetry {
     traces: Option<SdkTracerProvider>,
@@ -93,13 +93,14 @@ impl Environment<'_> {
 pub(crate) fn join_trace(span: &Span, headers: &HeaderMap) {
     if headers.contains_key("traceparent") {
         let caller = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
-        // Where nothing is exported there is no trace to be part of.
+        // Without an exporter there is no trace to join.
         let _is_joined = span.set_parent(caller);
     }
 }
 
 impl Telemetry {
-    /// Begins to export what the variables `OTEL_*` want exported, and to print the stages that `-v` wants printed.
+    /// Begins to export the signals that the variables `OTEL_*` select, and to print the stages
+    /// that `-v` selects.
     pub(crate) fn start(printer: Printer, stages: Option<Stages>) -> Self {
         let variable = |name: &str| std::env::var(name).ok();
         let telemetry = Self::exporting(&Environment(&variable), printer);
@@ -156,7 +157,7 @@ impl Telemetry {
         }
     }
 
-    /// Exports what the server counts: the numbers of `/metrics`, which stay the only ones.
+    /// Exports the counters of the server: the numbers of `/metrics`, which stay the only ones.
     pub(crate) fn watch(&self, metrics: &Arc<Metrics>) {
         let Some(provider) = &self.metrics else { return };
         let meter = provider.meter(SCOPE);
@@ -197,11 +198,11 @@ impl Telemetry {
             running.with_callback(move |gauge| gauge.observe(counted.running.get(), &[])).build();
     }
 
-    /// Sends what is left, and ends. What a collector does not take by then is lost.
+    /// Sends the rest, and ends. Data that a collector does not take by then are lost.
     pub(crate) fn stop(self) {
         let Self { traces, metrics, logs } = self;
         std::thread::scope(|scope| {
-            // Failures were told when they happened.
+            // Failures were reported when they happened.
             scope.spawn(|| traces.map(|traces| traces.shutdown_with_timeout(STOP_PATIENCE)));
             scope.spawn(|| metrics.map(|metrics| metrics.shutdown_with_timeout(STOP_PATIENCE)));
             scope.spawn(|| logs.map(|logs| logs.shutdown_with_timeout(STOP_PATIENCE)));
@@ -209,7 +210,7 @@ impl Telemetry {
     }
 }
 
-/// Returns what was built. A variable that is wrong keeps nothing else from working.
+/// Returns the exporter. A wrong variable does not affect the others.
 fn built<T>(
     what: &str,
     exporter: Option<Result<T, ExporterBuildError>>,

@@ -1,4 +1,4 @@
-//! [`Exit`]: the exit codes that scripts rely on, of what a command came to.
+//! [`Exit`]: the exit codes that scripts rely on.
 
 use std::process::ExitCode;
 

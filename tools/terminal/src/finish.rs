@@ -1,4 +1,5 @@
-//! What every program does around its command: the options of its output, signals, panics, the exit code.
+//! The frame of every program around its command: the options of its output, signals, panics, the
+//! exit code.
 
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
@@ -19,7 +20,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// What of a run is shown.
+/// The options of a run's output.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Shown {
     /// Errors only.
@@ -87,8 +88,9 @@ fn check_isa() -> Result<(), Failure> {
     Level::requested().map(drop).map_err(|error| Failure::of("choose the kernels", &error))
 }
 
-/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with an error that can be told; the signal
-/// that comes with it would end the process in the middle of its work. Threads made from now on inherit this.
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with an error that can be
+/// reported; the signal that comes with it would end the process in the middle of its work. Threads
+/// made from now on inherit this.
 fn refuse_large_writes() {
     #[cfg(unix)]
     {

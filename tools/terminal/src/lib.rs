@@ -1,4 +1,4 @@
-//! What programs of memfold share on a terminal: output, progress, stages, failures as exit codes.
+//! Shared terminal code of memfold's programs: output, progress, stages, failures as exit codes.
 
 pub mod failure;
 pub mod printer;

@@ -1,7 +1,7 @@
 //! The only file that prints: data to stdout, everything else to stderr.
 //!
-//! Whatever is printed passes [`printable`] or [`printable_json`] last, so that no text of a store, a file or a command
-//! line can steer a terminal or hide in what is shown.
+//! All output passes [`printable`] or [`printable_json`] last, so that no text of a store, a file
+//! or a command line can steer a terminal or hide in the output.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::borrow::Cow;
@@ -62,7 +62,7 @@ impl Printer {
     /// Writes data to stdout.
     ///
     /// # Errors
-    /// When stdout cannot be written; a reader that has gone away is no error.
+    /// When stdout cannot be written; a reader that has gone away is not an error.
     pub fn data(self, text: &str) -> Result<(), Failure> {
         to_stdout(&printable(text))
     }
@@ -72,7 +72,7 @@ impl Printer {
         self.verbose
     }
 
-    /// Writes a screen to a terminal in place of what was there; the cursor stays behind it.
+    /// Writes a screen to a terminal in place of its content; the cursor stays behind it.
     pub fn page(self, terminal: &Term, text: &str) -> Result<(), Failure> {
         terminal
             .clear_screen()
@@ -99,7 +99,7 @@ impl Printer {
         }
     }
 
-    /// Writes a remark to stderr where the user asked for more.
+    /// Writes a remark to stderr in verbose mode.
     pub fn detail(self, text: &str) {
         if self.verbose {
             self.log("info", text);
@@ -121,7 +121,7 @@ impl Printer {
         }
     }
 
-    /// Writes what belongs to a failure, or must be told, to stderr, also where it is quiet.
+    /// Writes notes on a failure, or other essential ones, to stderr, also where it is quiet.
     pub fn failure_note(self, text: &str) {
         self.log("info", text);
     }
@@ -224,8 +224,8 @@ pub fn is_terminal() -> bool {
 }
 
 impl Exit {
-    /// Prints what clap says of what was typed: help and the version to stdout with 0, mistakes
-    /// to stderr with 2.
+    /// Prints clap's output for a command line: help and the version to stdout with 0, mistakes to
+    /// stderr with 2.
     #[must_use]
     pub fn of_usage(error: &clap::Error, typed: &[OsString]) -> Self {
         usage(error, typed);
@@ -233,11 +233,11 @@ impl Exit {
     }
 }
 
-/// Writes what is wrong with a command line, or the help that it asked for.
+/// Writes the error of a command line, or the requested help.
 fn usage(error: &clap::Error, typed: &[OsString]) {
     let is_plain = |word: &OsString| matches!(printable(&word.to_string_lossy()), Cow::Borrowed(_));
     if typed.iter().all(is_plain) {
-        // Nobody is left to be told when the stream is gone.
+        // With a closed stream, nobody can read a message.
         let _unread = error.print();
     } else {
         to_stderr(error.render().to_string().trim_end());
@@ -280,7 +280,7 @@ fn unprinted(error: &serde_json::Error) -> Failure {
 }
 
 fn to_stderr(text: &str) {
-    // Nobody is left to be told when stderr is gone.
+    // With stderr closed, nobody can read a message.
     let _unread = writeln!(io::stderr().lock(), "{}", printable(text));
 }
 
@@ -295,7 +295,7 @@ fn line_of(level: &str, message: &str) -> Fields {
 
 fn json_to_stderr(line: Fields) {
     let line = serde_json::Value::Object(line).to_string();
-    // Nobody is left to be told when stderr is gone.
+    // With stderr closed, nobody can read a message.
     let _unread = writeln!(io::stderr().lock(), "{}", printable_json(&line));
 }
 
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
         assert_eq!(wrap("", 5), [""]);
-        // Such characters take two columns each.
+        // These characters take two columns each.
         assert_eq!(wrap("水水水水", 5), ["水水", "水水"]);
     }
 

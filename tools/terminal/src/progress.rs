@@ -1,4 +1,4 @@
-//! What a running command watches: progress bars and Ctrl-C.
+//! Progress bars and Ctrl-C of a running command.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +45,7 @@ fn end_now() {
 }
 
 impl Drop for Bars {
-    /// Clears what is left of a stage that failed.
+    /// Clears the bar of a stage that failed.
     fn drop(&mut self) {
         self.end();
     }

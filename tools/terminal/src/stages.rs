@@ -32,7 +32,7 @@ struct Open {
 struct Collected(Fields);
 
 impl Stages {
-    /// Returns what prints as the options want it; `None` where they want nothing of stages.
+    /// Returns the printer of stages for the options; `None` where they want no stages.
     #[must_use]
     pub fn wanted(shown: Shown, printer: Printer) -> Option<Self> {
         (shown.verbose > 0).then_some(Self { printer, tells_begins: shown.verbose > 1 })
@@ -98,7 +98,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Stages {
 
 impl Collected {
     fn take(&mut self, field: &Field, value: Value) {
-        // Those steer exporters of OpenTelemetry.
+        // Fields of this prefix steer exporters of OpenTelemetry.
         if !field.name().starts_with("otel.") {
             self.0.insert(field.name().to_owned(), value);
         }

@@ -16,8 +16,9 @@ const STEPS: &[&[&str]] = &[
 
 /// `memfold` as users build it: tests of the workspace turn all its features on.
 const DEFAULT_BINARY: &[&str] = &["build", "--locked", "--package", "memfold-cli"];
-/// Everything that is tested, and with it every binary with every feature but `local-models`, whose crates take minutes. A
-/// build of binaries alone would have other features of dependencies, and compile these once more.
+/// All tests, and with them every binary with every feature but `local-models`: its crates take
+/// minutes. A build of binaries alone would have other features of dependencies, and compile these
+/// once more.
 const BINARIES: &[&str] = &["test", "--workspace", "--no-run", "--locked"];
 /// One pass of every benchmark. For the whole workspace, so that libraries have the features that they have in tests.
 const BENCHES: &[&str] = &["test", "--workspace", "--bench", "*", "--locked"];
@@ -70,7 +71,7 @@ fn smoke(root: &Path, features: &str) -> Result<(), String> {
     succeed(Command::new("bash").current_dir(root).arg(".ci/smoke").arg(memfold).arg(features))
 }
 
-/// Lets the tests write what they compare with.
+/// Lets the tests write their expected files.
 pub(crate) fn bless(root: &Path) -> Result<(), String> {
     succeed(cargo(root, TEST).env("BLESS", "1").env("INSTA_UPDATE", "always"))
 }
@@ -87,7 +88,7 @@ pub(crate) fn test_aarch64(root: &Path) -> Result<(), String> {
     succeed(&mut test)
 }
 
-/// Says what is missing to compile for aarch64: Rust's own library, or a C compiler.
+/// Names the missing tools to compile for aarch64: Rust's own library, or a C compiler.
 fn cross_tools() -> Result<(), String> {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
     let sysroot = sysroot.map_err(|error| format!("cannot run rustc: {error}"))?;

@@ -73,8 +73,8 @@ fn cargo(root: &Path, words: &[&str]) -> Command {
 
 /// Returns a command in the root, without the variables that `cargo run` set for this program.
 ///
-/// Build scripts that read such a variable, as that of `ring` does, would run again, with everything that depends on them;
-/// also where the command calls cargo.
+/// Build scripts that read one of these variables (`ring`'s does) would run again, with everything
+/// that depends on them; also where the command calls cargo.
 fn command(program: impl AsRef<OsStr>, root: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {

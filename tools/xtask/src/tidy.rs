@@ -1,4 +1,4 @@
-//! `tidy`: invariants that the compiler cannot check, each with the sentence that says what to do.
+//! `tidy`: invariants that the compiler cannot check, each with advice.
 //!
 //! Which package may use which is in `deny.toml`.
 
@@ -69,12 +69,12 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
         say("tidy: skipped the figures of the documents: there is no python3");
         return Ok(());
     }
-    // Tables of the documents are those of the stored results.
+    // Tables of the documents must equal the stored results.
     let words = ["bench/measure.py", "figures", "--check"];
     succeed(Command::new("python3").current_dir(root).args(words))
 }
 
-/// Lists the files of git, and those it neither tracks nor ignores.
+/// Lists the files that git tracks, and the untracked ones that it does not ignore.
 fn files(root: &Path) -> Result<Vec<String>, String> {
     let output = Command::new("git")
         .current_dir(root)
@@ -111,7 +111,7 @@ fn check(root: &Path, files: &[String], file: &str) -> Vec<String> {
     breaches
 }
 
-/// Returns advice on banned words, but those that begin a quoted text: tests quote what people write.
+/// Returns advice on banned words, except words that begin a quoted text: tests quote people.
 fn banned(line: &str) -> impl Iterator<Item = String> {
     let stands_open = |word| line.match_indices(word).any(|(at, _)| !line[..at].ends_with('"'));
     let found = BANNED.iter().filter(move |(word, _)| stands_open(*word));
@@ -143,7 +143,7 @@ fn gone<'a>(
     absent.map(|name| format!("{name} does not exist: name what does"))
 }
 
-/// Returns what is wrong with a line of code outside of tests.
+/// Returns the breaches in a line of code outside of tests.
 fn complaints(file: &str, line: &str) -> Vec<String> {
     let begins = |folders: &[&str]| folders.iter().any(|folder| file.starts_with(folder));
     let is_test =

@@ -1,4 +1,4 @@
-//! `memfold apply`: a saved plan, or a part of it, is carried out.
+//! `memfold apply`: applies a saved plan, or a part of it.
 
 use std::path::{Path, PathBuf};
 
@@ -70,7 +70,7 @@ pub(crate) fn run(
 }
 
 fn apply_plan(global: &GlobalArgs, args: &ApplyArgs, printer: Printer) -> Result<Exit, Failure> {
-    // Where the store is looked for does not depend on the plan.
+    // The search for the store does not depend on the plan.
     let first = Settings::load(&global.sources(), Some(&args.db), &[])?;
     let store = open_store(&args.db, &first)?;
     let saved = ops::find_plan(&store, &args.plan)?;
@@ -112,7 +112,7 @@ fn apply_plan(global: &GlobalArgs, args: &ApplyArgs, printer: Printer) -> Result
     Ok(Exit::Done)
 }
 
-/// Shows what a run did.
+/// Shows the results of a run.
 fn show(
     global: &GlobalArgs,
     args: &ApplyArgs,
@@ -136,7 +136,7 @@ fn show(
     shown
 }
 
-/// What was typed that tells how a plan is applied, to be typed again.
+/// The options about how a plan is applied, to be repeated in a command.
 fn repeated(words: Words, global: &GlobalArgs, args: &ApplyArgs) -> Words {
     let joined = |picks: &[String]| (!picks.is_empty()).then(|| picks.join(","));
     words

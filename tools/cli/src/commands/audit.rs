@@ -1,5 +1,5 @@
-//! `memfold audit`: a person looks at a random sample of a run's merges and of refused near pairs; how many were wrong is
-//! kept with the runs.
+//! `memfold audit`: a person reviews a random sample of a run's merges and of refused near pairs;
+//! the number of wrong ones is kept with the runs.
 
 use std::path::Path;
 
@@ -61,7 +61,7 @@ pub(crate) struct AuditArgs {
 #[derive(Debug, Serialize)]
 struct AuditDocument<'a> {
     schema_version: u32,
-    /// The run whose merges were looked at.
+    /// The run with the audited merges.
     run_id: &'a str,
     /// The run that keeps the findings; `null` where nothing was answered.
     audit_run_id: Option<&'a str>,
@@ -69,7 +69,7 @@ struct AuditDocument<'a> {
     merges: u64,
     #[serde(flatten)]
     findings: Findings,
-    /// Of those that were judged.
+    /// Of the judged ones.
     wrong_share: Option<f64>,
     /// The 95 % interval of the share of all merges of the run.
     interval: Option<Interval>,
@@ -86,7 +86,7 @@ struct RefusedDocument<'a> {
     drawn: u64,
     #[serde(flatten)]
     findings: Findings,
-    /// Of those that were judged, the share that says the same.
+    /// The share of the judged pairs that says the same.
     wrong_share: Option<f64>,
     /// The 95 % interval of the share of all refused pairs.
     interval: Option<Interval>,
@@ -152,7 +152,7 @@ pub(crate) fn run(
     Ok(if interrupted { Exit::Interrupted } else { Exit::Done })
 }
 
-/// Shows what was found; `runs` keep the findings of merges and of refused pairs.
+/// Shows the findings; `runs` keep the findings of merges and of refused pairs.
 fn show(
     global: &GlobalArgs,
     printer: Printer,
@@ -254,7 +254,7 @@ fn calibrate(
     Ok(Exit::Done)
 }
 
-/// Says what the decisions about one source of probabilities support.
+/// Describes the calibration of one source of probabilities.
 fn calibrated(of: &CalibrationOf) -> String {
     let CalibrationOf { judge, calibration } = of;
     let name = judge
@@ -306,7 +306,7 @@ fn plan_of_run(
     Ok((run.run_id.clone(), saved_plan(store, plan_id)?))
 }
 
-/// Says what was found, in one line.
+/// Describes the findings in one line.
 pub(crate) fn said(findings: &Findings) -> String {
     let Findings { right, wrong, unsure } = *findings;
     let counts = format!("{} looked at: {right} right, {wrong} wrong", right + wrong + unsure);

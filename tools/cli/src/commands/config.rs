@@ -1,4 +1,4 @@
-//! `memfold config`: the merged configuration with its files, and the schema of such files.
+//! `memfold config`: the merged configuration with its files, and the schema of these files.
 
 use std::path::PathBuf;
 

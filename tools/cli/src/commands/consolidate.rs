@@ -52,7 +52,7 @@ fn consolidate_store(
     let lines = budget.as_ref().map(|budget| budget.lines(&done.outcome));
     let exit = match done.execution.take() {
         Some(execution) => {
-            // The run stands, whatever can no longer be written about it.
+            // The run stands, even if nothing more can be written about it.
             let shown = show(global, args, &done, Some(&execution), printer);
             done.written.failures.extend(shown.err());
             writing::end_run(&execution, &done.written, &args.db, printer)
@@ -110,7 +110,7 @@ fn show(
     shown
 }
 
-/// What to do next: to review the plan that was saved, or to execute it.
+/// The next step: review the saved plan, or execute it.
 fn next(
     global: &GlobalArgs,
     args: &ConsolidateArgs,

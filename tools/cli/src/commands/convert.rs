@@ -16,7 +16,7 @@ use crate::printer::Printer;
 use crate::progress::Bars;
 use crate::writing::noun;
 
-/// Names shown of columns that are left out.
+/// Names of left-out columns that are displayed.
 const COLUMNS_SHOWN: usize = 8;
 
 /// `memfold convert`
@@ -47,7 +47,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) force: bool,
 }
 
-/// Said at the end of the help of `memfold convert`.
+/// The end of the help of `memfold convert`.
 const COLUMNS: &str = "\
 arrow, parquet and jsonl keep every column, the others the vectors alone.
 fvecs and fbin hold f32, f16bin f16, bvecs and u8bin u8, i8bin i8, ivecs and
@@ -70,9 +70,9 @@ struct ConvertDocument {
     rows: u64,
     /// Components of each vector.
     dim: u64,
-    /// `f16`, `f32`, `f64`, `u8`, `i8` or `i32`: what components were written as.
+    /// `f16`, `f32`, `f64`, `u8`, `i8` or `i32`: the type of the written components.
     r#type: &'static str,
-    /// What they were read as.
+    /// The type of the components that were read.
     type_read: &'static str,
     /// The format that was read.
     from: &'static str,

@@ -99,12 +99,13 @@ fn load(args: &DedupArgs, inputs: &[PathBuf], pool: &Pool, bars: &Bars) -> Resul
     Ok(corpus)
 }
 
-/// Says so where pairs may be missing.
+/// Warns if pairs may be missing.
 fn remark(clustering: &Clustering) -> Option<String> {
     Recall::from(clustering.recall).remark(clustering.threshold, RECALL_TARGET)
 }
 
-/// Returns the files that the arguments name, in their order; those of a pattern by their bytes.
+/// Returns the files that the arguments name, in their order; matches of a pattern in the order of
+/// their bytes.
 ///
 /// A file that is called like a pattern is that file.
 fn expand(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
@@ -155,8 +156,8 @@ fn matches(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-/// Adds the files in `folder` whose paths match the parts of a pattern. A name that is not UTF-8 is compared with the
-/// replacement character in place of its other bytes.
+/// Adds the files in `folder` with paths that match the parts of a pattern. A name that is not
+/// UTF-8 is compared with the replacement character in place of its other bytes.
 fn find(folder: &Path, parts: &[&str], files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let Some((&part, rest)) = parts.split_first() else {
         if folder.is_file() {
@@ -199,7 +200,7 @@ fn bytes(path: &Path) -> &[u8] {
 /// Refuses a file that is named twice: all its rows would be duplicates.
 fn check_once(files: &[PathBuf]) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
-    // A file that cannot be found is told of when it is opened.
+    // A missing file is reported when it is opened.
     for file in files {
         if file.canonicalize().is_ok_and(|path| !seen.insert(path)) {
             return Err(Failure::usage(

@@ -49,7 +49,7 @@ pub(crate) fn run(global: &GlobalArgs, args: &DemoArgs, printer: Printer) -> Res
     consolidate::run(&global, &consolidation, printer)
 }
 
-/// The sample's naive times are UTC, whatever the machine's zone; what the user sets still wins.
+/// The sample's naive times are UTC, in any zone of the machine; a user's setting takes precedence.
 fn zone_first(set: &[String]) -> Vec<String> {
     std::iter::once("time_zone=UTC".to_owned()).chain(set.iter().cloned()).collect()
 }
@@ -74,7 +74,7 @@ fn claim(dir: &Path) -> Result<(), Failure> {
     ))
 }
 
-/// Asks before a sample goes that somebody worked with; refuses where nobody can be asked.
+/// Asks before a used sample is deleted; refuses without a terminal.
 fn ask_before_wiping(store: &Path, printer: Printer) -> Result<(), Failure> {
     let Some(work) = work_on(store) else { return Ok(()) };
     let what = format!("{} {work}; rebuilding it loses that", store.display());
@@ -97,7 +97,7 @@ fn ask_before_wiping(store: &Path, printer: Printer) -> Result<(), Failure> {
     }
 }
 
-/// What somebody did with a store; `None` where it is as it was built, or is not there.
+/// Returns somebody's use of a store; `None` where it is as it was built, or is not there.
 fn work_on(store: &Path) -> Option<&'static str> {
     store.symlink_metadata().ok()?;
     let unreadable = Some("cannot be read");

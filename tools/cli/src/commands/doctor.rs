@@ -1,4 +1,4 @@
-//! `memfold doctor`: what is in a store, what is wrong with it, and what mends it.
+//! `memfold doctor`: checks a store and suggests fixes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::printer::{self, Printer, table};
 use crate::progress::Bars;
 use crate::writing::{self, counted};
 
-/// Names of models are cut after so many characters.
+/// Maximum characters of a model's name.
 const MODEL_CHARS: usize = 60;
 
 /// `memfold doctor`
@@ -84,7 +84,8 @@ pub(crate) fn run(
     }
 }
 
-/// What a store of another kind need not have is a remark, and no statement is for its mirror.
+/// A missing part that a store of another kind does not need is a remark, and no statement is for
+/// its mirror.
 fn of_mirror(finding: &mut Finding) {
     if ["times_unreadable", "embeddings_missing"].contains(&finding.code) {
         finding.severity = Severity::Info;
@@ -93,7 +94,7 @@ fn of_mirror(finding: &mut Finding) {
     finding.mend.retain(|mend| !matches!(mend, Mend::Sql(_)));
 }
 
-/// Says so where nothing of a store of another kind could be read.
+/// Reports that nothing of a store of another kind could be read.
 fn unread(args: &DoctorArgs) -> Option<String> {
     let Mirrored { kind, unread, .. } = args.db.mirrored()?;
     let count = counted((*unread)? as u64, "place", "places");
@@ -166,7 +167,7 @@ fn skipped_table(snapshot: &Snapshot) -> String {
 
 /// Prints the line, or the same as a document.
 fn health_line(global: &GlobalArgs, args: &DoctorArgs, printer: Printer) -> Result<Exit, Failure> {
-    // A monitor reads one line, whatever went wrong.
+    // A monitor reads one line, after any failure too.
     let mut health = look(global, args)
         .unwrap_or_else(|failure| Health::unknown(HealthStatus::Critical, &failure.message));
     if let Some(reason) = unread(args) {
@@ -201,15 +202,15 @@ const fn exit_of(status: HealthStatus) -> Exit {
 /// Lines are at most so wide, unless one word or a command is wider.
 const COLUMNS: usize = 80;
 
-/// Examples that are shown of each finding.
+/// Examples of each finding that are displayed.
 const EXAMPLES_SHOWN: usize = 3;
 
-/// Examples are cut after so many characters.
+/// Maximum characters of an example.
 const EXAMPLE_CHARS: usize = 100;
 
 /// Returns the findings by severity, the worst first.
 ///
-/// Statements are folded between words on a terminal; elsewhere each is one line.
+/// Statements are wrapped between words on a terminal; elsewhere each is one line.
 fn listing(findings: &[Finding], store: &str, is_folded: bool) -> String {
     let columns = if is_folded { COLUMNS } else { usize::MAX };
     let mut lines = vec![summary(findings)];
@@ -296,16 +297,16 @@ fn wrapped(text: &str, first: &str, indent: &str, columns: usize) -> Vec<String>
     lines
 }
 
-/// `memfold doctor --json`. What could not be read is `null`.
+/// `memfold doctor --json`. Unreadable values are `null`.
 #[derive(Debug, Serialize)]
 struct DoctorDocument<'a> {
     schema_version: u32,
     store_id: Option<&'a str>,
     /// Rows in the memory table.
     memories: Option<u64>,
-    /// Those that take part in a consolidation.
+    /// Live memories.
     live: Option<u64>,
-    /// Those of them with a valid vector.
+    /// Live memories with a valid vector.
     with_embedding: Option<u64>,
     /// Rows and embeddings left out or limited, by reason.
     skipped: Option<&'a BTreeMap<SkipReason, u64>>,
@@ -333,7 +334,7 @@ struct SpaceDocument<'a> {
 struct RivalDocument<'a> {
     /// Where it was found.
     place: &'a str,
-    /// What it means.
+    /// Its meaning.
     what: &'a str,
     /// How many rows show it; `null` where it is not rows that do.
     rows: Option<u64>,
@@ -346,7 +347,7 @@ struct FindingDocument<'a> {
     severity: &'static str,
     /// Which kind of finding.
     code: &'a str,
-    /// What was found, in one sentence. It holds nothing of the store's texts.
+    /// The finding, in one sentence. It quotes no text of the store.
     what: &'a str,
     /// How many cases there are, where cases can be counted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -354,12 +355,12 @@ struct FindingDocument<'a> {
     /// The first cases, as the store spells them.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     examples: &'a [String],
-    /// What mends it, step by step.
+    /// The steps of the fix.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     mend: Vec<MendDocument<'a>>,
 }
 
-/// A step that mends something.
+/// A step of a fix.
 #[derive(Debug, Serialize)]
 struct MendDocument<'a> {
     /// `command` (a line for a POSIX shell), `sql` (a statement to run on the store) or `advice`.
@@ -367,7 +368,7 @@ struct MendDocument<'a> {
     text: &'a str,
 }
 
-/// `memfold doctor --health --json`. What could not be read is `null`.
+/// `memfold doctor --health --json`. Unreadable values are `null`.
 #[derive(Debug, Serialize)]
 struct HealthDocument<'a> {
     schema_version: u32,
@@ -381,7 +382,7 @@ struct HealthDocument<'a> {
     live: Option<u64>,
     /// Memories with a row for a vector, valid or not.
     with_embedding_row: Option<u64>,
-    /// Memories that a consolidation folded or archived.
+    /// Memories that a consolidation merged or archived.
     consolidated: Option<u64>,
     /// Pairs that wait for a person.
     open_flags: Option<u64>,

@@ -38,7 +38,7 @@ pub(crate) struct EmbedArgs {
     pub(crate) writing: WritingArgs,
 }
 
-/// Said at the end of the help of `memfold embed`.
+/// The end of the help of `memfold embed`.
 const PROVIDERS: &str = "\
 Vectors come from the provider that the configuration names, and texts go
 nowhere else: --set embed.provider=daemon (the brain's own, port 8030), ollama,
@@ -202,10 +202,10 @@ struct ReplaceDocument {
     sent: u64,
     /// How the pairs of both differ.
     pairs: ComparedPairs,
-    /// What was written.
+    /// The counts of the replacement.
     #[serde(flatten)]
     replaced: Replaced,
-    /// Memories whose text the provider does not take.
+    /// Memories with a text that the provider does not take.
     refused: Vec<Refusal>,
     seconds: f64,
 }
@@ -280,7 +280,7 @@ impl ReplaceDocument {
     }
 }
 
-/// Finds what the store lacks.
+/// Finds the embeddings that the store lacks.
 fn look(args: &EmbedArgs, settings: &Settings, bars: &Bars) -> Result<Unembedded, Failure> {
     let store = open_store(&args.db, settings)?;
     let time_zone = settings.time_zone()?;
@@ -314,7 +314,7 @@ fn give(
     let time_zone = settings.time_zone()?;
     let fixed = args.writing.now.as_deref();
     let fixed = fixed.map(|now| ops::now(Some(now), &time_zone)).transpose()?;
-    // Beside other runs: rows are only added, and each transaction looks again at what is there.
+    // Beside other runs: rows are only added, and each transaction checks the present rows again.
     let session = writing::open_own_tables(&args.db, settings)?;
     let (filled, done) = fill(
         &session,
@@ -340,7 +340,7 @@ fn nobody() -> Failure {
     )
 }
 
-/// A failure after so many embeddings were written.
+/// A failure after this many embeddings were written.
 fn failed(error: &EmbedError, filled: u64) -> Failure {
     let failure = match error {
         error if error.is_cancelled() && filled == 0 => return Failure::interrupted(),
@@ -357,13 +357,13 @@ fn failed(error: &EmbedError, filled: u64) -> Failure {
     }
 }
 
-/// Refused memories that are told one by one.
+/// Refused memories that are listed one by one.
 const SHOWN: usize = 10;
 const ID_CHARS: usize = 60;
 const REASON_CHARS: usize = 200;
 const TEXT_CHARS: usize = 68;
 
-/// Tells what was found, or done.
+/// Describes the findings, or the results.
 fn told(found: &EmbedDocument, global: &GlobalArgs, args: &EmbedArgs) -> String {
     let EmbedDocument { live, with_embedding, missing, stale, invalid, .. } = found;
     let mut text = format!(
@@ -406,7 +406,7 @@ fn planned(found: &EmbedDocument, global: &GlobalArgs, args: &EmbedArgs) -> Stri
     text
 }
 
-/// The command that does it, with what was typed.
+/// The command that does it, with the given options.
 fn next(global: &GlobalArgs, args: &EmbedArgs) -> String {
     let words = Words::default().values("--limit", args.limit).global(global);
     words.word("--execute").command("embed", &args.db)
@@ -456,13 +456,13 @@ struct EmbedDocument {
     mode: Mode,
     /// Memories in use, before anything was written.
     live: u64,
-    /// Those of them that have a valid vector of their text.
+    /// Live memories with a valid vector of their text.
     with_embedding: u64,
-    /// Those that have no embedding.
+    /// Live memories without an embedding.
     missing: u64,
-    /// Those whose embedding is of an earlier text; it stays.
+    /// Live memories with an embedding of an earlier text; it stays.
     stale: u64,
-    /// Those whose embedding is no vector; it stays.
+    /// Live memories with an embedding that is not a vector; it stays.
     invalid: u64,
     /// The model of the store's vectors, or where there were none that of the new ones; `null` where nobody names it.
     model: Option<String>,
@@ -470,9 +470,9 @@ struct EmbedDocument {
     dim: Option<u64>,
     /// `daemon`, `openai`, `ollama` or `local`; `null` where none is configured.
     provider: Option<String>,
-    /// Where texts go: an address without what may be secret in it, or a folder.
+    /// Where texts go: an address without parts that may be secret, or a folder.
     place: Option<String>,
-    /// Memories whose texts go there, or went: those that lack an embedding, up to `--limit`.
+    /// Memories to embed: the ones without an embedding, up to `--limit`.
     wanted: u64,
     /// Memories beyond `--limit`.
     over_limit: u64,
@@ -480,7 +480,7 @@ struct EmbedDocument {
     filled: u64,
     /// Memories that have one meanwhile, or a row without a vector in its place.
     present: u64,
-    /// Memories that are gone, or whose text changed meanwhile.
+    /// Memories that are gone, or have another text since.
     changed: u64,
     /// Memories that the provider or the store refused.
     refused: Vec<RefusedMemory>,

@@ -21,7 +21,7 @@ use crate::context::open_store;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 
-/// Edges from the memory on that are shown by default.
+/// Edges from the memory on that are displayed by default.
 const DEPTH: u32 = 3;
 
 /// `memfold explain`
@@ -119,7 +119,7 @@ fn kind(kind: impl serde::Serialize) -> String {
     }
 }
 
-/// Ids, names and times are cut after so many characters.
+/// Maximum characters of ids, names and times.
 const NAME_CHARS: usize = 80;
 /// Characters of a list of reasons.
 const REASONS_CHARS: usize = 200;
@@ -143,7 +143,7 @@ struct MemoryDocument<'a> {
 struct TierDocument<'a> {
     tier: Tier,
     retention: Retention,
-    /// What made its tier.
+    /// The reasons for its tier.
     reasons: &'a [TierReason],
 }
 
@@ -288,7 +288,7 @@ fn of_folds(resolved: &Resolved) -> String {
     text
 }
 
-/// Draws branches below each other; `margin` is what stands to the left of them.
+/// Draws branches below each other; `margin` is the text to the left of them.
 fn of_branches(few: &Few<Branch>, margin: &str, text: &mut String) {
     let last = few.shown.len().saturating_sub(1);
     for (position, branch) in few.shown.iter().enumerate() {
@@ -309,14 +309,14 @@ fn of_branches(few: &Few<Branch>, margin: &str, text: &mut String) {
     }
 }
 
-/// Similarity and rule of a fold, each with a space before it.
+/// Similarity and rule of a merge, each with a space before it.
 fn figures(fold: &Fold) -> String {
     let similarity = fold.similarity.map(|value| format!(" {value:.4}")).unwrap_or_default();
     let rule = fold.rule_id.as_deref().map(|rule| format!(" {}", shown(rule))).unwrap_or_default();
     similarity + &rule
 }
 
-/// Reasons, run and time of a fold, or how else it is known.
+/// Reasons, run and time of a merge, or its other evidence.
 fn circumstances(fold: &Fold) -> Vec<String> {
     if fold.known_by == KnownBy::Provenance {
         return vec!["known from the rows' source only".to_owned()];
@@ -370,7 +370,7 @@ fn section<T>(text: &mut String, title: &str, few: &Few<T>, line: impl Fn(&T) ->
     }
 }
 
-/// What to add where the text has changed since a decision.
+/// The suffix for a decision if the text has changed since.
 const fn void(holds: bool) -> &'static str {
     if holds { "" } else { " (void: its text has changed)" }
 }

@@ -51,7 +51,7 @@ pub struct ExportArgs {
     pub preset: Option<&'static Shape>,
 }
 
-/// What `memfold export --preset` prints with `--json`.
+/// The output of `memfold export --preset --json`.
 #[derive(Debug, serde::Serialize)]
 struct ExportLinesDocument {
     schema_version: u32,
@@ -69,7 +69,7 @@ struct ExportLinesDocument {
     output: String,
 }
 
-/// What `memfold export` prints with `--json` of JSON Lines and CSV.
+/// The output of `memfold export --json` for JSON Lines and CSV.
 #[derive(Debug, serde::Serialize)]
 struct ExportTextsDocument {
     schema_version: u32,
@@ -105,7 +105,7 @@ pub enum ExtraColumn {
     Lineage,
 }
 
-/// What `memfold export --json` prints.
+/// The output of `memfold export --json`.
 #[derive(Debug, serde::Serialize)]
 struct ExportDocument {
     schema_version: u32,
@@ -123,7 +123,7 @@ struct ExportDocument {
     seconds: f64,
     /// The most memory in use at once; `null` where the system does not tell.
     peak_rss_bytes: Option<u64>,
-    /// The same without what is backed by files.
+    /// The same without memory backed by files.
     peak_anon_bytes: Option<u64>,
 }
 
@@ -300,7 +300,7 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
     }
 }
 
-/// Writes the file that was asked for.
+/// Writes the requested file.
 pub fn export(
     args: &ExportArgs,
     format: ExportFormat,
@@ -316,7 +316,7 @@ pub fn export(
         lineage: args.with.contains(&ExtraColumn::Lineage),
         scratch_dir: &ops::scratch_dir(),
     };
-    // Texts and vectors of a store are for those who may read the store.
+    // Only readers of the store may read its texts and vectors.
     let mode = mode_like(&args.db);
     let create = |meta: &ColumnsMeta| -> Result<Box<dyn RecordWriter>, DataError> {
         let path = args.output.as_path();

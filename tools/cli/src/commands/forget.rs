@@ -27,7 +27,7 @@ const INDEX_WAIT: Duration = Duration::from_secs(60);
 /// Ids, units and files that are listed.
 const SHOWN: usize = 10;
 const ID_CHARS: usize = 80;
-/// What no program can find.
+/// Traces that no program can find.
 const LEFT: &str = "not looked for: exports and plan files elsewhere, your own backups, and bytes of \
                     earlier versions\n  that other programs left in unused parts of the store's file\n";
 
@@ -60,11 +60,12 @@ struct ForgetDocument {
     /// `null` for a dry run.
     run_id: Option<String>,
     erasure: Erasure,
-    /// Whether nothing of what was erased stays in the write-ahead log; `null` for a dry run.
+    /// Whether the write-ahead log is free of erased bytes; `null` for a dry run.
     is_log_empty: Option<bool>,
-    /// Files that name what goes, left for their owner to delete.
+    /// Files that name erased memories, left for their owner to delete.
     files: Mentions,
-    /// Folders of indexes that hold what goes: removed, or to be removed. They can be built anew.
+    /// Folders of indexes that hold erased memories: removed, or to be removed. They can be built
+    /// anew.
     indexes: Vec<PathBuf>,
 }
 
@@ -130,7 +131,7 @@ fn command(args: &ForgetArgs) -> String {
         .command("forget", &args.db)
 }
 
-/// The indexes that hold what goes: id, text hash and vector.
+/// The indexes that hold erased memories: id, text hash and vector.
 fn indexes(args: &ForgetArgs, erasure: &Erasure) -> Result<Vec<PathBuf>, Failure> {
     let mut folders = ops::index_folders(&args.db, args.index_dir.as_deref())?;
     folders.retain(|folder| StoreIndex::names_any(folder, &erasure.ids) == Some(true));
@@ -215,7 +216,7 @@ fn erase(
     printer.data(&text)
 }
 
-/// The files that still name what goes.
+/// The files that still name erased memories.
 fn files(args: &ForgetArgs, erasure: &Erasure) -> Result<Mentions, Failure> {
     let store = args.db.canonicalize().unwrap_or_else(|_| args.db.to_path_buf());
     let beside = store.parent().unwrap_or(Path::new(".")).join("reports").join("consolidation");

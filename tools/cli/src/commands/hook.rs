@@ -1,4 +1,4 @@
-//! `memfold hook`: what a session of an agent starts with.
+//! `memfold hook`: the block that a session of an agent starts with.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
@@ -20,7 +20,7 @@ use crate::failure::{Exit, Failure};
 use crate::mirrored::Named;
 use crate::printer::Printer;
 
-/// The store that is looked for in the working directory and above.
+/// The store that is searched in the working directory and above.
 const STORE_NAME: &str = "brain.db";
 /// A host's JSON is far shorter.
 const INPUT_BYTES_MAX: u64 = 1 << 20;
@@ -93,7 +93,7 @@ fn session_start(
         String::new()
     });
     let output = hook_output(&input, &context).to_string();
-    // Nobody is left to be told where stdout is gone.
+    // With stdout closed, nobody can read a message.
     let _unread = printer.data(&(printable_json(&output) + "\n"));
     Ok(Exit::Done)
 }
@@ -174,7 +174,7 @@ fn head_of(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// What to put where, with the store's whole path.
+/// Setup instructions, with the store's whole path.
 fn instructions(args: &HookStoreArgs) -> Result<String, Failure> {
     let directory = here(None)?;
     let (found, missing) = match &args.db {

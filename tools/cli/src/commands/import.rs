@@ -52,7 +52,7 @@ pub(crate) fn preset(typed: &str) -> Result<&'static Shape, String> {
     })
 }
 
-/// Said at the end of the help of `memfold import`.
+/// The end of the help of `memfold import`.
 const FIELDS: &str = "\
 Fields of a record: text or content; id, categories or tags, importance,
 access_count, created_at, updated_at, expires_at, source, vector or embedding,
@@ -71,9 +71,9 @@ struct ImportDocument {
     lines: u64,
     /// Memories that were added.
     imported: u64,
-    /// Memories whose id was in the store, or on an earlier line, with the same text.
+    /// Memories with an id that was in the store, or on an earlier line, with the same text.
     known: u64,
-    /// Memories whose id was in the store with another text, which was left as it is.
+    /// Memories with an id that was in the store with another text, which was left as it is.
     known_otherwise: u64,
     /// Memories that were added without a vector.
     without_vector: u64,
@@ -135,7 +135,7 @@ pub(crate) fn run(
     Ok(Exit::Done)
 }
 
-/// What is said of a file beside its memories.
+/// Remarks on a file beside its memories.
 struct Notes {
     skipped: Vec<String>,
     deleted: Vec<u64>,

@@ -90,7 +90,7 @@ pub(crate) fn run(
     Ok(Exit::Done)
 }
 
-/// Characters of an id and of a text that are shown.
+/// Characters of an id and of a text that are displayed.
 const ID_CHARS: usize = 50;
 const TEXT_CHARS: usize = 150;
 /// Columns of a text behind its margin.

@@ -96,7 +96,7 @@ impl ReviewArgs {
         is_dialogue || self.writing.writes()
     }
 
-    /// How flagged pairs are settled; `None` where that is not asked for.
+    /// How flagged pairs are settled; `None` where that is not requested.
     fn settlement(&self) -> Option<Settlement> {
         match self {
             Self { newer: true, .. } => Some(Settlement::Supersede),
@@ -117,7 +117,7 @@ impl ReviewArgs {
     }
 }
 
-/// Said at the end of the help of `memfold review`.
+/// The end of the help of `memfold review`.
 pub(crate) const REVIEW_KEYS: &str = "\
 Without an answer it asks about one action after the other. Answers are single
 keys, or lines where stdin or stdout is no terminal: y yes, n no, k keep both,
@@ -382,7 +382,7 @@ impl Writer<'_> {
         self.beside_runs(|session| session.prepare(&self.at()).map(drop))
     }
 
-    /// Writes to memfold's own tables, whoever else is at work.
+    /// Writes to memfold's own tables, also while others are at work.
     fn beside_runs(
         &self,
         write: impl FnOnce(&Session) -> Result<(), SessionError>,

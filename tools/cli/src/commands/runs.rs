@@ -1,4 +1,5 @@
-//! `memfold runs`: what was done to a store, run by run and unit by unit; saved plans; the journal's size.
+//! `memfold runs`: the history of a store, run by run and unit by unit; saved plans; the journal's
+//! size.
 
 pub(crate) mod plans;
 mod prune;
@@ -17,7 +18,7 @@ use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, table};
 use crate::writing::counted;
 
-/// Names and times are cut after so many characters.
+/// Maximum characters of names and times.
 const NAME_CHARS: usize = 60;
 /// Characters of a list of memories or actions.
 const LIST_CHARS: usize = 200;

@@ -1,4 +1,4 @@
-//! `memfold save`: remember this, unless it is known already.
+//! `memfold save`: saves a memory, unless it is known already.
 
 use memfold::ops::{
     self, IndexUpkeep, Memories, MemoriesOptions, NotSavedDocument, SaveDocument, Settings,
@@ -51,7 +51,7 @@ pub(crate) struct SaveArgs {
     pub(crate) jsonl: Option<PathBuf>,
 }
 
-/// Said at the end of the help of `memfold save`.
+/// The end of the help of `memfold save`.
 const SAVE_LINES: &str = "\
 A line of --jsonl has `text`, and may have `vector`, `model`, `categories`,
 `importance`, `source` and `id`; it is answered by a line of JSON on stdout.
@@ -144,7 +144,7 @@ impl Saving<'_> {
         self.memories.save(incoming, &self.printer)
     }
 
-    /// Seals fresh rows where they are many; the memory is saved and told, whatever comes of it.
+    /// Seals fresh rows if there are many; the memory is saved and reported in any case.
     fn seal(&self, saved: &Saved) {
         if !self.memories.wants_sealing(saved) {
             return;
@@ -244,8 +244,8 @@ impl Lines {
         Ok(Self { input, buffer: Vec::new(), number: 0 })
     }
 
-    /// Returns the next memory and its line's number, or what is wrong with the line; `None` at the end. Blank lines
-    /// are passed over.
+    /// Returns the next memory and its line's number, or the defect of the line; `None` at the end.
+    /// Blank lines are passed over.
     fn next(&mut self) -> io::Result<Option<(u64, Result<Incoming, String>)>> {
         loop {
             self.buffer.clear();

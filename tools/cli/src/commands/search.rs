@@ -39,7 +39,7 @@ pub(crate) fn run(
     let options = MemoriesOptions { index_dir, embeds, ..Default::default() };
     let memories = Memories::open(&args.place.db, &settings, options)?;
     if !args.no_index {
-        // An index that cannot be used is said once, and searches do without it.
+        // An unusable index is reported once, and searches do without it.
         results::opened(memories.index(), printer);
     }
     let open = stopwatch.seconds();

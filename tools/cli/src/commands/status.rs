@@ -14,7 +14,7 @@ use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::writing::{counted, noun};
 
-/// Names and times are cut after so many characters.
+/// Maximum characters of names and times.
 const NAME_CHARS: usize = 60;
 
 /// `memfold status`
@@ -75,7 +75,7 @@ pub(crate) fn run(
     Ok(exit)
 }
 
-/// A store's state as it is shown.
+/// A store's state for display.
 struct View<'a>(&'a Status);
 
 impl View<'_> {

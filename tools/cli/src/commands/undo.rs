@@ -1,4 +1,4 @@
-//! `memfold undo`: what a run did is taken back, whole or in part; archived memories live again.
+//! `memfold undo`: undoes a run, whole or in part; archived memories live again.
 
 mod restore;
 
@@ -106,7 +106,7 @@ pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Res
     Ok(Exit::Done)
 }
 
-/// Why a later plan lacks what was undone.
+/// Why a later plan lacks undone merges.
 const KEPT_APART: &str = "what was undone is kept apart from now on; to allow it again: memfold consolidate \
                           --again, or take the undo back and undo with --remerge-ok\n";
 

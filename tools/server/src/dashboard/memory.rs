@@ -1,4 +1,4 @@
-//! Conflicts, and single memories: what became of them and what they are made of.
+//! Conflicts, and single memories: their status and their sources.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const PAIRS_SHOWN: usize = 50;
 const PAIR_CHARS: usize = 2_000;
 /// Characters of a memory on its own page: all that a store is likely to hold.
 const TEXT_CHARS: usize = 100_000;
-/// Edges that are shown.
+/// Edges that are displayed.
 const EDGES_SHOWN: usize = 100;
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -111,7 +111,7 @@ impl PairView {
     }
 }
 
-/// A text, with what the other one does not say marked as new.
+/// A text with the parts marked as new that the other one lacks.
 fn marked(own: Option<&str>, other: Option<&str>) -> Vec<PieceView> {
     let mut parts = pieces(other.or(own).unwrap_or_default(), own.unwrap_or_default());
     parts.retain(|piece| piece.tag != "del");
@@ -144,7 +144,7 @@ const MEMORIES_SHOWN: usize = 50;
 const LINE_CHARS: usize = 240;
 /// Categories that the list can be filtered by: the most frequent ones.
 const CATEGORIES_SHOWN: usize = 100;
-/// What the list can be filtered by.
+/// The filters of the list.
 const STATES: [(&str, &str); 2] = [("live", "live"), ("merged", "merged into another")];
 
 /// Which memories to list.
@@ -287,7 +287,7 @@ impl MemoryLine {
     }
 }
 
-/// A memory in the tree of those that were merged.
+/// A memory in the tree of merged ones.
 struct TreeLine {
     depth: usize,
     id: MemoryId,

@@ -1,8 +1,9 @@
 //! The dashboard: pages that people read and decide on, made on the server.
 //!
-//! Every page works without a script; `live.js` only follows a run that is at work. Forms hold a token that other
-//! sites cannot know, and texts of memories are escaped wherever they stand (askama does so by itself, and pages may
-//! run no script but ours). The words of a page stand in its template, in `tools/server/templates`.
+//! Every page works without a script; `live.js` only follows a run that is at work. Forms hold a
+//! token that other sites cannot know, and texts of memories are escaped wherever they stand
+//! (askama does so automatically, and pages may run no script but ours). The words of a page stand
+//! in its template, in `tools/server/templates`.
 
 mod shell;
 mod overview;

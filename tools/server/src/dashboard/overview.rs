@@ -22,7 +22,7 @@ const POINTS: usize = 60;
 const PLOT: (f64, f64) = (600.0, 140.0);
 /// A few plans do not fill the width.
 const COLUMNS_MIN: usize = 4;
-/// Plans whose actions are drawn.
+/// Plans with actions that are drawn.
 const PLANS_SHOWN: usize = 12;
 /// Kinds of actions that are drawn, in the order of the colours.
 const KINDS: [ActionType; 6] = [

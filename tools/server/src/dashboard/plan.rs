@@ -1,4 +1,4 @@
-//! Plans: every action with the texts it is about, what differs, and what a person decides.
+//! Plans: every action with its texts, the differences, and a person's decisions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::service::{
 
 /// Actions on a page.
 const ACTIONS_SHOWN: usize = 25;
-/// Memories of an action that are shown beside the first.
+/// Memories of an action that are displayed beside the first.
 const OTHERS_SHOWN: usize = 8;
 /// Characters of a text on this page; the memory's own page shows more.
 const TEXT_CHARS: usize = 1_200;
-/// Steps of a proof that are shown.
+/// Steps of a proof that are displayed.
 const STEPS_SHOWN: usize = 40;
 
 /// Which plan, and which of its actions.
@@ -67,7 +67,7 @@ struct MemoryText {
     text: Option<String>,
 }
 
-/// A memory beside the first one: what leads from its text to that one's.
+/// A memory beside the first one: the steps from its text to the first one's.
 struct Other {
     memory: MemoryText,
     pieces: Vec<PieceView>,
@@ -233,7 +233,7 @@ const fn same(name: &'static str) -> (&'static str, &'static str) {
     (name, name)
 }
 
-/// What the actions of a plan can be filtered by, with counts.
+/// The filters for the actions of a plan, with counts.
 fn choices(
     plan: &SavedPlan,
     chosen: &str,
@@ -328,7 +328,7 @@ impl ActionView {
             reasons: action.rationale.reasons.iter().map(|reason| text(reason, 400)).collect(),
             differences: evidence.differences.iter().map(|what| text(what, 200)).collect(),
             decided_by: evidence.decided_by.as_deref().map(|name| text(name, 80)),
-            // What was undone keeps the note, for a person who allows it again.
+            // An undone action keeps the note, for a person who allows it again.
             note: saved
                 .note
                 .as_deref()
@@ -347,7 +347,7 @@ impl ActionView {
     }
 }
 
-/// What an action does, in words.
+/// Describes the kind of an action in words.
 pub(super) const fn words(kind: ActionType) -> &'static str {
     match kind {
         ActionType::Merge => "Merge",
@@ -412,7 +412,7 @@ pub(super) async fn decide(
     Ok(then(&format!("{}#{}", shell.to(here), fields.action)))
 }
 
-/// What a person approved is applied, where the plan is the one that they saw.
+/// Applies the actions that a person approved, if the plan is the one that they saw.
 #[derive(Debug, Deserialize)]
 pub(super) struct ApplyFields {
     store: String,

@@ -1,4 +1,4 @@
-//! Runs, those at work and those that are over; and when a store runs by itself.
+//! Runs, at work and finished; and the schedule of a store.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use crate::service::{
 
 /// Runs on the list.
 const RUNS_SHOWN: usize = 100;
-/// Units of a run that are shown.
+/// Units of a run that are displayed.
 const UNITS_SHOWN: usize = 200;
-/// A page without a script is asked for again after so many seconds while something is at work.
+/// A page without a script reloads after this many seconds while a job is at work.
 const REFRESH_SECONDS: u8 = 2;
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -102,7 +102,7 @@ struct JobPage {
     tokens_saved: Option<u64>,
 }
 
-/// A job of this server: its progress, then what came of it.
+/// A job of this server: its progress, then its result.
 pub(super) async fn job(
     State(app): State<App>,
     Query(query): Query<RunQuery>,
@@ -117,7 +117,7 @@ pub(super) async fn job(
         let counts = counts.iter().filter_map(|(name, count)| Some((&**name, count.as_u64()?)));
         Some(counted(counts.filter(|(_, count)| *count > 0)))
     };
-    // What was done; where nothing was, what could be.
+    // The applied counts; if there are none, the planned ones.
     let done = counts("executed").filter(|done| !done.is_empty());
     let mut counts = done.or_else(|| counts("planned")).unwrap_or_default();
     if document.kind == "undo" {
@@ -178,7 +178,8 @@ pub(super) async fn stop(
 #[derive(Debug, Deserialize)]
 pub(super) struct StartFields {
     store: String,
-    /// `plan`: nothing is changed; `again`: the same, also with what was undone; or what of it is carried out.
+    /// `plan`: nothing is changed; `again`: the same, including undone merges; or the part of it to
+    /// apply.
     what: String,
 }
 
@@ -228,7 +229,7 @@ const PRESETS: [(&str, &str); 4] = [
     ("0 2 * * 1", "every Monday at 02:00"),
     ("0 2 1 * *", "on the first of each month at 02:00"),
 ];
-/// What a schedule can carry out, in words.
+/// The parts that a schedule can apply, in words.
 const MODES: [(&str, &str); 4] = [
     ("none", "make a plan only (dry run)"),
     ("identical", "merge identical texts, save the rest for review"),
@@ -277,7 +278,7 @@ pub(super) fn outcome(view: &ScheduleView) -> Option<(String, String)> {
     Some((word("state"), word("error")))
 }
 
-/// Settings of a schedule, as a form sends them: what is not ticked is not sent.
+/// Settings of a schedule, as a form sends them: an unticked box is not sent.
 #[derive(Debug, Deserialize)]
 pub(super) struct ScheduleFields {
     store: String,
@@ -317,14 +318,14 @@ pub(super) async fn set_schedule(
     Ok(then(&app.service.on(Some(&fields.store), work).await?))
 }
 
-/// The latest consolidation of this server that counted what it saves.
+/// The latest consolidation of this server that counted the saved tokens.
 pub(super) fn tokens_saved(store: &ServedStore) -> Option<u64> {
     let jobs = store.jobs();
     let mut results = jobs.iter().rev().filter_map(|job| job.document().result);
     results.find_map(|result| result.pointer("/stats/tokens_saved")?.as_u64())
 }
 
-/// Whether a state is one that people should look at.
+/// Whether a state needs a person's attention.
 pub(super) const fn is_bad(state: JobState) -> bool {
     matches!(state, JobState::Failed | JobState::Interrupted)
 }

@@ -1,4 +1,4 @@
-//! What all pages share: the frame around them, forms, refusals, signing in.
+//! Shared by all pages: the frame around them, forms, refusals, signing in.
 
 use std::fmt::Display;
 
@@ -30,10 +30,10 @@ pub(super) struct Shell {
     pub(super) title: &'static str,
     pub(super) store: String,
     pub(super) stores: Vec<String>,
-    /// What forms hold.
+    /// The token in forms.
     pub(super) form: String,
     pub(super) may_write: bool,
-    /// Seconds after which the page is asked for again, where something is at work; 0 for never.
+    /// Seconds after which the page reloads while a job is at work; 0 for never.
     pub(super) refresh: u8,
 }
 
@@ -102,7 +102,7 @@ fn html(page: String) -> Response {
     response
 }
 
-/// Leads to a page after a form was carried out.
+/// Redirects to a page after a form was processed.
 pub(super) fn then(place: &str) -> Response {
     Redirect::to(place).into_response()
 }
@@ -135,7 +135,7 @@ impl IntoResponse for Refused {
     }
 }
 
-/// What a form holds beside its fields.
+/// A form's fields with its token.
 #[derive(Debug, Deserialize)]
 struct Signed<T> {
     #[serde(default)]
@@ -213,7 +213,7 @@ pub(super) async fn icon() -> Response {
     asset("image/svg+xml", include_str!("../../templates/icon.svg"))
 }
 
-/// What is at no path of the dashboard.
+/// The answer for paths that the dashboard lacks.
 pub(super) async fn nothing() -> Refused {
     Refused(Problem::not_found("there is no page at this path"))
 }
@@ -235,7 +235,7 @@ pub(super) struct PieceView {
     pub(super) text: String,
 }
 
-/// Says what leads from one text to another: what is gone, what is new.
+/// Returns the differences between two texts: removed and added parts.
 pub(super) fn pieces(from: &str, to: &str) -> Vec<PieceView> {
     let piece = |piece: Piece| PieceView {
         tag: match piece.kind {

@@ -100,7 +100,7 @@ async fn compacted(
     let request = RunRequest {
         execute: if dry_run { ExecuteMode::None } else { ExecuteMode::All },
         user_id: query.user_id.clone(),
-        // In a dry run no model is asked.
+        // In a dry run no model is queried.
         judge: match (skip_consolidate, dry_run) {
             (true, _) => None,
             (false, true) => Some(JudgeMode::Recorded),

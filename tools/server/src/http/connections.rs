@@ -23,7 +23,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
 
-/// A head must have arrived after so long: who sends it byte by byte holds a connection no longer.
+/// Time limit for a head: a client that sends it byte by byte holds a connection no longer.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Headers of a request.
 const HEADERS_MAX: usize = 64;
@@ -31,7 +31,7 @@ const HEADERS_MAX: usize = 64;
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Connections at once; others wait to be accepted.
 const CONNECTIONS_MAX: usize = 1_024;
-/// What is under way when the server stops may take so long.
+/// How long requests under way may take when the server stops.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// After a failed accept (no file is left, say).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -41,7 +41,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub enum Listen {
     /// An address.
     Tcp(SocketAddr),
-    /// A Unix socket: who may use it is told by the permissions of its file.
+    /// A Unix socket: the permissions of its file decide who may use it.
     Unix(PathBuf),
 }
 
@@ -110,7 +110,7 @@ fn restrict(path: &Path) -> io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
 }
 
-/// Serves until `stop` is ready; then lets what is under way end, for ten seconds at most.
+/// Serves until `stop` is ready; then lets requests under way end, for ten seconds at most.
 pub async fn serve(listener: Listener, router: Router, stop: impl Future<Output = ()>) {
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -125,7 +125,7 @@ pub async fn serve(listener: Listener, router: Router, stop: impl Future<Output 
                     let watched = graceful.watch(connection);
                     tokio::spawn(async move {
                         let _place = place;
-                        // What ends a connection is the other side's matter.
+                        // How a connection ends is the other side's matter.
                         let _ended = watched.await;
                     });
                 }

@@ -1,7 +1,8 @@
 //! [`Gate`]: whether a request may come in at all: host, origin, token.
 //!
-//! A page of another site can make a browser send requests here, also under a name that it had resolved to this
-//! machine (DNS rebinding): such requests name another host or origin, and are refused.
+//! A page of another site can make a browser send requests here, also under a name that it had
+//! resolved to this machine (DNS rebinding): these requests name another host or origin, and are
+//! refused.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -98,7 +99,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// What a path asks of a request.
+/// The requirements of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
     /// Nothing but a host and an origin that are served.
@@ -116,16 +117,16 @@ pub struct Gate {
     hosts: Option<Vec<String>>,
     origins: Vec<String>,
     token: Option<Token>,
-    /// What a browser shows after a person has given the token.
+    /// The browser's secret after a person has given the token.
     session: Secret,
-    /// What forms of our own pages hold, and other sites cannot know.
+    /// The secret in forms of our own pages, which other sites cannot know.
     form: Secret,
     tries: Mutex<BTreeMap<Option<IpAddr>, (u32, f64)>>,
     stopwatch: Stopwatch,
 }
 
 impl Gate {
-    /// A gate for an address; further hosts and origins are those that a proxy passes on.
+    /// A gate for an address; further hosts and origins come from a proxy.
     #[must_use]
     pub fn at(
         address: Option<SocketAddr>,
@@ -169,7 +170,7 @@ impl Gate {
         }
     }
 
-    /// Returns the cookie of a browser whose user gave the token.
+    /// Returns the cookie of a browser after its user gave the token.
     ///
     /// # Errors
     /// When the token is wrong, or too many wrong ones came before.
@@ -182,7 +183,7 @@ impl Gate {
         Ok(format!("{COOKIE}={session}; HttpOnly; SameSite=Strict; Path=/ui"))
     }
 
-    /// Returns what a form of our own pages holds.
+    /// Returns the token in forms of our own pages.
     #[must_use]
     pub fn form_token(&self) -> String {
         self.form.text()
@@ -301,7 +302,8 @@ impl Gate {
     }
 }
 
-/// Tells whether a host is the one allowed: with its port, or whatever port where none is allowed by name.
+/// Tells whether a host is the one allowed: with its port, or with any port where none is allowed
+/// by name.
 fn is_host(allowed: &str, host: &str) -> bool {
     if allowed.eq_ignore_ascii_case(host) {
         return true;

@@ -179,7 +179,7 @@ fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {
     let _reference = generator.subschema_for::<T>();
 }
 
-/// Adds a published schema; what it defines beside itself becomes `Name.Part`.
+/// Adds a published schema; its further definitions become `Name.Part`.
 fn published(all: &mut Map<String, Value>, name: &str, mut schema: Value) {
     let parts = schema.as_object_mut().map(|schema| {
         schema.remove("$schema");

@@ -1,4 +1,4 @@
-//! The routes, and what holds for all of them: the gate, a time limit, counting.
+//! The routes, and the layers around all of them: the gate, a time limit, counting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,19 +25,19 @@ use crate::schedule::Schedules;
 use crate::service::{Problem, ProblemKind, Service};
 use crate::telemetry::join_trace;
 
-/// A request must be answered, or its answer begun, after so long.
+/// Time limit for an answer, or for its first byte.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Requests that wait for a run, as long as the compatible paths are used to.
 pub(crate) const RUN_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Paths that need no token: they say whether the server lives, and nothing of what it holds.
+/// Paths that need no token: they say whether the server lives, and nothing of its contents.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
 /// Where browsers give the token.
 pub(crate) const SIGN_IN: &str = "/ui/sign-in";
 /// The icon of all pages.
 pub(crate) const ICON: &str = "/ui/icon.svg";
-/// What the page where they do it needs beside itself.
+/// The sign-in page and the files that it needs.
 const OPEN_PAGES: [&str; 3] = [SIGN_IN, "/ui/style.css", ICON];
 
 fn door(path: &str) -> Door {
@@ -48,10 +48,10 @@ fn door(path: &str) -> Door {
     if is_page { Door::Page } else { Door::Token }
 }
 
-/// What all routes share.
+/// The state that all routes share.
 #[derive(Debug, Clone)]
 pub struct App {
-    /// What requests do.
+    /// The operations of requests.
     pub service: Arc<Service>,
     /// When stores run by themselves.
     pub schedules: Arc<Schedules>,
@@ -59,7 +59,7 @@ pub struct App {
     pub gate: Arc<Gate>,
 }
 
-/// A path: what answers, and how it is described.
+/// A path: its handler, and its description.
 pub(super) struct Operation {
     pub(super) method: &'static str,
     pub(super) path: &'static str,
@@ -71,7 +71,7 @@ pub(super) struct Operation {
     pub(super) status: u16,
     /// The schema of the answer.
     pub(super) schema: &'static str,
-    /// Parameters beside those of the path.
+    /// Parameters beside the path's.
     pub(super) parameters: &'static [&'static str],
 }
 
@@ -102,7 +102,8 @@ impl Operation {
 const STORE: &[&str] = &["store"];
 const STARTED: &[&str] = &["store", "Prefer"];
 
-/// Every path of the server but those of agents and pages: the router and the description are made of it.
+/// Every path of the server except the paths of agents and pages: the router and the description
+/// are made of it.
 #[expect(clippy::too_many_lines, reason = "one table of all routes")]
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -285,7 +286,8 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-/// Makes the routes. `further` are routes of other modules, such as those of agents; the gate stands before them too.
+/// Makes the routes. `further` are routes of other modules (of agents, for example); the gate
+/// stands before them too.
 pub fn router(app: App, further: Router<App>) -> Router {
     operations()
         .into_iter()
@@ -299,7 +301,7 @@ pub fn router(app: App, further: Router<App>) -> Router {
         .with_state(app)
 }
 
-/// What a collector hears of a request; nothing of those that supervisors send all the time.
+/// The span of a request for a collector; none for requests that supervisors send all the time.
 fn span(request: &Request, route: &str) -> Span {
     if OPEN.contains(&route) || route == "/metrics" {
         return Span::none();
@@ -379,7 +381,7 @@ async fn readyz(State(app): State<App>) -> Result<Response, Problem> {
         let store = Arc::clone(store);
         let looked = app.service.workers.run(move || {
             store.runs().map_err(|problem| {
-                // Nothing of the store is told to who has no token.
+                // Nothing of the store is revealed without a token.
                 let detail = format!("a store cannot be read ({})", problem.kind.status());
                 Problem::new(ProblemKind::Unavailable, detail)
             })

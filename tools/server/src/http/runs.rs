@@ -1,4 +1,4 @@
-//! Handlers about runs and plans: started, watched, decided about, applied, taken back.
+//! Handlers about runs and plans: start, watch, decide, apply, undo.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::service::{
     ServedStore, UndoRequest,
 };
 
-/// A request may wait so long for a run: `Prefer: wait=SECONDS`.
+/// Maximum time a request may wait for a run: `Prefer: wait=SECONDS`.
 const WAIT_SECONDS_MAX: u64 = 590;
 /// Between two remarks that keep a connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// `GET /v1/runs`: the runs of the store, and what this server does.
+/// `GET /v1/runs`: the runs of the store, and the jobs of this server.
 #[derive(Serialize)]
 struct AllRuns<'a> {
     #[serde(flatten)]
@@ -213,7 +213,7 @@ pub(super) async fn apply(
     Ok(answer(&job, &headers).await)
 }
 
-/// The digest that the caller expects; `*` is no digest.
+/// The digest that the caller expects; `*` is not a digest.
 fn if_match(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get(IF_MATCH) else { return Ok(None) };
     let digest = value.to_str().unwrap_or_default().trim().trim_matches('"');

@@ -1,4 +1,4 @@
-//! What agents are answered: short documents that hold the texts that a decision is about.
+//! Answers for agents: short documents with the texts that a decision is about.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use crate::service::{Problem, ProblemKind, ServedStore};
 
 /// Tokens of an answer, by a count that overestimates.
 pub(super) const TOKENS_MAX: usize = 2_000;
-/// Kept free for what stands around a list.
+/// Tokens kept free for the document around a list.
 const TOKENS_AROUND: usize = 100;
 /// Length of a text in a list.
 const TEXT_CHARS: usize = 400;
 const TEXT_TOKENS: usize = 200;
-/// Length of a text that was asked for.
+/// Length of a requested text.
 const WHOLE_CHARS: usize = 4_000;
 const WHOLE_TOKENS: usize = 1_100;
 /// Length of a remark.
@@ -51,7 +51,7 @@ pub(super) fn brief(text: &str) -> String {
     cut(text, NOTE_CHARS, NOTE_TOKENS)
 }
 
-/// A text that was asked for.
+/// A requested text.
 pub(super) fn whole(text: &str) -> String {
     cut(text, WHOLE_CHARS, WHOLE_TOKENS)
 }
@@ -237,7 +237,7 @@ const fn is_zero(number: &u64) -> bool {
 }
 
 impl Planned {
-    /// The memories that are shown of an action.
+    /// The displayed memories of an action.
     pub(super) fn targets(saved: &SavedAction) -> impl Iterator<Item = &MemoryId> {
         saved.effective().target_ids.iter().take(MEMORIES_SHOWN + 1)
     }

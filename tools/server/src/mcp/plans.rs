@@ -24,7 +24,7 @@ const RUN_PATIENCE: Duration = Duration::from_secs(50);
 const LATEST: &str = "latest";
 /// Runs that `status` lists.
 const RUNS_SHOWN: usize = 5;
-/// Memories of a unit, and those in conflict with one.
+/// Memories of a unit, and memories in conflict with one.
 const UNIT_SHOWN: usize = 3;
 
 /// A run that goes on.
@@ -90,7 +90,8 @@ pub(super) async fn duplicates(
     service.on(on, work).await
 }
 
-/// Actions of a plan behind one, as far as there is room; where asked so, only those whose memories all live.
+/// Actions of a plan after a given one, as far as there is room; with `must_live` only actions on
+/// live memories.
 fn planned(
     store: &ServedStore,
     answer: &impl Serialize,
@@ -296,7 +297,7 @@ impl ConsolidateResult {
         Self { run_id, state, ..Self::default() }
     }
 
-    /// What a run did, in numbers.
+    /// The results of a run, in numbers.
     fn of_job(job: &Job) -> Self {
         let document = job.document();
         let count =

@@ -1,8 +1,8 @@
 //! The tools of the MCP reference memory server on the same file, so that a configuration changes one word.
 //!
-//! Names, parameters, results and messages are those of `@modelcontextprotocol/server-memory`. What is different: no write
-//! is lost where several servers have the file, a line that is broken costs only itself, and an observation that another
-//! one is proven to say is answered as known.
+//! Names, parameters, results and messages equal the ones of `@modelcontextprotocol/server-memory`.
+//! The differences: no write is lost where several servers have the file, a line that is broken
+//! costs only itself, and an observation that another one is proven to say is answered as known.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -160,7 +160,7 @@ fn list(items: Value) -> Value {
     json!({ "type": "array", "items": items })
 }
 
-/// An object all of whose fields are required.
+/// An object with only required fields.
 fn object(properties: Value) -> Value {
     let required: Vec<&String> =
         properties.as_object().into_iter().flat_map(|all| all.keys()).collect();
@@ -264,12 +264,12 @@ struct Names {
     names: Vec<String>,
 }
 
-/// What a tool answers.
+/// The answer of a tool.
 struct Answered {
     /// The text, as the reference server writes it.
     text: String,
     document: Value,
-    /// What it has nothing to say about.
+    /// Observations that were known already, if any.
     remark: Option<String>,
 }
 
@@ -312,7 +312,7 @@ fn parameters<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, String> {
         .map_err(|error| format!("Invalid arguments: {error}"))
 }
 
-/// Does what a tool says.
+/// Executes a tool.
 fn call(graph: &mut GraphFile, name: &str, arguments: JsonObject) -> Result<Answered, String> {
     let failed = |error: GraphError| error.to_string();
     let value = |value: Result<Value, serde_json::Error>| value.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The eight tools: their descriptions, their parameters and answers, and what they do.
+//! The eight tools: their descriptions, their parameters and answers, and their functions.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ const CONSOLIDATE: &str = "memory_consolidate";
 const RESOLVE: &str = "memory_resolve";
 const CONTEXT: &str = "memory_session_context";
 
-/// What a tool may change.
+/// The effects of a tool.
 struct Hints {
     reads_only: bool,
     destroys: bool,
@@ -120,7 +120,7 @@ pub(super) fn list() -> Vec<Tool> {
     ]
 }
 
-/// What a tool answers.
+/// The answer of a tool.
 pub(super) struct Answer {
     pub(super) document: Value,
     /// In place of the document, for a reader of text.
@@ -385,7 +385,7 @@ async fn recall(service: &Service, asked: RecallParameters) -> Result<RecallResu
     if limit.is_some_and(|limit| limit > RECALLED_MAX) {
         return Err(Problem::unprocessable(format!("the limit is above {RECALLED_MAX}")));
     }
-    // What is read on was counted before.
+    // Continued reading was counted before.
     let no_count = after.is_some();
     let request = RecallRequest {
         query,

@@ -1,7 +1,8 @@
-//! When a store runs by itself: a cron expression in a zone, and when a run is due (`memfold status`).
+//! Scheduled runs of a store: a cron expression in a zone, and when a run is due
+//! (`memfold status`).
 //!
-//! A planned time is taken by a row in the store, so that of several servers one runs it; one that was missed is
-//! made up for once. Nothing is written unless the schedule says so.
+//! A planned time is taken by a row in the store, so that of several servers one runs it; a missed
+//! one is made up for once. Nothing is written unless the schedule allows it.
 
 mod settings;
 mod work;

@@ -14,7 +14,8 @@ use crate::service::{ExecuteMode, Problem};
 
 /// Every night at two.
 pub const SCHEDULE_DEFAULT: &str = "0 2 * * *";
-/// Planned times that are looked through one by one; more often than that, only the last day counts: it has 1,440 minutes.
+/// Planned times that are checked one by one; with more of them, only the last day counts: it has
+/// 1,440 minutes.
 const SLOTS_MAX: usize = 2_000;
 const RECENT_SECONDS: i64 = 86_400;
 /// Longest expression.
@@ -149,7 +150,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// What a server that looks every minute would run, by a clock that is put forward by hand.
+    /// The runs of a server that checks every minute, by a clock that is advanced by hand.
     fn ran(cron: &Cron, from: &str, until: &str) -> Vec<String> {
         let (mut now, until) = (at(from), at(until));
         let mut taken = now;

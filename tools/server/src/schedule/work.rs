@@ -1,4 +1,4 @@
-//! [`Schedules`]: looks at the clock, takes planned times, and starts the runs.
+//! [`Schedules`]: reads the clock, takes planned times, and starts the runs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -20,15 +20,15 @@ use crate::service::{ExecuteMode, Job, Problem, RunRequest, ServedStore};
 
 /// The work's name in the store.
 const WORK: &str = "consolidation";
-/// How often the clock is looked at.
+/// How often the clock is read.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// How often the triggers are looked at: that reads the store.
+/// How often the triggers are checked: that reads the store.
 const TRIGGERS_EVERY: i64 = 60;
 /// Between two runs of triggers: a dry run changes nothing, and would be due again at once.
 const TRIGGERED_EVERY: i64 = 3_600;
-/// A server that works says so at least this often; one that died is believed to work so long.
+/// A working server extends its claim at least this often; a dead one keeps its claim this long.
 const LEASE: i64 = 300;
-/// Planned times that are shown.
+/// Planned times that are displayed.
 const NEXT_SHOWN: usize = 5;
 
 /// A schedule as it is shown.
@@ -51,7 +51,7 @@ pub struct ScheduleView {
     pub last_outcome: Option<Value>,
 }
 
-/// What this server knows of a store's schedule beside the store's row.
+/// This server's state of a store's schedule, beside the store's row.
 #[derive(Debug, Default)]
 struct Local {
     /// The last planned time, where the store may not be written.
@@ -63,7 +63,7 @@ struct Local {
 
 /// When stores run by themselves.
 pub struct Schedules {
-    /// Where a store holds no settings: what the command line says.
+    /// The settings of the command line, for a store without its own.
     settings: Option<ScheduleSettings>,
     started_at: Timestamp,
     metrics: Arc<Metrics>,
@@ -91,7 +91,7 @@ impl Schedules {
         Self { settings, started_at, metrics, local: Mutex::default() }
     }
 
-    /// Looks at the clock until the process ends.
+    /// Reads the clock until the process ends.
     pub async fn run(self: Arc<Self>, stores: Vec<Arc<ServedStore>>) {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -134,7 +134,7 @@ impl Schedules {
         let slot = match due_slot(&cron, taken.unwrap_or(self.started_at), now) {
             Some(slot) => Some((slot, "its time has come".to_owned())),
             None if settings.triggers => {
-                // When the settings were stored is no run.
+                // The time when the settings were stored is not a run.
                 let last = taken.filter(|_| row.outcome.is_some() || local.is_some());
                 self.triggered(store, last, now)?
             }
@@ -208,7 +208,7 @@ impl Schedules {
         Ok(())
     }
 
-    /// Writes down how a run ended, or that it goes on.
+    /// Records how a run ended, or that it goes on.
     fn end_or_go_on(&self, store: &Arc<ServedStore>, now: Timestamp) -> Result<(), Problem> {
         let Some(job) = self.with(store, |local| local.at_work.clone()) else { return Ok(()) };
         if !job.state().is_over() {
@@ -274,7 +274,7 @@ impl Schedules {
         })
     }
 
-    /// Sets the schedule of a store. What was missed before is not made up for.
+    /// Sets the schedule of a store. Earlier missed runs are not made up for.
     ///
     /// # Errors
     /// When writing is not allowed, or the settings make no sense.
@@ -294,7 +294,7 @@ impl Schedules {
     }
 }
 
-/// Who works: the machine, the process, and what it calls the store.
+/// Identifies the worker: the machine, the process, and its name of the store.
 fn holder(store: &ServedStore) -> String {
     format!("{} {}", machine::holder(), store.name)
 }
@@ -303,7 +303,7 @@ fn timestamp(at: Instant) -> Timestamp {
     Timestamp::from_microsecond(at.0).unwrap_or_default()
 }
 
-/// A time whose order is that of its text.
+/// A time as text that sorts in the order of time.
 fn written(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
@@ -342,11 +342,11 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// Looks each minute, and waits for what was started.
+    /// Checks each minute, and waits for started jobs.
     fn look(schedules: &Schedules, store: &Arc<ServedStore>, from: &str, minutes: i64) {
         for minute in 0..minutes {
             let now = at(from) + jiff::SignedDuration::from_mins(minute);
-            // A run that cannot begin is told in the outcome.
+            // A run that cannot begin is reported in the outcome.
             let _looked = schedules.look(store, now);
             while store.jobs().iter().any(|job| !job.state().is_over()) {
                 std::thread::sleep(Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! [`PastRun`]: what a consolidation did, as the report of the compatible paths tells it.
+//! [`PastRun`]: the results of a consolidation, in the report's form of the compatible paths.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use super::problem::Problem;
 /// A consolidation of this server.
 #[derive(Debug, Clone)]
 pub struct PastRun {
-    /// What it did.
+    /// Its report.
     pub report: HistoryReport,
-    /// What it did, as counts.
+    /// Its results, as counts.
     pub stats: CompactStats,
     /// The job that did it.
     pub job_id: String,
@@ -232,8 +232,8 @@ const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Takes the actions out of the oldest runs, until all together list no more than so many. The latest run keeps
-/// what it has.
+/// Takes the actions out of the oldest runs, until all together list at most `most`. The latest run
+/// keeps its list.
 pub(crate) fn leave_out_old_actions(past: &mut [Arc<PastRun>], most: usize) {
     let mut listed = 0;
     for (age, run) in past.iter_mut().rev().enumerate() {

@@ -1,4 +1,4 @@
-//! [`Job`]: work that takes longer than a request: it is queued, watched, and asked to stop.
+//! [`Job`]: work that takes longer than a request: it is queued, watched, and cancelled.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,7 +26,7 @@ const WAITING_MAX: usize = 8;
 const ENDED_KEPT: usize = 50;
 /// Events of a job that are kept for who comes later.
 const EVENTS_KEPT: usize = 256;
-/// Progress within a stage is told at most so often, in seconds.
+/// Least seconds between two progress reports within a stage.
 const PROGRESS_EVERY: f64 = 0.1;
 /// How often it is looked whether a job has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -88,7 +88,7 @@ pub struct JobEvent {
     pub seq: u64,
     /// `stage`, `progress` or `end`.
     pub kind: &'static str,
-    /// What happened, JSON.
+    /// The event's data, JSON.
     pub data: Value,
 }
 
@@ -123,7 +123,7 @@ pub struct JobDocument {
     pub problem: Option<ProblemDocument>,
 }
 
-/// What came of a job that did not fail.
+/// The result of a job that did not fail.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome {
     pub(crate) state: Option<JobState>,
@@ -231,13 +231,13 @@ impl Job {
         (events, inner.state.is_over())
     }
 
-    /// Returns what changes whenever something happens.
+    /// Returns a receiver that changes with every event.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.seq.subscribe()
     }
 
-    /// Waits until it is over, at most so long; returns whether it is.
+    /// Waits until it is over, at most for `patience`; returns whether it is.
     pub async fn wait(&self, patience: Duration) -> bool {
         let mut changes = self.watch();
         let over = async {
@@ -317,10 +317,10 @@ impl Progress for Job {
 
 type Task = Box<dyn FnOnce(&Arc<Job>) -> Result<Outcome, Problem> + Send>;
 
-/// A job that waits, and what it does.
+/// A job that waits, with its span and task.
 type Waiting = (Arc<Job>, Span, Task);
 
-/// The jobs of a store: those that wait, the one at work, and those that ended lately.
+/// The jobs of a store: waiting ones, the one at work, and lately ended ones.
 #[derive(Default)]
 pub(crate) struct Jobs {
     queue: Mutex<Option<SyncSender<Waiting>>>,
@@ -337,7 +337,7 @@ impl Jobs {
         }
     }
 
-    /// Waits until the one at work has stopped, at most so long.
+    /// Waits until the one at work has stopped, at most for `patience`.
     pub(crate) fn wait(&self, patience: Duration) {
         let Some(worker) = locked(&self.worker).take() else { return };
         let stopwatch = Stopwatch::start();

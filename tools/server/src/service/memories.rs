@@ -1,4 +1,4 @@
-//! Single memories: is one known, remember it, find some, what does a session need to know.
+//! Single memories: check, save, search and recall, and the start of a session.
 
 use std::collections::BTreeMap;
 
@@ -113,7 +113,7 @@ pub struct RecallRequest {
     pub user_id: Option<String>,
 }
 
-/// What became of a save.
+/// The result of a save.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SaveAnswer {
     /// It was done now.
@@ -123,7 +123,7 @@ pub enum SaveAnswer {
 }
 
 impl ServedStore {
-    /// Decides what is to be done with a memory, and writes nothing.
+    /// Decides how a memory would be saved, and writes nothing.
     ///
     /// # Errors
     /// When there is neither text nor vector, or one is too long.
@@ -138,7 +138,7 @@ impl ServedStore {
         Ok(check)
     }
 
-    /// Remembers a memory unless it is known already; once for each `key`.
+    /// Saves a memory unless it is known already; once for each `key`.
     ///
     /// # Errors
     /// When writing is not allowed, the memory cannot be saved, or the key is another save's.
@@ -234,7 +234,7 @@ impl ServedStore {
         Ok(self.memories.recall(&request, &self.printer)?)
     }
 
-    /// Reads what became of memories, and what they say.
+    /// Reads the status and the texts of memories.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -274,7 +274,7 @@ impl ServedStore {
     }
 }
 
-/// Returns the category that says whose memory it is.
+/// Returns the category of a user's memories.
 #[must_use]
 pub fn user_category(user: &str) -> String {
     format!("user:{user}")
@@ -311,7 +311,7 @@ fn check_vector(vector: Option<&[f32]>) -> Result<(), Problem> {
     vector.and_then(vector_fault).map_or(Ok(()), |fault| Err(Problem::unprocessable(fault)))
 }
 
-/// A hash of what is to be saved, whatever the order of the JSON's members.
+/// A hash of the memory to save, independent of the order of the JSON's members.
 fn digest_of(request: &MemoryRequest) -> String {
     let json = serde_json::to_vec(request).expect("a request holds strings and numbers only");
     blake3::hash(&json).to_hex().to_string()

@@ -1,4 +1,5 @@
-//! What a request does, apart from how it is asked: functions on stores that return plain types.
+//! The operations of requests, independent of the protocol: functions on stores that return plain
+//! types.
 //!
 //! [`Service`] holds the stores and the threads, [`ServedStore`] answers. HTTP, MCP, the schedule and a
 //! dashboard call the same functions.

@@ -1,4 +1,4 @@
-//! Plans and what people decide about them; contradictory pairs, and how they are settled.
+//! Plans and people's decisions about them; contradictory pairs, and how they are settled.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,7 +31,7 @@ use super::store::{ServedStore, locked};
 
 /// The name of the plan that was made last.
 const LATEST: &str = "latest";
-/// How long what a survey found is told again, in microseconds.
+/// How long a survey stays valid, in microseconds.
 const SURVEY_MICROS: i64 = 60_000_000;
 
 /// What a person decides about an action.
@@ -137,7 +137,7 @@ pub struct Proposal {
 }
 
 impl ServedStore {
-    /// Lists the plans of the store, and those that only this server holds.
+    /// Lists the plans of the store, and the plans that only this server holds.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -175,7 +175,7 @@ impl ServedStore {
         }
     }
 
-    /// Finds a plan whose digest the caller knows.
+    /// Finds a plan by its id and the digest that the caller knows.
     ///
     /// # Errors
     /// When there is none, or its digest is another one.
@@ -188,7 +188,7 @@ impl ServedStore {
     /// Writes decisions down; a plan that only this server holds is saved first.
     ///
     /// # Errors
-    /// When writing is not allowed, there is no such action, or it was carried out meanwhile.
+    /// When writing is not allowed, the action does not exist, or it was applied meanwhile.
     pub fn decide(&self, plan: &str, request: &DecisionsRequest) -> Result<SavedPlan, Problem> {
         self.may_write()?;
         let plan = self.plan(plan)?;
@@ -343,8 +343,8 @@ impl ServedStore {
         Ok(tiers.assignments)
     }
 
-    /// Tells what pages and gauges show of the whole store, which takes reading all of it: within a minute once,
-    /// unless the store changed meanwhile and the answer has to be of now.
+    /// Returns the facts of the whole store for pages and gauges. This reads all of it, so it
+    /// happens once a minute, unless the store changed meanwhile and the answer must be current.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -372,7 +372,7 @@ impl ServedStore {
         Ok(survey)
     }
 
-    /// Tells what became of a memory.
+    /// Returns the status and history of a memory.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -381,7 +381,7 @@ impl ServedStore {
     }
 }
 
-/// What is shown of a whole store.
+/// Facts of a whole store for display.
 #[derive(Debug)]
 pub struct Survey {
     at: Instant,

@@ -5,18 +5,18 @@ use memfold_terminal::failure::Exit;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What kind of problem it is.
+/// The kind of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProblemKind {
     /// The request cannot be understood.
     Malformed,
-    /// There is no token, or a wrong one.
+    /// The token is missing or wrong.
     Unauthorized,
-    /// The server was not told to write, or the configuration forbids it.
+    /// The server was started without writes, or the configuration forbids it.
     Forbidden,
-    /// Host or Origin are those of another site.
+    /// Host or Origin belong to another site.
     Misdirected,
-    /// There is no such thing.
+    /// The named object does not exist.
     NotFound,
     /// The path knows other methods.
     MethodNotAllowed,
@@ -32,9 +32,9 @@ pub enum ProblemKind {
     DigestMissing,
     /// The body is too large.
     TooLarge,
-    /// The body is no JSON.
+    /// The body is not JSON.
     NotJson,
-    /// The request is understood, and asks for what cannot be.
+    /// The request is understood, but cannot be fulfilled.
     Unprocessable,
     /// Too much at once.
     Busy,
@@ -103,11 +103,11 @@ impl ProblemKind {
 /// Why a request was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What kind of problem.
+    /// The kind of problem.
     pub kind: ProblemKind,
-    /// What happened, in words.
+    /// The problem, in words.
     pub detail: String,
-    /// What the caller can do.
+    /// Advice for the caller.
     pub hint: Option<String>,
     /// Seconds after which to try again, where another time than at once is known.
     pub retry_seconds: Option<u32>,
@@ -137,7 +137,7 @@ impl Problem {
         Self { kind, detail: detail.into(), hint: None, retry_seconds: None }
     }
 
-    /// Adds what the caller can do.
+    /// Adds advice for the caller.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
@@ -149,12 +149,12 @@ impl Problem {
         Self { retry_seconds: Some(seconds), ..self }
     }
 
-    /// There is no such thing.
+    /// The named object does not exist.
     pub fn not_found(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::NotFound, detail)
     }
 
-    /// The request asks for what cannot be.
+    /// The request cannot be fulfilled.
     pub fn unprocessable(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Unprocessable, detail)
     }

@@ -1,4 +1,4 @@
-//! Runs: consolidations, plans that are applied, and what is taken back, each a [`Job`].
+//! Runs: consolidations, plans that are applied, and undos, each a [`Job`].
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use super::store::{ServedStore, locked};
 
 /// Past runs that are remembered.
 const PAST_KEPT: usize = 50;
-/// Actions that past runs list together; what is beyond that is only counted.
+/// Actions that past runs list together; further ones are only counted.
 const PAST_ACTIONS_KEPT: usize = 20_000;
 
 /// What of a plan is carried out at once.
@@ -88,7 +88,7 @@ impl RunRequest {
         self.save_plan || self.execute != ExecuteMode::None
     }
 
-    /// Returns what of the configuration it sets.
+    /// Returns the configuration keys that it sets.
     fn scope(&self) -> Result<Scope, Problem> {
         let in_unit = |value: Option<f64>| value.is_none_or(|value| (0.0..=1.0).contains(&value));
         if !in_unit(self.threshold) || !in_unit(self.max_change_share) {
@@ -97,7 +97,8 @@ impl RunRequest {
             ));
         }
         if self.user_id.is_some() && !self.categories.is_empty() {
-            // A run takes memories of any of its categories: those of others would be among them.
+            // A run takes memories of any of its categories: memories of other users would be among
+            // them.
             return Err(Problem::unprocessable("a run is for a user or for categories")
                 .with_hint("leave one of user_id and categories out"));
         }
@@ -112,7 +113,7 @@ impl RunRequest {
         })
     }
 
-    /// Returns what is wanted of the library.
+    /// Returns the library's request.
     fn of<'a>(&'a self, store: &'a ServedStore, scope: &'a Scope) -> ConsolidateRequest<'a> {
         let execute = self.execute == ExecuteMode::All;
         ConsolidateRequest {
@@ -131,7 +132,7 @@ impl RunRequest {
     }
 }
 
-/// Passes what work tells on to its job, and remarks to the log.
+/// Passes progress of work on to its job, and remarks to the log.
 struct JobListener<'a> {
     job: &'a Job,
     printer: Printer,
@@ -169,7 +170,8 @@ impl ServedStore {
     /// Starts a consolidation.
     ///
     /// # Errors
-    /// When it wants to write where that is not allowed, asks for what cannot be, or too many runs wait.
+    /// When it wants to write where that is not allowed, cannot be fulfilled, or too many runs
+    /// wait.
     pub fn start_run(self: &Arc<Self>, request: RunRequest) -> Result<Arc<Job>, Problem> {
         if request.writes() {
             self.may_write()?;
@@ -263,7 +265,7 @@ impl ServedStore {
         JobListener { job, printer: self.printer }
     }
 
-    /// Applies what people approved and nothing became of yet.
+    /// Applies approved actions that are still pending.
     fn apply_reviewed(&self, listener: &dyn Listener) -> Result<Vec<Execution>, Problem> {
         let mut applied = Vec::new();
         for summary in self.db.plans()? {
@@ -293,10 +295,10 @@ impl ServedStore {
         Ok(execution)
     }
 
-    /// Starts to apply a plan whose digest the caller knows.
+    /// Starts to apply a plan, given its id and the digest that the caller knows.
     ///
     /// # Errors
-    /// When writing is not allowed, there is no such plan, or its digest is another one.
+    /// When writing is not allowed, the plan does not exist, or its digest is another one.
     pub fn start_apply(
         self: &Arc<Self>,
         plan: &str,
@@ -323,10 +325,10 @@ impl ServedStore {
         })
     }
 
-    /// Starts to take back what a run did.
+    /// Starts to undo a run.
     ///
     /// # Errors
-    /// When writing is not allowed, there is no such run, or it has nothing to take back.
+    /// When writing is not allowed, the run does not exist, or it has nothing to undo.
     pub fn start_undo(
         self: &Arc<Self>,
         run: &str,
@@ -338,7 +340,7 @@ impl ServedStore {
         let request = UndoRequest { run: Some(self.run(&run)?.run_id), ..request };
         let settings = Settings::load(&self.serving.sources, Some(&self.path), &[])?;
         let target = request.target(&self.path, &settings)?;
-        // What cannot be taken back at all is told at once.
+        // A target that cannot be undone at all is reported at once.
         preview_undo(&self.db, &target, request.options())?;
         let store = Arc::clone(self);
         self.queue("undo", move |job| {
@@ -384,7 +386,7 @@ impl ServedStore {
     }
 }
 
-/// Refuses a plan that is not the one that the caller looked at.
+/// Refuses a plan that differs from the one that the caller has seen.
 pub(crate) fn check_digest(plan: &SavedPlan, digest: &str) -> Result<(), Problem> {
     let bare = |digest: &str| digest.trim_start_matches("sha256:").to_owned();
     if bare(digest) == bare(&plan.plan_digest) {
@@ -394,7 +396,8 @@ pub(crate) fn check_digest(plan: &SavedPlan, digest: &str) -> Result<(), Problem
     Err(Problem::new(ProblemKind::AnotherPlan, detail).with_hint("look at the plan again"))
 }
 
-/// The id under which a run is written down. One without a unit is not, and nothing of it can be undone.
+/// The id under which a run is recorded. A run without a unit is not recorded, and nothing of it
+/// can be undone.
 fn recorded(execution: &Execution) -> Option<String> {
     (!execution.outcomes.is_empty()).then(|| execution.run_id.clone())
 }

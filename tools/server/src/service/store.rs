@@ -30,9 +30,9 @@ use super::problem::{Problem, ProblemKind};
 use super::workers::Workers;
 use crate::metrics::Metrics;
 
-/// Plans that no store holds: the latest so many dry runs can be looked at and applied.
+/// Number of latest dry runs with plans that no store holds; they can be viewed and applied.
 const PLANS_KEPT: usize = 8;
-/// Actions of those plans together; the latest plan is kept however long it is.
+/// Actions of these plans together; the latest plan is kept in any case.
 const PLANNED_ACTIONS_KEPT: usize = 50_000;
 
 /// Seconds after which a folder is read again before a request, and how many times as long as reading it took.
@@ -41,11 +41,11 @@ const PULL_SHARE: f64 = 10.0;
 
 /// A longer write-ahead log is emptied.
 const LOG_BYTES_MAX: u64 = 16 << 20;
-/// Writers wait at most so long for readers that keep the log.
+/// Maximum time that writers wait for readers that keep the log.
 const LOG_WAIT: Duration = Duration::from_millis(100);
 const LOOK_AT_LOGS_EVERY: Duration = Duration::from_secs(1);
 
-/// What holds for every store that is served.
+/// The settings that apply to every served store.
 #[derive(Debug, Clone, Default)]
 pub struct Serving {
     /// Where settings come from.
@@ -56,7 +56,7 @@ pub struct Serving {
 
 /// A store that stays open.
 pub struct ServedStore {
-    /// What requests call it.
+    /// Its name in requests.
     pub name: String,
     /// Its file; of a store of another kind its mirror.
     pub path: StorePath,
@@ -89,7 +89,7 @@ impl ServedStore {
     /// Opens a store with the configuration that the command line would use.
     ///
     /// # Errors
-    /// When it is no store, cannot be read, or the configuration is not valid.
+    /// When it is not a store, cannot be read, or the configuration is not valid.
     pub fn open(
         name: String,
         path: PathBuf,
@@ -206,7 +206,7 @@ impl ServedStore {
         }
     }
 
-    /// Takes in what others changed in a store of another kind, where that is likely.
+    /// Takes in changes of others in a store of another kind, if they are likely.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -217,7 +217,7 @@ impl ServedStore {
         }
     }
 
-    /// Takes in what others changed in a store of another kind, before something is written.
+    /// Takes in changes of others in a store of another kind, before something is written.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -230,7 +230,7 @@ impl ServedStore {
         }
     }
 
-    /// Writes to a store of another kind what was changed in its mirror.
+    /// Writes changes of the mirror to a store of another kind.
     ///
     /// # Errors
     /// When it cannot be written, or another program changed the same records meanwhile.
@@ -276,7 +276,7 @@ impl ServedStore {
     }
 }
 
-/// A store of another kind: what is served is its mirror.
+/// A store of another kind: its mirror is served.
 struct OriginState {
     mirrored: Mirrored,
     pulled: Mutex<LastPull>,
@@ -302,7 +302,7 @@ impl OriginState {
     fn pull(&self, sources: &Sources, writes: bool, printer: Printer) -> Result<(), Failure> {
         let mut pulled = locked(&self.pulled);
         let stopwatch = Stopwatch::start();
-        // What is written between the two is pulled the next time.
+        // Changes written between the two are pulled the next time.
         let stamp = self.stamp();
         let origin = OpenOrigin::reopen(&self.mirrored)?;
         let synchronization = origin.begin(sources, &printer)?;
@@ -337,7 +337,7 @@ impl OriginState {
     }
 }
 
-/// Takes a lock; what a panic left behind is used as it is.
+/// Takes a lock; after a panic the data are used as they are.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -349,12 +349,12 @@ pub struct Service {
     first: Arc<ServedStore>,
     /// Where blocking work is done.
     pub workers: Workers,
-    /// What is counted.
+    /// The counters.
     pub metrics: Arc<Metrics>,
 }
 
 impl Service {
-    /// Opens stores by name; the first one is meant where a request names none.
+    /// Opens stores by name; the first one is the default of requests.
     ///
     /// # Errors
     /// When there is none, two have the same name, or one cannot be opened.
@@ -409,7 +409,7 @@ impl Service {
     /// Does work on a store where it may block.
     ///
     /// # Errors
-    /// Those of the work, and where too many wait or there is no such store.
+    /// Errors of the work, and where too many wait or the store does not exist.
     pub async fn on<T: Send + 'static>(
         &self,
         store: Option<&str>,

@@ -36,7 +36,7 @@ impl Workers {
     /// Does blocking work.
     ///
     /// # Errors
-    /// Those of the work, and [`ProblemKind::Busy`] where too many wait.
+    /// Errors of the work, and [`ProblemKind::Busy`] where too many wait.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Problem> + Send + 'static,

@@ -105,7 +105,7 @@ fn threshold(text: &str) -> Result<f64, String> {
 }
 
 impl ConsolidateArgs {
-    /// Returns what of the configuration was typed.
+    /// Returns the configuration keys that were given as options.
     pub(super) fn scope(&self) -> Scope {
         Scope {
             threshold: self.threshold,
@@ -117,7 +117,7 @@ impl ConsolidateArgs {
         }
     }
 
-    /// Returns where the run was told to write.
+    /// Returns the files that the run writes.
     pub(super) fn files(&self) -> RunFiles<'_> {
         RunFiles {
             plan: self.plan.as_deref(),
@@ -127,7 +127,7 @@ impl ConsolidateArgs {
         }
     }
 
-    /// Returns what is wanted of the library.
+    /// Returns the library's request.
     pub(super) fn request<'a>(
         &'a self,
         scope: &'a Scope,
@@ -152,7 +152,7 @@ impl ConsolidateArgs {
         }
     }
 
-    /// Returns what was typed that changes a plan or how it is carried out, to be typed again.
+    /// Returns the options that change a plan or its execution, to be repeated in a command.
     pub(super) fn repeated(&self) -> Words {
         Words::default()
             .values("--threshold", self.threshold)
@@ -171,7 +171,8 @@ impl ConsolidateArgs {
             .flag("--allow-unguarded", self.allow_unguarded)
     }
 
-    /// Returns what is typed again to apply the rest of a plan that was executed in part; the plan holds what was set.
+    /// Returns the options to apply the rest of a partly executed plan; the plan holds its
+    /// configuration.
     pub(super) fn to_go_on(&self, global: &GlobalArgs) -> Words {
         Words::default()
             .values("--limit", self.limit)
@@ -180,7 +181,7 @@ impl ConsolidateArgs {
     }
 }
 
-/// The options of every command without what a plan holds.
+/// The options of every command, without the ones that a plan holds.
 pub(super) fn without_set(global: &GlobalArgs) -> GlobalArgs {
     GlobalArgs { set: Vec::new(), ..global.clone() }
 }

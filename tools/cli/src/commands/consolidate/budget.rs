@@ -13,7 +13,7 @@ use super::ConsolidateArgs;
 use crate::failure::Failure;
 use crate::writing::counted;
 
-/// Characters of a text that are shown.
+/// Characters of a text that are displayed.
 const TEXT_CHARS: usize = 60;
 
 /// A file and how long it may be.
@@ -37,8 +37,8 @@ impl<'a> Budget<'a> {
         Ok(Some(Self { file, chars_max }))
     }
 
-    /// Returns what to say of a plan: the length after its merges, and the proposals that save most, the best first,
-    /// until the file fits.
+    /// Returns the lines about a plan: the length after its merges, and the proposals that save
+    /// most, the best first, until the file fits.
     pub(super) fn lines(&self, outcome: &Outcome) -> Result<Vec<String>, Failure> {
         let what = format!("read {}", self.file.display());
         let text = std::fs::read_to_string(self.file);

@@ -1,4 +1,5 @@
-//! The table of a SQLite file that `memfold consolidate` is given, and the script that it writes for the file's owner.
+//! The table of a SQLite file for `memfold consolidate`, and the script that it writes for the
+//! file's owner.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -62,7 +63,7 @@ impl TableArgs {
         is_made.then_some(choice)
     }
 
-    /// Writes what was asked for about the rows that a plan takes out.
+    /// Writes the requested files about the rows that a plan removes.
     pub(super) fn write(
         &self,
         store: &StorePath,

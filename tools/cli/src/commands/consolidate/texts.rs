@@ -32,7 +32,7 @@ use crate::printer::{self, Printer};
 use crate::progress::Bars;
 use crate::writing::{self, counted};
 
-/// What is listed of each kind.
+/// Number of listed entries of each kind.
 const LISTED: usize = 5;
 /// Characters of a text in a list, which is indented.
 const TEXT_CHARS: usize = 72;
@@ -91,7 +91,7 @@ pub(super) fn run(
     Ok(if pending { Exit::ChangesPending } else { Exit::Done })
 }
 
-/// Refuses what only a store can do.
+/// Refuses options that need a store.
 fn refuse(args: &ConsolidateArgs) -> Result<(), Failure> {
     let of_stores = [
         ("--save-plan", args.save_plan),
@@ -125,7 +125,7 @@ fn refuse(args: &ConsolidateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says how the file was understood, and what of it was left out.
+/// Reports the detected form of the file, and the parts that were left out.
 fn tell(file: &TextFile, args: &ConsolidateArgs, printer: Printer) -> Result<(), Failure> {
     let shape = file.shape.map_or_else(String::new, |shape| format!(" (as {shape} exports them)"));
     let count = counted(file.records.len() as u64, "text", "texts");
@@ -147,7 +147,7 @@ fn tell(file: &TextFile, args: &ConsolidateArgs, printer: Printer) -> Result<(),
     Ok(())
 }
 
-/// Reads what a person answered about a file, in its mirror; no answers where there is none.
+/// Reads a person's answers about a file, in its mirror; no answers where there is none.
 fn answers(
     global: &GlobalArgs,
     path: &Path,
@@ -163,7 +163,8 @@ fn answers(
         .map_err(|error| Failure::of(&format!("read the answers in {}", mirror.display()), &error))
 }
 
-/// Plans over the mirror of a file and saves the plan there; returns its name. What was answered before is answered so again.
+/// Plans over the mirror of a file and saves the plan there; returns its name. Earlier answers are
+/// applied again.
 pub(crate) fn plan_for_review(
     global: &GlobalArgs,
     mirror: &StorePath,
@@ -234,7 +235,7 @@ pub(crate) fn output_word(input: &Path) -> String {
     writing::path_word(&clean)
 }
 
-/// Writes the file without what was removed, and the list of that before it.
+/// Writes the file without removed records, and their list before it.
 fn write(
     file: &TextFile,
     input: &Path,
@@ -264,7 +265,7 @@ fn write(
     write_texts().map_err(|error| Failure::new(&failed(output), &error, data_hint(&error)))
 }
 
-/// Writes the files of the run and shows what was found.
+/// Writes the files of the run and shows the results.
 fn finish(
     global: &GlobalArgs,
     args: &ConsolidateArgs,

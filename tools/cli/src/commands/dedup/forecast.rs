@@ -1,4 +1,5 @@
-//! `memfold dedup --tiles-for`: what a join by tiles of many rows would take, from a sample of a file.
+//! `memfold dedup --tiles-for`: the cost of a join by tiles of many rows, estimated from a sample
+//! of a file.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -23,7 +24,7 @@ use crate::progress::Bars;
 /// Rows of a sample: enough pairs to time, in seconds.
 const SAMPLED_ROWS: usize = 65_536;
 
-/// Rows of a tile of the sample, at least: fewer would not show what a tile is like.
+/// Rows of a tile of the sample, at least: fewer would not be representative.
 const SAMPLED_TILE_ROWS_MIN: usize = 128;
 
 /// Reads a number of rows, also as 100e6.
@@ -54,7 +55,7 @@ pub(super) struct ForecastDocument {
     isa: &'static str,
 }
 
-/// Estimates the join of `rows` rows like those of a corpus, and prints it.
+/// Estimates the join of `rows` rows that resemble a corpus's, and prints it.
 pub(super) fn run(
     global: &GlobalArgs,
     corpus: &Corpus,
@@ -102,7 +103,7 @@ struct Wanted<'a> {
     scratch_dir: &'a Path,
 }
 
-/// Joins the sample in one piece for its time, and cuts it into tiles for what they save.
+/// Joins the sample in one piece for its time, and cuts it into tiles for their savings.
 fn forecast(
     wanted: &Wanted<'_>,
     sample: &VectorMatrix<'_>,

@@ -1,4 +1,4 @@
-//! The join and the clusters of `memfold dedup`, with what was asked for.
+//! The join and the clusters of `memfold dedup`, with the requested options.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -202,7 +202,7 @@ impl Work<'_> {
         }
     }
 
-    /// Finds all pairs at the lowest threshold, and tells what tiles saved where there are some.
+    /// Finds all pairs at the lowest threshold, and returns the tiles' savings if there are tiles.
     pub(super) fn join(&self, seconds: &mut DedupSeconds) -> Result<Joined, Failure> {
         let stages = Stages::start(self.bars);
         let scratch_dir = ops::scratch_dir();
@@ -305,7 +305,7 @@ impl Work<'_> {
     }
 }
 
-/// What a join found, and what tiles saved where there are some.
+/// The pairs of a join, and the tiles' savings if there are tiles.
 pub(super) type Joined = (PairStream, Option<TileSummary>);
 
 /// Vectors could not be joined.
@@ -330,7 +330,7 @@ pub(super) fn unclustered(error: &DedupError) -> Failure {
     Failure::of("cluster the rows", error)
 }
 
-/// Tells how similar pairs of a sample are, and what to do.
+/// Reports the similarities of a sample's pairs, and advice.
 pub(super) fn spent(
     budget: u64,
     threshold: f64,

@@ -51,7 +51,7 @@ pub(super) fn screen(
     Ok(text)
 }
 
-/// Says what tiles saved and that they stay.
+/// Reports the tiles' savings and that the tiles stay.
 pub(super) fn tiled(tiles: &TileSummary, dir: &Path) -> String {
     let resumed = match tiles.tasks_resumed {
         0 => String::new(),
@@ -202,7 +202,7 @@ fn examples(work: &Work<'_>, clustering: &Clustering) -> Result<Vec<String>, Fai
     Ok(lines)
 }
 
-/// What rows are called: ordinal, id and the beginning of the text, as far as there are such.
+/// The names of rows: ordinal, id and the beginning of the text, as far as they exist.
 fn names(work: &Work<'_>, rows: &[Row]) -> Result<Vec<String>, Failure> {
     let texts = work.corpus.excerpts(rows).map_err(|error| unreadable(&error))?;
     let named = rows.iter().zip(texts).map(|(&row, text)| {
@@ -226,7 +226,7 @@ fn fitted(line: &str) -> String {
     }
 }
 
-/// Names the command that writes what was found, where nothing was written.
+/// Names the command that writes the results, if nothing was written.
 fn next(work: &Work<'_>, clusterings: &[Clustering]) -> Vec<String> {
     let args = work.args;
     let is_written = args.pairs.is_some() || args.clusters.is_some();
@@ -255,12 +255,12 @@ fn next(work: &Work<'_>, clusterings: &[Clustering]) -> Vec<String> {
     std::iter::once(String::new()).chain(lines).collect()
 }
 
-/// Members between two looks at the wish to stop.
+/// Members between two checks for cancellation.
 const BATCH_MEMBERS: usize = 65_536;
 
 impl Work<'_> {
-    /// Writes what was asked for and returns where. Nothing takes its place before everything but the
-    /// annotated input is written, and that as a whole.
+    /// Writes the requested files and returns their paths. Nothing takes its place before
+    /// everything but the annotated input is written, and that as a whole.
     pub(super) fn write(
         &self,
         pairs: &PairStream,
@@ -292,7 +292,7 @@ impl Work<'_> {
         Ok(written)
     }
 
-    /// Writes the pairs at the lowest threshold: those at higher ones are among them.
+    /// Writes the pairs at the lowest threshold: they include the pairs at higher ones.
     fn write_pairs(&self, pairs: &PairStream) -> Result<Option<PairsWriter>, Failure> {
         let Some(path) = &self.args.pairs else { return Ok(None) };
         let lowest = self.args.thresholds().first().map_or(1.0, |threshold| threshold.get());
@@ -357,7 +357,7 @@ impl Work<'_> {
         Ok(Some(writer))
     }
 
-    /// Tells of progress now and then, and stops when the user asked to.
+    /// Reports progress now and then, and stops when the user cancelled.
     fn watch(&self, position: usize) -> Result<(), Failure> {
         if (position + 1).is_multiple_of(BATCH_MEMBERS) {
             self.bars.advance(BATCH_MEMBERS as u64);

@@ -1,4 +1,5 @@
-//! The edges of a memory as a tree: what supersedes, consolidates and references it, and the other way round.
+//! The edges of a memory as a tree: the memories that supersede, consolidate and reference it, and
+//! the other way round.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the forms of `memfold index` print.
+//! The output of the forms of `memfold index`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 
-/// Characters of a model's or file's name that are shown.
+/// Characters of a model's or file's name that are displayed.
 const NAME_CHARS: usize = 40;
 
 /// `memfold index build --json`
@@ -20,7 +20,7 @@ pub(super) struct BuildDocument {
     pub(super) schema_version: u32,
     /// The number of the generation that lookups read from now on.
     pub(super) generation: u64,
-    /// What answers lookups: `scan` or `graph`.
+    /// The tier that answers lookups: `scan` or `graph`.
     pub(super) tier: &'static str,
     /// Why the graph was thrown away; `null` where it was not.
     pub(super) graph_refused: Option<String>,
@@ -49,7 +49,7 @@ pub(super) struct InfoDocument {
     pub(super) schema_version: u32,
     /// The number of the live generation.
     pub(super) generation: u64,
-    /// What answers lookups: `scan` or `graph`.
+    /// The tier that answers lookups: `scan` or `graph`.
     pub(super) tier: &'static str,
     /// Rows of the generation.
     pub(super) rows: u64,
@@ -64,7 +64,7 @@ pub(super) struct InfoDocument {
     /// Rows that were added since, and segments that hold them.
     pub(super) sealed_rows: u64,
     pub(super) segments: u64,
-    /// Vectors that came since and are compared one by one; `null` where the index no longer fits.
+    /// Newer vectors that are compared one by one; `null` where the index no longer fits.
     pub(super) fresh_rows: Option<u64>,
     /// Whether the index no longer fits, so that lookups do without it.
     pub(super) foreign: bool,
@@ -74,12 +74,12 @@ pub(super) struct InfoDocument {
     pub(super) fingerprint: String,
     /// The folder of generations.
     pub(super) folder: String,
-    /// What verifying it came to; `null` without --verify.
+    /// The results of verification; `null` without --verify.
     pub(super) verified: Option<VerifiedDocument>,
 }
 
 impl InfoDocument {
-    /// What the files of a generation tell: it fits, and nothing has come since.
+    /// The facts from the files of a generation: it fits, and there are no newer rows.
     pub(super) fn of(files: &IndexFiles, folder: String) -> Self {
         Self {
             schema_version: 1,
@@ -88,7 +88,7 @@ impl InfoDocument {
             rows: files.columns().len() as u64,
             nodes: files.tiers().head().node_count.into(),
             model: None,
-            // Dimensions are limited by what vectors can have.
+            // Dimensions are limited by the vectors' maximum.
             dim: files.columns().dim() as u32,
             without_vector: 0,
             sealed_rows: 0,
@@ -103,7 +103,7 @@ impl InfoDocument {
     }
 }
 
-/// What verifying an index came to.
+/// The results of verifying an index.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct VerifiedDocument {
     /// Bytes that are as they were written.
@@ -116,16 +116,16 @@ pub(super) struct VerifiedDocument {
     store: Option<DifferenceDocument>,
 }
 
-/// How the rows of an index stand to what it was built from.
+/// The differences between the rows of an index and their source.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct DifferenceDocument {
     /// Rows as they were.
     pub(super) same: u64,
-    /// Rows whose vector, or in a file also id, is another one now.
+    /// Rows with another vector now, or in a file also another id.
     pub(super) changed: u64,
     /// Rows that are gone, or no longer live.
     pub(super) gone: u64,
-    /// Rows that came since.
+    /// Newer rows.
     pub(super) fresh: u64,
 }
 
@@ -136,17 +136,17 @@ impl From<IndexDifference> for DifferenceDocument {
     }
 }
 
-/// What is said of an index of a store, or of one of a file.
+/// The wording about an index of a store, or of a file.
 pub(super) struct BuildWords<'a> {
-    /// What is indexed.
+    /// The name of the indexed rows.
     pub(super) rows: &'static str,
-    /// Of what: a model, or a file.
+    /// Their source: a model, or a file.
     pub(super) of: &'a str,
-    /// What those without a vector are, and lack.
+    /// The name of the rows without a vector, and of the missing part.
     pub(super) without_vector: &'static str,
 }
 
-/// Tells what was built.
+/// Reports the results of a build.
 pub(super) fn tell_built(
     built: &BuildDocument,
     words: &BuildWords<'_>,
@@ -190,15 +190,15 @@ pub(super) fn refused(graph: &GraphOutcome) -> Option<String> {
     }
 }
 
-/// What is said of an index of a store, or of one of a file.
+/// The wording about an index of a store, or of a file.
 pub(super) struct VerifyWords {
-    /// What was compared with what was written.
+    /// The parts that were compared with their written form.
     pub(super) indexed: &'static str,
     /// The comparison with its store or file.
     pub(super) compared: fn(IndexDifference) -> String,
 }
 
-/// What verifying an index came to, as a document and in words.
+/// The results of verifying an index, as a document and in words.
 pub(super) fn verified(
     verified: Result<VerifiedIndex, IndexError>,
     words: &VerifyWords,
@@ -227,7 +227,7 @@ pub(super) fn verified(
     Ok((document, text))
 }
 
-/// Says what a generation is, in a line.
+/// Describes a generation in a line.
 pub(super) fn headline(
     generation: u64,
     rows: &str,

@@ -89,7 +89,7 @@ pub(super) fn build(
     tell_built(&document, &of_a_store, global, printer)
 }
 
-/// Adds what came since; `None` where a build must do it.
+/// Adds new rows; `None` where a build must do it.
 fn append(
     store: &BrainDb,
     seal: &SealFresh<'_>,

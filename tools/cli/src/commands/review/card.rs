@@ -13,29 +13,29 @@ use memfold_guard::text::excerpt;
 
 use crate::printer::{COLUMNS, cut, line, wrap};
 
-/// Lines of a card; what is left of 24 is for the keys and a message.
+/// Lines of a card; the rest of 24 is for the keys and a message.
 const CARD_LINES: usize = 19;
 
-/// Lines for what is neither heading nor text.
+/// Lines other than heading and texts.
 const FACT_LINES_MAX: usize = 8;
 
 /// Columns before a text.
 const INDENT: usize = 2;
 
-/// Characters of ids, sources, rules and categories that are shown.
+/// Characters of ids, sources, rules and categories that are displayed.
 const NAME_CHARS: usize = 40;
 
-/// Characters of a fragment such as a difference that are shown.
+/// Characters of a fragment (a difference, for example) that are displayed.
 const FRAGMENT_CHARS: usize = 200;
 
-/// An action, its texts and what becomes of its memories.
+/// An action, its texts and its effects on the memories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Card {
-    /// What it is.
+    /// The heading.
     head: String,
     /// The texts it speaks of.
     passages: Vec<Passage>,
-    /// What else a person should know, most important first.
+    /// Further facts for a person, most important first.
     facts: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ impl Card {
         }
     }
 
-    /// Makes the card of a near pair that is refused, with what keeps it apart.
+    /// Makes the card of a near pair that is refused, with the differences that keep it apart.
     pub(crate) fn of_refused(
         material: &Material<'_>,
         pair: &RefusedPair,
@@ -137,7 +137,7 @@ impl Card {
     }
 }
 
-/// How many lines of each text are shown: one more for each in turn while there is room.
+/// How many lines of each text are displayed: one more for each in turn while there is room.
 fn heights(texts: &[Vec<String>], mut room: usize) -> Vec<usize> {
     let mut heights = vec![0; texts.len()];
     while room > 0 {
@@ -248,14 +248,14 @@ fn age(material: &Material<'_>, memory: &Memory) -> String {
     }
 }
 
-/// The whole text, fit to be shown.
+/// The whole text, safe to display.
 fn shown(memory: &Memory) -> String {
     // An escaped character takes up to eight.
     excerpt(&memory.content, memory.content.len().saturating_mul(8))
 }
 
-/// Words that only this text has in `[-…-]`, words that only the other has in `{+…+}`. For a newer one it
-/// is the other way round: what it brings is new.
+/// Words that only this text has in `[-…-]`, words that only the other has in `{+…+}`. For a newer
+/// one it is the other way round: its own words are new.
 fn differing(memory: &Memory, other: &Memory, role: &str) -> String {
     let (own, other) = (shown(memory), shown(other));
     if own == other {
@@ -287,7 +287,7 @@ fn facts(material: &Material<'_>, plan: &SavedPlan, action: &Action) -> Vec<Stri
     facts
 }
 
-/// What differs, or the steps of the proof, and at last why the action was planned.
+/// The differences, or the steps of the proof, and at last why the action was planned.
 fn reasons(action: &Action) -> Vec<String> {
     let role = if action.action == ActionType::Merge { "survivor" } else { "differs:" };
     let differences = action.rationale.evidence.differences.iter();
@@ -329,10 +329,10 @@ fn values(material: &Material<'_>, action: &Action) -> Vec<String> {
     if values.is_empty() { values } else { vec![values.join(" · ")] }
 }
 
-/// The memories that a plan names as they are now, and what is known beside them.
+/// The memories of a plan as they are now, and the facts beside them.
 #[derive(Debug)]
 pub(crate) struct Material<'a> {
-    /// The memories with all that was once merged into them; those that are gone are missing.
+    /// The memories with all that were once merged into them; missing ones are gone.
     pub(crate) memories: BTreeMap<MemoryId, Memory>,
     /// How merges are made.
     pub(crate) policy: &'a Policy,
@@ -343,8 +343,8 @@ pub(crate) struct Material<'a> {
 }
 
 impl Material<'_> {
-    /// Returns what keeps an action from being applied as it was planned: memories that are gone or are
-    /// no longer what the plan saw.
+    /// Returns the reasons why an action cannot be applied as planned: memories that are gone or
+    /// have changed since the plan.
     pub(crate) fn changed(
         &self,
         plan: &SavedPlan,

@@ -1,4 +1,5 @@
-//! `memfold review --flags` and KEYs: the pairs that wait for a person, and what a person says of them.
+//! `memfold review --flags` and KEYs: the pairs that wait for a person, and the person's decisions
+//! on them.
 
 use jiff::tz::TimeZone;
 use memfold::execute::ExecuteError;
@@ -20,7 +21,7 @@ use crate::failure::Failure;
 use crate::printer::{self, Printer, wrap};
 use crate::writing::{self, Words};
 
-/// Characters of an id and of a text that are shown.
+/// Characters of an id and of a text that are displayed.
 const ID_CHARS: usize = 40;
 const TEXT_CHARS: usize = 200;
 const DATE_CHARS: usize = 32;
@@ -45,7 +46,7 @@ pub(super) fn list(
     printer.data(&text(global, args, &pairs, &time_zone))
 }
 
-/// Settles a pair as a person decided, or tells what that would do.
+/// Settles a pair as a person decided, or returns the expected result.
 pub(super) fn settle_pair(
     global: &GlobalArgs,
     args: &ReviewArgs,
@@ -166,7 +167,7 @@ fn text(
     text
 }
 
-/// A memory of a pair: id, date, and what it says.
+/// A memory of a pair: id, date and text.
 fn side_text(pair: &OpenPair, side: usize, newer: Option<usize>) -> String {
     let mut about = excerpt(&pair.ids[side], ID_CHARS);
     if let Some(date) = &pair.created_at[side] {

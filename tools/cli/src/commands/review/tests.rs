@@ -55,7 +55,7 @@ fn merge(ids: &[&str]) -> Action {
     action(ActionType::Merge, Risk::Reworded, ids)
 }
 
-/// Memories, the plan about them, and what came of asking.
+/// Memories, the plan about them, and the outcome of a review.
 struct Table {
     memories: Vec<Memory>,
     actions: Vec<Action>,
@@ -325,7 +325,7 @@ fn proposals_in_which_one_only_says_more_are_answered_at_once() {
     let told = table.answer("aa");
     assert!(told.screens[0].contains("In 2 questions from here"), "{}", told.screens[0]);
     assert!(told.screens[0].contains("very likely the same"), "{}", told.screens[0]);
-    // In the last question each says something: the key is no answer to it.
+    // In the last question each says something: the key is not a valid answer.
     assert_eq!(told.written, ["yes a2", "yes a3"]);
     assert_eq!((told.tally.approved, told.tally.undecided), (2, 1));
     assert_eq!(table.answer("auq").written, ["yes a2", "yes a3", "back a3"]);
@@ -337,7 +337,7 @@ fn answers_are_taken_back_one_by_one() {
         Table { actions: vec![merge(&["m3", "m2"]), merge(&["m3", "m1"])], ..Table::of_equals() };
     let told = table.answer("uykuun");
     assert!(told.screens[1].contains("there is nothing to take back"), "{}", told.screens[1]);
-    // The last question was answered, so the walk ended before it could be taken back.
+    // The last question was answered, so the walk ended before it could be undone.
     assert_eq!(told.written, ["yes a1", "keep a2"]);
     let told = table.answer("yunkq");
     assert_eq!(told.written, ["yes a1", "back a1", "no a1", "keep a2"]);

@@ -34,7 +34,7 @@ q  quit: what was answered is kept";
 const MESSAGE_CHARS: usize = 150;
 const MESSAGE_LINES: usize = 2;
 
-/// What a review came to.
+/// The counts of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Tally {
     /// Answered with yes.
@@ -50,7 +50,7 @@ pub(crate) struct Tally {
     pub(crate) interrupted: bool,
 }
 
-/// A person's way through the undecided changes of a plan, those that need most attention first.
+/// A person's way through the undecided changes of a plan, the most urgent ones first.
 pub(crate) struct Walk<'a> {
     material: &'a Material<'a>,
     plan: SavedPlan,
@@ -58,7 +58,7 @@ pub(crate) struct Walk<'a> {
     questions: Vec<usize>,
     at: usize,
     answers: Vec<Given>,
-    /// What was done, the last step last.
+    /// The steps, the last one last.
     steps: Vec<Step>,
     message: Option<String>,
 }
@@ -73,7 +73,7 @@ enum Given {
     Skipped,
 }
 
-/// What `u` takes back.
+/// The step that `u` reverts.
 #[derive(Debug, Clone, PartialEq)]
 enum Step {
     /// The last answer.
@@ -181,7 +181,7 @@ impl<'a> Walk<'a> {
         format!("{card}\n\n{message}{all}{keys}v text · u back · q quit · ? help")
     }
 
-    /// Does what a key asks for; what cannot be done becomes a message.
+    /// Does the action of a key; an impossible action becomes a message.
     fn answer(&mut self, key: char, store: &mut dyn ReviewStore) {
         let is_flag = self.action().effective().action == ActionType::FlagContradiction;
         let done = match key {
@@ -342,8 +342,8 @@ fn says_more(action: &Action) -> bool {
     action.action == ActionType::ProposeMerge && reasons.iter().any(|it| it == ONE_SAYS_MORE)
 }
 
-/// The order of questions: proposals come last, of these the sure ones first, or as a judge scored them; before them what changes most comes first; a
-/// flag changes no text.
+/// The order of questions: proposals come last, of these the sure ones first, or as a judge scored
+/// them; before them the largest changes come first; a flag changes no text.
 fn kind(action: &Action) -> (bool, Reverse<Risk>, Reverse<bool>, ActionType, bool) {
     let signal = action.rationale.evidence.contradiction_signals.first();
     let is_update = signal.is_some_and(|signal| signal == UPDATE);
@@ -362,7 +362,7 @@ fn unknown(answer: &str) -> String {
 /// Lines of a screen that a page of text takes.
 const PAGE_LINES: usize = 22;
 
-/// What a person answers.
+/// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// A key, or a line of one letter.
@@ -466,7 +466,7 @@ impl Dialogue for Keyboard {
     }
 }
 
-/// Takes each answer as it is given. A failure leaves the action as it was.
+/// Takes each answer at once. A failure leaves the action unchanged.
 pub(crate) trait ReviewStore {
     /// The action is to be done.
     fn approve(&mut self, action: &SavedAction) -> Result<(), Failure>;

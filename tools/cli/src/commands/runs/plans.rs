@@ -15,13 +15,13 @@ use crate::failure::Failure;
 use crate::printer::{Printer, table};
 use crate::writing::noun;
 
-/// Characters of an id that are shown.
+/// Characters of an id that are displayed.
 const ID_CHARS: usize = 40;
 
-/// Absorbed memories that are named in a line.
+/// Merged memories that are named in a line.
 const ABSORBED_SHOWN_MAX: usize = 3;
 
-/// Characters of a reason that are shown.
+/// Characters of a reason that are displayed.
 const REASON_CHARS: usize = 160;
 
 /// Shows the plan that was named, or lists all.

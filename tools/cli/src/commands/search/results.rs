@@ -18,7 +18,7 @@ use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, wrap};
 use crate::progress::Bars;
 
-/// Matches where nobody said how many.
+/// Default number of matches.
 const NEIGHBORS_DEFAULT: usize = 10;
 
 /// `memfold search --queries --json`
@@ -34,7 +34,7 @@ pub(super) struct QueriesDocument {
     pub(super) seconds: f64,
 }
 
-/// Does without an index that cannot be opened, and says so.
+/// Does without an index that cannot be opened, and reports that.
 pub(super) fn opened<T>(index: Result<Option<T>, IndexError>, printer: Printer) -> Option<T> {
     index.unwrap_or_else(|error| {
         printer.note(&format!("note: the index cannot be used: {error}"));
@@ -52,7 +52,7 @@ pub(super) fn wanted(args: &SearchArgs) -> Wanted {
     Wanted { neighbors, similarity_min: args.threshold }
 }
 
-/// Where rows are looked for.
+/// The rows to search.
 pub(super) enum Source {
     /// An index that fits the file.
     Index(Box<CorpusIndex>),
@@ -126,13 +126,13 @@ impl Source {
     }
 }
 
-/// Tells whether an index has the columns asked for.
+/// Tells whether an index has the requested columns.
 fn are_those(asked: &CorpusColumns, indexed: &CorpusColumns) -> bool {
     let same = |asked: &Option<String>, indexed| asked.is_none() || asked == indexed;
     same(&asked.vector, &indexed.vector) && same(&asked.id, &indexed.id)
 }
 
-/// Writes what queries found and returns how many rows that are.
+/// Writes the results of queries and returns the number of rows.
 pub(super) fn write<'a>(
     rows: impl Iterator<Item = NeighborRow<'a>>,
     output: &Path,
@@ -145,7 +145,7 @@ pub(super) fn write<'a>(
     writer.finish().map_err(failed)
 }
 
-/// Says what was written.
+/// Reports the written file.
 pub(super) fn tell_written(
     corpus: &Corpus,
     neighbors: u64,
@@ -176,7 +176,7 @@ pub(super) fn tell_written(
     Ok(Exit::Done)
 }
 
-/// Characters of an id and of a text that are shown.
+/// Characters of an id and of a text that are displayed.
 const ID_CHARS: usize = 60;
 const TEXT_CHARS: usize = 150;
 /// Columns of a text behind its margin.

@@ -10,7 +10,7 @@ use memfold_guard::text::excerpt;
 use crate::printer::table;
 use crate::writing::counted;
 
-/// Characters of an id that are shown.
+/// Characters of an id that are displayed.
 const ID_CHARS: usize = 40;
 
 /// Columns of a bar that stands for all memories.
@@ -51,7 +51,7 @@ pub(super) fn list_text(tiers: &Tiers, tier: Tier) -> String {
     table(&["id", "retention", "recency", "activation", "importance", "why"], rows.collect())
 }
 
-/// Counts what differs from the stored tiers.
+/// Counts the differences from the stored tiers.
 pub(super) fn changes(tiers: &Tiers) -> String {
     let mut kinds: BTreeMap<(Option<Tier>, Tier), u64> = BTreeMap::new();
     for transition in &tiers.transitions {

@@ -1,4 +1,5 @@
-//! `memfold undo --memory` of an archived memory: it lives again, alone. `--archived` lists those worth a look.
+//! `memfold undo --memory` of an archived memory: it lives again, alone. `--archived` lists
+//! memories worth a look.
 
 use memfold::ops::{CandidatesDocument, RestoreDocument};
 use memfold_guard::text::excerpt;
@@ -14,7 +15,7 @@ use crate::writing::Words;
 const SHOWN: usize = 50;
 const ID_CHARS: usize = 80;
 
-/// Lists archived memories that were edited since, or whose survivor is gone.
+/// Lists archived memories that were edited since, or lack their survivor.
 pub(super) fn list(
     global: &GlobalArgs,
     args: &UndoArgs,
@@ -60,7 +61,7 @@ fn command(args: &UndoArgs, id: &str) -> String {
     Words::default().values("--memory", [id]).word("--execute").command("undo", &args.db)
 }
 
-/// Shows what restoring a memory did, or would do.
+/// Shows the result of restoring a memory, or the expected one.
 pub(super) fn show(
     global: &GlobalArgs,
     args: &UndoArgs,
