@@ -1,6 +1,8 @@
-//! Building what lookups need: the graph, the flat index, and the codes alone, on all threads but for the codes.
+//! Building the index of lookups: the graph, the flat index, and the codes alone, on all threads
+//! but for the codes.
 //!
-//! Vectors are synthetic. What the built ones find is measured by `search`, and by `memfold-bench ann` on vectors of your own.
+//! Vectors are synthetic. The recall of the built ones is measured by `search`, and by
+//! `memfold-bench ann` on vectors of your own.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use memfold_bench::is_test_run;

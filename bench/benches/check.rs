@@ -1,8 +1,9 @@
 //! One check of a memory against a store, in process: alone, and while another thread saves.
 //!
-//! Stores and what is checked are synthetic: one in four says nearly what a memory of the store says. The index is a
-//! scan, so that nothing is missed; a check that runs out of time would find less, and ends the benchmark. Criterion
-//! keeps how the times are spread; their percentiles, whole processes and several writers are for `memfold-bench check`.
+//! Stores and checked texts are synthetic: one in four says nearly what a memory of the store says.
+//! The index is a scan, so that nothing is missed; a check that runs out of time would find less,
+//! and ends the benchmark. Criterion keeps the distribution of the times; their percentiles, whole
+//! processes and several writers are for `memfold-bench check`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

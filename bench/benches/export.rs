@@ -116,7 +116,7 @@ fn export(criterion: &mut Criterion) {
         let mut values = Vec::new();
         bencher.iter(|| read_parquet(&parquet, &mut values));
     });
-    // Opening reads heads, not rows: its time is what matters.
+    // Opening reads heads, not rows: its time alone is of interest.
     group.throughput(Throughput::Elements(rows.ids.len() as u64));
     rows.write_full_columns(&full);
     group.bench_function("open mapped columns", |bencher| {

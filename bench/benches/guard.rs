@@ -1,13 +1,14 @@
 //! The fact guard: microseconds per pair of texts of about 100 characters, on one thread.
 //!
-//! `read-and-judge` is what a pair of new texts costs, `judge` what it costs when both have been read before, as in a
-//! run over a store. The pairs are written for this benchmark; each kind takes another way through the guard.
+//! `read-and-judge` is the cost of a pair of new texts, `judge` the cost when both have been read
+//! before, as in a run over a store. The pairs are written for this benchmark; each kind takes
+//! another way through the guard.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use memfold_core::policy::Policy;
 use memfold_guard::{Guard, Reading};
 
-/// What the texts are to each other, the older and the newer.
+/// Pairs by their relation: the older and the newer text.
 const PAIRS: [(&str, &str, &str); 4] = [
     (
         "number",

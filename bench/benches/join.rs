@@ -34,7 +34,7 @@ fn hashed(position: u64) -> f32 {
     ((bits ^ (bits >> 31)) >> 40) as f32 / 8_388_608.0 - 1.0
 }
 
-/// Makes rows whose components shrink with their position, around a common mean; every third
+/// Makes rows with components that shrink with their position, around a common mean; every third
 /// row is the one before it with some jitter.
 fn synthetic_rows(row_count: usize, dim: usize) -> Vec<f32> {
     let mut values = Vec::with_capacity(row_count * dim);

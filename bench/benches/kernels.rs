@@ -11,7 +11,7 @@ use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput};
 use memfold_simd::{ColumnPanel, Kernels, Level, RowBlock};
 use simsimd::{SpatialSimilarity, bf16, f16};
 
-/// Sentence embedders' dimensions, the prefix of the join, and the ends of what there is.
+/// Sentence embedders' dimensions, the prefix of the join, and the smallest and largest ones.
 const DIMS: [usize; 6] = [8, 64, 384, 768, 1536, 4096];
 
 /// The join's block × panel: 64 KiB of rows against 256 KiB of columns at 64 codes.

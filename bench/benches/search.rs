@@ -15,7 +15,7 @@ use memfold_index::{
 };
 use memfold_simd::{Kernels, Similarity};
 
-/// Rows that are searched, and those that `hnsw_rs` has; the smaller numbers are a test run's.
+/// Rows to search, and rows of `hnsw_rs`; the smaller numbers are a test run's.
 const ROWS: [u32; 2] = [5_000, 36_000];
 const HNSW_RS_ROWS: [u32; 2] = [400, 10_000];
 const QUERIES: [u32; 2] = [20, 500];

@@ -287,7 +287,7 @@ struct AnnFigures {
     isa: &'static str,
 }
 
-/// What an index is and took to build.
+/// The method of an index, and the cost of its build.
 #[derive(Debug, Clone, Copy)]
 struct Built {
     method: &'static str,
@@ -296,7 +296,7 @@ struct Built {
     threads: usize,
 }
 
-/// What lookups of one setting gave.
+/// The results of lookups with one setting.
 #[derive(Debug)]
 struct Swept {
     ef_search: Option<usize>,
@@ -337,9 +337,9 @@ impl AnnFigures {
 /// The right answers, one for each query.
 type Truth = Vec<Vec<Neighbor>>;
 
-/// Lookups are repeated until there are so many …
+/// Lookups are repeated until there are this many …
 const LOOKUPS_MIN: usize = 1_000;
-/// … or, where they are slow, until they have taken so long.
+/// … or, if they are slow, until they have taken this long.
 const SECONDS_MAX: f64 = 10.0;
 
 /// How long lookups take, in microseconds.
@@ -377,7 +377,7 @@ fn lookups(
     Ok(Latencies { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: at(1.0), per_second })
 }
 
-/// Returns what a person reads, 80 columns wide.
+/// Returns the text for the screen, 80 columns wide.
 fn screen(args: &AnnArgs, figures: &[AnnFigures]) -> String {
     let Some(first) = figures.first() else { return String::new() };
     let mut text = format!(

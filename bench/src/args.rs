@@ -1,4 +1,4 @@
-//! What was typed.
+//! The arguments of the command line.
 
 use std::path::PathBuf;
 

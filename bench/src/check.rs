@@ -20,7 +20,7 @@ use self::processes::{Executable, Place, Writers};
 use self::service::Service;
 use crate::args::CheckArgs;
 
-/// Checks before anything is measured: they read what is measured into memory.
+/// Checks before the measurement: they read its data into memory.
 const WARMING: usize = 32;
 /// Checks with nothing in memory: each begins by putting it out.
 const COLD: usize = 15;
@@ -142,7 +142,7 @@ fn measure(
             service.call(&warming)?;
             let (microseconds, checked) = service.call(&sample)?;
             found.push(of("mcp", checked, microseconds));
-            // What is saved makes checks dearer until it is sealed, so that comes last.
+            // Saved rows make checks slower until they are sealed, so saves come last.
             if Some(writers) == rounds.last() {
                 found.extend(saves(&quick_check, service, *writers, &sample)?);
             }
@@ -153,7 +153,7 @@ fn measure(
         }
     }
     drop(service);
-    // What this process has mapped stays in memory.
+    // Files mapped by this process stay in memory.
     drop(quick_check);
     if args.cold {
         found.extend(cold(place, &executable, &sample, printer)?);
@@ -170,7 +170,8 @@ fn measure(
     })
 }
 
-/// Checks one after the other; returns microseconds, how many looked through everything, and by which index of how many rows.
+/// Checks one after the other; returns microseconds, how many searched everything, and by which
+/// index of how many rows.
 fn in_process(quick_check: &QuickCheck, sample: &[Incoming]) -> (Vec<f64>, usize, (String, u64)) {
     let mut microseconds = Vec::with_capacity(sample.len());
     let mut checked = 0;
@@ -258,7 +259,7 @@ impl Setting {
         }
     }
 
-    /// Says what it is in some words.
+    /// Describes it in some words.
     fn name(&self) -> String {
         let mode = match self.mode {
             "in_process" => "in process",
@@ -297,7 +298,7 @@ fn draw(path: &Path, args: &CheckArgs, document: &BenchCheckDocument) -> Result<
     write_output(path, &svg)
 }
 
-/// Returns what a person reads.
+/// Returns the text for the screen.
 fn screen(document: &BenchCheckDocument) -> String {
     let rows = document.settings.iter().map(|setting| {
         let us = |value: f64| match value {

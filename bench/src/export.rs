@@ -50,7 +50,7 @@ struct Setting {
     peak_anon_bytes: Option<u64>,
 }
 
-/// What is measured.
+/// The kind of a measurement.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Sqlite,
@@ -66,7 +66,7 @@ struct Way {
     cold: bool,
 }
 
-/// What is measured, in the order of a turn; `cold` ones come last.
+/// The measurements, in the order of a turn; `cold` ones come last.
 const WAYS: [Way; 6] = [
     Way { name: "sqlite", kind: Kind::Sqlite, cold: false },
     Way { name: "disk", kind: Kind::Disk, cold: false },
@@ -79,7 +79,7 @@ const WAYS: [Way; 6] = [
 /// Bytes that are written at once where only the disk is measured.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// What one run of a kind took.
+/// The cost of one run of a kind.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     seconds: f64,
@@ -134,7 +134,7 @@ fn can_put_out(store: &BrainDb, printer: Printer) -> bool {
 }
 
 impl Way {
-    /// Says what it is in some words.
+    /// Describes it in some words.
     fn text(self) -> String {
         let cold = if self.cold { ", cold" } else { "" };
         match self.kind {
@@ -173,7 +173,7 @@ fn read_alone(store: &BrainDb) -> Result<Run, Failure> {
     Ok(Run { seconds, file_bytes: None, peak_anon_bytes })
 }
 
-/// Writes so many bytes, which no disk can make fewer, the way exports are written.
+/// Writes this many incompressible bytes in the way exports are written.
 fn write_alone(folder: &Path, bytes: u64) -> Result<Run, Failure> {
     let output = folder.join("bytes");
     let piece: Vec<u8> = (0..PIECE_BYTES as u32)
@@ -195,7 +195,7 @@ fn write_alone(folder: &Path, bytes: u64) -> Result<Run, Failure> {
     Ok(Run { seconds, file_bytes: Some(bytes), peak_anon_bytes })
 }
 
-/// Removes what was written, so that the next one finds as much room.
+/// Removes the output, so that the next one finds as much room.
 fn remove(output: &Path) -> Result<(), Failure> {
     std::fs::remove_file(output)
         .map_err(|error| Failure::new(&format!("remove {}", output.display()), &error, None))

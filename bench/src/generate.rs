@@ -158,7 +158,7 @@ fn row_count(rows: usize) -> Result<u32, Failure> {
     })
 }
 
-/// Rows written between two looks at the progress.
+/// Rows written between two progress reports.
 const BATCH: u32 = 4096;
 
 /// Calls `write` with every row of the recipe in order.
@@ -303,7 +303,7 @@ fn finish(writer: BrainDbWriter) -> Result<u64, Failure> {
     Ok(rows_total)
 }
 
-/// The model of vectors whose file does not name it.
+/// The model's name for vectors of a file that does not name it.
 const UNNAMED_MODEL: &str = "imported";
 
 /// Writes a store of given vectors, with given texts or templated ones.

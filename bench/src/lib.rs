@@ -1,13 +1,14 @@
 //! How fast, and how right?
 //!
-//! Each group of benchmarks is a file in `benches/`; what several of them need stands here. Workloads are data: built before
-//! the clock starts, from a seed, and named for what they are. Whatever is generated says `synthetic` in its name.
+//! Each group of benchmarks is a file in `benches/`; code that several of them need is here.
+//! Workloads are data: built before the clock starts, from a seed, and named by their content.
+//! Generated data have `synthetic` in their names.
 //!
 //! | group | question |
 //! |---|---|
 //! | `kernels` | nanoseconds for each dot product, each level, beside simsimd; the peak |
-//! | `join` | all near pairs of so many vectors at a threshold, in so many dimensions |
-//! | `build` | a graph, a flat index, the codes of so many vectors |
+//! | `join` | all near pairs of N vectors at a threshold, in D dimensions |
+//! | `build` | a graph, a flat index, the codes of N vectors |
 //! | `search` | one lookup by each index: the nearest, or all in a range, with recall |
 //! | `guard` | microseconds for each pair of texts, read anew or read before |
 //! | `check` | one check of a memory on a store with an index, alone and beside a writer |
@@ -45,7 +46,7 @@ pub fn percentile(values: &[f64], share: f64) -> f64 {
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
-/// Asks the system to forget what it keeps of files; `false` where `dd` cannot do that.
+/// Drops files from the system's page cache; `false` where `dd` cannot do that.
 pub fn put_out(files: &[PathBuf]) -> bool {
     files.iter().all(|file| {
         let mut input = OsString::from("if=");

@@ -1,4 +1,4 @@
-//! `memfold-bench likeness`: what generated vectors have of those they are like.
+//! `memfold-bench likeness`: compares generated vectors with the vectors they are modelled on.
 
 use std::path::{Path, PathBuf};
 
@@ -16,24 +16,24 @@ use serde::Serialize;
 
 use crate::args::LikenessArgs;
 
-/// Leading directions whose share of the variance is shown.
+/// Numbers of leading directions for which the share of the variance is shown.
 const DIRECTIONS: [usize; 4] = [1, 4, 16, 64];
 
 /// `memfold-bench likeness --json`
 #[derive(Debug, Serialize)]
 struct BenchLikenessDocument {
     schema_version: u32,
-    /// Shares of rows, or pairs, whose similarity is at or below a quantile.
+    /// Shares of rows, or pairs, with a similarity at or below a quantile.
     quantile_shares: Vec<f64>,
     /// Of the file that others should be like.
     real: Figures,
     /// Of the generated file.
     synthetic: Figures,
-    /// By how much a quantile of similarity differs at most, of those from 0.05 to 0.95.
+    /// The largest difference of a quantile of similarity, from 0.05 to 0.95.
     largest_differences: Vec<Difference>,
 }
 
-/// What the vectors of a file look like.
+/// The statistics of a file's vectors.
 #[derive(Debug, Serialize)]
 struct Figures {
     rows: usize,

@@ -1,10 +1,11 @@
-//! Plots of what `memfold-bench likeness --json` prints: real rows, and synthetic ones like them.
+//! Plots of the output of `memfold-bench likeness --json`: real rows, and synthetic ones modelled
+//! on them.
 
 use serde_json::Value;
 
 use crate::plot::{Axis, Caption, Line, Scale, lines};
 
-/// The two sides of a document; what is synthetic is dashed.
+/// The two sides of a document; synthetic ones are dashed.
 const KINDS: [(&str, bool); 2] = [("real", false), ("synthetic", true)];
 
 /// Draws covariance, neighbors and groups; returns the plots with the words that end the names of

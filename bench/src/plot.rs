@@ -1,7 +1,7 @@
 //! Plots of measurements as SVG, drawn by `plotters`.
 //!
-//! Equal data give equal bytes. The names of lines stand beside the chart, so that none covers
-//! what is drawn.
+//! Equal data give equal bytes. The names of lines stand beside the chart, so that none covers the
+//! drawing.
 
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ const COLORS: [RGBColor; 9] = [
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// Title, and the line below it that says what was measured.
+/// Title, and the line below it that names the measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Caption<'a> {
     /// In bold.
@@ -62,7 +62,7 @@ pub enum Scale {
     Time,
 }
 
-/// One axis; what lies beyond it is drawn at its end.
+/// One axis; values beyond it are drawn at its end.
 #[derive(Debug, Clone)]
 pub struct Axis<'a> {
     name: &'a str,
@@ -216,21 +216,21 @@ fn draw_names<'a>(area: &Area<'_>, lines: impl Iterator<Item = &'a Line>) -> Dra
     Ok(())
 }
 
-/// What a classifier does at one threshold; shares are in \[0, 1\].
+/// The precision and recall of a classifier at one threshold; shares are in \[0, 1\].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OperatingPoint {
     /// The threshold, in \[0, 1\].
     pub threshold: f64,
-    /// Share of what it picks that is right; `None` where it picks nothing.
+    /// Right share of its picks; `None` where it picks nothing.
     pub precision: Option<f64>,
-    /// Share of what is right that it picks.
+    /// Share of the right ones that it picks.
     pub recall: f64,
     /// The harmonic mean of both; `None` where it picks nothing.
     pub f1: Option<f64>,
 }
 
 impl OperatingPoint {
-    /// Reads a point of what `memfold-bench guard --json` prints.
+    /// Reads a point of the output of `memfold-bench guard --json`.
     #[must_use]
     pub fn from_json(point: &Value) -> Option<Self> {
         Some(Self {

@@ -1,4 +1,5 @@
-//! `memfold-bench plot`: draws plots that a script describes, such as `bench/measure.py figures` those of the documents.
+//! `memfold-bench plot`: draws plots that a script describes (for example
+//! `bench/measure.py figures`, from the documents).
 
 use std::io::Read as _;
 
@@ -38,12 +39,13 @@ enum Drawing {
     Bars {
         bars: Vec<BarOf>,
     },
-    /// `contradiction.curve` of what `guard --json` prints, and its threshold.
+    /// `contradiction.curve` of the output of `guard --json`, and its threshold.
     OperatingCurve {
         curve: Vec<Value>,
         in_use: f64,
     },
-    /// What `likeness --json` prints: three plots, whose names end in `-spectrum`, `-neighbors` and `-groups`.
+    /// The output of `likeness --json`: three plots, with names that end in `-spectrum`,
+    /// `-neighbors` and `-groups`.
     Likeness {
         document: Value,
     },

@@ -1,4 +1,4 @@
-//! Workloads: stores to consolidate, and what a run needs beside a store.
+//! Workloads: stores to consolidate, and the other inputs of a run.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,7 +38,7 @@ const INTERVAL: i64 = 61_000_003;
 /// for being fresh.
 const NOW: Instant = Instant(1_814_313_600_000_000);
 
-/// What nothing should take on a machine that benchmarks: a lock, or a check.
+/// A limit that nothing should reach on a machine that benchmarks: for a lock, or a check.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Why a run of a workload failed.
@@ -148,7 +148,7 @@ pub struct SyntheticVectors {
 }
 
 impl SyntheticVectors {
-    /// Generates so many rows and queries. Equal on every machine and in every run.
+    /// Generates the given numbers of rows and queries. Equal on every machine and in every run.
     ///
     /// # Errors
     /// When there are more than a generator makes.
@@ -177,7 +177,7 @@ impl SyntheticVectors {
     }
 }
 
-/// What every run of the pipeline works with: the built-in policy, a guard and threads.
+/// The surroundings of every run of the pipeline: the built-in policy, a guard and threads.
 #[derive(Debug)]
 pub struct Workbench {
     policy: Policy,

@@ -98,7 +98,7 @@ pub(super) struct Executable {
     configuration: Vec<OsString>,
 }
 
-/// Microseconds of `--version` and of checks, in pairs, and how many checks looked through everything.
+/// Microseconds of `--version` and of checks, in pairs, and how many checks searched everything.
 type Pairs = (Vec<f64>, Vec<f64>, usize);
 
 impl Executable {
@@ -167,7 +167,7 @@ impl Executable {
     }
 }
 
-/// Runs a process and returns its microseconds and what it said.
+/// Runs a process and returns its microseconds and its output.
 fn timed(command: &mut Command) -> Result<(f64, Vec<u8>), Failure> {
     let stopwatch = Stopwatch::start();
     let output = command.stdin(Stdio::null()).output();
@@ -180,7 +180,7 @@ fn timed(command: &mut Command) -> Result<(f64, Vec<u8>), Failure> {
     Ok((microseconds, output.stdout))
 }
 
-/// Time between two looks at something that goes on.
+/// Time between two polls of a process.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Writers at work.

@@ -76,7 +76,7 @@ impl Service {
         Ok(service)
     }
 
-    /// Posts each memory; returns microseconds, and how many were looked at in full.
+    /// Posts each memory; returns microseconds, and how many were checked in full.
     pub(super) fn post(
         &self,
         path: &str,
@@ -98,7 +98,8 @@ impl Service {
         Ok((microseconds, checked))
     }
 
-    /// Calls `memory_check` for each memory; returns microseconds, and how many were looked at in full.
+    /// Calls `memory_check` for each memory; returns microseconds, and how many were checked in
+    /// full.
     pub(super) fn call(&mut self, memories: &[Incoming]) -> Result<(Vec<f64>, usize), Failure> {
         let (mut microseconds, mut checked) = (Vec::with_capacity(memories.len()), 0);
         for memory in memories {

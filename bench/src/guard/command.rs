@@ -77,7 +77,7 @@ pub(crate) fn run(
     Ok(Exit::Done)
 }
 
-/// Counts what a judge could merge and, where models are configured, asks them.
+/// Counts the pairs a judge could merge and, where models are configured, queries them.
 pub(crate) fn run_judge(
     global: &GlobalArgs,
     args: &JudgeArgs,
@@ -250,7 +250,7 @@ fn unwritten(path: &Path, error: &io::Error) -> Failure {
     Failure::new(&format!("write {}", path.display()), error, None)
 }
 
-/// Returns what a person reads, 80 columns wide.
+/// Returns the text for the screen, 80 columns wide.
 fn screen(args: &GuardArgs, report: &GuardBenchReport) -> String {
     let mut text = measured(args, report);
     if report.pairs == 0 {

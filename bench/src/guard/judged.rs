@@ -1,4 +1,4 @@
-//! [`JudgeBench`]: which answers pass the limits on labelled pairs, and what models answer.
+//! [`JudgeBench`]: which answers pass the limits on labelled pairs, and the models' answers.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,15 @@ use serde::Serialize;
 
 use super::{Label, LabelledPair};
 
-/// Counts, for pairs with a label, what merges by proof, what a judge could merge, and what models do merge.
+/// Counts, for pairs with a label, merges by proof, merges that a judge could make, and merges that
+/// models make.
 pub(crate) struct JudgeBench<'a> {
     guard: &'a Guard,
     settings: &'a JudgeSettings,
     /// From which similarity on a run proposes.
     similarity_min: f64,
     labels: BTreeMap<Label, Counts>,
-    /// The pairs that models are asked about.
+    /// The pairs that models are queried about.
     questions: Vec<(Label, Group)>,
 }
 
@@ -37,7 +38,7 @@ struct Counts {
     left: u64,
 }
 
-/// What became of the pairs with one label.
+/// The outcomes of the pairs with one label.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct JudgedPairs {
     /// The label.
@@ -46,21 +47,23 @@ pub(crate) struct JudgedPairs {
     pub(crate) pairs: u64,
     /// Further pairs that stand so far apart that nothing is proposed.
     pub(crate) far: u64,
-    /// Of these, merged by proof: no judge is asked.
+    /// Of these, merged by proof: no judge is queried.
     pub(crate) proven: u64,
-    /// Of these, called contradictory or different by the guard: no judge is asked, and none would be followed.
+    /// Of these, called contradictory or different by the guard: no judge is queried, and none
+    /// would be followed.
     pub(crate) refused_by_guard: u64,
-    /// Of these, merged if a judge says MERGE of every pair it is asked about, the proven ones included: of duplicates what a
-    /// perfect judge achieves, of others what a careless one destroys.
+    /// Of these, merged if a judge answers MERGE for every pair it is queried about, the proven
+    /// ones included: for duplicates the result of a perfect judge, for other labels the damage of
+    /// a careless one.
     pub(crate) merged_if_said: u64,
     /// `merged_if_said` ÷ `pairs`.
     pub(crate) merged_if_said_share: f64,
-    /// What the configured models do; absent where none are.
+    /// The results of the configured models; absent where none are configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) models: Option<JudgedByModels>,
 }
 
-/// What models did with the pairs they were asked about.
+/// The models' decisions on the pairs they were queried about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct JudgedByModels {
     /// Pairs that merge now.
@@ -71,7 +74,7 @@ pub(crate) struct JudgedByModels {
     pub(crate) left: u64,
 }
 
-/// What a bench of judges found.
+/// The results of a bench of judges.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct JudgeBenchReport {
     /// The format of this report.
@@ -80,7 +83,7 @@ pub(crate) struct JudgeBenchReport {
     pub(crate) pairs: u64,
     /// By label.
     pub(crate) labels: Vec<JudgedPairs>,
-    /// What the models' answers took; absent where none are configured.
+    /// The usage of the models; absent where none are configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Usage>,
     /// Why models did not answer, with how often.
@@ -98,7 +101,8 @@ impl<'a> JudgeBench<'a> {
         Self { guard, settings, similarity_min, labels: BTreeMap::new(), questions: Vec::new() }
     }
 
-    /// Counts a pair, *b* as the newer text. One whose stated similarity is below that of proposals is counted as such only.
+    /// Counts a pair, *b* as the newer text. A pair with a stated similarity below the proposals'
+    /// minimum only counts as far.
     pub(crate) fn push(&mut self, pair: LabelledPair) {
         if pair.similarity.is_some_and(|similarity| similarity < self.similarity_min) {
             self.labels.entry(pair.label).or_default().far += 1;
@@ -126,7 +130,8 @@ impl<'a> JudgeBench<'a> {
         self.questions.push((pair.label, group));
     }
 
-    /// Returns the figures; with a judge it is asked about every pair that the guard leaves undecided.
+    /// Returns the figures; with a judge it is queried about every pair that the guard leaves
+    /// undecided.
     #[must_use]
     pub(crate) fn report(
         mut self,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// A line with two texts of 1 MB, all escaped, fits six times.
 const LINE_BYTES_MAX: u64 = 64 << 20;
 
-/// Two texts and what somebody says of them.
+/// Two texts and somebody's label of their relation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LabelledPair {
     /// The line, from 1.
@@ -23,7 +23,8 @@ pub(crate) struct LabelledPair {
     pub(crate) similarity: Option<f64>,
 }
 
-/// Reads pairs, `{"a", "b", "label"}` on each line and perhaps `"similarity"`, their cosine; further fields are not looked at, empty lines are passed over.
+/// Reads pairs, `{"a", "b", "label"}` on each line and perhaps `"similarity"`, their cosine;
+/// further fields are ignored, empty lines are passed over.
 ///
 /// Holds one line. After an error nothing more comes.
 #[derive(Debug)]
@@ -168,7 +169,7 @@ impl Label {
     /// The word that calls a pair contradictory.
     pub(crate) const CONTRADICTION: &str = "contradiction";
 
-    /// Tells whether the pair is said to contradict itself.
+    /// Tells whether the pair is labelled as a contradiction.
     #[must_use]
     pub(crate) fn is_contradiction(&self) -> bool {
         matches!(self, Self::Word(word) if word == Self::CONTRADICTION)
@@ -203,7 +204,7 @@ pub(crate) enum GuardBenchError {
     Read {
         /// The line that was being read.
         line: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A line without an end.
@@ -211,7 +212,7 @@ pub(crate) enum GuardBenchError {
     LongLine {
         /// Where.
         line: u64,
-        /// What a line may have.
+        /// The limit of a line.
         bytes_max: u64,
     },
     /// No JSON.
@@ -219,7 +220,7 @@ pub(crate) enum GuardBenchError {
     Json {
         /// Where.
         line: u64,
-        /// What the parser said.
+        /// The parser's error.
         reason: String,
     },
     /// JSON, but no object.
@@ -227,7 +228,7 @@ pub(crate) enum GuardBenchError {
     NotAnObject {
         /// Where.
         line: u64,
-        /// What stands there.
+        /// The value found.
         found: &'static str,
     },
     /// A field is not there.
@@ -245,12 +246,12 @@ pub(crate) enum GuardBenchError {
         line: u64,
         /// Its name.
         field: &'static str,
-        /// What stands there.
+        /// The value found.
         found: &'static str,
-        /// What should.
+        /// The expected value.
         expected: &'static str,
     },
-    /// A number that is no similarity.
+    /// A number that is not a similarity.
     #[error("line {line}: the label {label} is outside 0 to 5")]
     LabelRange {
         /// Where.
@@ -269,7 +270,7 @@ pub(crate) enum GuardBenchError {
 }
 
 impl GuardBenchError {
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub(crate) fn hint(&self) -> Option<String> {
         let hint = match self {

@@ -14,7 +14,7 @@ const CONFLICT_SCORE_MIN: f64 = 0.5;
 /// Labels name kinds of pairs: more are a mistake, and each takes a line.
 const LABELS_MAX: usize = 64;
 
-/// What the guard says of one pair: a line of `memfold-bench guard --verdicts`.
+/// The guard's verdict on one pair: a line of `memfold-bench guard --verdicts`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct PairOutcome {
     /// The pair's position among all, from 0.
@@ -23,7 +23,7 @@ pub(crate) struct PairOutcome {
     pub(crate) verdict: Verdict,
     /// How contradictory, in \[0, 1\].
     pub(crate) contradiction_score: f64,
-    /// Whether *b*, the newer text, could absorb *a*, whatever the cosine.
+    /// Whether *b*, the newer text, could replace *a*, at any cosine.
     pub(crate) mergeable: bool,
     /// The alignment, step by step.
     pub(crate) steps: Vec<Step>,
@@ -306,7 +306,7 @@ impl ContradictionCurve {
 pub(crate) struct SortedCurve(ContradictionCurve);
 
 impl SortedCurve {
-    /// Returns what a threshold above 0 finds.
+    /// Returns the precision and recall of a threshold above 0.
     #[must_use]
     pub(crate) fn at(&self, threshold: f64) -> CurvePoint {
         let from = |scores: &[f64]| {

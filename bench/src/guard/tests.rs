@@ -133,7 +133,7 @@ fn a_threshold_finds_what_scores_as_much() {
         recall: right as f64 / 5.0,
         f1: Some(f1),
     };
-    // F1 is twice what is right over what is found and what is labelled: 6 of 9, 6 of 10, 2 of 6.
+    // F1 is twice the right ones over the sum of found and labelled: 6 of 9, 6 of 10, 2 of 6.
     assert_eq!(curve.at(0.5), point(0.5, 5, 3, 0.6));
     assert_eq!(curve.at(0.6), point(0.6, 4, 3, 6.0 / 9.0));
     assert_eq!(curve.at(0.600_001), point(0.600_001, 2, 1, 2.0 / 7.0));

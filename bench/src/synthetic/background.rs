@@ -1,4 +1,4 @@
-//! [`Neighborhoods`]: how near items come to those around them, learned from real ones.
+//! [`Neighborhoods`]: how near items come to their neighbours, learned from real ones.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,25 +15,27 @@ const SHIFTS: [u32; 6] = [10, 8, 6, 4, 2, 1];
 const BRANCHES: usize = 4;
 /// Groups that a level has at least: with fewer, their centres would bend the covariance.
 const GROUPS_MIN: usize = 64;
-/// Items whose neighbours are looked at: one for each kind of pair.
+/// Number of items with measured neighbours: one for each kind of pair.
 const QUERIES_MAX: usize = BRANCHES.pow(SHIFTS.len() as u32);
-/// Items of a trial whose neighbours are looked at.
+/// Number of items of a trial with measured neighbours.
 const TRIAL_QUERIES_MAX: usize = 1024;
-/// Trials; more of them mend nothing that shows.
+/// Trials; more of them bring no visible improvement.
 const TRIALS: usize = 4;
-/// The seed of trials: what is learned does not depend on the seed of what is generated.
+/// The seed of trials: the learned shares do not depend on the seed of the generated rows.
 const TRIAL_SEED: u64 = 0;
 
 /// Which share of their variance items have in common with the groups they stand in.
 ///
-/// Items stand in groups of 1,024 that fall into groups of 256, 64, 16, 4 and 2. The latent coordinates of an
-/// item are a sum of independent parts, one for each group and one of its own, whose variances add up to 1:
-/// however near the members of a group are, the covariance of all items is that of the [`Shape`]. (A nested
-/// random-effects model: Searle, Casella and McCulloch, *Variance Components*, 1992.)
+/// Items stand in groups of 1,024 that fall into groups of 256, 64, 16, 4 and 2. The latent
+/// coordinates of an item are a sum of independent parts, one for each group and one of its own,
+/// with variances that add up to 1: however near the members of a group are, the covariance of all
+/// items is that of the [`Shape`]. (A nested random-effects model: Searle, Casella and McCulloch,
+/// *Variance Components*, 1992.)
 ///
-/// A group is of one of several kinds, each with a share of its own. The kinds are those of real rows: sorted by
-/// their similarity to neighbours far away, cut into [`BRANCHES`], sorted by that to nearer neighbours within each
-/// part, and so on. So a group that stands close holds groups as close as those that stand close in reality.
+/// A group is of one of several kinds, each with a share of its own. The kinds come from real rows:
+/// sorted by their similarity to neighbours far away, cut into [`BRANCHES`], sorted by the
+/// similarity to nearer neighbours within each part, and so on. So the groups inside a close group
+/// are as close as in reality.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Neighborhoods {
     levels: Vec<Level>,
@@ -43,7 +45,8 @@ pub(crate) struct Neighborhoods {
 #[derive(Debug, Clone, PartialEq)]
 struct Level {
     shift: u32,
-    /// For each kind, the variance in common; those within kind `k` of the next wider level are `4k..4k + 4`.
+    /// For each kind, the variance in common; the kinds within kind `k` of the next wider level are
+    /// `4k..4k + 4`.
     shares: Vec<f64>,
 }
 
@@ -58,11 +61,11 @@ pub(crate) struct Nest {
 }
 
 impl Neighborhoods {
-    /// Learns from items that are no duplicates of each other, whole rows of `values`.
+    /// Learns from items that are not duplicates of each other, whole rows of `values`.
     ///
-    /// Similarities that random neighbours have anyway are in what is seen. So trials are generated, looked at in
-    /// the same way, and shares moved by what the trials are off, quantile by quantile (the method of simulated
-    /// moments: McFadden, *Econometrica* 57, 1989).
+    /// Measured similarities include the similarity of random neighbours. So trials are generated,
+    /// measured in the same way, and shares moved by the difference, quantile by quantile (the
+    /// method of simulated moments: McFadden, *Econometrica* 57, 1989).
     pub(crate) fn learn(
         values: &[f32],
         shape: &Arc<Shape>,
@@ -95,7 +98,7 @@ impl Neighborhoods {
     }
 }
 
-/// Returns the levels that have enough groups of so many items, from the widest.
+/// Returns the levels that have enough groups of `items` items, from the widest.
 fn shifts_of(items: usize) -> &'static [u32] {
     let wide = SHIFTS.iter().take_while(|&&shift| items >> shift < GROUPS_MIN).count();
     &SHIFTS[wide..]
@@ -118,12 +121,12 @@ fn generate(background: &Background, items: usize, pool: &Pool) -> Vec<f32> {
     batches.concat()
 }
 
-/// Neighbourhoods that are still compared with what was seen.
+/// Neighbourhoods that are still compared with the measured ones.
 struct Learning {
     found: Neighborhoods,
     /// For each level, the similarities seen, ascending.
     seen: Vec<Vec<f64>>,
-    /// For each level, its kinds by what was seen of them, ascending.
+    /// For each level, its kinds by measured similarity, ascending.
     orders: Vec<Vec<usize>>,
     /// Squared length of the mean: the similarity of items that share nothing.
     common: f64,
@@ -156,7 +159,7 @@ impl Learning {
         learning
     }
 
-    /// Moves shares by what a trial is off.
+    /// Moves shares by the difference of a trial.
     fn correct(&mut self, trial: &[Vec<f64>]) {
         for (at, level) in self.found.levels.iter_mut().enumerate() {
             let found = sorted(trial, at);
@@ -243,7 +246,7 @@ impl Nest {
     }
 }
 
-/// Directions of a background that vary on their own account; the others share what is left.
+/// Directions of a background that vary on their own account; the others share the rest.
 pub(crate) const RANK: usize = 96;
 /// Topics that the background gathers around.
 const TOPIC_COUNT: u64 = 256;
@@ -284,7 +287,7 @@ pub(crate) struct Background {
     seed: u64,
 }
 
-/// What items gather around.
+/// The centres that items gather around.
 #[derive(Debug, Clone)]
 enum Gathering {
     /// Coordinates of each topic along the factors.

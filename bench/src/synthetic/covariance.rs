@@ -22,14 +22,14 @@ pub(crate) struct Covariance {
     pub(crate) mean: Vec<f64>,
     /// Of each dimension.
     pub(crate) variances: Vec<f64>,
-    /// Orthonormal; those of the largest variance first, about.
+    /// Orthonormal; directions of the largest variance first, about.
     pub(crate) directions: Vec<Vec<f64>>,
     /// Along each direction.
     pub(crate) leading: Vec<f64>,
 }
 
 impl Covariance {
-    /// Looks at up to [`SHAPE_ROWS_MAX`] rows.
+    /// Reads up to [`SHAPE_ROWS_MAX`] rows.
     pub(crate) fn of(matrix: &VectorMatrix<'_>, pool: &Pool) -> Self {
         let dim = matrix.dim();
         let rows_max = SHAPE_ROWS_MAX.min((SHAPE_VALUES_MAX / dim).max(1));
@@ -67,7 +67,7 @@ fn leading_directions(rows: &[f64], dim: usize, pool: &Pool) -> Vec<Vec<f64>> {
 }
 
 impl Shape {
-    /// Splits a covariance into a few factors and what they leave to each dimension.
+    /// Splits a covariance into a few factors and the rest in each dimension.
     ///
     /// The left-over variance also lies along the factors, so they are shortened by it (Tipping and
     /// Bishop, *Probabilistic principal component analysis*, 1999).
@@ -92,7 +92,7 @@ impl Shape {
 fn covariance_times(rows: &[f64], directions: &[Vec<f64>], pool: &Pool) -> Vec<Vec<f64>> {
     let Some(dim) = directions.first().map(Vec::len) else { return Vec::new() };
     let batches: Vec<_> = directions.chunks(BATCH_DIRECTIONS).collect();
-    // Each sum over rows runs in row order, whatever the threads.
+    // Each sum over rows runs in row order, for any number of threads.
     let products = pool.map(batches.len(), |batch| {
         let mut products = vec![vec![0.0; dim]; batches[batch].len()];
         for row in rows.chunks_exact(dim) {
@@ -107,8 +107,8 @@ fn covariance_times(rows: &[f64], directions: &[Vec<f64>], pool: &Pool) -> Vec<V
 
 /// The largest code.
 const CODE_MAX: f64 = 127.0;
-/// Rows that are compared with a tile of others while it is in the cache: reading each tile once for all of them
-/// is what takes the time.
+/// Rows that are compared with a tile of others while it is in the cache: most of the time goes
+/// into reading tiles.
 const BATCH_QUERIES: usize = 16;
 /// Codes of a tile: an eighth of a small second-level cache.
 const TILE_CODES: usize = 32 << 10;
@@ -120,7 +120,7 @@ const TILE_CODES: usize = 32 << 10;
 pub(crate) struct Codes {
     codes: Vec<i8>,
     dim: usize,
-    /// What the product of two codes counts.
+    /// The value of a unit in the product of two codes.
     unit: f64,
 }
 
@@ -184,8 +184,8 @@ impl Codes {
         found
     }
 
-    /// Calls `look` with up to `queries_max` evenly strided rows and the products of each with all rows; returns what
-    /// it finds, in row order.
+    /// Calls `look` with up to `queries_max` evenly strided rows and the products of each with all
+    /// rows; returns its results, in row order.
     fn each_query<T: Send>(
         &self,
         queries_max: usize,
@@ -235,7 +235,7 @@ fn directions(values: &[f32], dim: usize) -> impl Iterator<Item = Vec<f64>> {
 /// Partial sums of [`dot`].
 const LANES: usize = 8;
 
-/// A direction shorter than this share of what it was before is rounding noise.
+/// A direction shorter than this share of its former length is rounding noise.
 const NOISE: f64 = 1e-9;
 
 /// Returns the dot product: lane `k` sums the products of the elements `i` with `i % 8 == k`, then the
@@ -270,8 +270,8 @@ pub(crate) fn normalize(values: &mut [f64]) {
     }
 }
 
-/// Makes directions orthonormal in the given order (Gram–Schmidt, twice); those without a part of
-/// their own are dropped.
+/// Makes directions orthonormal in the given order (Gram–Schmidt, twice); directions without a part
+/// of their own are dropped.
 pub(crate) fn orthonormalize(directions: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     let mut kept: Vec<Vec<f64>> = Vec::with_capacity(directions.len());
     for mut direction in directions {

@@ -12,7 +12,7 @@ use super::stream::Stream;
 
 /// The threshold at which a row is a duplicate, …
 const THRESHOLD: f64 = 0.85;
-/// … and those for vectors that are nearly all that near.
+/// … and the thresholds for vectors that are nearly all that near.
 const NARROWER_THRESHOLDS: [f64; 2] = [0.95, 0.98];
 
 /// Groups of rows around the first one that is near: stars, as they are generated.
@@ -22,11 +22,11 @@ pub(crate) struct Duplicates {
     pub(crate) share: f64,
     /// In the order of their first rows.
     pub(crate) groups: Vec<Star>,
-    /// Rows that are no copies, ascending.
+    /// Rows that are not copies, ascending.
     pub(crate) firsts: Vec<Row>,
 }
 
-/// A row and what is near it.
+/// A row and its near rows.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Star {
     pub(crate) first: Row,
@@ -145,12 +145,13 @@ pub(crate) struct ObservedCopy {
     pub(crate) drift: Option<u32>,
 }
 
-/// Earlier copies that a drift is told by; with two of them pairs at 0.95 are a tenth fewer than were seen.
+/// Earlier copies that a drift is computed from; with two of them pairs at 0.95 are a tenth fewer
+/// than were seen.
 const NEAREST_MAX: usize = 3;
-/// Copies of a group that others are told by: a row costs at most so many directions. More of them mend
-/// nothing that shows.
+/// Copies of a group that others are computed from: a row costs at most this many directions. More
+/// of them improve nothing that shows.
 const LEADERS_MAX: usize = 32;
-/// Added to the variance of each drift, so that copies that drift the same way can be told apart.
+/// Added to the variance of each drift, so that copies with the same drift are distinguished.
 const RIDGE: f64 = 1e-6;
 /// Squared lengths below are rounding noise.
 const NOISE: f64 = 1e-12;
@@ -158,9 +159,9 @@ const NOISE: f64 = 1e-12;
 /// The direction in which a copy lies from the first row of its group, across that row: a weighted sum of the
 /// directions of the nearest among earlier copies, and a part of its own.
 ///
-/// Weights are those of a regression on the nearest (Vecchia, *Estimation and model identification for
-/// continuous spatial processes*, Journal of the Royal Statistical Society B 50, 1988). So copies that stand
-/// close to each other, off the first, come out as close.
+/// Weights come from a regression on the nearest (Vecchia, *Estimation and model identification for
+/// continuous spatial processes*, Journal of the Royal Statistical Society B 50, 1988). So copies
+/// that stand close to each other, off the first, come out as close.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Drift {
     /// Earlier drifts of the group.
@@ -197,9 +198,11 @@ impl ObservedGroup {
     }
 }
 
-/// Returns the cosine between what sets two rows apart from a third one that they have similarities s₁ and s₂ to.
+/// Returns the cosine between the directions in which two rows differ from a third one that they
+/// have similarities s₁ and s₂ to.
 ///
-/// Two rows whose parts across it meet at a cosine of c are s₁ s₂ + √(1 − s₁²) √(1 − s₂²) c near each other.
+/// If the parts of two rows across it meet at a cosine of c, the rows have the similarity s₁ s₂ +
+/// √(1 − s₁²) √(1 − s₂²) c.
 fn drift_cosine(
     sample: &VectorMatrix<'_>,
     left: Row,
@@ -272,7 +275,8 @@ impl Drift {
     }
 }
 
-/// Returns the numbers of the drifts that one is told by, at first or second hand, and its own, ascending.
+/// Returns the numbers of the drifts that one is computed from, directly or indirectly, and its
+/// own, ascending.
 fn needed(drifts: &[Drift], at: u32) -> Vec<u32> {
     let mut waiting = vec![at];
     let mut needed = BTreeSet::new();

@@ -12,26 +12,27 @@ use super::duplicates::{Duplicates, ObservedGroup};
 use super::recipe::{Groups, LearnedBackground};
 use super::{VectorRecipe, VectorRecipeBuilder};
 
-/// Rows whose duplicates and neighbours are looked at.
+/// Maximum number of rows with measured duplicates and neighbours.
 pub(super) const ROWS_MAX: usize = 131_072;
 
 impl VectorRecipe {
-    /// Begins with what `matrix` shows: mean and covariance of its directions (96 leading ones and a
-    /// variance for each dimension), how near rows come to their neighbours at every rank to 1,023, and
-    /// its groups of duplicates with their similarities.
+    /// Begins with the statistics of `matrix`: mean and covariance of its directions (96 leading
+    /// ones and a variance for each dimension), how near rows come to their neighbours at every
+    /// rank to 1,023, and its groups of duplicates with their similarities.
     ///
-    /// A duplicate is a row at 0.85 or more to an earlier one that is not itself a duplicate; 0.95 or
-    /// 0.98 where that does not discriminate. Groups are those seen: copies stand as near to the first row and to
-    /// the copies around them. Neighbours are those among rows that are no copies; any number of generated rows has them as near as they were seen, so more rows
-    /// make more neighbourhoods, not denser ones.
+    /// A duplicate is a row at 0.85 or more to an earlier one that is not itself a duplicate; 0.95
+    /// or 0.98 where that does not discriminate. Groups are the measured ones: copies are as near
+    /// to the first row and to the copies around them. Neighbours are measured among rows that are
+    /// not copies; any number of generated rows has them as near as measured, so more rows make
+    /// more neighbourhoods, not denser ones.
     ///
-    /// The recipe is a function of `matrix` and its row order. Looks at up to 16,384 evenly strided rows for
-    /// the shape and 131,072 for duplicates and neighbours: those of a larger matrix are thinned. Costs some
-    /// seconds, a minute at most, and about six bytes for each component that is looked at. No vector of
-    /// `matrix` is kept.
+    /// The recipe is a function of `matrix` and its row order. Reads up to 16,384 evenly strided
+    /// rows for the shape and 131,072 for duplicates and neighbours: the rows of a larger matrix
+    /// are thinned. Costs some seconds, a minute at most, and about six bytes for each component
+    /// that is read. No vector of `matrix` is kept.
     ///
     /// # Errors
-    /// When there are no rows, one has no direction, or the caller asked to stop.
+    /// When there are no rows, one has no direction, or the caller cancelled.
     pub fn like(
         matrix: &VectorMatrix<'_>,
         rows: u32,
@@ -67,21 +68,21 @@ impl VectorRecipe {
     }
 }
 
-/// Neighbours whose similarity is measured: the nearest, the tenth, the hundredth.
+/// Ranks of neighbours with a measured similarity: the nearest, the tenth, the hundredth.
 pub const NEIGHBOR_RANKS: [usize; 3] = [1, 10, 100];
 /// Similarities at which duplicates are counted.
 pub const DUPLICATE_THRESHOLDS: [f64; 3] = [0.85, 0.92, 0.95];
-/// Shares of rows, or pairs, whose similarity is at or below the quantile.
+/// Shares of rows, or pairs, with a similarity at or below the quantile.
 pub const QUANTILE_SHARES: [f64; 15] =
     [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99];
 /// Quantiles that [`SimilarityQuantiles::largest_difference`] compares: from 0.05 to 0.95.
 const COMPARED: std::ops::RangeInclusive<usize> = 2..=12;
-/// Rows whose neighbours are looked up.
+/// Number of rows with measured neighbours.
 const QUERIES_MAX: usize = 2_048;
 /// Other rows that each of them is compared with for the similarity of strangers.
 const STRANGERS_MAX: usize = 256;
 
-/// What vectors look like.
+/// The statistics of vectors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Likeness {
     /// Rows of the matrix.
@@ -123,8 +124,8 @@ impl Likeness {
     /// neighbours, which 2,048 of them look up. Costs some seconds. Equal on every machine.
     ///
     /// # Errors
-    /// When there are fewer than two rows, one has no direction, nearly all are duplicates of each other, or the
-    /// caller asked to stop.
+    /// When there are fewer than two rows, one has no direction, nearly all are duplicates of each
+    /// other, or the caller cancelled.
     pub fn measure(
         matrix: &VectorMatrix<'_>,
         options: &JoinOptions<'_>,
@@ -168,7 +169,8 @@ impl Likeness {
         })
     }
 
-    /// Returns the share of the variance along so many leading directions, or along all that are known.
+    /// Returns the share of the variance along this many leading directions, or along all known
+    /// ones.
     #[must_use]
     pub fn explained(&self, directions: usize) -> f64 {
         self.spectrum.iter().take(directions).sum()
@@ -189,7 +191,7 @@ impl SimilarityQuantiles {
         self.quantiles[QUANTILE_SHARES.len() / 2]
     }
 
-    /// Returns by how much a quantile differs at most, of those from 0.05 to 0.95.
+    /// Returns the largest difference of a quantile, from 0.05 to 0.95.
     #[must_use]
     pub fn largest_difference(&self, other: &Self) -> f64 {
         let both = self.quantiles[COMPARED].iter().zip(&other.quantiles[COMPARED]);

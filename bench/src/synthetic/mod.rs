@@ -1,9 +1,10 @@
 //! Synthetic vectors with planted duplicates, the same on every machine.
 //!
-//! A [`VectorRecipe`] says what is wanted, invented or [like](VectorRecipe::like) given vectors;
-//! [`VectorGenerator`] computes any row of it on its own: rows can be streamed in chunks, in any order,
-//! with memory for the groups only. [`Likeness`] measures how much generated vectors have of given ones.
-//! [`Shuffle`] gives numbers an order without a table, [`templated`] gives each group of rows a statement of its own.
+//! A [`VectorRecipe`] describes the wanted vectors, invented or [like](VectorRecipe::like) given
+//! ones; [`VectorGenerator`] computes any row of it on its own: rows can be streamed in chunks, in
+//! any order, with memory for the groups only. [`Likeness`] compares generated vectors with given
+//! ones. [`Shuffle`] gives numbers an order without a table, [`templated`] gives each group of rows
+//! a statement of its own.
 
 mod recipe;
 mod vectors;

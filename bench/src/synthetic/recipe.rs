@@ -1,4 +1,4 @@
-//! [`VectorRecipe`]: what is to be generated.
+//! [`VectorRecipe`]: a description of vectors to generate.
 
 use memfold_index::JoinError;
 use std::sync::Arc;
@@ -40,14 +40,14 @@ pub(crate) struct InventedGroups {
     pub(crate) similarity_max: f64,
 }
 
-/// What the background of given vectors shows.
+/// The background learned from given vectors.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LearnedBackground {
     pub(crate) shape: Arc<Shape>,
     pub(crate) neighborhoods: Arc<Neighborhoods>,
 }
 
-/// Rows in groups of two or more: what a store shows after months without consolidation.
+/// Rows in groups of two or more: the share in a store after months without consolidation.
 const DUPLICATE_SHARE: f64 = 0.3;
 /// Copies that are bit-equal to the first of their group.
 const EXACT_SHARE: f64 = 0.2;
@@ -82,7 +82,7 @@ pub enum GenerateError {
     Range {
         /// Which number.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         found: f64,
         /// Its smallest value.
         min: f64,

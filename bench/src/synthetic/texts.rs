@@ -1,17 +1,17 @@
-//! [`templated`]: what a group says, in one of two wordings.
+//! [`templated`]: the statement of a group, in one of two wordings.
 
 use std::fmt;
 use std::fmt::Write as _;
 
 use super::Shuffle;
 
-/// Groups that say what no other group says: as many as there are numbers of rows.
+/// Groups with a statement of their own: as many as there are numbers of rows.
 pub(crate) const GROUPS_MAX: u64 = 1 << 32;
 
 /// Two wordings of one statement; `{…}` are slots that a group fills the same way in both.
 ///
-/// What stands between slots tells templates and wordings apart and where a slot ends, so that a text can
-/// be read back. Slots of each template have [`STATEMENTS`] values together, or more.
+/// The text between slots distinguishes templates and wordings and shows where a slot ends, so that
+/// a text can be read back. Slots of each template have [`STATEMENTS`] values together, or more.
 const TEMPLATES: [(&str, &str); 16] = [
     (
         "The staging server of {project} in {place} runs {tool} {version} on port {port}.",
@@ -85,11 +85,12 @@ const REWORDED_EVERY: u64 = 5;
 /// Statements that are made of each template.
 const STATEMENTS: u64 = GROUPS_MAX / TEMPLATES.len() as u64;
 
-/// Returns the text of `member` in a group: what it says depends on (`seed`, `group`) alone, and
+/// Returns the text of `member` in a group: its statement depends on (`seed`, `group`) alone, and
 /// most members say it in the same words.
 ///
-/// No two groups below ten million have a text in common: a group's number is permuted and written down in
-/// names, numbers, dates, versions and places as in the digits of a number. Beyond, texts come again.
+/// No two groups below ten million have a text in common: a group's number is permuted and encoded
+/// in names, numbers, dates, versions and places as in the digits of a number. Beyond, texts come
+/// again.
 #[must_use]
 pub fn templated(group: u64, member: u64, seed: u64) -> String {
     let (template, number) = statement(group, seed);
@@ -401,7 +402,7 @@ impl Slot {
     }
 }
 
-/// Minutes since midnight, shown as hours and minutes.
+/// Minutes since midnight, displayed as hours and minutes.
 struct Clock(u64);
 
 impl fmt::Display for Clock {

@@ -16,7 +16,7 @@ pub struct VectorGenerator {
     background: Background,
 }
 
-/// What is planted in a row.
+/// The contents planted in a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GeneratedRow {
     /// Its group; rows alone have one of their own.
@@ -28,7 +28,7 @@ pub struct GeneratedRow {
 }
 
 impl VectorGenerator {
-    /// Prepares a recipe; costs 4 bytes for each group, and what a learned recipe holds.
+    /// Prepares a recipe; costs 4 bytes for each group, and the size of a learned recipe.
     #[must_use]
     pub fn new(recipe: VectorRecipe) -> Self {
         let (dim, seed) = (recipe.dim, recipe.seed);
@@ -65,7 +65,7 @@ impl VectorGenerator {
         self.recipe.dim
     }
 
-    /// Writes the unit vector of `row` into `vector` and tells what it is.
+    /// Writes the unit vector of `row` into `vector` and returns its planted contents.
     ///
     /// # Panics
     /// When `row` is not below the number of rows, or `vector` has another length than the dimension.
@@ -89,8 +89,8 @@ impl VectorGenerator {
 
     /// Returns a copy of the unit vector `original` of `group`, and its cosine to it.
     ///
-    /// Half of what sets it apart is common to the group: copies are about as near to each other as to the
-    /// original.
+    /// Half of its difference from the original is common to the group: copies are about as near to
+    /// each other as to the original.
     fn invented_copy(
         &self,
         original: Vec<f64>,
@@ -155,8 +155,8 @@ fn at_cosine(similarity: f64, original: &[f64], across: &[f64]) -> Vec<f64> {
     copy
 }
 
-/// Returns what a group looks like: each of those seen comes once, in an order that the seed gives, before one comes
-/// again.
+/// Returns the shape of a group: each observed one comes once, in an order that the seed gives,
+/// before one comes again.
 fn observed(groups: &[ObservedGroup], seed: u64, group: u64) -> &ObservedGroup {
     let (count, order) = (groups.len() as u64, Stream::new(seed, stream::OBSERVED, 0).next_u64());
     &groups[Shuffle::new(count, order).apply(group % count) as usize]
