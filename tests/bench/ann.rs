@@ -60,7 +60,7 @@ fn an_hdf5_file_brings_its_queries() {
         assert_eq!((&line["rows"], &line["queries"]), (&3.into(), &1.into()), "{said}");
         assert_eq!(line["recall_within_epsilon"], 1.0);
     }
-    // Without a set `test`, the vectors are looked for as in any other file.
+    // Without a set `test`, the vectors are found as in any other file.
     let others = format!("{data}/h5py_others.h5");
     let words = ["ann", "--base", file, "--queries", &*others];
     dir.run(&words).fails_with(1, &["no array that is the only matrix", "found \"f2\""]);
@@ -81,7 +81,7 @@ fn impossible_ann_requests_are_refused() {
     ] {
         dir.run(&[&["ann"], words].concat()).fails_with(code, &[expected]);
     }
-    // Where fewer rows are than neighbours asked for, all are found.
+    // With fewer rows than requested neighbours, all are found.
     let said = dir.succeed("ann --base short.npy -k 1000 --json");
     assert!(lines(&said).iter().all(|line| line["recall_at_k"] == 1.0), "{said}");
 }

@@ -1,4 +1,4 @@
-//! The library that makes writes fail does so, and at the call that was asked for.
+//! The library that makes writes fail does so, and at the requested call.
 
 use memfold_tests::torture::{Calls, Fault, FaultKind, Memfold, Shim, strings};
 
@@ -9,7 +9,7 @@ fn generate(folder: &std::path::Path) -> Vec<String> {
     strings(&["generate", "--brain", "--rows", "300", "--dim", "16", "--output", &store])
 }
 
-/// `None` where no library can be made, which is said.
+/// `None`, with a message, where no library can be built.
 fn shim() -> Option<Shim> {
     let shim = Shim::build();
     if shim.is_none() {

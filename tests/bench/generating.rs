@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::memfold;
 use crate::support::TestFolder;
 
-/// What `memfold consolidate` says of a store.
+/// Returns the report of `memfold consolidate` on a store.
 fn consolidated(dir: &TestFolder, store: &str) -> Value {
     let words = ["consolidate", store, "--json", "--now", memfold_tests::NOW];
     serde_json::from_str(&memfold(dir, &words)).unwrap()

@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 
 use crate::support::TestFolder;
 
-/// What is tested.
+/// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_memfold-bench");
 
 /// `memfold` beside it, which stands there when the whole workspace is tested.

@@ -1,4 +1,4 @@
-//! `memfold demo` and `consolidate`, what stands on which stream, and the smaller commands.
+//! `memfold demo` and `consolidate`, the output on each stream, and the smaller commands.
 
 use std::process::Stdio;
 

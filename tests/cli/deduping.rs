@@ -40,7 +40,7 @@ fn pairs(path: &Path) -> Vec<PairLine> {
     .collect()
 }
 
-/// Row, cluster and similarity; the column `skip` is not looked at.
+/// Row, cluster and similarity; the column `skip` is ignored.
 fn clusters(path: &Path, first_column: usize) -> Vec<PairLine> {
     let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
     let rows = reader.get_row_iter(None).unwrap().map(Result::unwrap);

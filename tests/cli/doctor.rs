@@ -20,7 +20,7 @@ fn screen(dir: &TestFolder) -> String {
 fn screens_are_as_published() {
     for (name, dir) in [("sample", TestFolder::with_sample()), ("wild", wild())] {
         let text = screen(&dir);
-        // What is to be copied stays on one line, and so does a row of a table in a pipe.
+        // Text to copy stays on one line, and so does a row of a table in a pipe.
         let is_prose = |line: &&str| {
             let is_row = line.starts_with(' ') && !line.starts_with("  ");
             !is_row && !["run:  ", "sql:  "].iter().any(|mark| line.contains(mark))
@@ -70,7 +70,7 @@ fn unreadable_store_is_critical() {
     assert_eq!(health.code, Some(2), "{health:?}");
 }
 
-/// The statement named 20 of 220 embeddings, and whoever ran it took the store for mended.
+/// The statement named 20 of 220 embeddings, and users who ran it took the store for repaired.
 #[test]
 fn repair_statement_names_every_row() {
     let dir = TestFolder::with_sample();

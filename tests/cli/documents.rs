@@ -1,4 +1,5 @@
-//! Documents that programs read: what is printed fits its published schema, and `docs/schemas/README.md` lists all.
+//! Documents that programs read: output fits its published schema, and `docs/schemas/README.md`
+//! lists all.
 
 mod scenarios;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 use self::scenarios::{Scenario, Step, scenarios};
 use crate::schemas::{Schema, assert_right, folder, index};
 
-/// Files that commands write beside what they print.
+/// Files that commands write beside their output.
 const FILES: [&str; 2] = ["plan", "report"];
 
 #[test]
@@ -76,7 +77,7 @@ fn play(scenario: &Scenario) {
     }
 }
 
-/// Puts what the last document holds in place of a `{/pointer}` into it.
+/// Replaces a `{/pointer}` by the value at that place of the last document.
 fn filled(word: &str, last: &Value) -> String {
     match word.strip_prefix("{/").and_then(|rest| rest.strip_suffix('}')) {
         None => word.to_owned(),

@@ -20,7 +20,7 @@ use crate::support::TestFolder;
 const DIM: usize = 8;
 const NOW: &str = "2026-06-30T12:00:00Z";
 
-/// Three memories with a vector of the model `m`, and so many without.
+/// Three memories with a vector of the model `m`, and `count` without.
 fn lacking(count: usize) -> TestFolder {
     let dir = TestFolder::new();
     let mut rows: Vec<PlainMemory> = (0..3)
@@ -305,7 +305,7 @@ fn an_interruption_keeps_what_was_written_and_running_again_continues() {
 const KILN: &str = "The kiln is fired on Mondays.";
 const TEA: &str = "Tea is ordered from the harbour shop.";
 
-/// Two memories with a vector, and so many without.
+/// Two memories with a vector, and `count` without.
 fn without_vectors(count: usize) -> TestFolder {
     let dir = TestFolder::new();
     let vector = |text: &str| text_vector(text, DIM);
@@ -400,11 +400,12 @@ fn a_provider_that_lets_wait_does_not_keep_a_memory_from_being_saved() {
     assert_eq!(saved.matches("\"stored\":true").count(), 5, "{saved}");
     assert_eq!(saved.matches("no vector was made of the text").count(), 3, "{saved}");
     assert_eq!(saved.matches("is not asked again").count(), 2, "{saved}");
-    // None of them was waited for, and after three failures nobody is asked.
+    // None of them was waited for, and after three failures no provider is queried.
     assert_eq!(stub.asked().len(), 3);
 }
 
-/// A store whose model `m` finds the first two memories near; the model `n` of the stub finds the last two.
+/// A store with two models: by model `m` the first two memories are near, by the stub's model `n`
+/// the last two.
 fn of_two_models() -> (TestFolder, StubProvider) {
     let dir = TestFolder::new();
     let texts =
@@ -548,7 +549,7 @@ fn an_undo_leaves_the_vectors_of_another_model() {
     assert_eq!(stub.asked().len(), 1, "no text is sent twice");
 }
 
-/// A store whose vectors name no model, and all of whose vectors are equal.
+/// A store with vectors that name no model, and are all equal.
 #[test]
 fn vectors_without_a_name_are_kept_and_each_pair_of_equal_ones_counts() {
     let (dir, stub) = of_two_models();

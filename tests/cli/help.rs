@@ -1,4 +1,4 @@
-//! What `--help` says, in 80 columns.
+//! The output of `--help`, in 80 columns.
 
 use crate::support::{TestFolder, listed_commands};
 

@@ -1,4 +1,4 @@
-//! `memfold hook`: the context of a session, byte for byte, whatever is in the store.
+//! `memfold hook`: the context of a session, byte for byte, for any content of the store.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -137,7 +137,7 @@ fn the_store_is_found_above_the_directory_or_by_its_name() {
     let db = dir.path("brain.db");
     let words = ["session-start", "--db", db.to_str().unwrap()];
     assert!(context(&hook(&other, &words, b"{}")).contains("kiln"));
-    // A folder of that name is no store.
+    // A folder of that name is not a store.
     std::fs::create_dir(dir.path("src/brain.db")).unwrap();
     assert!(context(&hook(&other, &["session-start"], input.as_bytes())).contains("kiln"));
 }

@@ -1,4 +1,4 @@
-//! Text of stores, files and command lines can neither steer a terminal nor hide in what is shown.
+//! Text of stores, files and command lines can neither steer a terminal nor hide in the output.
 
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{brain_db, memory, unit_vector};

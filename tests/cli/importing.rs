@@ -87,7 +87,7 @@ fn importing_again_adds_what_is_new_and_changes_nothing() {
     assert_eq!(one::<i64>(&dir, "SELECT count(*) FROM stm"), 6);
 }
 
-/// What a run moved out of the owner's tables does not come back by importing it again.
+/// Rows that a run moved out of the owner's tables do not come back by importing them again.
 #[test]
 fn a_memory_that_was_moved_is_known() {
     let dir = TestFolder::new();
@@ -191,7 +191,7 @@ const MEM0: &str = concat!(
     "{\"id\":\"m3\",\"memory\":\"Sp\\u00e4t am Abend schreibt sie Briefe\",\"user_id\":\"u2\",\"created_at\":\"2026-01-03T03:04:05Z\"}\n",
 );
 
-/// What came in by a preset goes out by it, byte for byte where nothing changed.
+/// Lines imported by a preset are exported by it, byte for byte where nothing changed.
 #[test]
 fn preset_lines_round_trip() {
     let dir = TestFolder::new();
@@ -339,7 +339,7 @@ fn failed_conversion_leaves_no_file() {
     assert_eq!(names, expected);
 }
 
-/// Bytes by which a decoder gives up: the file, where, and what.
+/// Bytes that make a decoder give up: the file, the place, and the value.
 const GIVES_UP: [(&str, usize, u8); 3] =
     [("lists.parquet", 329, 0), ("lists.parquet", 400, 255), ("lists-v2.parquet", 310, 169)];
 
@@ -359,7 +359,8 @@ fn decoder_panic_is_one_error() {
     }
 }
 
-/// Makes a store whose texts are kept as UTF-16, where some hold half a pair, which no UTF-8 can hold.
+/// Makes a store with texts in UTF-16; some hold half a surrogate pair, which UTF-8 cannot
+/// represent.
 fn utf16_store(path: &Path) {
     let store = Connection::open(path).unwrap();
     store

@@ -66,7 +66,7 @@ fn incremental_run_searches_new_memories_only() {
     let (whole, _) = run(&dir, &[]);
     assert_eq!(part["plan_digest"], whole["plan_digest"]);
 
-    // A plan that is not carried out whole is looked at again.
+    // A plan that is not applied whole is searched again.
     add(&dir, "another", "m000008");
     let (_, _) =
         run(&dir, &["--incremental", "--execute", "--limit", "1", "--max-change-share", "1"]);

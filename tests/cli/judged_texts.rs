@@ -1,4 +1,5 @@
-//! Models write golden records, summaries and merged texts, and say what no longer holds: within limits, with vectors, and back.
+//! Models write golden records, summaries and merged texts, and find superseded statements: within
+//! limits, with vectors, and back.
 
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::stub_provider::{StubProvider, json_answer};
@@ -188,7 +189,7 @@ fn golden_record_is_written_and_undone() {
     assert_eq!(after["planned"]["rewrite"], 0, "what a person took back stays so");
 }
 
-/// A folder of an agent whose entries say these texts, mirrored, with vectors near each other.
+/// A mirrored folder of an agent with entries of these texts, with vectors near each other.
 fn mirrored(texts: &[&str]) -> TestFolder {
     let dir = TestFolder::new();
     let entry = |(at, text): (usize, &&str)| {
@@ -213,10 +214,10 @@ fn mirrored(texts: &[&str]) -> TestFolder {
     dir
 }
 
-/// What a model says of a group of handles and texts.
+/// The opinions of a model on a group of handles and texts.
 type Opinions = Box<dyn Fn(&[(String, String)]) -> Value + Send + Sync>;
 
-/// What a model writes goes through the mirror into a memory folder, and comes back.
+/// Texts that a model writes go through the mirror into a memory folder, and come back.
 #[test]
 fn model_texts_go_to_a_memory_folder_and_back() {
     let both: [(&[&str], &str, Opinions); 2] = [

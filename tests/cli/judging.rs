@@ -1,4 +1,5 @@
-//! Models decide about proposals: within limits, never twice, and never by the word of whoever made the store.
+//! Models decide about proposals: within limits, never twice, and never by models that a file
+//! beside the store names.
 
 use std::process::Stdio;
 
@@ -97,7 +98,7 @@ fn model_decisions_are_merged_once_and_undone() {
     assert!(first.err.contains("CONSOLIDATE/JUDGE action=keep_separate"), "{first:?}");
     assert!(first.out.contains("judged: 2 merge · 1 kept separate · 0 left to you"), "{first:?}");
     assert_eq!(live(&dir), 40, "nothing is changed without --execute");
-    // One request for each vote: the second does not ask about what is kept separate.
+    // One request for each vote: the second does not ask about pairs that are kept separate.
     let asked = stub.asked();
     assert_eq!(asked.len(), 2);
     assert_eq!(asked.iter().map(|asked| groups(asked).len()).collect::<Vec<_>>(), [3, 2]);
@@ -140,7 +141,7 @@ fn budgets_hold() {
     let answer = dir.run(&asking(&chain, &cheap));
     assert!(answer.err.contains("judge.budget.cost_per_day"), "{answer:?}");
     assert_eq!(stub.asked().len(), 1);
-    // What was spent that day counts in later runs.
+    // Costs of that day count in later runs.
     dir.run(&asking(&chain, &cheap));
     assert_eq!(stub.asked().len(), 1);
     dir.run(&asking(&chain, &["--judge", "--set", "judge.budget.cost_per_day=1"]));
@@ -252,8 +253,8 @@ fn slow_and_credulous() -> StubProvider {
     })
 }
 
-/// A run over 2,000 memories with 300 proposals is killed again and again: what was answered stays answered, the plan of the
-/// run that ends is that of every replay, and undo brings all back.
+/// A run over 2,000 memories with 300 proposals is killed again and again: answers are kept, the
+/// plan of the run that ends equals the plan of every replay, and undo brings all back.
 #[test]
 fn killed_judged_run_keeps_its_answers() {
     let (dir, stub) = (TestFolder::new(), slow_and_credulous());

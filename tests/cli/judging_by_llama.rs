@@ -1,4 +1,5 @@
-//! llama.cpp's server answers whole judged runs, with tiny models of random weights: whatever they say, no fact is lost.
+//! llama.cpp's server answers whole judged runs, with tiny models of random weights: no answer
+//! makes a fact get lost.
 //!
 //! Runs only where `MEMFOLD_LLAMA_PYTHON` names a Python with `tests/extras/requirements.txt`.
 
@@ -23,7 +24,8 @@ const ROWS: usize = 100;
 /// A whole run takes seconds; later it hangs.
 const TIME_MAX: Duration = Duration::from_secs(300);
 
-/// What the script serves: the kind of model, the seed of its weights, and the votes it is asked for.
+/// The models that the script serves: their kind, the seed of their weights, and the number of
+/// votes.
 const MODELS: [[&str; 3]; 6] = [
     ["babbling", "4", "1"],
     ["stammering", "1", "2"],
@@ -62,7 +64,8 @@ impl Drop for LlamaServer {
     }
 }
 
-/// Two texts that say the same in other words, and what must be read somewhere afterwards. Some say less than the other.
+/// Two texts that say the same in other words, and facts that some text must contain afterwards.
+/// Some say less than the other.
 fn wordings(pair: usize) -> ([String; 2], Vec<String>) {
     match pair % 4 {
         0 => (

@@ -107,7 +107,7 @@ fn each_transition_is_stored_and_told_once() {
     assert_eq!(stored.len(), 4, "{stored:?}");
     assert_eq!(stored[0], r#"m000000 warm ["retention"]"#);
     assert_eq!(stored[2], r#"m000003 warm ["retention"]"#);
-    // The same tier for other reasons is no change; what was before a change stays known.
+    // The same tier for other reasons is no change; the tier before a change stays known.
     let earlier = |id: &str| -> Option<String> {
         let sql = "SELECT earlier FROM memfold_tiers WHERE memory_id = ?1";
         connection.query_row(sql, [id], |row| row.get(0)).unwrap()

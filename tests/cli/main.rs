@@ -37,5 +37,5 @@ mod mirroring;
 mod markdown;
 mod documents;
 
-/// What is tested.
+/// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_memfold");

@@ -60,7 +60,7 @@ fn taken_out(before: &str, after: &str) -> Vec<String> {
     gone
 }
 
-/// A store of `tests/data/markdown`, and what a run does to it.
+/// A store of `tests/data/markdown`, and the effects of a run on it.
 struct Form {
     store: &'static str,
     merges: u64,
@@ -258,7 +258,7 @@ fn proposals_are_reviewed_and_listed_until_a_file_fits() {
     assert_eq!(files(&dir)["MEMORY.md"], text);
 }
 
-/// Two memories below titles that name two things are two facts, whatever they say.
+/// Two memories below titles that name two things are two facts, even with the same text.
 #[test]
 fn memories_of_two_subjects_never_merge_and_headings_protect() {
     let dir = TestFolder::new();

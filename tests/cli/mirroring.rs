@@ -1,4 +1,5 @@
-//! Stores that are no brain.db: `memory.jsonl` of the MCP memory server through every command.
+//! Stores of another kind than brain.db: `memory.jsonl` of the MCP memory server through every
+//! command.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -46,7 +47,7 @@ fn own_files(dir: &TestFolder) -> BTreeMap<PathBuf, Vec<u8>> {
     dir.files().into_iter().filter(|(path, _)| !path.starts_with(&mirror)).collect()
 }
 
-/// What the server reads: the observations of each entity.
+/// The server's view: the observations of each entity.
 fn as_the_server_reads(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut entities = BTreeMap::new();
     for line in text.lines() {
@@ -107,7 +108,7 @@ fn undo_restores_memory_jsonl_byte_for_byte() {
     assert_eq!(again["planned"]["merge"], 0, "what was undone stays undone");
 }
 
-/// A first save went to an entity `memories`, whatever entity it named.
+/// A first save went to an entity `memories`, regardless of the entity that it named.
 #[test]
 fn a_first_save_goes_to_the_entity_that_it_names() {
     for text in [
@@ -218,7 +219,7 @@ fn ask_the_server(dir: &TestFolder, tool: &str, arguments: &Value) -> Option<Val
     Some(serde_json::from_str(text.unwrap_or_else(|| panic!("{answer}"))).unwrap())
 }
 
-/// The server reads what memfold wrote, and memfold what the server wrote in between.
+/// The server reads memfold's writes, and memfold the server's writes in between.
 #[test]
 fn mcp_memory_server_continues_with_the_file() {
     let dir = TestFolder::new();

@@ -38,7 +38,7 @@ fn folder(dir: &TestFolder) {
     dir.write("memory/agents/DEV-001/memories.json", text);
 }
 
-/// The files of a store with their bytes, without what is memfold's.
+/// The files of a store with their bytes, without memfold's own.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
@@ -80,14 +80,16 @@ fn a_folder_is_merged_promoted_and_taken_back() {
     let _ = dir.succeed("undo memory latest --execute");
     let name = dir.path("memory/agents/DEV-001/memories.json").display().to_string();
     assert_eq!(files(&dir.path("memory"))[&name], before[&name]);
-    // Nothing is left of what the run made: its copy went to the archive once, and the archive got an index.
+    // Nothing is left of the run's files: its copy went to the archive once, and the archive got an
+    // index.
     for gone in ["teams/development/memories.json", "archive/_index.json", "archive/teams"] {
         let path = dir.path("memory").join(gone);
         assert!(!path.is_file() && files(&path).is_empty(), "{gone}");
     }
 }
 
-/// What the owner's schema says of an entry; `supersedes` may be a list besides, as its rules write it.
+/// Asserts that an entry fits the owner's schema; `supersedes` may be a list besides, as its rules
+/// write it.
 #[track_caller]
 fn assert_fits_the_owner(entry: &Value) {
     for key in ["id", "type", "created_by", "created_at", "content"] {
@@ -179,7 +181,7 @@ fn indexes_that_are_not_up_to_date_are_named_and_made_anew() {
     assert!(again.err.contains("all indexes are up to date"), "{}", again.err);
 }
 
-/// A trigger of memory folders ran the whole store, and the log said manual.
+/// A trigger of memory folders ran the whole store, and the log named it manual.
 #[test]
 fn triggers_narrow_a_run_to_what_they_are_about() {
     let dir = TestFolder::new();
@@ -216,7 +218,7 @@ fn triggers_narrow_a_run_to_what_they_are_about() {
 
     let session = [&["consolidate", "memory", "--trigger", "session_end"][..], &NOW].concat();
     let first = dir.json(&[&session[..], &["--json"]].concat());
-    // Without an index of vectors such a run looks at everything, and says so.
+    // Without an index of vectors an incremental run searches everything, and says so.
     assert!(first["notes"].to_string().contains("there is no index"), "{first}");
     assert!(!dir.json(&[&whole[..], &["--json"]].concat())["notes"].to_string().contains("index"));
 }
@@ -322,7 +324,8 @@ fn written_notes(dir: &TestFolder) -> BTreeMap<String, Vec<String>> {
     notes.collect()
 }
 
-/// Returns what a process that ended must not leave in a repository: locks, and objects without a name.
+/// Returns the remains that a process must not leave in a repository: locks, and objects without a
+/// name.
 fn left_in_repository(dir: &TestFolder) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![dir.path("repo/.git")];

@@ -1,4 +1,5 @@
-//! Every file that a command is to write is looked at before it works, and a run that stands is said to stand.
+//! Every output file of a command is checked before it works, and a run that stands is reported as
+//! such.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt as _;
@@ -81,8 +82,9 @@ fn only_files_are_replaced_and_links_are_followed() {
     assert_eq!(plan.code, Some(2), "{plan:?}");
 }
 
-/// The report's place was taken while the run was under way: the run stands, and its id, where the report is and
-/// how to take the run back are said. Log lines came only after the run; now each is there when its unit is done.
+/// The report's place was taken while the run was under way: the run stands, and its id, the place
+/// of the report and the undo command are printed. Log lines came only after the run; now each is
+/// there when its unit is done.
 #[test]
 fn run_stands_when_its_report_cannot_be_written() {
     const PAIRS: usize = 150;
@@ -130,7 +132,8 @@ fn run_stands_when_its_report_cannot_be_written() {
     assert_eq!(std::fs::read(dir.path("out/r.json")).unwrap(), b"somebody else's");
 }
 
-/// `DONE ok` came after runs that were not done, `START` said dry_run of runs that wrote, failures had no line.
+/// `DONE ok` came after unfinished runs, `START` named dry_run for runs that wrote, failures had no
+/// line.
 #[test]
 fn log_lines_cover_a_run_from_start_to_end() {
     let log = |err: &str| -> Vec<String> {
@@ -200,7 +203,7 @@ fn verbose_runs_log_their_stages() {
     assert_eq!(failed["level"], "error", "{failed}");
 }
 
-/// Only `consolidate --execute` wrote a report and metrics, so whoever reviews first had neither.
+/// Only `consolidate --execute` wrote a report and metrics, so users who review first had neither.
 #[test]
 fn apply_writes_report_and_metrics() {
     let dir = TestFolder::with_pair();

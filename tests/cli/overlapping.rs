@@ -9,7 +9,7 @@ use crate::support::{TestFolder, consolidate};
 
 const DIM: usize = 8;
 
-/// Three wordings of one fact; the first and the last are too far apart to be asked about together.
+/// Three wordings of one fact; the first and the last are too far apart for one question.
 fn chain() -> TestFolder {
     let dir = TestFolder::new();
     let texts = [
@@ -28,7 +28,7 @@ fn chain() -> TestFolder {
     dir
 }
 
-/// Only one of the two groups was asked about before: the second waited for the first one's answer.
+/// Only one of the two groups was a question before: the second waited for the first one's answer.
 #[test]
 fn a_memory_between_two_others_stands_in_the_questions_of_both() {
     let dir = chain();
@@ -53,7 +53,7 @@ fn answers_to_two_questions_about_one_memory_lose_nothing() {
         let store = Connection::open(dir.path("brain.db")).unwrap();
         let sql = "SELECT (SELECT COUNT(*) FROM stm) + (SELECT COUNT(DISTINCT memory_id) FROM memfold_archive)";
         assert_eq!(store.query_row(sql, [], |row| row.get(0)), Ok(3_i64), "nothing is lost");
-        // What an answer left open is asked anew, about live memories only; what was decided is not.
+        // Undecided groups are asked again, about live memories only; decided ones are not.
         let again = proposed(&dir, &[]);
         assert!(again.iter().flatten().all(|id| stays.contains(id)), "{answers:?}: {again:?}");
         let report = dir.json(&consolidate(&["--json"]));

@@ -94,7 +94,7 @@ fn modes_reach_down_the_tiers() {
     assert_eq!(ids(&found).len(), 1);
 }
 
-/// `recall` said that no memory was found for a text that stood there word for word, but was cold.
+/// `recall` reported that no memory was found for a text that existed word for word, but was cold.
 #[test]
 fn lower_tiers_answer_where_others_have_nothing() {
     let dir = tiers();
@@ -119,7 +119,7 @@ fn the_words_of_merged_memories_lead_to_their_survivor() {
         },
     ];
     brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
-    // Whatever the guard holds of the two.
+    // Independent of the guard's verdict on the two.
     let guard = ["--set", "guard.enabled=false", "--allow-unguarded"];
     let merge = ["--set", "protection.min_age_hours=0", "--max-change-share", "1", "--execute"];
     let run =

@@ -28,7 +28,7 @@ pub(crate) fn dir() -> TestFolder {
     dir
 }
 
-/// Saves what a run plans, and returns the plan's name.
+/// Saves the plan of a run, and returns the plan's name.
 fn save_plan(dir: &TestFolder) -> String {
     dir.succeed(&consolidate(&["--save-plan"]));
     let plans = dir.json("runs brain.db --plans --json");
@@ -73,7 +73,7 @@ fn a_plan_is_reviewed_through_a_pipe() {
     assert_eq!((walked.code, walked.err.as_str()), (Some(0), ""), "{walked:?}");
     insta::assert_snapshot!("review", walked.out.replace(&name, "PLAN"));
     assert_eq!(states(&dir), ["a1 approved", "a2 rejected", "a3 approved", "a4 proposed"]);
-    // What was left open comes first next time.
+    // Undecided actions come first next time.
     let rest = review(&dir, &[], "k\n");
     assert!(rest.out.contains("1 of 1 · a4 flag_contradiction"), "{}", rest.out);
     assert_eq!(states(&dir)[3], "a4 rejected");
@@ -133,7 +133,7 @@ fn review_beside_a_run_defers_keep_both() {
     assert_eq!(states(&dir)[1], "a2 rejected");
 }
 
-/// One answer for many actions is given on the command line, by `--only` or by labels.
+/// One answer for many actions comes on the command line, by `--only` or by labels.
 #[test]
 fn many_actions_are_answered_at_once() {
     let dir = dir();
@@ -190,7 +190,7 @@ fn an_audit_keeps_how_many_merges_were_wrong() {
         runs.filter(|run| run["kind"] == kind).count()
     };
     assert_eq!((kinds("execute"), kinds("audit")), (1, 2));
-    // What an audit kept is no run to undo.
+    // An audit's record is no run to undo.
     dir.succeed(&["undo", "brain.db", "latest", "--execute", "--now", NOW]);
     let after = audit(&["latest"], "y\nq\n");
     assert_eq!(after.code, Some(0), "{after:?}");
@@ -264,7 +264,7 @@ fn proposals_wait_for_an_answer() {
     dir.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
     assert_eq!(live(&dir).len(), 6, "only the copy went");
     assert_eq!(proposed(&dir, &[]).len(), 2, "they wait on");
-    // Neither does a saved plan that nobody reviewed, whatever is picked.
+    // Neither does a saved plan that nobody reviewed, with any selection.
     dir.succeed(&consolidate(&["--save-plan"]));
     let apply = ["apply", "brain.db", "latest", "--execute", "--now", NOW];
     for picks in [&[][..], &["--only", "propose_merge"], &["--only", "a1,a2"]] {
@@ -277,8 +277,8 @@ fn proposals_wait_for_an_answer() {
 fn approved_proposals_are_merged_and_undone() {
     let dir = with_rewordings();
     dir.succeed(&consolidate(&["--save-plan"]));
-    // The copy; of the ports the older, which is taken back, then none, then both; one proposal with the other survivor,
-    // the second kept apart.
+    // The copy; of the ports the older, which is undone, then none, then both; one proposal with
+    // the other survivor, the second kept apart.
     let walked = review(&dir, &[], "y\no\nu\ns\nu\nb\ns\ny\nk\n");
     assert!(walked.out.contains("y merge · s swap · k both · n not now"), "{walked:?}");
     assert!(walked.out.contains("2 approved · 0 rejected · 2 kept apart"), "{walked:?}");
@@ -295,7 +295,7 @@ fn approved_proposals_are_merged_and_undone() {
     assert_eq!(proposed(&dir, &[]).len(), 0, "what was taken back is settled");
 }
 
-/// One port, told twice.
+/// One port, stated twice.
 fn updated() -> TestFolder {
     let dir = TestFolder::new();
     let texts = ["The gateway listens on port 8080.", "The gateway listens on port 9090."];
@@ -357,8 +357,8 @@ fn printed<'a>(text: &'a str, label: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("no {label} in {text}"))
 }
 
-/// What a dry run, a preview and a run that stopped at its limit told to type next lacked --config, --set and other
-/// options, was broken at 80 columns, or named a run `RUN`.
+/// The next command printed by a dry run, a preview and a run that stopped at its limit lacked
+/// --config, --set and other options, was broken at 80 columns, or named a run `RUN`.
 #[cfg(unix)]
 #[test]
 fn printed_commands_work() {
@@ -382,10 +382,10 @@ fn printed_commands_work() {
     assert!(rest.out.contains("1 unit applied by run"), "{rest:?}");
     let undone = shell(&dir, printed(&rest.out, "undo: "));
     assert!(undone.out.contains("1 unit taken back by run"), "{undone:?}");
-    // The next plan was empty, and nothing said why.
+    // The next plan was empty, without an explanation.
     assert!(undone.out.contains("kept apart from now on"), "{undone:?}");
     assert!(undone.out.contains("undo with --remerge-ok"), "{undone:?}");
-    // The dry run knew no id: the line it printed takes back the last run that can be.
+    // The dry run knew no id: its printed command undoes the last run that can be undone.
     let undone = shell(&dir, printed(&dry.out, "undo: "));
     assert!(undone.out.contains("2 units taken back by run"), "{undone:?}");
     let nothing = shell(&dir, printed(&dry.out, "undo: "));
@@ -414,7 +414,8 @@ fn printed_commands_lead_through_a_review() {
     assert!(undone.out.contains("1 unit taken back"), "{undone:?}");
 }
 
-/// `apply --only` carried out what a person had rejected or left undecided, as did a second `apply`.
+/// `apply --only` applied actions that a person had rejected or left undecided, as did a second
+/// `apply`.
 #[test]
 fn only_narrows_what_was_reviewed() {
     let dir = dir();
@@ -439,8 +440,8 @@ fn only_narrows_what_was_reviewed() {
     assert!(again.out.contains("0 units applied"), "what was left undecided stays so: {again:?}");
 }
 
-/// Flags showed no dates and let only the newer one hold; a merge against the guard's opinion was refused though a
-/// person had asked for it.
+/// Flags showed no dates and let only the newer one hold; a merge against the guard's opinion was
+/// refused though a person had requested it.
 #[test]
 fn flags_are_settled_either_way() {
     for (flag, gone) in [("--older", 7), ("--newer", 6), ("--merge", 6)] {
@@ -491,7 +492,7 @@ fn demo_keeps_a_reviewed_sample() {
     assert!(before == dir.files());
 }
 
-/// What was undone stayed apart until the undo was undone.
+/// Undone merges stayed apart until the undo was undone.
 #[cfg(unix)]
 #[test]
 fn again_allows_merges_that_were_undone() {

@@ -55,7 +55,7 @@ fn spawn(dir: &TestFolder, lines: &[Value]) -> Child {
         .unwrap();
     let mut input = child.stdin.take().unwrap();
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    // Whoever is killed reads no more.
+    // A killed process reads no more.
     std::thread::spawn(move || input.write_all(text.as_bytes()).ok());
     child
 }

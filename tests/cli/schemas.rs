@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-/// Documents with lists are cut to so many items before they are spoilt.
+/// Documents with lists are cut to this many items before they are damaged.
 const ITEMS_MAX: usize = 2;
 
-/// What users define: anything fits there.
+/// Parts that users define: anything fits there.
 const FREE: [&str; 3] = ["/merged", "/overrides", "/value"];
 
 /// Where the schemas are published.
@@ -18,7 +18,7 @@ pub(crate) fn folder() -> PathBuf {
     root.unwrap().join("docs/schemas")
 }
 
-/// A published schema, of the few words of JSON Schema that those use.
+/// A published schema, restricted to the keywords of JSON Schema that our schemas use.
 pub(crate) struct Schema {
     pub(crate) root: Value,
 }
@@ -47,7 +47,7 @@ impl Schema {
             .collect()
     }
 
-    /// Tells what does not fit, and where.
+    /// Returns the first mismatch and its place.
     pub(crate) fn check(&self, document: &Value) -> Result<(), String> {
         self.check_at(&self.root, document, "")
     }
@@ -111,7 +111,7 @@ impl Schema {
         if let Some(name) = required.find(|name| !fields.contains_key(name.as_str().unwrap())) {
             return Err(format!("no {name} at {at:?}"));
         }
-        // Whoever speaks of no fields at all leaves them to the schemas that it names, or to anybody.
+        // A schema without any fields leaves them to the schemas that it names, or allows all.
         if !words.contains_key("type") && !words.contains_key("properties") {
             return Ok(());
         }

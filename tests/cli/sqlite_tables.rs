@@ -1,4 +1,4 @@
-//! A table of a SQLite file: named or recognised, planned, applied, undone, and what is refused.
+//! A table of a SQLite file: named or recognised, planned, applied, undone, and the refusals.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -165,7 +165,7 @@ fn pairs() -> String {
     sql
 }
 
-/// After a kill at any write, the next run leaves what an undisturbed one does.
+/// After a kill at any write, the next run leaves the same state as an undisturbed one.
 #[test]
 #[expect(clippy::print_stderr, reason = "what was killed is said")]
 fn kills_lose_no_row_and_leave_no_half_of_a_unit() {
@@ -224,7 +224,7 @@ fn kills_lose_no_row_and_leave_no_half_of_a_unit() {
         if is_killed && (!is_undo || left != *expected) {
             let _ = dir.run(words);
         }
-        // What an undo took back is not merged again.
+        // Undone merges are not repeated.
         let _ = dir.succeed(&execute);
         assert_eq!(&rows(&database), expected, "kill {number} at write {at}");
     }

@@ -16,7 +16,7 @@ pub(crate) struct TestFolder {
     home: TempDir,
 }
 
-/// What a command left.
+/// The results of a command.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: Option<i32>,
@@ -109,7 +109,7 @@ impl TestFolder {
         self.answer(self.command(&arguments.words()).output().unwrap())
     }
 
-    /// As [`Self::run`], with `input` on stdin; whoever refuses does not read it.
+    /// As [`Self::run`], with `input` on stdin; a command that refuses does not read it.
     pub(crate) fn run_with(&self, arguments: &[&str], input: &str) -> Answer {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -118,7 +118,7 @@ impl TestFolder {
         self.answer(child.wait_with_output().unwrap())
     }
 
-    /// Runs what must succeed and returns its stdout.
+    /// Runs a command that must succeed and returns its stdout.
     pub(crate) fn succeed(&self, arguments: &(impl CommandLine + ?Sized)) -> String {
         let answer = self.run(arguments);
         assert_eq!(answer.code, Some(0), "{:?}: {answer:?}", arguments.words());
@@ -142,7 +142,7 @@ impl TestFolder {
         self.json(&["explain", "brain.db", id, "--depth", "0", "--json"])["live_id"].clone()
     }
 
-    /// What lies in the folder for temporary files.
+    /// The number of entries in the folder for temporary files.
     pub(crate) fn temporary_files(&self) -> usize {
         std::fs::read_dir(self.home.path()).unwrap().count()
     }

@@ -38,7 +38,7 @@ fn read(dir: &TestFolder, name: &str) -> String {
     std::fs::read_to_string(dir.path(name)).unwrap()
 }
 
-/// What a run found, as far as it does not depend on the form.
+/// The results of a run, as far as they do not depend on the form.
 fn counts(document: &Value) -> Value {
     let stats = &document["stats"];
     json!({
@@ -104,7 +104,7 @@ The staging database runs Postgres 16
 Staging runs Postgres 16 as its database
 ";
 
-/// What was answered about the proposals of a file: one approved, one rejected.
+/// A file with answers about its proposals: one approved, one rejected.
 fn reviewed() -> TestFolder {
     let dir = TestFolder::new();
     dir.write("notes.txt", REVIEWED);
@@ -221,7 +221,7 @@ fn a_file_of_texts_is_never_changed() {
     assert!(answer.err.contains("leave --output out"), "{answer:?}");
 }
 
-/// Each wrong input is named for what it is, with what helps.
+/// Each wrong input is named by its kind, with advice.
 #[test]
 fn wrong_inputs_are_named() {
     let zip = b"PK\x03\x04\x14\0\0\0\x08\0word/document.xml";

@@ -20,7 +20,7 @@ fn with_rows(rows: u32) -> TestFolder {
 
 const BY_TILES: [&str; 6] = ["dedup", "rows.npy", "--threshold", "0.9", "--tiles", "tiles"];
 
-/// What an answer says of pairs and clusters.
+/// The facts of an answer about pairs and clusters.
 fn findings(document: &Value) -> Vec<&Value> {
     let names = [
         "rows",

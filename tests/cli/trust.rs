@@ -1,4 +1,4 @@
-//! What a file beside a store may say, and where texts and keys go.
+//! The keys allowed in a file beside a store, and where texts and keys go.
 //!
 //! A `memfold.yaml` that came with somebody else's store sent texts, and any variable as a bearer token, to an address of its
 //! own: `memfold check`, which only reads, was enough.
@@ -57,7 +57,7 @@ fn a_file_beside_a_store_sends_nothing_anywhere() {
         let answer = run(&dir, &home, &["embed", "brain.db", "--execute"]);
         assert_eq!(answer.code, Some(2), "{answer:?}");
     }
-    // Nor does it redirect what the user's own configuration names.
+    // Nor does it redirect the provider of the user's own configuration.
     configure(&home, "embed: { provider: openai, model: m, api_key_env: SECRET_TOKEN }\n");
     let dir = dir();
     dir.write("memfold.yaml", format!("embed: {{ url: \"{url}\" }}\n"));
@@ -91,7 +91,7 @@ fn key_is_sent_only_to_its_own_provider() {
     answer.fails_with(2, &["the variable EMBEDDINGS_URL"]);
     assert_eq!((own.asked(), other.asked()), (vec![], vec![]));
 
-    // Of one place: the destination is told before anything goes there.
+    // Of one place: the destination is reported before anything goes there.
     configure(&home, &format!("{own_url}, api_key_env: SECRET_TOKEN }}\n"));
     let answer = run(&dir, &home, &words);
     assert_eq!(answer.code, Some(0), "{answer:?}");

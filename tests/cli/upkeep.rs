@@ -44,7 +44,7 @@ fn forget<'a>(id: &'a str, further: &[&'a str]) -> Vec<&'a str> {
     [&["forget", "brain.db", id, "--now", LATER], further].concat()
 }
 
-/// Every table's cells that hold a text; search indexes hold tokens and are asked by words.
+/// Every table's cells that hold a text; search indexes hold tokens and are queried by words.
 fn cells_with(dir: &TestFolder, text: &str) -> Vec<String> {
     let connection = connect(dir);
     let names = |sql: &str| -> Vec<String> {
@@ -161,8 +161,9 @@ fn a_forgotten_memory_leaves_nothing_behind() {
     dir.run("explain brain.db m000001").fails_with(1, &["is not in this store"]);
 }
 
-/// `forget` said nothing of memfold's own index, which kept the id, the hash of the text and the vector: beside the store,
-/// and in another folder that was named. Processes that have an index open go on with it.
+/// `forget` did not mention memfold's own index, which kept the id, the hash of the text and the
+/// vector: beside the store, and in another folder that was named. Processes that have an index
+/// open go on with it.
 #[test]
 fn forget_removes_indexes_with_the_memory() {
     let dir = TestFolder::with_pair();
@@ -196,7 +197,8 @@ fn forget_removes_indexes_with_the_memory() {
     assert_eq!(others["indexes"].as_array().unwrap().len(), 1);
 }
 
-/// Rows of the owner's other tables follow a forgotten memory where the schema says so; that is told before.
+/// Rows of the owner's other tables follow a forgotten memory where the schema says so; that is
+/// reported before.
 #[test]
 fn forget_names_rows_that_follow() {
     let dir = TestFolder::with_pair();

@@ -2,7 +2,7 @@
 
 use crate::support::{TestFolder, consolidate};
 
-/// Command lines that name no file, and what stands in the answer.
+/// Command lines that name no file, and texts of the answer.
 const WRONG: &[(&str, &[&str])] = &[
     ("", &["Usage: memfold"]),
     ("consolidat", &["consolidate"]),
@@ -47,7 +47,8 @@ const WRONG: &[(&str, &[&str])] = &[
     ("completions", &["--man"]),
 ];
 
-/// "number would be zero for non-zero type", "invalid float literal" and "99 is not in 2..=64" are no words for people.
+/// "number would be zero for non-zero type", "invalid float literal" and "99 is not in 2..=64" are
+/// not messages for people.
 #[test]
 fn wrong_command_lines_are_usage_errors() {
     let dir = TestFolder::with_pair();
@@ -76,7 +77,8 @@ fn wrong_configuration_names_file_and_line() {
     dir.answer(output).fails_with(2, &["level \"bogus\" of MEMFOLD_ISA", "hint: set MEMFOLD_ISA"]);
 }
 
-/// A file that is no lexicon had its first line shown: a path that is mistyped, or planted, may lead to a private key.
+/// The first line of a file that is not a lexicon was displayed: a path that is mistyped, or
+/// planted, may lead to a private key.
 #[test]
 fn contents_of_a_wrong_lexicon_are_not_shown() {
     let dir = TestFolder::with_pair();
@@ -112,7 +114,8 @@ fn ids_digests_and_keys_stay_whole_in_a_pipe() {
     }
 }
 
-/// A category that no memory has gave "0 near pairs" and not a word; "3 live" was said of what lay outside the scope.
+/// A category without memories gave "0 near pairs" and no warning; "3 live" described memories
+/// outside the scope.
 #[test]
 fn unmatched_category_is_a_warning() {
     let dir = TestFolder::with_pair();
@@ -122,7 +125,7 @@ fn unmatched_category_is_a_warning() {
     assert!(answer.out.starts_with("3 live (0 in scope) → 3 · "), "{answer:?}");
 }
 
-/// Words of earlier versions, and what does their work now.
+/// Words of earlier versions, and their replacement.
 const REMOVED: [(&str, &str); 21] = [
     ("plans brain.db", "use memfold runs STORE --plans"),
     ("flags brain.db", "use memfold review STORE --flags"),
@@ -147,7 +150,7 @@ const REMOVED: [(&str, &str); 21] = [
     ("config path", "use memfold config show"),
 ];
 
-/// A cron line of yesterday says what to write today, and does not end in silence.
+/// A cron line of an earlier version gets its replacement, and does not end in silence.
 #[test]
 fn removed_commands_and_keys_name_their_successors() {
     let dir = TestFolder::with_pair();

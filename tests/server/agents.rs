@@ -204,7 +204,7 @@ fn eight_tools_have_titles_schemas_and_hints() {
     agent.end();
 }
 
-/// What an agent does in its life: save, recall, a conflict, duplicates, the start of a session.
+/// The life of an agent: save, recall, a conflict, duplicates, the start of a session.
 fn live(agent: &mut Agent<'_>, dir: &TestFolder) {
     let count = || dir.count("SELECT count(*) FROM stm");
     let walnuts = json!({ "text": "Bob is allergic to walnuts", "categories": ["health"] });
@@ -270,7 +270,7 @@ fn clean_up(agent: &mut Agent<'_>, count: &dyn Fn() -> i64) {
     );
     assert_eq!(applied["actions"][0]["memories"][0]["text"], deploy, "{applied}");
     assert_eq!(count(), 4);
-    // What was applied is no duplicate any more.
+    // An applied merge is no duplicate any more.
     assert_eq!(agent.call("memory_duplicates", &json!({}))["duplicates"], json!([]));
 
     let explain = json!({ "action": "explain", "memory_id": "m000001" });
@@ -408,7 +408,7 @@ fn the_python_client_uses_the_tools() {
     let store = dir.path("brain.db");
     assert_eq!(visit(&["stdio", crate::PROGRAM, store.to_str().unwrap()]), expected);
     assert_eq!(dir.count("SELECT count(*) FROM stm"), 5);
-    // What was undone is not proposed again: another store.
+    // Undone merges are not proposed again: another store.
     let dir = TestFolder::new();
     let server = dir.write();
     assert_eq!(visit(&["http", &format!("http://{}/mcp", server.address)]), expected);

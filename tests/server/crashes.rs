@@ -105,7 +105,8 @@ fn two_servers_and_four_writers_share_a_store() {
                     let answer = server.post("/v1/check", &asked);
                     assert!([200, 429].contains(&answer.status), "{answer:?}");
                     if answer.status == 200 {
-                        // Where the time for a check ran out, it says that not everything was looked through.
+                        // If the time limit of a check ran out, the answer says that not everything
+                        // was searched.
                         let known = answer.json();
                         let is_late = known["checked"] == false;
                         assert!(known["decision"] == "touch" || is_late, "{known}");
@@ -115,7 +116,7 @@ fn two_servers_and_four_writers_share_a_store() {
         }
     });
     assert_eq!(dir.count("SELECT count(*) FROM stm"), 4 + 60);
-    // What one wrote the other knows at once.
+    // The writes of one are known to the other at once.
     for server in &servers {
         let known = server.post("/v1/check", &json!({ "text": "Writer 0 says number 0" })).json();
         assert_eq!(known["decision"], "touch", "{known}");
@@ -133,7 +134,7 @@ fn the_log_stays_short_under_readers_without_a_gap() {
     let log = dir.path("brain.db-wal");
     let bytes = || log.metadata().map_or(0, |log| log.len());
     let is_over = AtomicBool::new(false);
-    // One long word: reading texts is not what is tested.
+    // One long word: reading texts is not under test.
     let word = "x".repeat(120_000);
     let (mut longest, mut saved) = (0, 0);
     std::thread::scope(|scope| {

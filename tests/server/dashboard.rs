@@ -32,7 +32,7 @@ struct Client<'s> {
 struct Form {
     action: String,
     fields: BTreeMap<String, String>,
-    /// What each button sends, by its words.
+    /// The field that each button sends, by its words.
     buttons: BTreeMap<String, (String, String)>,
 }
 
@@ -160,7 +160,7 @@ fn form_with(page: &str, button: &str) -> Form {
     form.unwrap_or_else(|| panic!("no button {button} on {page}"))
 }
 
-/// The link of a page whose target begins like this.
+/// The link of a page with a target that begins like this.
 #[track_caller]
 fn link(page: &str, start: &str) -> String {
     let mut links = page.split("<a").skip(1).filter_map(|tag| attribute(tag, "href"));
@@ -198,7 +198,7 @@ fn a_person_approves_applies_and_undoes_without_a_script() {
     assert_eq!(dir.count(LIVE), 4);
     let runs = client.page("/ui/runs");
     assert!(runs.contains("The audit chain holds") && runs.contains("1 of 1"), "{runs}");
-    // What was undone is not done again, and the plan says so.
+    // Undone merges are not repeated, and the plan says so.
     let plan = client.page(&here);
     assert!(plan.contains("class=\"undone\"") && !plan.contains("class=\"note\""), "{plan}");
 }

@@ -1,4 +1,4 @@
-//! Who may come in and what is refused: tokens, sockets, bodies; and the published description.
+//! Accepted and refused requests: tokens, sockets, bodies; and the published description.
 
 use std::io::Read as _;
 use std::io::Write as _;
@@ -34,7 +34,7 @@ fn a_token_is_needed_and_cannot_be_guessed() {
     }
     let refused = with("0123456789abcdef0123456789abcdee");
     refused.assert_problem(429, "busy");
-    // It said 1 while the address waits for a minute.
+    // The header was 1 although the address has to wait for a minute.
     let seconds: u32 = refused.headers["retry-after"].parse().unwrap();
     assert!((30..=60).contains(&seconds), "{seconds}");
 }
@@ -68,7 +68,7 @@ fn a_unix_socket_is_for_its_user_alone() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert_eq!(Answer::read(&answer).json()["live"], 4, "{answer}");
-    // The socket of a server that was killed is no obstacle.
+    // The socket of a killed server does not prevent a start.
     server.kill();
     assert!(socket.exists());
     let server = Server::start(dir.command(&arguments));
@@ -120,7 +120,7 @@ fn the_description_is_the_published_one() {
     assert_eq!(published["openapi"], "3.1.0");
 }
 
-/// Whatever is described is there, and needs nothing else than is described.
+/// Every documented path exists, and needs nothing undocumented.
 #[test]
 fn every_path_that_is_described_is_served() {
     let dir = TestFolder::new();

@@ -19,5 +19,5 @@ mod telemetry;
 mod dashboard;
 mod soak;
 
-/// What is tested.
+/// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_memfold-server");

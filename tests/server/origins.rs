@@ -1,4 +1,5 @@
-//! Stores of other kinds: what an agent saves, applies and undoes is in the store itself afterwards.
+//! Stores of other kinds: saves, applied plans and undos of an agent are in the store itself
+//! afterwards.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::agents::Agent;
 use crate::support::TestFolder;
 
-/// A store, a text that stands in it twice, and what an agent adds.
+/// A store, a text that it has twice, and an agent's addition.
 struct Kind {
     store: &'static str,
     twice: &'static str,
@@ -37,7 +38,7 @@ fn count(dir: &TestFolder, store: &str, text: &str) -> usize {
     count
 }
 
-/// Saves, recalls, applies and undoes over MCP; looks at the store after each.
+/// Saves, recalls, applies and undoes over MCP; checks the store after each.
 fn live(dir: &TestFolder, kind: &Kind) {
     let Kind { store, twice, added, categories } = kind;
     let there = |text: &str| count(dir, store, text);
@@ -196,7 +197,7 @@ fn git_notes_are_served() {
     agent.end();
 }
 
-/// What others write is there for the next request, and a save leaves it as it is.
+/// The writes of others are there for the next request, and a save leaves them unchanged.
 #[test]
 fn others_write_beside_the_server() {
     let dir = TestFolder::new();

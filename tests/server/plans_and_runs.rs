@@ -94,7 +94,7 @@ fn a_run_carries_out_as_much_as_it_is_told_to() {
     let result = &identical["result"];
     assert_eq!((&result["mode"], &result["executed"]["applied"]), (&json!("execute"), &json!(1)));
     assert_eq!(result["run_id"], identical["run_id"]);
-    // Nothing is left to do: no run is written down that could be undone.
+    // Nothing is left to do: no run is recorded that could be undone.
     for mode in ["identical", "all"] {
         let nothing = server.job("/v1/runs", &[], &json!({ "execute": mode }));
         assert_eq!(
@@ -139,7 +139,7 @@ fn a_run_can_be_followed_to_its_end() {
     }
     assert_eq!(kinds.last().unwrap(), "end");
     assert!(kinds.iter().any(|kind| kind == "stage"), "{kinds:?}");
-    // Later all of it is still there, and nothing more than was asked for.
+    // Later all of it is still there, and nothing more than requested.
     let again = server.get(&path);
     assert_eq!(again.headers["content-type"], "text/event-stream");
     assert!(again.body.contains("event: stage") && again.body.contains("event: end"));

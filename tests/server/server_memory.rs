@@ -78,7 +78,7 @@ impl Client {
     }
 }
 
-/// Every tool, with what exists already, what is missing and what is wrong.
+/// Every tool, with existing, missing and wrong arguments.
 fn calls() -> Vec<(&'static str, Value)> {
     let entity = |name: &str, observations: &[&str]| json!({ "name": name, "entityType": "person", "observations": observations });
     let relation =
@@ -200,7 +200,7 @@ fn every_tool_answers_as_documented() {
         client.call("add_observations", &json!({ "observations": [{ "entityName": "Ana" }] }));
     assert_eq!(wrong["isError"], true, "{wrong}");
 
-    // What another observation is proven to say is known.
+    // An observation that another one is proven to say is known.
     let contents = json!({ "observations": [{ "entityName": "Ana", "contents": ["Lives in Bern.", "lives in Rome"] }] });
     let added = client.call("add_observations", &contents);
     let expected = json!([{ "entityName": "Ana", "addedObservations": ["lives in Rome"] }]);
@@ -288,7 +288,7 @@ fn runs_and_undo_of_memfold_work_beside_it() {
     client.end();
 }
 
-/// What one client wrote and was told to be there.
+/// Writes of one client that were acknowledged.
 #[derive(Default)]
 struct Acknowledged {
     names: BTreeSet<String>,
@@ -296,7 +296,7 @@ struct Acknowledged {
     micros: Vec<u64>,
 }
 
-/// Writes until so many writes are acknowledged, kills its server now and then.
+/// Writes until `writes` writes are acknowledged, kills its server now and then.
 fn write_on(dir: &TestFolder, writer: usize, writes: usize) -> Acknowledged {
     let mut client = Client::of(dir, "memory.jsonl");
     let (mut done, mut kills) = (Acknowledged::default(), 0);
@@ -313,7 +313,8 @@ fn write_on(dir: &TestFolder, writer: usize, writes: usize) -> Acknowledged {
             ),
             false => ("create_entities", entity(&name)),
         };
-        // A kill while a write is under way; whether it is there then, nobody was told.
+        // A kill while a write is under way: the write was not acknowledged, so both states are
+        // valid.
         if at % 97 == 96 && kills < 20 {
             client.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
             client.child.kill().unwrap();
@@ -372,7 +373,7 @@ fn no_write_of_several_processes_is_lost_with_kills_among_them() {
     assert_eq!((lost, micros.len()), (0, writers * writes));
 }
 
-/// `MEMFOLD_TEST_OBSERVATIONS=10000` measures writes to a file of so many.
+/// `MEMFOLD_TEST_OBSERVATIONS=10000` measures writes to a file with this many observations.
 #[test]
 #[expect(clippy::print_stderr, reason = "the figures are said")]
 fn a_write_takes_little_whatever_the_file_holds() {

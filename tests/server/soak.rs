@@ -21,15 +21,16 @@ const DIM: usize = 64;
 const CALLERS: usize = 4;
 /// Requests in a second, of all callers together.
 const RATE: f64 = 200.0;
-/// Of so many requests one saves something new in the first third of the time, and afterwards one of these again: the
-/// store then stays as it is, and so must the memory of the process.
+/// One in this many requests saves something new in the first third of the time, and afterwards
+/// repeats one of these saves: the store then no longer changes, and the memory of the process must
+/// not grow either.
 const SAVE_EVERY: usize = 20;
 /// How much more memory may stay between runs in the last sixth of the time than in the sixth after the middle.
 const GROWTH_MAX: f64 = 1.1;
 /// Pairs of equal texts: each run merges them, and each undo takes that back.
 const COPIES: usize = 100;
 
-/// What happened.
+/// Counts of answers.
 #[derive(Default)]
 struct Tally {
     statuses: Mutex<BTreeMap<(String, u64), usize>>,
@@ -163,7 +164,7 @@ fn call(
     }
 }
 
-/// Runs, undoes, builds the index anew and looks at pages, one after the other.
+/// Runs, undoes, rebuilds the index and reads pages, one after the other.
 fn work(server: &Server, dir: &TestFolder, tally: &Tally, clock: &Stopwatch, seconds: f64) {
     let mut round = 0;
     while clock.seconds() < seconds {
@@ -189,7 +190,7 @@ fn work(server: &Server, dir: &TestFolder, tally: &Tally, clock: &Stopwatch, sec
 }
 
 impl Tally {
-    /// Problems name their status; what names none is an answer.
+    /// Problems name their status; an answer without one counts as 200.
     fn count(&self, kind: &str, answer: &Value) {
         let status = answer["status"].as_u64().unwrap_or(200);
         *self.statuses.lock().unwrap().entry((kind.to_owned(), status)).or_default() += 1;

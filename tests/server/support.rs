@@ -180,7 +180,7 @@ impl Server {
         answer.json()
     }
 
-    /// Makes a plan of what is there; returns its id and digest.
+    /// Makes a plan of the store; returns its id and digest.
     pub(crate) fn plan(&self, request: &Value) -> (String, String) {
         let job = self.job("/v1/runs", &[], request);
         let text = |name: &str| job[name].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! What a collector receives: spans, counters and log lines as protobuf, and never a memory's text.
+//! The data for a collector: spans, counters and log lines as protobuf, and never a memory's text.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -21,7 +21,7 @@ use crate::support::{Server, TestFolder};
 /// A path and the body that was posted to it.
 type Export = (String, Vec<u8>);
 
-/// A collector that answers everything with one status, and keeps what was sent.
+/// A collector that answers everything with one status, and keeps the requests.
 struct Collector {
     address: String,
     received: Arc<Mutex<Vec<Export>>>,
@@ -122,7 +122,7 @@ fn a_collector_receives_stages_counters_and_logs_but_no_text() {
     assert_eq!(server.send("GET", "/v1/stats", &traced, "").status, 200);
     server.job("/v1/runs", &[], &json!({ "execute": "identical" }));
     let log = server.log();
-    // What waits is sent before it ends.
+    // Waiting data are sent before it ends.
     assert_eq!(server.terminate(), Some(0));
     assert!(!log.contains("telemetry"), "{log}");
 
@@ -140,7 +140,7 @@ fn a_collector_receives_stages_counters_and_logs_but_no_text() {
         let name = format!("consolidation.{stage}");
         assert_eq!(parent(&name), Some("consolidation.run"), "{name}");
     }
-    // A run of the server saves its plan and applies the part that was asked for.
+    // A run of the server saves its plan and applies the requested part.
     assert_eq!(parent("consolidation.run"), Some("job"));
     assert_eq!((parent("consolidation.persist"), parent("job")), (Some("job"), None));
     assert_eq!(named("job").links.len(), 1, "the request that asked for it");

@@ -31,7 +31,7 @@ pub struct PlainMemory {
     pub expires_at: Option<String>,
     /// Where it came from.
     pub source: String,
-    /// What archived it.
+    /// Its archive mark.
     pub archived_by: Option<String>,
     /// Its embedding.
     pub embedding: Option<PlainEmbedding>,

@@ -1,4 +1,4 @@
-//! What applying a plan does, on plain rows.
+//! The effects of applying a plan, on plain rows.
 
 use crate::PlainMemory;
 use jiff::tz::TimeZone;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const RUN: &str = "r";
 const AT: &str = "2026-06-30T12:00:00.000000";
 
-/// Folded ids that a survivor lists.
+/// Merged ids that a survivor lists.
 const LISTED_MAX: usize = 100;
 
 /// Applies merges, promotions and archivals to the rows, as the spec of the store says.
@@ -32,7 +32,7 @@ pub fn apply(plan: &Plan, rows: &mut [PlainMemory]) {
     }
 }
 
-/// Returns a source without what two runs write differently, for comparison.
+/// Returns a source without the parts that two runs write differently, for comparison.
 #[must_use]
 pub fn comparable_source(source: &str) -> String {
     for prefix in ["consolidation:", "archived:"] {
@@ -101,7 +101,7 @@ fn merge(action: &Action, rows: &mut [PlainMemory]) {
     );
 }
 
-/// What a survivor takes over.
+/// The values that a survivor takes over.
 struct Taken {
     access_count: i64,
     expires_at: Option<String>,
@@ -150,7 +150,7 @@ fn merged(source: &str) -> (Vec<String>, u64) {
     (from, count)
 }
 
-/// What a source was before any run.
+/// The source before any run.
 fn root(source: &str) -> String {
     let wrapped = ["consolidation:", "archived:"].iter().find_map(|prefix| fields(prefix, source));
     let previous = wrapped.as_ref().and_then(|fields| fields["previous_source"].as_str());

@@ -1,4 +1,4 @@
-//! Schemas of what `--json` prints.
+//! Schemas of the output of `--json`.
 
 use std::path::Path;
 

@@ -40,8 +40,8 @@ pub fn neighbor_lists(vectors: &[f32], dim: usize, threshold: f64) -> NeighborLi
     Pool::new(None).expect("threads start").map(matrix.len(), near)
 }
 
-/// Clusters newest first, which is the highest row first: each row joins the first cluster to whose
-/// every member it is linked, else it opens one. Returns the clusters of two or more.
+/// Clusters newest first, which is the highest row first: each row joins the first cluster in which
+/// it is linked to every member, else it opens one. Returns the clusters of two or more.
 #[must_use]
 pub fn greedy_definition(lists: &NeighborLists, threshold: f64) -> Vec<Vec<u32>> {
     let linked = |a: u32, b: u32| {
@@ -140,7 +140,7 @@ pub fn linkage_cases() -> Vec<LinkageCase> {
 /// `MEMFOLD_DATA` names.
 ///
 /// # Panics
-/// When the folder holds no `embeddings/vectors_f16.npy` of so many rows.
+/// When the folder lacks an `embeddings/vectors_f16.npy` of `rows` rows.
 #[must_use]
 pub fn real_vectors(rows: usize) -> Option<(Vec<f32>, usize)> {
     let folder: PathBuf = std::env::var_os("MEMFOLD_DATA")?.into();

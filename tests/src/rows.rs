@@ -54,7 +54,7 @@ pub fn unit_vector(dim: usize, axis: usize) -> Vec<f32> {
     vector
 }
 
-/// Makes a store whose row `i` has vector `i` and a text of its own; later rows are newer.
+/// Makes a store in which row `i` has vector `i` and a text of its own; later rows are newer.
 #[must_use]
 pub fn store_of_vectors(vectors: &[f32], dim: usize) -> InMemoryStore {
     let row =
@@ -77,7 +77,7 @@ pub fn generated_rows(rows: u32, dim: usize, seed: u64) -> Vec<f32> {
     vectors
 }
 
-/// Writes [`generated_rows`] as a npy file, in place of what is there.
+/// Writes [`generated_rows`] as a npy file, replacing an existing one.
 ///
 /// # Panics
 /// When a number is outside a recipe's range, or the file cannot be written.

@@ -134,7 +134,7 @@ impl Run {
         })
     }
 
-    /// Plans over what changed since the run that left its marks in a folder.
+    /// Plans over memories changed since the run that left its marks in a folder.
     ///
     /// # Panics
     /// When the configuration is wrong or the run fails.
@@ -198,7 +198,7 @@ impl Run {
         self.judge_after(store, judge, settings, &mut StoredAnswers::default())
     }
 
-    /// Plans, with a judge whose earlier answers, and a person's decisions, are known.
+    /// Plans, with known earlier answers of a judge and decisions of a person.
     ///
     /// # Panics
     /// When the configuration is wrong or the run fails.
@@ -223,7 +223,7 @@ impl Run {
     }
 }
 
-/// Returns the merges of a plan: the survivor first, then what merges into it.
+/// Returns the merges of a plan: the survivor first, then the memories that merge into it.
 #[must_use]
 pub fn merges(plan: &Plan) -> Vec<Vec<&str>> {
     let merges = plan.actions.iter().filter(|action| action.action == ActionType::Merge);

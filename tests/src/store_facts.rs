@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::wild_store::Fact;
 
-/// What is this near says the same.
+/// Minimum similarity of memories that say the same.
 const SIMILARITY_MIN: f64 = 0.95;
 
-/// Complaints shown at once.
+/// Complaints printed at once.
 const SHOWN_MAX: usize = 20;
 
 /// Longer chains of survivors are circles.
@@ -25,7 +25,7 @@ pub struct FactReader {
     connection: Connection,
 }
 
-/// A row as such a reader sees it.
+/// A row as a reader sees it.
 struct Seen {
     rowid: i64,
     is_live: bool,
@@ -37,11 +37,11 @@ struct Sight<'a> {
     transaction: Transaction<'a>,
     rows: BTreeMap<String, Seen>,
     ids: BTreeMap<i64, String>,
-    /// Where rows went that are not in the owner's table any more; `None` for those archived alone.
+    /// Where rows went that are not in the owner's table any more; `None` for merely archived ones.
     moved: BTreeMap<String, Option<String>>,
 }
 
-/// Lists what is harder to find than it was; empty where nothing is.
+/// Lists facts that are harder to find than before; empty if there are none.
 ///
 /// # Panics
 /// When the store cannot be read.
@@ -63,7 +63,7 @@ impl FactReader {
         Self { connection }
     }
 
-    /// Lists what is not found at this instant: all reads are of one transaction.
+    /// Lists facts that are not found at this instant: all reads are of one transaction.
     ///
     /// # Errors
     /// When SQLite refuses.
@@ -107,7 +107,7 @@ impl<'a> Sight<'a> {
         Ok(Self { transaction, rows, ids, moved })
     }
 
-    /// What is wrong with a fact, if anything.
+    /// Returns the defect of a fact, if there is one.
     fn complaint(&self, fact: &Fact) -> rusqlite::Result<Option<String>> {
         let home = match self.home(&fact.id) {
             Ok(Some(home)) => home,

@@ -9,14 +9,14 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde_json::Value as Json;
 
-/// Differences shown of two images.
+/// Differences of two images that are printed.
 const SHOWN_MAX: usize = 20;
 
-/// Tables of a full-text index that are no tables of the owner.
+/// Tables of a full-text index that are not the owner's.
 const SHADOWS: [&str; 5] = ["_data", "_idx", "_content", "_docsize", "_config"];
 
-/// The owner's tables with row ids, storage classes and bits, the schema, and what the full-text index
-/// answers to each token and each whole text.
+/// The owner's tables with row ids, storage classes and bits, the schema, and the answers of the
+/// full-text index to each token and each whole text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreImage {
     schema: BTreeMap<String, String>,
@@ -73,8 +73,8 @@ impl StoreImage {
         Ok(Self { schema, tables, answers, moved })
     }
 
-    /// Returns the image without what two runs write differently: run ids and times of provenance,
-    /// `archived_by` and `updated_at`.
+    /// Returns the image without the values that two runs write differently: run ids and times of
+    /// provenance, `archived_by` and `updated_at`.
     #[must_use]
     pub fn without_run(mut self) -> Self {
         if let Some(stm) = self.tables.get_mut("stm") {
@@ -102,15 +102,15 @@ impl StoreImage {
         self.tables.get("stm").is_some_and(|stm| stm.columns.iter().any(|column| column == name))
     }
 
-    /// Returns how many rows of `stm` there are.
+    /// Returns the number of rows of `stm`.
     #[must_use]
     pub fn row_count(&self) -> usize {
         self.tables.get("stm").map_or(0, |stm| stm.rows.len())
     }
 
-    /// Lists what another image lost of this one: a memory, its text, its id or its time, or a row of another
-    /// table. What may change is everything else of a memory and which memory an atom names; rows may move to
-    /// `memfold_archive`, and anything may come.
+    /// Lists losses of another image against this one: a memory, its text, its id or its time, or a
+    /// row of another table. Everything else of a memory may change, and the memory that an atom
+    /// names; rows may move to `memfold_archive`, and anything may be added.
     #[must_use]
     pub fn lost_in(&self, later: &Self) -> Vec<String> {
         let mut lost = Vec::new();
@@ -299,7 +299,7 @@ fn cut(text: &str) -> String {
     if text.chars().count() <= 160 { text.to_owned() } else { text.chars().take(160).collect() }
 }
 
-/// What the owner made, by name; memfold's own tables and what SQLite makes itself are left out.
+/// The owner's schema, by name; memfold's own tables and SQLite's internal ones are left out.
 fn schema(connection: &Connection) -> rusqlite::Result<BTreeMap<String, String>> {
     let mut statement = connection.prepare(
         "SELECT name, coalesce(sql, type) FROM sqlite_master
@@ -386,7 +386,7 @@ pub fn tokens(text: &str) -> Vec<String> {
     words.map(str::to_lowercase).collect()
 }
 
-/// Lists what SQLite finds wrong with a store; empty for a sound one.
+/// Lists SQLite's complaints about a store; empty for a sound one.
 ///
 /// # Panics
 /// When the store cannot be read.

@@ -1,4 +1,4 @@
-//! [`StubProvider`]: a provider of vectors that does what a test wants, however wrong.
+//! [`StubProvider`]: a provider of vectors with answers that a test defines, right or wrong.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 
-/// What a provider was asked.
+/// A request to the provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
     /// Its number, from 0.
@@ -33,7 +33,7 @@ impl Asked {
     }
 }
 
-/// What is sent back: the bytes as they are, after which the connection ends.
+/// Makes the answer: the bytes are sent as they are, then the connection ends.
 pub type Answering = dyn Fn(&Asked) -> Vec<u8> + Send + Sync;
 
 /// Listens on this machine, one thread for each connection.
@@ -68,7 +68,7 @@ impl StubProvider {
         Self { address, asked, stopped, listening: Some(listening) }
     }
 
-    /// A daemon that makes vectors of so many dimensions of any text.
+    /// A daemon that makes vectors of `dim` dimensions of any text.
     #[must_use]
     pub fn daemon(dim: usize) -> Self {
         Self::start(move |asked| embeddings(&asked.texts(), dim))
@@ -80,7 +80,7 @@ impl StubProvider {
         format!("http://{}", self.address)
     }
 
-    /// What it was asked until now, in order.
+    /// The requests until now, in order.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -116,7 +116,7 @@ fn serve(mut connection: TcpStream, log: &Mutex<Vec<Asked>>, answer: &Answering)
         log.push(asked.clone());
         asked
     };
-    // Whoever asked may be gone.
+    // The client may be gone.
     let _sent = connection.write_all(&answer(&asked)).and_then(|()| connection.flush());
 }
 
@@ -159,7 +159,7 @@ pub fn json_answer(body: &Value) -> Vec<u8> {
     answer("200 OK", &["content-type: application/json"], body.to_string().as_bytes())
 }
 
-/// What a daemon, or Ollama, answers for texts.
+/// The answer of a daemon, or of Ollama, for texts.
 #[must_use]
 pub fn embeddings(texts: &[String], dim: usize) -> Vec<u8> {
     let vectors: Vec<Vec<f32>> = texts.iter().map(|text| text_vector(text, dim)).collect();

@@ -50,7 +50,7 @@ impl TestIndex {
         }
     }
 
-    /// Builds on so many threads, with these kernels.
+    /// Builds on this many threads, with these kernels.
     #[must_use]
     pub fn with(self, threads: usize, kernels: &'static Kernels) -> Self {
         Self { threads, kernels, ..self }
@@ -105,7 +105,7 @@ impl TestIndex {
         self.try_build(tier).expect("the index can be built")
     }
 
-    /// Seals what came since; returns its rows.
+    /// Seals new rows; returns their number.
     ///
     /// # Panics
     /// When that fails, or there is no index.
@@ -165,7 +165,7 @@ impl TestIndex {
         found.matches.iter().map(pair).collect()
     }
 
-    /// Compares every byte of an index with what was written.
+    /// Verifies every byte of an index.
     ///
     /// # Errors
     /// As [`verify`].
@@ -173,7 +173,7 @@ impl TestIndex {
         verify(index, &self.load(), &Thoroughness { store: None, pool, kernels: self.kernels })
     }
 
-    /// Tells how the store stands to its index.
+    /// Returns the freshness of the index.
     ///
     /// # Panics
     /// When there is none, or the store cannot be read.

@@ -1,4 +1,4 @@
-//! [`TestStore`]: a store on disk, with what tests do to it in a line each.
+//! [`TestStore`]: a store on disk, with one-line operations for tests.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,12 +45,12 @@ pub struct TestStore {
     remerge_ok: bool,
 }
 
-/// A plan, and what carrying it out did.
+/// A plan, and its execution.
 #[derive(Debug)]
 pub struct AppliedRun {
     /// The plan and its report.
     pub outcome: Outcome,
-    /// What was done; `None` where nothing was planned.
+    /// The execution; `None` where nothing was planned.
     pub execution: Option<Execution>,
 }
 
@@ -66,7 +66,7 @@ impl AppliedRun {
 }
 
 impl TestStore {
-    /// Takes a store that `make` writes at the path it is given.
+    /// Takes a store that `make` writes at its path argument.
     ///
     /// # Panics
     /// When the folder of temporary files cannot be written.
@@ -98,7 +98,7 @@ impl TestStore {
         Self { run: self.run.set(text), ..self }
     }
 
-    /// Sets what undoing may do about conflicts.
+    /// Sets how undo handles conflicts.
     pub const fn revert_with(&mut self, options: RevertOptions) {
         self.options = options;
     }
@@ -193,7 +193,7 @@ impl TestStore {
         );
     }
 
-    /// Returns the first column of what a query finds.
+    /// Returns the first column of a query's rows.
     ///
     /// # Panics
     /// When SQLite refuses.
@@ -208,7 +208,7 @@ impl TestStore {
     /// Returns a memory's value with its storage class.
     ///
     /// # Panics
-    /// When there is no such memory.
+    /// When the memory does not exist.
     #[must_use]
     pub fn cell(&self, id: &str, column: &str) -> Value {
         let sql = format!("SELECT {column} FROM stm WHERE id = ?1");
@@ -274,7 +274,7 @@ impl TestStore {
         )
     }
 
-    /// Plans and carries out what is planned.
+    /// Plans and applies the plan.
     ///
     /// # Panics
     /// When the run fails.
@@ -320,7 +320,7 @@ impl TestStore {
         )
     }
 
-    /// Tells what undoing would do.
+    /// Returns the expected results of an undo.
     ///
     /// # Panics
     /// When there is nothing to undo.
@@ -392,10 +392,10 @@ impl TestStore {
         UpkeepRun { run_id, now: self.now(), time_zone: UTC, holder: "test 1" }
     }
 
-    /// Settles a flag as a person does; returns the run and what became of the pair.
+    /// Settles a flag as a person does; returns the run and the settled pair.
     ///
     /// # Panics
-    /// When there is no such flag.
+    /// When the flag does not exist.
     #[must_use]
     pub fn settle(&self, key: &str, settlement: Settlement) -> (String, Settled) {
         let policy = self.run.policy();

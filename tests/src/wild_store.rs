@@ -40,9 +40,9 @@ pub struct Fact {
     pub group: Arc<BTreeSet<String>>,
 }
 
-/// Writes a store of `rows` memories and some dozens of odd ones, and returns what it knows: three fifths
-/// of the rows in groups that say the same, some already merged into another, some without an embedding or
-/// a full-text entry, times of half a year in several spellings.
+/// Writes a store of `rows` memories and some dozens of odd ones, and returns its facts: three
+/// fifths of the rows in groups that say the same, some already merged into another, some without
+/// an embedding or a full-text entry, times of half a year in several spellings.
 ///
 /// # Panics
 /// When the file exists or cannot be written.

@@ -1,4 +1,4 @@
-//! The limits on answers hold against a judge that merges whatever it is asked about, and let a right one work.
+//! The limits on answers hold against a judge that merges every pair, and let a right one work.
 
 use memfold_core::judge::{
     AnswerLimits, Group, Member, Opinion, OpinionKind, Task, accept_opinions,
@@ -9,7 +9,7 @@ use memfold_guard::{Guard, Side};
 use memfold_tests::Run;
 use serde_json::Value;
 
-/// Pairs of one wording; of those labelled `false` two people or things have exchanged their roles.
+/// Pairs of one wording; in pairs labelled `false` two people or things have exchanged their roles.
 const ROLES: &str = include_str!("../../pipeline/guard/tests_data/roles.jsonl");
 
 fn group(older: &str, newer: &str) -> Group {
@@ -48,7 +48,7 @@ fn merges(guard: &Guard, older: &str, newer: &str) -> bool {
     judgement.could_be_same && outcome.accepted.iter().any(|found| found.survivor.is_some())
 }
 
-/// Of pairs with some labels, how many merge, and how many there are.
+/// For pairs with some labels: how many merge, and their total.
 fn merged(guard: &Guard, lines: &str, is_wanted: impl Fn(&Value) -> bool) -> [usize; 2] {
     let pairs = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let pairs: Vec<Value> = pairs.filter(|pair| is_wanted(pair)).collect();
@@ -63,13 +63,13 @@ fn exchanged_roles_rarely_merge_whatever_a_judge_says() {
     let guard = Guard::new(&Run::builtin().policy().guard).unwrap();
     let [wrong, swapped] = merged(&guard, ROLES, |pair| pair["label"] == false);
     assert!(swapped >= 150 && wrong * 20 <= swapped, "{wrong} of {swapped} exchanged roles merge");
-    // What a right judge can merge of them: reworded roles are mostly left to a person.
+    // Merges that a right judge can make of them: reworded roles are mostly left to a person.
     let [right, all] = merged(&guard, ROLES, |pair| pair["label"] == true);
     eprintln!("exchanged roles {wrong} of {swapped}, the same in other words {right} of {all}");
     assert!(right * 3 >= all, "{right} of {all} pairs that say the same merge");
 }
 
-/// `MEMFOLD_DATA` names a folder with real_pairs_dev.jsonl, which is no part of this repository.
+/// `MEMFOLD_DATA` names a folder with real_pairs_dev.jsonl, which is not part of this repository.
 #[test]
 #[expect(clippy::print_stderr, reason = "the figures are said")]
 fn real_pairs_stay_apart_where_they_are_unrelated() {

@@ -1,4 +1,4 @@
-//! Executing a plan does to a `brain.db` what the model does to plain rows.
+//! Executing a plan has the same effect on a `brain.db` as the model on plain rows.
 
 use jiff::tz::TimeZone;
 use memfold_core::time::Instant;
@@ -13,7 +13,7 @@ const DIM: usize = 24;
 /// Stores that are tried.
 const STORES: u64 = 24;
 
-/// A few facts, said once to six times, in every state that matters to rules and merges.
+/// A few facts, stated once to six times, in every state that matters to rules and merges.
 fn random_rows(seed: u64) -> Vec<PlainMemory> {
     let mut draws = Draws::new(seed);
     let mut rows = Vec::new();

@@ -1,6 +1,6 @@
-//! Whatever is in a file, it is refused or read: no panic, and no more memory than its length warrants.
+//! Any content of a file is refused or read: no panic, and no more memory than its length warrants.
 //!
-//! Every target of fuzzers takes a fixed stream of inputs; `fuzz/` has libFuzzer look for others.
+//! Every target of fuzzers takes a fixed stream of inputs; with `fuzz/`, libFuzzer searches others.
 
 use std::alloc::System;
 use std::panic::{self, AssertUnwindSafe};
@@ -19,13 +19,13 @@ const INPUT_BYTES_MAX: u64 = 96;
 /// Most that one input may make a target allocate, all in all: files here have a megabyte or less.
 const ALLOCATED_BYTES_MAX: usize = 64 << 20;
 
-/// Set to a number, it has each target take so many inputs, for a long run by hand.
+/// Number of inputs for each target, for a long run by hand.
 const INPUTS_VARIABLE: &str = "MEMFOLD_FUZZ_INPUTS";
 
 /// Panics that would have been reported on stderr.
 static REPORTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns how many inputs a target takes: those of which one takes a millisecond get fewer.
+/// Returns the number of inputs for a target: targets that take a millisecond for each get fewer.
 fn inputs(target: &FuzzTarget) -> u64 {
     let asked_for = std::env::var(INPUTS_VARIABLE).ok().and_then(|inputs| inputs.parse().ok());
     asked_for.unwrap_or(match target.name {
@@ -43,22 +43,23 @@ fn input(seed: u64) -> Vec<u8> {
 
 /// One test, since tests of one process share its allocator.
 ///
-/// A damaged Parquet file used to end in a proper error, and in a Rust panic message before it, even with `-q`: what
-/// decoders panic with is caught, and the hook of a program can tell it from a defect.
+/// A damaged Parquet file used to end in a proper error, and in a Rust panic message before it,
+/// even with `-q`: panics of decoders are caught, and the hook of a program can distinguish them
+/// from defects.
 #[test]
 fn damaged_files_are_refused_or_read() {
     panic::set_hook(Box::new(|_| {
         REPORTED.fetch_add(usize::from(!is_catching_panics()), Ordering::Relaxed);
     }));
     let ended = TARGETS.iter().try_for_each(take_inputs);
-    // The hook keeps silent about what is wrong as well.
+    // The hook would also silence the assertion's message.
     drop(panic::take_hook());
     assert_eq!(ended, Ok(()));
 }
 
 fn take_inputs(target: &FuzzTarget) -> Result<(), String> {
     let run = |input: &[u8]| panic::catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-    // What targets keep between inputs is not counted.
+    // Memory that targets keep between inputs is not counted.
     run(&[]).map_err(|_| format!("{} panicked on an empty input", target.name))?;
     for seed in 0..inputs(target) {
         let input = input(seed);

@@ -7,7 +7,7 @@ use memfold_core::time::Instant;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{PlainMemory, Run, TestStore, assert_same, merges, store_now, unit_vector};
 
-/// A memory of an agent, so many days old, with attributes and tags.
+/// A memory of an agent, `age_days` old, with attributes and tags.
 fn row(id: &str, content: &str, age_days: i64, categories: &[&str]) -> PlainMemory {
     let created = Instant(store_now().0 - age_days * 86_400_000_000);
     let mut row = PlainMemory::new(id, content, created.to_rfc3339());
@@ -67,7 +67,7 @@ fn pair(older: &[&str], newer: &[&str]) -> Vec<Vec<String>> {
 #[test]
 fn duplicates_of_one_kind_merge_into_the_newer() {
     assert_eq!(pair(&SKILL, &SKILL), [["new", "old"]]);
-    // Attributes are no tags: 4 of 4 tags are shared.
+    // Attributes are not tags: 4 of 4 tags are shared.
     let tagged = [&SKILL[..], &["a", "b", "c"]].concat();
     assert_eq!(pair(&tagged, &tagged).len(), 1);
     for (attribute, other) in [
@@ -249,7 +249,7 @@ fn unread_memories_are_archived_unless_excluded() {
     assert_same(&before, &db.image());
 }
 
-/// What a layer says beats the profile, and without the profile nothing changes.
+/// A layer's settings override the profile, and without the profile nothing changes.
 #[test]
 fn settings_override_the_profile() {
     let policy =
@@ -269,7 +269,8 @@ fn settings_override_the_profile() {
     assert_eq!(policy.protection.access_count_min, Some(10));
 }
 
-/// What is never consolidated: each exclusion as categories and age, beside a memory that none of them holds for.
+/// Memories that are never consolidated: each exclusion as categories and age, beside a memory that
+/// none of them excludes.
 const EXCLUDED: [Exclusion; 9] = [
     Exclusion { why: "critical", category: "priority:critical", age: 40 },
     Exclusion { why: "permanent", category: "permanent", age: 40 },
@@ -309,7 +310,7 @@ fn excluded(exclusion: Exclusion, id: &str, text: &str, kind: &str) -> PlainMemo
     row
 }
 
-/// Exclusions were shown for the archive alone.
+/// Exclusions were displayed for the archive alone.
 #[test]
 fn excluded_memories_are_not_merged() {
     let text = "Run the database migration before the deploy.";

@@ -1,4 +1,4 @@
-//! What stores do to a consolidator: copies, broken embedders, strange texts.
+//! Hostile input to a consolidator: copies, broken embedders, strange texts.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What compares stores notices every difference, and what looks for facts notices each that is lost.
+//! Comparisons of stores notice every difference, and searches for facts notice each lost one.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! A run over what changed plans what a run over everything would for the changed memories.
+//! A run over changed memories plans the same for them as a run over everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ struct Case {
     draws: Draws,
     count: usize,
     log: String,
-    /// What this test changed since the last run.
+    /// The memories that this test changed since the last run.
     touched: BTreeSet<String>,
 }
 
@@ -70,7 +70,7 @@ impl Case {
         marks.keep(&self.folder, FileMode::from_bits(0o600), run, pending).unwrap();
     }
 
-    /// A run over everything, carried out whole or in part.
+    /// A run over everything, applied whole or in part.
     fn whole_night(&mut self) {
         let marks = self.db.run().marks(&self.db.store());
         let outcome = self.db.plan();
@@ -85,7 +85,7 @@ impl Case {
         self.log.push_str(&format!("-- whole night, {} left\n", execution.remaining));
     }
 
-    /// What owners and people do to a store.
+    /// Edits of owners and people in a store.
     fn edit(&mut self) {
         self.touched.clear();
         for _ in 0..=self.draws.below(5) {
@@ -149,7 +149,8 @@ impl Case {
         sql
     }
 
-    /// Compares a run over what changed with one over everything; returns how many actions were compared by type.
+    /// Compares a run over changed memories with one over everything; returns how many actions were
+    /// compared by type.
     fn compare(&mut self, done: &mut BTreeMap<&'static str, usize>) {
         let whole = self.db.plan().plan;
         let found = self.db.run().plan_changed(&self.db.store(), &self.folder);

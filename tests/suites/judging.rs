@@ -35,7 +35,7 @@ const BUDGET: Budget = Budget {
 
 const THRESHOLDS: ScoreThresholds = ScoreThresholds { same_min: 0.9, conflict_min: 0.9 };
 
-/// A server that hangs is left after so long.
+/// A hanging server is abandoned after this time.
 const TIMEOUT: Duration = Duration::from_millis(400);
 
 fn groups() -> Vec<Group> {
@@ -93,7 +93,7 @@ fn asked_about(task: Task, chain: &mut Chain, cancelled: &dyn Fn() -> bool) -> A
     ask_all(&groups(), chain, &mut Forgetful, &asking).unwrap()
 }
 
-/// What passes of the votes on each group.
+/// The accepted votes on each group.
 fn passed(asked: &Asked) -> Vec<Outcome> {
     let guard = Guard::new(&GuardPolicy::default()).unwrap();
     let rules = AnswerLimits {
@@ -125,7 +125,8 @@ fn writes(text: &str) -> Vec<u8> {
     says(&json!([{"action": "MERGE", "ids": ["m3", "m4"], "keep": "m3", "text": text}]))
 }
 
-/// What a server does, its bytes, and what is said of it: a kind of refusal, or words of a failure.
+/// A server's behaviour, its bytes, and the expected message: a kind of refusal, or words of a
+/// failure.
 type Behaviour = (&'static str, Vec<u8>, &'static str);
 
 /// Opinions that nobody may follow.
@@ -238,7 +239,7 @@ fn answers() -> Vec<Behaviour> {
     ]
 }
 
-/// Servers that are no chat servers.
+/// Servers that are not chat servers.
 fn servers() -> Vec<Behaviour> {
     let html = b"<!doctype html><title>Sign in</title>".to_vec();
     let length = |length: &str, body: &[u8]| {
@@ -369,13 +370,13 @@ fn decisions_are_asked_for_by_pairs_and_become_probabilities() {
     assert_eq!(sent["questions"]["m1_m2"]["criteria"].as_object().unwrap().len(), 4);
     assert_eq!(sent["state"]["memories"]["m3"]["text"], PAIRS[1][0]);
     assert!(!chain.places()[0].1.contains("secret"));
-    // Nothing else can be asked there.
+    // No other question is possible there.
     let other = asked_about(Task::Supersession, &mut chain, &|| false);
     assert_eq!(stub.asked().len(), 1);
     assert!(other.tally.failures.keys().any(|said| said.contains("duplicates only")));
 }
 
-/// Whatever it merges, the text that holds all facts stays.
+/// Any merge of the model keeps the text that holds all facts.
 #[test]
 fn a_model_that_always_merges_or_replaces_loses_no_fact() {
     for kind in ["MERGE", "REPLACE"] {
@@ -519,7 +520,7 @@ fn slow_server_is_left_at_the_timeout() {
     assert!(stopped.is_cancelled);
 }
 
-/// The stub is what other tests take for a provider: it must show what it was sent.
+/// The stub is a provider for other tests: it must report its requests.
 #[test]
 fn prompt_keeps_ids_and_texts_inside_the_data() {
     let stub = StubProvider::start(|_| says(&json!([])));
@@ -537,7 +538,7 @@ fn prompt_keeps_ids_and_texts_inside_the_data() {
     assert_eq!(first["id"], "m1");
 }
 
-/// Notes what it is asked about, and cannot tell.
+/// Records its questions, and leaves them open.
 #[derive(Default)]
 struct Listener(Vec<Vec<String>>);
 
@@ -558,8 +559,8 @@ impl Judge for Listener {
     }
 }
 
-/// Groups are those of `AgglomerativeClustering` with average linkage: with 3 to 20 members as they are, larger ones in as few
-/// even parts as can be.
+/// Groups equal the clusters of `AgglomerativeClustering` with average linkage: with 3 to 20
+/// members as they are, larger ones in as few even parts as can be.
 #[test]
 fn summaries_are_asked_for_the_clusters_of_scikit_learn() {
     let cases = linkage_cases();

@@ -1,5 +1,5 @@
-//! Stores of 200 memories as agents write them, labelled before anything ran on them. The vectors are made: both texts of a
-//! line stand at a cosine of 0.90, those of different lines near none.
+//! Stores of 200 memories as agents write them, labelled before anything ran on them. The vectors
+//! are made: both texts of a line have a cosine of 0.90, texts of different lines nearly none.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a program that uses the library gets: one way in, with the rules that bind the command line.
+//! The library's entry for programs: one way in, with the rules that bind the command line.
 
 use memfold::execute::ExecuteError;
 use memfold::{ApplyOptions, Memfold, MemfoldError, Options};
@@ -10,7 +10,7 @@ fn db() -> TestStore {
     TestStore::of(&sample_rows(), StoreStyle::Plain)
 }
 
-/// Opens the store with some settings, whatever this machine is configured with.
+/// Opens the store with some settings, independent of this machine's configuration.
 fn open(db: &TestStore, settings: &[&str]) -> Memfold {
     let loader = settings.iter().fold(ConfigLoader::new(), |loader, text| loader.set(*text));
     let mut options = Options::default();

@@ -1,4 +1,4 @@
-//! A memory that lives again is found at once, whatever an index was built from, and wherever its row stands.
+//! A revived memory is found at once, for any index and any place of its row.
 
 use memfold::lookup::{Freshness, TierChoice, Wanted};
 use memfold::quick_check::{Decision, Incoming, Written};
@@ -17,7 +17,7 @@ fn said(pair: usize, vectors: &[f32]) -> (String, &[f32]) {
     (format!("Shelf {pair} holds the maps of region {pair}."), &vectors[pair * DIM..][..DIM])
 }
 
-/// Pairs of equal texts; the older of each folds. `m000000` to `m000039` are those.
+/// Pairs of equal texts; the older of each is merged: `m000000` to `m000039`.
 fn pairs(vectors: &[f32]) -> Vec<PlainMemory> {
     let row = |number: usize| {
         let (text, vector) = said(number % PAIRS, vectors);
@@ -26,7 +26,7 @@ fn pairs(vectors: &[f32]) -> Vec<PlainMemory> {
     (0..2 * PAIRS).map(row).collect()
 }
 
-/// Folds all pairs and builds the index then, which knows the folded ones by their texts at most.
+/// Merges all pairs and builds the index then, which knows the merged ones by their texts at most.
 fn folded(way: &str, vectors: &[f32]) -> (TestStore, TestIndex, String) {
     let db = TestStore::of(&pairs(vectors), StoreStyle::Plain).set(way);
     let run = db.complete_run().run_id().to_owned();
@@ -40,7 +40,7 @@ fn restored(db: &TestStore, id: &str) {
     let _ = restore(&db.session(), &MemoryId::new(id), &db.upkeep(&run_id)).unwrap();
 }
 
-/// Counts the folded memories that a check by their vector does not name.
+/// Counts the merged memories that a check by their vector does not name.
 fn missed(db: &TestStore, index: &TestIndex, vectors: &[f32]) -> usize {
     let quick_check = db.quick_check();
     let mut missed = 0;
@@ -58,7 +58,8 @@ fn missed(db: &TestStore, index: &TestIndex, vectors: &[f32]) -> usize {
     missed
 }
 
-/// Counts the folded memories whose text a check by the text alone takes for new, once their survivors are gone.
+/// Counts the merged memories with a text that a check by the text alone takes for new, once their
+/// survivors are gone.
 fn missed_texts(db: &TestStore, vectors: &[f32]) -> usize {
     db.sql(&format!("DELETE FROM stm WHERE id >= 'm{PAIRS:06}'"));
     let quick_check = db.quick_check();
@@ -71,8 +72,8 @@ fn missed_texts(db: &TestStore, vectors: &[f32]) -> usize {
     (0..PAIRS).filter(is_new).count()
 }
 
-/// 40 of 40 memories that an undo had brought back were invisible to checks and searches until the index was built
-/// anew, and each check said `checked: true`.
+/// 40 of 40 memories that an undo had brought back were invisible to checks and searches until the
+/// index was built anew, and each check answered `checked: true`.
 #[test]
 fn undone_memories_are_found_at_once() {
     let vectors = generated_rows(PAIRS as u32, DIM, 5);
@@ -81,7 +82,7 @@ fn undone_memories_are_found_at_once() {
         let undo = db.undo_all(&run);
         assert_eq!(missed(&db, &index, &vectors), 0, "{way}");
         assert_eq!(index.freshness(), Freshness::Since { fresh_rows: PAIRS as u64 });
-        // Sealed they are found as well, by whoever sealed them.
+        // Sealed they are found as well, also after sealing by another process.
         assert_eq!(index.seal(), PAIRS, "{way}");
         assert_eq!(index.freshness(), Freshness::Since { fresh_rows: 0 });
         assert_eq!(missed(&db, &index, &vectors), 0, "{way}, sealed");
@@ -96,8 +97,8 @@ fn undone_memories_are_found_at_once() {
     }
 }
 
-/// What somebody saves and seals meanwhile moves the marks of the index past the rows that came, and must not move them
-/// past those that live again.
+/// Saving and sealing by others meanwhile moves the marks of the index past the new rows, and must
+/// not move them past revived ones.
 #[test]
 fn sealing_hides_no_restored_memory() {
     let vectors = generated_rows(PAIRS as u32 + 4, DIM, 6);

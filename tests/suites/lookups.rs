@@ -1,4 +1,5 @@
-//! An index never decides what is found: whatever became of the store since, a search finds what is there now.
+//! An index never decides the matches: after any change of the store, a search finds its present
+//! memories.
 
 use memfold::lookup::{Freshness, SearchError, Searched, StoreIndex, TierChoice, Wanted};
 use memfold_simd::{Kernels, Level, Similarity};
@@ -60,7 +61,7 @@ fn agrees(db: &TestIndex, index: Option<&StoreIndex>, queries: &[f32], log: &str
     }
 }
 
-/// What the store's owner does, one after the other.
+/// Edits of the store's owner, one after the other.
 const HABITS: [&str; 8] =
     ["save", "forget", "forget the last", "embed anew", "archive", "edit", "save again", "expire"];
 
@@ -165,7 +166,7 @@ fn sealed_rows_are_compared_no_more_and_found_all_the_same() {
     owner.execute("DELETE FROM stm WHERE id LIKE 'saved_5'", []).unwrap();
     embed(&owner, "saved07", &vectors[..DIM]);
     agrees(&db, Some(&index), &vectors, "some of the sealed ones gone");
-    // Whoever damages a segment gets no index at all, and therefore every vector.
+    // A damaged segment makes the index unusable, so every vector is searched.
     let path = index.files().generation().fresh()[1].path().to_owned();
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[100] ^= 1;

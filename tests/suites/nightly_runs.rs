@@ -1,4 +1,4 @@
-//! Runs of many nights: what is done once is done, and only age and use bring new work.
+//! Runs of many nights: finished work stays finished, and only age and use bring new work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const DAY: i64 = 86_400_000_000;
 
-/// Ages at which rules and protection look at a memory anew.
+/// Ages at which rules and protection reconsider a memory.
 const TURNING_POINTS: [i64; 2] = [DAY, 30 * DAY];
 
 /// The sample in both styles, with every way to write.
@@ -102,7 +102,7 @@ fn importance_rises_again_only_after_five_more_accesses() {
     assert_eq!(seen, [2.5, 2.5, 2.5, 2.5, 2.5, 3.0, 3.0, 3.0, 3.0]);
 }
 
-/// A survivor's counter is the sum of what it absorbed: that alone makes nothing more important.
+/// A survivor's counter is the sum of the merged counters: that alone makes nothing more important.
 #[test]
 fn summed_accesses_promote_nothing() {
     let copy = |number: usize| PlainMemory {
@@ -123,7 +123,8 @@ fn summed_accesses_promote_nothing() {
 
 const GENERATIONS: usize = 30;
 
-/// Each night the same is said once more, by a row that absorbs the survivor of the night before.
+/// Each night the same statement is saved once more, in a row into which the survivor of the night
+/// before is merged.
 #[test]
 fn many_generations_leave_one_memory_with_its_lineage() {
     for absorbed in ["archive", "move"] {

@@ -1,4 +1,4 @@
-//! A merge never crosses a difference, and never touches what is protected.
+//! A merge never crosses a difference, and never touches a protected memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ impl Planned {
         })
     }
 
-    /// Whether a person is asked about two members of the group.
+    /// Whether two members of the group become a question for a person.
     fn proposes_within(&self, group: &[&SampleMemory]) -> bool {
         let proposals = self.plan.actions.iter().filter(|a| a.action == ActionType::ProposeMerge);
         let members = |action: &memfold_core::plan::Action| {

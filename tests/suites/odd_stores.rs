@@ -1,4 +1,4 @@
-//! Stores at the edges of what there is: executed and undone as any other.
+//! Stores with extreme contents: executed and undone as any other.
 
 use memfold::execute::ExecuteError;
 use memfold::lookup::{Searched, TierChoice, Wanted};
@@ -58,7 +58,7 @@ fn ids_of_any_spelling_are_only_text() {
     assert_eq!(done.len(), 2);
 }
 
-/// A store whose memory table is made anew, with the owner's other tables as they were.
+/// A store with a new memory table, and the owner's other tables as they were.
 fn with_table(columns: &str, id: &str) -> TestStore {
     let db = TestStore::of(&pairs(), StoreStyle::Plain);
     db.sql(&format!(
@@ -79,7 +79,8 @@ fn numbers_as_ids_are_found_by_their_digits() {
     }
 }
 
-/// A column without a type tells 4 from '4': such a row is not found by its digits, and stays as it is.
+/// A column without a type tells 4 from '4': a row with such an id is not found by its digits, and
+/// stays as it is.
 #[test]
 fn numbers_in_a_column_without_a_type_are_left_alone() {
     let db = with_table("id", "rowid");
@@ -107,7 +108,7 @@ fn shared_id_is_never_written_for_both_rows() {
     }
 }
 
-/// A store whose full-text index is made anew.
+/// A store with a new full-text index.
 fn with_search(ddl: &str) -> TestStore {
     let db = TestStore::of(&pairs(), StoreStyle::Plain);
     db.sql(&format!("DROP TABLE stm_fts; {ddl}"));
@@ -212,7 +213,7 @@ fn refused(db: &TestStore) -> (String, Option<String>) {
     (error.to_string(), error.hint())
 }
 
-/// Such stores answered with SQLite's own errors, command by command.
+/// These stores gave SQLite's own errors, command by command.
 #[test]
 fn stores_whose_rows_have_no_numbers_of_their_own_are_refused_in_words() {
     for (sql, said, advice) in [
@@ -243,7 +244,7 @@ fn stores_whose_rows_have_no_numbers_of_their_own_are_refused_in_words() {
         assert_eq!(error.replace(&db.path().display().to_string(), "DIR"), said);
         assert!(hint.is_some_and(|hint| hint.contains(advice)), "{sql}");
     }
-    // Other names for the same hide nothing that is asked for.
+    // Other names for the same hide nothing that is requested.
     let db = numbered();
     db.sql("CREATE TABLE numbered AS SELECT *, 'x' AS oid, 'y' AS _rowid_ FROM stm; DROP TABLE stm; ALTER TABLE numbered RENAME TO stm");
     let _ = db.complete_run();

@@ -1,5 +1,5 @@
-//! What memfold does to its own end changes nothing else of the owner's: no row of another table, no search entry, no
-//! column, and nothing that the owner wrote since.
+//! Work of memfold changes nothing else of the owner's: no row of another table, no search entry,
+//! no column, and nothing that the owner wrote since.
 
 use memfold::execute::UndoOutcome;
 use memfold::quick_check::{Incoming, Written};
@@ -38,7 +38,8 @@ fn supersede(db: &TestStore) -> (String, Settled) {
     db.settle(&key, Settlement::Supersede)
 }
 
-/// What an owner may have beside memories, and the words by which a move is refused. `notes` holds a row for each memory.
+/// Schemas that an owner may have beside memories, and the words by which a move is refused.
+/// `notes` holds a row for each memory.
 const SCHEMAS: [(&str, &str); 8] = [
     (
         "CREATE TABLE notes (m TEXT REFERENCES stm(id) ON DELETE CASCADE)",
@@ -81,7 +82,7 @@ const SCHEMAS: [(&str, &str); 8] = [
     ),
 ];
 
-/// Lets a memory leave; returns the run to take back and what was said of it.
+/// Lets a memory leave; returns the run to undo and its notes.
 type Writer = fn(&TestStore) -> (String, Vec<String>);
 
 /// The ways in which memories leave.
@@ -107,9 +108,10 @@ const WRITERS: [Writer; 3] = [
     },
 ];
 
-/// With `absorbed: move`, 12 rows of a table that refers to `embeddings` with ON DELETE CASCADE went with the moved
-/// rows, and so did what a trigger AFTER DELETE removed; undo brought none of it back. A save and the settling of a flag had
-/// not even the check of foreign keys that `apply` had. Now every writer archives such rows in place and says why.
+/// With `absorbed: move`, 12 rows of a table that refers to `embeddings` with ON DELETE CASCADE
+/// went with the moved rows, and so did the rows that a trigger AFTER DELETE removed; undo brought
+/// none of them back. A save and the settling of a flag had not even the check of foreign keys that
+/// `apply` had. Now every writer archives these rows in place and says why.
 #[test]
 fn nothing_of_another_table_goes_with_a_memory() {
     for (schema, reason) in SCHEMAS {
@@ -143,7 +145,8 @@ fn nothing_of_another_table_goes_with_a_memory() {
     }
 }
 
-/// What harms nobody keeps nobody from moving: triggers on updates, and those that keep the search index.
+/// Harmless triggers do not keep rows from moving: triggers on updates, and triggers that keep the
+/// search index.
 #[test]
 fn a_trigger_that_only_keeps_the_index_does_not_keep_rows_from_moving() {
     let db = db();
@@ -169,7 +172,8 @@ fn found(db: &TestStore, word: &str) -> Vec<i64> {
     db.ask(&format!("SELECT rowid FROM stm_fts WHERE stm_fts MATCH '{word}' ORDER BY rowid"))
 }
 
-/// Copies whose last one to be merged has the highest row number, so that the next memory gets that number.
+/// Copies where the last one to be merged has the highest row number, so that the next memory gets
+/// that number.
 fn last_copy_folds() -> TestStore {
     let rows = [said(9, "Tea comes on Friday.", 1), said(2, KILN, 0), said(1, KILN, 0)];
     let db = TestStore::of(&rows, StoreStyle::Plain).set("merge.absorbed=move");
@@ -181,8 +185,9 @@ const UNRELATED: &str =
     "INSERT INTO stm (id, content, created_at) VALUES ('new', 'Rain.', '2026-06-01');
     INSERT INTO stm_fts (rowid, content) SELECT rowid, content FROM stm WHERE id = 'new'";
 
-/// A row that the owner had edited without indexing it anew left its old words behind when it moved, and a search for an
-/// old word found the unrelated memory that got its row number next. The text beside the embedding is what was indexed.
+/// A row that the owner had edited without indexing it anew left its old words behind when it
+/// moved, and a search for an old word found the unrelated memory that got its row number next. The
+/// text beside the embedding is the indexed one.
 #[test]
 fn the_words_of_a_row_that_moved_find_no_other_row() {
     let db = last_copy_folds();
@@ -212,7 +217,7 @@ fn the_words_of_a_row_that_moved_find_no_other_row() {
 fn a_row_whose_indexed_words_are_unknown_stays_in_its_place() {
     let long = "word ".repeat(400);
     for indexed in [
-        // Neither the row nor its embedding says so.
+        // Neither the row nor its embedding shows this.
         "INSERT INTO stm_fts(stm_fts, rowid, content) SELECT 'delete', rowid, content FROM stm WHERE id = 'm000001';
          INSERT INTO stm_fts(rowid, content) SELECT rowid, 'An old zebra.' FROM stm WHERE id = 'm000001';
          UPDATE embeddings SET content = NULL WHERE source_id = 'm000001'"
@@ -291,7 +296,7 @@ fn atoms_follow_a_moved_memory_and_return() {
     assert_eq!(named(), names(["m000002", "m000002", "m000003", "", "m000002"]));
     let _ = db.undo_all(&run);
     assert_same(&before, &db.image());
-    // What the owner turned elsewhere meanwhile, or deleted, stays so.
+    // Atoms that the owner redirected meanwhile, or deleted, stay so.
     let run = db.undo_all(
         &db.ask::<String>("SELECT run_id FROM memfold_runs ORDER BY seq DESC LIMIT 1")[0],
     );
@@ -322,7 +327,7 @@ fn a_value_without_a_column_is_kept_and_told_of() {
             db.revert_with(RevertOptions { force: true, recreate: true });
             let undo = db.undo_run(&run);
             if absorbed == "archive" {
-                // It stood in its table all the time, and what was written to it was in other columns.
+                // It stood in its table all the time, and the writes to it were in other columns.
                 assert_eq!(undo.executed.stale, 0, "{change}: {undo:?}");
                 continue;
             }
@@ -366,7 +371,7 @@ fn a_flag_row_that_the_owner_edited_stays() {
     assert_eq!(edited.ask::<String>(flags), [""; 0]);
     let kept = edited.ask::<String>("SELECT c1 FROM memfold_archive WHERE table_name = 'stm'");
     assert!(kept.iter().any(|row| row.contains("Ana asks.")), "{kept:?}");
-    // Readers who count what they read are no editors.
+    // Readers that count accesses are no editors.
     let read = db();
     let run = read.complete_run().run_id().to_owned();
     read.sql("UPDATE stm SET access_count = access_count + 3");

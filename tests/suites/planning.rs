@@ -1,4 +1,4 @@
-//! One store gives one plan, whose clusters equal their definition; what is loaded adds up.
+//! One store gives one plan; its clusters equal their definition; the counts of loaded rows add up.
 
 use std::collections::BTreeSet;
 
@@ -110,7 +110,7 @@ fn clusters_by_a_graph_are_those_of_the_exact_join() {
     let recall = &detected.pair_recall;
     assert_eq!(recall.kind, RecallKind::Sampled);
     assert!(recall.low > 0.99 && recall.value <= recall.high, "{recall:?}");
-    // Both models are below the audited rows: every vector of both was looked at.
+    // Both models are below the audited rows: every vector of both was read.
     let distinct = recall.sampled_rows.unwrap();
     assert!((7_000..9_000).contains(&distinct), "{distinct}");
     assert_eq!(expected.pair_recall.kind, RecallKind::Exact);
@@ -173,7 +173,7 @@ fn greedy_clusters_of_synthetic_stores_equal_the_definition() {
     }
 }
 
-/// A linkage's cluster may hold rows below the threshold to the survivor; those are not absorbed.
+/// A linkage's cluster may hold rows below the threshold to the survivor; these are not merged.
 #[test]
 fn hierarchical_linkages_hold_through_the_whole_run() {
     for case in linkage_cases() {

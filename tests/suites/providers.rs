@@ -1,4 +1,4 @@
-//! Providers of vectors are asked in their own words, and believed only where the answer is one.
+//! Providers of vectors get requests in their own format; only valid answers are accepted.
 
 use std::net::TcpListener;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What memfold's own tables hold is honoured by a load and by the plan that follows.
+//! Records in memfold's own tables are honoured by a load and by the plan that follows.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

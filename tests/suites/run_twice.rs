@@ -1,7 +1,8 @@
-//! Whatever the store and the configuration: a second run on unchanged memories plans nothing.
+//! For any store and configuration: a second run on unchanged memories plans nothing.
 //!
-//! Of 60 random small stores 45 needed more runs than one: caps on flags forgot earlier flags, series dissolved when members
-//! folded, clusters were cut anew, archived memories set others free, and what a person undid was planned again.
+//! Of 60 random small stores 45 needed more runs than one: caps on flags forgot earlier flags,
+//! series dissolved when members were merged, clusters were cut anew, archived memories set others
+//! free, and undone merges were planned again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -194,7 +195,7 @@ fn changes(plan: &Plan) -> String {
     lines
 }
 
-/// What happens between the first run and the last.
+/// The event between the first run and the last.
 #[derive(Debug, Clone, Copy)]
 enum Scenario {
     /// The plan is applied whole.
@@ -359,7 +360,7 @@ fn run_cases(scenario: Scenario) -> BTreeMap<&'static str, usize> {
     };
     let done = std::cell::RefCell::new(BTreeMap::new());
     let mut runner = match cases {
-        // As asked by hand: other stores each time.
+        // As run by hand: other stores each time.
         Some(_) => TestRunner::new(config),
         None => TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha)),
     };

@@ -55,8 +55,8 @@ impl Judge for Scoring {
     }
 }
 
-/// The texts of pair `n` at a cosine of 0.93, far from those of other pairs, and memories that are near none: of few
-/// memories a judge may merge none.
+/// The texts of pair `n` at a cosine of 0.93, far from the texts of other pairs, and memories that
+/// are near none: in a small store a judge may merge none.
 fn store() -> InMemoryStore {
     let paired = |(at, text): (usize, &&str)| {
         let (axis, turn) = (at / 2 * 2, if at % 2 == 0 { 0.0_f32 } else { 0.38 });
@@ -125,13 +125,14 @@ fn decisions_let_a_score_merge_within_the_limits() {
     let plan = judged([0.95, 0.89, 0.95, 0.99], &mut answers);
     let merged: Vec<Vec<&str>> = merges(&plan);
     assert!(!merged.is_empty(), "{:?}", proposals(&plan));
-    // The second is below the threshold; of the fourth the roles are exchanged, whatever its score.
+    // The second is below the threshold; the fourth has exchanged roles, so its score does not
+    // matter.
     let merges_any = |ids: [&str; 2]| merged.iter().flatten().any(|id| ids.contains(id));
     assert!(
         !merges_any(["m000002", "m000003"]) && !merges_any(["m000006", "m000007"]),
         "{merged:?}"
     );
-    // Answered questions are not asked again.
+    // Answered questions are not repeated.
     let run = Run::builtin();
     let mut judge = Scoring::new([0.95, 0.89, 0.95, 0.99]);
     let settings = run.configuration().settings.judge;

@@ -1,5 +1,5 @@
-//! A survivor is reachable in every way that an absorbed row was, takes over what the spec says, and nothing else
-//! of the owner's is touched.
+//! A survivor is reachable in every way that a merged row was, takes over what the spec says, and
+//! nothing else of the owner's is touched.
 
 use memfold::execute::UnitResult;
 use memfold_core::runs::RunState;
@@ -33,7 +33,7 @@ fn text(value: &str) -> Value {
     Value::Text(value.to_owned())
 }
 
-/// Sets a column of the three copies, folds them, and returns what the survivor holds.
+/// Sets a column of the three copies, merges them, and returns the survivor's value.
 #[track_caller]
 fn folded(column: &str, values: [&str; 3]) -> Value {
     let db = copies();
@@ -150,7 +150,8 @@ fn protected_rows_and_unknown_columns_stay_as_they_are() {
     }
 }
 
-/// `then.params.absorbed` of a rule was accepted and had no effect: all merges did what `merge.absorbed` says.
+/// `then.params.absorbed` of a rule was accepted and had no effect: all merges followed
+/// `merge.absorbed`.
 #[test]
 fn rule_overrides_move_or_archive() {
     for (rule, all, left) in [("move", "archive", 2), ("archive", "move", 4)] {
@@ -227,7 +228,7 @@ fn columns_come_and_go_between_plan_apply_and_undo() {
     assert_eq!(db.ask::<String>(first), ["m000000west"]);
 }
 
-/// What VACUUM and the import of a backup may do: the same rows under other numbers.
+/// The effect of VACUUM or of importing a backup: the same rows under other numbers.
 fn renumber(db: &TestStore) {
     db.sql(
         "VACUUM;

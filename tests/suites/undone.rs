@@ -1,4 +1,4 @@
-//! What a run did can be taken back: exactly, unit by unit, or not at all and with the reason.
+//! A run can be undone: exactly, unit by unit, or not at all and with the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,8 @@ fn undo_restores_every_bit() {
     }
 }
 
-/// Stores that earlier versions merged: one whose archive is JSON, and one whose journal has an entry for each lineage.
+/// Stores that earlier versions merged: one with an archive in JSON, and one with a journal entry
+/// for each lineage.
 #[test]
 fn a_store_merged_by_an_earlier_version_is_undone_to_the_bit() {
     let made = |sql: &'static str| {
@@ -72,7 +73,7 @@ fn a_store_merged_by_an_earlier_version_is_undone_to_the_bit() {
     }
 }
 
-/// After an undo the next plan was empty, and nothing said why.
+/// After an undo the next plan was empty, without an explanation.
 #[test]
 fn the_next_plan_says_what_an_undo_keeps_apart() {
     let db = two_pairs();
@@ -102,7 +103,7 @@ fn action_by_action_leads_back_as_well() {
     assert_same(&before, &db.image());
 }
 
-/// What readers do all day.
+/// Counts a read of every memory.
 fn bump(db: &TestStore) {
     db.sql("UPDATE stm SET access_count = coalesce(access_count, 0) + 1, updated_at = '2026-07-01T00:00:00'");
     if db.image().has_column("last_accessed") {
@@ -174,7 +175,7 @@ fn undo_refuses_units_a_later_run_built_on() {
         let both = db.image();
         db.later(1);
         let refused = db.undo_run(&first);
-        // The other pair goes back; what the second run built on stays.
+        // The other pair goes back; rows that the second run built on stay.
         assert_eq!(
             (refused.state, refused.executed.applied, refused.executed.stale),
             (RunState::Partial, 1, 1)
@@ -199,7 +200,7 @@ fn an_edited_column_is_a_conflict_unless_forced() {
     assert_eq!(conflicts.len(), 1);
     assert_eq!(conflicts[0].conflicts, ["categories of m000000 was changed since"]);
     assert_eq!(conflicts[0].remedies, ["--force"]);
-    // The whole unit stays: the survivor still knows what was merged into it.
+    // The whole unit stays: the survivor's source still names the memories merged into it.
     let Value::Text(source) = db.cell("m000001", "source") else { panic!() };
     assert!(source.starts_with("consolidation:"), "{source}");
     db.revert_with(RevertOptions { force: true, recreate: false });
@@ -231,7 +232,7 @@ fn values(db: &TestStore) -> BTreeMap<String, String> {
     ids.into_iter().zip(db.ask::<String>(sql)).collect()
 }
 
-/// What an agent does on a day: says known things again, edits, deletes, reads.
+/// An agent's day: repeats known statements, edits, deletes, reads.
 fn day(db: &TestStore, number: usize, draws: &mut Draws) {
     let live =
         db.ask::<String>("SELECT id FROM stm WHERE source NOT LIKE 'archived:%' ORDER BY id");

@@ -24,7 +24,7 @@ const CHUNK: u64 = 10;
 /// The writers of another program wait no longer than this, but for one time in a hundred.
 const PYTHON_WAIT_P99_MS: f64 = 250.0;
 
-/// What to run.
+/// The jobs to run.
 pub(crate) struct Jobs {
     pub(crate) binary: PathBuf,
     pub(crate) full: bool,

@@ -1,4 +1,4 @@
-//! Runs the harness in full against a release binary and prints what it counted, a JSON object a line.
+//! Runs the harness in full against a release binary and prints its counts, a JSON object a line.
 //!
 //! `python3 bench/measure.py torture` builds the binary, runs this and stores the lines.
 

@@ -16,10 +16,10 @@ pub(super) struct Scenario {
     pub(super) steps: Vec<Step>,
 }
 
-/// What is done in a scenario.
+/// A step of a scenario.
 pub(super) enum Step {
-    /// Runs a command with `--json`: the documents that it prints, its exit code, and what is typed, in which
-    /// `{/pointer}` stands for what the last document holds there.
+    /// Runs a command with `--json`: the documents that it prints, its exit code, and its
+    /// arguments, in which `{/pointer}` stands for the value at that place of the last document.
     Run(&'static [&'static str], i32, Vec<&'static str>),
     /// Checks a file by a schema.
     File(&'static str, &'static str),
@@ -97,7 +97,7 @@ fn runs() -> Vec<Step> {
     ]
 }
 
-/// What was done is undone, but for a memory that somebody edited since.
+/// A run is undone, except for a memory that somebody edited since.
 fn taken_back() -> Vec<Step> {
     let execute = ["consolidate", "brain.db", "--now", NOW, "--execute", "--max-change-share", "1"];
     vec![

@@ -1,4 +1,4 @@
-//! [`Changes`]: bytes of a fuzzer, read as what happens to an intact file.
+//! [`Changes`]: bytes of a fuzzer, read as changes of an intact file.
 
 /// Numbers at which arithmetic breaks.
 const EDGES: [u64; 16] = [
@@ -23,11 +23,11 @@ const EDGES: [u64; 16] = [
 /// Most changes of one file.
 const CHANGES_MAX: usize = 24;
 
-/// No text is changed further from so many bytes on: a line that is repeated doubles it each time.
+/// No text beyond this many bytes is changed further: a line that is repeated doubles it each time.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Longest piece that is added or moved.
 const PIECE_BYTES_MAX: usize = 4_096;
-/// Places where files keep what they say of themselves: so many bytes at the start and at the end.
+/// Regions where files keep their metadata: this many bytes at the start and at the end.
 const EDGE_BYTES: usize = 2_048;
 
 /// Bytes read from front to back; behind their end there are zeros.
@@ -46,7 +46,7 @@ impl<'a> Changes<'a> {
         self.bytes.is_empty()
     }
 
-    /// Takes what is left.
+    /// Takes the remaining bytes.
     pub(super) fn rest(self) -> &'a [u8] {
         self.bytes
     }
@@ -122,7 +122,7 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// Writes a number of 4 or 8 bytes over what is there.
+    /// Overwrites bytes with a number of 4 or 8 bytes.
     fn overwrite(&mut self, bytes: &mut [u8], at: usize) {
         let number = self.number().to_le_bytes();
         let end = bytes.len().min(at + self.pick(&[4, 8]));

@@ -69,7 +69,7 @@ pub(super) fn run(bytes: &[u8]) {
     let Ok(columns) = MappedColumns::from_mapped(map(&file), Path::new("fuzzed.arrow")) else {
         return;
     };
-    // What it holds may still be refused.
+    // Its contents may still be refused.
     let _ = use_columns(&columns);
 }
 

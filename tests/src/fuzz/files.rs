@@ -1,4 +1,4 @@
-//! Files for what is read by its path, in memory where that can be.
+//! Files for inputs that are read by path, in memory where possible.
 
 use std::fs::File;
 use std::io::Write as _;

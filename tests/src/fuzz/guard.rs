@@ -140,7 +140,8 @@ const PIECES: &[&str] = &[
     "\u{2028}",
 ];
 
-/// Characters that break what counts bytes: of two to four bytes, joined to their neighbours, invisible, from right to left.
+/// Characters that break code that counts bytes: of two to four bytes, joined to their neighbours,
+/// invisible, from right to left.
 const GLUE: &[char] = &[
     'é',
     'ß',
@@ -202,7 +203,7 @@ fn guard() -> &'static Guard {
     })
 }
 
-/// Judges two texts in both orders, and says what a report says of them.
+/// Judges two texts in both orders, and uses the results as a report does.
 pub(super) fn run(bytes: &[u8]) {
     let mut changes = Changes::new(bytes);
     let left = text(&mut changes);

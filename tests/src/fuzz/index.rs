@@ -55,7 +55,7 @@ pub(super) fn scanned(bytes: &[u8]) {
     }
 }
 
-/// Takes an index whose graph is walked.
+/// Opens an index and walks its graph.
 pub(super) fn walked(bytes: &[u8]) {
     static INTACT: OnceLock<Intact> = OnceLock::new();
     let intact = INTACT.get_or_init(|| Intact::new(WALKED.0, WALKED.1));
@@ -94,7 +94,7 @@ fn use_file(bytes: &[u8], intact: &Intact) {
     }
 }
 
-/// What is found exists, and the best comes first.
+/// Found rows exist, and the best comes first.
 fn check<E>(found: Result<&[Neighbor], E>, rows: usize) {
     let Ok(found) = found else { return };
     assert!(found.iter().all(|neighbor| neighbor.row.index() < rows));

@@ -1,4 +1,4 @@
-//! A whole index of a store: every file of a generation, and searches in what still opens.
+//! A whole index of a store: every file of a generation, and searches in an index that still opens.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -21,14 +21,14 @@ use crate::{TestIndex, brain_db, generated_rows, memory};
 
 const DIM: usize = 6;
 const ROWS: u32 = 40;
-/// Of which so many were saved after the index was built.
+/// Number of these saved after the index was built.
 const FRESH: u32 = 5;
 
 const MANIFEST: &str = "MANIFEST";
 const FILES: [&str; 4] =
     ["gen-000001/index.mfi", "gen-000001/columns.arrow", "gen-000001/origin.json", SEGMENT];
 const SEGMENT: &str = "gen-000001/fresh-0001.mfi";
-/// What a manifest gives the checksum of.
+/// Length of the head that a manifest's checksum covers.
 const HEAD_BYTES: usize = 4_096;
 
 const WORDS: &str = "\
@@ -37,7 +37,7 @@ const WORDS: &str = "\
 
 const NEAREST: Wanted = Wanted { neighbors: Some(5), similarity_min: None };
 
-/// A store with its index, whose files are intact between two inputs.
+/// A store with its index; the files are intact between two inputs.
 struct Fixture {
     _place: TempDir,
     db: TestIndex,
@@ -114,7 +114,7 @@ impl Fixture {
         if is_forged {
             replace(&manifest, &self.forged_manifest(path, &bytes));
         }
-        // What an origin says of how vectors are written is believed.
+        // The origin's statement about the format of vectors is trusted.
         self.search(which != 2 || !is_forged);
         replace(path, intact);
         if is_forged {
@@ -136,7 +136,7 @@ impl Fixture {
         manifest
     }
 
-    /// Searches in whatever opens; what is found must be true.
+    /// Searches in an index that opens; matches must be true.
     fn search(&self, is_true: bool) {
         let Ok(Some(index)) = StoreIndex::open(self.db.folder()) else { return };
         let _ = self.db.verify(&index, &self.pool);

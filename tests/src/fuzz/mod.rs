@@ -1,7 +1,9 @@
-//! What a fuzzer runs: functions from bytes to nothing, which may refuse them but not panic, hang or fill the memory.
+//! Functions for a fuzzer, from bytes to nothing, which may refuse them but not panic, hang or fill
+//! the memory.
 //!
-//! The bytes say how an intact file is changed (`Changes`), mostly with its checksums made right again, so that what lies
-//! behind them is reached; some are the file itself. Where what is left opens, it is used as a command would.
+//! The bytes say how an intact file is changed (`Changes`), mostly with its checksums corrected, so
+//! that the code behind them is reached; some are the file itself. If the changed file opens, it is
+//! used as a command would.
 //!
 //! The folder `fuzz` hands these functions to libFuzzer; the suite `fuzzed` runs each over a fixed stream of inputs.
 

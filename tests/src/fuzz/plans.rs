@@ -28,7 +28,7 @@ struct Fixture {
     store: BrainDb,
     owner: Connection,
     plan: Vec<u8>,
-    /// What a saved plan's cells hold: table, column and value.
+    /// The cells of a saved plan: table, column and value.
     cells: Vec<(&'static str, &'static str, Option<String>)>,
 }
 
@@ -77,7 +77,7 @@ impl Fixture {
         Self { _place: dir, store, owner, plan, cells }
     }
 
-    /// Does what a dry run does.
+    /// Previews the plan as a dry run does.
     fn look_at(&self, saved: &SavedPlan) {
         let _ = preview(&self.store, saved, &Selection::default());
         for action in &saved.actions {
@@ -117,7 +117,7 @@ pub(super) fn file(bytes: &[u8]) {
     });
 }
 
-/// What is written is read again as it was.
+/// A written plan is read back unchanged.
 fn round(plan: &Plan) {
     let json = serde_json::to_string(plan).expect("a plan is JSON");
     let again: Plan = serde_json::from_str(&json).expect("it was a plan");

@@ -1,4 +1,4 @@
-//! [`Clock`]: the one place here that looks at the time.
+//! [`Clock`]: the one place here that reads the time.
 #![expect(clippy::disallowed_methods, reason = "waits of other processes are measured here")]
 
 use std::time::{Duration, Instant};

@@ -8,13 +8,13 @@ use super::memfold::{self, Ended, finish};
 use super::{Calls, Fault, FaultKind, Fixture, Phase, Shim};
 use crate::Draws;
 
-/// What a command may say of a failing disk: done in spite of it, failed, partial, locked.
+/// Exit codes allowed on a failing disk: done in spite of it, failed, partial, locked.
 const EXPECTED_CODES: [i32; 4] = [0, 1, 4, 5];
 
 /// How long a disturbed command waits for a lock, in milliseconds.
 const BUSY_TIMEOUT_MS: u32 = 40;
 
-/// What was counted of one kind of failure.
+/// The counts of one kind of failure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FaultReport {
     /// The failure.
@@ -23,13 +23,13 @@ pub struct FaultReport {
     pub command: &'static str,
     /// Calls of an undisturbed command.
     pub calls: u64,
-    /// Every so many calls one was made to fail, once alone and once with all that followed.
+    /// Distance between two failing calls; each failed once alone and once with all that followed.
     pub stride: u64,
     /// Failures injected.
     pub injected: u64,
     /// Commands that did all their work in spite of it.
     pub done: u64,
-    /// Commands that said what they had to leave undone.
+    /// Commands that reported the work they had to leave undone.
     pub refused: u64,
     /// Commands that were killed.
     pub killed: u64,
@@ -49,7 +49,7 @@ pub struct Sweep {
 /// Lets calls fail one by one, each with a store of its own, and recovers from each.
 ///
 /// # Errors
-/// What was broken, and how to do it again.
+/// The broken promise, and how to reproduce it.
 pub fn run(fixture: &Fixture<'_>, shim: &Shim, sweep: Sweep) -> Result<FaultReport, String> {
     let calls = count(fixture, shim, sweep)?;
     let stride = calls.div_ceil(sweep.calls_max.max(1)).max(1);

@@ -1,4 +1,4 @@
-//! [`Fixture`]: a store, its copies, and what they look like when nobody disturbs.
+//! [`Fixture`]: a store, its copies, and their undisturbed states.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,18 +46,18 @@ impl Location {
     }
 }
 
-/// A wild store, the same one executed, and what both look like.
+/// A wild store, the same one executed, and the images of both.
 #[derive(Debug)]
 pub struct Fixture<'m> {
     /// The binary.
     pub memfold: &'m Memfold,
     /// Which store.
     pub options: FixtureOptions,
-    /// What it knows.
+    /// Its facts.
     pub facts: Vec<Fact>,
-    /// What it looks like.
+    /// Its image.
     pub before: StoreImage,
-    /// What it looks like after an undisturbed run, without that run's name.
+    /// Its image after an undisturbed run, without that run's name.
     pub after: StoreImage,
     /// That run.
     pub run_id: String,
@@ -65,7 +65,7 @@ pub struct Fixture<'m> {
     pub writing_seconds: [f64; 2],
     /// Seconds of the whole commands.
     pub whole_seconds: [f64; 2],
-    /// How often facts were looked for.
+    /// How often facts were searched.
     turn: AtomicUsize,
     folder: TempDir,
 }
@@ -82,7 +82,7 @@ impl<'m> Fixture<'m> {
     /// Makes a store, executes a copy and undoes a copy of that, undisturbed.
     ///
     /// # Errors
-    /// When something of that does not hold what is promised.
+    /// When one of these steps breaks a promise.
     ///
     /// # Panics
     /// When the temporary folder cannot be written.
@@ -168,7 +168,7 @@ impl<'m> Fixture<'m> {
         Trial::of(&self.folder.path().join("executed.db"), self.options.location)
     }
 
-    /// Checks what must hold of a store at any time: sound, nothing lost, nothing harder to find.
+    /// Checks the invariants of a store: sound, nothing lost, nothing harder to find.
     ///
     /// # Errors
     /// When one of it does not.
@@ -184,7 +184,7 @@ impl<'m> Fixture<'m> {
         expect_none("not found", facts_findable(store, &self.facts))
     }
 
-    /// The facts to look for this time: of many a part, another one each time.
+    /// The facts to search this time: of many a part, another one each time.
     fn some_facts(&self) -> Vec<Fact> {
         let step = self.facts.len().div_ceil(FACTS_AT_ONCE).max(1);
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % step;
@@ -259,7 +259,7 @@ impl Trial {
         Self { path, folder }
     }
 
-    /// Keeps the folder for a look at it, and returns it.
+    /// Keeps the folder for inspection, and returns it.
     #[must_use]
     pub fn keep(self) -> PathBuf {
         self.folder.keep()

@@ -13,10 +13,10 @@ use super::memfold::Ended;
 use super::{Fixture, Phase, Recovery};
 use crate::Draws;
 
-/// The exit code of a command that was asked to stop.
+/// The exit code of a cancelled command.
 const INTERRUPTED: i32 = 130;
 
-/// What a process is sent.
+/// The signal to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Signal {
     /// It dies on the spot.
@@ -37,14 +37,14 @@ enum Moment {
     AfterFirstWrite(Duration),
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct KillReport {
     /// Processes that were started to be disturbed.
     pub trials: u64,
     /// Processes that a signal ended or stopped, by signal.
     pub stopped: BTreeMap<Signal, u64>,
-    /// Those of them that had begun to write.
+    /// Stopped processes that had begun to write.
     pub stopped_while_writing: u64,
     /// Processes that ended before the signal.
     pub ended_before: u64,
@@ -77,7 +77,7 @@ impl KillReport {
 /// Disturbs `count` commands, each at an instant that the seed and its number decide, and recovers from it.
 ///
 /// # Errors
-/// What was broken, and how to do it again.
+/// The broken promise, and how to reproduce it.
 pub fn run(
     fixture: &Fixture<'_>,
     signals: &[Signal],
@@ -140,7 +140,7 @@ fn moment(fixture: &Fixture<'_>, phase: Phase, draws: &mut Draws) -> Moment {
     }
 }
 
-/// Starts the command and sends the signal; tells how it ended and whether it had begun to write.
+/// Starts the command and sends the signal; returns how it ended and whether it had begun to write.
 fn disturb(
     fixture: &Fixture<'_>,
     phase: Phase,
@@ -166,7 +166,7 @@ fn disturb(
     (Ended::from(output), was_writing)
 }
 
-/// Checks the exit code against what was done; tells whether the signal came in time.
+/// Checks the exit code against the work done; tells whether the signal came in time.
 fn check_end(
     fixture: &Fixture<'_>,
     phase: Phase,
@@ -192,7 +192,7 @@ impl Signal {
     fn send(self, child: &mut Child) {
         let name = match self {
             Self::Kill => {
-                // It may have ended by itself.
+                // It may have ended on its own.
                 let _ = child.kill();
                 return;
             }

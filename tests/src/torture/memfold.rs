@@ -20,9 +20,9 @@ pub struct Memfold {
 pub struct Ended {
     /// The exit code; `None` for a process that a signal killed.
     pub code: Option<i32>,
-    /// What it wrote.
+    /// Its stdout.
     pub out: String,
-    /// What it said.
+    /// Its stderr.
     pub err: String,
     /// How long it took.
     pub seconds: f64,
@@ -62,7 +62,7 @@ impl Memfold {
         finish(self.command(arguments))
     }
 
-    /// Starts, without what it writes: a pipe that nobody reads would stop it once it is full.
+    /// Starts, without its output: a pipe that nobody reads would stop it once it is full.
     ///
     /// # Panics
     /// When the binary cannot be run.

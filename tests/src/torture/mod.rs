@@ -1,9 +1,10 @@
 //! Breaks `memfold consolidate --execute` and `memfold undo` on purpose: kills, failing writes, busy
 //! locks, readers and writers beside a run.
 //!
-//! [`Memfold`] is the binary, a [`Fixture`] a store with the images of all its undisturbed states, a
-//! [`Trial`] a copy of it that something is done to. [`kills`], [`faults`], [`reader`], [`writers`] and [`python`]
-//! are the ways to break it; each returns what it counted, or what it broke.
+//! [`Memfold`] is the binary, a [`Fixture`] a store with the images of all its undisturbed states,
+//! a [`Trial`] a copy of it that something is done to. [`kills`], [`faults`], [`reader`],
+//! [`writers`] and [`python`] are the ways to break it; each returns its counts, or the broken
+//! promise.
 
 mod clock;
 mod memfold;

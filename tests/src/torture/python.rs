@@ -14,7 +14,7 @@ use crate::integrity;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/faults/writer.py");
 
-/// What was counted.
+/// The counts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PythonReport {
     /// Python's version of SQLite.

@@ -1,4 +1,4 @@
-//! A reader that looks for every fact, again and again, while memfold writes.
+//! A reader that searches every fact, again and again, while memfold writes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,15 +8,15 @@ use super::memfold;
 use super::{Clock, Fixture};
 use crate::{FactReader, StoreImage, diff};
 
-/// Facts looked for at one instant.
+/// Number of facts searched at one instant.
 const WINDOW: usize = 48;
 
-/// What was counted.
+/// The counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct ReaderReport {
-    /// Instants at which the store was looked at.
+    /// Instants at which the store was read.
     pub instants: u64,
-    /// Facts that were looked for and found, by words, vector and id.
+    /// Facts that were searched and found, by words, vector and id.
     pub found: u64,
     /// Runs with their undo.
     pub rounds: u64,
@@ -66,7 +66,7 @@ fn poll(
     Ok(report)
 }
 
-/// Runs and takes back, for as long as nobody says stop.
+/// Runs and undoes until the stop flag is set.
 pub(super) fn execute_and_undo(
     fixture: &Fixture<'_>,
     store: &std::path::Path,

@@ -1,4 +1,4 @@
-//! What a disturbed store must still be able to do.
+//! Operations that a disturbed store must still support.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::memfold::{self, Ended};
 use super::{Fixture, Trial};
 use crate::{Draws, StoreImage, diff, integrity};
 
-/// What was disturbed.
+/// The disturbed command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// `consolidate --execute`.
@@ -81,7 +81,7 @@ impl Recovery {
         fixture.check(store)?;
         let ended = self.run(phase, fixture, store)?;
         let said = ended.as_ref().map_or_else(|| "nothing to do".to_owned(), Ended::summary);
-        // Equal to a state in which every fact was looked for, bit by bit and answer by answer.
+        // Equal to a state in which every fact was searched, bit by bit and answer by answer.
         let fine = expect_none("integrity", integrity(store));
         let fine = fine.and_then(|()| self.check(fixture, store));
         fine.map_err(|error| format!("{self:?} after a disturbed {phase:?} ({said}): {error}"))?;
@@ -91,7 +91,7 @@ impl Recovery {
         }
     }
 
-    /// Runs what leads there; `None` where nothing has to be run.
+    /// Runs the command that leads there; `None` where none is needed.
     fn run(
         self,
         phase: Phase,

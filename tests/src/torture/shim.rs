@@ -14,7 +14,7 @@ pub struct Shim {
     folder: TempDir,
 }
 
-/// What happens instead of a call.
+/// The fault in place of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum FaultKind {
     /// The disk is full.
@@ -34,16 +34,16 @@ pub enum FaultKind {
 /// Which calls are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Calls {
-    /// Those that write.
+    /// Calls that write.
     Writes,
-    /// Those that ask for a lock.
+    /// Calls that request a lock.
     Locks,
 }
 
 /// Which call fails and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// What happens.
+    /// The fault.
     pub kind: FaultKind,
     /// The call, from 1.
     pub at: u64,
@@ -90,14 +90,14 @@ impl Shim {
         Some(Self { folder })
     }
 
-    /// Counts calls on files whose path contains `part`; the number is in the file that is returned.
+    /// Counts calls on files with `part` in their path; the number is in the returned file.
     pub fn count(&self, command: &mut Command, part: &Path, calls: Calls) -> PathBuf {
         let counter = self.folder.path().join("count");
         self.preload(command, part, calls).env("FAULT_COUNT_FILE", &counter);
         counter
     }
 
-    /// Makes a call on a file whose path contains `part` fail.
+    /// Makes a call on a file with `part` in its path fail.
     pub fn inject(&self, command: &mut Command, part: &Path, fault: Fault) {
         self.preload(command, part, fault.kind.calls())
             .env("FAULT_AT", fault.at.to_string())

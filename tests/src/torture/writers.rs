@@ -27,7 +27,7 @@ pub struct Beside {
     pub duration: Duration,
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct WritersReport {
     /// Writers beside memfold.
@@ -50,10 +50,10 @@ pub struct WritersReport {
     pub seconds: f64,
 }
 
-/// Notes what was done, once it is committed.
+/// Records the work, once it is committed.
 type Note = Box<dyn FnOnce(&mut Done)>;
 
-/// What a writer did.
+/// The work of a writer.
 #[derive(Default)]
 struct Done {
     texts: BTreeMap<String, String>,
@@ -63,8 +63,8 @@ struct Done {
     lock_errors: u64,
 }
 
-/// Lets writers write, first alone for a tenth of the time, then beside repeated execute and undo, and
-/// compares what is in the store with what they wrote.
+/// Lets writers write, first alone for a tenth of the time, then beside repeated execute and undo,
+/// and compares the store's contents with their writes.
 ///
 /// # Errors
 /// An update that was lost, a lock error, a command that failed, or a damaged store.

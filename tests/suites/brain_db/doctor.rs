@@ -1,4 +1,4 @@
-//! Examinations of real files: every kind of finding, and that what is said to mend it does.
+//! Examinations of real files: every kind of finding, and that its fix works.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -52,7 +52,7 @@ fn commands(finding: &Finding) -> Vec<&str> {
     lines.collect()
 }
 
-/// Runs the statements that are said to mend.
+/// Runs the statements of the fixes.
 fn mend(path: &Path, codes: &[&str]) {
     let found = judge(path);
     let connection = Connection::open(path).unwrap();
@@ -197,7 +197,7 @@ fn damage_is_a_finding_and_no_error() {
     assert_eq!(folder_state(folder.path()), before);
 }
 
-/// The advice was `.recover`, which writes 0 bytes for such a store in SQLite 3.40.
+/// The advice was `.recover`, which writes 0 bytes for a store like this in SQLite 3.40.
 #[test]
 fn a_damaged_full_text_index_is_filled_anew() {
     let (_folder, path) =

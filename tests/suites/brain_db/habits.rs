@@ -26,7 +26,7 @@ fn every_reason_is_counted_exactly() {
     assert_eq!(snapshot.skipped, left_out);
     let explained: BTreeSet<_> = snapshot.skip_examples.keys().collect();
     assert_eq!(explained, left_out.keys().collect());
-    // All reasons but those that the owner's keys and the scope of a run exclude.
+    // All reasons except the ones that the owner's keys and the scope of a run exclude.
     assert_eq!(left_out.len(), 16, "{left_out:?}");
     let lacking: u64 =
         left_out.iter().filter(|(reason, _)| reason.leaves_out_vector()).map(|(_, n)| n).sum();

@@ -1,4 +1,4 @@
-//! `BrainDb` reads what `InMemoryStore` reads.
+//! `BrainDb` reads the same as `InMemoryStore`.
 
 use std::collections::BTreeMap;
 

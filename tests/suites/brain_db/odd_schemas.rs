@@ -1,4 +1,4 @@
-//! Stores whose tables differ from the owner's.
+//! Stores with tables that differ from the owner's.
 
 use rusqlite::Connection;
 

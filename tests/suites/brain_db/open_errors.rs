@@ -19,7 +19,7 @@ fn refused(path: &Path) -> (OpenStoreError, String, String) {
     (error, message, hint)
 }
 
-/// What stands at the path, the message and the hint.
+/// The file at the path, the message and the hint.
 struct Case {
     make: fn(&Path),
     message: &'static str,

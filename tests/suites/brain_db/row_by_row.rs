@@ -1,4 +1,4 @@
-//! What is shown row by row is what a load finds.
+//! A visit row by row shows the same as a load.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,12 +12,12 @@ use super::{NOW, load, plain_store, sql_store};
 use memfold_core::memory::Status;
 use memfold_store::{BrainDb, LiveRow, LiveVisitor, LoadRequest, MemoryStore, OpenOptions};
 
-/// Writes down what it is shown.
+/// Records the visited memories.
 #[derive(Default)]
 pub(super) struct Shown {
     store_ids: Vec<String>,
     rows: Vec<String>,
-    /// The store, which is written to at the third row, so many times.
+    /// The store, which is written to at the third row, and how many times.
     disturbs: Option<(PathBuf, u32)>,
 }
 
@@ -116,7 +116,7 @@ fn late_model_change_reads_again() {
     assert_eq!(changed(2500, "UPDATE embeddings SET model = 'a' WHERE rowid > 1400"), 1);
     let nameless = "UPDATE embeddings SET model = NULL WHERE rowid < 1100";
     assert_eq!(changed(2500, nameless), 2);
-    // Orphans are not shown, and yet they count.
+    // Orphans are not visited, and yet they count.
     let orphans = format!("{nameless}; DELETE FROM stm WHERE rowid >= 1100");
     assert_eq!(changed(2500, &orphans), 2);
 }

@@ -1,4 +1,4 @@
-//! Reading leaves every file and its folder as they were, whoever else has the store open.
+//! Reading leaves every file and its folder as they were, also while others have the store open.
 
 use std::fs;
 use std::io;

@@ -1,7 +1,7 @@
 //! A text that was superseded, or that something newer contradicts, is news when it is saved again.
 //!
-//! Such a save used to be counted as one more access to the old row, with `stored: true` and nothing flagged: that the old
-//! statement holds again was lost.
+//! That save used to be counted as one more access to the old row, with `stored: true` and nothing
+//! flagged: that the old statement holds again was lost.
 
 use memfold::quick_check::{Decision, Incoming, Saved, Written};
 use memfold::settle::Settlement;
@@ -40,7 +40,7 @@ fn asserted(flag: &OpenPair) -> Option<&str> {
 fn a_text_that_something_newer_contradicts_is_touched_and_flagged() {
     let db = db_of(&[OLD, NEWER]);
     let before = db.image();
-    // Without a vector: that of the memory of the same text finds what is near.
+    // Without a vector: the vector of the memory with the same text finds near ones.
     let checked = db.quick_check().check(&Incoming::text(OLD), db.now()).unwrap();
     assert_eq!(checked.decision, Decision::TouchAndFlag, "{checked:?}");
     assert_eq!(db.image(), before);
@@ -52,18 +52,19 @@ fn a_text_that_something_newer_contradicts_is_touched_and_flagged() {
     let [flag] = &flags(&db)[..] else { panic!("{:?}", flags(&db)) };
     assert_eq!(flag.asserted, Some(("m000000".to_owned(), db.at())));
 
-    // Said a third time it is a repetition: the flag is open, and tells already which side is newer.
+    // The third save is a repetition: the flag is open, and shows already which side is newer.
     let third = say(&db, OLD);
     assert_eq!((third.check.decision, third.run_id), (Decision::Touch, None));
     assert_eq!(flags(&db), std::slice::from_ref(flag));
-    // The other side, said again, is the newer one once more; the pair stays one flag.
+    // The other side, saved again, is the newer one once more; the pair stays one flag.
     let other = say(&db, NEWER);
     assert_eq!(other.check.decision, Decision::TouchAndFlag, "{:?}", other.check);
     assert_eq!(flags(&db).iter().map(asserted).collect::<Vec<_>>(), [Some("m000001")]);
     drop(db.undo_all(&other.run_id.unwrap()));
     assert_eq!(flags(&db).iter().map(asserted).collect::<Vec<_>>(), [Some("m000000")]);
 
-    // Of the pair, what was said last is the newer side: it stays where a person says that the newer one holds.
+    // The statement saved last is the newer side of the pair: it stays where a person says that the
+    // newer one holds.
     let (run, settled) = db.settle(&flag.key, Settlement::Supersede);
     assert_eq!((settled.newer.as_str(), settled.older.as_str()), ("m000000", "m000001"));
     drop(db.undo_all(&run));
@@ -106,9 +107,9 @@ fn superseded_text_is_inserted_again_with_a_flag() {
     let mut ids = [again.id.to_string(), newer.id.to_string()];
     ids.sort();
     assert_eq!((&flag.ids, flag.kind.name()), (&ids, "contradiction"));
-    // Both rows are of one moment here: the flag alone tells which one was said last.
+    // Both rows are of one moment here: only the flag shows which one was saved last.
     assert_eq!(asserted(flag), Some(again.id.as_str()));
-    // Said once more, it is there.
+    // Another save is a repetition.
     let third = say(&db, OLD);
     assert_eq!((third.check.decision, &third.id), (Decision::Touch, &again.id));
     assert_eq!((flags(&db).len(), live(&db)), (1, 2));

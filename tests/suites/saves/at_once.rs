@@ -19,7 +19,7 @@ fn save_is_visible_to_the_other_process() {
             index.build(TierChoice::Scan);
         }
         let both = [db.quick_check(), db.quick_check()];
-        // Without an index no more than 2,000 rows are looked through.
+        // Without an index no more than 2,000 rows are searched.
         for round in 0..if has_index { rounds } else { rounds.min(1_900) } {
             let text = format!("Fact number {round} of this store.");
             let mut vector = vec![0.01; DIM];
@@ -37,7 +37,8 @@ fn save_is_visible_to_the_other_process() {
     }
 }
 
-/// Three at once: two wordings that may stand for each other, whose vectors alone say so, and one of them again.
+/// Three at once: two wordings that may replace each other by their vectors alone, and one of them
+/// again.
 #[test]
 fn concurrent_near_saves_end_with_one_row() {
     let rounds = std::env::var("MEMFOLD_TEST_RACES").map_or(40, |n| n.parse().unwrap());

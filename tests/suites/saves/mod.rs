@@ -1,4 +1,4 @@
-//! A save knows what is there already, loses nothing, and never merges across a fact.
+//! A save recognises known memories, loses nothing, and never merges across a fact.
 
 mod again;
 mod at_once;
@@ -382,13 +382,13 @@ fn a_memory_archived_unused_lives_again() {
         db.cell("m000000", "categories"),
         r#"["archived", "archive/ops"]"#.to_owned().into()
     );
-    // What the owner archived is the owner's.
+    // Memories that the owner archived belong to the owner.
     db.sql("UPDATE stm SET source = 'chat' WHERE id = 'm000000'");
     let saved = save(&db.quick_check(), &db, &Incoming::text(OLD));
     assert_eq!(saved.written, Written::Inserted);
 }
 
-/// What may be wrong with an index, and whether the check says so.
+/// Defects of an index, and whether the check reports them.
 type Damage<'a> = (&'a str, &'a dyn Fn(&TestStore, &TestIndex), bool);
 
 #[test]
