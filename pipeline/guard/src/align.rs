@@ -8,12 +8,10 @@ use std::ops::Range;
 use crate::lexer::{Flags, Kind, Token};
 use crate::lexicon::{Lexicon, Marks, Roles};
 use crate::quantity::{Compared, RATE};
-use crate::reading::Reading;
+use crate::reading::{Reading, Span};
 
 /// Cells of the table between the equal beginning and the equal end; beyond, texts are not aligned.
 const CELLS_MAX: usize = 60_000;
-/// Initial cost limit of a difference, beside a difference in length.
-const COST_FIRST: u32 = 2 * cost::WORDS;
 /// Equal tokens on both sides of a difference that are aligned again: `300` belongs to `300 s`.
 const MARGIN: usize = 4;
 /// Words and signs that join a second clause, or deny it.
@@ -82,6 +80,7 @@ mod cost {
     pub(super) const WORDS: u32 = 60;
     pub(super) const OTHER_KIND: u32 = 66;
     pub(super) const SYMBOLS: u32 = 16;
+    pub(super) const SCRIPTS: u32 = 42;
     pub(super) const ADD_WORD: u32 = 34;
     pub(super) const ADD_FUNCTION: u32 = 24;
     pub(super) const ADD_SCRIPT: u32 = 22;
@@ -97,39 +96,123 @@ struct Cell {
     kind: StepKind,
 }
 
-const UNREACHED: Cell = Cell { cost: u32::MAX, back_a: 0, back_b: 0, kind: StepKind::Equal };
+const UNREACHED: Cell = Cell { cost: NEVER, back_a: 0, back_b: 0, kind: StepKind::Equal };
 
-/// The cost of a token of one text on its own, independent of the other text.
-struct Alone {
-    at: usize,
-    /// The step where the other text has nothing for it.
-    kind: StepKind,
-    cost: u32,
-    width: usize,
-    /// The word's class; `None` where the token is not a word.
-    class: Option<WordClass>,
-    /// The lexicon has opposites or synonyms of its word.
-    related: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum WordClass {
-    Function,
-    Name,
-    Other,
-}
-
-impl WordClass {
-    /// Returns the cost of replacing one word by another.
-    const fn exchange(self, other: Self) -> u32 {
-        match (self, other) {
-            (Self::Function, Self::Function) => cost::SAME_KIND,
-            (Self::Function, _) | (_, Self::Function) => cost::OTHER_KIND,
-            (Self::Name, Self::Name) => cost::NAMES,
-            _ => cost::WORDS,
+impl Cell {
+    /// Takes a step over some tokens of each text, from a cell of a cost, where it is cheaper.
+    #[inline]
+    const fn offer(&mut self, from: u32, step: (StepKind, u32), of_a: usize, of_b: usize) {
+        if from + step.1 < self.cost {
+            let (back_a, back_b) = (of_a as u16, of_b as u16);
+            *self = Self { cost: from + step.1, back_a, back_b, kind: step.0 };
         }
     }
 }
+
+/// Completes a row of the table from the row above and the exchanges of its token for each one of the other text.
+fn settle(
+    row: &mut [Cell],
+    above: Option<(&Place, &[Cell])>,
+    exchanges: &[(StepKind, u32)],
+    places: &[Place],
+) {
+    if let Some((left, above)) = above {
+        for ((cell, from), step) in row[1..].iter_mut().zip(above).zip(exchanges) {
+            cell.offer(from.cost, *step, 1, 1);
+        }
+        if left.width == 1 {
+            for (cell, from) in row.iter_mut().zip(above) {
+                cell.offer(from.cost, left.alone, 1, 0);
+            }
+        }
+    }
+    for j in 1..row.len() {
+        for width in [2, 1] {
+            if let Some(from) = j.checked_sub(width).filter(|from| places[*from].width == width) {
+                let cost = row[from].cost;
+                row[j].offer(cost, places[from].alone, 0, width);
+            }
+        }
+    }
+}
+
+/// A token of one text, with the costs that do not depend on the other text.
+struct Place {
+    at: usize,
+    /// The step where the other text has nothing for it, and its cost.
+    alone: (StepKind, u32),
+    /// The tokens of that step.
+    width: usize,
+    class: Class,
+    folded: u64,
+    stem: u64,
+    /// The relations of its word in the lexicon, see [`Lexicon::relations`].
+    relations: u64,
+    /// A quantity, a compound or a list starts here.
+    starts: bool,
+    /// A phrase starts here that has opposites, or others of the same meaning.
+    phrase: bool,
+}
+
+impl Place {
+    /// Tells whether two tokens have nothing in common, so that only their classes tell the cost of an exchange.
+    const fn is_unlike(&self, other: &Self) -> bool {
+        self.folded != other.folded
+            && self.stem != other.stem
+            && self.relations & other.relations == 0
+            && !(matches!(self.class, Class::Symbol) && matches!(other.class, Class::Symbol))
+    }
+}
+
+/// The classes of tokens that differ in the cost of an exchange.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Function,
+    Name,
+    Word,
+    Number,
+    Code,
+    Locator,
+    Symbol,
+    Script,
+    Indent,
+}
+
+impl Class {
+    fn of(token: &Token, lexicon: &Lexicon) -> Self {
+        match token.kind {
+            Kind::Word if lexicon.roles(token.entry).has(Roles::FUNCTION) => Self::Function,
+            Kind::Word if token.is_name() => Self::Name,
+            Kind::Word => Self::Word,
+            Kind::Number => Self::Number,
+            Kind::Code => Self::Code,
+            Kind::Locator => Self::Locator,
+            Kind::Symbol => Self::Symbol,
+            Kind::Script => Self::Script,
+            Kind::Indent => Self::Indent,
+        }
+    }
+}
+
+/// The cost of replacing a token by another, by their classes.
+const EXCHANGES: [[u32; 9]; 9] = {
+    const SAME: u32 = cost::SAME_KIND;
+    const APART: u32 = cost::OTHER_KIND;
+    const WORDS: u32 = cost::WORDS;
+    [
+        [SAME, APART, APART, APART, APART, APART, NEVER, NEVER, NEVER],
+        [APART, cost::NAMES, WORDS, APART, APART, APART, NEVER, NEVER, NEVER],
+        [APART, WORDS, WORDS, APART, APART, APART, NEVER, NEVER, NEVER],
+        [APART, APART, APART, SAME, APART, APART, NEVER, NEVER, NEVER],
+        [APART, APART, APART, APART, SAME, APART, NEVER, NEVER, NEVER],
+        [APART, APART, APART, APART, APART, SAME, NEVER, NEVER, NEVER],
+        [NEVER, NEVER, NEVER, NEVER, NEVER, NEVER, cost::SYMBOLS, NEVER, NEVER],
+        [NEVER, NEVER, NEVER, NEVER, NEVER, NEVER, NEVER, cost::SCRIPTS, NEVER],
+        [NEVER; 9],
+    ]
+};
+/// More than any alignment costs.
+const NEVER: u32 = u32::MAX / 4;
 
 pub(crate) struct Aligner<'a> {
     a: &'a Reading,
@@ -186,51 +269,37 @@ impl<'a> Aligner<'a> {
         if height * width > CELLS_MAX {
             return None;
         }
-        let alone_a: Vec<Alone> = a.clone().map(|at| self.alone(self.a, at)).collect();
-        let alone_b: Vec<Alone> = b.clone().map(|at| self.alone(self.b, at)).collect();
+        let places_a: Vec<Place> = a.clone().map(|at| self.place(self.a, at)).collect();
+        let places_b: Vec<Place> = b.clone().map(|at| self.place(self.b, at)).collect();
         let mut table = vec![UNREACHED; height * width];
-        // Steps that cost more than the whole are on no cheapest path: far cells are computed only
-        // where texts differ much.
-        let mut most = cost::ADD_WORD * height.abs_diff(width) as u32 + COST_FIRST;
-        loop {
-            table[0].cost = 0;
-            for i in 0..height {
-                for j in 0..width {
-                    let here = table[i * width + j].cost;
-                    if here > most {
-                        continue;
-                    }
-                    let mut offer = |kind: StepKind, cost: u32, of_a: usize, of_b: usize| {
-                        if i + of_a >= height || j + of_b >= width {
-                            return;
+        table[0].cost = 0;
+        let mut exchanges = vec![(StepKind::Substitution, NEVER); b.len()];
+        // Among steps of equal cost the one that starts first, row by row, is taken.
+        for i in 0..height {
+            let (done, rest) = table.split_at_mut(i * width);
+            let above = i.checked_sub(1).map(|i| (&places_a[i], &done[i * width..]));
+            settle(&mut rest[..width], above, &exchanges, &places_b);
+            let Some(left) = places_a.get(i) else { break };
+            for (j, right) in places_b.iter().enumerate() {
+                let mut best = self.exchange(left, right);
+                if left.starts && right.starts || left.phrase || right.phrase {
+                    let here = rest[j].cost;
+                    self.spans(left.at, right.at, &mut |kind, cost, of_a, of_b| {
+                        if (of_a, of_b) == (1, 1) {
+                            best = if cost < best.1 { (kind, cost) } else { best };
+                        } else if i + of_a < height && j + of_b < width {
+                            rest[of_a * width + j + of_b].offer(here, (kind, cost), of_a, of_b);
                         }
-                        let cell = &mut table[(i + of_a) * width + j + of_b];
-                        if here + cost < cell.cost {
-                            *cell = Cell {
-                                cost: here + cost,
-                                back_a: of_a as u16,
-                                back_b: of_b as u16,
-                                kind,
-                            };
-                        }
-                    };
-                    let (left, right) = (alone_a.get(i), alone_b.get(j));
-                    if let (Some(left), Some(right)) = (left, right) {
-                        self.offers(left, right, &mut offer);
-                    }
-                    if let Some(left) = left {
-                        offer(left.kind, left.cost, left.width, 0);
-                    }
-                    if let Some(right) = right {
-                        offer(right.kind, right.cost, 0, right.width);
-                    }
+                    });
+                }
+                exchanges[j] = best;
+            }
+            if left.width > 1 && i + left.width < height {
+                let (row, rest) = rest.split_at_mut(left.width * width);
+                for (to, from) in rest.iter_mut().zip(&row[..width]) {
+                    to.offer(from.cost, left.alone, left.width, 0);
                 }
             }
-            if table[height * width - 1].cost <= most {
-                break;
-            }
-            most = most.saturating_mul(3);
-            table.fill(UNREACHED);
         }
         let mut reversed = Vec::new();
         let (mut i, mut j) = (height - 1, width - 1);
@@ -248,50 +317,33 @@ impl<'a> Aligner<'a> {
         Some(())
     }
 
-    /// Offers every step over both texts that starts at a place: kind, cost, tokens of each.
+    /// Returns the step that puts one token in the place of another, and its cost.
     #[inline]
-    fn offers(
-        &self,
-        alone_a: &Alone,
-        alone_b: &Alone,
-        offer: &mut impl FnMut(StepKind, u32, usize, usize),
-    ) {
-        let (i, j) = (alone_a.at, alone_b.at);
-        let (left, right) = (&self.a.lexed.tokens[i], &self.b.lexed.tokens[j]);
-        let classes = alone_a.class.zip(alone_b.class);
-        let unlike = left.folded != right.folded && left.stem != right.stem;
-        match classes.filter(|_| unlike && !(alone_a.related && alone_b.related)) {
-            Some((one, other)) => offer(StepKind::Substitution, one.exchange(other), 1, 1),
-            None => match self.equal(i, j) {
-                Some(kind) => offer(kind, u32::from(kind != StepKind::Equal), 1, 1),
-                None => {
-                    if let Some((kind, cost)) = self.exchange(i, j) {
-                        offer(kind, cost, 1, 1);
-                    }
-                }
-            },
-        }
-        if left.has(Flags::STARTS) || right.has(Flags::STARTS) {
-            self.spans(i, j, offer);
+    fn exchange(&self, left: &Place, right: &Place) -> (StepKind, u32) {
+        let cost = EXCHANGES[left.class as usize][right.class as usize];
+        match left.is_unlike(right) {
+            true => (StepKind::Substitution, cost),
+            false => self.related(left, right).unwrap_or((StepKind::Substitution, cost)),
         }
     }
 
-    fn alone(&self, reading: &Reading, at: usize) -> Alone {
+    fn place(&self, reading: &Reading, at: usize) -> Place {
         let token = &reading.lexed.tokens[at];
-        let (kind, cost, width) = match self.filler(reading, at) {
-            Some((kind, width)) => (kind, cost::FILLER, width),
-            None => (StepKind::Addition, added(token, self.lexicon), 1),
+        let (alone, width) = match self.filler(reading, at) {
+            Some((kind, width)) => ((kind, cost::FILLER), width),
+            None => ((StepKind::Addition, added(token, self.lexicon)), 1),
         };
-        let class = (token.kind == Kind::Word).then(|| self.class(token));
-        let related = token.entry != 0 && self.lexicon.relates(token.entry);
-        Alone { at, kind, cost, width, class, related }
-    }
-
-    fn class(&self, word: &Token) -> WordClass {
-        match () {
-            () if self.lexicon.roles(word.entry).has(Roles::FUNCTION) => WordClass::Function,
-            () if word.is_name() => WordClass::Name,
-            () => WordClass::Other,
+        let span = if token.has(Flags::STARTS) { reading.span(at) } else { Span::default() };
+        Place {
+            at,
+            alone,
+            width,
+            class: Class::of(token, self.lexicon),
+            folded: token.folded,
+            stem: token.stem,
+            relations: self.lexicon.relations(token.entry),
+            starts: span.quantity.is_some() || span.compound | span.list_width != 0,
+            phrase: self.lexicon.relations(span.phrase) != 0,
         }
     }
 
@@ -362,38 +414,31 @@ impl<'a> Aligner<'a> {
             )
     }
 
-    /// Prices two tokens in one place that are not equal.
-    fn exchange(&self, i: usize, j: usize) -> Option<(StepKind, u32)> {
+    /// Returns the step between two tokens that have something in common, and its cost.
+    fn related(&self, left: &Place, right: &Place) -> Option<(StepKind, u32)> {
         use StepKind::{Abbreviation, Conflict, Inflection, Substitution};
-        let (left, right) = (&self.a.lexed.tokens[i], &self.b.lexed.tokens[j]);
-        let substitution = |cost| Some((Substitution, cost));
-        match (left.kind, right.kind) {
-            (Kind::Word, Kind::Word) => {
-                if left.stem == right.stem && left.is_ordinary() && right.is_ordinary() {
-                    let inflected = self.english && self.inflected(i, j);
-                    return if inflected {
-                        Some((Inflection, cost::INFLECTION))
-                    } else {
-                        substitution(cost::SAME_STEM)
-                    };
-                }
-                if left.entry != 0 && right.entry != 0 {
-                    if self.lexicon.user_says_same(left.entry, right.entry) {
-                        return Some((Abbreviation, cost::ABBREVIATION));
-                    }
-                    if self.lexicon.conflict(left.entry, right.entry).is_some() {
-                        return Some((Conflict, cost::CONFLICT));
-                    }
-                }
-                substitution(self.class(left).exchange(self.class(right)))
-            }
-            (Kind::Symbol, Kind::Symbol) => substitution(cost::SYMBOLS),
-            (Kind::Script, Kind::Script) => substitution(cost::SAME_KIND - 4),
-            (Kind::Symbol | Kind::Indent | Kind::Script, _)
-            | (_, Kind::Symbol | Kind::Indent | Kind::Script) => None,
-            (left, right) if left == right => substitution(cost::SAME_KIND),
-            _ => substitution(cost::OTHER_KIND),
+        let (i, j) = (left.at, right.at);
+        if let Some(kind) = self.equal(i, j) {
+            return Some((kind, u32::from(kind != StepKind::Equal)));
         }
+        let (one, other) = (&self.a.lexed.tokens[i], &self.b.lexed.tokens[j]);
+        if one.kind != Kind::Word || other.kind != Kind::Word {
+            return None;
+        }
+        if one.stem == other.stem && one.is_ordinary() && other.is_ordinary() {
+            return Some(match self.english && self.inflected(i, j) {
+                true => (Inflection, cost::INFLECTION),
+                false => (Substitution, cost::SAME_STEM),
+            });
+        }
+        if left.relations & right.relations == 0 {
+            return None;
+        }
+        if self.lexicon.user_says_same(one.entry, other.entry) {
+            return Some((Abbreviation, cost::ABBREVIATION));
+        }
+        let conflict = self.lexicon.conflict(one.entry, other.entry);
+        conflict.map(|_| (Conflict, cost::CONFLICT))
     }
 
     /// Quantities, phrases, compounds and lists.

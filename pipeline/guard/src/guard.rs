@@ -54,7 +54,7 @@ impl Guard {
     #[must_use]
     pub fn coverage(&self, part: &Reading, whole: &Reading) -> Coverage {
         let mut coverage = Coverage::default();
-        let known = Known::of(whole);
+        let known = Known::of(whole, &self.lexicon);
         for (at, token) in part.lexed.tokens.iter().enumerate() {
             let content = verdict::is_content(token, &self.lexicon);
             coverage.words += usize::from(content);
@@ -99,19 +99,23 @@ struct Known<'a> {
     folded: Vec<u64>,
     stems: Vec<u64>,
     entries: Vec<u32>,
+    /// The meanings of all entries, as bits.
+    meanings: u64,
 }
 
 impl<'a> Known<'a> {
-    fn of(reading: &'a Reading) -> Self {
+    fn of(reading: &'a Reading, lexicon: &Lexicon) -> Self {
         let tokens = &reading.lexed.tokens;
         let exact = |token: &Token| token.has(Flags::EXACT).then_some(token.exact);
+        let entries = sorted(tokens.iter().map(|token| token.entry).filter(|entry| *entry != 0));
         Self {
             reading,
+            meanings: entries.iter().fold(0, |all, entry| all | lexicon.meaning_bits(*entry)),
             folded: sorted(
                 tokens.iter().flat_map(|token| std::iter::once(token.folded).chain(exact(token))),
             ),
             stems: sorted(tokens.iter().map(|token| token.stem)),
-            entries: sorted(tokens.iter().map(|token| token.entry).filter(|entry| *entry != 0)),
+            entries,
         }
     }
 
@@ -131,7 +135,7 @@ impl<'a> Known<'a> {
         let ordinary = token.kind == Kind::Word && !token.is_name() && !token.has(Flags::QUOTED);
         ordinary
             && (self.stems.binary_search(&token.stem).is_ok()
-                || token.entry != 0
+                || lexicon.meaning_bits(token.entry) & self.meanings != 0
                     && self.entries.iter().any(|entry| lexicon.may_mean_same(token.entry, *entry)))
     }
 }

@@ -97,11 +97,14 @@ impl Lexicon {
         conflict(memberships(left)?, memberships(right)?)
     }
 
-    /// Tells whether an entry excludes others, or is the same as another by the user's own lexicon.
-    pub(crate) fn relates(&self, number: u32) -> bool {
-        let excludes = |index: usize| !self.memberships.at(index).is_empty();
-        (number as usize).checked_sub(1).is_some_and(excludes)
-            || self.meanings_of(number).iter().any(|meaning| *meaning >= self.user_meanings)
+    /// Returns the opposites and the user's meanings that an entry has a part in, as bits: entries without a common bit
+    /// neither exclude each other nor are the same by the user's lexicon.
+    pub(crate) fn relations(&self, number: u32) -> u64 {
+        let Some(index) = (number as usize).checked_sub(1) else { return 0 };
+        let opposites = self.memberships.at(index).iter().map(|own| own.relation);
+        let meanings =
+            self.meanings_of(number).iter().filter(|meaning| **meaning >= self.user_meanings);
+        opposites.chain(meanings.copied()).fold(0, |bits, number| bits | 1 << (number % 64))
     }
 
     /// Returns the number of a word's entry; 0 where there is none.
@@ -134,6 +137,11 @@ impl Lexicon {
         let right = self.meanings_of(right);
         let mut left = self.meanings_of(left).iter();
         left.any(|meaning| *meaning >= self.user_meanings && right.contains(meaning))
+    }
+
+    /// Returns the meanings of an entry as bits: entries without a common bit never mean the same.
+    pub(crate) fn meaning_bits(&self, number: u32) -> u64 {
+        self.meanings_of(number).iter().fold(0, |bits, meaning| bits | 1 << (meaning % 64))
     }
 
     /// Tells whether two entries mean the same in some sense.

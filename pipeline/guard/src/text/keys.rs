@@ -81,22 +81,23 @@ pub fn keeps_white_space(text: &str) -> bool {
 /// ```
 #[must_use]
 pub fn is_relative_to_day(text: &str) -> bool {
-    if DAYS_WITHOUT_SPACES.iter().any(|day| text.contains(day)) {
+    if !text.is_ascii() && DAYS_WITHOUT_SPACES.iter().any(|day| text.contains(day)) {
         return true;
     }
     let joins = |character: char| character.is_alphanumeric() || matches!(character, '\'' | '’');
     let words = text.split(|character: char| !joins(character)).filter(|word| !word.is_empty());
     let among = |word: &str, known: &[&str]| {
-        known.iter().any(|known| match known.is_ascii() {
-            true => word.eq_ignore_ascii_case(known),
-            false => word.to_lowercase() == *known,
+        let lower = (!word.is_ascii()).then(|| word.to_lowercase());
+        known.iter().any(|known| match &lower {
+            Some(lower) => lower == known,
+            None => word.eq_ignore_ascii_case(known),
         })
     };
     let (mut last, mut before_last) = ("", "");
     for word in words {
-        let number = last.starts_with(|c: char| c.is_ascii_digit()) || among(last, &NUMBERS);
+        let number = || last.starts_with(|c: char| c.is_ascii_digit()) || among(last, &NUMBERS);
         let counted =
-            before_last.eq_ignore_ascii_case("in") && number && among(word, &COUNTED_SPANS);
+            before_last.eq_ignore_ascii_case("in") && number() && among(word, &COUNTED_SPANS);
         if among(word, &DAYS) || counted || among(last, &WHICH) && among(word, &SPANS) {
             return true;
         }
