@@ -26,6 +26,7 @@ mod consolidate;
 mod review;
 mod apply;
 mod undo;
+mod forget;
 mod runs;
 mod lookups;
 mod memories;
@@ -39,6 +40,7 @@ pub use consolidate::{
     with_run_context,
 };
 pub use failure::{Advised, Failure, FailureKind};
+pub use forget::{ForgetDocument, ForgetRequest, forget};
 pub use indexing::{IndexUpkeep, mode_of, wants_rebuild};
 pub use judge::{JudgeMode, judge_chain};
 pub use lookups::{

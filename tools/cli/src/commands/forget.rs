@@ -1,29 +1,18 @@
 //! `memfold forget`: a memory is erased everywhere.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use clap::{self, Args, ValueHint};
-use memfold::lookup::StoreIndex;
-use memfold::machine;
-use memfold::ops::{self, Settings, StorePath};
+use memfold::ops::{self, ForgetDocument, ForgetRequest, Settings, StorePath};
 use memfold_core::memory::MemoryId;
-use memfold_core::report::{Mode, run_id, state_report_dir};
 use memfold_guard::text::excerpt;
-use memfold_index::file::Generations;
-use memfold_store::upkeep::{
-    Erasure, Mentions, UpkeepError, UpkeepRun, forget, mentions, preview_forget,
-};
-use serde::Serialize;
+use memfold_store::upkeep::{Erasure, Mentions};
 
 use crate::args::{GlobalArgs, WritingArgs, store_path};
-use crate::context::open_store;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::writing::{self, Words};
 
-/// How long to wait for another process that builds an index.
-const INDEX_WAIT: Duration = Duration::from_secs(60);
 /// Ids, units and files that are listed.
 const SHOWN: usize = 10;
 const ID_CHARS: usize = 80;
@@ -52,23 +41,6 @@ pub(crate) struct ForgetArgs {
     pub(crate) writing: WritingArgs,
 }
 
-/// `memfold forget --json`
-#[derive(Debug, Serialize)]
-struct ForgetDocument {
-    schema_version: u32,
-    mode: Mode,
-    /// `null` for a dry run.
-    run_id: Option<String>,
-    erasure: Erasure,
-    /// Whether the write-ahead log is free of erased bytes; `null` for a dry run.
-    is_log_empty: Option<bool>,
-    /// Files that name erased memories, left for their owner to delete.
-    files: Mentions,
-    /// Folders of indexes that hold erased memories: removed, or to be removed. They can be built
-    /// anew.
-    indexes: Vec<PathBuf>,
-}
-
 pub(crate) fn run(
     global: &GlobalArgs,
     args: &ForgetArgs,
@@ -76,49 +48,44 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
     settings.show_notices(&printer);
-    let WritingArgs { execute, dry_run, .. } = args.writing;
-    if writing::may_write(&settings, execute, dry_run, &printer) {
-        erase(global, args, &settings, printer)?;
-    } else {
-        preview(global, args, &settings, printer)?;
+    let WritingArgs { execute, dry_run, now } = &args.writing;
+    let writes = writing::may_write(&settings, *execute, *dry_run, &printer);
+    let request = ForgetRequest {
+        id: MemoryId::new(args.id.as_str()),
+        with_absorbed: args.with_absorbed,
+        everywhere: args.everywhere,
+        index_dir: args.index_dir.clone(),
+        now: now.clone(),
+    };
+    let forgotten = ops::forget(&args.db, &settings, &request, writes)?;
+    if forgotten.is_log_empty == Some(false) {
+        printer.note(
+            "note: another process still reads the write-ahead log; what was erased stays in it \
+             until the next checkpoint",
+        );
+    }
+    if global.json {
+        printer.document(&forgotten)?;
+        return Ok(Exit::Done);
+    }
+    printer.data(&screen(args, &forgotten, writes))?;
+    if !writes {
+        printer.note("dry run: nothing was written to the store");
     }
     Ok(Exit::Done)
 }
 
-fn preview(
-    global: &GlobalArgs,
-    args: &ForgetArgs,
-    settings: &Settings,
-    printer: Printer,
-) -> Result<(), Failure> {
-    let store = open_store(&args.db, settings)?;
-    let time_zone = settings.time_zone()?;
-    let now = ops::now(args.writing.now.as_deref(), &time_zone)?;
-    let id = MemoryId::new(args.id.as_str());
-    let erasure = preview_forget(&store, &id, args.with_absorbed, &time_zone, now)
-        .map_err(|error| failed(&error))?;
-    let files = files(args, &erasure)?;
-    let indexes = indexes(args, &erasure)?;
-    if global.json {
-        return printer.document(&ForgetDocument {
-            schema_version: 1,
-            mode: Mode::DryRun,
-            run_id: None,
-            erasure,
-            is_log_empty: None,
-            files,
-            indexes,
-        });
-    }
-    let mut text = told("would be erased", &erasure);
-    text.push_str(&told_indexes("would be removed", &indexes));
-    let fate = if args.everywhere { "would be deleted" } else { LEFT_TO_DELETE };
-    text.push_str(&told_files(&files, fate));
+fn screen(args: &ForgetArgs, forgotten: &ForgetDocument, writes: bool) -> String {
+    let would = |done: &str| if writes { done.to_owned() } else { format!("would be {done}") };
+    let mut text = told(&would("erased"), &forgotten.erasure);
+    text.push_str(&told_indexes(&would("removed"), &forgotten.indexes));
+    let fate = if args.everywhere { would("deleted") } else { "left for you to delete".to_owned() };
+    text.push_str(&told_files(&forgotten.files, &fate));
     text.push_str(LEFT);
-    text.push_str(&format!("this cannot be undone\nnext: {}\n", command(args)));
-    printer.data(&text)?;
-    printer.note("dry run: nothing was written to the store");
-    Ok(())
+    if !writes {
+        text.push_str(&format!("this cannot be undone\nnext: {}\n", command(args)));
+    }
+    text
 }
 
 fn command(args: &ForgetArgs) -> String {
@@ -131,28 +98,6 @@ fn command(args: &ForgetArgs) -> String {
         .command("forget", &args.db)
 }
 
-/// The indexes that hold erased memories: id, text hash and vector.
-fn indexes(args: &ForgetArgs, erasure: &Erasure) -> Result<Vec<PathBuf>, Failure> {
-    let mut folders = ops::index_folders(&args.db, args.index_dir.as_deref())?;
-    folders.retain(|folder| StoreIndex::names_any(folder, &erasure.ids) == Some(true));
-    Ok(folders)
-}
-
-/// Removes indexes; readers that have one open keep it until they close it.
-fn remove_indexes(folders: &[PathBuf]) -> Result<(), Failure> {
-    for folder in folders {
-        Generations::at(folder).remove(INDEX_WAIT).map_err(|error| {
-            let what = format!(
-                "remove the index {}; the memory is erased from the store",
-                folder.display()
-            );
-            let hint = "delete the folder yourself: an index can be built anew";
-            Failure::new(&what, &error, Some(hint.to_owned()))
-        })?;
-    }
-    Ok(())
-}
-
 fn told_indexes(what: &str, folders: &[PathBuf]) -> String {
     if folders.is_empty() {
         return String::new();
@@ -162,71 +107,6 @@ fn told_indexes(what: &str, folders: &[PathBuf]) -> String {
         "index {what}, since it holds id and vector (memfold index build makes it anew): {}\n",
         few(&folders)
     )
-}
-
-fn erase(
-    global: &GlobalArgs,
-    args: &ForgetArgs,
-    settings: &Settings,
-    printer: Printer,
-) -> Result<(), Failure> {
-    let time_zone = settings.time_zone()?;
-    let now = ops::now(args.writing.now.as_deref(), &time_zone)?;
-    let session = writing::open_session(&args.db, settings)?;
-    let store_id = session.store_id().map_err(|error| Failure::of("forget", &error))?;
-    let run = UpkeepRun {
-        run_id: &run_id(&store_id, now, "forget"),
-        now,
-        time_zone: &time_zone,
-        holder: &machine::holder(),
-    };
-    let id = MemoryId::new(args.id.as_str());
-    let forgotten =
-        forget(&session, &id, args.with_absorbed, &run).map_err(|error| failed(&error))?;
-    let indexes = indexes(args, &forgotten.erasure)?;
-    remove_indexes(&indexes)?;
-    ops::remove_marks(&args.db, args.index_dir.as_deref())?;
-    ops::remove_kept_vectors(&args.db, args.index_dir.as_deref())?;
-    let files = files(args, &forgotten.erasure)?;
-    if args.everywhere {
-        remove_files(&files)?;
-    }
-    if !forgotten.is_log_empty {
-        printer.note(
-            "note: another process still reads the write-ahead log; what was erased stays in it \
-             until the next checkpoint",
-        );
-    }
-    if global.json {
-        return printer.document(&ForgetDocument {
-            schema_version: 1,
-            mode: Mode::Execute,
-            run_id: Some(forgotten.run_id),
-            erasure: forgotten.erasure,
-            is_log_empty: Some(forgotten.is_log_empty),
-            files,
-            indexes,
-        });
-    }
-    let mut text = told("erased", &forgotten.erasure);
-    text.push_str(&told_indexes("removed", &indexes));
-    let fate = if args.everywhere { "deleted" } else { LEFT_TO_DELETE };
-    text.push_str(&told_files(&files, fate));
-    text.push_str(LEFT);
-    printer.data(&text)
-}
-
-/// The files that still name erased memories.
-fn files(args: &ForgetArgs, erasure: &Erasure) -> Result<Mentions, Failure> {
-    let store = args.db.canonicalize().unwrap_or_else(|_| args.db.to_path_buf());
-    let beside = store.parent().unwrap_or(Path::new(".")).join("reports").join("consolidation");
-    let mut folders = vec![beside];
-    folders.extend(state_report_dir(&store));
-    folders.dedup();
-    mentions(&store, &folders, &erasure.ids).map_err(|error| {
-        let hint = "what can be read was looked through; look for the id yourself";
-        Failure::new("look through the reports", &error, Some(hint.to_owned()))
-    })
 }
 
 fn told(what: &str, erasure: &Erasure) -> String {
@@ -265,19 +145,6 @@ fn told(what: &str, erasure: &Erasure) -> String {
     text
 }
 
-const LEFT_TO_DELETE: &str = "left for you to delete";
-
-/// Deletes reports and backups, all of which are memfold's.
-fn remove_files(files: &Mentions) -> Result<(), Failure> {
-    for path in files.reports.iter().chain(&files.backups) {
-        std::fs::remove_file(path).map_err(|error| {
-            let what = format!("delete {}; the memory is erased from the store", path.display());
-            Failure::new(&what, &error, Some("delete the file yourself".to_owned()))
-        })?;
-    }
-    Ok(())
-}
-
 fn told_files(files: &Mentions, fate: &str) -> String {
     let mut text = String::new();
     for (paths, what) in
@@ -294,8 +161,4 @@ fn told_files(files: &Mentions, fate: &str) -> String {
 fn few(items: &[String]) -> String {
     let shown = items[..items.len().min(SHOWN)].join(", ");
     if items.len() > SHOWN { format!("{shown} and {} more", items.len() - SHOWN) } else { shown }
-}
-
-fn failed(error: &UpkeepError) -> Failure {
-    Failure::of("forget", error)
 }
