@@ -7,7 +7,6 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use memfold_bench::is_test_run;
 use memfold_bench::workload::{DIM, SyntheticVectors};
-use memfold_index::codes::Coding;
 use memfold_index::graph::{Graph, GraphOptions};
 use memfold_index::{FlatIndex, NoProgress, Pool, VectorMatrix};
 use memfold_simd::Kernels;
@@ -38,19 +37,16 @@ fn build(criterion: &mut Criterion) {
                 .iter(|| FlatIndex::build(&rows, &pool, kernels).expect("rows have a direction"));
         });
         let built = graph();
-        let sections = built.sections();
-        let coding = Coding::new(sections.rotation, sections.mean, sections.step);
-        let coding = coding.expect("a graph has one");
-        group.bench_function(id("codes"), |bencher| bencher.iter(|| encode(&coding, &rows)));
+        group.bench_function(id("codes"), |bencher| bencher.iter(|| encode(&built, &rows)));
     }
     group.finish();
 }
 
 /// Encodes all rows; returns the last one's codes.
-fn encode(coding: &Coding<'_>, rows: &VectorMatrix<'_>) -> Vec<i8> {
+fn encode(graph: &Graph, rows: &VectorMatrix<'_>) -> Vec<i8> {
     let mut codes = Vec::new();
     for row in rows.rows() {
-        coding.encode_query(rows.vector(row), Kernels::active(), &mut codes);
+        graph.encode(rows.vector(row), Kernels::active(), &mut codes);
     }
     codes
 }

@@ -121,7 +121,7 @@ impl Work<'_> {
         options.degree = self.args.degree.map_or(options.degree, usize::from);
         let graph = Graph::build(self.rows, options, self.pool, Kernels::active(), self.bars)
             .map_err(|error| self.failed("build the graph", &error))?;
-        let bytes = graph.sections().byte_count();
+        let bytes = graph.byte_count();
         let built = self.built("graph", stopwatch, bytes);
         let view = graph.view();
         let searcher = Searcher::new(&view, self.rows, Kernels::active())

@@ -17,7 +17,7 @@ pub fn component_firsts<E>(
         // The smaller root wins, so a component is named by its smallest vertex.
         parents[a.max(b) as usize] = a.min(b);
     }
-    // Parents are smaller: those before a vertex are settled when its turn comes.
+    // Parents are smaller: vertices before this one are settled.
     for vertex in 0..count {
         parents[vertex] = parents[parents[vertex] as usize];
     }

@@ -18,7 +18,7 @@ const WAVE_ROWS: usize = 256 * BATCH_ROWS;
 /// Rows that are sorted in memory where there is a folder for more: 24 MiB.
 const ROWS_IN_MEMORY: usize = 1 << 20;
 
-/// The distinct rows of a matrix, ascending, with what is known about each.
+/// The distinct rows of a matrix, ascending, with norm and hash of each.
 #[derive(Debug, Default)]
 pub(crate) struct DistinctRows {
     /// The smallest row of each group of equal vectors.
@@ -33,7 +33,7 @@ pub(crate) struct DistinctRows {
     pub(crate) digest: [u8; 32],
 }
 
-/// What one pass over a row finds out, sorted by hash and row.
+/// Hash and norm of a row, sorted by hash and row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Scanned {
@@ -55,7 +55,7 @@ impl DistinctRows {
         Self::within(matrix, kernels, pool, None, progress)
     }
 
-    /// As [`of`](Self::of), with what is sorted in `scratch_dir`: memory holds 24 bytes of each distinct row.
+    /// As [`of`](Self::of), sorting in `scratch_dir`: memory holds 24 bytes of each distinct row.
     pub(crate) fn within(
         matrix: &VectorMatrix<'_>,
         kernels: &Kernels,
@@ -68,10 +68,10 @@ impl DistinctRows {
         let digest = scan_rows(matrix, kernels, pool, progress, |scanned| {
             sort.push(scanned).map_err(&failed)
         })?;
-        // Rows of one hash that differ, each with those that are equal to it.
+        // Rows of one hash that differ, each with the rows equal to it.
         let mut run: Vec<(Scanned, Vec<Row>)> = Vec::new();
         let mut distinct = Classes::default();
-        for one in &sort.finish().map_err(&failed)? {
+        for one in sort.finish().map_err(&failed)?.iter() {
             if run.first().is_some_and(|(first, _)| first.hash != one.hash) {
                 run.drain(..).for_each(|(first, others)| distinct.push(first, others));
             }
@@ -128,7 +128,7 @@ impl Classes {
     }
 }
 
-/// Passes on what each row holds, in order of rows, and returns the [`DistinctRows::digest`].
+/// Passes on hash and norm of each row, in order of rows, and returns the [`DistinctRows::digest`].
 pub(crate) fn scan_rows(
     matrix: &VectorMatrix<'_>,
     kernels: &Kernels,

@@ -61,7 +61,7 @@ impl<T: Pod + Ord> ExternalSort<T> {
         Ok(())
     }
 
-    /// Sorts what is left and returns all records in order.
+    /// Sorts the remaining records and returns all records in order.
     ///
     /// # Errors
     /// When the scratch file cannot be written or mapped.
@@ -104,7 +104,7 @@ impl<T: Pod + Ord> Sorted<T> {
     }
 
     /// Returns all records in ascending order; can be called again.
-    pub fn iter(&self) -> SortedIter<'_, T> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = T> {
         let filed: &[T] = self.file.as_deref().map_or(&[], bytemuck::cast_slice);
         let filed = self.runs.iter().map(|run| &filed[run.clone()]);
         let mut iter = SortedIter {
@@ -120,21 +120,11 @@ impl<T: Pod + Ord> Sorted<T> {
     }
 }
 
-impl<'a, T: Pod + Ord> IntoIterator for &'a Sorted<T> {
-    type Item = T;
-    type IntoIter = SortedIter<'a, T>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
 /// Merges the runs of a [`Sorted`].
-#[derive(Debug)]
-pub struct SortedIter<'a, T> {
+struct SortedIter<'a, T> {
     /// The next record of each run that has one, with the run's number.
     heads: BinaryHeap<Reverse<(T, usize)>>,
-    /// What follows it.
+    /// The records behind it.
     rests: Vec<&'a [T]>,
     left: usize,
 }

@@ -9,7 +9,7 @@
 //! | codes, links | as in [`GraphSections`] |
 //! | upper layers | the number of layers, the size of each, their nodes, their links |
 //! | duplicate groups | where each node's rows start and the last one's end, then the rows |
-//! | prefix transform, prefix codes, prefix norms | what scans read |
+//! | prefix transform, prefix codes, prefix norms | read by scans |
 //! | text keys | as in [`TextKeys`] |
 //!
 //! The file is a function of the vectors in their order, the text keys, the options and the identity that the caller gives it.
@@ -48,10 +48,10 @@ const DUPLICATE_GROUPS: SectionId = SectionId::new(7);
 pub const TEXT_KEYS: SectionId = SectionId::new(8);
 /// The section of the middles, directions and steps of the flat index's codes.
 pub const PREFIX_TRANSFORM: SectionId = SectionId::new(13);
-/// What scans know about each row beside its codes.
+/// Bounds of each row for scans, beside its codes.
 const PREFIX_NORMS: SectionId = SectionId::new(14);
 
-/// Count the changes of the builders that change what they build.
+/// Versions of the builders: raised when the same input gives other bytes.
 const FLAT_BUILDER: u32 = 1;
 const GRAPH_BUILDER: u32 = 4;
 
@@ -83,8 +83,8 @@ fn graph_options(parameters: &[u8]) -> Option<Option<GraphOptions>> {
 
 /// Rows by the hashes of their texts, sorted: 32 bits of hash above 32 bits of row.
 ///
-/// Half a hash proposes only: among a million rows, a text that is not there meets another's half once in 4,000 times. Whoever
-/// asks compares the texts.
+/// Half a hash proposes only: among a million rows, an absent text meets another's half once in 4,000 times. The
+/// caller compares the texts.
 ///
 /// # Examples
 /// ```
@@ -106,7 +106,7 @@ pub struct TextKeys<'a> {
 const HASH: u64 = !(u32::MAX as u64);
 
 impl<'a> TextKeys<'a> {
-    /// Returns what is stored for rows with these hashes, of whose bits the upper ones count.
+    /// Returns the stored keys of rows with these hashes; only the upper half of a hash counts.
     #[must_use]
     pub fn sorted(hashed: impl IntoIterator<Item = (u64, Row)>) -> Vec<u64> {
         let mut keys: Vec<u64> =
@@ -115,7 +115,7 @@ impl<'a> TextKeys<'a> {
         keys
     }
 
-    /// Takes what [`sorted`](Self::sorted) returned; other numbers give wrong rows and nothing worse.
+    /// Takes the keys that [`sorted`](Self::sorted) returned; other numbers give wrong rows and nothing worse.
     #[must_use]
     pub const fn new(sorted: &'a [u64]) -> Self {
         Self { sorted }
@@ -144,10 +144,10 @@ impl<'a> TextKeys<'a> {
     }
 }
 
-/// What an `index.mfi` holds, borrowed.
+/// The content of an `index.mfi`, borrowed.
 #[derive(Debug, Clone)]
 pub struct IndexView<'a> {
-    /// What scans read.
+    /// The part that scans read.
     pub flat: FlatView<'a>,
     /// The graph, where there is one.
     pub graph: Option<GraphView<'a>>,
@@ -167,7 +167,7 @@ pub enum OpenIndexFileError {
     /// Sections do not fit each other.
     #[error("its sections do not fit each other: {0}")]
     Damaged(#[from] Damaged),
-    /// The parameters are those of something else.
+    /// The parameters belong to another builder or version.
     #[error("{found} bytes of parameters that are not those of this version")]
     Parameters {
         /// Bytes found.
@@ -176,7 +176,7 @@ pub enum OpenIndexFileError {
 }
 
 impl OpenIndexFileError {
-    /// Returns what to do about it.
+    /// Returns advice.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -187,7 +187,7 @@ impl OpenIndexFileError {
 }
 
 impl<'a> IndexView<'a> {
-    /// Takes what a mapped file holds, in constant time.
+    /// Takes the content of a mapped file, in constant time.
     ///
     /// # Errors
     /// When a section is missing or has another length than the others ask for, or another version wrote it.
@@ -207,13 +207,13 @@ impl<'a> IndexView<'a> {
 }
 
 /// A flat index of some rows, and their graph where one was asked for.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct IndexBuild {
     flat: FlatIndex,
     graph: Option<Graph>,
 }
 
-/// What became of the graph.
+/// Whether the graph was kept.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GraphOutcome {
     /// None was asked for.
@@ -227,7 +227,7 @@ pub enum GraphOutcome {
 impl IndexBuild {
     /// Builds them, and looks up 10,000 rows in the graph: one that cannot find its own rows is not kept.
     ///
-    /// Memory: 204 bytes for each row, and with a graph what [`Graph::build`] takes.
+    /// Memory: 204 bytes for each row, and with a graph as much as [`Graph::build`] takes.
     ///
     /// # Errors
     /// When a row has no direction, the graph cannot be built, or the caller asked to stop.
@@ -266,7 +266,7 @@ impl IndexBuild {
         self.graph.as_ref()
     }
 
-    /// Writes a whole `index.mfi`; `text_keys` is what [`TextKeys::sorted`](TextKeys::sorted) returned.
+    /// Writes a whole `index.mfi`; `text_keys` comes from [`TextKeys::sorted`].
     ///
     /// # Errors
     /// When the output fails.
@@ -285,7 +285,7 @@ impl IndexBuild {
             node_count: nodes as u32,
             dim: rows.dim() as u32,
             store_identity,
-            parameters: parameters(self.graph.as_ref().map(Graph::options)),
+            parameters: parameters(self.graph.as_ref().map(|graph| graph.options)),
         };
         let mut writer = SectionFileWriter::new(output, head)?
             .section(PREFIX_TRANSFORM, self.flat.transform())?;
@@ -412,12 +412,13 @@ const fn length(part: &'static str, found: usize, expected: usize) -> Damaged {
 mod tests {
     use std::io::{Cursor, Write};
 
-    use memfold_simd::{Kernels, Level, Similarity};
+    use memfold_simd::{Kernels, Level};
 
     use super::*;
     use crate::NoProgress;
     use crate::flat::FlatScan;
     use crate::graph::Searcher;
+    use crate::testing::{matrix, near, pool};
 
     const DIM: usize = 24;
 
@@ -442,8 +443,8 @@ mod tests {
         threads: usize,
         kernels: &'static Kernels,
     ) -> IndexBuild {
-        let matrix = VectorMatrix::from_slice(values, DIM).unwrap();
-        let pool = Pool::new(std::num::NonZero::new(threads)).unwrap();
+        let matrix = matrix(values, DIM);
+        let pool = pool(threads);
         let (index, outcome) =
             IndexBuild::build(&matrix, graph, &pool, kernels, &NoProgress).unwrap();
         assert!(!matches!(outcome, GraphOutcome::Refused(_)), "{outcome:?}");
@@ -473,10 +474,10 @@ mod tests {
                 assert_eq!(file.head().row_count as usize, rows);
                 let views = IndexView::open(&file).unwrap();
                 assert_eq!(views.graph_options, graph);
-                let matrix = VectorMatrix::from_slice(&values, DIM).unwrap();
+                let matrix = matrix(&values, DIM);
                 let mut ours = FlatScan::new(index.flat().view(), &matrix, kernels).unwrap();
                 let mut theirs = FlatScan::new(views.flat, &matrix, kernels).unwrap();
-                let threshold = Similarity::new(0.9).unwrap();
+                let threshold = near(0.9);
                 for row in (0..rows as u32).step_by(37) {
                     let query = matrix.vector(Row(row));
                     assert_eq!(
@@ -566,12 +567,12 @@ mod tests {
         }
         let file = mapped(&bytes);
         let graph = IndexView::open(&file).unwrap().graph.unwrap();
-        let matrix = VectorMatrix::from_slice(&values, DIM).unwrap();
+        let matrix = matrix(&values, DIM);
         let mut searcher = Searcher::new(&graph, &matrix, kernels).unwrap();
-        let all = Similarity::new(-1.0).unwrap();
+        let all = near(-1.0);
         let found = searcher.range(matrix.vector(Row(0)), all, 64).unwrap();
         assert_eq!(found.len(), 600);
-        let pool = Pool::new(None).unwrap();
+        let pool = pool(2);
         let refused = verify::check(&graph, &matrix, usize::MAX, &pool, kernels, &NoProgress);
         assert!(matches!(refused, Err(VerifyGraphError::Lost(_))), "{refused:?}");
     }

@@ -1,7 +1,7 @@
 //! Which vectors are near this one, and which pairs are near each other?
 //!
 //! `memfold-index` searches vectors exactly: [`join`] finds every pair of rows at or above a cosine threshold and is proven
-//! complete (or, by a graph, measures what it misses), [`scan`] finds a query's nearest rows, [`flat`] finds the same rows
+//! complete (or, by a graph, measures how many it misses), [`scan`] finds a query's nearest rows, [`flat`] finds the same rows
 //! faster, and [`graph`] finds them among many, nearly always. Vectors are borrowed through [`VectorMatrix`], often straight
 //! from a [`Mapped`] file. Everything here is deterministic: the same rows give the same answer on any number of threads and
 //! at every ISA level.
@@ -10,8 +10,8 @@ pub mod join;
 pub mod scan;
 pub mod flat;
 pub mod graph;
-pub mod codes;
-pub mod transform;
+mod codes;
+mod transform;
 pub mod file;
 pub mod index_file;
 pub mod components;
@@ -19,16 +19,15 @@ pub mod pool;
 #[cfg(feature = "hnsw_rs")]
 pub mod hnsw_rs;
 
-mod damaged;
 mod distinct;
-mod kmeans;
-mod nearest;
 mod neighbor;
 mod sample;
 mod external_sort;
 mod vectors;
 
-pub use damaged::Damaged;
+#[cfg(test)]
+mod testing;
+
 pub use external_sort::{ExternalSort, Sorted};
 pub use file::{MapError, Mapped};
 pub use flat::{FlatIndex, FlatScan, FlatView};
@@ -37,8 +36,8 @@ pub use join::{
     PairAudit, PairStream, Receipt, TILE_ROWS_MAX, TileError, TilePlan, TileRequest, TileSummary,
     TileTask, default_pair_budget, join_pairs, join_pairs_by_graph, join_pairs_by_tiles,
 };
-pub use nearest::{GraphSearcher, Nearest};
-pub use neighbor::{BestNeighbors, Neighbor};
+pub(crate) use neighbor::BestNeighbors;
+pub use neighbor::{GraphSearcher, Nearest, Neighbor};
 pub use pool::{NoProgress, Pool, Progress, StartPoolError};
-pub use scan::{Scan, VectorError};
-pub use vectors::{Row, VectorMatrix};
+pub use scan::Scan;
+pub use vectors::{Damaged, Row, VectorError, VectorMatrix};

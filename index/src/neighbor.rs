@@ -1,11 +1,13 @@
-//! [`Neighbor`], its total order, and the bounded list of the best.
+//! [`Neighbor`], its total order, the bounded list of the best, and [`Nearest`]: every index that answers single queries.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use memfold_simd::Similarity;
 
-use crate::Row;
+use crate::flat::FlatScan;
+use crate::graph::Searcher;
+use crate::{Row, Scan, VectorError};
 
 /// A row and how similar it is; ordered best first: by similarity descending, then row ascending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +32,7 @@ impl PartialOrd for Neighbor {
 
 /// Keeps the best `limit` of the neighbours offered to it, in any order of offering.
 #[derive(Debug, Clone, Default)]
-pub struct BestNeighbors {
+pub(crate) struct BestNeighbors {
     /// The worst kept one is on top.
     kept: BinaryHeap<Neighbor>,
     limit: usize,
@@ -38,8 +40,7 @@ pub struct BestNeighbors {
 
 impl BestNeighbors {
     /// Makes an empty list of at most `limit` neighbours.
-    #[must_use]
-    pub const fn new(limit: usize) -> Self {
+    pub(crate) const fn new(limit: usize) -> Self {
         Self { kept: BinaryHeap::new(), limit }
     }
 
@@ -55,8 +56,7 @@ impl BestNeighbors {
     }
 
     /// Returns the similarity below which no further neighbour is kept; `None` while there is room for any.
-    #[must_use]
-    pub fn similarity_min(&self) -> Option<Similarity> {
+    pub(crate) fn similarity_min(&self) -> Option<Similarity> {
         let is_full = self.kept.len() >= self.limit;
         self.kept.peek().filter(|_| is_full).map(|worst| worst.similarity)
     }
@@ -67,15 +67,85 @@ impl BestNeighbors {
         self.limit = limit;
     }
 
-    /// Empties the list and appends what was kept, in no particular order; its memory stays.
+    /// Empties the list and appends the kept neighbours, in no particular order; its memory stays.
     pub(crate) fn drain_into(&mut self, found: &mut Vec<Neighbor>) {
         found.extend(self.kept.drain());
     }
 
     /// Returns the kept neighbours, best first.
-    #[must_use]
     pub(crate) fn into_sorted(self) -> Vec<Neighbor> {
         self.kept.into_sorted_vec()
+    }
+}
+
+/// Answers queries one by one; neighbours come best first, with canonical similarities, and of rows equally similar
+/// the smaller ones come first.
+///
+/// [`Scan`] and [`FlatScan`] find every row they should; other indexes document their recall.
+pub trait Nearest {
+    /// Returns the `k` rows most similar to `query`.
+    ///
+    /// # Errors
+    /// When the query has another dimension or no direction.
+    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError>;
+
+    /// Returns the rows with a similarity of at least `threshold`.
+    ///
+    /// # Errors
+    /// When the query has another dimension or no direction.
+    fn range(&mut self, query: &[f32], threshold: Similarity)
+    -> Result<Vec<Neighbor>, VectorError>;
+}
+
+/// A graph's searcher with one `ef_search` for all queries.
+#[derive(Debug)]
+pub struct GraphSearcher<'a> {
+    /// Who searches.
+    pub searcher: Searcher<'a>,
+    /// A larger value finds more and takes longer, about in proportion.
+    pub ef_search: usize,
+}
+
+impl Nearest for GraphSearcher<'_> {
+    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError> {
+        self.searcher.k_nearest(query, k, self.ef_search).map(<[_]>::to_vec)
+    }
+
+    fn range(
+        &mut self,
+        query: &[f32],
+        threshold: Similarity,
+    ) -> Result<Vec<Neighbor>, VectorError> {
+        self.searcher.range(query, threshold, self.ef_search).map(<[_]>::to_vec)
+    }
+}
+
+/// Borrowed, so that threads can share one.
+impl Nearest for &Scan<'_> {
+    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError> {
+        Scan::k_nearest(self, query, k)
+    }
+
+    fn range(
+        &mut self,
+        query: &[f32],
+        threshold: Similarity,
+    ) -> Result<Vec<Neighbor>, VectorError> {
+        Scan::range(self, query, threshold)
+    }
+}
+
+impl Nearest for FlatScan<'_> {
+    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError> {
+        FlatScan::k_nearest(self, query, k).map(<[_]>::to_vec)
+    }
+
+    fn range(
+        &mut self,
+        query: &[f32],
+        threshold: Similarity,
+    ) -> Result<Vec<Neighbor>, VectorError> {
+        FlatScan::range(self, query, threshold).map(<[_]>::to_vec)
     }
 }
 

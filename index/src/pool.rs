@@ -124,24 +124,6 @@ impl Progress for NoProgress {
     }
 }
 
-/// Stops after so many looks at the wish to stop.
-#[cfg(test)]
-#[derive(Debug, Default)]
-pub(crate) struct StopAfter {
-    pub(crate) looks_max: u64,
-    pub(crate) looks: std::sync::atomic::AtomicU64,
-}
-
-#[cfg(test)]
-impl Progress for StopAfter {
-    fn begin(&self, _stage: &'static str, _total: Option<u64>) {}
-    fn advance(&self, _done: u64) {}
-    fn end(&self) {}
-    fn cancelled(&self) -> bool {
-        self.looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= self.looks_max
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,66 +5,7 @@
 
 use memfold_simd::{Kernels, Similarity};
 
-use crate::{BestNeighbors, Neighbor, Pool, Row, VectorMatrix};
-
-/// Why vectors, or a query among them, cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum VectorError {
-    /// The query has another dimension than the rows.
-    #[error("query of dimension {found}, expected {expected}")]
-    Dimension {
-        /// The rows' dimension.
-        expected: usize,
-        /// The query's.
-        found: usize,
-    },
-    /// The query holds NaN, an infinite value, or only zeros.
-    #[error("query {query} has no direction: it holds NaN, an infinite value or only zeros")]
-    InvalidQuery {
-        /// The query's position, 0 for a single one.
-        query: u32,
-    },
-    /// A row holds NaN, an infinite value, or only zeros.
-    #[error("row {row} has no direction: it holds NaN, an infinite value or only zeros")]
-    InvalidRow {
-        /// The row.
-        row: u32,
-    },
-    /// A vector needs at least one component.
-    #[error("dimension must be between 1 and 65,536, found {found}")]
-    MatrixDimension {
-        /// The dimension asked for.
-        found: usize,
-    },
-    /// A chunk does not hold whole rows, or not as many as the first one.
-    #[error("chunk {chunk} holds {found} values, expected {expected}")]
-    Chunk {
-        /// The chunk's position.
-        chunk: usize,
-        /// Values in it.
-        found: usize,
-        /// Values that would fit.
-        expected: usize,
-    },
-    /// Rows are numbered with 32 bits.
-    #[error("{found} rows are more than a matrix can number (4,294,967,295)")]
-    TooManyRows {
-        /// Rows given.
-        found: usize,
-    },
-}
-
-impl VectorError {
-    /// Says which query of many it was.
-    #[must_use]
-    pub fn at(self, position: u32) -> Self {
-        match self {
-            Self::InvalidQuery { .. } => Self::InvalidQuery { query: position },
-            error => error,
-        }
-    }
-}
+use crate::{BestNeighbors, Neighbor, Pool, Row, VectorError, VectorMatrix};
 
 /// Rows with their canonical squared norms, ready to be scanned by many queries.
 #[derive(Debug)]
@@ -158,12 +99,13 @@ pub(crate) fn squared_norm(vector: &[f32], kernels: &Kernels) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{matrix, near, pool};
 
     const VALUES: [f32; 10] = [1.0, 0.0, 0.0, 1.0, 2.0, 0.0, -1.0, 0.0, 1.0, 1.0];
 
     fn scanned<T>(act: impl FnOnce(&Scan<'_>, &Pool) -> T) -> T {
-        let pool = Pool::new(None).unwrap();
-        let matrix = VectorMatrix::from_slice(&VALUES, 2).unwrap();
+        let pool = pool(2);
+        let matrix = matrix(&VALUES, 2);
         act(&Scan::new(&matrix, &pool, Kernels::active()).unwrap(), &pool)
     }
 
@@ -183,7 +125,7 @@ mod tests {
     #[test]
     fn a_range_includes_its_threshold() {
         scanned(|scan, _| {
-            let threshold = Similarity::new(0.0).unwrap();
+            let threshold = near(0.0);
             let found = scan.range(&[1.0, 0.0], threshold).unwrap();
             assert_eq!(rows(&found), [0, 2, 4, 1]);
             assert_eq!(found[3].similarity, threshold);
@@ -196,7 +138,7 @@ mod tests {
             let expected = VectorError::Dimension { expected: 2, found: 1 };
             assert_eq!(scan.k_nearest(&[1.0], 1).unwrap_err(), expected);
             let queries = [1.0, 0.0, f32::NAN, 0.0];
-            let queries = VectorMatrix::from_slice(&queries, 2).unwrap();
+            let queries = matrix(&queries, 2);
             let error = scan.k_nearest(queries.vector(Row(1)), 1).unwrap_err();
             assert_eq!(error.at(1), VectorError::InvalidQuery { query: 1 });
             let error = Scan::new(&queries, pool, Kernels::active()).unwrap_err();

@@ -1,6 +1,5 @@
-//! [`VectorMatrix`]: a borrowed matrix of f32 rows, in one or more contiguous chunks.
-
-use crate::scan::VectorError;
+//! [`VectorMatrix`]: a borrowed matrix of f32 rows, in one or more contiguous chunks. [`VectorError`] and [`Damaged`]: why
+//! vectors, or an index of them, cannot be used.
 
 /// Borrowed f32 vectors of one dimension, stored in chunks of equally many rows (the last may be shorter).
 ///
@@ -110,6 +109,111 @@ impl Row {
     pub const fn index(self) -> usize {
         self.0 as usize
     }
+}
+
+/// Why vectors, or a query among them, cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VectorError {
+    /// The query has another dimension than the rows.
+    #[error("query of dimension {found}, expected {expected}")]
+    Dimension {
+        /// The rows' dimension.
+        expected: usize,
+        /// The query's.
+        found: usize,
+    },
+    /// The query holds NaN, an infinite value, or only zeros.
+    #[error("query {query} has no direction: it holds NaN, an infinite value or only zeros")]
+    InvalidQuery {
+        /// The query's position, 0 for a single one.
+        query: u32,
+    },
+    /// A row holds NaN, an infinite value, or only zeros.
+    #[error("row {row} has no direction: it holds NaN, an infinite value or only zeros")]
+    InvalidRow {
+        /// The row.
+        row: u32,
+    },
+    /// A vector needs at least one component.
+    #[error("dimension must be between 1 and 65,536, found {found}")]
+    MatrixDimension {
+        /// The dimension asked for.
+        found: usize,
+    },
+    /// A chunk does not hold whole rows, or not as many as the first one.
+    #[error("chunk {chunk} holds {found} values, expected {expected}")]
+    Chunk {
+        /// The chunk's position.
+        chunk: usize,
+        /// Values in it.
+        found: usize,
+        /// Values that would fit.
+        expected: usize,
+    },
+    /// Rows are numbered with 32 bits.
+    #[error("{found} rows are more than a matrix can number (4,294,967,295)")]
+    TooManyRows {
+        /// Rows given.
+        found: usize,
+    },
+}
+
+impl VectorError {
+    /// Says which query of many it was.
+    #[must_use]
+    pub fn at(self, position: u32) -> Self {
+        match self {
+            Self::InvalidQuery { .. } => Self::InvalidQuery { query: position },
+            error => error,
+        }
+    }
+}
+
+/// Why numbers, mostly those of a file, hold no index that can be searched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Damaged {
+    /// A part has another length than the others ask for.
+    #[error("{part}: {found} values, expected {expected}")]
+    Length {
+        /// The part.
+        part: &'static str,
+        /// Values in it.
+        found: usize,
+        /// Values that the other parts ask for.
+        expected: usize,
+    },
+    /// A number is out of range.
+    #[error("{number} is {found}, expected {expected}")]
+    Range {
+        /// The meaning of the number.
+        number: &'static str,
+        /// The number.
+        found: usize,
+        /// Its range.
+        expected: &'static str,
+    },
+    /// A number must be positive and finite.
+    #[error("{number} is not a positive number")]
+    NotPositive {
+        /// The meaning of the number.
+        number: &'static str,
+    },
+    /// Kernels read whole lines of 64 bytes.
+    #[error("codes or norms begin between two multiples of 64 bytes")]
+    Alignment,
+    /// The vectors belong to another index.
+    #[error(
+        "an index of {} rows of dimension {}, but {} vectors of dimension {}",
+        index[0], index[1], found[0], found[1]
+    )]
+    Vectors {
+        /// Rows and dimension of the index.
+        index: [usize; 2],
+        /// Vectors given, and their dimension.
+        found: [usize; 2],
+    },
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ fn values() -> Vec<f32> {
     (0..ROWS).flat_map(row).collect()
 }
 
-/// Counts what a second pass over the same queries allocates; a first one is free.
+/// Counts the allocations of a second pass over the same queries; a first one is free.
 fn allocations(
     vectors: &VectorMatrix<'_>,
     mut look_up: impl FnMut(&[f32]) -> usize,

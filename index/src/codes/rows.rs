@@ -7,14 +7,14 @@ use bytemuck::Pod;
 use memfold_simd::Kernels;
 use memmap2::MmapMut;
 
-use super::rotation::LEAD_DIMS;
+use super::LEAD_DIMS;
 use crate::Row;
 use crate::distinct::DistinctRows;
 use crate::sample::hash_codes;
 
 /// Codes in memory, row-major.
 #[derive(Debug)]
-pub struct NodeCodes {
+pub(crate) struct NodeCodes {
     pub(crate) codes: Pages<i8>,
     pub(crate) squared_norms: Vec<i32>,
     pub(crate) dim: usize,
@@ -22,7 +22,7 @@ pub struct NodeCodes {
 
 /// Borrowed [`NodeCodes`].
 #[derive(Debug, Clone, Copy)]
-pub struct CodeRows<'a> {
+pub(crate) struct CodeRows<'a> {
     /// `dim` codes for each row.
     pub(crate) codes: &'a [i8],
     /// The sum of the squares of each row.
@@ -38,8 +38,7 @@ impl NodeCodes {
     }
 
     /// Returns the codes as slices.
-    #[must_use]
-    pub fn view(&self) -> CodeRows<'_> {
+    pub(crate) fn view(&self) -> CodeRows<'_> {
         CodeRows { codes: &self.codes, squared_norms: &self.squared_norms, dim: self.dim }
     }
 }
@@ -84,21 +83,21 @@ impl<'a> CodeRows<'a> {
     }
 }
 
-/// Marks a row whose vector equals that of the row before it.
+/// Marks a row with the vector of the row before it.
 const REPEATS: u32 = 1 << 31;
 
 /// For each node its rows: vectors of one code lie together, and bit-equal ones beside each other.
 #[derive(Debug, Clone)]
-pub struct Members<'a> {
+pub(crate) struct Members<'a> {
     /// Where each node's rows start, and where the last one's end.
-    pub starts: Cow<'a, [u32]>,
-    /// Rows; the highest bit marks those that equal the one before.
-    pub rows: Cow<'a, [u32]>,
+    pub(crate) starts: Cow<'a, [u32]>,
+    /// Rows; the highest bit marks rows equal to the one before.
+    pub(crate) rows: Cow<'a, [u32]>,
 }
 
 impl Members<'_> {
     /// The most rows that can be marked.
-    pub const ROWS_MAX: usize = REPEATS as usize;
+    pub(crate) const ROWS_MAX: usize = REPEATS as usize;
 
     /// Puts together nodes that are given by positions among the distinct rows.
     pub(crate) fn of<'n>(nodes: impl Iterator<Item = &'n [u32]>, distinct: &DistinctRows) -> Self {
@@ -131,7 +130,7 @@ impl Members<'_> {
     }
 }
 
-/// Codes as they are searched, often those of a mapped file: of each row the first ones, then of each row the others.
+/// Codes as they are searched, often in a mapped file: of each row the first ones, then of each row the others.
 ///
 /// Most rows that a search comes to are too far by their first codes alone, which are one line of the cache.
 #[derive(Debug, Clone, Copy)]
@@ -195,7 +194,7 @@ impl<'a> SplitRows<'a> {
         [by_lead, distances]
     }
 
-    /// Adds to distances by the first codes those by the others, of a query and rows in their order; `more` is memory
+    /// Adds the distances by the other codes to distances by the first, of a query and rows in their order; `more` is memory
     /// that is used again.
     pub(crate) fn add_rest(
         &self,
@@ -223,10 +222,10 @@ impl<'a> SplitRows<'a> {
     }
 }
 
-/// What is smaller stays on the heap: two large pages.
+/// Smaller memory stays on the heap: two large pages.
 const MAPPED_BYTES_MIN: usize = 4 << 20;
 
-/// Numbers on large pages, where they are many and the system has such pages.
+/// Numbers on large pages, where they are many and the system has them.
 ///
 /// A search reads some thousand rows here and there. On pages of 4 KiB each of them waits for the page's address too, and rows of
 /// 384 codes that do not begin where a line of the cache does take seven lines instead of six.
@@ -266,14 +265,6 @@ impl<T: Pod> Deref for Pages<T> {
             Memory::Heap(values) => values,
             Memory::Mapped(map) => bytemuck::cast_slice(map),
         }
-    }
-}
-
-impl<T: Pod> Clone for Pages<T> {
-    fn clone(&self) -> Self {
-        let mut clone = Self::zeroed(self.len());
-        clone.copy_from_slice(self);
-        clone
     }
 }
 
@@ -318,7 +309,6 @@ mod tests {
             (0..).zip(pages.iter_mut()).for_each(|(at, number)| *number = at);
             let numbers: Vec<u32> = (0..count as u32).collect();
             assert_eq!(*pages, *numbers);
-            assert_eq!(*pages.clone(), *numbers);
         }
     }
 }

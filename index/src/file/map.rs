@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use memmap2::Mmap;
 
-/// What is smaller has no use for large pages: two of them.
+/// Smaller files do not gain from large pages: two of them.
 #[cfg(target_os = "linux")]
 const LARGE_PAGES_BYTES_MIN: u64 = 4 << 20;
 
@@ -24,7 +24,7 @@ const LARGE_PAGES_BYTES_MIN: u64 = 4 << 20;
 /// A map is a shared slice, so its bytes must not change while it lives. Files handed to this type
 /// are ours and follow one protocol: they are written under a temporary name (or unlinked), published
 /// by rename, and never truncated or changed afterwards; a new state is a new file. Pipes, devices
-/// and folders are refused. Never map a file that another program may still write, such as a store.
+/// and folders are refused. Never map a file that another program may still write (a store).
 ///
 /// # Examples
 /// ```
@@ -49,13 +49,13 @@ pub enum MapError {
     Open {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Only regular files keep their bytes.
     #[error("map {}: not a regular file", path.display())]
     NotAFile {
-        /// What was given.
+        /// The path.
         path: PathBuf,
     },
     /// The operating system refused the map.
@@ -63,7 +63,7 @@ pub enum MapError {
     Map {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

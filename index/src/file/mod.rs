@@ -6,7 +6,7 @@
 //! not at all, and [`FreshWriter`] adds sealed fresh rows to one that is live.
 
 mod map;
-pub mod sections;
+pub(crate) mod sections;
 pub mod generations;
 
 pub use generations::{

@@ -1,40 +1,33 @@
-//! The flat index against a plain scan, whole and damaged.
-
-use std::num::NonZeroUsize;
+//! The flat index against a plain scan.
 
 use memfold_simd::{Kernels, Level, Similarity};
-use proptest::prelude::*;
 use twox_hash::XxHash3_64;
 
 use super::{FlatIndex, FlatScan, FlatView};
-use crate::join::tests::{SHAPES, Shape, Values, rows};
-use crate::{Damaged, Pool, Row, Scan, VectorError, VectorMatrix};
-
-fn pool(threads: usize) -> Pool {
-    Pool::new(NonZeroUsize::new(threads)).unwrap()
-}
+use crate::testing::{SHAPES, Shape, Values, matrix, near, pool, rows};
+use crate::{Damaged, Row, Scan, VectorError};
 
 /// Compares every kind of query with a plain scan: queries are given rows, moved rows and noise; thresholds are
 /// common ones and exact similarities of rows.
 fn check(values: &[f32], dim: usize, level: Level, seed: u64) {
     let Some(kernels) = Kernels::at(level) else { return };
     let pool = pool(3);
-    let matrix = VectorMatrix::from_slice(values, dim).unwrap();
-    let plain = Scan::new(&matrix, &pool, kernels).unwrap();
-    let flat = FlatIndex::build(&matrix, &pool, kernels).unwrap();
-    let mut scan = FlatScan::new(flat.view(), &matrix, kernels).unwrap();
+    let vectors = matrix(values, dim);
+    let plain = Scan::new(&vectors, &pool, kernels).unwrap();
+    let flat = FlatIndex::build(&vectors, &pool, kernels).unwrap();
+    let mut scan = FlatScan::new(flat.view(), &vectors, kernels).unwrap();
     let mut noise = Values(seed);
     let mut queries: Vec<f32> = Vec::new();
     for moved in [0.0, 1e-4, 0.1, 1.0, 50.0] {
-        let start = noise.below(matrix.len()) * dim;
+        let start = noise.below(vectors.len()) * dim;
         queries
             .extend(values[start..start + dim].iter().map(|x| x + moved * (noise.next() + 1e-3)));
     }
-    let queries = VectorMatrix::from_slice(&queries, dim).unwrap();
+    let queries = matrix(&queries, dim);
     for query in queries.rows().map(|row| queries.vector(row)) {
-        let all = plain.k_nearest(query, matrix.len()).unwrap();
+        let all = plain.k_nearest(query, vectors.len()).unwrap();
         let similarities = [0, all.len() / 100, all.len() / 2].map(|at| all[at].similarity);
-        let common = [-1.0, 0.5, 0.95, 1.0].map(|common| Similarity::new(common).unwrap());
+        let common = [-1.0, 0.5, 0.95, 1.0].map(near);
         for threshold in similarities.into_iter().chain(common) {
             let expected = all.iter().take_while(|found| found.similarity >= threshold).count();
             assert_eq!(scan.range(query, threshold).unwrap(), &all[..expected], "{threshold}");
@@ -44,7 +37,7 @@ fn check(values: &[f32], dim: usize, level: Level, seed: u64) {
             assert_eq!(scan.k_nearest(query, k).unwrap(), expected, "{k} nearest");
         }
     }
-    let threshold = Similarity::new(0.8).unwrap();
+    let threshold = near(0.8);
     let ranges = scan.range_batch(&queries, threshold, &pool).unwrap();
     let expected = queries.rows().map(|row| plain.range(queries.vector(row), threshold).unwrap());
     assert!(ranges.into_iter().eq(expected));
@@ -88,7 +81,7 @@ fn ten_thousand_equal_rows_are_all_found_in_order() {
         values.extend_from_within(..20);
     }
     let (pool, kernels) = (pool(2), Kernels::active());
-    let matrix = VectorMatrix::from_slice(&values, 20).unwrap();
+    let matrix = matrix(&values, 20);
     let flat = FlatIndex::build(&matrix, &pool, kernels).unwrap();
     let mut scan = FlatScan::new(flat.view(), &matrix, kernels).unwrap();
     let equal = [Row(0)].into_iter().chain((500..10_500).map(Row));
@@ -101,11 +94,11 @@ fn ten_thousand_equal_rows_are_all_found_in_order() {
 #[test]
 fn no_rows_and_equal_rows_are_indexes_too() {
     let (pool, kernels) = (pool(1), Kernels::active());
-    let none = VectorMatrix::from_slice(&[], 5).unwrap();
+    let none = matrix(&[], 5);
     let flat = FlatIndex::build(&none, &pool, kernels).unwrap();
     let mut scan = FlatScan::new(flat.view(), &none, kernels).unwrap();
-    assert!(flat.is_empty() && scan.k_nearest(&[1.0; 5], 3).unwrap().is_empty());
-    let queries = VectorMatrix::from_slice(&[1.0; 10], 5).unwrap();
+    assert!(flat.view().is_empty() && scan.k_nearest(&[1.0; 5], 3).unwrap().is_empty());
+    let queries = matrix(&[1.0; 10], 5);
     assert_eq!(scan.range_batch(&queries, Similarity::ONE, &pool).unwrap(), [vec![], vec![]]);
     check(&[0.25; 5 * 100], 5, kernels.level(), 1);
 }
@@ -113,7 +106,7 @@ fn no_rows_and_equal_rows_are_indexes_too() {
 #[test]
 fn the_same_bytes_for_every_thread_count_and_level() {
     let values = rows(Shape::Clustered, 5_000, 96, 2);
-    let matrix = VectorMatrix::from_slice(&values, 96).unwrap();
+    let matrix = matrix(&values, 96);
     let kernels = Level::ALL.iter().filter_map(|&level| Kernels::at(level));
     for (kernels, threads) in
         kernels.flat_map(|kernels| [1, 2, 8].map(|threads| (kernels, threads)))
@@ -144,7 +137,7 @@ fn negative_zeros_give_the_same_bytes() {
         .collect();
     let negative: Vec<f32> = values.iter().map(|&x| if x == 0.0 { -0.0 } else { x }).collect();
     let [plain, negative] = [values, negative].map(|values| {
-        let matrix = VectorMatrix::from_slice(&values, 24).unwrap();
+        let matrix = matrix(&values, 24);
         FlatIndex::build(&matrix, &pool(2), kernels).unwrap()
     });
     assert_eq!(plain.transform(), negative.transform());
@@ -155,17 +148,16 @@ fn negative_zeros_give_the_same_bytes() {
 fn what_cannot_be_asked_is_refused() {
     let (pool, kernels) = (pool(1), Kernels::active());
     let values = [1.0, 2.0, 0.0, 0.0];
-    let matrix = VectorMatrix::from_slice(&values, 2).unwrap();
-    let error = FlatIndex::build(&matrix, &pool, kernels).unwrap_err();
+    let error = FlatIndex::build(&matrix(&values, 2), &pool, kernels).unwrap_err();
     assert_eq!(error, VectorError::InvalidRow { row: 1 });
-    let matrix = VectorMatrix::from_slice(&values[..2], 2).unwrap();
-    let flat = FlatIndex::build(&matrix, &pool, kernels).unwrap();
-    let mut scan = FlatScan::new(flat.view(), &matrix, kernels).unwrap();
+    let vectors = matrix(&values[..2], 2);
+    let flat = FlatIndex::build(&vectors, &pool, kernels).unwrap();
+    let mut scan = FlatScan::new(flat.view(), &vectors, kernels).unwrap();
     let error = scan.k_nearest(&[1.0], 1).unwrap_err();
     assert_eq!(error, VectorError::Dimension { expected: 2, found: 1 });
     let error = scan.range(&[f32::NAN, 0.0], Similarity::ONE).unwrap_err();
     assert_eq!(error, VectorError::InvalidQuery { query: 0 });
-    let queries = VectorMatrix::from_slice(&values, 2).unwrap();
+    let queries = matrix(&values, 2);
     let error = scan.range_batch(&queries, Similarity::ONE, &pool).unwrap_err();
     assert_eq!(error, VectorError::InvalidQuery { query: 1 });
     let error = FlatScan::new(flat.view(), &queries, kernels).unwrap_err();
@@ -173,133 +165,58 @@ fn what_cannot_be_asked_is_refused() {
     assert_eq!(error, expected);
 }
 
-/// Stored numbers, at the alignment of a mapped file.
-struct Stored {
-    transform: Vec<f32>,
-    codes: Vec<Line>,
-    norms: Vec<Line>,
-    code_count: usize,
-    norm_count: usize,
-}
-
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
-
-impl Stored {
-    fn of(flat: &FlatIndex) -> Self {
-        let lines = |bytes: &[u8]| {
-            let mut lines = vec![Line([0; 64]); bytes.len().div_ceil(64)];
-            bytemuck::cast_slice_mut(&mut lines)[..bytes.len()].copy_from_slice(bytes);
-            lines
-        };
-        let (codes, norms) = (flat.codes().concat(), flat.norms().concat());
-        Self {
-            transform: flat.transform().to_vec(),
-            codes: lines(bytemuck::cast_slice(&codes)),
-            norms: lines(bytemuck::cast_slice(&norms)),
-            code_count: codes.len(),
-            norm_count: norms.len(),
-        }
-    }
-
-    fn codes(&self) -> &[i8] {
-        &bytemuck::cast_slice(&self.codes)[..self.code_count]
-    }
-
-    fn norms(&self) -> &[i32] {
-        &bytemuck::cast_slice(&self.norms)[..self.norm_count]
-    }
-
-    fn view(&self, shape: (usize, usize)) -> Result<FlatView<'_>, Damaged> {
-        FlatView::new(&self.transform, self.codes(), self.norms(), shape.0, shape.1)
-    }
-}
-
 #[test]
 fn rows_encoded_by_the_transform_of_others_are_found_all_the_same() {
     let kernels = Kernels::active();
     let learned_from = rows(Shape::Clustered, 300, 80, 4);
-    let learned_from = VectorMatrix::from_slice(&learned_from, 80).unwrap();
+    let learned_from = matrix(&learned_from, 80);
     let learned = FlatIndex::build(&learned_from, &pool(1), kernels).unwrap();
     for shape in [Shape::Clustered, Shape::Random] {
         let values = rows(shape, 200, 80, 5);
-        let matrix = VectorMatrix::from_slice(&values, 80).unwrap();
+        let matrix = matrix(&values, 80);
         let flat = FlatIndex::encode(&matrix, learned.transform(), kernels).unwrap();
         let mut scan = FlatScan::new(flat.view(), &matrix, kernels).unwrap();
         let plain = Scan::new(&matrix, &pool(1), kernels).unwrap();
         let query = &values[160..240];
         assert_eq!(scan.k_nearest(query, 20).unwrap(), plain.k_nearest(query, 20).unwrap());
-        let threshold = Similarity::new(0.3).unwrap();
+        let threshold = near(0.3);
         assert_eq!(scan.range(query, threshold).unwrap(), plain.range(query, threshold).unwrap());
     }
-    let other = VectorMatrix::from_slice(&[1.0; 79], 79).unwrap();
+    let other = matrix(&[1.0; 79], 79);
     assert!(FlatIndex::encode(&other, learned.transform(), kernels).is_err());
+}
+
+/// Copies numbers to where a line of the cache begins, as in a mapped file, or behind that.
+fn placed<'m, T: bytemuck::Pod>(values: &[T], shift: usize, memory: &'m mut Vec<T>) -> &'m [T] {
+    *memory = vec![T::zeroed(); values.len() + 65];
+    let start = memory.as_ptr().align_offset(64) + shift;
+    memory[start..start + values.len()].copy_from_slice(values);
+    &memory[start..start + values.len()]
 }
 
 #[test]
 fn slices_of_other_lengths_are_refused() {
     let values = rows(Shape::Random, 40, 8, 4);
-    let matrix = VectorMatrix::from_slice(&values, 8).unwrap();
-    let stored = Stored::of(&FlatIndex::build(&matrix, &pool(1), Kernels::active()).unwrap());
-    assert!(stored.view((40, 8)).is_ok());
-    for shape in [(41, 8), (39, 8), (64, 8), (usize::MAX, 8), (40, 7), (40, 0), (40, usize::MAX)] {
-        assert!(stored.view(shape).is_err(), "{shape:?}");
+    let flat = FlatIndex::build(&matrix(&values, 8), &pool(1), Kernels::active()).unwrap();
+    let (transform, packed) = (flat.transform(), flat.codes().concat());
+    let (mut memory, mut moved, mut norms) = (vec![], vec![], vec![]);
+    let codes = placed(&packed, 0, &mut memory);
+    let norms = placed(&flat.norms().concat(), 0, &mut norms);
+    assert!(FlatView::new(transform, codes, norms, 40, 8).is_ok());
+    for (rows, dim) in
+        [(41, 8), (39, 8), (64, 8), (usize::MAX, 8), (40, 7), (40, 0), (40, usize::MAX)]
+    {
+        assert!(FlatView::new(transform, codes, norms, rows, dim).is_err(), "{rows} {dim}");
     }
-    let (codes, norms) = (stored.codes(), stored.norms());
-    let view = |transform, codes, norms| FlatView::new(transform, codes, norms, 40, 8);
-    let short = &stored.transform[..stored.transform.len() - 1];
-    let error = view(short, codes, norms).unwrap_err();
+    let refused = |transform, codes, norms| {
+        FlatView::new(transform, codes, norms, 40, 8).map(|_| ()).unwrap_err()
+    };
+    let error = refused(&transform[1..], codes, norms);
     assert!(matches!(error, Damaged::Range { .. }), "{error}");
-    let error = view(&stored.transform, &codes[1..], norms).unwrap_err();
+    let error = refused(transform, &codes[1..], norms);
     assert!(matches!(error, Damaged::Length { part: "codes", .. }), "{error}");
-    let error = view(&stored.transform, codes, &norms[1..]).unwrap_err();
+    let error = refused(transform, codes, &norms[1..]);
     assert!(matches!(error, Damaged::Length { part: "norms", .. }), "{error}");
-    let mut moved = vec![0; codes.len() + 64];
-    let start = moved.as_ptr().align_offset(64) + 1;
-    moved[start..start + codes.len()].copy_from_slice(codes);
-    let error = view(&stored.transform, &moved[start..start + codes.len()], norms).unwrap_err();
+    let error = refused(transform, placed(&packed, 1, &mut moved), norms);
     assert_eq!(error, Damaged::Alignment);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    /// Whatever is stored, there is no panic, and what is returned is true.
-    #[test]
-    fn damaged_numbers_never_make_wrong_answers(
-        level in prop::sample::select(Level::available()),
-        seed in 0_u64..1_000,
-        changes in prop::collection::vec((0_u8..3, any::<prop::sample::Index>(), any::<u32>()), 1..40),
-    ) {
-        let (row_count, dim) = (90, 70);
-        let values = rows(Shape::Clustered, row_count, dim, seed);
-        let matrix = VectorMatrix::from_slice(&values, dim).unwrap();
-        let kernels = Kernels::at(level).unwrap();
-        let pool = pool(1);
-        let mut stored = Stored::of(&FlatIndex::build(&matrix, &pool, kernels).unwrap());
-        for (part, at, bits) in changes {
-            let words: &mut [u32] = match part {
-                0 => bytemuck::cast_slice_mut(&mut stored.transform),
-                1 => bytemuck::cast_slice_mut(&mut stored.codes),
-                _ => bytemuck::cast_slice_mut(&mut stored.norms),
-            };
-            // Often among the first few, where the steps are.
-            let at = at.index(words.len()) % if bits % 2 == 0 { 4 } else { usize::MAX };
-            words[at] = bits;
-        }
-        let Ok(view) = stored.view((row_count, dim)) else { return Ok(()) };
-        let mut scan = FlatScan::new(view, &matrix, kernels).unwrap();
-        let plain = Scan::new(&matrix, &pool, kernels).unwrap();
-        let query = &values[..dim];
-        let all = plain.k_nearest(query, row_count).unwrap();
-        let threshold = all[row_count / 2].similarity;
-        let ranged = scan.range(query, threshold).unwrap().to_vec();
-        prop_assert!(ranged.iter().all(|found| found.similarity >= threshold));
-        let nearest = scan.k_nearest(query, 12).unwrap().to_vec();
-        for found in [ranged, nearest] {
-            prop_assert!(found.is_sorted_by(|a, b| a < b));
-            prop_assert!(found.iter().all(|found| all.contains(found)));
-        }
-    }
 }

@@ -1,16 +1,20 @@
 //! [`Graph`]: from vectors to all sections of a graph.
 //!
-//! Lost nodes: what a search for them does not find is linked from where that search ends.
+//! A lost node, which a search for it does not find, is linked from where that search ends.
+
+use std::convert::Infallible;
 
 use memfold_simd::Kernels;
 
-use super::layers::Layers;
 use super::link::{Tools, link, repair};
 use super::partition::{Partition, Probes};
-use super::traversal::{Breadth, Traversal};
-use super::view::{GraphSections, GraphView, LinkTable, Links, SCANNED_NODES_MAX, entry};
-use super::{BuildGraphError, GraphOptions};
-use crate::codes::{Coding, Members, NodeCodes, Pages, SplitRows, split};
+use super::search::{Breadth, Traversal};
+use super::{
+    BuildGraphError, GraphOptions, GraphSections, GraphView, LAYERS_MAX, LinkTable, Links,
+    SCANNED_NODES_MAX, TOP_NODES_MAX, entry,
+};
+use crate::codes::{CodeRows, Coding, Members, NodeCodes, Pages, SplitRows, split};
+use crate::components::component_firsts;
 use crate::distinct::DistinctRows;
 use crate::sample::hash_codes;
 use crate::{Pool, Progress, VectorMatrix};
@@ -19,7 +23,7 @@ use crate::{Pool, Progress, VectorMatrix};
 const BATCH_ROWS: usize = 1_024;
 
 /// A graph in memory: owned sections.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Graph {
     coding: Coding<'static>,
     codes: Pages<i8>,
@@ -27,7 +31,8 @@ pub struct Graph {
     members: Members<'static>,
     links: LinkTable,
     layers: Layers,
-    options: GraphOptions,
+    /// How it was built.
+    pub(crate) options: GraphOptions,
 }
 
 impl Graph {
@@ -69,7 +74,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Links what searches would not find, or could not.
+    /// Links nodes that searches do not find, or cannot reach.
     fn find_lost(&mut self, tools: Tools<'_>) -> Result<(), BuildGraphError> {
         if self.links().len() > SCANNED_NODES_MAX {
             rescue(self, tools)?;
@@ -86,9 +91,24 @@ impl Graph {
         self.links.view()
     }
 
-    /// Returns all sections, as they are written to a file.
+    /// Returns the bytes of all sections.
     #[must_use]
-    pub fn sections(&self) -> GraphSections<'_> {
+    pub fn byte_count(&self) -> u64 {
+        let GraphSections { mean, rotation, codes, links, .. } = self.sections();
+        let Layers { sizes, nodes, links: layer_links } = &self.layers;
+        let members = self.members.starts.len() + self.members.rows.len();
+        let words = mean.len() + rotation.len() + 2 + sizes.len() + nodes.len() + members;
+        (4 * words + codes.len() + links.len() + layer_links.len()) as u64
+    }
+
+    /// Writes the codes of a vector of the same dimension and returns its canonical squared norm, or `None` where it has no
+    /// direction.
+    pub fn encode(&self, vector: &[f32], kernels: &Kernels, codes: &mut Vec<i8>) -> Option<f64> {
+        self.coding.encode_query(vector, kernels, codes)
+    }
+
+    /// Returns all sections, as they are written to a file.
+    pub(crate) fn sections(&self) -> GraphSections<'_> {
         GraphSections {
             mean: self.coding.mean(),
             rotation: self.coding.rotation(),
@@ -105,11 +125,6 @@ impl Graph {
         }
     }
 
-    /// Returns how it was built.
-    pub(crate) const fn options(&self) -> GraphOptions {
-        self.options
-    }
-
     /// Returns the graph as it is searched.
     #[must_use]
     pub fn view(&self) -> GraphView<'_> {
@@ -123,7 +138,7 @@ const SHARE_LINKS: usize = 8;
 
 /// One in so many pairs of near nodes has a larger share of its distance in the first codes.
 ///
-/// What a search loses by that is about as far as the farthest that it keeps: at one pair in 1,000, 10 and 5
+/// Nodes lost by that are about as far as the farthest one kept: at one pair in 1,000, 10 and 5
 /// recall@10 is the same or 0.001 less, and 1,170, 635 and 510 of 1,490 nodes are read to the end (36,000 real
 /// vectors, `ef` 48).
 const SHARE_LOST: usize = 10;
@@ -233,9 +248,9 @@ impl Nodes {
     }
 }
 
-/// `ef_search` of a lookup: far narrower than that of searches, so that these find with ease what it finds.
+/// `ef_search` of a lookup: far narrower than that of searches, so that these easily find the same nodes.
 ///
-/// What it does not find gets links from afar, and these are of use to other searches: of a million generated vectors
+/// Nodes that it misses get links from afar, which help other searches too: of a million generated vectors
 /// like real ones 1 % are not found at 64, 8.5 % at 16, and recall@10 at 128 is 0.9896 and 0.9906. Building takes the
 /// same time with each.
 const LOOKUP_WIDTH: usize = 16;
@@ -249,7 +264,7 @@ const ROUNDS: usize = 3;
 /// Lookups of a task.
 const BATCH_LOOKUPS: usize = 64;
 
-/// Looks up all nodes, and links those that are not found from where their lookups end.
+/// Looks up all nodes, and links the lost ones from where their lookups end.
 ///
 /// Few links to a node, or a denser clump beside it, make it hard to find, but do not tell which nodes will not be.
 fn rescue(graph: &mut Graph, tools: Tools<'_>) -> Result<(), BuildGraphError> {
@@ -308,4 +323,79 @@ fn lost(
     });
     tools.progress.end();
     Ok(batches?.concat())
+}
+
+/// A node in 2⁶ is in the next layer too.
+const LEVEL_BITS: u32 = 6;
+
+/// The layers above the lowest, from below.
+#[derive(Debug, Default)]
+struct Layers {
+    /// The number of nodes of each layer.
+    sizes: Vec<u32>,
+    /// The nodes of each layer, ascending.
+    nodes: Vec<u32>,
+    /// 2 M links for each of them: positions in its layer; see [`Links`].
+    links: Vec<u8>,
+}
+
+impl Layers {
+    /// Builds them over the lowest layer, given its links.
+    fn build(
+        codes: CodeRows<'_>,
+        base_links: Links<'_>,
+        tools: Tools<'_>,
+    ) -> Result<Self, BuildGraphError> {
+        let mut layers = Self::default();
+        if codes.len() <= SCANNED_NODES_MAX {
+            return Ok(layers);
+        }
+        let levels: Vec<u32> = (0..codes.len() as u32)
+            .map(|node| codes.hash(node).leading_zeros() / LEVEL_BITS)
+            .collect();
+        let mut chosen = first_nodes(base_links);
+        for level in 1..=LAYERS_MAX as u32 {
+            let in_layer =
+                |&node: &u32| levels[node as usize] >= level || chosen.binary_search(&node).is_ok();
+            let nodes: Vec<u32> = (0..codes.len() as u32).filter(in_layer).collect();
+            if nodes.is_empty() {
+                break;
+            }
+            let links = layers.push(codes, &nodes, tools)?;
+            if nodes.len() <= TOP_NODES_MAX {
+                break;
+            }
+            let firsts = first_nodes(links.view());
+            chosen = firsts.iter().map(|&position| nodes[position as usize]).collect();
+        }
+        Ok(layers)
+    }
+
+    fn push(
+        &mut self,
+        codes: CodeRows<'_>,
+        nodes: &[u32],
+        tools: Tools<'_>,
+    ) -> Result<LinkTable, BuildGraphError> {
+        let GraphOptions { probes, .. } = tools.options;
+        let picked = codes.picked(nodes);
+        let names: Vec<u32> = (0..nodes.len() as u32).collect();
+        let (partition, probes) =
+            Partition::of(picked.view(), &names, probes, tools.pool, tools.kernels);
+        self.sizes.push(nodes.len() as u32);
+        self.nodes.extend_from_slice(nodes);
+        let links = link(picked.view(), &partition, &probes, tools)?;
+        self.links.extend_from_slice(links.as_bytes());
+        Ok(links)
+    }
+}
+
+/// Returns the first node of each connected component, ascending; nothing where there is only one.
+pub(super) fn first_nodes(links: Links<'_>) -> Vec<u32> {
+    let edges = (0..links.len() as u32)
+        .flat_map(|node| links.of(node).map(move |other| Ok::<_, Infallible>((node, other))));
+    let Ok(firsts) = component_firsts(links.len(), edges);
+    let is_first = |&(node, &first): &(u32, &u32)| node == first;
+    let firsts: Vec<u32> = (0..).zip(&firsts).filter(is_first).map(|(node, _)| node).collect();
+    if firsts.len() > 1 { firsts } else { Vec::new() }
 }

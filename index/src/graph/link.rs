@@ -1,14 +1,12 @@
-//! From codes to links: candidates by cells and by samples, pruned, with what points back.
+//! From codes to links: candidates by cells and by samples, pruned, with reverse links.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use memfold_simd::Kernels;
 
-use super::nearest::{Comparer, Near};
-use super::partition::{Partition, Probes};
-use super::view::LinkTable;
-use super::{BuildGraphError, GraphOptions};
+use super::partition::{Comparer, Near, Partition, Probes};
+use super::{BuildGraphError, GraphOptions, LinkTable};
 use crate::codes::{CodeRows, SplitRows};
 use crate::{Pool, Progress};
 
@@ -22,7 +20,7 @@ const SAMPLE_NODES_MIN: usize = 100;
 const SAMPLE_CANDIDATES: usize = 8;
 const SAMPLE_PROBES: usize = 2;
 
-/// The nearest of a node's links and of those that link to it: what is pruned in the end.
+/// The nearest of a node's links and reverse links, from which the final ones are pruned.
 const MERGED_MAX: usize = 128;
 
 /// By how many of its nearest nodes each one is linked for certain, unless too many ask that of one.
@@ -34,13 +32,13 @@ const BATCH_NODES: usize = 512;
 /// Tasks for each thread in which candidates are looked for, and nodes of each at least and at most.
 ///
 /// Nodes of a task are compared with many of the same cells, each of which comes from memory once: of a million nodes this step
-/// takes 73 s where a task has those of a cell, and 49, 40 and 40 s where it has 4,096, 8,192 and 16,384
+/// takes 73 s where a task has the nodes of a cell, and 49, 40 and 40 s where it has 4,096, 8,192 and 16,384
 /// (`bench/results/build-tasks.jsonl`).
 const TASKS_OF_THREAD: usize = 8;
 const TASK_NODES_MIN: usize = 512;
 const TASK_NODES_MAX: usize = 8_192;
 
-/// What a build runs with.
+/// Options and tools of a build.
 #[derive(Clone, Copy)]
 pub(super) struct Tools<'a> {
     pub(super) options: GraphOptions,
@@ -59,7 +57,7 @@ pub(super) fn link(
     probes: &Probes,
     tools: Tools<'_>,
 ) -> Result<LinkTable, BuildGraphError> {
-    let degree = tools.options.link_count();
+    let degree = 2 * tools.options.degree;
     let samples = samples(codes, tools);
     let nodes = partition.nodes();
     let task_nodes = nodes.len() / (TASKS_OF_THREAD * tools.pool.threads());
@@ -114,7 +112,7 @@ fn samples(codes: CodeRows<'_>, tools: Tools<'_>) -> Vec<Partition> {
     samples
 }
 
-/// Adds to each node's links what links to it, and prunes what is then too much.
+/// Adds reverse links to each node's links, and prunes the surplus.
 fn merge(
     codes: CodeRows<'_>,
     forward: &[Vec<Near>],
@@ -236,7 +234,7 @@ impl<'a> Pruner<'a> {
         Self { codes, kernels, taken_codes: Vec::new(), dots: Vec::new(), skipped: Vec::new() }
     }
 
-    /// Leaves at most `limit` of the candidates, which are sorted and different: all those in `kept`, which are fewer,
+    /// Leaves at most `limit` of the candidates, which are sorted and different: all of `kept`, which are fewer,
     /// then the nearest ones of each pass.
     pub(super) fn prune(&mut self, candidates: &mut Vec<Near>, kept: &[Near], limit: usize) {
         self.taken_codes.clear();
@@ -420,7 +418,7 @@ mod tests {
     use crate::codes::{NodeCodes, split};
 
     /// For each lost node all nodes were tried from the first on, whatever had been learned about them before: quadratic
-    /// where many nodes are lost and those near them have no room.
+    /// where many nodes are lost and the near ones have no room.
     #[test]
     fn a_full_node_is_tried_once() {
         const TREES: usize = 16;

@@ -1,11 +1,145 @@
 //! [`Partition`]: cells of near nodes, in which the nearest ones of others are looked for.
 
-use memfold_simd::Kernels;
+use memfold_simd::panel::BIAS_MAX;
+use memfold_simd::{ColumnPanel, Kernels, RowBlock, ScoredHit};
 
-use super::nearest::{Comparer, Near, NearestList, PackedNodes};
 use crate::Pool;
 use crate::codes::{CodeRows, NodeCodes};
-use crate::kmeans::k_means;
+use crate::sample::k_means;
+
+/// A node and its squared distance; ordered by distance, then node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Near {
+    pub(super) distance: i32,
+    pub(super) node: u32,
+}
+
+/// Keeps the nearest `limit` of the nodes offered to it, in any order of offering.
+///
+/// They are sorted out when three times as many have come: cheaper than keeping them in order.
+#[derive(Debug)]
+pub(super) struct NearestList {
+    kept: Vec<Near>,
+    limit: usize,
+    /// Nothing farther is among the nearest.
+    distance_max: i32,
+}
+
+impl NearestList {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { kept: Vec::with_capacity(3 * limit + 1), limit, distance_max: i32::MAX }
+    }
+
+    #[inline]
+    pub(super) fn offer(&mut self, near: Near) {
+        if near.distance <= self.distance_max {
+            self.kept.push(near);
+            if self.kept.len() > 3 * self.limit {
+                self.sort_out();
+            }
+        }
+    }
+
+    /// Drops all but the nearest.
+    pub(super) fn sort_out(&mut self) {
+        if self.kept.len() > self.limit {
+            let (_, last, _) = self.kept.select_nth_unstable(self.limit - 1);
+            self.distance_max = last.distance;
+            self.kept.truncate(self.limit);
+        }
+    }
+
+    /// Returns the nearest, nearest first.
+    pub(super) fn into_sorted(mut self) -> Vec<Near> {
+        self.sort_out();
+        self.kept.sort_unstable();
+        self.kept
+    }
+}
+
+/// Some nodes, packed to be compared with many.
+#[derive(Debug, Default)]
+pub(super) struct PackedNodes {
+    pub(super) nodes: Vec<u32>,
+    squared_norms: Vec<i32>,
+    panel: ColumnPanel,
+}
+
+impl PackedNodes {
+    /// Packs the codes at some positions, which stand for `names`.
+    pub(super) fn pack(codes: CodeRows<'_>, positions: &[u32], names: Vec<u32>) -> Self {
+        let picked = codes.picked(positions);
+        let biases: Vec<i32> = picked.squared_norms.iter().map(|&norm| -half_up(norm)).collect();
+        let mut panel = ColumnPanel::default();
+        panel.pack(&picked.codes, &biases, picked.dim);
+        Self { nodes: names, squared_norms: picked.squared_norms, panel }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.nodes.len()
+    }
+}
+
+const fn half_up(norm: i32) -> i32 {
+    norm / 2 + norm % 2
+}
+
+/// Compares rows with packed nodes, with memory that is used again.
+///
+/// `|x − y|² ≤ d ⇔ ⟨x, y⟩ − |y|²/2 + (d − |x|²)/2 ≥ 0`: columns have one bias for good, rows have one that grows
+/// tighter as their lists fill.
+pub(super) struct Comparer {
+    kernels: &'static Kernels,
+    shifted_codes: Vec<u8>,
+    biases: Vec<i32>,
+    hits: Vec<ScoredHit>,
+}
+
+impl Comparer {
+    pub(super) const fn new(kernels: &'static Kernels) -> Self {
+        Self { kernels, shifted_codes: Vec::new(), biases: Vec::new(), hits: Vec::new() }
+    }
+
+    /// Offers every packed node to the lists of the rows that `picked` names by their position in `rows`; a row is
+    /// not offered to itself.
+    pub(super) fn compare(
+        &mut self,
+        codes: CodeRows<'_>,
+        rows: &[u32],
+        picked: &[u32],
+        lists: &mut [NearestList],
+        packed: &PackedNodes,
+    ) {
+        self.shifted_codes.clear();
+        self.biases.clear();
+        for &at in picked {
+            let (row, list) = (rows[at as usize], &lists[at as usize]);
+            let shifted = codes.row(row).iter().map(|&code| code.cast_unsigned() ^ 0x80);
+            self.shifted_codes.extend(shifted);
+            let beyond = i64::from(list.distance_max) - i64::from(codes.squared_norm(row));
+            let limit = i64::from(BIAS_MAX);
+            self.biases.push((beyond.div_euclid(2) + 1).clamp(-limit, limit) as i32);
+        }
+        let block = RowBlock {
+            shifted_codes: &self.shifted_codes,
+            biases: &self.biases,
+            dim: codes.dim,
+            group_counts: &[],
+        };
+        self.hits.clear();
+        self.kernels.scored_hits(&block, packed.panel.columns(), &mut self.hits);
+        for &ScoredHit { hit, score } in &self.hits {
+            let at = picked[hit.row as usize] as usize;
+            let (node, norm) =
+                (packed.nodes[hit.column as usize], packed.squared_norms[hit.column as usize]);
+            if node != rows[at] {
+                let dot = score - self.biases[hit.row as usize] + half_up(norm);
+                let distance = codes.distance_from_dot(rows[at], norm, dot);
+                lists[at].offer(Near { distance, node });
+            }
+        }
+    }
+}
 
 /// Nodes of a cell, about.
 const CELL_NODES: usize = 256;
@@ -39,7 +173,7 @@ pub(super) struct Partition {
     centroids: Vec<PackedNodes>,
     /// The parts of each cell: `first_parts[cell]..first_parts[cell + 1]`.
     first_parts: Vec<u32>,
-    /// Nodes of one cell, or some of them, by what they are called where they were taken from.
+    /// Nodes of one cell, or some of them, by their names in the whole.
     parts: Vec<PackedNodes>,
 }
 
@@ -51,7 +185,7 @@ pub(super) struct Probes {
 }
 
 impl Partition {
-    /// Divides `codes`, whose rows are called `names`, in an order that does not depend on theirs where hashes differ.
+    /// Divides `codes`, with rows called `names`, in an order that does not depend on theirs where hashes differ.
     ///
     /// Returns the cells nearest to each row too.
     pub(super) fn of(
@@ -95,8 +229,8 @@ impl Partition {
         self.parts.iter().flat_map(|part| &part.nodes).copied().collect()
     }
 
-    /// Calls nodes by their place in the parts, so that near ones are near in memory; returns what each was called
-    /// before, which must have been its row, and the probes in the new order.
+    /// Calls nodes by their place in the parts, so that near ones are near in memory; returns the former name of each,
+    /// which must have been its row, and the probes in the new order.
     pub(super) fn renumber(&mut self, probes: &Probes) -> (Vec<u32>, Probes) {
         let mut before = Vec::with_capacity(probes.cells.len() / probes.count.max(1));
         for part in &mut self.parts {
@@ -153,7 +287,7 @@ impl Partition {
         comparer: &mut Comparer,
     ) -> Vec<Vec<Near>> {
         let mut lists: Vec<_> = rows.iter().map(|_| NearestList::new(limit)).collect();
-        // The nearest cell first: what is near makes the lists' tests sharp.
+        // The nearest cell first: near nodes make the tests of the lists sharp.
         let (mut first, mut others) = (Vec::new(), Vec::new());
         for (at, probes) in (0..).zip(probes) {
             let mut compared = 0;

@@ -1,15 +1,11 @@
-//! Promises of the graph: the same bytes, near answers, nothing lost among duplicates, nothing worse than a wrong
-//! answer from damaged bytes.
-
-use std::num::NonZeroUsize;
+//! Promises of the graph: the same bytes, near answers, nothing lost among duplicates.
 
 use memfold_simd::{Kernels, Level, Similarity};
-use proptest::prelude::*;
 use twox_hash::XxHash3_64;
 
 use super::*;
-use crate::pool::StopAfter;
-use crate::{Damaged, Neighbor, NoProgress, Pool, Row, Scan, VectorError, VectorMatrix};
+use crate::testing::{StopAfter, matrix, near, pool};
+use crate::{Neighbor, NoProgress, Row, Scan, VectorError, VectorMatrix};
 
 /// splitmix64.
 fn mixed(seed: u64) -> u64 {
@@ -32,14 +28,6 @@ pub(super) fn clustered(row_count: usize, dim: usize, seed: u64) -> Vec<f32> {
         at_of(far, 0) + 0.8 * at_of(near, 1) + 0.5 * at_of(row + 1_000, 2)
     };
     (0..row_count as u64).flat_map(|row| (0..dim as u64).map(move |at| value(row, at))).collect()
-}
-
-fn pool(threads: usize) -> Pool {
-    Pool::new(NonZeroUsize::new(threads)).unwrap()
-}
-
-fn matrix(values: &[f32], dim: usize) -> VectorMatrix<'_> {
-    VectorMatrix::from_slice(values, dim).unwrap()
 }
 
 fn built(matrix: &VectorMatrix<'_>) -> Graph {
@@ -141,7 +129,7 @@ fn a_range_is_found_beyond_ef_search() {
     let (view, pool, kernels) = (graph.view(), pool(2), Kernels::active());
     let scan = Scan::new(&matrix, &pool, kernels).unwrap();
     let mut searcher = Searcher::new(&view, &matrix, kernels).unwrap();
-    let threshold = Similarity::new(0.99).unwrap();
+    let threshold = near(0.99);
     let (mut found, mut expected) = (0, 0);
     for row in (5_000..8_000).step_by(100) {
         let query = matrix.vector(Row(row));
@@ -261,7 +249,7 @@ fn what_cannot_be_searched_is_refused() {
     assert_eq!(error, VectorError::InvalidQuery { query: 0 });
     let error = searcher.k_nearest(&[f32::INFINITY, 0.0], 1, 8).unwrap_err();
     assert_eq!(error, VectorError::InvalidQuery { query: 0 });
-    let others = self::matrix(&[1.0; 3], 3);
+    let others = crate::testing::matrix(&[1.0; 3], 3);
     assert!(Searcher::new(&view, &others, kernels).is_err());
 }
 
@@ -278,110 +266,6 @@ fn building_stops_when_asked() {
     )
     .unwrap_err();
     assert_eq!(error, BuildGraphError::Cancelled);
-}
-
-/// Long enough for a rotation.
-const DAMAGED_DIM: usize = 72;
-
-/// Owned sections that can be damaged.
-struct Sections {
-    /// Codes, links of nodes and of layers.
-    bytes: [Vec<u8>; 3],
-    /// Mean, rotation, step and share of first codes, sizes and nodes of layers, starts and rows of members.
-    words: [Vec<u32>; 7],
-}
-
-impl Sections {
-    fn of(graph: &Graph) -> Self {
-        let sections = graph.sections();
-        let [mean, rotation] = [sections.mean, sections.rotation].map(bytemuck::cast_slice);
-        let scalars = [sections.step, sections.lead_share].map(f32::to_bits);
-        let GraphSections { layer_sizes, layer_nodes, member_starts, member_rows, .. } = sections;
-        let codes = bytemuck::cast_slice(sections.codes);
-        Self {
-            bytes: [codes, sections.links, sections.layer_links].map(<[u8]>::to_vec),
-            words: [mean, rotation, &scalars, layer_sizes, layer_nodes, member_starts, member_rows]
-                .map(<[u32]>::to_vec),
-        }
-    }
-
-    fn view<T>(&self, degree: usize, act: impl FnOnce(GraphView<'_>) -> T) -> Result<T, Damaged> {
-        let [codes, links, layer_links] = &self.bytes;
-        let [mean, rotation, scalars, layer_sizes, layer_nodes, member_starts, member_rows] =
-            &self.words;
-        let sections = GraphSections {
-            mean: bytemuck::cast_slice(mean),
-            rotation: bytemuck::cast_slice(rotation),
-            step: f32::from_bits(scalars[0]),
-            lead_share: f32::from_bits(scalars[1]),
-            degree,
-            codes: bytemuck::cast_slice(codes),
-            links,
-            layer_sizes,
-            layer_nodes,
-            layer_links,
-            member_starts,
-            member_rows,
-        };
-        GraphView::new(sections).map(act)
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    #[test]
-    fn damaged_values_never_panic(
-        damage in prop::collection::vec((0_usize..10, any::<prop::sample::Index>(), any::<u32>(), 0_u8..3), 1..40),
-        cut in prop::option::weighted(0.2, (0_usize..6, 0_usize..40)),
-        query in prop::collection::vec(-1.0_f32..1.0, DAMAGED_DIM),
-    ) {
-        static GRAPH: std::sync::OnceLock<(Vec<f32>, Graph)> = std::sync::OnceLock::new();
-        let (values, graph) = GRAPH.get_or_init(|| {
-            let values = clustered(5_000, DAMAGED_DIM, 8);
-            let options = GraphOptions { degree: 4, candidates: 16, probes: 2 };
-            let graph = Graph::build(
-                &matrix(&values, DAMAGED_DIM), options, &pool(2), Kernels::active(), &NoProgress,
-            );
-            (values, graph.unwrap())
-        });
-        let mut sections = Sections::of(graph);
-        for (section, at, value, kind) in damage {
-            if section < 3 {
-                let bytes = &mut sections.bytes[section];
-                let at = at.index(bytes.len());
-                bytes[at] = value as u8;
-            } else {
-                let words = &mut sections.words[section - 3];
-                let at = at.index(words.len());
-                words[at] = match kind {
-                    0 => value,
-                    1 => words[at] ^ (1 << (value % 32)),
-                    _ => value % 5_000,
-                };
-            }
-        }
-        match cut {
-            Some((section @ 0..2, count)) => {
-                let links = &mut sections.bytes[section + 1];
-                links.truncate(links.len().saturating_sub(count));
-            }
-            Some((section, count)) => {
-                let numbers = &mut sections.words[section + 1];
-                numbers.truncate(numbers.len().saturating_sub(count));
-            }
-            None => {}
-        }
-        let matrix = matrix(values, DAMAGED_DIM);
-        // Lengths that do not fit are refused; everything else is survived.
-        let _ = sections.view(4, |view| {
-            let (pool, kernels) = (pool(1), Kernels::active());
-            let mut searcher = Searcher::new(&view, &matrix, kernels).unwrap();
-            let _ = searcher.k_nearest(&query, 5, 16);
-            let _ = searcher.range(&query, Similarity::new(0.5).unwrap(), 16);
-            let _ = verify::check(&view, &matrix, 20, &pool, kernels, &NoProgress);
-        });
-    }
 }
 
 #[test]
@@ -404,4 +288,42 @@ fn a_search_goes_on_where_nothing_is_much_nearer_than_the_rest() {
     }
     // 911 without that.
     assert!(right >= 930, "{right} of 1,000");
+}
+
+#[test]
+fn links_come_back_in_three_bytes_and_in_four() {
+    for (positions, width) in [(5, 3), (NARROW_POSITIONS - 1, 3), (NARROW_POSITIONS, 4)] {
+        assert_eq!(link_bytes(positions), width);
+        let last = positions as u32 - 1;
+        let mut bytes = vec![u8::MAX; 3 * width];
+        for (at, link) in [last, 0, 4].into_iter().enumerate() {
+            bytes[at * width..][..width].copy_from_slice(&link.to_le_bytes()[..width]);
+        }
+        let links = Links::new(&bytes, positions, 3);
+        assert_eq!(links.of(0).collect::<Vec<_>>(), [last, 0, 4]);
+        assert_eq!(links.len(), 1);
+    }
+}
+
+#[test]
+fn lists_end_where_they_are_not_full() {
+    let mut table = LinkTable::new(3, 2, &[&[1, 2][..], &[0], &[]]);
+    let of = |table: &LinkTable, position| table.view().of(position).collect::<Vec<_>>();
+    assert_eq!([of(&table, 0), of(&table, 1), of(&table, 2)], [vec![1, 2], vec![0], vec![]]);
+    let parts = [LinkTable::new(3, 2, &[[1, 2]]), LinkTable::new(3, 2, &[&[0][..], &[]])];
+    assert_eq!(LinkTable::joined(3, 2, &parts).as_bytes(), table.as_bytes());
+    table.set(2, &[1]);
+    table.set(0, &[2, 1, 0]);
+    assert_eq!([of(&table, 0), of(&table, 1), of(&table, 2)], [vec![2, 1], vec![0], vec![1]]);
+    assert_eq!(table.as_bytes()[6..12], [0, 0, 0, 255, 255, 255]);
+}
+
+#[test]
+fn components_are_what_links_join() {
+    let firsts =
+        |lists: &[&[u32]]| build::first_nodes(LinkTable::new(lists.len(), 2, lists).view());
+    assert_eq!(firsts(&[&[1], &[0], &[3], &[], &[3]]), [0, 2]);
+    assert!(firsts(&[&[1, 2], &[0], &[]]).is_empty(), "one direction is enough");
+    assert!(firsts(&[]).is_empty());
+    assert_eq!(firsts(&[&[], &[]]), [0, 1]);
 }

@@ -2,21 +2,20 @@
 
 use memfold_simd::{Kernels, Similarity};
 
-use super::Searcher;
-use super::view::GraphView;
+use super::{GraphView, Searcher};
 use crate::sample::smallest;
 use crate::{Damaged, Pool, Progress, VectorMatrix};
 
 /// Rows that are looked up before publication.
 pub const SAMPLED_LOOKUPS: usize = 10_000;
 
-/// `ef_search` of a lookup: what searches use.
+/// `ef_search` of a lookup, as in searches.
 const LOOKUP_WIDTH: usize = 128;
 
 /// Lookups of a task.
 const BATCH_LOOKUPS: usize = 256;
 
-/// What was verified.
+/// Results of the verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GraphReport {
     /// Nodes of the graph.
@@ -47,7 +46,7 @@ pub enum VerifyGraphError {
     Cancelled,
 }
 
-/// Checks that every node is reachable, and that `lookups` nodes, those with the smallest hashes, find themselves:
+/// Checks that every node is reachable, and that `lookups` nodes, chosen by the smallest hashes, find themselves:
 /// the nearest row of their vector has a similarity of exactly 1.
 ///
 /// # Errors

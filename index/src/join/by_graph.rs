@@ -7,8 +7,8 @@
 //! pairs of a sampled row of which *M* were missed, recall is 1 − ΣM / ΣT, the ratio estimator of a sample of clusters.
 //!
 //! Its interval counts *events* of some size: the mean number of pairs lost at once, weighted by itself, ΣM² / ΣM. One more
-//! event, of all pairs of a row, is added first: what may happen where nothing was seen to be missed. ΣT and ΣM in units of
-//! this size are the numbers of a binomial share, whose 95 % interval is Wilson's, with one event fewer at its far end: at
+//! event, of all pairs of a row, is added first, since pairs may be missed unseen. ΣT and ΣM in units of
+//! this size are the numbers of a binomial share; its 95 % interval is Wilson's, with one event fewer at its far end: at
 //! least as wide as that of Clopper and Pearson. It does not shrink where a sample holds much of all rows; where it holds
 //! all, recall is known. Rows with many pairs are all audited, apart from the others (see [`PairAudit`]); the two are put
 //! together by the pairs that each is expected to have.
@@ -45,7 +45,7 @@ pub struct GraphJoin {
     pub index: JoinIndex,
     /// Nodes that a search keeps while it comes near (efSearch); from there, all within the range are followed.
     pub ef_search: usize,
-    /// Distinct rows whose pairs are looked for exactly, to measure recall; all of them where there are no more.
+    /// Distinct rows that are audited exactly, to measure recall; all of them where there are no more.
     pub audited_rows: usize,
 }
 
@@ -59,10 +59,10 @@ impl Default for GraphJoin {
     }
 }
 
-/// Finds nearly every pair of rows whose canonical similarity is at least `threshold`, and measures how many.
+/// Finds nearly every pair of rows with a canonical similarity of at least `threshold`, and measures how many.
 ///
 /// Pairs are as [`join_pairs`](super::join_pairs) gives them, in the same order and with the same similarities; some may be missing.
-/// How many is what [`PairStream::measured_recall`] estimates from an exact audit of sampled rows in the same run. Pairs of
+/// [`PairStream::measured_recall`] estimates how many, from an exact audit of sampled rows in the same run. Pairs of
 /// bit-equal rows are never missing.
 ///
 /// # Errors
@@ -127,7 +127,7 @@ pub fn join_pairs_by_graph(
 /// Lets each distinct row ask the index for its near rows.
 fn search_all(by: &GraphJoin, budget: Budget<'_>, sink: &PairSink) -> Result<(), JoinError> {
     let JoinOptions { pool, kernels, progress, .. } = *budget.options;
-    // By hash: what an index makes of rows does not depend on their order.
+    // By hash: the index must not depend on the order of rows.
     let order = Sample::draw(&budget.rerank, usize::MAX);
     let vectors = budget.rerank.vectors(order.positions().iter().copied());
     let search = Search { order: order.positions(), budget, sink };
@@ -136,7 +136,7 @@ fn search_all(by: &GraphJoin, budget: Budget<'_>, sink: &PairSink) -> Result<(),
         JoinIndex::Memfold(options) => {
             let graph = Graph::build(&vectors, options, pool, kernels, progress)?;
             let view = graph.view();
-            // Near rows follow each other in the graph, and so do what their searches read.
+            // Near rows follow each other in the graph, and their searches read the same memory.
             let rows: Vec<Row> = view.rows_by_node().collect();
             let searcher = || Searcher::new(&view, &vectors, kernels).map_err(JoinError::index);
             search.run(&rows, searcher, |searcher, row| {
@@ -213,7 +213,7 @@ impl Search<'_> {
 /// The two-sided 95 % quantile of a normal distribution.
 const QUANTILE: f64 = 1.96;
 
-/// What an audit measured of a join.
+/// Recall of a join, as an audit measured it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredRecall {
     /// The estimate: found pairs over true pairs of the sampled rows; 1 where there are none.
@@ -222,7 +222,7 @@ pub struct MeasuredRecall {
     pub low: f64,
     /// Upper end of the 95 % interval.
     pub high: f64,
-    /// Distinct rows whose pairs were all looked for.
+    /// Audited distinct rows.
     pub sampled_rows: u64,
     /// How many pairs they have.
     pub sampled_pairs: u64,
@@ -230,7 +230,7 @@ pub struct MeasuredRecall {
     pub pairs_expected: f64,
 }
 
-/// What a sample of rows says.
+/// Totals of a sample of rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct RowTotals {
     rows: u64,
@@ -251,7 +251,7 @@ impl RowTotals {
         self.missed = [self.missed[0] + missed, self.missed[1] + missed * missed];
     }
 
-    /// Estimates recall; `row_pairs_mean` is the mean number of pairs of a row among those found, weighted by itself.
+    /// Estimates recall; `row_pairs_mean` is the mean number of pairs of a row among the found pairs, weighted by itself.
     fn recall(&self, row_pairs_mean: f64, pairs_expected: f64) -> MeasuredRecall {
         let ([pairs, pairs_squared], [missed, missed_squared]) = (self.pairs, self.missed);
         let mut recall = MeasuredRecall {
@@ -288,7 +288,7 @@ impl MeasuredRecall {
     /// Puts the recalls of separate joins together, weighted by the pairs that each is expected to have. `None`: there
     /// are none.
     ///
-    /// The ends are those of all intervals at once: the true recall is farther out less often than for each alone.
+    /// The ends combine the ends of all intervals: the true recall is farther out less often than for each alone.
     #[must_use]
     pub fn combined(recalls: &[Self]) -> Option<Self> {
         let least = *recalls.iter().min_by(|a, b| a.low.total_cmp(&b.low))?;
@@ -321,7 +321,7 @@ const UNSEEN_PAIRS: f64 = 3.84;
 /// All pairs of some distinct rows, found exactly.
 ///
 /// Half of them are the rows of which the join has found most pairs, where these are more than one: a few rows often hold most
-/// pairs. The others are those with the smallest hashes of their vectors. Neither depends on the order of rows.
+/// pairs. The others have the smallest hashes of their vectors. Neither depends on the order of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairAudit {
     /// All rows with many pairs, and a sample of the others.
@@ -395,7 +395,7 @@ impl PairAudit {
 }
 
 impl Stratum {
-    /// Estimates the recall of the pairs of its rows; `found` counts those of all rows that it stands for.
+    /// Estimates the recall of the pairs of its rows; `found` counts the pairs of all rows that it stands for.
     fn recall(&self, found: &[u32], threshold: Similarity) -> MeasuredRecall {
         let is_all = self.rows.len() as u64 == self.population;
         let mut totals = RowTotals { is_all, ..RowTotals::default() };
@@ -477,8 +477,11 @@ fn mean_weighted_by_itself(counts: &[u32]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use memfold_simd::{Kernels, Level};
+
     use super::*;
-    use crate::join::tests::Values;
+    use crate::join::{JoinedPairs, join_pairs};
+    use crate::testing::{SHAPES, Shape, StopAfter, Values, matrix, near, pool, rows};
 
     /// Pairs of a row, and how many of them are missed.
     type Population = Vec<(u64, u64)>;
@@ -599,26 +602,205 @@ mod tests {
 
     #[test]
     fn joins_count_by_their_pairs() {
-        let one = MeasuredRecall {
-            value: 1.0,
-            low: 1.0,
-            high: 1.0,
-            sampled_rows: 10,
-            sampled_pairs: 4,
-            pairs_expected: 30.0,
+        let of = |[value, low, high, pairs_expected]: [f64; 4], sampled_rows, sampled_pairs| {
+            MeasuredRecall { value, low, high, sampled_rows, sampled_pairs, pairs_expected }
         };
-        let other = MeasuredRecall { value: 0.5, low: 0.2, high: 0.6, pairs_expected: 10.0, ..one };
+        let (one, other) = (of([1.0, 1.0, 1.0, 30.0], 10, 4), of([0.5, 0.2, 0.6, 10.0], 10, 4));
         assert_eq!(MeasuredRecall::combined(&[]), None);
         assert_eq!(MeasuredRecall::combined(&[other]), Some(other));
-        let both = MeasuredRecall::combined(&[one, other]).unwrap();
-        let expected = MeasuredRecall {
-            value: 0.875,
-            low: 0.8,
-            high: 0.9,
-            sampled_rows: 20,
-            sampled_pairs: 8,
-            pairs_expected: 40.0,
+        let both = MeasuredRecall::combined(&[one, other]);
+        assert_eq!(both, Some(of([0.875, 0.8, 0.9, 40.0], 20, 8)));
+    }
+
+    const DIM: usize = 24;
+
+    /// A graph too poor to find everything.
+    const POOR: JoinIndex =
+        JoinIndex::Memfold(GraphOptions { degree: 2, candidates: 3, probes: 1 });
+
+    /// Joins exactly and by a graph.
+    fn both(values: &[f32], threshold: f64, by: &GraphJoin) -> (JoinedPairs, PairStream) {
+        let (matrix, threshold, pool) = (matrix(values, DIM), near(threshold), pool(2));
+        let options = JoinOptions { pair_budget: Some(4_000_000), ..JoinOptions::new(&pool) };
+        let exact = join_pairs(&matrix, threshold, &options).unwrap().collect();
+        (exact, join_pairs_by_graph(&matrix, threshold, &options, by).unwrap())
+    }
+
+    /// Checks that the pairs found by a graph are true, and returns the true recall.
+    fn check(exact: &JoinedPairs, found: &PairStream) -> f64 {
+        let distinct = (found.groups(), found.distinct_rows());
+        assert_eq!((&exact.groups[..], exact.distinct_rows), distinct);
+        let mut expected = exact.pairs.iter();
+        for pair in found.pairs() {
+            assert!(expected.any(|one| *one == pair), "{pair:?} in order, once, and true");
+        }
+        assert!(found.counters().pairs_found_once <= found.pair_count());
+        found.pair_count() as f64 / exact.pairs.len().max(1) as f64
+    }
+
+    /// Rows around many centres with groups of equal ones and cliques of near ones among them.
+    fn duplicates(row_count: usize, seed: u64) -> Vec<f32> {
+        let mut noise = Values(seed);
+        let centers: Vec<f32> = (0..row_count / 12 * DIM).map(|_| noise.next()).collect();
+        let mut values = Vec::with_capacity(row_count * DIM);
+        for _ in 0..row_count {
+            let center = noise.below(row_count / 12) * DIM;
+            let jitter = 0.4 * noise.next();
+            values.extend(centers[center..center + DIM].iter().map(|x| x + jitter * noise.next()));
+        }
+        let mut row = row_count / 50;
+        for (size, jitter) in
+            [(2, 0.0), (50, 0.0), (1_062, 0.0), (5_000, 0.0), (40, 0.05), (300, 0.05)]
+        {
+            let first: Vec<f32> = (0..DIM).map(|_| noise.next()).collect();
+            for _ in 0..size {
+                let place = row * DIM % values.len();
+                for (value, center) in values[place..place + DIM].iter_mut().zip(&first) {
+                    *value = center + jitter * noise.next();
+                }
+                row += 3;
+            }
+        }
+        values
+    }
+
+    #[test]
+    fn few_rows_lose_nothing() {
+        for (seed, shape) in (31..).zip(SHAPES) {
+            for (row_count, threshold) in
+                [(0, 0.9), (1, 0.9), (2, 0.9), (1_500, 0.8), (1_500, 0.97)]
+            {
+                let values = rows(shape, row_count, DIM, seed);
+                let (exact, found) = both(&values, threshold, &GraphJoin::default());
+                check(&exact, &found);
+                let recall = found.measured_recall(near(threshold)).unwrap();
+                assert_eq!((recall.low, recall.high), (1.0, 1.0), "{shape:?}");
+                assert_eq!(recall.sampled_rows, exact.distinct_rows);
+                assert_eq!(recall.sampled_pairs, 2 * exact.pairs.len() as u64);
+                assert_eq!(found.collect(), exact, "{shape:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn duplicates_are_found_and_recall_is_measured() {
+        let values = duplicates(26_000, 5);
+        for index in [JoinIndex::Memfold(GraphOptions::default()), POOR] {
+            let by = GraphJoin { index, ef_search: 32, audited_rows: 3_000 };
+            let (exact, found) = both(&values, 0.97, &by);
+            assert!(exact.distinct_rows < 20_500 && exact.pairs.len() > 40_000);
+            let recall = check(&exact, &found);
+            let measured = found.measured_recall(near(0.97)).unwrap();
+            assert!((measured.low..=measured.high).contains(&recall), "{recall} {measured:?}");
+            assert_eq!(measured.sampled_rows, 3_000);
+            if index == POOR {
+                assert!(recall < 0.97 && measured.high < 1.0, "{recall} {measured:?}");
+                assert!(found.counters().pairs_found_once > 0);
+            } else {
+                assert!(recall > 0.999, "{recall}");
+            }
+            // Above the join's threshold as well.
+            let counted = |pairs: &[Pair]| {
+                pairs.iter().filter(|pair| pair.similarity >= near(0.985)).count() as f64
+            };
+            let higher = found.measured_recall(near(0.985)).unwrap();
+            let recall = counted(&found.collect().pairs) / counted(&exact.pairs);
+            assert!((higher.low..=higher.high).contains(&recall), "{recall} {higher:?}");
+        }
+    }
+
+    #[test]
+    fn neither_threads_nor_level_nor_folder_is_seen() {
+        let values = duplicates(12_000, 11);
+        let by = GraphJoin { index: POOR, ef_search: 16, audited_rows: 500 };
+        let folder = tempfile::tempdir().unwrap();
+        let join = |threads, kernels, scratch_dir| {
+            let pool = pool(threads);
+            let options = JoinOptions { kernels, scratch_dir, ..JoinOptions::new(&pool) };
+            let matrix = matrix(&values, DIM);
+            let found = join_pairs_by_graph(&matrix, near(0.95), &options, &by).unwrap();
+            (*found.counters(), found.measured_recall(near(0.95)), found.collect())
         };
-        assert_eq!(both, expected);
+        let expected = join(1, Kernels::active(), None);
+        assert!(expected.2.pairs.len() > 1_000);
+        for threads in [2, 8] {
+            let found = join(threads, Kernels::active(), Some(folder.path()));
+            assert!(found == expected, "{threads}");
+        }
+        for kernels in Level::ALL.into_iter().filter_map(Kernels::at) {
+            assert!(join(2, kernels, None) == expected, "{}", kernels.level().name());
+        }
+    }
+
+    #[test]
+    fn the_order_of_rows_is_not_seen() {
+        let values = duplicates(9_000, 13);
+        let reversed: Vec<f32> = values.chunks(DIM).rev().flatten().copied().collect();
+        let by = GraphJoin { index: POOR, ef_search: 16, audited_rows: 700 };
+        let joined = |values: &[f32]| {
+            let (exact, found) = both(values, 0.97, &by);
+            let recall = found.measured_recall(near(0.97)).unwrap();
+            let mut similarities: Vec<_> = found.pairs().map(|pair| pair.similarity).collect();
+            similarities.sort_unstable();
+            assert!(similarities.len() < exact.pairs.len(), "a rich graph shows nothing");
+            (recall, *found.counters(), found.logical_pairs(), similarities)
+        };
+        assert!(joined(&values) == joined(&reversed));
+    }
+
+    #[test]
+    fn a_budget_is_kept() {
+        let (values, pool) = (duplicates(9_000, 17), pool(2));
+        let join = |pair_budget| {
+            let options = JoinOptions { pair_budget, ..JoinOptions::new(&pool) };
+            let by = GraphJoin::default();
+            join_pairs_by_graph(&matrix(&values, DIM), near(0.97), &options, &by)
+        };
+        let count = join(None).unwrap().pair_count();
+        assert_eq!(join(Some(count)).unwrap().pair_count(), count);
+        // Just one too many, so many that searching stops, and so many that a sample tells.
+        for expected in [count - 1, count / 4, 0] {
+            let error = join(Some(expected)).unwrap_err();
+            let is_spent = matches!(&error, JoinError::PairBudget { budget, histogram, .. }
+                if *budget == expected && !histogram.is_empty());
+            assert!(is_spent, "{error}");
+        }
+    }
+
+    #[test]
+    fn it_can_be_stopped_at_every_look() {
+        let (values, pool) = (duplicates(9_000, 19), pool(2));
+        let by = GraphJoin { audited_rows: 600, ..GraphJoin::default() };
+        let join = |looks_max| {
+            let progress = StopAfter { looks_max, ..StopAfter::default() };
+            let options = JoinOptions { progress: &progress, ..JoinOptions::new(&pool) };
+            let joined = join_pairs_by_graph(&matrix(&values, DIM), near(0.97), &options, &by);
+            (joined.map(|found| found.pair_count()), progress.looks.into_inner())
+        };
+        let (found, looks) = join(u64::MAX);
+        assert!(found.is_ok());
+        for stop in (0..looks).step_by(7).chain([looks - 1]) {
+            assert_eq!(join(stop).0, Err(JoinError::Cancelled), "{stop} of {looks}");
+        }
+    }
+
+    #[test]
+    fn rows_without_a_direction_are_named() {
+        let (mut values, pool) = (rows(Shape::Random, 50, 4, 23), pool(1));
+        values[4 * 33] = f32::NAN;
+        let (matrix, options) = (matrix(&values, 4), JoinOptions::new(&pool));
+        let error = join_pairs_by_graph(&matrix, near(0.9), &options, &GraphJoin::default());
+        assert!(matches!(error, Err(JoinError::InvalidVector { row: 33, .. })));
+    }
+
+    #[cfg(feature = "hnsw_rs")]
+    #[test]
+    fn hnsw_rs_is_joined_and_measured_alike() {
+        let values = duplicates(7_000, 29);
+        let by = GraphJoin { index: JoinIndex::HnswRs, ef_search: 32, audited_rows: 1_000 };
+        let (exact, found) = both(&values, 0.97, &by);
+        let recall = check(&exact, &found);
+        let measured = found.measured_recall(near(0.97)).unwrap();
+        assert!(recall > 0.97 && (measured.low..=measured.high).contains(&recall), "{measured:?}");
     }
 }

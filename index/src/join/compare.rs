@@ -1,4 +1,4 @@
-//! [`Cascade`]: compares blocks of rows by the sign tests, then reranks what passed.
+//! [`Cascade`]: compares blocks of rows by the sign tests, then reranks the rest.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(super) struct Cascade<'a> {
     blocks: Vec<Block>,
 }
 
-/// Memory of one cascade's comparisons, and what they found and did.
+/// Memory of one cascade's comparisons, their pairs and counters.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
     pub(super) pairs: Vec<Pair>,
@@ -45,7 +45,7 @@ struct ProjectedColumns {
     laid_out: usize,
 }
 
-/// Runs of rows that are tested in one call, which bounds what may pass at once.
+/// Runs of rows that are tested in one call, which bounds the hits of a call.
 const TESTED_RUNS: usize = 32;
 
 /// Blocks on the left of a task: they stay in the second-level cache.

@@ -10,7 +10,7 @@ use super::rerank::Rerank;
 use super::{JoinError, JoinOptions};
 use crate::transform::{Projection, Quantizer, RowBounds, push_unit};
 
-/// What encodes rows for the tests of a cascade.
+/// Encodes rows for the tests of a cascade.
 #[derive(Debug)]
 pub(super) struct Stages {
     pub(super) projection: Projection,
@@ -18,12 +18,12 @@ pub(super) struct Stages {
     pub(super) cells: Cells,
     /// Directions of the first test.
     pub(super) first_width: usize,
-    /// Makes the codes of the first test, where the processor compares those of 7 bits faster.
+    /// Makes the codes of the first test, where the processor compares 7 bits faster.
     pub(super) i7: Option<Quantizer>,
 }
 
 impl Stages {
-    /// Returns what comparing codes needs to know.
+    /// Returns the parameters of comparisons.
     pub(super) fn tests(&self) -> CodeTests<'_> {
         CodeTests {
             cells: &self.cells,
@@ -43,7 +43,7 @@ impl Stages {
     }
 }
 
-/// What comparing codes needs to know of the tests that made them.
+/// Parameters of comparisons of codes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CodeTests<'a> {
     pub(super) cells: &'a Cells,
@@ -76,7 +76,7 @@ impl CodeTests<'_> {
     }
 }
 
-/// What the first test compares.
+/// The codes of the first test.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FirstTest<'a> {
     /// So many of the codes of the second test.
@@ -204,7 +204,7 @@ pub(super) struct Block {
     pub(super) positions: Vec<u32>,
     /// The codes of all directions, row after row.
     pub(super) codes: Vec<i8>,
-    /// Those of the first test, where these are others.
+    /// The codes of the first test, where it has its own.
     pub(super) i7_codes: Vec<i8>,
     /// The biases of the first test.
     pub(super) first_biases: Vec<i32>,
@@ -298,7 +298,7 @@ impl Block {
         block
     }
 
-    /// Returns what pruning needs.
+    /// Returns the part that pruning reads.
     pub(super) fn cell_rows(&self) -> CellRows<'_> {
         let Self { cell, codes, centroid_dots, allowances, .. } = self;
         CellRows { cell: *cell, codes, centroid_dots, allowances }
@@ -325,7 +325,7 @@ impl Block {
     }
 }
 
-/// Encodes all distinct rows, each with its nearest cell, and takes what is wanted of each batch.
+/// Encodes all distinct rows, each with its nearest cell, and maps each batch.
 pub(super) fn encode_all<T: Send>(
     rerank: &Rerank<'_>,
     stages: &Stages,

@@ -29,25 +29,23 @@ mod compare;
 mod pairs;
 mod by_graph;
 mod tiles;
-mod error;
 
 #[cfg(test)]
-mod by_graph_tests;
-#[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use memfold_simd::{Kernels, Similarity};
 
 pub use by_graph::{GraphJoin, JoinIndex, MeasuredRecall, PairAudit, join_pairs_by_graph};
-pub use error::JoinError;
 pub use pairs::{PairStream, default_pair_budget, join_pairs};
 pub use tiles::{
     Receipt, TILE_ROWS_MAX, TileError, TilePlan, TileRequest, TileSummary, TileTask,
     join_pairs_by_tiles,
 };
 
+use crate::graph::BuildGraphError;
 use crate::{NoProgress, Pool, Progress, Row};
 
 /// Two different rows and their canonical similarity; `left < right`.
@@ -61,7 +59,7 @@ pub struct Pair {
     pub similarity: Similarity,
 }
 
-/// What a join runs with; the answer depends on none of it.
+/// Options of a join; the answer depends on none of it.
 #[derive(Clone, Copy)]
 pub struct JoinOptions<'a> {
     /// The workers.
@@ -86,7 +84,7 @@ impl<'a> JoinOptions<'a> {
     }
 }
 
-/// What a join did to find its pairs.
+/// Counters of the work of a join.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JoinCounters {
     /// Directions of the first test; 0 where every pair was reranked.
@@ -97,7 +95,7 @@ pub struct JoinCounters {
     pub pairs_tested: u64,
     /// Pairs that passed the first test.
     pub pairs_passed_first: u64,
-    /// Pairs that were reranked; by a graph, those that rows found, from both sides.
+    /// Pairs that were reranked; by a graph, pairs found from each side.
     pub pairs_judged: u64,
     /// Pairs that only one of both rows found, where each asked a graph.
     pub pairs_found_once: u64,
@@ -122,4 +120,110 @@ pub struct JoinedPairs {
     pub distinct_rows: u64,
     /// All logical pairs (inside groups, between groups, between distinct rows), counted arithmetically.
     pub logical_pairs: u64,
+}
+
+/// Why a join gave no answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// A row holds NaN, an infinite value, or only zeros.
+    #[error("row {row}: {reason}")]
+    InvalidVector {
+        /// The row.
+        row: u32,
+        /// The fault.
+        reason: &'static str,
+    },
+    /// The threshold does not discriminate on these vectors.
+    #[error("more than {budget} distinct pairs are at or above {threshold}")]
+    PairBudget {
+        /// Pairs allowed.
+        budget: u64,
+        /// The threshold asked for.
+        threshold: f64,
+        /// Share of sampled pairs at or above each tabulated similarity, ascending: `(similarity, share)`.
+        histogram: Vec<(f64, f64)>,
+    },
+    /// The index that rows should ask cannot be built or asked.
+    #[error("build the index: {reason}")]
+    Index {
+        /// Why.
+        reason: String,
+    },
+    /// This program was built without the index.
+    #[error("this memfold was built without the feature {feature}")]
+    NotBuilt {
+        /// The Cargo feature that adds it.
+        feature: &'static str,
+    },
+    /// Pairs that memory should not hold could not be kept on disk.
+    #[error("keep pairs in {}: {reason}", dir.display())]
+    Scratch {
+        /// The folder.
+        dir: PathBuf,
+        /// The error of the operating system.
+        reason: String,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl From<BuildGraphError> for JoinError {
+    fn from(error: BuildGraphError) -> Self {
+        match error {
+            BuildGraphError::InvalidVector { row, reason } => Self::InvalidVector { row, reason },
+            BuildGraphError::Cancelled => Self::Cancelled,
+            error => Self::Index { reason: error.to_string() },
+        }
+    }
+}
+
+impl JoinError {
+    /// The index that rows should ask failed.
+    fn index(error: impl std::fmt::Display) -> Self {
+        Self::Index { reason: error.to_string() }
+    }
+
+    /// The scratch folder could not be written, or its file could not be mapped.
+    pub(crate) fn scratch(dir: Option<&Path>) -> impl Fn(io::Error) -> Self {
+        let dir = dir.unwrap_or_else(|| Path::new("memory"));
+        move |error| Self::Scratch { dir: dir.to_owned(), reason: error.to_string() }
+    }
+
+    /// Returns advice, where there is some.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::InvalidVector { .. } => {
+                Some("embed this row again, or leave it out: it has no direction".into())
+            }
+            Self::PairBudget { threshold, histogram, .. } => {
+                Some(raise_threshold(*threshold, histogram))
+            }
+            Self::Index { .. } => Some("the exact join needs no index: --method exact".into()),
+            Self::NotBuilt { feature } => Some(format!(
+                "build it with `cargo install --path tools/cli --locked --features {feature}`"
+            )),
+            Self::Scratch { .. } => {
+                Some("free some space there, or set TMPDIR to a folder with more".into())
+            }
+            Self::Cancelled => None,
+        }
+    }
+}
+
+/// Names the lowest tabulated threshold that keeps few of the sampled pairs.
+fn raise_threshold(threshold: f64, histogram: &[(f64, f64)]) -> String {
+    let selective =
+        histogram.iter().find(|&&(similarity, share)| similarity > threshold && share <= 1e-3);
+    match selective {
+        Some((similarity, share)) => format!(
+            "raise the threshold: {:.3} % of sampled pairs are at or above {similarity}",
+            share * 100.0
+        ),
+        None => "nearly all of these vectors point the same way: check the embedding model, \
+                 or join smaller scopes"
+            .into(),
+    }
 }

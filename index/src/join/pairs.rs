@@ -45,7 +45,7 @@ pub(super) struct PairRecord {
 }
 
 impl PairStream {
-    /// Puts together what a join found; pairs join distinct rows.
+    /// Puts the results of a join together; pairs join distinct rows.
     pub(super) fn new(
         sorted: Sorted<PairRecord>,
         groups: Vec<Vec<Row>>,
@@ -86,7 +86,7 @@ impl PairStream {
         self.logical_pairs
     }
 
-    /// Returns what the join did.
+    /// Returns the counters of the join.
     #[must_use]
     pub const fn counters(&self) -> &JoinCounters {
         &self.counters
@@ -163,7 +163,7 @@ pub(super) const PAIRS_IN_MEMORY: usize = 1 << 22;
 
 /// Takes the pairs of all workers as they are found, counts them against a limit and sorts them.
 ///
-/// Pairs leave a worker block by block, so that beside those that are kept in memory each worker holds those of two blocks.
+/// Pairs leave a worker block by block, so that each worker holds the pairs of two blocks beside the pairs kept in memory.
 /// The order in which they come leaves no trace.
 pub(super) struct PairSink {
     spool: Mutex<ExternalSort<PairRecord>>,
@@ -189,7 +189,7 @@ impl PairSink {
         self.found.load(Ordering::Relaxed) > self.pairs_max
     }
 
-    /// Takes pairs; those beyond the limit are only counted.
+    /// Takes pairs; beyond the limit they are only counted.
     pub(super) fn take(&self, pairs: impl ExactSizeIterator<Item = PairRecord>) -> io::Result<()> {
         let count = pairs.len() as u64;
         self.found.fetch_add(count, Ordering::Relaxed);
@@ -293,7 +293,7 @@ fn logical_pairs(groups: &[Vec<Row>], pairs: impl ExactSizeIterator<Item = Pair>
     inside + between
 }
 
-/// Finds every pair of rows whose canonical similarity is at least `threshold`.
+/// Finds every pair of rows with a canonical similarity of at least `threshold`.
 ///
 /// Time grows with the square of the distinct rows (36,000 × 384 in a fraction of a second, 1,000,000
 /// in minutes); memory with the rows (about 300 bytes each), and with the pairs found (16 bytes each) up to
@@ -385,7 +385,7 @@ impl Budget<'_> {
         row_count * row_count.saturating_sub(1) / 2
     }
 
-    /// Refuses a join whose sample leaves no doubt that there are more pairs than the budget.
+    /// Refuses a join if its sample leaves no doubt that there are more pairs than the budget.
     pub(super) fn check_sample(&self) -> Result<(), JoinError> {
         let (pairs_max, pairs_total) = (self.pairs_max(), u128::from(self.pairs_total()));
         if pairs_total <= u128::from(pairs_max) {
@@ -414,8 +414,7 @@ impl Budget<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::join::tests::{Shape, rows};
-    use crate::{Pool, VectorMatrix};
+    use crate::testing::{Shape, matrix, near, pool, rows};
 
     #[test]
     fn tasks_cover_every_two_blocks_once() {
@@ -432,16 +431,10 @@ mod tests {
     #[test]
     fn pairs_leave_a_worker_block_by_block() {
         let values = rows(Shape::Anisotropic, 3_000, 16, 7);
-        let matrix = VectorMatrix::from_slice(&values, 16).unwrap();
-        let (pool, folder) = (Pool::new(None).unwrap(), tempfile::tempdir().unwrap());
-        let options = JoinOptions {
-            scratch_dir: Some(folder.path()),
-            pair_budget: Some(u64::MAX),
-            ..JoinOptions::new(&pool)
-        };
-        let threshold = Similarity::new(0.9).unwrap();
-        let distinct = DistinctRows::of(&matrix, options.kernels, &pool, options.progress).unwrap();
-        let (distinct, kernels) = (&distinct, options.kernels);
+        let (matrix, pool, folder) = (matrix(&values, 16), pool(2), tempfile::tempdir().unwrap());
+        let options = JoinOptions { scratch_dir: Some(folder.path()), ..JoinOptions::new(&pool) };
+        let (kernels, threshold) = (options.kernels, near(0.9));
+        let distinct = &DistinctRows::of(&matrix, kernels, &pool, options.progress).unwrap();
         let rerank = Rerank { matrix: &matrix, distinct, kernels, threshold };
         let sample = Sample::draw(&rerank, SAMPLED_ROWS);
         let stages = Stages::choose(&rerank, &sample, &options);

@@ -8,11 +8,9 @@ use super::encode::{Encoded, Encoder, FirstTest, Stages};
 use super::prune::{Assignment, Cells, key, may_be_near};
 use super::rerank::Rerank;
 use crate::sample::smallest;
-use crate::transform::covariance::Products;
-use crate::transform::quantizer::CodeSize;
-use crate::transform::{Covariance, Projection, Quantizer, push_unit};
+use crate::transform::{CodeSize, Covariance, Products, Projection, Quantizer, push_unit};
 
-/// Rows whose pairs the cost model and the histogram look at.
+/// Rows compared for the cost model and the histogram.
 const COMPARED_ROWS: usize = 512;
 
 /// Similarities tabulated for a person who must choose a threshold.
@@ -49,13 +47,13 @@ impl Sample {
         units.concat()
     }
 
-    /// Returns how many rows come first whose pairs are looked at. Directions are learned from the others: rows
+    /// Returns how many of the first rows are compared. Directions are learned from the others: rows
     /// differ more in directions that were learned from them than rows in general do.
     pub(super) fn compared_count(&self) -> usize {
         self.positions.len().min(COMPARED_ROWS)
     }
 
-    /// Returns the rows whose pairs are looked at.
+    /// Returns the compared rows.
     pub(super) fn compared(&self) -> &[usize] {
         &self.positions[..self.compared_count()]
     }
@@ -96,7 +94,7 @@ impl Sample {
 /// Below this many distinct rows, comparing all pairs is faster than learning a projection.
 const DIRECT_ROWS_MAX: usize = 1_024;
 
-/// Rows whose pairs are looked at, and rows whose covariance is learned.
+/// Compared rows, and rows from which the covariance is learned.
 pub(super) const SAMPLED_ROWS: usize = 2_560;
 
 /// Below this many distinct rows, cells leave out less than they cost; tests have few rows, and cells too.
@@ -118,7 +116,7 @@ const WIDTH_MIN: usize = 96;
 /// More directions than these are not learned: coordinates that vary most take their place.
 const LEARNED_WIDTH_MAX: usize = 384;
 
-/// More directions are tried when they may save this many times what trying costs.
+/// More directions are tried when they may save this many times the cost of trying.
 const GAIN_MIN: f64 = 4.0;
 
 /// Multiplications in f32 that take as long as the unit of the costs below.
@@ -132,11 +130,11 @@ const SURVIVOR_COST_PER_CODE: f64 = 0.05;
 /// Cost of products of 7-bit codes where these are preferred.
 const I7_COST: f64 = 1.3;
 
-/// Cost of a pair where the processor multiplies tiles, and of each 64 directions: most of it is what follows.
+/// Cost of a pair where the processor multiplies tiles, and of each 64 directions: most of it is later work.
 const AMX_PAIR_COST: f64 = 0.24;
 const AMX_PART_COST: f64 = 0.14;
 
-/// Pairs that a kernel tests together, and the cost of finding those that passed among them.
+/// Pairs that a kernel tests together, and the cost of finding the hits among them.
 const TILE_PAIRS: i32 = 384;
 const AMX_TILE_PAIRS: i32 = 1_024;
 const TILE_COST: f64 = 250.0;
@@ -187,7 +185,7 @@ impl Stages {
         }
     }
 
-    /// Fits the tests to a projection, and returns what a pair costs with them.
+    /// Fits the tests to a projection, and returns the cost of a pair with them.
     fn fit(
         rerank: &Rerank<'_>,
         projection: Projection,
@@ -230,12 +228,12 @@ impl Stages {
     }
 }
 
-/// Returns what a rerank costs.
+/// Returns the cost of a rerank.
 fn rerank_cost(rerank: &Rerank<'_>) -> f64 {
     RERANK_COST + RERANK_COST_PER_DIM * rerank.matrix.dim() as f64
 }
 
-/// Returns what the first test costs for a pair, and how many pairs it tests together.
+/// Returns the cost of the first test for a pair, and how many pairs it tests together.
 fn first_test_cost(kernels: &Kernels, width: usize) -> (f64, i32) {
     let products = width as f64 / 64.0;
     match kernels.level() {

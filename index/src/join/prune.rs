@@ -9,7 +9,7 @@ use memfold_simd::Kernels;
 use memfold_simd::panel::{PACKED_COLUMNS, RUN_ROWS};
 
 use crate::Pool;
-use crate::kmeans::k_means;
+use crate::sample::k_means;
 
 /// Rounds of Lloyd's algorithm; cells that are not quite settled separate nearly as well.
 const ROUNDS: usize = 5;
@@ -107,7 +107,7 @@ impl Cells {
             return Assignment { cell: 0, dot: 0 };
         }
         kernels.dots_i8(codes, &self.centroids, dots);
-        // |c|² − 2⟨c, q⟩ is the squared distance without what all cells share.
+        // |c|² − 2⟨c, q⟩ is the squared distance without the common term |q|².
         let distances = dots.iter().zip(&self.squared_norms).map(|(dot, norm)| norm - 2 * dot);
         let mut best = (i32::MAX, 0);
         for (cell, distance) in distances.enumerate() {
@@ -146,7 +146,7 @@ pub(super) const fn may_be_near(key: i32, other: i32) -> bool {
     key.saturating_add(other) >= 0
 }
 
-/// What pruning needs of rows of one cell.
+/// Rows of one cell, as pruning reads them.
 #[derive(Clone, Copy)]
 pub(super) struct CellRows<'a> {
     pub(super) cell: u32,
@@ -175,7 +175,7 @@ pub(super) struct SortedProjection {
     shift: u32,
     /// Where buckets end in the order.
     ends: Vec<u32>,
-    /// The largest key of each group of columns and those behind it.
+    /// The largest key of each group of columns and all behind it.
     group_keys: Vec<i32>,
 }
 
@@ -287,6 +287,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::testing::pool;
 
     #[test]
     fn clumps_become_cells() {
@@ -295,7 +296,7 @@ mod tests {
         let codes: Vec<i8> = (0..4_000_usize)
             .flat_map(|row| centers[row % 4].map(|code| code + (row / 4 % 7) as i8 - 3))
             .collect();
-        let cells = Cells::learn(&codes, 4, 4, &Pool::new(None).unwrap(), kernels);
+        let cells = Cells::learn(&codes, 4, 4, &pool(2), kernels);
         assert_eq!(cells.len(), 4);
         let mut dots = Vec::new();
         let assigned: Vec<_> =
@@ -309,7 +310,7 @@ mod tests {
 
     #[test]
     fn one_cell_is_no_partition() {
-        let cells = Cells::learn(&[5; 12], 4, 1, &Pool::new(None).unwrap(), Kernels::active());
+        let cells = Cells::learn(&[5; 12], 4, 1, &pool(2), Kernels::active());
         assert_eq!((cells.len(), cells.centroid(0)), (1, &[0_i8; 4][..]));
         let mut dots = Vec::new();
         let found = cells.nearest(&[9; 4], Kernels::active(), &mut dots);

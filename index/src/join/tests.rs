@@ -2,110 +2,37 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use memfold_simd::{Kernels, Level, Similarity};
+use memfold_simd::{Kernels, Level};
 use proptest::prelude::*;
 
-use super::{JoinError, JoinOptions, JoinedPairs, Pair, PairStream, join_pairs};
-use crate::{Pool, Progress, Row, VectorMatrix};
+use super::{JoinCounters, JoinError, JoinOptions, JoinedPairs, Pair, PairStream, join_pairs};
+use crate::testing::{SHAPES, Shape, Values, matrix, near, pool, real_embeddings, rows};
+use crate::{Progress, Row};
 
-/// A small stream of values; tests name its seed.
-pub(crate) struct Values(pub(crate) u64);
-
-impl Values {
-    /// Returns a value in \[−1, 1).
-    pub(crate) fn next(&mut self) -> f32 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((bits ^ (bits >> 31)) >> 40) as f32 / 8_388_608.0 - 1.0
-    }
-
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
-        ((f64::from(self.next()) + 1.0) / 2.0 * limit as f64) as usize
-    }
+fn joined(values: &[f32], dim: usize, threshold: f64) -> (JoinCounters, JoinedPairs) {
+    let pool = pool(2);
+    let options = JoinOptions::new(&pool);
+    let found = join_pairs(&matrix(values, dim), near(threshold), &options).unwrap();
+    (*found.counters(), found.collect())
 }
 
-/// What rows look like.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Shape {
-    /// No structure.
-    Random,
-    /// Few centres with jitter from none to wide.
-    Clustered,
-    /// A common direction dominates.
-    Anisotropic,
-    /// Most rows repeat an earlier one.
-    Duplicates,
-    /// One value differs from zero.
-    OneHot,
-    /// Rows of very different length, down to subnormal and up to 1e30.
-    Norms,
-}
-
-pub(crate) const SHAPES: [Shape; 6] = [
-    Shape::Random,
-    Shape::Clustered,
-    Shape::Anisotropic,
-    Shape::Duplicates,
-    Shape::OneHot,
-    Shape::Norms,
-];
-
-pub(crate) fn rows(shape: Shape, row_count: usize, dim: usize, seed: u64) -> Vec<f32> {
-    let mut values = Values(seed);
-    let centers: Vec<f32> = (0..dim * 7).map(|_| values.next()).collect();
-    let mut all: Vec<f32> = Vec::new();
-    for _ in 0..row_count {
-        let center = values.below(7) * dim;
-        let repeated = values.below(row_count) * dim;
-        let jitter = 0.3 * values.next() * values.next();
-        let scale = 10_f64.powi(values.below(70) as i32 - 39) as f32;
-        let hot = values.below(dim);
-        for at in 0..dim {
-            let random = values.next();
-            let clustered = centers[center + at] + jitter * random;
-            all.push(match shape {
-                Shape::Random => random,
-                Shape::Clustered => clustered,
-                Shape::Anisotropic => 1.0 + 0.2 * clustered,
-                Shape::Duplicates => all.get(repeated + at).copied().unwrap_or(random),
-                Shape::OneHot if at == hot => random.max(0.0) + 0.5,
-                Shape::OneHot => 0.0,
-                Shape::Norms => clustered * scale,
-            });
-        }
-    }
-    all
-}
-
-fn stream(
+/// Joins at a threshold of 0.9 within a budget; `None`: this processor lacks the level.
+fn join_at(
     values: &[f32],
     dim: usize,
-    threshold: f64,
+    pair_budget: Option<u64>,
     threads: usize,
     level: Level,
-) -> Result<PairStream, JoinError> {
-    let pool = Pool::new(threads.try_into().ok()).unwrap();
-    let options = JoinOptions { kernels: Kernels::at(level).unwrap(), ..JoinOptions::new(&pool) };
-    let matrix = VectorMatrix::from_slice(values, dim).unwrap();
-    join_pairs(&matrix, Similarity::new(threshold).unwrap(), &options)
-}
-
-fn join(
-    values: &[f32],
-    dim: usize,
-    threshold: f64,
-    threads: usize,
-    level: Level,
-) -> Result<JoinedPairs, JoinError> {
-    stream(values, dim, threshold, threads, level).map(PairStream::collect)
+) -> Option<Result<JoinedPairs, JoinError>> {
+    let pool = pool(threads);
+    let options =
+        JoinOptions { kernels: Kernels::at(level)?, pair_budget, ..JoinOptions::new(&pool) };
+    Some(join_pairs(&matrix(values, dim), near(0.9), &options).map(PairStream::collect))
 }
 
 /// Judges every two rows, equal or not.
 fn brute_force(values: &[f32], dim: usize, threshold: f64) -> Vec<Pair> {
-    let matrix = VectorMatrix::from_slice(values, dim).unwrap();
-    let kernels = Kernels::active();
+    let (matrix, kernels) = (matrix(values, dim), Kernels::active());
     let norms: Vec<f64> =
         matrix.rows().map(|row| kernels.dot(matrix.vector(row), matrix.vector(row))).collect();
     let mut pairs = Vec::new();
@@ -143,21 +70,15 @@ fn expanded(joined: &JoinedPairs) -> Vec<(Row, Row)> {
 }
 
 fn assert_complete(values: &[f32], dim: usize, threshold: f64) {
-    let joined = join(values, dim, threshold, 2, Kernels::active().level()).unwrap();
+    let (_, joined) = joined(values, dim, threshold);
     let expected = brute_force(values, dim, threshold);
     assert_eq!(joined.logical_pairs, expected.len() as u64);
     let rows: Vec<_> = expected.iter().map(|pair| (pair.left, pair.right)).collect();
     assert_eq!(expanded(&joined), rows);
-    let of_distinct = |pair: &&Pair| {
-        let is_copy = |row| joined.groups.iter().any(|group| group[1..].contains(&row));
-        !is_copy(pair.left) && !is_copy(pair.right) && !in_one_group(&joined, pair)
-    };
-    let distinct: Vec<_> = expected.iter().filter(of_distinct).copied().collect();
-    assert_eq!(joined.pairs, distinct);
-}
-
-fn in_one_group(joined: &JoinedPairs, pair: &Pair) -> bool {
-    joined.groups.iter().any(|group| group.contains(&pair.left) && group.contains(&pair.right))
+    // A pair of one group has a copy too.
+    let is_copy = |row| joined.groups.iter().any(|group| group[1..].contains(&row));
+    let of_distinct = |pair: &&Pair| !is_copy(pair.left) && !is_copy(pair.right);
+    assert!(joined.pairs.iter().eq(expected.iter().filter(of_distinct)));
 }
 
 #[test]
@@ -176,13 +97,12 @@ fn the_cascade_finds_every_pair_of_every_shape() {
 #[test]
 fn cells_leave_pairs_out_and_miss_none() {
     let values = rows(Shape::Clustered, 3_000, 32, 41);
-    let joined = stream(&values, 32, 0.9, 2, Kernels::active().level()).unwrap();
-    let counters = *joined.counters();
-    assert_eq!(counters.pairs_total, joined.distinct_rows() * (joined.distinct_rows() - 1) / 2);
+    let (counters, joined) = joined(&values, 32, 0.9);
+    assert_eq!(counters.pairs_total, joined.distinct_rows * (joined.distinct_rows - 1) / 2);
     assert!(counters.pairs_tested < counters.pairs_total / 2, "{counters:?}");
     assert!(counters.pairs_passed_first <= counters.pairs_tested, "{counters:?}");
     assert!(counters.pairs_judged <= counters.pairs_passed_first, "{counters:?}");
-    assert!(joined.pair_count() <= counters.pairs_judged, "{counters:?}");
+    assert!(joined.pairs.len() as u64 <= counters.pairs_judged, "{counters:?}");
     assert_complete(&values, 32, 0.9);
 }
 
@@ -198,26 +118,20 @@ fn more_directions_are_taken_where_vectors_differ_in_many() {
             values[at] = values[at - dim] + jitter * noise.next();
         }
     }
-    let joined = stream(&values, dim, 0.85, 2, Kernels::active().level()).unwrap();
-    let counters = joined.counters();
+    let (counters, joined) = joined(&values, dim, 0.85);
     assert!(counters.first_width > 96, "{counters:?}");
     assert!(counters.pairs_judged < counters.pairs_total / 100, "{counters:?}");
-    let expected = row_count as u64 / 40..row_count as u64 / 10;
-    assert!(expected.contains(&joined.pair_count()), "{}", joined.pair_count());
+    assert!((row_count / 40..row_count / 10).contains(&joined.pairs.len()));
     assert_complete(&values, dim, 0.85);
 }
 
 #[test]
 fn a_scratch_folder_changes_nothing() {
     let values = rows(Shape::Clustered, 1_300, 24, 43);
-    let matrix = VectorMatrix::from_slice(&values, 24).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let run = |scratch_dir| {
-        let pool = Pool::new(None).unwrap();
-        let options = JoinOptions { scratch_dir, ..JoinOptions::new(&pool) };
-        join_pairs(&matrix, Similarity::new(0.9).unwrap(), &options).unwrap().collect()
-    };
-    assert_eq!(run(Some(folder.path())), run(None));
+    let (pool, folder) = (pool(2), tempfile::tempdir().unwrap());
+    let options = JoinOptions { scratch_dir: Some(folder.path()), ..JoinOptions::new(&pool) };
+    let found = join_pairs(&matrix(&values, 24), near(0.9), &options).unwrap();
+    assert_eq!(found.collect(), joined(&values, 24, 0.9).1);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
@@ -234,18 +148,15 @@ fn pairs_beside_the_threshold_are_judged_by_the_canonical_similarity() {
     let dim = 96;
     let mut values = rows(Shape::Random, 1_200, dim, 17);
     let mut noise = Values(3);
-    for row in 0..600 {
-        for at in 0..dim {
-            values[(row + 600) * dim + at] = values[row * dim + at] + 0.1 * noise.next();
-        }
+    for at in 0..600 * dim {
+        values[600 * dim + at] = values[at] + 0.1 * noise.next();
     }
     let exact = brute_force(&values, dim, 0.9);
     for pair in exact.iter().step_by(97) {
         for offset in [-1e-7, -1e-12, 0.0, 1e-12, 1e-7] {
             let threshold = pair.similarity.get() + offset;
-            let joined = join(&values, dim, threshold, 2, Kernels::active().level()).unwrap();
             let expected = exact.iter().filter(|one| one.similarity.get() >= threshold);
-            assert!(joined.pairs.iter().eq(expected), "{threshold}");
+            assert!(joined(&values, dim, threshold).1.pairs.iter().eq(expected), "{threshold}");
         }
     }
 }
@@ -253,11 +164,12 @@ fn pairs_beside_the_threshold_are_judged_by_the_canonical_similarity() {
 #[test]
 fn the_answer_depends_neither_on_threads_nor_on_the_level() {
     let values = rows(Shape::Clustered, 1_500, 100, 23);
-    let expected = join(&values, 100, 0.9, 1, Level::Scalar).unwrap();
+    let (_, expected) = joined(&values, 100, 0.9);
     assert!(expected.pairs.len() > 1_000);
-    for level in Level::ALL.into_iter().filter(|&level| Kernels::at(level).is_some()) {
+    for level in Level::ALL {
         for threads in [1, 2, 8] {
-            assert_eq!(join(&values, 100, 0.9, threads, level).unwrap(), expected);
+            let Some(found) = join_at(&values, 100, None, threads, level) else { continue };
+            assert_eq!(found.unwrap(), expected);
         }
     }
 }
@@ -272,31 +184,32 @@ fn the_order_of_rows_only_renames_them() {
     for (row, vector) in values.chunks_exact(dim).enumerate() {
         shuffled[renamed(row) * dim..][..dim].copy_from_slice(vector);
     }
-    let level = Kernels::active().level();
-    let mut expected: Vec<_> = join(&values, dim, 0.9, 2, level).unwrap().pairs;
+    let (_, JoinedPairs { pairs: mut expected, .. }) = joined(&values, dim, 0.9);
     for pair in &mut expected {
         let rows = [pair.left, pair.right].map(|row| Row(renamed(row.index()) as u32));
         (pair.left, pair.right) = (rows[0].min(rows[1]), rows[0].max(rows[1]));
     }
     expected.sort_by_key(|pair| (pair.left, pair.right));
-    assert_eq!(join(&shuffled, dim, 0.9, 2, level).unwrap().pairs, expected);
+    assert_eq!(joined(&shuffled, dim, 0.9).1.pairs, expected);
 }
 
 #[test]
-fn nothing_one_row_and_equal_rows_are_joined() {
-    let level = Kernels::active().level();
-    assert_eq!(join(&[], 4, 0.9, 2, level).unwrap(), JoinedPairs::default());
-    let one = join(&[1.0, 2.0], 2, 0.9, 2, level).unwrap();
+fn few_rows_equal_rows_and_one_dimension_are_joined() {
+    let join = |values: &[f32], dim, threshold| joined(values, dim, threshold).1;
+    assert_eq!(join(&[], 4, 0.9), JoinedPairs::default());
+    let one = join(&[1.0, 2.0], 2, 0.9);
     assert_eq!((one.distinct_rows, one.logical_pairs), (1, 0));
-    let equal = join(&[0.3; 3 * 2_000], 3, 1.0, 2, level).unwrap();
+    let equal = join(&[0.3; 3 * 2_000], 3, 1.0);
     assert_eq!((equal.distinct_rows, equal.logical_pairs), (1, 1_999_000));
     assert_eq!(equal.groups, [(0..2_000).map(Row).collect::<Vec<_>>()]);
-}
-
-#[test]
-fn negative_zero_equals_zero() {
-    let joined = join(&[0.0, 1.0, -0.0, 1.0], 2, 1.0, 1, Level::Scalar).unwrap();
-    assert_eq!(joined.groups, [[Row(0), Row(1)]]);
+    // Negative zero equals zero.
+    assert_eq!(join(&[0.0, 1.0, -0.0, 1.0], 2, 1.0).groups, [[Row(0), Row(1)]]);
+    // One dimension has two directions.
+    let signs = [1.0_f32, -1.0].into_iter().cycle();
+    let values: Vec<f32> =
+        (1..=1_200_u16).zip(signs).map(|(x, sign)| f32::from(x) * sign).collect();
+    let two = join(&values, 1, 0.5);
+    assert_eq!((two.distinct_rows, two.logical_pairs), (1_200, 600 * 599));
 }
 
 #[test]
@@ -311,17 +224,7 @@ fn nearly_equal_rows_pass_a_projection_without_a_range() {
 }
 
 #[test]
-fn one_dimension_has_two_directions() {
-    let signs = [1.0_f32, -1.0].into_iter().cycle();
-    let values: Vec<f32> =
-        (1..=1_200_u16).zip(signs).map(|(x, sign)| f32::from(x) * sign).collect();
-    let joined = join(&values, 1, 0.5, 2, Kernels::active().level()).unwrap();
-    assert_eq!((joined.distinct_rows, joined.logical_pairs), (1_200, 600 * 599));
-}
-
-#[test]
 fn an_invalid_row_is_named() {
-    let level = Kernels::active().level();
     for (bad, reason) in [
         (f32::NAN, "the vector holds NaN or an infinite value"),
         (f32::NEG_INFINITY, "the vector holds NaN or an infinite value"),
@@ -330,7 +233,7 @@ fn an_invalid_row_is_named() {
         let mut values = vec![1.0; 3_000];
         values[2_500] = bad;
         values[2_700] = bad;
-        let error = join(&values, 1, 0.9, 2, level).unwrap_err();
+        let error = join_at(&values, 1, None, 2, Level::Scalar).unwrap().unwrap_err();
         assert_eq!(error, JoinError::InvalidVector { row: 2_500, reason });
     }
 }
@@ -338,14 +241,8 @@ fn an_invalid_row_is_named() {
 #[test]
 fn a_spent_budget_tells_the_same_on_every_way() {
     let values = rows(Shape::Clustered, 2_500, 24, 31);
-    let matrix = VectorMatrix::from_slice(&values, 24).unwrap();
-    let pair_count = join(&values, 24, 0.9, 2, Level::Scalar).unwrap().pairs.len() as u64;
-    let run = |budget, threads: usize, level| {
-        let pool = Pool::new(threads.try_into().ok()).unwrap();
-        let kernels = Kernels::at(level)?;
-        let options = JoinOptions { kernels, pair_budget: Some(budget), ..JoinOptions::new(&pool) };
-        Some(join_pairs(&matrix, Similarity::new(0.9).unwrap(), &options).map(PairStream::collect))
-    };
+    let pair_count = joined(&values, 24, 0.9).1.pairs.len() as u64;
+    let run = |budget, threads, level| join_at(&values, 24, Some(budget), threads, level);
     // Excess that only counting finds, and excess that the sample is sure of.
     for budget in [pair_count - 1, 100] {
         let expected = run(budget, 1, Level::Scalar).unwrap().unwrap_err();
@@ -359,6 +256,17 @@ fn a_spent_budget_tells_the_same_on_every_way() {
         }
     }
     assert!(run(pair_count, 2, Level::Scalar).unwrap().is_ok());
+}
+
+#[test]
+fn a_spent_budget_advises_a_threshold_or_suspects_the_model() {
+    let spent = |histogram| JoinError::PairBudget { budget: 10, threshold: 0.8, histogram };
+    let error = spent(vec![(0.8, 0.5), (0.85, 0.2), (0.9, 0.0005)]);
+    assert_eq!(error.to_string(), "more than 10 distinct pairs are at or above 0.8");
+    let hint = error.hint().unwrap();
+    assert_eq!(hint, "raise the threshold: 0.050 % of sampled pairs are at or above 0.9");
+    let hint = spent(vec![(0.8, 1.0), (0.9, 1.0)]).hint().unwrap();
+    assert!(hint.contains("embedding model"));
 }
 
 /// Asks to stop once a stage begins.
@@ -378,14 +286,10 @@ impl Progress for StopAt {
 #[test]
 fn every_stage_can_be_interrupted() {
     let values = rows(Shape::Random, 1_500, 40, 37);
-    let matrix = VectorMatrix::from_slice(&values, 40).unwrap();
     for stage in ["read vectors", "encode vectors", "compare pairs"] {
-        let pool = Pool::new(None).unwrap();
-        let options = JoinOptions {
-            progress: &StopAt(stage, AtomicBool::new(false)),
-            ..JoinOptions::new(&pool)
-        };
-        let result = join_pairs(&matrix, Similarity::new(0.9).unwrap(), &options);
+        let (pool, progress) = (pool(2), &StopAt(stage, AtomicBool::new(false)));
+        let options = JoinOptions { progress, ..JoinOptions::new(&pool) };
+        let result = join_pairs(&matrix(&values, 40), near(0.9), &options);
         assert_eq!(result.unwrap_err(), JoinError::Cancelled, "{stage}");
     }
 }
@@ -411,28 +315,6 @@ proptest! {
     }
 }
 
-/// Returns 36,047 real embeddings, stored as f16, and their dimension.
-pub(crate) fn real_embeddings() -> Option<(Vec<f32>, usize)> {
-    let Some(folder) = std::env::var_os("MEMFOLD_DATA") else {
-        // Test output is captured: shown with --nocapture.
-        let _ = std::io::Write::write_all(
-            &mut std::io::stdout(),
-            b"skipped: MEMFOLD_DATA is not set\n",
-        );
-        return None;
-    };
-    let path = std::path::Path::new(&folder).join("embeddings/vectors_f16.npy");
-    let bytes = std::fs::read(path).unwrap();
-    let header = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
-    let values: Vec<f32> = bytes[header..]
-        .as_chunks()
-        .0
-        .iter()
-        .map(|&half| widened(u16::from_le_bytes(half)))
-        .collect();
-    Some((values, 384))
-}
-
 #[test]
 fn real_embeddings_have_the_known_pairs() {
     let Some((values, dim)) = real_embeddings() else { return };
@@ -444,18 +326,8 @@ fn real_embeddings_have_the_known_pairs() {
         (0.95, 12_192),
         (0.98, 4_355),
     ] {
-        let joined = join(&values, dim, threshold, 2, Kernels::active().level()).unwrap();
+        let (_, joined) = joined(&values, dim, threshold);
         assert_eq!(joined.distinct_rows, 36_018);
         assert_eq!(joined.logical_pairs, expected, "{threshold}");
-    }
-}
-
-/// Returns the value of an IEEE half-precision number.
-fn widened(half: u16) -> f32 {
-    let sign = if half >> 15 == 0 { 1.0 } else { -1.0 };
-    let (exponent, fraction) = (i32::from(half >> 10 & 31), f32::from(half & 1_023));
-    match exponent {
-        0 => sign * fraction * 2_f32.powi(-24),
-        _ => sign * (1.0 + fraction / 1_024.0) * 2_f32.powi(exponent - 15),
     }
 }

@@ -2,9 +2,7 @@
 
 use memfold_simd::{FloatPanel, Kernels};
 
-use super::Projection;
-use super::prefix::{FINE_CODES, PREFIX_CODES};
-use super::quantizer::{CODE_MAX, CoordinateRanges, squared_norm_max};
+use super::{CODE_MAX, CoordinateRanges, FINE_CODES, PREFIX_CODES, Projection, squared_norm_max};
 use crate::Pool;
 
 /// Coordinates that take part in learning; further ones of very long vectors are left out.
@@ -23,12 +21,12 @@ const COLUMNS_TOGETHER: usize = 48;
 /// Directions that a task turns.
 const DIRECTIONS_TOGETHER: usize = 24;
 
-/// A direction shorter than this share of what it was before is rounding noise.
+/// A direction shorter than this share of its former length is rounding noise.
 const NOISE: f32 = 1e-4;
 
 /// How the coordinates of a sample vary together.
 #[derive(Debug)]
-pub struct Covariance {
+pub(crate) struct Covariance {
     /// Symmetric, one row for each coordinate that takes part.
     matrix: Vec<f32>,
     picked: Vec<usize>,
@@ -38,8 +36,8 @@ pub struct Covariance {
 
 /// How products of many vectors are taken.
 #[derive(Debug, Clone, Copy)]
-pub enum Products {
-    /// By the fastest kernels, whose last bits depend on the level.
+pub(crate) enum Products {
+    /// By the fastest kernels; the last bits depend on the level.
     Fast,
     /// By the canonical dot product: the same bytes everywhere, at about a tenth of the speed.
     Canonical,
@@ -49,15 +47,15 @@ impl Covariance {
     /// Takes `units`, a sample of rows of `dim` values.
     ///
     /// Cost: about `rows · dim² / 2` multiplications, bounded.
-    #[must_use]
-    pub fn of(
+    pub(crate) fn of(
         products: Products,
         units: &[f32],
         dim: usize,
         pool: &Pool,
         kernels: &Kernels,
     ) -> Self {
-        let picked: Vec<usize> = strided(dim, LEARNED_DIM_MAX);
+        let count = dim.min(LEARNED_DIM_MAX);
+        let picked: Vec<usize> = (0..count).map(|k| k * dim / count).collect();
         let row_limit = (COVARIANCE_COST_MAX / (picked.len() * picked.len())).max(256);
         let row_count = (units.len() / dim).min(row_limit);
         let columns = centered_columns(&units[..row_count * dim], dim, &picked, pool);
@@ -69,22 +67,42 @@ impl Covariance {
     ///
     /// Any sample gives a sound projection; a good one keeps near and far apart. Cost: about
     /// `width · dim² · 5 + width² · dim · 6` multiplications.
-    #[must_use]
-    pub fn leading(&self, width: usize, pool: &Pool, kernels: &Kernels) -> Projection {
+    pub(crate) fn leading(&self, width: usize, pool: &Pool, kernels: &Kernels) -> Projection {
         let directions = self.leading_directions(width, pool, kernels);
         Projection::from_directions(&directions, self.dim, kernels)
     }
 
-    /// Returns the directions themselves, one after the other.
-    #[must_use]
-    pub fn leading_directions(&self, width: usize, pool: &Pool, kernels: &Kernels) -> Vec<f32> {
+    /// Returns the directions themselves, orthonormal, one after the other: by subspace iteration.
+    pub(crate) fn leading_directions(
+        &self,
+        width: usize,
+        pool: &Pool,
+        kernels: &Kernels,
+    ) -> Vec<f32> {
         let count = self.picked.len();
-        let leading =
-            self.products.leading_directions(&self.matrix, count, width.min(count), pool, kernels);
-        let mut directions = vec![0.0; leading.len() / count * self.dim];
-        let pairs = directions.chunks_exact_mut(self.dim).zip(leading.chunks_exact(count));
-        for (to, from) in pairs {
-            for (&at, &value) in self.picked.iter().zip(from) {
+        if self.matrix.is_empty() {
+            return Vec::new();
+        }
+        let mut leading: Vec<Vec<f32>> = (0..width.min(count))
+            .map(|k| (0..count).map(|at| hashed((k * count + at) as u64)).collect())
+            .collect();
+        // The matrix is symmetric: its rows are its columns.
+        let panel = self.products.panel(&self.matrix, count);
+        let columns: Vec<&[f32]> = self.matrix.chunks_exact(count).collect();
+        for _ in 0..ITERATIONS {
+            let parts: Vec<&[Vec<f32>]> = leading.chunks(DIRECTIONS_TOGETHER).collect();
+            let turned = pool.map(parts.len(), |part| {
+                let rows: Vec<&[f32]> = parts[part].iter().map(Vec::as_slice).collect();
+                let products = self.products.of_rows(&rows, &columns, panel.as_ref(), kernels);
+                products.chunks_exact(count).map(<[f32]>::to_vec).collect::<Vec<_>>()
+            });
+            leading = orthonormalize(turned.concat(), kernels);
+        }
+        // Once more, without the rounding errors along the others.
+        let leading = orthonormalize(leading, kernels);
+        let mut directions = vec![0.0; leading.len() * self.dim];
+        for (to, from) in directions.chunks_exact_mut(self.dim).zip(leading) {
+            for (&at, value) in self.picked.iter().zip(from) {
                 to[at] = value;
             }
         }
@@ -93,8 +111,7 @@ impl Covariance {
 
     /// Returns a projection on the `width` coordinates that vary most: no worse than principal directions where
     /// all directions are alike, and for nothing.
-    #[must_use]
-    pub fn axes(&self, width: usize) -> Projection {
+    pub(crate) fn axes(&self, width: usize) -> Projection {
         let count = self.picked.len();
         let mut strongest: Vec<usize> = (0..count.min(self.matrix.len())).collect();
         let variance = |at: usize| self.matrix[at * count + at];
@@ -103,12 +120,6 @@ impl Covariance {
         let axes = strongest.into_iter().map(|at| self.picked[at]).collect();
         Projection::from_axes(axes, self.dim)
     }
-}
-
-/// Returns up to `limit` positions of `0..len`, evenly strided.
-fn strided(len: usize, limit: usize) -> Vec<usize> {
-    let count = len.min(limit);
-    (0..count).map(|k| k * len / count).collect()
 }
 
 /// Returns the picked columns, each without its mean, one after the other.
@@ -164,38 +175,7 @@ impl Products {
         matrix
     }
 
-    /// Subspace iteration: returns up to `width` orthonormal rows of `dim` values, strongest first.
-    fn leading_directions(
-        self,
-        matrix: &[f32],
-        dim: usize,
-        width: usize,
-        pool: &Pool,
-        kernels: &Kernels,
-    ) -> Vec<f32> {
-        if matrix.is_empty() {
-            return Vec::new();
-        }
-        let mut directions: Vec<Vec<f32>> = (0..width)
-            .map(|k| (0..dim).map(|at| hashed((k * dim + at) as u64)).collect())
-            .collect();
-        // The matrix is symmetric: its rows are its columns.
-        let panel = self.panel(matrix, dim);
-        let columns: Vec<&[f32]> = matrix.chunks_exact(dim).collect();
-        for _ in 0..ITERATIONS {
-            let parts: Vec<&[Vec<f32>]> = directions.chunks(DIRECTIONS_TOGETHER).collect();
-            let turned = pool.map(parts.len(), |part| {
-                let rows: Vec<&[f32]> = parts[part].iter().map(Vec::as_slice).collect();
-                let products = self.of_rows(&rows, &columns, panel.as_ref(), kernels);
-                products.chunks_exact(dim).map(<[f32]>::to_vec).collect::<Vec<_>>()
-            });
-            directions = orthonormalize(turned.concat(), kernels);
-        }
-        // Once more, without what rounding left of the others.
-        orthonormalize(directions, kernels).concat()
-    }
-
-    /// Packs what fast kernels read.
+    /// Packs columns for fast kernels.
     fn panel(self, columns: &[f32], dim: usize) -> Option<FloatPanel> {
         matches!(self, Self::Fast).then(|| FloatPanel::pack(columns, dim))
     }
@@ -335,9 +315,10 @@ fn step_of(halves: &[f64], margin: f64) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::pool;
 
     fn learned(units: &[f32], dim: usize, width: usize) -> Projection {
-        let (pool, kernels) = (Pool::new(None).unwrap(), Kernels::active());
+        let (pool, kernels) = (pool(2), Kernels::active());
         Covariance::of(Products::Fast, units, dim, &pool, kernels).leading(width, &pool, kernels)
     }
 
@@ -375,7 +356,7 @@ mod tests {
     fn the_axes_that_vary_most_come_first() {
         let units: Vec<f32> =
             (0..64).flat_map(|row| [0.1 * hashed(row), 0.2, 0.8 * hashed(row + 64)]).collect();
-        let (pool, kernels) = (Pool::new(None).unwrap(), Kernels::active());
+        let (pool, kernels) = (pool(2), Kernels::active());
         let of = |units: &[f32]| Covariance::of(Products::Fast, units, 3, &pool, kernels);
         let covariance = of(&units);
         let axes = covariance.axes(2);

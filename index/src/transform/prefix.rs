@@ -2,8 +2,7 @@
 
 use memfold_simd::{Kernels, Similarity};
 
-use super::SIMILARITY_SLACK;
-use super::quantizer::{BIAS_LIMIT, CODE_MAX, quantize};
+use super::{BIAS_LIMIT, CODE_MAX, SIMILARITY_SLACK, quantize};
 use crate::Damaged;
 
 /// Codes of each row that every scan reads.
@@ -18,7 +17,7 @@ pub(super) const HEAD: usize = 3;
 /// Covers the rounding of a row's coordinates in f64.
 const ERROR_SLACK: f64 = 1e-10;
 
-/// What (6) allows beyond half a step for each coordinate.
+/// Allowance of (6) beyond half a step for each coordinate.
 const STEP_SLACK: f64 = 1e-3;
 
 /// Stands for the squared length of fine codes that (6) does not hold for.
@@ -30,7 +29,7 @@ const UNKNOWN_LENGTH: i32 = -1;
 /// The numbers are: the step of the first 64 coordinates, the step of the others, a bound of `‖P‖²`, `width` middles,
 /// `width` directions of `dim` values. Damaged numbers make wrong codes and nothing else.
 #[derive(Debug, Clone, Copy)]
-pub struct PrefixTransform<'a> {
+pub(crate) struct PrefixTransform<'a> {
     squared_norm_max: f64,
     first: Part<'a>,
     fine: Part<'a>,
@@ -47,25 +46,25 @@ struct Part<'a> {
 
 /// The codes of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PrefixCodes {
-    /// Those of the sign test.
-    pub first: [i8; PREFIX_CODES],
+pub(crate) struct PrefixCodes {
+    /// Codes of the sign test.
+    pub(crate) first: [i8; PREFIX_CODES],
     /// Further ones, with a smaller step.
-    pub fine: [i8; FINE_CODES],
+    pub(crate) fine: [i8; FINE_CODES],
 }
 
-/// What the tests know about a row beside its codes.
+/// Bounds of a row for the tests, beside its codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PrefixBounds {
+pub(crate) struct PrefixBounds {
     /// `b(u)` of (7).
-    pub bias: i32,
+    pub(crate) bias: i32,
     /// `|q(u)|²` of the fine codes; negative where they say nothing.
-    pub fine_length: i32,
+    pub(crate) fine_length: i32,
 }
 
-/// What the tests know about a query beside its codes.
+/// Bounds of a query for the tests, beside its codes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct QueryBounds {
+pub(crate) struct QueryBounds {
     squared_norm_max: f64,
     first: PartBounds,
     fine: PartBounds,
@@ -79,7 +78,7 @@ struct PartBounds {
     squared_length: f64,
 }
 
-/// What became of some coordinates: `e` and `|q|²`.
+/// Rounding of some coordinates: `e` and `|q|²`.
 struct Rounded {
     error: f64,
     squared_length: f64,
@@ -90,7 +89,7 @@ impl<'a> PrefixTransform<'a> {
     ///
     /// # Errors
     /// When there are not as many as `dim` asks for, or a step or the norm is not positive.
-    pub fn new(numbers: &'a [f32], dim: usize) -> Result<Self, Damaged> {
+    pub(crate) fn new(numbers: &'a [f32], dim: usize) -> Result<Self, Damaged> {
         let found = numbers.len();
         let width = found.saturating_sub(HEAD) / dim.saturating_add(1);
         let whole = dim.checked_add(1).and_then(|each| each.checked_mul(width)?.checked_add(HEAD));
@@ -121,13 +120,11 @@ impl<'a> PrefixTransform<'a> {
     }
 
     /// Returns the dimension of the vectors.
-    #[must_use]
-    pub const fn dim(&self) -> usize {
+    pub(crate) const fn dim(&self) -> usize {
         self.dim
     }
 
-    /// Returns the codes of a row and what the tests know about it.
-    #[must_use]
+    /// Returns the codes and bounds of a row.
     pub(crate) fn encode_row(
         &self,
         row: &[f32],
@@ -146,9 +143,8 @@ impl<'a> PrefixTransform<'a> {
         (codes, bounds)
     }
 
-    /// Returns the codes of a query and what the tests know about it.
-    #[must_use]
-    pub fn encode_query(
+    /// Returns the codes and bounds of a query.
+    pub(crate) fn encode_query(
         &self,
         query: &[f32],
         squared_norm: f64,
@@ -209,8 +205,7 @@ impl QueryBounds {
     pub(crate) const BIAS_OF_ALL: i32 = BIAS_LIMIT as i32;
 
     /// Returns the query's bias in (7): rows that fail with it are less similar than `threshold`.
-    #[must_use]
-    pub fn bias(&self, threshold: Similarity) -> i32 {
+    pub(crate) fn bias(&self, threshold: Similarity) -> i32 {
         let reach = (self.reach(threshold) + self.first.error) / self.first.step;
         let bias = ((reach * reach - self.first.squared_length) / 2.0 + 1e-3).ceil();
         // Also where damaged numbers made it NaN.
@@ -219,7 +214,6 @@ impl QueryBounds {
 
     /// Returns the largest [`squared_distance`](Self::squared_distance) of rows of at least this similarity: the right
     /// side of (8).
-    #[must_use]
     pub(crate) fn squared_distance_max(&self, threshold: Similarity) -> f64 {
         let errors = [self.first.error, self.fine.error].map(|error| error * error);
         let reach = self.reach(threshold) + (errors[0] + errors[1]).sqrt();
@@ -228,8 +222,7 @@ impl QueryBounds {
 
     /// Returns the left side of (8), given a row's score of the sign test without the query's bias, the product of its
     /// fine codes and the query's, and their squared length.
-    #[must_use]
-    pub fn squared_distance(&self, score: i32, fine_dot: i32, fine_length: i32) -> f64 {
+    pub(crate) fn squared_distance(&self, score: i32, fine_dot: i32, fine_length: i32) -> f64 {
         if fine_length < 0 {
             return f64::NEG_INFINITY;
         }
@@ -247,10 +240,8 @@ impl QueryBounds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Pool;
-    use crate::join::tests::Values;
-    use crate::transform::covariance::LearnedDirections;
-    use crate::transform::push_unit;
+    use crate::testing::{Values, pool};
+    use crate::transform::{LearnedDirections, push_unit};
 
     const DIM: usize = 100;
 
@@ -268,14 +259,14 @@ mod tests {
 
     #[test]
     fn rows_at_the_threshold_pass_wherever_the_sample_was() {
-        let (kernels, pool) = (Kernels::active(), Pool::new(None).unwrap());
+        let (kernels, pool) = (Kernels::active(), pool(2));
         let noise = &mut Values(7);
         let sample = units(300, 1.0, noise);
         let (learned, sampled) = LearnedDirections::of(&sample, DIM, &pool, kernels);
         let numbers = learned.into_numbers(&sampled, kernels);
         let transform = PrefixTransform::new(&numbers, DIM).unwrap();
         let (mut clipped, mut clipped_fine) = (0, 0);
-        // From rows like those of the sample to rows that are clipped in most coordinates.
+        // From rows like the sample to rows that are clipped in most coordinates.
         for spread in [0.9, 2.0, 5.0, 40.0] {
             let rows = units(60, spread, noise);
             let rows: Vec<&[f32]> = rows.chunks_exact(DIM).collect();

@@ -4,8 +4,8 @@ use std::io::Cursor;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use memfold_index::file::{FileKind, SectionFile};
-use memfold_index::graph::{GraphOptions, Searcher};
+use memfold_index::file::{Element, FileKind, Section, SectionFile};
+use memfold_index::graph::{GraphOptions, Searcher, verify};
 use memfold_index::index_file::{GraphOutcome, IndexBuild, IndexView, TextKeys};
 use memfold_index::{FlatScan, Neighbor, NoProgress, Pool, Row, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
@@ -17,12 +17,13 @@ use crate::generated_rows;
 
 /// An index of so few rows that its graph is compared node by node.
 const SCANNED: (u32, usize) = (60, 8);
-/// Of so many that it is walked.
-const WALKED: (u32, usize) = (4_600, 8);
+/// Of so many that it is walked, with vectors so long that they are turned.
+const WALKED: (u32, usize) = (4_600, 72);
 
 struct Intact {
     parts: Parts,
     vectors: Vec<f32>,
+    pool: Pool,
 }
 
 impl Intact {
@@ -39,7 +40,7 @@ impl Intact {
         let keys = TextKeys::sorted((0..rows).map(|row| (u64::from(row % 50) << 40, Row(row))));
         let bytes = tiers.write(Cursor::new(Vec::new()), [7; 32], &keys);
         let bytes = bytes.expect("memory takes everything").into_inner();
-        Self { parts: Parts::of(&bytes, FileKind::Index), vectors }
+        Self { parts: Parts::of(&bytes, FileKind::Index), vectors, pool }
     }
 }
 
@@ -68,35 +69,61 @@ fn use_file(bytes: &[u8], intact: &Intact) {
     let path = Path::new("fuzzed.mfi");
     let Ok(file) = SectionFile::from_mapped(map(bytes), path, FileKind::Index) else { return };
     let _ = file.verify(&NoProgress);
+    file.sections().iter().for_each(|section| read(&file, section));
     let Ok(tiers) = IndexView::open(&file) else { return };
     let (rows, dim) = (file.head().row_count as usize, file.head().dim as usize);
     for hash in [0, 3 << 40, u64::MAX] {
         assert!(tiers.text_keys.rows(hash).count() <= bytes.len());
     }
     let _ = tiers.text_keys.hashes(rows);
-    let half = Similarity::new(0.5).unwrap_or(Similarity::ONE);
+    let [all, half] = [-1.0, 0.5].map(|cosine| Similarity::new(cosine).expect("a cosine"));
+    let kernels = Kernels::active();
     // The columns of a generation have as many rows, or it is refused.
     let Some(values) = intact.vectors.get(..rows.saturating_mul(dim)) else { return };
     let Ok(matrix) = VectorMatrix::from_slice(values, dim) else { return };
     let queries = [vec![0.3; dim], values[..dim.min(values.len())].to_vec()];
-    if let Ok(mut scan) = FlatScan::new(tiers.flat, &matrix, Kernels::active()) {
+    if let Ok(mut scan) = FlatScan::new(tiers.flat, &matrix, kernels) {
         for query in &queries {
-            check(scan.k_nearest(query, 10), rows);
-            check(scan.range(query, half), rows);
+            assert!(check(scan.k_nearest(query, 10), query, &matrix, all));
+            assert!(check(scan.range(query, half), query, &matrix, half));
         }
     }
     let Some(graph) = &tiers.graph else { return };
-    if let Ok(mut searcher) = Searcher::new(graph, &matrix, Kernels::active()) {
+    if let Ok(mut searcher) = Searcher::new(graph, &matrix, kernels) {
         for query in &queries {
-            check(searcher.k_nearest(query, 10, 64), rows);
-            check(searcher.range(query, half, 64), rows);
+            check(searcher.k_nearest(query, 10, 64), query, &matrix, all);
+            check(searcher.range(query, half, 64), query, &matrix, half);
         }
     }
+    let _ = verify::check(graph, &matrix, 20, &intact.pool, kernels, &NoProgress);
 }
 
-/// Found rows exist, and the best comes first.
-fn check<E>(found: Result<&[Neighbor], E>, rows: usize) {
-    let Ok(found) = found else { return };
-    assert!(found.iter().all(|neighbor| neighbor.row.index() < rows));
+/// Reads both ends of a section, whatever the type of its numbers.
+fn read(file: &SectionFile, section: &Section) {
+    fn ends<T: Element + PartialEq>(file: &SectionFile, section: &Section) -> bool {
+        file.section::<T>(section.id).is_ok_and(|values| values.first() == values.last())
+    }
+    let _ = ends::<u8>(file, section) | ends::<i8>(file, section) | ends::<u16>(file, section);
+    let _ = ends::<u32>(file, section) | ends::<i32>(file, section) | ends::<f32>(file, section);
+    let _ = ends::<u64>(file, section) | ends::<i64>(file, section) | ends::<f64>(file, section);
+}
+
+/// Found rows exist, have the stated similarity, at least `least`, and the best comes first; returns whether each row
+/// is there once.
+fn check<E>(
+    found: Result<&[Neighbor], E>,
+    query: &[f32],
+    matrix: &VectorMatrix<'_>,
+    least: Similarity,
+) -> bool {
+    let Ok(found) = found else { return true };
+    let kernels = Kernels::active();
+    for &Neighbor { row, similarity } in found {
+        assert!(row.index() < matrix.len() && similarity >= least);
+        let vector = matrix.vector(row);
+        let norms = (kernels.dot(query, query), kernels.dot(vector, vector));
+        assert_eq!(kernels.similarity(query, vector, norms), Some(similarity));
+    }
     assert!(found.is_sorted());
+    found.is_sorted_by(|a, b| a < b)
 }

@@ -1,6 +1,6 @@
 //! Names in the folder, and every act on which the safety of a generation rests.
 //!
-//! What is written lies under a name that ends with `.pending` until [`publish`] moves it to its place.
+//! Files are written under a name that ends with `.pending` until [`publish`] moves them to their place.
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
@@ -86,8 +86,8 @@ pub(super) fn superfluous(folder: &Path, kept: &[u64]) -> Result<Vec<PathBuf>, G
     Ok(names.iter().map(|name| folder.join(name)).collect())
 }
 
-/// Tells whether a folder with the name of a generation holds what a generation holds and nothing else, so that it may be
-/// removed. What cannot be looked into is not ours.
+/// Tells whether a folder with the name of a generation holds files of a generation and nothing else, so that it may be
+/// removed. A folder that cannot be listed is not ours.
 fn is_ours(path: &Path) -> bool {
     let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     let Some(names) = is_folder(path).then(|| names_in(path).ok()).flatten() else {
@@ -147,7 +147,7 @@ pub(super) fn sync(path: &Path) -> Result<(), GenerationError> {
     act("make durable", path, sync)
 }
 
-/// Makes what was written for `place` durable and moves it there: from then on others see it.
+/// Makes the file written for `place` durable and moves it there: from then on others see it.
 ///
 /// Its name is durable only after a [`sync`] of the folder.
 pub(super) fn publish(place: &Path, mode: FileMode) -> Result<(), GenerationError> {
@@ -310,7 +310,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     held.is_some() && held == identity(fs::symlink_metadata(path))
 }
 
-/// Permissions of derived files: those of the store that they are derived from.
+/// Permissions of derived files: as the store that they are derived from.
 ///
 /// On Unix these are the bits of a mode, whatever the process's mask; elsewhere they mean nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -363,7 +363,7 @@ mod tests {
         {
             assert_eq!(parse_generation(name), None, "{name}");
         }
-        // Names, whether a generation publishes such a file, and whether its folder may hold one.
+        // Names, whether a generation publishes it, and whether its folder may hold one.
         let (long, longer) = (&*"x".repeat(64), &*"x".repeat(65));
         let kinds: [(&[&str], [bool; 2]); 3] = [
             (&[INDEX_FILE, COLUMNS_FILE, "A-b_9", long], [true, true]),

@@ -22,7 +22,7 @@ const ROWIDS: SectionId = SectionId::new(9);
 /// A wait that no test outlasts.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A folder in memory where there is such a place, so that making things durable costs nothing.
+/// A folder in memory where the system has one, so that making things durable costs nothing.
 fn place() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -280,7 +280,7 @@ fn with_fault<T>(fault: Fault, run: impl FnOnce() -> T) -> (T, Steps) {
 }
 
 /// Asserts that a loss of power before any step, which takes contents and names that were not made durable in any
-/// choice and order, leaves the old state or the new one: what a name stands for is durable before the name appears,
+/// choice and order, leaves the old state or the new one: a file is durable before its name appears,
 /// everything is before MANIFEST appears, and its name is at the end.
 fn assert_durable(steps: &Steps, is_over: bool) {
     let (mut contents, mut names) = (BTreeSet::<&Path>::new(), BTreeSet::<PathBuf>::new());
@@ -432,8 +432,8 @@ fn processes_take_turns_and_a_killed_writer_harms_nobody() {
     assert!(left_behind > 0, "no kill fell into publishing");
 }
 
-/// Runs `main` while `others` run again and again, each in a thread of its own; locks are those of open files, so threads
-/// are to them what processes are.
+/// Runs `main` while `others` run again and again, each in a thread of its own; locks belong to open files, so threads
+/// compete for them as processes do.
 fn meanwhile(others: &[&(dyn Fn() + Sync)], main: impl FnOnce()) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -667,7 +667,7 @@ fn names_of_others_are_left_alone() {
 }
 
 /// The folder beside a store was a link to somebody's folder, and `index build` and `index remove` deleted its `gen-*`.
-/// Nothing is written or removed through a link; what is there is read.
+/// Nothing is written or removed through a link; linked files are read.
 #[cfg(unix)]
 #[test]
 fn links_are_not_followed() {
@@ -697,7 +697,7 @@ fn links_are_not_followed() {
         assert!(error.ends_with(&format!("{name}: not a regular file")), "{error}");
         fs::remove_file(folder.join(name)).unwrap();
     }
-    // Links of others stay, and what they point to.
+    // Foreign links stay, and their targets.
     fs::create_dir(&others).unwrap();
     fs::write(others.join("file"), "not ours").unwrap();
     symlink(&others, folder.join("gen-000009")).unwrap();
@@ -747,7 +747,7 @@ fn any_damage_to_the_folder_is_an_error_and_mended_by_the_next_generation() {
         vec![0; 5_000],
         vec![b'x'; 1 << 20],
     ];
-    // What is live then, or the error's name.
+    // The live generation then, or the error's name.
     let outcomes = [
         ("MANIFEST", "0 NotAFile Manifest ManifestVersion Manifest Manifest 1"),
         ("MANIFEST.pending", "2 2 2 2 2 2 2"),
@@ -794,7 +794,7 @@ fn any_damage_to_the_folder_is_an_error_and_mended_by_the_next_generation() {
             }
             let next = publish(folder);
             assert_eq!((live(folder), publish(folder)), (next, next + 1), "{context}");
-            // What does not look like ours any more may be somebody's, and stays.
+            // Folders with foreign content may be somebody's, and stay.
             let top = name.split('/').next().unwrap();
             if ![next, next + 1].map(generation_name).contains(&top.to_owned()) && top != "MANIFEST"
             {

@@ -3,11 +3,10 @@
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::format::{
+use super::{
     BLOCK_BYTES, Element, FileHead, FileKind, HEADER_BYTES, Header, MAGIC, SECTION_ALIGNMENT,
-    Section, SectionId, checksum,
+    Section, SectionFault, SectionFileError, SectionId, checksum,
 };
-use super::{SectionFault, SectionFileError};
 use crate::{Mapped, Progress};
 
 /// Blocks between two looks at the wish to stop: 4 MiB.
@@ -58,7 +57,7 @@ impl SectionFile {
         &self.bytes
     }
 
-    /// Returns what the file says of itself.
+    /// Returns the head.
     #[must_use]
     pub const fn head(&self) -> &FileHead {
         &self.header.head
@@ -115,7 +114,7 @@ impl SectionFile {
         }
     }
 
-    /// Sections lie inside the file, whose length was compared with the map's.
+    /// Sections lie inside the file: its length was compared with the map's.
     fn bytes_of(&self, section: &Section) -> &[u8] {
         &self.bytes[section.offset as usize..section.end() as usize]
     }

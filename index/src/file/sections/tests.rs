@@ -1,4 +1,4 @@
-//! Tests of section files: round trips, damage, and mutations.
+//! Tests of section files: round trips and damage. The suite `fuzzed` changes whole files.
 
 use std::fs::File;
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
@@ -6,9 +6,6 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::format::{
-    BLOCK_BYTES, HEADER_BYTES, Header, MAGIC, PARAMETERS_BYTES_MAX, SECTION_ALIGNMENT, checksum,
-};
 use super::*;
 use crate::{Mapped, NoProgress};
 
@@ -54,7 +51,7 @@ fn open(bytes: &[u8]) -> Result<SectionFile, SectionFileError> {
     open_as(bytes, FileKind::Index)
 }
 
-/// Returns what opening or verifying says, without the file's name.
+/// Returns the error of opening or verifying, without the file's name.
 fn error(bytes: &[u8]) -> String {
     let error = open(bytes).and_then(|file| file.verify(&NoProgress)).unwrap_err();
     assert!(error.hint().unwrap().contains("memfold index build"));
@@ -86,7 +83,7 @@ fn sections_come_back_as_they_were_written() {
     let kind = open_as(&small_file(), FileKind::Fresh).unwrap_err();
     assert_eq!(said(kind), "some.mfi: holds index, expected fresh rows");
 
-    let stopped = file.verify(&crate::pool::StopAfter::default()).unwrap_err();
+    let stopped = file.verify(&crate::testing::StopAfter::default()).unwrap_err();
     assert!(matches!(stopped, SectionFileError::Cancelled), "{stopped}");
     assert_eq!(stopped.hint(), None);
 
@@ -248,8 +245,8 @@ fn other_files_are_named_for_what_they_are() {
     }
 }
 
-/// Each field of the header, changed under a true checksum: where, its width and value, and what the error says from
-/// which byte on.
+/// Each field of the header, changed under a true checksum: where, its width and value, and the error with its
+/// offset.
 #[test]
 fn forged_headers_are_refused() {
     // Entries of sections.
@@ -341,31 +338,6 @@ fn the_first_damage_is_named() {
     assert_eq!(error(&bytes), "damaged: section 3, bytes 4096 to 4101");
 }
 
-/// Asks for every section as everything and touches both ends.
-fn use_all(file: &SectionFile) {
-    fn touch<T: Element + PartialEq>(file: &SectionFile, id: SectionId) -> bool {
-        file.section::<T>(id).is_ok_and(|values| values.first() == values.last())
-    }
-    for id in (1..=SectionId::MAX).map(SectionId::new) {
-        let _ = touch::<u8>(file, id) | touch::<i8>(file, id) | touch::<u16>(file, id);
-        let _ = touch::<u32>(file, id) | touch::<i32>(file, id) | touch::<f32>(file, id);
-        let _ = touch::<u64>(file, id) | touch::<i64>(file, id) | touch::<f64>(file, id);
-    }
-    assert!(file.sections().iter().all(|s| s.offset + s.bytes <= file.byte_count()));
-}
-
-/// A change of a file: where, and which bytes instead of how many; most of them where numbers decide.
-fn any_change() -> impl Strategy<Value = (usize, usize, Vec<u8>)> {
-    let edge = prop::sample::select(vec![0_u64, 1, 4_096, 65_536, 1 << 32, 1 << 56, u64::MAX]);
-    let number = prop_oneof![edge, 0..20_000_u64, any::<u64>()].prop_map(|n| n.to_le_bytes());
-    let place = prop_oneof![(0..32_usize), (256..296_usize), (0..3_072_usize)].prop_map(|n| 4 * n);
-    let put = (place, prop::sample::select(vec![1_usize, 4, 8]), number)
-        .prop_map(|(at, width, number)| (at, width, number[..width].to_vec()));
-    let cut = (0..12_304_usize, 0..12_304_usize).prop_map(|(at, bytes)| (at, bytes, Vec::new()));
-    let add = (0..12_304_usize, 0..9_000_usize).prop_map(|(at, bytes)| (at, 0, vec![7; bytes]));
-    prop_oneof![6 => put, 1 => cut, 1 => add]
-}
-
 fn any_section() -> impl Strategy<Value = Vec<u32>> {
     let (page, block) = (SECTION_ALIGNMENT as usize / 4, BLOCK_BYTES / 4);
     let near = |length: usize| length - 1..length + 2;
@@ -373,32 +345,6 @@ fn any_section() -> impl Strategy<Value = Vec<u32>> {
     (length, any::<u32>()).prop_map(|(length, seed)| {
         (0..length as u32).map(|position| position.wrapping_mul(2_654_435_761) ^ seed).collect()
     })
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(5_000))]
-
-    #[test]
-    fn mutated_files_are_errors_or_files(
-        changes in prop::collection::vec(any_change(), 1..4),
-        is_sealed in prop::bool::weighted(0.75),
-    ) {
-        let intact = small_file();
-        let mut bytes = intact.clone();
-        for (at, width, new) in changes {
-            let at = at.min(bytes.len());
-            let end = (at + width).min(bytes.len());
-            bytes.splice(at..end, new);
-        }
-        if is_sealed {
-            seal(&mut bytes);
-        }
-        if let Ok(file) = open(&bytes) {
-            use_all(&file);
-            let is_accepted = file.verify(&NoProgress).is_ok();
-            prop_assert!(is_sealed || !is_accepted || bytes == intact, "a change went unnoticed");
-        }
-    }
 }
 
 proptest! {

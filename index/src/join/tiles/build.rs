@@ -8,11 +8,11 @@ use std::path::Path;
 use memfold_simd::Kernels;
 use tempfile::NamedTempFile;
 
-use super::plan::{
+use super::{
     ALLOWANCES, BOUNDS, CELLS, CENTROIDS, CODES, FIRST_CODES, GROUPS, HISTOGRAM, KEYS, Parameters,
-    ROWS, SQUARED_NORMS, TASKS, TILES, Tile, VECTORS, VERSION, path_of_plan, path_of_tile,
+    ROWS, SQUARED_NORMS, TASKS, TILES, Tile, TileError, TilePlan, TileRequest, VECTORS, VERSION,
+    path_of_plan, path_of_tile,
 };
-use super::{TileError, TilePlan, TileRequest};
 use crate::distinct::DistinctRows;
 use crate::file::{FileHead, FileKind, SectionFileError, SectionFileWriter};
 use crate::join::encode::{Block, Encoded, Stages, encode_all};
@@ -46,7 +46,7 @@ pub(super) fn prepare(dir: &Path) -> Result<(), TileError> {
         let is_ours = FOLDERS.iter().any(|&ours| name == ours)
             || name == LOCK
             || Some(&*name) == plan.file_name()
-            // What has no name yet where the system has no files without one.
+            // Temporary files where the system has no unnamed ones.
             || name.to_string_lossy().starts_with(".tmp");
         if !(is_marked && is_ours) {
             let name = name.to_string_lossy().into_owned();
@@ -63,9 +63,9 @@ pub(super) fn prepare(dir: &Path) -> Result<(), TileError> {
 }
 
 impl TilePlan {
-    /// Keeps other runs out of a folder while the returned file is open, and removes what an earlier run left half done.
+    /// Keeps other runs out of a folder while the returned file is open, and removes partial files of an earlier run.
     ///
-    /// Makes the folder where there is none. Whoever makes a plan and hands out its tasks holds it; tasks do not need it.
+    /// Makes the folder where there is none. The process that makes a plan and hands out its tasks holds it; tasks do not need it.
     ///
     /// # Errors
     /// When another process holds it, or the folder has files that are not of a plan.
@@ -121,7 +121,7 @@ fn write_sections(
     })
 }
 
-/// Returns what tells this request from others with other pairs.
+/// Returns a digest of everything that the pairs depend on.
 pub(super) fn identity(request: &TileRequest<'_>, digest: &[u8; 32]) -> [u8; 32] {
     let numbers = [
         VERSION,
@@ -190,7 +190,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// `cells` are those of the rows; `None`: there is one.
+    /// `cells` holds the cell of each row; `None`: there is one cell.
     fn of(all: Option<&Cells>, cells: &[u32], rows_max: usize, kernels: &Kernels) -> Self {
         let mut sizes = vec![0_usize; all.map_or(1, Cells::len)];
         cells.iter().for_each(|&cell| sizes[cell as usize] += 1);

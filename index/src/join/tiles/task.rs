@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memfold_simd::Similarity;
 
 use super::build::{PARTIAL, write_whole};
-use super::plan::{HISTOGRAM, MISSING, ROWS, SQUARED_NORMS, TASKS, TILE_ROWS_MAX, VECTORS};
-use super::{TileError, TilePlan, TileRequest, TileSummary, TileTask};
+use super::{
+    HISTOGRAM, MISSING, ROWS, SQUARED_NORMS, TASKS, TILE_ROWS_MAX, TileError, TilePlan,
+    TileRequest, TileSummary, TileTask, VECTORS,
+};
 use crate::distinct::DistinctRows;
 use crate::file::MapError;
 use crate::join::compare::{Cascade, TASK_LEFTS_MAX, Workspace};
@@ -20,7 +22,7 @@ use crate::{ExternalSort, Mapped, Row, Sorted, VectorMatrix};
 /// Pairs of a task that are sorted in memory: 16 MiB.
 const TASK_PAIRS_IN_MEMORY: usize = 1 << 20;
 
-/// What a task found and did. It depends on the plan alone.
+/// Results and counters of a task. They depend on the plan alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
     /// Near pairs of distinct rows: the records of the file of pairs, which is there unless this is 0.
@@ -71,8 +73,8 @@ impl Receipt {
 /// Finds every pair at or above `threshold` as [`super::super::join_pairs`] does, by tiles in `dir`.
 ///
 /// Memory holds about 60 bytes of each row, and two tiles and 16 MiB of pairs for each worker; the input is read in order,
-/// three times. Finished tasks stay in the folder: the same call goes on with those that are left, even after the process
-/// was killed. `scratch_dir` is not used; what is sorted lies in `dir`.
+/// three times. Finished tasks stay in the folder: the same call goes on with the remaining ones, even after the process
+/// was killed. `scratch_dir` is not used; sorting uses `dir`.
 ///
 /// # Errors
 /// As [`TilePlan::make`], [`TilePlan::run`] and [`TilePlan::merge`].
@@ -121,7 +123,7 @@ impl TilePlan {
     ///
     /// # Errors
     /// As [`run`](Self::run), also when all tasks together find more pairs than the budget.
-    pub fn run_all(&self, options: &JoinOptions<'_>) -> Result<u64, TileError> {
+    pub(super) fn run_all(&self, options: &JoinOptions<'_>) -> Result<u64, TileError> {
         let tasks: Vec<TileTask> = self.tasks()?.collect();
         let (found, resumed, failed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         let budget = self.budget(options);
@@ -139,7 +141,7 @@ impl TilePlan {
             if found > budget { Err(self.over_budget(options)) } else { Ok(()) }
         };
         let results = options.pool.map(tasks.len(), |task| {
-            // What follows an error is not worth its time.
+            // After an error, the remaining tasks are skipped.
             if failed.load(Ordering::Relaxed) > 0 {
                 return Ok(());
             }
@@ -158,7 +160,7 @@ impl TilePlan {
     /// Both files appear whole or not at all, so it may be killed, run twice and run by several processes at once.
     ///
     /// # Errors
-    /// When the plan has no such tile, a tile is missing or damaged, the task finds more pairs than the budget allows, the
+    /// When the plan lacks the tile, a tile is missing or damaged, the task finds more pairs than the budget allows, the
     /// system refuses to write, or the caller asked to stop.
     pub fn run(&self, task: TileTask, options: &JoinOptions<'_>) -> Result<Receipt, TileError> {
         // Written in this order; in another one, tasks that are there would be refused.
@@ -226,7 +228,7 @@ impl TilePlan {
         };
         let matrix = VectorMatrix::from_chunks(vectors, dim).expect("chunks of one row each");
         let distinct = DistinctRows {
-            // Their numbers among both; those in the input come back below.
+            // Numbers among both tiles; numbers of the input come back below.
             rows: (0..rows.len() as u32).map(Row).collect(),
             squared_norms,
             ..DistinctRows::default()
@@ -259,7 +261,7 @@ impl TilePlan {
         Ok((pairs, work.counters))
     }
 
-    /// Returns what a finished task left; `None`: it has not finished.
+    /// Returns the receipt of a finished task; `None`: it has not finished.
     ///
     /// # Errors
     /// When the receipt is damaged or belongs to another plan.

@@ -1,22 +1,21 @@
 //! Tiles against the join of one piece.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use memfold_simd::{Kernels, Level, Similarity};
+use memfold_simd::{Kernels, Level};
 use proptest::prelude::*;
+use tempfile::TempDir;
 
 use super::task::join_tiles;
-use super::{TileError, TilePlan, TileRequest, TileTask};
-use crate::join::tests::{SHAPES, Shape, real_embeddings, rows};
-use crate::join::{JoinError, JoinOptions, JoinedPairs, join_pairs};
-use crate::{Pool, Progress, Row, VectorMatrix};
+use super::{TileError, TilePlan, TileRequest, TileSummary, TileTask};
+use crate::join::{JoinError, JoinOptions, JoinedPairs, PairStream, join_pairs};
+use crate::testing::{SHAPES, Shape, matrix, near, pool, real_embeddings, rows};
+use crate::{Progress, Row, VectorMatrix};
 
-/// Rows cut into files of these lengths, as several inputs are.
-fn sharded(values: &[f32], dim: usize, shards: usize) -> VectorMatrix<'_> {
-    let shard = (values.len() / dim).div_ceil(shards).max(1) * dim;
-    VectorMatrix::from_chunks(values.chunks(shard).collect(), dim).unwrap()
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
 }
 
 fn request<'a>(
@@ -25,20 +24,18 @@ fn request<'a>(
     dir: &'a Path,
     tile_rows_max: usize,
 ) -> TileRequest<'a> {
-    TileRequest { matrix, threshold: Similarity::new(threshold).unwrap(), dir, tile_rows_max }
+    TileRequest { matrix, threshold: near(threshold), dir, tile_rows_max }
 }
 
 fn by_tiles(values: &[f32], dim: usize, threshold: f64, tile_rows_max: usize) -> JoinedPairs {
-    let (matrix, folder) = (sharded(values, dim, 1), tempfile::tempdir().unwrap());
-    let pool = Pool::new(None).unwrap();
+    let (matrix, folder, pool) = (matrix(values, dim), folder(), pool(2));
     let request = request(&matrix, threshold, folder.path(), tile_rows_max);
     join_tiles(&request, &JoinOptions::new(&pool)).unwrap().0.collect()
 }
 
 fn in_one_piece(values: &[f32], dim: usize, threshold: f64) -> JoinedPairs {
-    let (matrix, pool) = (sharded(values, dim, 1), Pool::new(None).unwrap());
-    let threshold = Similarity::new(threshold).unwrap();
-    join_pairs(&matrix, threshold, &JoinOptions::new(&pool)).unwrap().collect()
+    let (matrix, pool) = (matrix(values, dim), pool(2));
+    join_pairs(&matrix, near(threshold), &JoinOptions::new(&pool)).unwrap().collect()
 }
 
 #[test]
@@ -81,38 +78,18 @@ proptest! {
         // Few tiles, so that a case takes milliseconds.
         let rows_max = rows_max.max(row_count / 24);
         let values = rows(shape, row_count, dim, seed);
-        let by_budget = |error: JoinError| matches!(error, JoinError::PairBudget { .. });
-        let (matrix, pool) = (sharded(&values, dim, 1), Pool::new(None).unwrap());
-        let options = JoinOptions::new(&pool);
-        let threshold_of = Similarity::new(threshold).unwrap();
-        match join_pairs(&matrix, threshold_of, &options) {
+        let (matrix, pool) = (matrix(&values, dim), pool(2));
+        match join_pairs(&matrix, near(threshold), &JoinOptions::new(&pool)) {
             Ok(expected) => {
                 let found = by_tiles(&values, dim, threshold, rows_max);
                 prop_assert_eq!(found, expected.collect());
             }
-            Err(error) => prop_assert!(by_budget(error)),
+            Err(error) => {
+                let by_budget = matches!(error, JoinError::PairBudget { .. });
+                prop_assert!(by_budget, "{error}");
+            }
         }
     }
-}
-
-/// Rows of many narrow clusters, for which bounds exclude tasks.
-fn clusters() -> (Vec<f32>, usize) {
-    (rows(Shape::Clustered, 3_000, 32, 41), 32)
-}
-
-#[test]
-fn bounds_exclude_tasks_and_no_pair() {
-    let (values, dim) = clusters();
-    let (matrix, folder) = (sharded(&values, dim, 1), tempfile::tempdir().unwrap());
-    let pool = Pool::new(None).unwrap();
-    let request = request(&matrix, 0.95, folder.path(), 200);
-    let (pairs, summary) = join_tiles(&request, &JoinOptions::new(&pool)).unwrap();
-    assert!(summary.tiles >= 15, "{summary:?}");
-    assert!(summary.tasks < summary.tasks_total * 3 / 4, "{summary:?}");
-    assert!(summary.pairs_in_tasks < summary.pairs_total * 3 / 4, "{summary:?}");
-    let counters = *pairs.counters();
-    assert!(counters.pairs_tested <= summary.pairs_in_tasks * 2, "{counters:?} {summary:?}");
-    assert_eq!(pairs.collect(), in_one_piece(&values, dim, 0.95));
 }
 
 #[test]
@@ -124,29 +101,63 @@ fn real_embeddings_have_the_pairs_of_the_join_of_one_piece() {
     }
 }
 
+const DIM: usize = 32;
+
+/// Rows of many narrow clusters, for which bounds exclude tasks.
+fn clusters() -> Vec<f32> {
+    rows(Shape::Clustered, 3_000, DIM, 41)
+}
+
+/// Joins [`clusters`] in a folder, by tiles of up to 200 rows.
+fn join_in(
+    folder: &TempDir,
+    values: &[f32],
+    threshold: f64,
+    options: &JoinOptions<'_>,
+) -> Result<(PairStream, TileSummary), TileError> {
+    join_tiles(&request(&matrix(values, DIM), threshold, folder.path(), 200), options)
+}
+
+#[test]
+fn bounds_exclude_tasks_and_no_pair() {
+    let (values, pool) = (clusters(), pool(2));
+    let (pairs, summary) = join_in(&folder(), &values, 0.95, &JoinOptions::new(&pool)).unwrap();
+    assert!(summary.tiles >= 15, "{summary:?}");
+    assert!(summary.tasks < summary.tasks_total * 3 / 4, "{summary:?}");
+    assert!(summary.pairs_in_tasks < summary.pairs_total * 3 / 4, "{summary:?}");
+    let counters = *pairs.counters();
+    assert!(counters.pairs_tested <= summary.pairs_in_tasks * 2, "{counters:?} {summary:?}");
+    assert_eq!(pairs.collect(), in_one_piece(&values, DIM, 0.95));
+}
+
 /// Every file under a folder by its path, but the lock.
-fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut files = Vec::new();
-    for folder in ["tiles", "pairs", "receipts", "partial", ""] {
-        for entry in fs::read_dir(dir.join(folder)).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_file() {
-                let name = path.strip_prefix(dir).unwrap().display().to_string();
-                files.push((name, fs::read(path).unwrap()));
-            }
-        }
-    }
+fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let folders = ["tiles", "pairs", "receipts", "partial", ""];
+    let entries = folders.iter().flat_map(|folder| fs::read_dir(dir.join(folder)).unwrap());
+    let paths = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    let mut files: Vec<_> = paths
+        .map(|path| (path.strip_prefix(dir).unwrap().to_owned(), fs::read(&path).unwrap()))
+        .collect();
     files.sort();
     files
 }
 
+fn empty(folder: &TempDir, names: &[&str]) {
+    for path in names.iter().map(|name| folder.path().join(name)) {
+        fs::remove_dir_all(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+    }
+}
+
 #[test]
 fn neither_shards_nor_order_nor_threads_nor_a_second_run_change_a_byte() {
-    let (values, dim) = clusters();
+    let values = clusters();
     let mut expected = None;
     for (shards, threads, seed) in [(1, 1, 0), (2, 2, 7), (5, 4, 11)] {
-        let (matrix, folder) = (sharded(&values, dim, shards), tempfile::tempdir().unwrap());
-        let pool = Pool::new(std::num::NonZeroUsize::new(threads)).unwrap();
+        // Rows cut into files, as several inputs are.
+        let shard = 3_000_usize.div_ceil(shards) * DIM;
+        let matrix = VectorMatrix::from_chunks(values.chunks(shard).collect(), DIM).unwrap();
+        let (folder, pool) = (folder(), pool(threads));
         let options = JoinOptions::new(&pool);
         let request = request(&matrix, 0.9, folder.path(), 300);
         let plan = TilePlan::make(&request, &options).unwrap();
@@ -158,37 +169,26 @@ fn neither_shards_nor_order_nor_threads_nor_a_second_run_change_a_byte() {
         }
         // Run again as if the receipts were lost: the same files.
         let before = contents(folder.path());
-        for name in ["receipts", "pairs"] {
-            fs::remove_dir_all(folder.path().join(name)).unwrap();
-            fs::create_dir(folder.path().join(name)).unwrap();
-        }
+        empty(&folder, &["receipts", "pairs"]);
         assert_eq!(plan.run_all(&options).unwrap(), 0);
         assert!(contents(folder.path()) == before);
-        assert_eq!(plan.merge(&options).unwrap().collect(), in_one_piece(&values, dim, 0.9));
-        match &expected {
-            None => expected = Some(before),
-            Some(expected) => assert!(before == *expected, "{shards} {threads}"),
-        }
+        assert_eq!(plan.merge(&options).unwrap().collect(), in_one_piece(&values, DIM, 0.9));
+        assert!(expected.get_or_insert_with(|| before.clone()) == &before, "{shards} {threads}");
     }
 }
 
 #[test]
 fn a_plan_runs_at_every_level() {
-    let (values, dim) = clusters();
-    let expected = in_one_piece(&values, dim, 0.9);
-    let matrix = sharded(&values, dim, 1);
-    let pool = Pool::new(None).unwrap();
-    let at = |level: Level| {
-        let kernels = Kernels::at(level)?;
-        Some(JoinOptions { kernels, ..JoinOptions::new(&pool) })
-    };
+    let (values, pool) = (clusters(), pool(2));
+    let expected = in_one_piece(&values, DIM, 0.9);
+    let matrix = matrix(&values, DIM);
+    let at = |level| Some(JoinOptions { kernels: Kernels::at(level)?, ..JoinOptions::new(&pool) });
     for made in Level::ALL.into_iter().filter_map(at) {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder();
         let plan = TilePlan::make(&request(&matrix, 0.9, folder.path(), 500), &made).unwrap();
         let mut receipts = None;
         for run in Level::ALL.into_iter().filter_map(at) {
-            fs::remove_dir_all(folder.path().join("receipts")).unwrap();
-            fs::create_dir(folder.path().join("receipts")).unwrap();
+            empty(&folder, &["receipts"]);
             plan.run_all(&run).unwrap();
             assert_eq!(plan.merge(&run).unwrap().collect(), expected);
             let found = contents(folder.path());
@@ -219,33 +219,22 @@ impl Progress for StopAfter {
 
 #[test]
 fn an_interrupted_run_goes_on_where_it_ended() {
-    let (values, dim) = clusters();
-    let (matrix, folder) = (sharded(&values, dim, 1), tempfile::tempdir().unwrap());
-    let pool = Pool::new(None).unwrap();
-    let request = request(&matrix, 0.9, folder.path(), 200);
+    let (values, folder, pool) = (clusters(), folder(), pool(2));
+    let options = JoinOptions::new(&pool);
     let stop = StopAfter(20, AtomicU64::new(0));
-    let stopping = JoinOptions { progress: &stop, ..JoinOptions::new(&pool) };
-    assert!(join_tiles(&request, &stopping).unwrap_err().is_cancelled());
+    let stopping = JoinOptions { progress: &stop, ..options };
+    assert!(join_in(&folder, &values, 0.9, &stopping).unwrap_err().is_cancelled());
     // As a process leaves it that is killed while it writes.
     fs::write(folder.path().join("partial/.tmpXXXX"), b"half").unwrap();
-    let (pairs, summary) = join_tiles(&request, &JoinOptions::new(&pool)).unwrap();
+    let (pairs, summary) = join_in(&folder, &values, 0.9, &options).unwrap();
     assert!((19..summary.tasks).contains(&summary.tasks_resumed), "{summary:?}");
-    assert_eq!(pairs.collect(), in_one_piece(&values, dim, 0.9));
+    assert_eq!(pairs.collect(), in_one_piece(&values, DIM, 0.9));
     assert_eq!(fs::read_dir(folder.path().join("partial")).unwrap().count(), 0);
-}
-
-#[test]
-fn a_run_that_ended_while_tiles_were_written_begins_again() {
-    let (values, dim) = clusters();
-    let (matrix, folder) = (sharded(&values, dim, 1), tempfile::tempdir().unwrap());
-    let pool = Pool::new(None).unwrap();
-    let options = JoinOptions::new(&pool);
-    let request = request(&matrix, 0.9, folder.path(), 200);
-    join_tiles(&request, &options).unwrap();
+    // One that ended while tiles were written begins again.
     let before = contents(folder.path());
     fs::remove_file(folder.path().join("plan.mfi")).unwrap();
     fs::write(folder.path().join("tiles/000003.mfi"), b"half").unwrap();
-    let (_, summary) = join_tiles(&request, &options).unwrap();
+    let (_, summary) = join_in(&folder, &values, 0.9, &options).unwrap();
     assert_eq!(summary.tasks_resumed, 0);
     assert!(contents(folder.path()) == before);
 }
@@ -261,32 +250,24 @@ fn ten_thousand_equal_rows_are_one() {
 
 #[test]
 fn an_invalid_row_is_named_and_nothing_is_left() {
-    let (mut values, dim) = clusters();
-    let pool = Pool::new(None).unwrap();
+    let (mut values, pool) = (clusters(), pool(2));
     for bad in [f32::NAN, f32::INFINITY, 0.0] {
-        values[dim * 2_500..dim * 2_501].fill(bad);
-        let (matrix, folder) = (sharded(&values, dim, 1), tempfile::tempdir().unwrap());
-        let request = request(&matrix, 0.9, folder.path(), 200);
-        let error = join_tiles(&request, &JoinOptions::new(&pool)).unwrap_err();
-        assert!(
-            matches!(error, TileError::Join(JoinError::InvalidVector { row: 2_500, .. })),
-            "{error}"
-        );
-        assert!(!folder.path().join("plan.mfi").exists());
+        values[DIM * 2_500..DIM * 2_501].fill(bad);
+        let folder = folder();
+        let error = join_in(&folder, &values, 0.9, &JoinOptions::new(&pool)).unwrap_err();
+        let invalid = matches!(error, TileError::Join(JoinError::InvalidVector { row: 2_500, .. }));
+        assert!(invalid && !folder.path().join("plan.mfi").exists(), "{error}");
     }
 }
 
 #[test]
 fn a_spent_budget_is_told_as_by_the_join() {
-    let (values, dim) = clusters();
-    let (matrix, pool) = (sharded(&values, dim, 1), Pool::new(None).unwrap());
-    let pairs = in_one_piece(&values, dim, 0.9).pairs.len() as u64;
+    let (values, pool) = (clusters(), pool(2));
+    let pairs = in_one_piece(&values, DIM, 0.9).pairs.len() as u64;
     for budget in [100, pairs - 1, pairs] {
-        let folder = tempfile::tempdir().unwrap();
         let options = JoinOptions { pair_budget: Some(budget), ..JoinOptions::new(&pool) };
-        let expected = join_pairs(&matrix, Similarity::new(0.9).unwrap(), &options);
-        let found = join_tiles(&request(&matrix, 0.9, folder.path(), 200), &options);
-        match (found, expected) {
+        let expected = join_pairs(&matrix(&values, DIM), near(0.9), &options);
+        match (join_in(&folder(), &values, 0.9, &options), expected) {
             (Ok(_), Ok(_)) => assert_eq!(budget, pairs),
             (Err(TileError::Join(found)), Err(expected)) => assert_eq!(found, expected),
             (found, _) => panic!("{budget}: {:?}", found.map(|(_, summary)| summary)),
@@ -294,28 +275,26 @@ fn a_spent_budget_is_told_as_by_the_join() {
     }
 }
 
-/// A folder of a finished run, whose files are damaged one by one.
+/// A folder of a finished run; tests damage its files one by one.
 struct Finished {
     values: Vec<f32>,
-    dim: usize,
-    folder: tempfile::TempDir,
+    folder: TempDir,
 }
 
 impl Finished {
     fn new() -> Self {
-        let (values, dim) = clusters();
-        let finished = Self { values, dim, folder: tempfile::tempdir().unwrap() };
+        let finished = Self { values: clusters(), folder: folder() };
         finished.run(0.9).unwrap();
         finished
     }
 
     fn run(&self, threshold: f64) -> Result<JoinedPairs, TileError> {
-        let (matrix, pool) = (sharded(&self.values, self.dim, 1), Pool::new(None).unwrap());
-        let request = request(&matrix, threshold, self.folder.path(), 200);
-        join_tiles(&request, &JoinOptions::new(&pool)).map(|(pairs, _)| pairs.collect())
+        let pool = pool(2);
+        let joined = join_in(&self.folder, &self.values, threshold, &JoinOptions::new(&pool));
+        joined.map(|(pairs, _)| pairs.collect())
     }
 
-    fn first(&self, folder: &str) -> std::path::PathBuf {
+    fn first(&self, folder: &str) -> PathBuf {
         let entries = fs::read_dir(self.folder.path().join(folder)).unwrap();
         entries.map(|entry| entry.unwrap().path()).min().unwrap()
     }
@@ -351,7 +330,7 @@ fn damaged_files_are_named_with_what_to_do() {
                 finished.run(0.9).unwrap();
                 continue;
             }
-            // A receipt whose number of pairs lost a digit is one of another file.
+            // A receipt with a changed number of pairs belongs to another file.
             let error = finished.run(0.9).unwrap_err();
             let name = path.file_name().unwrap().to_str().unwrap();
             assert!(error.to_string().contains(name), "{folder} {number}: {error}");
@@ -360,7 +339,7 @@ fn damaged_files_are_named_with_what_to_do() {
             if folder == "pairs" {
                 fs::remove_file(finished.first("receipts")).unwrap();
                 let repaired = finished.run(0.9).unwrap();
-                assert_eq!(repaired, in_one_piece(&finished.values, finished.dim, 0.9));
+                assert_eq!(repaired, in_one_piece(&finished.values, DIM, 0.9));
             }
         }
     }
@@ -369,39 +348,33 @@ fn damaged_files_are_named_with_what_to_do() {
 #[test]
 fn a_folder_of_something_else_is_refused() {
     let mut finished = Finished::new();
-    let error = finished.run(0.95).unwrap_err();
-    assert!(error.to_string().contains("the threshold 0.9, not of the threshold 0.95"), "{error}");
+    let refused = |finished: &Finished, threshold, expected: &str| {
+        let error = finished.run(threshold).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        error
+    };
+    refused(&finished, 0.95, "the threshold 0.9, not of the threshold 0.95");
     finished.values[7] += 0.5;
-    let error = finished.run(0.9).unwrap_err();
-    assert!(error.to_string().contains("the input has changed"), "{error}");
-    finished.values.truncate(finished.dim * 2_000);
-    let error = finished.run(0.9).unwrap_err();
-    assert!(error.to_string().contains("2000 vectors of dimension 32"), "{error}");
+    refused(&finished, 0.9, "the input has changed");
+    finished.values.truncate(DIM * 2_000);
+    let error = refused(&finished, 0.9, "2000 vectors of dimension 32");
     assert!(matches!(error, TileError::OtherPlan { .. }) && error.hint().is_some());
     fs::write(finished.folder.path().join("letter.txt"), b"dear").unwrap();
-    let error = finished.run(0.9).unwrap_err();
-    assert!(matches!(&error, TileError::OtherFiles { name, .. } if name == "letter.txt"));
+    refused(&finished, 0.9, "holds \"letter.txt\", which is no part of a plan of tiles");
     // Folders that are called like ours but were made by somebody else.
-    finished.folder = tempfile::tempdir().unwrap();
+    finished.folder = folder();
     fs::create_dir(finished.folder.path().join("pairs")).unwrap();
-    let error = finished.run(0.9).unwrap_err();
-    assert!(matches!(&error, TileError::OtherFiles { name, .. } if name == "pairs"));
+    refused(&finished, 0.9, "holds \"pairs\", which is no part of a plan of tiles");
 }
 
 #[test]
-fn two_runs_in_one_folder_are_refused() {
-    let finished = Finished::new();
+fn two_runs_in_one_folder_and_a_task_that_has_not_run_are_named() {
+    let (finished, pool) = (Finished::new(), pool(2));
     let lock = TilePlan::lock(finished.folder.path()).unwrap();
     assert!(matches!(finished.run(0.9), Err(TileError::InUse { .. })));
     drop(lock);
     finished.run(0.9).unwrap();
-}
-
-#[test]
-fn a_task_that_has_not_run_is_named() {
-    let finished = Finished::new();
     let plan = TilePlan::open(finished.folder.path()).unwrap();
-    let pool = Pool::new(None).unwrap();
     let options = JoinOptions::new(&pool);
     fs::remove_file(finished.first("receipts")).unwrap();
     assert!(matches!(plan.merge(&options), Err(TileError::NotRun { .. })));

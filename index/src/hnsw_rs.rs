@@ -2,7 +2,7 @@
 //! [`crate::graph`]: built on one thread, held in memory at 2 to 4 KB for each row beside a copy of its vector, and
 //! approximate.
 //!
-//! Version 0.3.5 has faults that callers must keep away from. What this module does about each:
+//! Version 0.3.5 has faults that callers must keep away from. Counter-measures of this module:
 //!
 //! | fault | here |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | M above 256 ends the process, 256 becomes 0, 1 gives infinite levels | 2 to 255 |
 //! | lists are allocated as `ef` asks \| `ef` is cut at the number of points |
 //! | parallel insertion loses points and comes out differently each time | insertion is serial, in row order; its levels come from a generator with a fixed seed |
-//! | equal vectors fill each other's lists of links, and hide what lies behind | rows of one direction are one point |
+//! | equal vectors fill each other's lists of links, and hide points behind them | rows of one direction are one point |
 //! | ties come in the order of heaps; distances are f32 | answers are reranked by the canonical similarity and put in order |
 //! | no range search | `ef_search` grows until it reaches beyond the range |
 //! | dropping it uses the global thread pool | it is dropped in a pool of one thread of ours |
@@ -31,9 +31,6 @@ use super::scan::query_norm;
 use super::transform::push_unit;
 use super::{Nearest, Neighbor, Pool, Progress, Row, VectorError, VectorMatrix};
 
-#[cfg(test)]
-mod tests;
-
 /// The layers that the crate has at most.
 const LAYERS: usize = 16;
 
@@ -46,7 +43,7 @@ const POINT_BYTES: u64 = 72 + 48 + 24 * LAYERS as u64 + 8;
 /// Bytes of a link: a pointer to an allocation of its own, which points at the other one and keeps the distance.
 const LINK_BYTES: u64 = 8 + 32;
 
-/// For a range, `ef_search` grows until it reaches this much farther, in 1 − cosine: what f32 may round away.
+/// For a range, `ef_search` grows until it reaches this much farther, in 1 − cosine: more than f32 rounds away.
 const RANGE_SLACK: f64 = 1e-5;
 
 /// How an index is built and searched.
@@ -56,7 +53,7 @@ pub struct HnswRsOptions {
     pub max_neighbors: usize,
     /// efConstruction: points looked at to link one. 1 to 65,536.
     pub ef_construction: usize,
-    /// ef: points looked at to answer a query; widened to what is asked for.
+    /// ef: points looked at to answer a query; at least the number of neighbours requested.
     pub ef_search: usize,
 }
 
@@ -82,7 +79,7 @@ struct Query<'q> {
 }
 
 impl Default for HnswRsOptions {
-    /// What the crate's own examples use for vectors of some hundred dimensions.
+    /// As in the crate's own examples for vectors of some hundred dimensions.
     fn default() -> Self {
         Self { max_neighbors: 16, ef_construction: 200, ef_search: 64 }
     }
@@ -166,7 +163,7 @@ impl<'a> HnswRsIndex<'a> {
         self.ef_search = ef_search;
     }
 
-    /// Estimates the memory of vectors, links and lists from their number; what the allocator adds is not counted.
+    /// Estimates the memory of vectors, links and lists from their number; overhead of the allocator is not counted.
     #[must_use]
     pub fn byte_count(&self) -> u64 {
         let indexation = self.graph().get_point_indexation();
@@ -294,5 +291,136 @@ impl std::fmt::Debug for HnswRsIndex<'_> {
             .field("point_count", &self.point_count)
             .field("ef_search", &self.ef_search)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{SHAPES, Shape, StopAfter, matrix, near, pool, rows};
+    use crate::{NoProgress, Scan};
+
+    fn build<'a>(
+        vectors: &'a VectorMatrix<'a>,
+        options: &HnswRsOptions,
+    ) -> Result<HnswRsIndex<'a>, BuildGraphError> {
+        let pool = pool(2);
+        HnswRsIndex::build(vectors, options, &pool, Kernels::active(), &NoProgress)
+    }
+
+    #[test]
+    fn most_rows_are_found_and_all_similarities_are_true() {
+        let pool = pool(2);
+        for (seed, shape) in (1..).zip(SHAPES) {
+            let values = rows(shape, 800, 24, seed);
+            let vectors = matrix(&values, 24);
+            let index = build(&vectors, &HnswRsOptions::default()).unwrap();
+            let plain = Scan::new(&vectors, &pool, Kernels::active()).unwrap();
+            let (mut found, mut expected) = (0, 0);
+            for row in (0..800).step_by(20).map(Row) {
+                let query = vectors.vector(row);
+                let all = plain.k_nearest(query, 800).unwrap();
+                let threshold = all[9].similarity;
+                for (near, exact) in [
+                    (index.k_nearest(query, 10).unwrap(), plain.k_nearest(query, 10).unwrap()),
+                    (
+                        index.range(query, threshold).unwrap(),
+                        plain.range(query, threshold).unwrap(),
+                    ),
+                ] {
+                    assert!(
+                        near.is_sorted_by(|a, b| a < b) && near.iter().all(|one| all.contains(one))
+                    );
+                    found += exact.iter().filter(|one| near.contains(one)).count();
+                    expected += exact.len();
+                }
+            }
+            assert!(found * 100 >= expected * 97, "{shape:?}: {found} of {expected}");
+        }
+    }
+
+    #[test]
+    fn equal_directions_are_one_point_and_all_their_rows_are_found() {
+        let mut values = rows(Shape::Random, 50, 8, 3);
+        let first = values[..8].to_vec();
+        // Powers of two keep a direction to the bit.
+        for factor in [1.0, 4.0] {
+            (0..200).for_each(|_| values.extend(first.iter().map(|x| x * factor)));
+        }
+        let vectors = matrix(&values, 8);
+        let index = build(&vectors, &HnswRsOptions::default()).unwrap();
+        assert_eq!(index.point_count, 50);
+        let found = index.range(&values[..8], Similarity::ONE).unwrap();
+        let equal = [Row(0)].into_iter().chain((50..450).map(Row));
+        assert!(found.iter().map(|found| found.row).eq(equal.clone()));
+        let found = index.k_nearest(&values[..8], 5).unwrap();
+        assert!(found.iter().map(|found| found.row).eq(equal.take(5)));
+    }
+
+    #[test]
+    fn bytes_grow_with_links() {
+        let values = rows(Shape::Random, 300, 12, 5);
+        let vectors = matrix(&values, 12);
+        let bytes = [4, 16].map(|max_neighbors| {
+            let options = HnswRsOptions { max_neighbors, ..HnswRsOptions::default() };
+            build(&vectors, &options).unwrap().byte_count() / 300
+        });
+        // A vector of 48 bytes and at least M links of 40.
+        assert!(bytes[0] > 48 + 4 * 40 && bytes[0] < bytes[1], "{bytes:?}");
+    }
+
+    #[test]
+    fn two_builds_answer_alike() {
+        let values = rows(Shape::Clustered, 500, 12, 8);
+        let vectors = matrix(&values, 12);
+        let indexes = [0, 1].map(|_| build(&vectors, &HnswRsOptions::default()).unwrap());
+        for row in (0..500).step_by(25).map(Row) {
+            let [a, b] = indexes.each_ref().map(|index| index.k_nearest(vectors.vector(row), 7));
+            assert_eq!(a, b);
+        }
+    }
+
+    #[test]
+    fn what_would_panic_or_exit_is_refused() {
+        let options = HnswRsOptions::default();
+        for bad in [[f32::NAN, 0.0], [f32::INFINITY, 1.0], [0.0, -0.0]] {
+            let values = [[1.0, 0.0], bad].concat();
+            let vectors = matrix(&values, 2);
+            let error = build(&vectors, &options).unwrap_err();
+            assert!(matches!(error, BuildGraphError::InvalidVector { row: 1, .. }), "{error}");
+        }
+        let vectors = matrix(&[1.0, 0.0], 2);
+        for max_neighbors in [0, 1, 256, usize::MAX] {
+            let error = build(&vectors, &HnswRsOptions { max_neighbors, ..options }).unwrap_err();
+            assert!(matches!(error, BuildGraphError::Option { .. }), "{error}");
+        }
+        let none = HnswRsOptions { ef_construction: 0, ..options };
+        assert!(build(&vectors, &none).is_err());
+        let index = build(&vectors, &options).unwrap();
+        let error = index.k_nearest(&[1.0], 1).unwrap_err();
+        assert_eq!(error, VectorError::Dimension { expected: 2, found: 1 });
+        let error = index.range(&[f32::NAN, 1.0], Similarity::ONE).unwrap_err();
+        assert_eq!(error, VectorError::InvalidQuery { query: 0 });
+    }
+
+    #[test]
+    fn few_rows_and_large_ef_are_no_trouble() {
+        let options = HnswRsOptions { ef_search: usize::MAX, ..HnswRsOptions::default() };
+        let none = matrix(&[], 3);
+        assert!(build(&none, &options).unwrap().k_nearest(&[1.0; 3], 4).unwrap().is_empty());
+        let vectors = matrix(&[1.0, 2.0, 3.0], 3);
+        let index = build(&vectors, &options).unwrap();
+        assert!(index.k_nearest(&[1.0; 3], 0).unwrap().is_empty());
+        assert_eq!(index.k_nearest(&[1.0; 3], usize::MAX).unwrap().len(), 1);
+        assert_eq!(index.range(&[-1.0; 3], near(-1.0)).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_build_can_be_stopped() {
+        let vectors = matrix(&[1.0, 2.0, 3.0], 3);
+        let (pool, options) = (pool(2), HnswRsOptions::default());
+        let error =
+            HnswRsIndex::build(&vectors, &options, &pool, Kernels::active(), &StopAfter::default());
+        assert_eq!(error.unwrap_err(), BuildGraphError::Cancelled);
     }
 }

@@ -1,14 +1,224 @@
-//! [`GenerationWriter`]: a new generation, whole or not at all. [`FreshWriter`]: sealed fresh rows beside a live one.
+//! [`Generations`] and [`Generation`]: the live generation, mapped. [`GenerationWriter`]: a new one, whole or not at all.
+//! [`FreshWriter`]: sealed fresh rows beside a live one.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::hash::Hasher as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::disk::{self, LockFile};
-use super::manifest::{Manifest, ManifestFile};
-use super::{FileMode, Generation, GenerationError, Generations, SEARCHED_FILE};
-use crate::file::{FileKind, SectionFile};
+use twox_hash::XxHash3_64;
+
+use super::disk::{self, Identity, LockFile, fresh_name};
+use super::manifest::{Manifest, ManifestFile, head_checksum};
+use super::{FileMode, GenerationError, INDEX_FILE, SEARCHED_FILE};
+use crate::file::sections::SectionFault;
+use crate::file::{FileKind, SectionFile, SectionFileError};
+use crate::{Mapped, Progress};
+
+/// Bytes between two looks at the wish to stop.
+const PIECE_BYTES: usize = 4 << 20;
+
+/// A folder of generations.
+///
+/// Readers take no lock, write nothing and never wait for a writer; they work in folders that they may
+/// not write.
+#[derive(Debug, Clone)]
+pub struct Generations {
+    folder: PathBuf,
+}
+
+/// A generation: its files, mapped, and the fresh rows seen so far.
+///
+/// It stays whole while newer ones are published and after its files are deleted.
+#[derive(Debug, Clone)]
+pub struct Generation {
+    folder: PathBuf,
+    /// Numbers begin anew when everything was deleted: another folder may get this name.
+    identity: Identity,
+    manifest: Manifest,
+    files: BTreeMap<String, Mapped>,
+    fresh: Vec<SectionFile>,
+}
+
+impl Generations {
+    /// Names a folder, which need not exist.
+    #[must_use]
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Maps the live generation and its fresh rows; `None` where nothing was ever published.
+    ///
+    /// Costs some system calls for each file, whatever its size; contents are not read.
+    ///
+    /// # Errors
+    /// When the manifest, a file or a segment of fresh rows is missing, damaged or cannot be read.
+    pub fn current(&self) -> Result<Option<Generation>, GenerationError> {
+        let mut tried = None;
+        loop {
+            let Some(manifest) = Manifest::read(&self.folder)? else { return Ok(None) };
+            match Generation::map(&self.folder, &manifest).and_then(Generation::with_fresh) {
+                // It was replaced since MANIFEST was read, unless MANIFEST still says so.
+                Err(GenerationError::Missing(_)) if tried.as_ref() != Some(&manifest) => {
+                    tried = Some(manifest);
+                }
+                opened => return opened.map(Some),
+            }
+        }
+    }
+
+    /// Tells whether a generation is still the live one; reads the manifest and nothing else.
+    ///
+    /// # Errors
+    /// When the manifest is damaged or cannot be read.
+    pub fn is_current(&self, generation: &Generation) -> Result<bool, GenerationError> {
+        let live = Manifest::read(&self.folder)?;
+        Ok(live.as_ref() == Some(&generation.manifest) && generation.is_in_place())
+    }
+}
+
+impl Generation {
+    /// Maps the files that the manifest names.
+    pub(super) fn map(folder: &Path, manifest: &Manifest) -> Result<Self, GenerationError> {
+        let folder = folder.join(disk::generation_name(manifest.number));
+        let missing = |path: &Path| GenerationError::Missing(path.into());
+        let identity = disk::find_folder(&folder)?.ok_or_else(|| missing(&folder))?;
+        let mut files = BTreeMap::new();
+        for file in &manifest.files {
+            let path = folder.join(&file.name);
+            let mapped = disk::map(&path)?.ok_or_else(|| missing(&path))?;
+            let (expected, found) = (file.bytes, mapped.len() as u64);
+            if found != expected {
+                return Err(GenerationError::Length { path, expected, found });
+            }
+            if head_checksum(&mapped) != file.head_checksum {
+                return Err(GenerationError::Beginning(path));
+            }
+            files.insert(file.name.clone(), mapped);
+        }
+        let manifest = manifest.clone();
+        Ok(Self { folder, identity, manifest, files, fresh: Vec::new() })
+    }
+
+    /// Maps all segments sealed so far.
+    pub(super) fn with_fresh(mut self) -> Result<Self, GenerationError> {
+        self.see_fresh()?;
+        // Folders are renamed before they are emptied: one that is still in place had all its segments.
+        if self.is_in_place() { Ok(self) } else { Err(GenerationError::Missing(self.folder)) }
+    }
+
+    /// Returns its number, which grows with each generation.
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.manifest.number
+    }
+
+    /// Returns its folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns a file by name; a clone shares the map.
+    #[must_use]
+    pub fn file(&self, name: &str) -> Option<&Mapped> {
+        self.files.get(name)
+    }
+
+    /// Returns its files with their names, in the order of these.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &Mapped)> {
+        self.files.iter().map(|(name, file)| (name.as_str(), file))
+    }
+
+    /// Returns names and lengths of all that lookups read: its files, then the segments of fresh rows seen so far.
+    pub fn file_lengths(&self) -> impl Iterator<Item = (String, u64)> {
+        let files = self.files().map(|(name, file)| (name.to_owned(), file));
+        let fresh =
+            (1..).zip(&self.fresh).map(|(number, file)| (fresh_name(number), file.mapped()));
+        files.chain(fresh).map(|(name, file)| (name, file.len() as u64))
+    }
+
+    /// Compares every byte of its files with the published checksums.
+    ///
+    /// # Errors
+    /// The first file that is not as it was written, or that the caller asked to stop.
+    pub fn verify(&self, progress: &dyn Progress) -> Result<(), SectionFileError> {
+        let bytes = self.files.values().map(|file| file.len() as u64).sum();
+        progress.begin("verify files", Some(bytes));
+        // A generation is opened with all files of its manifest, which are in the same order.
+        for (file, mapped) in self.manifest.files.iter().zip(self.files.values()) {
+            let mut found = XxHash3_64::default();
+            for piece in mapped.chunks(PIECE_BYTES) {
+                if progress.cancelled() {
+                    return Err(SectionFileError::Cancelled);
+                }
+                found.write(piece);
+                progress.advance(piece.len() as u64);
+            }
+            if found.finish() != file.checksum {
+                return Err(SectionFault::Bytes.of(&self.folder.join(&file.name)));
+            }
+        }
+        progress.end();
+        Ok(())
+    }
+
+    /// Opens `index.mfi`.
+    ///
+    /// # Errors
+    /// When the generation has none, or it is damaged.
+    pub fn index(&self) -> Result<SectionFile, GenerationError> {
+        let path = self.folder.join(INDEX_FILE);
+        match self.file(INDEX_FILE) {
+            Some(mapped) => Ok(SectionFile::from_mapped(mapped.clone(), &path, FileKind::Index)?),
+            None => Err(GenerationError::Missing(path)),
+        }
+    }
+
+    /// Returns the segments of fresh rows seen so far, in the order in which they were sealed.
+    #[must_use]
+    pub fn fresh(&self) -> &[SectionFile] {
+        &self.fresh
+    }
+
+    /// Maps the segments that any process has sealed since, and returns how many there were.
+    ///
+    /// Costs two system calls where there are none. Once its folder is gone, a generation gets no more.
+    ///
+    /// # Errors
+    /// When a segment is damaged or cannot be mapped; earlier segments are kept.
+    pub fn see_fresh(&mut self) -> Result<usize, GenerationError> {
+        let known = self.fresh.len();
+        while self.is_in_place() {
+            let path = self.next_fresh_path();
+            let Some(mapped) = disk::map(&path)? else { break };
+            self.fresh.push(SectionFile::from_mapped(mapped, &path, FileKind::Fresh)?);
+        }
+        Ok(self.fresh.len() - known)
+    }
+
+    /// Tells whether any process has sealed a segment that was not seen yet.
+    #[must_use]
+    pub fn has_more_fresh(&self) -> bool {
+        self.next_fresh_path().exists()
+    }
+
+    /// Returns the number of the segment that would be sealed next.
+    pub(super) fn next_fresh(&self) -> u32 {
+        self.fresh.len() as u32 + 1
+    }
+
+    pub(super) fn next_fresh_path(&self) -> PathBuf {
+        self.folder.join(fresh_name(self.next_fresh()))
+    }
+
+    /// Tells whether its folder is there and not another of its name.
+    pub(super) fn is_in_place(&self) -> bool {
+        disk::find_folder(&self.folder).ok().flatten() == Some(self.identity)
+    }
+}
 
 /// Writes the next generation; holds the lock of the folder until it is published or dropped.
 ///
@@ -46,7 +256,7 @@ pub struct GenerationWriter {
 }
 
 impl GenerationWriter {
-    /// Makes the folder where it is missing, takes its lock, removes what dead writers left behind, and begins.
+    /// Makes the folder where it is missing, takes its lock, removes the remains of dead writers, and begins.
     ///
     /// Waits up to about `wait` for another writer. Files and folders get `mode`.
     ///
@@ -89,7 +299,7 @@ impl GenerationWriter {
     /// Opens a new file, for reading and writing.
     ///
     /// # Errors
-    /// When it exists, its name is none for such a file, or the system refuses.
+    /// When it exists, its name is not allowed, or the system refuses.
     pub fn create(&self, name: &str) -> Result<File, GenerationError> {
         let path = self.path.join(name);
         if !disk::is_file_name(name) {
@@ -98,12 +308,12 @@ impl GenerationWriter {
         disk::create_file(&path, self.mode)
     }
 
-    /// Makes everything durable, makes the generation live, and removes those before the previous one.
+    /// Makes everything durable, makes the generation live, and removes all before the previous one.
     ///
     /// Returns its number. Files named `*.mfi` must be finished indexes.
     ///
     /// # Errors
-    /// When a file is not fit to be published or the system refuses. The live generation is then what it was,
+    /// When a file is not fit to be published or the system refuses. The live generation is then unchanged,
     /// unless only the very last step failed, which makes the new manifest's name durable.
     pub fn publish(self) -> Result<u64, GenerationError> {
         let mut names = disk::names_in(&self.path)?;
@@ -141,7 +351,7 @@ impl GenerationWriter {
 
 impl Drop for GenerationWriter {
     fn drop(&mut self) {
-        // Nothing has this name after publishing. What cannot be removed now is removed by the next writer.
+        // Nothing has this name after publishing. The next writer removes the rest.
         let _ = disk::remove(&self.path);
     }
 }
@@ -150,7 +360,7 @@ impl Generations {
     /// Removes all generations and the folder, but nothing in it that is not ours; returns whether there was anything
     /// of ours.
     ///
-    /// Readers keep what they have mapped. Waits up to about `wait` for a writer.
+    /// Readers keep their maps. Waits up to about `wait` for a writer.
     ///
     /// # Errors
     /// When the folder is a link, another process writes, or the system refuses.
@@ -199,9 +409,9 @@ fn ensure_folder(path: &Path, mode: FileMode) -> Result<(), GenerationError> {
     disk::sync(parent.unwrap_or(Path::new(".")))
 }
 
-/// Removes generations other than these, and what dead writers left behind.
+/// Removes generations other than these, and the remains of dead writers.
 ///
-/// What cannot be removed stays for the next writer; it harms nobody.
+/// Errors are ignored: the next writer tries again, and leftovers are harmless.
 fn sweep(folder: &Path, kept: &[u64]) {
     let _ = disk::remove(&disk::pending(&folder.join(disk::MANIFEST)));
     for path in disk::superfluous(folder, kept).unwrap_or_default() {
@@ -223,7 +433,7 @@ pub struct FreshWriter<'g> {
 }
 
 impl<'g> FreshWriter<'g> {
-    /// Takes the lock and maps the segments that others have sealed, so that the caller knows what is left.
+    /// Takes the lock and maps the segments that others have sealed, so that the caller knows all of them.
     ///
     /// Waits up to about `wait` for another process; zero tries once.
     ///
