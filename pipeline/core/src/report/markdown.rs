@@ -143,12 +143,8 @@ impl Page {
         for merge in &shown {
             self.merge(merge);
         }
-        let rest = &report.samples.merges_not_shown;
-        let rest = match risk {
-            Risk::Identical => rest.identical,
-            Risk::Trivial => rest.trivial,
-            Risk::Reworded => rest.reworded,
-        };
+        let mut rest = report.samples.merges_not_shown;
+        let rest = *rest.of(risk);
         if rest > 0 {
             let (shown, rest) = (grouped(shown.len() as u64), grouped(rest));
             self.line(format!(
@@ -284,7 +280,7 @@ impl Page {
         }
     }
 
-    /// What models wrote, and which memories they say no longer hold.
+    /// The texts of models, and the memories that no longer hold by them.
     fn written(&mut self, report: &Report) {
         for (wanted, title) in [
             (ActionType::Rewrite, "Rewritten by a model"),
@@ -364,22 +360,9 @@ impl Page {
 
     fn measures(&mut self, report: &Report) {
         self.heading("Measured");
-        let seconds = &report.seconds;
-        let stages = [
-            ("load", seconds.load),
-            ("export", seconds.export),
-            ("join", seconds.join),
-            ("cluster", seconds.cluster),
-            ("plan", seconds.plan),
-            ("judge", seconds.judge),
-            ("execute", seconds.execute),
-            ("tier", seconds.tier),
-            ("total", seconds.total),
-        ];
-        self.table(
-            ["stage", "seconds"],
-            stages.map(|(name, s)| (name.to_owned(), format!("{s:.3}"))),
-        );
+        let stages = report.seconds.stages();
+        let stages = stages.map(|(name, seconds)| (name.to_owned(), format!("{seconds:.3}")));
+        self.table(["stage", "seconds"], stages);
         let mib = |bytes: u64| grouped(bytes >> 20);
         self.line(format!(
             "\npeak memory {} MiB, {} MiB of it anonymous · {} threads · {}",
@@ -418,7 +401,7 @@ fn shown_diff(pieces: &[Piece]) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// One side of a pair, with what only it says underlined.
+/// One side of a pair, with its own words underlined.
 fn underlined(pieces: &[Piece], row: &RowView, other: PieceKind) -> String {
     if pieces.is_empty() {
         return escaped(&row.excerpt);
