@@ -87,7 +87,7 @@ impl KeepApart {
     }
 
     /// Returns the memories with a merge that an undo took back.
-    pub fn undone_members(&self) -> impl Iterator<Item = &MemoryId> {
+    pub(crate) fn undone_members(&self) -> impl Iterator<Item = &MemoryId> {
         let is_undone = |groups: &&Vec<u32>| groups.iter().any(|group| self.undone.contains(group));
         self.groups.iter().filter(move |(_, groups)| is_undone(groups)).map(|(member, _)| member)
     }
@@ -119,7 +119,7 @@ impl KeepApart {
 
     /// Returns the numbers of the groups that a memory is in, ascending.
     #[must_use]
-    pub fn groups_of(&self, memory: &MemoryId) -> &[u32] {
+    pub(crate) fn groups_of(&self, memory: &MemoryId) -> &[u32] {
         self.groups.get(memory).map_or(&[], Vec::as_slice)
     }
 }

@@ -119,13 +119,13 @@ impl RowImage {
 }
 
 /// Writes cells as a JSON object.
-pub fn cells_to_json(cells: &[(String, Value)]) -> Json {
+pub(crate) fn cells_to_json(cells: &[(String, Value)]) -> Json {
     let fields = cells.iter().map(|(name, value)| (name.clone(), value.to_json()));
     Json::Object(fields.collect::<Map<_, _>>())
 }
 
 /// Reads cells from a JSON object.
-pub fn cells_from_json(value: &Json) -> Option<Vec<(String, Value)>> {
+pub(crate) fn cells_from_json(value: &Json) -> Option<Vec<(String, Value)>> {
     let fields = value.as_object()?;
     fields.iter().map(|(name, value)| Some((name.clone(), Value::from_json(value)?))).collect()
 }

@@ -43,7 +43,7 @@ impl Instant {
     ///
     /// `None` for a value that is not finite or outside the years -9999 to 9999.
     #[must_use]
-    pub fn from_epoch(value: f64) -> Option<Self> {
+    pub(crate) fn from_epoch(value: f64) -> Option<Self> {
         let mut seconds = value;
         for _ in 0..3 {
             if seconds.abs() >= EPOCH_UNIT_LIMIT {

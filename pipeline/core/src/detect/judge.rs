@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::cluster::{LinkGraph, NO_CLIQUE};
 use crate::decisions::{Decisions, share};
 use crate::memory::{Memory, MemoryIndex};
-use memfold_guard::{Guard, Judgement, Reading, Verdict};
-use memfold_index::{Pool, Progress};
+use memfold_guard::{Judgement, Reading, Verdict};
 use memfold_simd::Similarity;
 
 use super::nodes::{Item, NONE, NodePair, Nodes};
-use super::{Contradiction, DetectError, NearMiss, PROPOSE_PROBABILITY_MIN, Unit};
+use super::{Contradiction, DetectError, DetectInput, NearMiss, PROPOSE_PROBABILITY_MIN, Unit};
 use crate::policy::Policy;
 
 const PAIRS_PER_TASK: usize = 4096;
@@ -22,12 +21,8 @@ pub(super) const CONTRADICTIONS_MAX: usize = 10_000;
 
 /// Reads and compares the texts of nodes.
 pub(super) struct Judge<'a> {
-    pub(super) memories: &'a [Memory],
+    pub(super) input: &'a DetectInput<'a>,
     pub(super) nodes: &'a Nodes,
-    pub(super) guard: &'a Guard,
-    pub(super) policy: &'a Policy,
-    pub(super) pool: &'a Pool,
-    pub(super) progress: &'a dyn Progress,
 }
 
 /// A verdict, small enough to be kept for every pair.
@@ -39,17 +34,6 @@ pub(super) struct Opinion {
     pub(super) update: bool,
     /// How probable it is that they say the same; 0 where they cannot, or are not to be proposed.
     pub(super) probability: f64,
-}
-
-impl Opinion {
-    const fn of(judgement: &Judgement, probability: f64) -> Self {
-        Self {
-            verdict: judgement.verdict,
-            contradiction_score: judgement.contradiction_score,
-            update: judgement.update,
-            probability,
-        }
-    }
 }
 
 /// Contradictory pairs, highest score first, then newest first.
@@ -88,18 +72,8 @@ impl Judge<'_> {
         for (i, &node) in wanted.iter().enumerate() {
             position[node as usize] = i as u32;
         }
-        let batches: Vec<&[u32]> = wanted.chunks(TEXTS_PER_TASK).collect();
-        self.progress.begin("read texts", Some(wanted.len() as u64));
-        let readings = self.pool.map(batches.len(), |i| {
-            if self.progress.cancelled() {
-                return Vec::new();
-            }
-            self.progress.advance(batches[i].len() as u64);
-            batches[i].iter().map(|&node| self.memory(node).reading(self.guard)).collect()
-        });
-        self.progress.end();
-        self.check_cancelled()?;
-        Ok(Readings { position, readings: readings.into_iter().flatten().collect() })
+        let read = |&node: &u32| self.memory(node).reading(self.input.guard);
+        Ok(Readings { position, readings: self.each("read texts", &wanted, TEXTS_PER_TASK, read)? })
     }
 
     /// Gives the opinion on every pair, in order; a probability only where pairs of that similarity are proposed. Texts
@@ -110,29 +84,48 @@ impl Judge<'_> {
         readings: &Readings,
         proposing: Option<Similarity>,
     ) -> Result<Vec<Opinion>, DetectError> {
-        let batches: Vec<&[NodePair]> = pairs.chunks(PAIRS_PER_TASK).collect();
-        self.progress.begin("compare texts", Some(pairs.len() as u64));
-        let opinions = self.pool.map(batches.len(), |i| {
-            if self.progress.cancelled() {
+        let guard = self.input.guard;
+        self.each("compare texts", pairs, PAIRS_PER_TASK, |pair| {
+            let (older, newer) = (readings.of(pair.b), readings.of(pair.a));
+            let judgement = guard.judge(older, newer);
+            let probability = match proposing {
+                Some(minimum) if pair.similarity >= minimum => {
+                    guard.probability(older, newer, &judgement, pair.similarity.get())
+                }
+                _ => 0.0,
+            };
+            Opinion {
+                verdict: judgement.verdict,
+                contradiction_score: judgement.contradiction_score,
+                update: judgement.update,
+                probability,
+            }
+        })
+    }
+
+    /// Works on items in batches of the pool, with progress; the answers stand in the order of the items.
+    fn each<T: Sync, R: Send>(
+        &self,
+        stage: &'static str,
+        items: &[T],
+        per_task: usize,
+        work: impl Fn(&T) -> R + Sync,
+    ) -> Result<Vec<R>, DetectError> {
+        let DetectInput { pool, progress, .. } = *self.input;
+        let batches: Vec<&[T]> = items.chunks(per_task).collect();
+        progress.begin(stage, Some(items.len() as u64));
+        let done = pool.map(batches.len(), |i| {
+            if progress.cancelled() {
                 return Vec::new();
             }
-            self.progress.advance(batches[i].len() as u64);
-            let opinion = |pair: &NodePair| {
-                let (older, newer) = (readings.of(pair.b), readings.of(pair.a));
-                let judgement = self.guard.judge(older, newer);
-                let probability = match proposing {
-                    Some(minimum) if pair.similarity >= minimum => {
-                        self.guard.probability(older, newer, &judgement, pair.similarity.get())
-                    }
-                    _ => 0.0,
-                };
-                Opinion::of(&judgement, probability)
-            };
-            batches[i].iter().map(opinion).collect()
+            progress.advance(batches[i].len() as u64);
+            batches[i].iter().map(&work).collect()
         });
-        self.progress.end();
-        self.check_cancelled()?;
-        Ok(opinions.into_iter().flatten().collect())
+        progress.end();
+        if progress.cancelled() {
+            return Err(DetectError::Cancelled);
+        }
+        Ok(done.into_iter().flatten().collect())
     }
 
     /// Finds the contradictory pairs, the worst first, then by age.
@@ -142,14 +135,14 @@ impl Judge<'_> {
         opinions: &[Opinion],
         readings: &Readings,
     ) -> Contradictions {
-        let detect = &self.policy.detect;
+        let policy = self.input.policy;
         let mut found: Vec<(&NodePair, f64)> = pairs
             .iter()
             .zip(opinions)
             .filter(|(pair, opinion)| {
                 let enough = match opinion.update {
-                    true => self.policy.update_similarity(),
-                    false => detect.contradiction_similarity,
+                    true => policy.update_similarity(),
+                    false => policy.detect.contradiction_similarity,
                 };
                 opinion.verdict == Verdict::Conflict && pair.similarity >= enough
             })
@@ -177,8 +170,12 @@ impl Judge<'_> {
             older: self.speaker(pair.b, apart),
             newer: self.speaker(pair.a, apart),
             similarity: pair.similarity,
-            judgement: self.guard.judge(readings.of(pair.b), readings.of(pair.a)),
+            judgement: self.judgement(pair, readings),
         }
+    }
+
+    fn judgement(&self, pair: &NodePair, readings: &Readings) -> Judgement {
+        self.input.guard.judge(readings.of(pair.b), readings.of(pair.a))
     }
 
     /// The row that speaks for a node in any run: the newest, live or merged into another, but for rows merged
@@ -216,17 +213,16 @@ impl Judge<'_> {
             pick(&|pair, opinion| pair.similarity < threshold && opinion.verdict.is_proven());
         let apart =
             pick(&|pair, opinion| pair.similarity >= threshold && !opinion.verdict.is_proven());
-        let miss = |pair: &NodePair, apart: bool| {
-            Some(NearMiss {
-                older: self.nodes.newest_live(pair.b)?.memory,
-                newer: self.nodes.newest_live(pair.a)?.memory,
-                similarity: pair.similarity,
-                kept_apart: apart
-                    .then(|| self.guard.judge(readings.of(pair.b), readings.of(pair.a))),
-            })
-        };
-        let below = below.into_iter().filter_map(|pair| miss(pair, false));
-        below.chain(apart.into_iter().filter_map(|pair| miss(pair, true))).collect()
+        let miss = |pair| self.miss(pair, None);
+        let kept_apart = |pair| self.miss(pair, Some(self.judgement(pair, readings)));
+        below.into_iter().filter_map(miss).chain(apart.into_iter().filter_map(kept_apart)).collect()
+    }
+
+    /// `None` where a side has no live row.
+    fn miss(&self, pair: &NodePair, kept_apart: Option<Judgement>) -> Option<NearMiss> {
+        let older = self.nodes.newest_live(pair.b)?.memory;
+        let newer = self.nodes.newest_live(pair.a)?.memory;
+        Some(NearMiss { older, newer, similarity: pair.similarity, kept_apart })
     }
 
     /// Draws `count` pairs of live memories that are at least as similar as `from` says and that nothing proves or proposes,
@@ -247,22 +243,20 @@ impl Judge<'_> {
         let refused = pairs.iter().zip(opinions).filter(is_refused);
         let mut drawn: Vec<_> = refused
             .filter_map(|(pair, _)| {
-                let older = self.nodes.newest_live(pair.b)?.memory;
-                let newer = self.nodes.newest_live(pair.a)?.memory;
-                let id = |memory: MemoryIndex| self.memories[memory.index()].id.as_str();
-                let draw = blake3::hash(format!("{}\n{}", id(older), id(newer)).as_bytes());
-                Some((*draw.as_bytes(), pair, older, newer))
+                let found = self.miss(pair, None)?;
+                let id =
+                    |memory: MemoryIndex| self.input.snapshot.memories[memory.index()].id.as_str();
+                let draw = format!("{}\n{}", id(found.older), id(found.newer));
+                Some((*blake3::hash(draw.as_bytes()).as_bytes(), pair, found))
             })
             .collect();
         drawn.sort_unstable_by_key(|(draw, ..)| *draw);
         drawn.truncate(count);
-        let found = drawn.into_iter().map(|(_, pair, older, newer)| NearMiss {
-            older,
-            newer,
-            similarity: pair.similarity,
-            kept_apart: Some(self.guard.judge(readings.of(pair.b), readings.of(pair.a))),
+        let judged = drawn.into_iter().map(|(_, pair, found)| NearMiss {
+            kept_apart: Some(self.judgement(pair, readings)),
+            ..found
         });
-        found.collect()
+        judged.collect()
     }
 
     fn both_live(&self, pair: &NodePair) -> bool {
@@ -271,11 +265,7 @@ impl Judge<'_> {
     }
 
     fn memory(&self, node: u32) -> &Memory {
-        &self.memories[self.nodes.items(node)[0].memory.index()]
-    }
-
-    fn check_cancelled(&self) -> Result<(), DetectError> {
-        if self.progress.cancelled() { Err(DetectError::Cancelled) } else { Ok(()) }
+        &self.input.snapshot.memories[self.nodes.items(node)[0].memory.index()]
     }
 }
 

@@ -248,14 +248,7 @@ fn judge(
     if !input.policy.guard.enabled {
         return Ok(Judged::default());
     }
-    let judge = Judge {
-        memories: &input.snapshot.memories,
-        nodes,
-        guard: input.guard,
-        policy: input.policy,
-        pool: input.pool,
-        progress: input.progress,
-    };
+    let judge = Judge { input, nodes };
     let readings = judge.read(pairs)?;
     let opinions = judge.opinions(pairs, &readings, proposing)?;
     let contradictions = judge.contradictions(pairs, &opinions, &readings);

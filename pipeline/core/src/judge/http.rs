@@ -169,7 +169,7 @@ impl Client {
 
     /// Returns it so that a request answered with this status is not repeated.
     #[must_use]
-    pub const fn not_repeating(mut self, status: u16) -> Self {
+    pub(crate) const fn not_repeating(mut self, status: u16) -> Self {
         self.unrepeated = Some(status);
         self
     }
@@ -234,7 +234,7 @@ impl Client {
     ///
     /// # Errors
     /// The ones of [`Self::post`].
-    pub fn post_until(
+    pub(crate) fn post_until(
         &self,
         body: &Value,
         bytes_max: u64,

@@ -21,5 +21,5 @@ pub use limits::{
 pub use question::{
     Batch, Group, GroupScores, Member, Opinion, OpinionKind, OpinionsError, Prompt, SaidConfidence,
     SaidDecision, SaidFact, SaidSummary, SaidSuperseded, SaidSupersession, ScoreThresholds,
-    SupersessionKind, Task, prompt, read_opinions,
+    SupersessionKind, Task, prompt,
 };

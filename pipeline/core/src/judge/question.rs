@@ -105,7 +105,7 @@ impl Batch {
 
     /// Returns the place of the group that a handle of the batch belongs to, and the handle in that group.
     #[must_use]
-    pub fn group_of(&self, name: &str) -> Option<(usize, String)> {
+    pub(crate) fn group_of(&self, name: &str) -> Option<(usize, String)> {
         let at = self.groups.iter().position(|group| group.find(name).is_some())?;
         let before: usize = self.groups[..at].iter().map(|group| group.memories.len()).sum();
         Some((at, handle(number(name)?.checked_sub(before)?)))
@@ -399,7 +399,7 @@ enum Actions {
 ///
 /// # Errors
 /// When it is empty, too long, or holds no JSON of this form.
-pub fn read_opinions(answer: &str) -> Result<Vec<Opinion>, OpinionsError> {
+pub(crate) fn read_opinions(answer: &str) -> Result<Vec<Opinion>, OpinionsError> {
     let answer = answer.trim();
     if answer.is_empty() {
         return Err(OpinionsError::Empty);
@@ -457,7 +457,7 @@ pub enum Task {
 impl Task {
     /// Returns how many memories an action needs at least.
     #[must_use]
-    pub const fn members_min(self) -> usize {
+    pub(crate) const fn members_min(self) -> usize {
         match self {
             Self::Duplicates { .. } | Self::Supersession => 2,
             Self::Golden | Self::Summaries => 3,

@@ -266,7 +266,7 @@ impl Planned {
 
     /// Returns each count with its name in documents.
     #[must_use]
-    pub fn by_type(mut self) -> [(&'static str, u64); 9] {
+    pub(crate) fn by_type(mut self) -> [(&'static str, u64); 9] {
         ActionType::ALL.map(|action| (action.name(), *self.of_mut(action)))
     }
 
