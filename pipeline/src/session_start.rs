@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
 use memfold_core::lifecycle::{
-    RetentionInput, RetentionPolicy, SessionBlock, SessionPolicy, SessionState, SummaryItem, Tier,
-    assign, session_block,
+    RetentionInput, RetentionPolicy, SessionBlock, SessionState, SummaryItem, Tier, assign,
+    session_block,
 };
 use memfold_core::memory::MemoryId;
 use memfold_core::summary::Summary;
@@ -82,7 +82,7 @@ pub fn session_context(
             last_session: &last_session(&rows, generated_at),
             generated_at,
         };
-        Ok(session_block(&state, &SessionPolicy::default()))
+        Ok(session_block(&state))
     })
 }
 

@@ -6,10 +6,11 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use memfold_core::judge::ask::{Asking, Recorded};
+use memfold_core::judge::ask::Asking;
 use memfold_core::judge::{
     AnswerLimits, Asked, Budget, Chain, Group, Judge, JudgeError, Judgement, Member, ModelEndpoint,
-    OpinionKind, Outcome, Prompt, Records, Reply, ScoreThresholds, Task, accept_opinions, ask_all,
+    OpinionKind, Outcome, Prompt, Records, Reply, ScoreThresholds, Task, Vote, accept_opinions,
+    ask_all,
 };
 use memfold_core::memory::MemoryId;
 use memfold_core::policy::Linkage;
@@ -57,7 +58,7 @@ struct Forgetful;
 impl Records for Forgetful {
     type Error = std::convert::Infallible;
 
-    fn find(&self, _key: &str) -> Result<Option<Recorded>, Self::Error> {
+    fn find(&self, _key: &str) -> Result<Option<Vote>, Self::Error> {
         Ok(None)
     }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use memfold_core::judge::ask::{Asking, Recorded};
+use memfold_core::judge::ask::Asking;
 use memfold_core::judge::{
     AnswerLimits, Group, Judge, Judgement, Member, Opinion, OpinionKind, Records, Task, Usage,
-    accept_opinions, ask_all,
+    Vote, accept_opinions, ask_all,
 };
 use memfold_core::memory::MemoryId;
 use memfold_core::policy::JudgeSettings;
@@ -218,7 +218,7 @@ struct Unkept;
 impl Records for Unkept {
     type Error = std::convert::Infallible;
 
-    fn find(&self, _key: &str) -> Result<Option<Recorded>, Self::Error> {
+    fn find(&self, _key: &str) -> Result<Option<Vote>, Self::Error> {
         Ok(None)
     }
 

@@ -130,7 +130,7 @@ pub fn greedy_complete(graph: &LinkGraph) -> Vec<Vec<u32>> {
     clusters
 }
 
-/// Covers the edges of a graph by complete groups: those of [`greedy_complete`], then again over the edges that stand in
+/// Covers the edges of a graph by complete groups: the groups of [`greedy_complete`], then again over the edges that stand in
 /// no group yet, for at most `rounds`. A vertex may stand in a group of each round, an edge in one group only.
 ///
 /// Costs that of [`greedy_complete`] for each round.
@@ -195,7 +195,7 @@ impl<'a> Greedy<'a> {
         cluster
     }
 
-    /// Whoever joins is linked to the seed.
+    /// Each member is linked to the seed.
     fn candidates(&self, seed: u32) -> Vec<u32> {
         let cliques = self.graph.cliques(seed).flatten();
         let mut found: Vec<u32> = self
@@ -255,7 +255,7 @@ pub(crate) const fn condensed_len(count: usize) -> usize {
 ///
 /// `distances` is the upper triangle, row by row (`d(0,1), d(0,2), …, d(1,2), …`), and is used up.
 /// Returns groups, singletons included, by their smallest row; members ascend. Takes O(count²) time and memory.
-/// On data without ties the groups equal those of scikit-learn's `AgglomerativeClustering`.
+/// On data without ties the groups equal the ones of scikit-learn's `AgglomerativeClustering`.
 ///
 /// # Panics
 /// When `distances` has another length than `n (n − 1) / 2`, or `linkage` is
@@ -374,7 +374,11 @@ impl Clusters {
 }
 
 #[cfg(test)]
-mod components_tests {
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -389,15 +393,6 @@ mod components_tests {
     fn nothing_has_no_components() {
         assert_eq!(components(0, []), Vec::<Vec<u32>>::new());
     }
-}
-
-#[cfg(test)]
-mod greedy_tests {
-    use std::collections::{BTreeMap, BTreeSet};
-
-    use proptest::prelude::*;
-
-    use super::*;
 
     /// The definition, spelled out.
     fn definition(count: u32, linked: impl Fn(u32, u32) -> bool) -> Vec<Vec<u32>> {
@@ -501,11 +496,6 @@ mod greedy_tests {
         assert_eq!(clusters.len(), 1);
         assert_eq!(clusters[0].len(), 200_000);
     }
-}
-
-#[cfg(test)]
-mod hierarchical_tests {
-    use super::*;
 
     /// 0 – 1 – 2 in a line, 3 apart.
     fn line() -> Vec<f64> {
@@ -525,17 +515,6 @@ mod hierarchical_tests {
         assert_eq!(agglomerate(vec![], 1, Linkage::Complete, 0.5), [[0]]);
         assert!(agglomerate(vec![], 0, Linkage::Complete, 0.5).is_empty());
     }
-}
-
-#[cfg(test)]
-mod stream_tests {
-    use std::collections::BTreeSet;
-    use std::convert::Infallible;
-
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::cluster::{LinkGraph, NO_CLIQUE, greedy_complete};
 
     fn streamed(count: u32, links: &BTreeSet<Link>) -> Vec<u32> {
         let Ok(firsts) =
@@ -543,24 +522,9 @@ mod stream_tests {
         firsts
     }
 
-    /// The definition, spelled out.
-    fn definition(count: u32, links: &BTreeSet<Link>) -> Vec<u32> {
-        let mut clusters: Vec<Vec<u32>> = Vec::new();
-        let mut firsts = Vec::new();
-        for later in 0..count {
-            let linked = |&earlier: &u32| links.contains(&Link { later, earlier });
-            match clusters.iter_mut().find(|cluster| cluster.iter().all(linked)) {
-                Some(cluster) => cluster.push(later),
-                None => clusters.push(vec![later]),
-            }
-            firsts.extend(clusters.iter().find(|c| c.contains(&later)).map(|c| c[0]));
-        }
-        firsts
-    }
-
     proptest! {
         #[test]
-        fn equals_the_definition_and_the_clustering_of_a_graph(
+        fn streamed_links_give_the_clusters_of_the_definition(
             count in 1_u32..40,
             pairs in prop::collection::vec((0_u32..40, 0_u32..40), 0..500),
         ) {
@@ -570,23 +534,21 @@ mod stream_tests {
                 .filter(|link| link.earlier < link.later && link.later < count)
                 .collect();
             let found = streamed(count, &links);
-            prop_assert_eq!(&found, &definition(count, &links));
-            let edges: Vec<_> = links.iter().map(|link| (link.earlier, link.later)).collect();
-            let graph = LinkGraph::new(vec![[NO_CLIQUE; 2]; count as usize], &edges);
-            for cluster in greedy_complete(&graph) {
+            let linked = |a: u32, b: u32| links.contains(&Link { later: a.max(b), earlier: a.min(b) });
+            for cluster in definition(count, linked) {
                 prop_assert!(cluster.iter().all(|&v| found[v as usize] == cluster[0]));
             }
         }
     }
 
     #[test]
-    fn a_chain_does_not_drift() {
+    fn a_streamed_chain_does_not_drift() {
         let links = [(1, 0), (2, 1), (3, 2)].map(|(later, earlier)| Link { later, earlier });
         assert_eq!(streamed(5, &BTreeSet::from(links)), [0, 0, 2, 2, 4]);
     }
 
     #[test]
-    fn nothing_has_no_clusters() {
+    fn no_links_leave_single_vertices() {
         assert!(streamed(0, &BTreeSet::new()).is_empty());
         assert_eq!(streamed(2, &BTreeSet::new()), [0, 1]);
     }

@@ -1,8 +1,8 @@
-//! What earlier runs and people decided, as recorded in the store.
+//! Decisions of earlier runs and of people, as recorded in the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::memory::MemoryId;
+use crate::memory::{MemoryId, named};
 use crate::time::Instant;
 
 /// Decisions that a plan must honour.
@@ -16,7 +16,7 @@ pub struct Decisions {
     pub promoted_at_access: BTreeMap<MemoryId, i64>,
     /// Actions on a memory that a person took back.
     pub declined: BTreeSet<(MemoryId, SingleAction)>,
-    /// What a person took back of what a run did to a memory, and when last. Nothing is done to such a memory on
+    /// A run's changes of a memory that a person took back, and when last. Nothing is done to such a memory on
     /// its own, and nothing to it together with memories that were there then.
     pub taken_back: BTreeMap<MemoryId, Instant>,
     /// Memories whose text changed after something was taken back of them: they count as new.
@@ -25,7 +25,7 @@ pub struct Decisions {
     pub flagged: FlaggedPairs,
     /// Flagged pairs that wait for a person.
     pub open_flags: FlaggedPairs,
-    /// Flagged pairs that take room under the caps: those that wait, and those whose flag was taken back.
+    /// Flagged pairs that take room under the caps: pairs that wait, and pairs with a flag that was taken back.
     pub counted_flags: FlaggedPairs,
 }
 
@@ -39,36 +39,17 @@ impl Decisions {
     }
 }
 
-/// An action on one memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SingleAction {
-    /// Raise importance.
-    Promote,
-    /// Archive.
-    Archive,
-    /// Summarise together with others.
-    Summarize,
-    /// Mark as superseded, or as what holds.
-    Supersede,
-}
-
-impl SingleAction {
-    /// Returns the name that the store uses.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Promote => "promote",
-            Self::Archive => "archive",
-            Self::Summarize => "summarize",
-            Self::Supersede => "supersede",
-        }
-    }
-
-    /// Returns the action of a name.
-    #[must_use]
-    pub fn of_name(name: &str) -> Option<Self> {
-        let all = [Self::Promote, Self::Archive, Self::Summarize, Self::Supersede];
-        all.into_iter().find(|action| action.name() == name)
+named! {
+    /// An action on one memory.
+    pub enum SingleAction {
+        /// Raise importance.
+        Promote = "promote",
+        /// Archive.
+        Archive = "archive",
+        /// Summarise together with others.
+        Summarize = "summarize",
+        /// Mark as superseded, or as valid.
+        Supersede = "supersede",
     }
 }
 
@@ -105,8 +86,8 @@ impl KeepApart {
         }
     }
 
-    /// Returns the memories whose merge an undo took back.
-    pub fn undone_members(&self) -> impl Iterator<Item = &MemoryId> {
+    /// Returns the memories with a merge that an undo took back.
+    pub(crate) fn undone_members(&self) -> impl Iterator<Item = &MemoryId> {
         let is_undone = |groups: &&Vec<u32>| groups.iter().any(|group| self.undone.contains(group));
         self.groups.iter().filter(move |(_, groups)| is_undone(groups)).map(|(member, _)| member)
     }
@@ -138,7 +119,7 @@ impl KeepApart {
 
     /// Returns the numbers of the groups that a memory is in, ascending.
     #[must_use]
-    pub fn groups_of(&self, memory: &MemoryId) -> &[u32] {
+    pub(crate) fn groups_of(&self, memory: &MemoryId) -> &[u32] {
         self.groups.get(memory).map_or(&[], Vec::as_slice)
     }
 }
@@ -248,13 +229,5 @@ mod tests {
         assert_eq!(flagged.len(), 1);
         assert!(flagged.contains(&id(1), &id(2)) && flagged.contains(&id(2), &id(1)));
         assert!(!flagged.contains(&id(1), &id(3)));
-    }
-
-    #[test]
-    fn actions_are_found_by_name() {
-        for action in [SingleAction::Promote, SingleAction::Archive] {
-            assert_eq!(SingleAction::of_name(action.name()), Some(action));
-        }
-        assert_eq!(SingleAction::of_name("merge"), None);
     }
 }

@@ -1,8 +1,8 @@
-//! What is a memory, what should become of near ones?
+//! Memories, and proposals to merge near ones.
 //!
 //! `Plan = f(memories, decisions, policy, now)`. Pure functions over plain data, except [`judge`]'s client: no store, no clock.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`value`], [`row`], [`journal`] | rows as stored, how they are understood, and reversible changes to them |
 //! | [`merge`] | actions become changes |
@@ -25,7 +25,6 @@ pub mod decisions;
 pub mod lineage;
 pub mod runs;
 pub mod summary;
-mod snapshot;
 pub mod policy;
 pub mod cluster;
 pub mod detect;
@@ -34,4 +33,4 @@ pub mod report;
 pub mod judge;
 pub mod lifecycle;
 
-pub use snapshot::{SkipReason, Snapshot};
+pub use memory::{SkipReason, Snapshot};

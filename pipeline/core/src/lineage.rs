@@ -1,4 +1,4 @@
-//! Lineage: what a memory is now, what was merged into it, and what it was merged into.
+//! Lineage: the state of a memory, the memories merged into it, and its survivors.
 //!
 //! Everything here follows single steps that a store knows ([`Lineage`]); nothing reads a store itself. Whatever
 //! a store says, every walk ends: cycles are noticed, long lists and deep trees are cut and counted.
@@ -39,7 +39,7 @@ impl Resolved {
     }
 }
 
-/// Follows an id through what it was merged into.
+/// Follows an id through its survivors.
 ///
 /// # Errors
 /// Those of the lineage.
@@ -71,7 +71,7 @@ pub fn resolve<L: Lineage>(lineage: &L, id: &MemoryId) -> Result<Resolved, L::Er
 pub struct Fold {
     /// The memory that was merged.
     pub absorbed: MemoryId,
-    /// What it was merged into.
+    /// Its survivor.
     pub survivor: MemoryId,
     /// Their canonical similarity then.
     pub similarity: Option<f64>,
@@ -97,7 +97,7 @@ pub enum KnownBy {
     Provenance,
 }
 
-/// Where a memory is, and what it says.
+/// Where a memory is, and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Where it is.
@@ -117,74 +117,17 @@ pub trait Lineage {
     /// When the store cannot be read.
     fn place(&self, id: &MemoryId) -> Result<Place, Self::Error>;
 
-    /// Returns what a memory that is no longer live was merged into.
+    /// Returns the survivors of a memory that is no longer live.
     ///
     /// # Errors
     /// When the store cannot be read.
     fn folded_into(&self, id: &MemoryId) -> Result<Option<Fold>, Self::Error>;
 
-    /// Returns what was merged into a memory directly, the earliest first.
+    /// Returns the memories merged into a memory directly, the earliest first.
     ///
     /// # Errors
     /// When the store cannot be read.
     fn absorbed(&self, id: &MemoryId) -> Result<Vec<Fold>, Self::Error>;
-}
-
-#[cfg(test)]
-mod fixture {
-    use std::collections::BTreeMap;
-    use std::convert::Infallible;
-
-    use super::*;
-
-    /// Absorbed id → survivor; every id that is not absorbed is live, unless it is named gone.
-    #[derive(Debug, Default)]
-    pub(crate) struct Plain {
-        pub(crate) into: BTreeMap<MemoryId, MemoryId>,
-        pub(crate) gone: Vec<MemoryId>,
-    }
-
-    impl Plain {
-        pub(crate) fn of(pairs: &[(&str, &str)]) -> Self {
-            let pair = |(a, s): &(&str, &str)| (MemoryId::new(*a), MemoryId::new(*s));
-            Self { into: pairs.iter().map(pair).collect(), gone: Vec::new() }
-        }
-    }
-
-    pub(crate) fn fold(absorbed: &MemoryId, survivor: &MemoryId) -> Fold {
-        Fold {
-            absorbed: absorbed.clone(),
-            survivor: survivor.clone(),
-            similarity: Some(0.99),
-            rule_id: None,
-            reasons: None,
-            run_id: None,
-            at: None,
-            known_by: KnownBy::Lineage,
-        }
-    }
-
-    impl Lineage for Plain {
-        type Error = Infallible;
-
-        fn place(&self, id: &MemoryId) -> Result<Place, Infallible> {
-            let whereabouts = match (self.gone.contains(id), self.into.contains_key(id)) {
-                (true, _) => Status::Gone,
-                (false, true) => Status::Merged,
-                (false, false) => Status::Live,
-            };
-            Ok(Place { whereabouts, text: Some(format!("text of {id}")) })
-        }
-
-        fn folded_into(&self, id: &MemoryId) -> Result<Option<Fold>, Infallible> {
-            Ok(self.into.get(id).map(|survivor| fold(id, survivor)))
-        }
-
-        fn absorbed(&self, id: &MemoryId) -> Result<Vec<Fold>, Infallible> {
-            let into = self.into.iter().filter(|(_, survivor)| *survivor == id);
-            Ok(into.map(|(absorbed, survivor)| fold(absorbed, survivor)).collect())
-        }
-    }
 }
 
 /// Branches that a memory shows.
@@ -206,7 +149,7 @@ pub struct Branch {
     pub whereabouts: Status,
     /// An excerpt of its text, escaped.
     pub text: Option<String>,
-    /// What had been merged into it, as far as shown.
+    /// The memories merged into it before, as far as shown.
     pub branches: Few<Self>,
 }
 
@@ -217,7 +160,7 @@ struct Open {
     branch: Branch,
 }
 
-/// Returns what was merged into a memory, generation by generation until the tree is full. A memory
+/// Returns the memories merged into a memory, generation by generation until the tree is full. A memory
 /// that appears a second time, as in a circle, is counted and not shown.
 ///
 /// # Errors
@@ -281,7 +224,7 @@ fn assembled(opened: Vec<Open>, hidden: Vec<u64>) -> Few<Branch> {
 /// The first of a list, and how many more there are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Few<T> {
-    /// Those that are shown.
+    /// The ones that are shown.
     pub shown: Vec<T>,
     /// How many are not.
     pub more: u64,
@@ -381,12 +324,12 @@ pub struct FlagNote {
 /// All that is known of one memory.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Explanation {
-    /// Where it is, and what it was merged into.
+    /// Where it is, and its survivors.
     #[serde(flatten)]
     pub resolved: Resolved,
     /// The memory itself, where it is still there.
     pub memory: Option<MemoryView>,
-    /// What was merged into it.
+    /// The memories merged into it.
     pub absorbed: Few<Branch>,
     /// Its promotions, the latest first.
     pub promotions: Few<Promotion>,
@@ -398,7 +341,7 @@ pub struct Explanation {
     pub flags: Few<FlagNote>,
 }
 
-/// Explains where a memory is and what it is made of; decisions and flags are for the caller to add.
+/// Explains where a memory is and where its contents come from; decisions and flags are for the caller to add.
 ///
 /// # Errors
 /// Those of the lineage.
@@ -421,9 +364,60 @@ pub fn explain_folds<L: Lineage>(
 }
 
 #[cfg(test)]
-mod resolve_tests {
+mod tests {
+    use std::collections::BTreeMap;
+    use std::convert::Infallible;
+
     use super::*;
-    use fixture::Plain;
+
+    /// Absorbed id → survivor; every id that is not absorbed is live, unless it is named gone.
+    #[derive(Debug, Default)]
+    struct Plain {
+        into: BTreeMap<MemoryId, MemoryId>,
+        gone: Vec<MemoryId>,
+    }
+
+    impl Plain {
+        fn of(pairs: &[(&str, &str)]) -> Self {
+            let pair = |(a, s): &(&str, &str)| (MemoryId::new(*a), MemoryId::new(*s));
+            Self { into: pairs.iter().map(pair).collect(), gone: Vec::new() }
+        }
+    }
+
+    fn fold(absorbed: &MemoryId, survivor: &MemoryId) -> Fold {
+        Fold {
+            absorbed: absorbed.clone(),
+            survivor: survivor.clone(),
+            similarity: Some(0.99),
+            rule_id: None,
+            reasons: None,
+            run_id: None,
+            at: None,
+            known_by: KnownBy::Lineage,
+        }
+    }
+
+    impl Lineage for Plain {
+        type Error = Infallible;
+
+        fn place(&self, id: &MemoryId) -> Result<Place, Infallible> {
+            let whereabouts = match (self.gone.contains(id), self.into.contains_key(id)) {
+                (true, _) => Status::Gone,
+                (false, true) => Status::Merged,
+                (false, false) => Status::Live,
+            };
+            Ok(Place { whereabouts, text: Some(format!("text of {id}")) })
+        }
+
+        fn folded_into(&self, id: &MemoryId) -> Result<Option<Fold>, Infallible> {
+            Ok(self.into.get(id).map(|survivor| fold(id, survivor)))
+        }
+
+        fn absorbed(&self, id: &MemoryId) -> Result<Vec<Fold>, Infallible> {
+            let into = self.into.iter().filter(|(_, survivor)| *survivor == id);
+            Ok(into.map(|(absorbed, survivor)| fold(absorbed, survivor)).collect())
+        }
+    }
 
     fn follow(lineage: &Plain, id: &str) -> Resolved {
         let Ok(resolved) = resolve(lineage, &MemoryId::new(id));
@@ -454,12 +448,6 @@ mod resolve_tests {
             assert!(resolved.is_circle && resolved.live_id().is_none(), "{pairs:?}");
         }
     }
-}
-
-#[cfg(test)]
-mod tree_tests {
-    use super::*;
-    use fixture::Plain;
 
     fn tree(lineage: &Plain, id: &str) -> Few<Branch> {
         let Ok(tree) = absorbed_tree(lineage, &MemoryId::new(id));

@@ -1,13 +1,49 @@
-//! [`Memory`]: one row of a store, read and understood, with what it may take part in.
+//! [`Memory`]: one row of a store, read and understood, with its part in consolidation; [`Snapshot`]: a store at one instant.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use memfold_index::Row;
 
 use memfold_guard::text::dated_key;
 use memfold_guard::{Guard, Reading};
 
-use super::time::Instant;
+use crate::decisions::Decisions;
+use crate::time::Instant;
+
+/// Declares a choice with one name for each value, in stores and in documents.
+macro_rules! named {
+    ($(#[$attribute:meta])* $visibility:vis enum $name:ident {
+        $($(#[$value_attribute:meta])* $value:ident = $text:literal,)*
+    }) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $visibility enum $name { $($(#[$value_attribute])* $value,)* }
+
+        impl $name {
+            /// All values, in order.
+            pub const ALL: [Self; [$($text),*].len()] = [$(Self::$value),*];
+
+            /// Returns the name in stores and documents.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$value => $text,)* }
+            }
+
+            /// Returns the value of a name.
+            #[must_use]
+            pub fn of_name(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|value| value.name() == name)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+pub(crate) use named;
 
 /// The store's own id: opaque text, ordered by its bytes.
 #[derive(
@@ -46,7 +82,7 @@ impl std::fmt::Display for MemoryId {
     }
 }
 
-/// The position of a memory in [`crate::Snapshot::memories`].
+/// The position of a memory in [`Snapshot::memories`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemoryIndex(pub u32);
 
@@ -85,7 +121,7 @@ pub struct Memory {
     pub root_source: Box<str>,
     /// What became of it.
     pub status: Status,
-    /// What it was merged into, where it was. The survivor may itself be merged or gone.
+    /// Its survivor, where it was merged. The survivor may itself be merged or gone.
     pub merged_into: Option<MemoryId>,
     /// Its vector, or why there is none.
     pub embedding: Embedding,
@@ -162,50 +198,34 @@ impl CreatedAt {
     }
 }
 
-/// What became of a memory. Only live ones are candidates for consolidation.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// In the store, in use.
-    Live,
-    /// In the store, past its end.
-    Expired,
-    /// In the store, a record about other memories.
-    Record,
-    /// In the store, archived, merged into another.
-    #[serde(rename = "ghost")]
-    Merged,
-    /// In the store, archived.
-    Archived,
-    /// In memfold's archive table.
-    Moved,
-    /// In the store, but not readable.
-    Unreadable,
-    /// It was there once.
-    Gone,
-    /// The store knows nothing of it.
-    Unknown,
+named! {
+    /// The fate of a memory. Only live ones are candidates for consolidation.
+    #[derive(serde::Serialize, schemars::JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Status {
+        /// In the store, in use.
+        Live = "live",
+        /// In the store, past its end.
+        Expired = "expired",
+        /// In the store, a record about other memories.
+        Record = "record",
+        /// In the store, archived, merged into another.
+        #[serde(rename = "ghost")]
+        Merged = "ghost",
+        /// In the store, archived.
+        Archived = "archived",
+        /// In memfold's archive table.
+        Moved = "moved",
+        /// In the store, but not readable.
+        Unreadable = "unreadable",
+        /// It was there once.
+        Gone = "gone",
+        /// The store knows nothing of it.
+        Unknown = "unknown",
+    }
 }
 
 impl Status {
-    /// Says it in a word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Expired => "expired",
-            Self::Record => "record",
-            Self::Merged => "ghost",
-            Self::Archived => "archived",
-            Self::Moved => "moved",
-            Self::Unreadable => "unreadable",
-            Self::Gone => "gone",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// Tells whether a row is neither a candidate nor part of one: archived into nothing, expired, or a record.
     #[must_use]
     pub const fn is_excluded(self) -> bool {
@@ -242,7 +262,7 @@ impl Embedding {
     }
 }
 
-/// What is wrong with an embedding.
+/// The fault of an embedding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InvalidEmbedding {
     /// A length that is no vector.
@@ -255,7 +275,7 @@ pub enum InvalidEmbedding {
     Unreadable,
 }
 
-/// The position of a space in [`crate::Snapshot::spaces`].
+/// The position of a space in [`Snapshot::spaces`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpaceIndex(pub u32);
 
@@ -329,9 +349,143 @@ impl<S: AsRef<str>> FromIterator<S> for CategoryList {
     }
 }
 
+/// A store at one instant.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// Which store this is: stable while the store lives, the same for every reader.
+    pub store_id: Box<str>,
+    /// Every row that could be read, in any order: live rows, ghosts and excluded ones. Also those that an
+    /// earlier run moved out of the memory table; they are in no count of rows.
+    pub memories: Vec<Memory>,
+    /// The vector spaces, indexed by [`SpaceIndex`].
+    pub spaces: Vec<VectorSpace>,
+    /// Rows and embeddings that were left out, by reason.
+    ///
+    /// Reasons that concern an embedding or a creation time count live rows only; orphaned and
+    /// repeated embeddings count embedding rows.
+    pub skipped: BTreeMap<SkipReason, u64>,
+    /// One example (id or rowid, and the value found) for each reason.
+    pub skip_examples: BTreeMap<SkipReason, String>,
+    /// Rows in the store's memory table, whether readable or not.
+    pub rows_total: u64,
+    /// The earlier decisions.
+    pub decisions: Decisions,
+    /// Remarks for the report: missing parts of the store and how it was read nevertheless.
+    pub notes: Vec<String>,
+}
+
+impl Snapshot {
+    /// Counts the live rows.
+    #[must_use]
+    pub fn live_count(&self) -> u64 {
+        self.count(|memory| memory.status == Status::Live)
+    }
+
+    /// Counts the live rows that have a valid, fresh vector.
+    #[must_use]
+    pub fn with_vector_count(&self) -> u64 {
+        self.count(|m| m.status == Status::Live && m.embedding.vector().is_some())
+    }
+
+    /// Returns how often `reason` was met.
+    #[must_use]
+    pub fn skipped_count(&self, reason: SkipReason) -> u64 {
+        self.skipped.get(&reason).copied().unwrap_or(0)
+    }
+
+    /// Counts the rows that are no candidates, for whatever reason; with
+    /// [`live_count`](Self::live_count) they make `rows_total`.
+    #[must_use]
+    pub fn left_out_count(&self) -> u64 {
+        let rows = self.skipped.iter().filter(|(reason, _)| reason.leaves_out_row());
+        rows.map(|(_, count)| count).sum()
+    }
+
+    fn count(&self, wanted: impl Fn(&Memory) -> bool) -> u64 {
+        self.memories.iter().filter(|memory| wanted(memory)).count() as u64
+    }
+}
+
+/// Why a row or an embedding was left out of consolidation or of vector merging: first the reasons that leave out a row,
+/// then the ones that leave out a live row's vector only, up to [`Self::EmbeddingUnreadable`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// The id is NULL.
+    IdNull,
+    /// The id is a BLOB.
+    IdBlob,
+    /// Two rows share an id (only without a primary key).
+    IdRepeated,
+    /// The content is NULL, a BLOB or empty of text.
+    ContentMissing,
+    /// Text that is no UTF-8.
+    InvalidUtf8,
+    /// Archived before.
+    Archived,
+    /// Expired.
+    Expired,
+    /// A record that a consolidator wrote about others.
+    ConsolidationRecord,
+    /// Folded into another memory before (a ghost).
+    Folded,
+    /// No embedding; the row takes part in the exact tier.
+    EmbeddingMissing,
+    /// The embedding belongs to an earlier wording.
+    EmbeddingStale,
+    /// The embedding's length is no vector.
+    EmbeddingLength,
+    /// The embedding holds NaN or infinite values.
+    EmbeddingNotFinite,
+    /// The embedding is all zeros.
+    EmbeddingZero,
+    /// The embedding is neither numbers nor JSON.
+    EmbeddingUnreadable,
+    /// An embedding of a memory that is gone.
+    EmbeddingOrphan,
+    /// A second embedding of one memory.
+    EmbeddingRepeated,
+    /// The creation time cannot be read; the row counts as oldest.
+    CreatedAtUnreadable,
+    /// Outside the scope of this run.
+    OutOfScope,
+}
+
+impl SkipReason {
+    /// Tells whether a row with this reason is no candidate at all.
+    ///
+    /// Each row has at most one of these reasons: rows in the store = live rows + these counts.
+    #[must_use]
+    pub(crate) const fn leaves_out_row(self) -> bool {
+        self as u8 <= Self::Folded as u8
+    }
+
+    /// Tells whether the reason keeps a live row out of vector merging only.
+    ///
+    /// Each live row has at most one of these reasons: live rows = rows with a vector + these counts.
+    #[must_use]
+    pub const fn leaves_out_vector(self) -> bool {
+        !self.leaves_out_row() && self as u8 <= Self::EmbeddingUnreadable as u8
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{ActionState, ActionType};
+
+    #[test]
+    fn choices_have_one_name_each() {
+        for state in ActionState::ALL {
+            assert_eq!(ActionState::of_name(state.name()), Some(state));
+            assert_eq!(serde_json::to_value(state).unwrap(), state.name());
+        }
+        for action in ActionType::ALL {
+            assert_eq!(serde_json::to_value(action).unwrap(), action.to_string());
+        }
+        assert_eq!(ActionState::of_name("done"), None);
+    }
 
     #[test]
     fn each_category_stays_where_it_came_first() {

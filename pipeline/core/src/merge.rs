@@ -1,6 +1,6 @@
 //! A merge becomes writes: [`changes`] turns actions and the rows that they name into reversible changes.
 //!
-//! Runs, saves, settled flags and mirrored stores all write by this one way. Nothing here reads a store: whoever holds
+//! Runs, saves, settled flags and mirrored stores all write by this one way. Nothing here reads a store: the holder of
 //! the transaction reads [`UnitRows`] first.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,24 +10,22 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::decisions::content_hash;
 use crate::journal::{Change, ColumnChange, REFERENCE, Record, RowImage, RowKey, Table};
-use crate::memory::{BaseDigest, Memory, MemoryId};
-use crate::plan::{
-    Action, ActionType, Evidence, Rationale, SETTLED, UPDATE, Values, flag_key, risk,
-};
+use crate::memory::{BaseDigest, Memory, MemoryId, named};
+use crate::plan::{Action, ActionType, Evidence, Rationale, SETTLED, UPDATE, flag_key, risk};
 use crate::policy::{Absorbed, FlagTarget, MergePolicy, Policy};
 use crate::row::{RawMemory, RowFacts, categories_to_json, row_facts};
 use crate::summary::{Confidence, Summary};
 use crate::time::Instant;
 use crate::value::Value;
 
-/// A memory's row with what belongs to it.
+/// A memory's row with its dependents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryRow {
     /// Its id.
     pub id: MemoryId,
     /// Its row of the memory table.
     pub image: RowImage,
-    /// Digest of what a plan rests on.
+    /// Digest of the values a plan rests on.
     pub digest: BaseDigest,
     /// Whether it has an embedding of any kind.
     pub has_embedding: bool,
@@ -41,14 +39,14 @@ impl MemoryRow {
     }
 }
 
-/// What the search index holds of a row.
+/// The entry of a row in the search index.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Words {
     /// Nothing, or it is not ours to keep.
     None,
-    /// What the row says now.
+    /// The text of the row now.
     Now,
-    /// What the row said earlier: the indexed columns.
+    /// The earlier text of the row: the indexed columns.
     Earlier(RowImage),
     /// Something that cannot be named, so it cannot be removed either.
     Unknown,
@@ -63,12 +61,12 @@ pub struct Reference {
     pub memory: String,
 }
 
-/// The rows of a unit, and what the store knows beside them.
+/// The rows of a unit, and the knowledge of the store beside them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnitRows {
     /// The rows.
     pub rows: Vec<MemoryRow>,
-    /// What the search index holds of the rows that [leave](leaving).
+    /// The entries in the search index of the rows that [leave](leaving).
     pub words: BTreeMap<MemoryId, Words>,
     /// The owner's atoms that name a row that leaves, by atom.
     pub references: Vec<Reference>,
@@ -80,10 +78,10 @@ pub struct UnitRows {
     pub waiting_flag: Option<i64>,
 }
 
-/// What changes depend on besides the rows.
+/// The inputs of changes besides the rows.
 #[derive(Clone, Copy)]
 pub struct MergeContext<'a> {
-    /// What merges take over.
+    /// The values that merges take over.
     pub policy: &'a Policy,
     /// The zone of naive times.
     pub time_zone: &'a TimeZone,
@@ -206,7 +204,7 @@ pub fn set_columns(row: &MemoryRow, values: &[(&str, Value)], at: &str) -> Optio
     edited.into_change(at)
 }
 
-/// Columns that count, whose changes are differences.
+/// Columns that count: their changes are differences.
 const COUNTER: &str = "access_count";
 const UPDATED_AT: &str = "updated_at";
 /// Columns that readers change.
@@ -272,7 +270,7 @@ enum Leaving {
 /// A row as it was before the unit.
 struct ReadRow<'a> {
     row: &'a MemoryRow,
-    /// What it says of itself.
+    /// Its provenance.
     facts: RowFacts,
     /// Where its changes stand, once it has any.
     edited: Option<usize>,
@@ -283,9 +281,9 @@ struct Unit<'a> {
     rows: &'a UnitRows,
     read: BTreeMap<&'a MemoryId, ReadRow<'a>>,
     context: &'a MergeContext<'a>,
-    /// Rows whose columns change, in the order in which they first did.
+    /// Rows with changed columns, in the order in which they first did.
     edited: Vec<EditedRow<'a>>,
-    /// What follows the changes of columns.
+    /// The consequences of the changes of columns.
     rest: Vec<Change>,
     kept: Vec<KeptInPlace>,
 }
@@ -392,7 +390,7 @@ impl<'a> Unit<'a> {
                 &reasons.join("; "),
             ));
         }
-        // What the owner's atoms learned from memories that moved away, they learned from the survivor from now on.
+        // The owner's atoms that learned from memories that moved away learned from the survivor from now on.
         let followed = self.rows.references.iter().filter(|it| moved.contains(&*it.memory));
         self.rest.extend(followed.map(|Reference { atom, memory }| {
             let row = RowKey { table: Table::Atoms, key: atom.clone() };
@@ -417,7 +415,7 @@ impl<'a> Unit<'a> {
         self.absorb(action, &summary.replaces, &new);
     }
 
-    /// Puts in the memory that a model wrote, with what it takes over from `absorbed`.
+    /// Puts in the memory that a model wrote, with the values it takes over from `absorbed`.
     fn put_in(&mut self, action: &Action, absorbed: &[MemoryId]) -> Option<MemoryId> {
         let (id, text) = (action.canonical_id.clone()?, action.new_content.as_deref()?);
         let rows = self.rows_of(absorbed);
@@ -463,7 +461,7 @@ impl<'a> Unit<'a> {
         ends?.into_iter().max_by_key(|(end, _)| *end).map(|(_, value)| value.clone())
     }
 
-    /// Notes that a new memory says what its sources say.
+    /// Notes that a new memory says the same as its sources.
     fn consolidates(&mut self, action: &Action, new: &MemoryId) {
         let reason = action.rationale.reasons.join("; ");
         let sources = action.target_ids.iter();
@@ -510,7 +508,7 @@ impl<'a> Unit<'a> {
         self.rest.push(Change::TakeOut { id: id.to_string(), survivor, said: None });
     }
 
-    /// Gives a survivor what it takes over from the rows that merge into it.
+    /// Gives a survivor the values it takes over from the rows that merge into it.
     fn take_over(&mut self, survivor: &MemoryId, action: &Action) {
         let Some(was) = self.row(survivor) else { return };
         let absorbed = self.rows_of(action.absorbed_ids());
@@ -532,7 +530,7 @@ impl<'a> Unit<'a> {
         self.set(survivor, "source", source.into());
     }
 
-    /// Sets what the plan says of categories and importance.
+    /// Sets the planned categories and importance.
     fn set_planned(&mut self, id: &MemoryId, action: &Action) {
         if let Some(categories) = &action.new_categories {
             self.set(id, "categories", categories_to_json(categories).into());
@@ -783,34 +781,25 @@ fn summary_record(memory_id: &MemoryId, sources: &[MemoryId], summary: &Summary)
     Change::Record(Record { table: Table::Summaries, cells })
 }
 
-/// Why a pair waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FlagKind {
-    /// The two contradict each other.
-    Contradiction,
-    /// The newer one holds another value in the same place.
-    Update,
-    /// The two are alike, and a save did not merge them.
-    Near,
+named! {
+    /// Why a pair waits.
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum FlagKind {
+        /// The two contradict each other.
+        Contradiction = "contradiction",
+        /// The newer one holds another value in the same place.
+        Update = "update",
+        /// The two are alike, and a save did not merge them.
+        Near = "near",
+    }
 }
 
 impl FlagKind {
-    /// Returns the name in the store.
+    /// Returns the kind of a stored name; a flag without one is of the first version.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Contradiction => "contradiction",
-            Self::Update => "update",
-            Self::Near => "near",
-        }
-    }
-
-    /// Returns the kind of a name; what has none is of the first version.
-    #[must_use]
-    pub fn of_name(name: Option<&str>) -> Self {
-        let named = |kind: &Self| name == Some(kind.name());
-        [Self::Near, Self::Update].into_iter().find(named).unwrap_or(Self::Contradiction)
+    pub fn of_stored(name: Option<&str>) -> Self {
+        name.and_then(Self::of_name).unwrap_or(Self::Contradiction)
     }
 
     fn of_evidence(evidence: &Evidence) -> Self {
@@ -906,7 +895,7 @@ pub fn settled_flag(flag: i64, state: &str) -> Change {
     set(RowKey { table: Table::Flags, key: flag.to_string() }, "state", "open".into(), state.into())
 }
 
-/// What a decision about a memory says beside its kind.
+/// The details of a decision about a memory beside its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecisionAbout<'a> {
     /// It belongs to a group of memories.
@@ -915,7 +904,7 @@ pub enum DecisionAbout<'a> {
     Action(&'a str),
 }
 
-/// Returns a decision about a memory whose text is as it is; `None` where it has none.
+/// Returns a decision about a memory with its present text; `None` where it has none.
 #[must_use]
 pub fn decision(row: &MemoryRow, kind: &str, about: DecisionAbout<'_>) -> Option<Change> {
     let about = match about {
@@ -939,7 +928,7 @@ pub fn kept_apart<'r>(
     rows.into_iter().filter_map(move |row| decision(row, "keep_both", DecisionAbout::Group(group)))
 }
 
-/// Returns the action that merges one memory into another; the survivor takes over what merges take over.
+/// Returns the action that merges one memory into another; the survivor takes over the same as in all merges.
 #[must_use]
 pub fn merge_of_two(
     survivor: &Memory,
@@ -949,15 +938,10 @@ pub fn merge_of_two(
     reason: &str,
     evidence: Evidence,
 ) -> Action {
-    let values = Values::merged(survivor, [absorbed], policy);
-    let ids = vec![survivor.id.clone(), absorbed.id.clone()];
     let rationale = Rationale { evidence, ..Rationale::new(rule_id, vec![reason.to_owned()]) };
     Action {
-        canonical_id: Some(survivor.id.clone()),
-        new_categories: values.new_categories(survivor),
-        new_importance: values.new_importance(survivor),
         risk: risk(&survivor.content, &absorbed.content, true),
-        ..Action::new(ActionType::Merge, ids, rationale)
+        ..Action::merging(ActionType::Merge, survivor, &[absorbed], policy, rationale)
     }
 }
 
@@ -966,7 +950,7 @@ const LISTED_MAX: usize = 100;
 /// A survivor's `source` stays within this, unless its own root is longer.
 const SOURCE_BYTES_MAX: usize = 4096;
 
-/// What a survivor says of itself.
+/// The provenance of a survivor.
 struct MergedSource<'a> {
     /// All ever merged into it, latest last.
     from: Vec<MemoryId>,

@@ -1,4 +1,4 @@
-//! How rows of any store are understood: their categories, their provenance, what they may take part in, their digest.
+//! How rows of any store are understood: their categories, their provenance, their part in consolidation, their digest.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -12,80 +12,40 @@ use crate::memory::{BaseDigest, CategoryList, MemoryId, Status};
 use crate::time::Instant;
 use crate::value::{InvalidUtf8, ValueRef};
 
-/// Values of a [`RawMemory`].
-pub const MEMORY_CELLS: usize = 10;
+/// Declares the columns of a memory table that are understood.
+macro_rules! raw_memory {
+    ($($column:ident)*) => {
+        /// Values of a [`RawMemory`].
+        pub const MEMORY_CELLS: usize = [$(stringify!($column)),*].len();
 
-/// A row of a memory table as stored; columns that do not exist are NULL.
-#[derive(Debug, Clone, Copy)]
-pub struct RawMemory<'a> {
-    /// Column `id`.
-    pub id: ValueRef<'a>,
-    /// Column `content`.
-    pub content: ValueRef<'a>,
-    /// Column `categories`.
-    pub categories: ValueRef<'a>,
-    /// Column `importance`.
-    pub importance: ValueRef<'a>,
-    /// Column `access_count`.
-    pub access_count: ValueRef<'a>,
-    /// Column `created_at`.
-    pub created_at: ValueRef<'a>,
-    /// Column `expires_at`.
-    pub expires_at: ValueRef<'a>,
-    /// Column `source`.
-    pub source: ValueRef<'a>,
-    /// Column `archived_by`.
-    pub archived_by: ValueRef<'a>,
-    /// Column `last_accessed`.
-    pub last_accessed: ValueRef<'a>,
+        /// A row of a memory table as stored; columns that do not exist are NULL.
+        #[derive(Debug, Clone, Copy)]
+        pub struct RawMemory<'a> {
+            $(
+                /// The column of this name.
+                pub $column: ValueRef<'a>,
+            )*
+        }
+
+        impl<'a> RawMemory<'a> {
+            /// Takes the values in the order of the fields.
+            #[must_use]
+            pub const fn of_cells(cells: [ValueRef<'a>; MEMORY_CELLS]) -> Self {
+                let [$($column),*] = cells;
+                Self { $($column),* }
+            }
+        }
+
+        impl<'a> From<&'a RowImage> for RawMemory<'a> {
+            fn from(row: &'a RowImage) -> Self {
+                Self { $($column: row.value(stringify!($column))),* }
+            }
+        }
+    };
 }
 
-impl<'a> RawMemory<'a> {
-    /// Takes the values in the order of the fields.
-    #[must_use]
-    pub const fn of_cells(cells: [ValueRef<'a>; MEMORY_CELLS]) -> Self {
-        let [
-            id,
-            content,
-            categories,
-            importance,
-            access_count,
-            created_at,
-            expires_at,
-            source,
-            archived_by,
-            last_accessed,
-        ] = cells;
-        Self {
-            id,
-            content,
-            categories,
-            importance,
-            access_count,
-            created_at,
-            expires_at,
-            source,
-            archived_by,
-            last_accessed,
-        }
-    }
-}
-
-impl<'a> From<&'a RowImage> for RawMemory<'a> {
-    fn from(row: &'a RowImage) -> Self {
-        Self {
-            id: row.value("id"),
-            content: row.value("content"),
-            categories: row.value("categories"),
-            importance: row.value("importance"),
-            access_count: row.value("access_count"),
-            created_at: row.value("created_at"),
-            expires_at: row.value("expires_at"),
-            source: row.value("source"),
-            archived_by: row.value("archived_by"),
-            last_accessed: row.value("last_accessed"),
-        }
-    }
+raw_memory! {
+    id content categories importance access_count created_at expires_at source archived_by last_accessed
 }
 
 impl Default for RawMemory<'_> {
@@ -97,7 +57,7 @@ impl Default for RawMemory<'_> {
 const IMPORTANCE_DEFAULT: f64 = 1.0;
 const SOURCE_DEFAULT: &str = "agent";
 
-/// What a readable row says.
+/// The contents of a readable row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowFacts {
     /// Categories in the order of the store, without repeats.
@@ -114,9 +74,9 @@ pub struct RowFacts {
     pub merged_from: Vec<MemoryId>,
     /// How many memories its source says were merged into it.
     pub merged_count: u64,
-    /// What became of it, by its own word.
+    /// Its fate, by its own word.
     pub status: Status,
-    /// What it was merged into, by its own word.
+    /// Its survivor, by its own word.
     pub merged_into: Option<MemoryId>,
 }
 
@@ -150,7 +110,7 @@ pub fn base_digest(columns: &RawMemory<'_>, embedding: ValueRef<'_>) -> BaseDige
     digest_with_embedding(digest_of_columns(columns), embedding)
 }
 
-/// Interprets a row whose texts were read.
+/// Interprets a row after its texts were read.
 #[must_use]
 pub fn facts_of(
     raw: &RawMemory<'_>,
@@ -362,10 +322,10 @@ fn escape(character: char) -> Option<Cow<'static, str>> {
     })
 }
 
-/// Wrapped sources are unwrapped this deep; what lies deeper stays wrapped.
+/// Wrapped sources are unwrapped this deep; deeper ones stay wrapped.
 const DEPTH_MAX: usize = 16;
 
-/// What a `source` says.
+/// The meaning of a `source`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provenance {
     /// The first source; `consolidation` or `archived` where the original was overwritten.
@@ -407,7 +367,7 @@ pub fn parse_source(source: &str) -> Provenance {
     provenance
 }
 
-/// Returns how a source begins that says what became of its row: whoever writes one hides the row, or what it claims to have
+/// Returns how a source begins that tells the fate of its row: writing one hides the row, or what it claims to have
 /// absorbed.
 #[must_use]
 pub fn reserved_prefix(source: &str) -> Option<&'static str> {
@@ -474,7 +434,9 @@ fn text<'a>(fields: &'a Map<String, Json>, key: &str) -> Option<&'a str> {
 }
 
 #[cfg(test)]
-mod facts_tests {
+mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const NOW: Instant = Instant(1_780_272_000_000_000);
@@ -520,22 +482,6 @@ mod facts_tests {
         assert_eq!(row_facts(&broken, &TimeZone::UTC, NOW), Err(SkipReason::InvalidUtf8));
     }
 
-    #[test]
-    fn the_digest_is_the_one_that_a_load_gives() {
-        let raw = row("[]", "agent");
-        let columns = digest_of_columns(&raw);
-        assert_eq!(
-            base_digest(&raw, ValueRef::Blob(b"v")),
-            digest_with_embedding(columns, ValueRef::Blob(b"v"))
-        );
-        assert_ne!(base_digest(&raw, ValueRef::Null), base_digest(&raw, ValueRef::Blob(b"v")));
-    }
-}
-
-#[cfg(test)]
-mod digest_tests {
-    use super::*;
-
     fn digest(
         id: &'static [u8],
         content: ValueRef<'static>,
@@ -567,33 +513,27 @@ mod digest_tests {
         let read = RawMemory { access_count: ValueRef::Integer(7), ..RawMemory::default() };
         assert_eq!(digest_of_columns(&read), digest_of_columns(&RawMemory::default()));
     }
-}
 
-#[cfg(test)]
-mod categories_tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn read(text: &str) -> Vec<String> {
+    fn categories(text: &str) -> Vec<String> {
         parse_categories(text).iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn reads_every_form() {
-        assert_eq!(read(r#"["sop", "coding"]"#), ["sop", "coding"]);
-        assert_eq!(read(r#"["sop","coding","sop"]"#), ["sop", "coding"]);
-        assert_eq!(read(r#"["caf\u00e9", "\ud83d\ude00"]"#), ["café", "😀"]);
-        assert_eq!(read(r#""quoted""#), ["quoted"]);
-        assert_eq!(read("trading"), ["trading"]);
-        assert_eq!(read(" a, b "), ["a, b"]);
-        assert_eq!(read(r#"[["x", ["y"]], 3, null, {"z": 1}, true]"#), ["x", "y", "3"]);
-        assert_eq!(read(r#"["open"#), [r#"["open"#]);
-        assert_eq!(read(r#"["a",]"#), [r#"["a",]"#]);
-        assert_eq!(read(r#"{"a": 1}"#), [r#"{"a": 1}"#]);
-        assert!(read("").is_empty());
-        assert!(read("null").is_empty());
-        assert!(read("[]").is_empty());
-        assert!(read(r#"["", " "]"#).is_empty());
+        assert_eq!(categories(r#"["sop", "coding"]"#), ["sop", "coding"]);
+        assert_eq!(categories(r#"["sop","coding","sop"]"#), ["sop", "coding"]);
+        assert_eq!(categories(r#"["caf\u00e9", "\ud83d\ude00"]"#), ["café", "😀"]);
+        assert_eq!(categories(r#""quoted""#), ["quoted"]);
+        assert_eq!(categories("trading"), ["trading"]);
+        assert_eq!(categories(" a, b "), ["a, b"]);
+        assert_eq!(categories(r#"[["x", ["y"]], 3, null, {"z": 1}, true]"#), ["x", "y", "3"]);
+        assert_eq!(categories(r#"["open"#), [r#"["open"#]);
+        assert_eq!(categories(r#"["a",]"#), [r#"["a",]"#]);
+        assert_eq!(categories(r#"{"a": 1}"#), [r#"{"a": 1}"#]);
+        assert!(categories("").is_empty());
+        assert!(categories("null").is_empty());
+        assert!(categories("[]").is_empty());
+        assert!(categories(r#"["", " "]"#).is_empty());
     }
 
     #[test]
@@ -612,7 +552,7 @@ mod categories_tests {
             let list: Vec<String> = list.into_iter().filter(|c| !c.trim().is_empty()).collect();
             let json = categories_to_json(&list);
             prop_assert!(json.is_ascii());
-            prop_assert_eq!(read(&json), list);
+            prop_assert_eq!(categories(&json), list);
         }
 
         #[test]
@@ -623,11 +563,6 @@ mod categories_tests {
             }
         }
     }
-}
-
-#[cfg(test)]
-mod provenance_tests {
-    use super::*;
 
     fn root(source: &str) -> String {
         parse_source(source).root.into()

@@ -1,118 +1,46 @@
-//! Runs: what was started on a store, and how it ended.
+//! Runs: operations on a store, and how they ended.
 
-use std::fmt;
-
+use crate::memory::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a run is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RunKind {
-    /// Applies a plan.
-    Execute,
-    /// Takes back what runs did.
-    Undo,
-    /// Brings archived memories back to life.
-    Restore,
-    /// Erases memories everywhere.
-    Forget,
-    /// Removes old entries of the journal.
-    Prune,
-    /// Writes down what a person decided.
-    Review,
-    /// Saves memories: one run for each process and day.
-    Save,
-    /// Writes down how many merges of another run a person found right (applied), wrong (failed) or could not judge (stale).
-    Audit,
-    /// The same of near pairs that were refused: right ones (applied) differ, wrong ones (failed) say the same.
-    AuditRefused,
-}
-
-impl RunKind {
-    /// Every kind.
-    pub const ALL: [Self; 9] = [
-        Self::Execute,
-        Self::Undo,
-        Self::Restore,
-        Self::Forget,
-        Self::Prune,
-        Self::Review,
-        Self::Save,
-        Self::Audit,
-        Self::AuditRefused,
-    ];
-
-    /// Returns the name in the store.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Execute => "execute",
-            Self::Undo => "undo",
-            Self::Restore => "restore",
-            Self::Forget => "forget",
-            Self::Prune => "prune",
-            Self::Review => "review",
-            Self::Save => "save",
-            Self::Audit => "audit",
-            Self::AuditRefused => "audit_refused",
-        }
-    }
-
-    /// Returns the kind of a name.
-    #[must_use]
-    pub fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
+named! {
+    /// The purpose of a run.
+    pub enum RunKind {
+        /// Applies a plan.
+        Execute = "execute",
+        /// Takes back the changes of runs.
+        Undo = "undo",
+        /// Brings archived memories back to life.
+        Restore = "restore",
+        /// Erases memories everywhere.
+        Forget = "forget",
+        /// Removes old entries of the journal.
+        Prune = "prune",
+        /// Writes down decisions of a person.
+        Review = "review",
+        /// Saves memories: one run for each process and day.
+        Save = "save",
+        /// Writes down how many merges of another run a person found right (applied), wrong (failed) or could not judge (stale).
+        Audit = "audit",
+        /// The same of near pairs that were refused: right ones (applied) differ, wrong ones (failed) say the same.
+        AuditRefused = "audit_refused",
     }
 }
 
-impl fmt::Display for RunKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// How a run ended, or that it has not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RunState {
-    /// It has not ended.
-    Running,
-    /// Everything was done.
-    Done,
-    /// Some units were skipped or rolled back.
-    Partial,
-    /// It was stopped, or its process died.
-    Interrupted,
-    /// It could not go on.
-    Failed,
-}
-
-impl RunState {
-    /// Every state.
-    pub const ALL: [Self; 5] =
-        [Self::Running, Self::Done, Self::Partial, Self::Interrupted, Self::Failed];
-
-    /// Returns the name in the store.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Partial => "partial",
-            Self::Interrupted => "interrupted",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// Returns the state of a name.
-    #[must_use]
-    pub fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
-}
-
-impl fmt::Display for RunState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+named! {
+    /// How a run ended, or that it has not.
+    pub enum RunState {
+        /// It has not ended.
+        Running = "running",
+        /// Everything was done.
+        Done = "done",
+        /// Some units were skipped or rolled back.
+        Partial = "partial",
+        /// It was stopped, or its process died.
+        Interrupted = "interrupted",
+        /// It could not go on.
+        Failed = "failed",
     }
 }
 
@@ -169,7 +97,7 @@ pub struct RunSummary {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the audit chain breaks at run {run_id}: expected {expected}, found {found}")]
 pub struct ChainBreak {
-    /// The run whose hash of the one before does not fit.
+    /// The run with a hash that does not fit the run before.
     pub run_id: String,
     /// The hash of the run before, as it is now.
     pub expected: String,
@@ -186,7 +114,7 @@ pub struct RunHistory {
     pub chain_break: Option<ChainBreak>,
 }
 
-/// A unit of a run: what was done in one transaction. Texts are as stored: escape them where they are shown.
+/// A unit of a run: the changes of one transaction. Texts are as stored: escape them where they are shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitSummary {
     /// Its number in the run.
@@ -205,20 +133,4 @@ pub struct UnitSummary {
     pub memories: Vec<String>,
     /// When.
     pub at: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{RunKind, RunState};
-
-    #[test]
-    fn names_are_read_back() {
-        for kind in RunKind::ALL {
-            assert_eq!(RunKind::of_name(kind.name()), Some(kind));
-        }
-        for state in RunState::ALL {
-            assert_eq!(RunState::of_name(state.name()), Some(state));
-        }
-        assert_eq!((RunKind::of_name("x"), RunState::of_name("")), (None, None));
-    }
 }

@@ -1,9 +1,9 @@
-//! [`Summary`]: what several memories come to, with the memory that each statement rests on.
+//! [`Summary`]: the statements of several memories, with the memory that each statement rests on.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::memory::MemoryId;
+use crate::memory::{MemoryId, named};
 
 /// A summary beside its text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,29 +66,17 @@ pub struct SupersededFact {
     pub source_memory_id: MemoryId,
 }
 
-/// How sure a model is.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Confidence {
-    /// Not very.
-    Low,
-    /// Fairly.
-    Medium,
-    /// Quite.
-    High,
-}
-
-impl Confidence {
-    /// Returns the name that JSON uses.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
+named! {
+    /// How sure a model is.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Confidence {
+        /// Not very.
+        Low = "low",
+        /// Fairly.
+        Medium = "medium",
+        /// Quite.
+        High = "high",
     }
 }
 
@@ -110,7 +98,7 @@ pub struct SummaryConfidence {
 }
 
 impl SummaryConfidence {
-    /// Weighs five values, in the order of the fields; what is no number from 0 to 1 is clamped, NaN counts as 0.
+    /// Weighs five values, in the order of the fields; a value outside 0 to 1 is clamped, NaN counts as 0.
     #[must_use]
     pub fn weigh(parts: [f64; 5]) -> Self {
         const WEIGHTS: [f64; 5] = [0.25, 0.30, 0.20, 0.15, 0.10];

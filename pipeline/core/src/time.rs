@@ -22,6 +22,11 @@ impl Instant {
         self.0.div_euclid(86_400_000_000) as i32
     }
 
+    /// Returns how many days it comes after an earlier time; 0 where it does not.
+    pub(crate) fn days_since(self, earlier: Self) -> f64 {
+        self.0.saturating_sub(earlier.0).max(0) as f64 / 86_400e6
+    }
+
     /// Reads a time as any of the known writers spells it; `None` where it is no time.
     ///
     /// Spellings, with white space around them allowed: `YYYY-MM-DD`, then `T` or a space and
@@ -30,21 +35,31 @@ impl Instant {
     /// epoch number of at least nine digits (see [`from_epoch`](Self::from_epoch)).
     #[must_use]
     pub fn parse(text: &str, time_zone: &TimeZone) -> Option<Self> {
-        parse(text.as_bytes(), time_zone)
+        let text = text.as_bytes().trim_ascii();
+        if text.get(4) == Some(&b'-') { parse_iso(text, time_zone) } else { parse_epoch(text) }
     }
 
     /// Reads an epoch number: seconds, or milli-, micro- or nanoseconds by its magnitude.
     ///
     /// `None` for a value that is not finite or outside the years -9999 to 9999.
     #[must_use]
-    pub fn from_epoch(value: f64) -> Option<Self> {
-        from_epoch(value)
+    pub(crate) fn from_epoch(value: f64) -> Option<Self> {
+        let mut seconds = value;
+        for _ in 0..3 {
+            if seconds.abs() >= EPOCH_UNIT_LIMIT {
+                seconds /= 1000.0;
+            }
+        }
+        let micros = (seconds * MICROS_PER_SECOND).round();
+        // Out of range saturates, which jiff then refuses; NaN is refused here.
+        let in_range = micros.is_finite() && Timestamp::from_microsecond(micros as i64).is_ok();
+        in_range.then_some(Self(micros as i64))
     }
 
     /// Reads a field that holds a time: as [`parse`](Self::parse), or an epoch number of any length.
     #[must_use]
     pub fn parse_any(text: &str, time_zone: &TimeZone) -> Option<Self> {
-        Self::parse(text, time_zone).or_else(|| from_epoch(text.parse().ok()?))
+        Self::parse(text, time_zone).or_else(|| Self::from_epoch(text.parse().ok()?))
     }
 
     /// Writes it as Python's naive local ISO form, always with six digits of fraction.
@@ -98,24 +113,6 @@ const EPOCH_UNIT_LIMIT: f64 = 1e11;
 
 const MICROS_PER_SECOND: f64 = 1e6;
 
-fn parse(text: &[u8], time_zone: &TimeZone) -> Option<Instant> {
-    let text = text.trim_ascii();
-    if text.get(4) == Some(&b'-') { parse_iso(text, time_zone) } else { parse_epoch(text) }
-}
-
-fn from_epoch(value: f64) -> Option<Instant> {
-    let mut seconds = value;
-    for _ in 0..3 {
-        if seconds.abs() >= EPOCH_UNIT_LIMIT {
-            seconds /= 1000.0;
-        }
-    }
-    let micros = (seconds * MICROS_PER_SECOND).round();
-    // Out of range saturates, which jiff then refuses; NaN is refused here.
-    let in_range = micros.is_finite() && Timestamp::from_microsecond(micros as i64).is_ok();
-    in_range.then_some(Instant(micros as i64))
-}
-
 fn parse_epoch(text: &[u8]) -> Option<Instant> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let whole = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -123,7 +120,7 @@ fn parse_epoch(text: &[u8]) -> Option<Instant> {
     if whole < EPOCH_TEXT_DIGITS_MIN || !plain {
         return None;
     }
-    from_epoch(std::str::from_utf8(text).ok()?.parse().ok()?)
+    Instant::from_epoch(std::str::from_utf8(text).ok()?.parse().ok()?)
 }
 
 fn parse_iso(text: &[u8], time_zone: &TimeZone) -> Option<Instant> {
@@ -206,7 +203,7 @@ impl Cursor<'_> {
         i32::try_from(micros).ok()
     }
 
-    /// Reads what is left as an offset in seconds: `Some(None)` where nothing is left.
+    /// Reads the rest as an offset in seconds: `Some(None)` where nothing is left.
     fn offset(&mut self) -> Option<Option<i32>> {
         if self.rest.is_empty() {
             return Some(None);
@@ -253,13 +250,17 @@ impl Cursor<'_> {
 }
 
 #[cfg(test)]
-mod instant_tests {
+mod tests {
     use super::*;
     use jiff::tz::TimeZoneDatabase;
     use proptest::prelude::*;
 
+    fn zone(name: &str) -> TimeZone {
+        TimeZoneDatabase::bundled().get(name).unwrap()
+    }
+
     fn berlin() -> TimeZone {
-        TimeZoneDatabase::bundled().get("Europe/Berlin").unwrap()
+        zone("Europe/Berlin")
     }
 
     #[test]
@@ -293,19 +294,9 @@ mod instant_tests {
             let _ = Instant::parse(&text, &berlin());
         }
     }
-}
-
-#[cfg(test)]
-mod parse_tests {
-    use super::*;
-    use jiff::tz::TimeZoneDatabase;
-
-    fn zone(name: &str) -> TimeZone {
-        TimeZoneDatabase::bundled().get(name).unwrap()
-    }
 
     fn read(text: &str, zone_name: &str) -> Option<String> {
-        parse(text.as_bytes(), &zone(zone_name)).map(Instant::to_rfc3339)
+        Instant::parse(text, &zone(zone_name)).map(Instant::to_rfc3339)
     }
 
     #[test]
@@ -351,7 +342,7 @@ mod parse_tests {
             "9999-12-31T23:59:59.999999",
         ];
         for zone_name in ["UTC", "Europe/Berlin", "Pacific/Kiritimati", "America/Los_Angeles"] {
-            let at = |text: &str| parse(text.as_bytes(), &zone(zone_name));
+            let at = |text: &str| Instant::parse(text, &zone(zone_name));
             assert_eq!(at(spelled[0]), None);
             for pair in spelled[1..].windows(2) {
                 assert!(at(pair[0]).unwrap() < at(pair[1]).unwrap(), "{zone_name} {pair:?}");
@@ -361,10 +352,10 @@ mod parse_tests {
             read("9999-12-31T23:59:59.5Z", "UTC").as_deref(),
             Some("9999-12-31T23:59:59.5Z")
         );
-        let late = parse(b"9999-12-31T23:59:59-23:59", &TimeZone::UTC).unwrap();
+        let late = Instant::parse("9999-12-31T23:59:59-23:59", &TimeZone::UTC).unwrap();
         assert_eq!(late.to_rfc3339(), "9999-12-31T23:59:59.999999Z", "shown no later than that");
-        let early = parse(b"0000-01-01T00:00:00+23:59", &TimeZone::UTC).unwrap();
-        assert!(early < parse(b"0000-01-01T00:00:00Z", &TimeZone::UTC).unwrap());
+        let early = Instant::parse("0000-01-01T00:00:00+23:59", &TimeZone::UTC).unwrap();
+        assert!(early < Instant::parse("0000-01-01T00:00:00Z", &TimeZone::UTC).unwrap());
     }
 
     #[test]
@@ -414,12 +405,12 @@ mod parse_tests {
     fn reads_epochs_by_magnitude() {
         let expected = Some(Instant(1_771_672_322_000_000));
         for value in [1_771_672_322.0, 1_771_672_322e3, 1_771_672_322e6, 1_771_672_322e9] {
-            assert_eq!(from_epoch(value), expected, "{value}");
+            assert_eq!(Instant::from_epoch(value), expected, "{value}");
         }
-        assert_eq!(from_epoch(0.0), Some(Instant(0)));
-        assert_eq!(from_epoch(-1.5), Some(Instant(-1_500_000)));
-        assert_eq!(from_epoch(f64::NAN), None);
-        assert_eq!(from_epoch(f64::INFINITY), None);
-        assert_eq!(from_epoch(1e30), None);
+        assert_eq!(Instant::from_epoch(0.0), Some(Instant(0)));
+        assert_eq!(Instant::from_epoch(-1.5), Some(Instant(-1_500_000)));
+        assert_eq!(Instant::from_epoch(f64::NAN), None);
+        assert_eq!(Instant::from_epoch(f64::INFINITY), None);
+        assert_eq!(Instant::from_epoch(1e30), None);
     }
 }

@@ -1,9 +1,13 @@
-//! [`Value`]: a value of a store with its storage class, and its lossless JSON.
+//! [`Value`]: a value of a store with its storage class, and its lossless JSON; JSON in its canonical form.
 
 use std::borrow::Cow;
+use std::io;
 
 use jiff::tz::TimeZone;
+use serde::Serialize as _;
 use serde_json::Value as Json;
+use serde_json::ser::Formatter;
+use sha2::{Digest as _, Sha256};
 
 use crate::time::Instant;
 
@@ -76,7 +80,7 @@ impl Value {
         }
     }
 
-    /// Reads what [`Self::to_json`] wrote; `None` for anything else.
+    /// Reads the form of [`Self::to_json`]; `None` for anything else.
     #[must_use]
     pub fn from_json(value: &Json) -> Option<Self> {
         match value {
@@ -96,6 +100,65 @@ impl Value {
             Json::Bool(_) | Json::Array(_) => None,
         }
     }
+}
+
+/// Writes a value as RFC 8785 wants it: members sorted by UTF-16 code units, no white space, numbers
+/// as ECMAScript prints doubles. Integers beyond 2⁵³ are rounded to a double.
+///
+/// # Panics
+/// Never: memory takes every value.
+#[must_use]
+pub fn canonical_json(mut value: Json) -> String {
+    sort_members(&mut value);
+    let mut json = Vec::new();
+    let mut to = serde_json::Serializer::with_formatter(&mut json, Canonical);
+    value.serialize(&mut to).expect("memory takes everything");
+    String::from_utf8(json).expect("JSON is UTF-8")
+}
+
+fn sort_members(value: &mut Json) {
+    match value {
+        Json::Array(values) => values.iter_mut().for_each(sort_members),
+        Json::Object(members) => {
+            let mut sorted: Vec<_> = std::mem::take(members).into_iter().collect();
+            sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+            sorted.iter_mut().for_each(|(_, value)| sort_members(value));
+            members.extend(sorted);
+        }
+        _ => {}
+    }
+}
+
+/// Writes numbers as ECMAScript does: the shortest digits, an exponent only for numbers far from 1.
+struct Canonical;
+
+impl Formatter for Canonical {
+    fn write_i64<W: io::Write + ?Sized>(&mut self, to: &mut W, number: i64) -> io::Result<()> {
+        self.write_f64(to, number as f64)
+    }
+
+    fn write_u64<W: io::Write + ?Sized>(&mut self, to: &mut W, number: u64) -> io::Result<()> {
+        self.write_f64(to, number as f64)
+    }
+
+    fn write_f64<W: io::Write + ?Sized>(&mut self, to: &mut W, number: f64) -> io::Result<()> {
+        let is_plain = number == 0.0 || (1e-6..1e21).contains(&number.abs());
+        // `+ 0.0` turns −0 into +0.
+        let shortest = if is_plain { format!("{}", number + 0.0) } else { format!("{number:e}") };
+        let mantissa = shortest.split('e').next().unwrap_or_default();
+        let digits = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+        // Of two equally near texts the even one.
+        let even =
+            if is_plain { format!("{number:.digits$}") } else { format!("{number:.digits$e}") };
+        let is_exact = digits > 0 && even.parse() == Ok(number);
+        let text = if is_exact { even } else { shortest };
+        to.write_all(text.replace('e', "e+").replace("+-", "-").as_bytes())
+    }
+}
+
+/// Returns the sha256 of a text or bytes, in hex.
+pub(crate) fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
+    to_hex(&Sha256::digest(bytes))
 }
 
 fn to_hex(bytes: &[u8]) -> String {
@@ -288,5 +351,67 @@ mod tests {
     fn examples_are_short_and_escaped() {
         assert_eq!(ValueRef::Text(b"a\x1b[31m\xff").shown(), "\"a\\u{1b}[31m\u{fffd}\"");
         assert_eq!(ValueRef::Blob(&[0; 7]).shown(), "a blob of 7 bytes");
+    }
+
+    /// The table of RFC 8785, appendix B.
+    #[test]
+    fn numbers_follow_the_rfc() {
+        for (bits, expected) in [
+            (0x0000_0000_0000_0000_u64, "0"),
+            (0x8000_0000_0000_0000, "0"),
+            (0x0000_0000_0000_0001, "5e-324"),
+            (0x8000_0000_0000_0001, "-5e-324"),
+            (0x7fef_ffff_ffff_ffff, "1.7976931348623157e+308"),
+            (0xffef_ffff_ffff_ffff, "-1.7976931348623157e+308"),
+            (0x4340_0000_0000_0000, "9007199254740992"),
+            (0xc340_0000_0000_0000, "-9007199254740992"),
+            (0x4430_0000_0000_0000, "295147905179352830000"),
+            (0x44b5_2d02_c7e1_4af5, "9.999999999999997e+22"),
+            (0x44b5_2d02_c7e1_4af6, "1e+23"),
+            (0x44b5_2d02_c7e1_4af7, "1.0000000000000001e+23"),
+            (0x444b_1ae4_d6e2_ef4e, "999999999999999700000"),
+            (0x444b_1ae4_d6e2_ef4f, "999999999999999900000"),
+            (0x444b_1ae4_d6e2_ef50, "1e+21"),
+            (0x3eb0_c6f7_a0b5_ed8c, "9.999999999999997e-7"),
+            (0x3eb0_c6f7_a0b5_ed8d, "0.000001"),
+            (0x41b3_de43_5555_5553, "333333333.3333332"),
+            (0x41b3_de43_5555_5554, "333333333.33333325"),
+            (0x41b3_de43_5555_5555, "333333333.3333333"),
+            (0x41b3_de43_5555_5556, "333333333.3333334"),
+            (0x41b3_de43_5555_5557, "333333333.33333343"),
+            (0xbecb_f647_612f_3696, "-0.0000033333333333333333"),
+            (0x4314_3ff3_c1cb_0959, "1424953923781206.2"),
+        ] {
+            let number = serde_json::json!(f64::from_bits(bits));
+            assert_eq!(canonical_json(number), expected, "{bits:#x}");
+        }
+    }
+
+    /// The example of RFC 8785, section 3.2.2 and 3.2.3.
+    #[test]
+    fn structures_follow_the_rfc() {
+        let value = serde_json::json!({
+            "numbers": [333_333_333.333_333_3, 1e30, 4.50, 2e-3, 0.000_000_000_000_000_000_000_000_001],
+            "string": "\u{20ac}$\u{000F}\u{000a}A'\u{0042}\u{0022}\u{005c}\\\"/",
+            "literals": [null, true, false],
+        });
+        assert_eq!(
+            canonical_json(value),
+            "{\"literals\":[null,true,false],\
+             \"numbers\":[333333333.3333333,1e+30,4.5,0.002,1e-27],\
+             \"string\":\"€$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\"}"
+        );
+    }
+
+    #[test]
+    fn members_stand_in_the_order_of_utf16_units() {
+        let value = serde_json::json!({
+            "\u{20ac}": "Euro Sign", "\r": "Carriage Return", "\u{fb33}": "Hebrew Letter Dalet With Dagesh",
+            "1": "One", "\u{1f600}": "Emoji: Grinning Face", "\u{80}": "Control", "\u{f6}": "O With Diaeresis",
+        });
+        let json = canonical_json(value);
+        let order = ["\\r", "1\"", "\u{80}", "\u{f6}", "\u{20ac}", "\u{1f600}", "\u{fb33}"];
+        let places: Vec<_> = order.iter().map(|name| json.find(name)).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{json}");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use memfold_core::judge::{Accepted, Group, OpinionKind, Task, Vote};
 use memfold_core::memory::{Memory, MemoryId, MemoryIndex};
-use memfold_core::plan::{Action, ActionType, Evidence, Plan, Rationale, Risk, Values};
+use memfold_core::plan::{Action, ActionType, Evidence, Plan, Rationale, Risk};
 use memfold_core::policy::JudgeTask;
 use memfold_simd::Similarity;
 
@@ -138,14 +138,14 @@ impl Stage<'_, '_, '_> {
             target_ids.iter().map(|id| Some(as_given(self.memory_of(id)?, given))).collect();
         let memories = memories?;
         let (kept, absorbed) = memories.split_first()?;
-        let values = Values::merged(kept, absorbed, self.ground.merge());
         let similarity =
             absorbed.iter().filter_map(|other| self.similarity(&kept.id, &other.id)).min();
-        let mut action =
-            decided(ActionType::Merge, target_ids, RULE, deed, votes, &accepted.reason);
-        action.canonical_id = Some(kept.id.clone());
-        action.new_categories = values.new_categories(kept);
-        action.new_importance = values.new_importance(kept);
+        let absorbed: Vec<&Memory> = absorbed.iter().collect();
+        let kind = ActionType::Merge;
+        let Action { risk, rationale, .. } =
+            decided(kind, target_ids, RULE, deed, votes, &accepted.reason);
+        let merge = Action::merging(kind, kept, &absorbed, self.ground.merge(), rationale);
+        let mut action = Action { risk, ..merge };
         action.rationale.evidence.similarity = similarity.map(Similarity::get);
         Some(action)
     }

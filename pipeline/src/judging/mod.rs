@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_core::Snapshot;
 use memfold_core::detect::{DetectInput, Detection, newest_first};
-use memfold_core::judge::ask::{Asking, Recorded, Tally, request_count};
+use memfold_core::judge::ask::{Asking, Tally, request_count};
 use memfold_core::judge::{
     Accepted, AnswerLimits, Asked, Group, Judge, Judgement, Member, Opinion, Outcome, Records,
     Refusal, Refused, ScoreThresholds, Task, Usage, Vote, accept_opinions, ask_all,
@@ -126,7 +126,7 @@ pub struct Announcement {
 /// Answers as a store keeps them, and their outcomes.
 #[derive(Default)]
 pub struct StoredAnswers {
-    known: BTreeMap<String, Recorded>,
+    known: BTreeMap<String, Vote>,
     /// The costs, by the day as the owner writes times.
     cost_by_day: BTreeMap<String, f64>,
     keep: Option<(Session, String)>,
@@ -151,8 +151,8 @@ impl StoredAnswers {
             let day = at.get(..DATE_CHARS).unwrap_or_default().to_owned();
             *answers.cost_by_day.entry(day).or_default() += stored.cost;
             if let Ok(opinions) = serde_json::from_str::<Vec<Opinion>>(&stored.opinions) {
-                let recorded = Recorded { judge: stored.judge, opinions };
-                answers.known.insert(stored.key, recorded);
+                let (key, judge) = (stored.key, stored.judge);
+                answers.known.insert(key.clone(), Vote { key, judge, opinions });
             }
         }
         for flag in store.open_flags()? {
@@ -198,7 +198,7 @@ impl StoredAnswers {
 impl Records for StoredAnswers {
     type Error = SessionError;
 
-    fn find(&self, key: &str) -> Result<Option<Recorded>, SessionError> {
+    fn find(&self, key: &str) -> Result<Option<Vote>, SessionError> {
         Ok(self.known.get(key).cloned())
     }
 
@@ -207,9 +207,8 @@ impl Records for StoredAnswers {
             let stored: Vec<StoredJudgement> = judgements.iter().map(stored).collect();
             session.keep_judgements(&stored, at)?;
         }
-        for Judgement { key, judge, opinions, .. } in judgements {
-            let recorded = Recorded { judge: judge.clone(), opinions: opinions.clone() };
-            self.known.insert(key.clone(), recorded);
+        for Judgement { vote, .. } in judgements {
+            self.known.insert(vote.key.clone(), vote.clone());
         }
         Ok(())
     }
@@ -219,10 +218,10 @@ fn stored(judgement: &Judgement) -> StoredJudgement {
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let usage = &judgement.usage;
     StoredJudgement {
-        key: judgement.key.clone(),
-        judge: judgement.judge.clone(),
+        key: judgement.vote.key.clone(),
+        judge: judgement.vote.judge.clone(),
         memories: judgement.memories.iter().map(ToString::to_string).collect(),
-        opinions: serde_json::to_string(&judgement.opinions).unwrap_or_default(),
+        opinions: serde_json::to_string(&judgement.vote.opinions).unwrap_or_default(),
         requests: count(usage.requests),
         prompt_tokens: count(usage.prompt_tokens),
         completion_tokens: count(usage.completion_tokens),

@@ -328,8 +328,8 @@ mod tests {
     use std::convert::Infallible;
     use std::path::PathBuf;
 
-    use memfold_core::judge::ask::{Asking, Recorded};
-    use memfold_core::judge::{Judgement, Member, OpinionKind, Records, ask_all};
+    use memfold_core::judge::ask::Asking;
+    use memfold_core::judge::{Judgement, Member, OpinionKind, Records, Vote, ask_all};
     use memfold_core::memory::MemoryId;
     use memfold_core::policy::ConfigLoader;
 
@@ -410,19 +410,18 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Kept(BTreeMap<String, Recorded>);
+    struct Kept(BTreeMap<String, Vote>);
 
     impl Records for Kept {
         type Error = Infallible;
 
-        fn find(&self, key: &str) -> Result<Option<Recorded>, Infallible> {
+        fn find(&self, key: &str) -> Result<Option<Vote>, Infallible> {
             Ok(self.0.get(key).cloned())
         }
 
         fn keep(&mut self, judgements: &[Judgement]) -> Result<(), Infallible> {
-            for Judgement { key, judge, opinions, .. } in judgements {
-                let recorded = Recorded { judge: judge.clone(), opinions: opinions.clone() };
-                self.0.insert(key.clone(), recorded);
+            for Judgement { vote, .. } in judgements {
+                self.0.insert(vote.key.clone(), vote.clone());
             }
             Ok(())
         }

@@ -8,7 +8,7 @@ use memfold_core::judge::{
     AcceptedSummary, Group, SaidDecision, Task, Vote, accept_summary, accept_supersession,
 };
 use memfold_core::memory::{Memory, MemoryId, MemoryIndex, Status};
-use memfold_core::plan::{Action, ActionType, Plan, Values};
+use memfold_core::plan::{Action, ActionType, Plan, merged};
 use memfold_core::policy::JudgeTask;
 use memfold_core::summary::{
     Confidence, KeyFact, SummarizedDecision, Summary, SummaryConfidence, SupersededFact,
@@ -372,15 +372,15 @@ impl Stage<'_, '_, '_> {
             sources.iter().map(|id| self.memory_of(id)).collect::<Option<_>>()?;
         memories.sort_by(|a, b| newest_first(a, b));
         let (first, others) = memories.split_first()?;
-        let values = Values::merged(first, others.iter().copied(), self.ground.merge());
+        let after = merged(first, others.iter().copied(), self.ground.merge());
         let similarity =
             others.iter().filter_map(|other| self.similarity(&first.id, &other.id)).min();
         let targets: Vec<MemoryId> = memories.iter().map(|memory| memory.id.clone()).collect();
         let mut action = decided(kind, targets, rule, deed, votes, reason);
         action.canonical_id = Some(self.free_id(kind, sources, text));
         action.new_content = Some(text.to_owned());
-        action.new_categories = Some(values.categories());
-        action.new_importance = Some(values.importance());
+        action.new_categories = Some(after.categories.iter().map(ToString::to_string).collect());
+        action.new_importance = Some(after.importance);
         action.rationale.evidence.similarity = similarity.map(Similarity::get);
         Some(action)
     }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 
 use memfold_core::policy::ConfigError;
-use memfold_core::report::{ReportFileError, WriteMetricsError, WritePlanError};
+use memfold_core::report::{ReportFileError, WriteFileError};
 use memfold_datasets::DataError;
 use memfold_guard::LexiconError;
 use memfold_index::file::GenerationError;
@@ -248,8 +248,7 @@ advised! {
         UpkeepError::Session(error) => error.kind(),
         _ => FailureKind::Failed,
     };
-    WriteMetricsError => |_| FailureKind::Failed;
-    WritePlanError => |_| FailureKind::Failed;
+    WriteFileError => |_| FailureKind::Failed;
 }
 
 impl Advised for StartPoolError {

@@ -199,7 +199,7 @@ pub fn status(
         plans: plans.collect(),
         runs,
         index,
-        due: due(&since, at, &lifecycle.due),
+        due: due(&since, at, lifecycle.new_memories_min),
         since,
     })
 }

@@ -1,15 +1,16 @@
-//! The guard's word on near pairs: which may be linked, and which contradict.
+//! The guard's word on near pairs: which may be linked, and which contradict; from linked nodes to linked units, and from
+//! these to a graph that is clustered.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::decisions::Decisions;
+use crate::cluster::{LinkGraph, NO_CLIQUE};
+use crate::decisions::{Decisions, share};
 use crate::memory::{Memory, MemoryIndex};
-use memfold_guard::{Guard, Judgement, Reading, Verdict};
-use memfold_index::{Pool, Progress};
+use memfold_guard::{Judgement, Reading, Verdict};
 use memfold_simd::Similarity;
 
 use super::nodes::{Item, NONE, NodePair, Nodes};
-use super::{Contradiction, DetectError, NearMiss, PROPOSE_PROBABILITY_MIN, Unit};
+use super::{Contradiction, DetectError, DetectInput, NearMiss, PROPOSE_PROBABILITY_MIN, Unit};
 use crate::policy::Policy;
 
 const PAIRS_PER_TASK: usize = 4096;
@@ -20,12 +21,8 @@ pub(super) const CONTRADICTIONS_MAX: usize = 10_000;
 
 /// Reads and compares the texts of nodes.
 pub(super) struct Judge<'a> {
-    pub(super) memories: &'a [Memory],
+    pub(super) input: &'a DetectInput<'a>,
     pub(super) nodes: &'a Nodes,
-    pub(super) guard: &'a Guard,
-    pub(super) policy: &'a Policy,
-    pub(super) pool: &'a Pool,
-    pub(super) progress: &'a dyn Progress,
 }
 
 /// A verdict, small enough to be kept for every pair.
@@ -37,17 +34,6 @@ pub(super) struct Opinion {
     pub(super) update: bool,
     /// How probable it is that they say the same; 0 where they cannot, or are not to be proposed.
     pub(super) probability: f64,
-}
-
-impl Opinion {
-    const fn of(judgement: &Judgement, probability: f64) -> Self {
-        Self {
-            verdict: judgement.verdict,
-            contradiction_score: judgement.contradiction_score,
-            update: judgement.update,
-            probability,
-        }
-    }
 }
 
 /// Contradictory pairs, highest score first, then newest first.
@@ -86,18 +72,8 @@ impl Judge<'_> {
         for (i, &node) in wanted.iter().enumerate() {
             position[node as usize] = i as u32;
         }
-        let batches: Vec<&[u32]> = wanted.chunks(TEXTS_PER_TASK).collect();
-        self.progress.begin("read texts", Some(wanted.len() as u64));
-        let readings = self.pool.map(batches.len(), |i| {
-            if self.progress.cancelled() {
-                return Vec::new();
-            }
-            self.progress.advance(batches[i].len() as u64);
-            batches[i].iter().map(|&node| self.memory(node).reading(self.guard)).collect()
-        });
-        self.progress.end();
-        self.check_cancelled()?;
-        Ok(Readings { position, readings: readings.into_iter().flatten().collect() })
+        let read = |&node: &u32| self.memory(node).reading(self.input.guard);
+        Ok(Readings { position, readings: self.each("read texts", &wanted, TEXTS_PER_TASK, read)? })
     }
 
     /// Gives the opinion on every pair, in order; a probability only where pairs of that similarity are proposed. Texts
@@ -108,29 +84,48 @@ impl Judge<'_> {
         readings: &Readings,
         proposing: Option<Similarity>,
     ) -> Result<Vec<Opinion>, DetectError> {
-        let batches: Vec<&[NodePair]> = pairs.chunks(PAIRS_PER_TASK).collect();
-        self.progress.begin("compare texts", Some(pairs.len() as u64));
-        let opinions = self.pool.map(batches.len(), |i| {
-            if self.progress.cancelled() {
+        let guard = self.input.guard;
+        self.each("compare texts", pairs, PAIRS_PER_TASK, |pair| {
+            let (older, newer) = (readings.of(pair.b), readings.of(pair.a));
+            let judgement = guard.judge(older, newer);
+            let probability = match proposing {
+                Some(minimum) if pair.similarity >= minimum => {
+                    guard.probability(older, newer, &judgement, pair.similarity.get())
+                }
+                _ => 0.0,
+            };
+            Opinion {
+                verdict: judgement.verdict,
+                contradiction_score: judgement.contradiction_score,
+                update: judgement.update,
+                probability,
+            }
+        })
+    }
+
+    /// Works on items in batches of the pool, with progress; the answers stand in the order of the items.
+    fn each<T: Sync, R: Send>(
+        &self,
+        stage: &'static str,
+        items: &[T],
+        per_task: usize,
+        work: impl Fn(&T) -> R + Sync,
+    ) -> Result<Vec<R>, DetectError> {
+        let DetectInput { pool, progress, .. } = *self.input;
+        let batches: Vec<&[T]> = items.chunks(per_task).collect();
+        progress.begin(stage, Some(items.len() as u64));
+        let done = pool.map(batches.len(), |i| {
+            if progress.cancelled() {
                 return Vec::new();
             }
-            self.progress.advance(batches[i].len() as u64);
-            let opinion = |pair: &NodePair| {
-                let (older, newer) = (readings.of(pair.b), readings.of(pair.a));
-                let judgement = self.guard.judge(older, newer);
-                let probability = match proposing {
-                    Some(minimum) if pair.similarity >= minimum => {
-                        self.guard.probability(older, newer, &judgement, pair.similarity.get())
-                    }
-                    _ => 0.0,
-                };
-                Opinion::of(&judgement, probability)
-            };
-            batches[i].iter().map(opinion).collect()
+            progress.advance(batches[i].len() as u64);
+            batches[i].iter().map(&work).collect()
         });
-        self.progress.end();
-        self.check_cancelled()?;
-        Ok(opinions.into_iter().flatten().collect())
+        progress.end();
+        if progress.cancelled() {
+            return Err(DetectError::Cancelled);
+        }
+        Ok(done.into_iter().flatten().collect())
     }
 
     /// Finds the contradictory pairs, the worst first, then by age.
@@ -140,14 +135,14 @@ impl Judge<'_> {
         opinions: &[Opinion],
         readings: &Readings,
     ) -> Contradictions {
-        let detect = &self.policy.detect;
+        let policy = self.input.policy;
         let mut found: Vec<(&NodePair, f64)> = pairs
             .iter()
             .zip(opinions)
             .filter(|(pair, opinion)| {
                 let enough = match opinion.update {
-                    true => self.policy.update_similarity(),
-                    false => detect.contradiction_similarity,
+                    true => policy.update_similarity(),
+                    false => policy.detect.contradiction_similarity,
                 };
                 opinion.verdict == Verdict::Conflict && pair.similarity >= enough
             })
@@ -175,11 +170,15 @@ impl Judge<'_> {
             older: self.speaker(pair.b, apart),
             newer: self.speaker(pair.a, apart),
             similarity: pair.similarity,
-            judgement: self.guard.judge(readings.of(pair.b), readings.of(pair.a)),
+            judgement: self.judgement(pair, readings),
         }
     }
 
-    /// The row that speaks for a node in whatever run: the newest, live or merged into another, but for what was merged
+    fn judgement(&self, pair: &NodePair, readings: &Readings) -> Judgement {
+        self.input.guard.judge(readings.of(pair.b), readings.of(pair.a))
+    }
+
+    /// The row that speaks for a node in any run: the newest, live or merged into another, but for rows merged
     /// into its own contradiction, because a person said that this one holds.
     fn speaker(&self, node: u32, apart: &BTreeSet<(u32, u32)>) -> MemoryIndex {
         let items = self.nodes.items(node);
@@ -214,17 +213,16 @@ impl Judge<'_> {
             pick(&|pair, opinion| pair.similarity < threshold && opinion.verdict.is_proven());
         let apart =
             pick(&|pair, opinion| pair.similarity >= threshold && !opinion.verdict.is_proven());
-        let miss = |pair: &NodePair, apart: bool| {
-            Some(NearMiss {
-                older: self.nodes.newest_live(pair.b)?.memory,
-                newer: self.nodes.newest_live(pair.a)?.memory,
-                similarity: pair.similarity,
-                kept_apart: apart
-                    .then(|| self.guard.judge(readings.of(pair.b), readings.of(pair.a))),
-            })
-        };
-        let below = below.into_iter().filter_map(|pair| miss(pair, false));
-        below.chain(apart.into_iter().filter_map(|pair| miss(pair, true))).collect()
+        let miss = |pair| self.miss(pair, None);
+        let kept_apart = |pair| self.miss(pair, Some(self.judgement(pair, readings)));
+        below.into_iter().filter_map(miss).chain(apart.into_iter().filter_map(kept_apart)).collect()
+    }
+
+    /// `None` where a side has no live row.
+    fn miss(&self, pair: &NodePair, kept_apart: Option<Judgement>) -> Option<NearMiss> {
+        let older = self.nodes.newest_live(pair.b)?.memory;
+        let newer = self.nodes.newest_live(pair.a)?.memory;
+        Some(NearMiss { older, newer, similarity: pair.similarity, kept_apart })
     }
 
     /// Draws `count` pairs of live memories that are at least as similar as `from` says and that nothing proves or proposes,
@@ -245,22 +243,20 @@ impl Judge<'_> {
         let refused = pairs.iter().zip(opinions).filter(is_refused);
         let mut drawn: Vec<_> = refused
             .filter_map(|(pair, _)| {
-                let older = self.nodes.newest_live(pair.b)?.memory;
-                let newer = self.nodes.newest_live(pair.a)?.memory;
-                let id = |memory: MemoryIndex| self.memories[memory.index()].id.as_str();
-                let draw = blake3::hash(format!("{}\n{}", id(older), id(newer)).as_bytes());
-                Some((*draw.as_bytes(), pair, older, newer))
+                let found = self.miss(pair, None)?;
+                let id =
+                    |memory: MemoryIndex| self.input.snapshot.memories[memory.index()].id.as_str();
+                let draw = format!("{}\n{}", id(found.older), id(found.newer));
+                Some((*blake3::hash(draw.as_bytes()).as_bytes(), pair, found))
             })
             .collect();
         drawn.sort_unstable_by_key(|(draw, ..)| *draw);
         drawn.truncate(count);
-        let found = drawn.into_iter().map(|(_, pair, older, newer)| NearMiss {
-            older,
-            newer,
-            similarity: pair.similarity,
-            kept_apart: Some(self.guard.judge(readings.of(pair.b), readings.of(pair.a))),
+        let judged = drawn.into_iter().map(|(_, pair, found)| NearMiss {
+            kept_apart: Some(self.judgement(pair, readings)),
+            ..found
         });
-        found.collect()
+        judged.collect()
     }
 
     fn both_live(&self, pair: &NodePair) -> bool {
@@ -269,15 +265,11 @@ impl Judge<'_> {
     }
 
     fn memory(&self, node: u32) -> &Memory {
-        &self.memories[self.nodes.items(node)[0].memory.index()]
-    }
-
-    fn check_cancelled(&self) -> Result<(), DetectError> {
-        if self.progress.cancelled() { Err(DetectError::Cancelled) } else { Ok(()) }
+        &self.input.snapshot.memories[self.nodes.items(node)[0].memory.index()]
     }
 }
 
-/// Counts pairs by verdict among those at or above `threshold`.
+/// Counts pairs at or above `threshold` by verdict.
 pub(super) fn count_verdicts(
     pairs: &[NodePair],
     opinions: &[Opinion],
@@ -300,7 +292,7 @@ pub(super) struct NodeLinks {
 }
 
 impl NodeLinks {
-    /// Keeps the pairs that are at least as similar as `from` says and whose classes agree.
+    /// Keeps the pairs that are at least as similar as `from` says and agree in their classes.
     pub(super) fn new(
         nodes: &Nodes,
         pairs: &[NodePair],
@@ -384,5 +376,235 @@ impl ApartUnits {
     /// Returns the groups of a unit, ascending.
     pub(super) fn groups_of(&self, unit: u32) -> &[u32] {
         self.groups.get(&unit).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The vertices to cluster: units with equal live rows are one, with everything merged into any of them,
+/// because a row merged into one of two equal rows might as well have been merged into the other.
+pub(super) struct Vertices {
+    /// Units of each vertex, newest first; vertices by their newest unit.
+    pub(super) units: Vec<Vec<u32>>,
+    /// Nodes of each vertex, ascending, without repeats.
+    nodes: Vec<Vec<u32>>,
+    /// Whether the vertex is one node and nothing else.
+    plain: Vec<bool>,
+    /// The plain vertex of each node, or [`NONE`].
+    plain_of_node: Vec<u32>,
+    /// Number of the set of keep-both groups that each vertex is in; 0: none.
+    apart: Vec<u32>,
+    /// The groups of each number, ascending.
+    apart_groups: Vec<Vec<u32>>,
+}
+
+impl Vertices {
+    /// Groups units by the node of their live row, except those with a keep-both decision.
+    pub(super) fn new(nodes: &Nodes, kept_apart: &ApartUnits) -> Self {
+        let mut vertex_of_node: HashMap<u32, u32> = HashMap::new();
+        let mut units: Vec<Vec<u32>> = Vec::new();
+        for (unit, &live_node) in nodes.live_nodes.iter().enumerate() {
+            let unit = unit as u32;
+            let next = units.len() as u32;
+            let vertex = if kept_apart.has(unit) {
+                next
+            } else {
+                *vertex_of_node.entry(live_node).or_insert(next)
+            };
+            if vertex == next {
+                units.push(Vec::new());
+            }
+            units[vertex as usize].push(unit);
+        }
+        let mut vertices = Self {
+            units,
+            nodes: Vec::new(),
+            plain: Vec::new(),
+            plain_of_node: vec![NONE; nodes.nodes.len()],
+            apart: Vec::new(),
+            apart_groups: vec![Vec::new()],
+        };
+        vertices.number_groups(kept_apart);
+        vertices.spread(nodes);
+        vertices
+    }
+
+    fn number_groups(&mut self, kept_apart: &ApartUnits) {
+        let mut numbers: HashMap<&[u32], u32> = HashMap::from([(&[][..], 0)]);
+        for units in &self.units {
+            // A unit with a decision is a vertex of its own.
+            let groups = kept_apart.groups_of(units[0]);
+            let next = numbers.len() as u32;
+            let number = *numbers.entry(groups).or_insert(next);
+            if number == next {
+                self.apart_groups.push(groups.to_vec());
+            }
+            self.apart.push(number);
+        }
+    }
+
+    fn spread(&mut self, nodes: &Nodes) {
+        for (vertex, units) in self.units.iter().enumerate() {
+            let all = units.iter().flat_map(|&unit| &nodes.unit_nodes[unit as usize]);
+            let mut own: Vec<u32> = all.copied().collect();
+            own.sort_unstable();
+            own.dedup();
+            let plain = own.len() == 1 && self.apart[vertex] == 0;
+            if plain {
+                self.plain_of_node[own[0] as usize] = vertex as u32;
+            }
+            self.plain.push(plain);
+            self.nodes.push(own);
+        }
+    }
+
+    /// Builds the graph that the clustering works on.
+    pub(super) fn graph(&self, nodes: &Nodes, links: &NodeLinks) -> LinkGraph {
+        LinkGraph::new(self.cliques(nodes, links), &self.edges(nodes, links))
+    }
+
+    /// Returns the links between vertices, but for the ones within cliques.
+    pub(super) fn edges(&self, nodes: &Nodes, links: &NodeLinks) -> Vec<(u32, u32)> {
+        let mut edges: Vec<(u32, u32)> = Vec::new();
+        for &(a, b) in &links.near {
+            let (v, w) = (self.plain_of_node[a as usize], self.plain_of_node[b as usize]);
+            if v != NONE && w != NONE {
+                edges.push((v.min(w), v.max(w)));
+            }
+        }
+        if self.plain.contains(&false) {
+            self.link_special(nodes, links, &mut edges);
+        }
+        edges
+    }
+
+    /// Adds the edges of vertices that are not plain.
+    fn link_special(&self, nodes: &Nodes, links: &NodeLinks, edges: &mut Vec<(u32, u32)>) {
+        let plain = |v: u32| self.plain[v as usize];
+        let holders = Holders::new(self, nodes, links);
+        for v in (0..self.units.len() as u32).filter(|&v| !plain(v)) {
+            for w in self.candidates(&holders, nodes, links, v) {
+                // Two special vertices meet twice: the smaller one speaks.
+                if (plain(w) || v < w) && self.all_linked(nodes, links, v, w) {
+                    edges.push((v.min(w), v.max(w)));
+                }
+            }
+        }
+    }
+
+    /// Vertices that share a node, a text, a vector or a near pair with a special vertex, but for the ones
+    /// that are kept apart from it.
+    fn candidates(
+        &self,
+        holders: &Holders,
+        nodes: &Nodes,
+        links: &NodeLinks,
+        vertex: u32,
+    ) -> BTreeSet<u32> {
+        let groups = |apart: u32| &self.apart_groups[apart as usize];
+        let own_groups = groups(self.apart[vertex as usize]);
+        let together = |apart: u32| !share(own_groups, groups(apart));
+        let mut found = BTreeSet::new();
+        for &node in &self.nodes[vertex as usize] {
+            let held = &nodes.nodes[node as usize];
+            found.extend(holders.by_node.of(node, together));
+            found.extend(holders.by_key.of(held.key, together));
+            found.extend(holders.by_vector.of(held.vector, together));
+            for near in links.neighbors(node) {
+                found.extend(holders.by_node.of(near, together));
+            }
+        }
+        found.remove(&vertex);
+        found
+    }
+
+    fn all_linked(&self, nodes: &Nodes, links: &NodeLinks, v: u32, w: u32) -> bool {
+        let (own, theirs) = (&self.nodes[v as usize], &self.nodes[w as usize]);
+        own.iter().all(|&n| theirs.iter().all(|&m| links.linked(nodes, n, m)))
+    }
+
+    /// Plain vertices of one text (or, unguarded, one vector and class) are linked without edges.
+    pub(super) fn cliques(&self, nodes: &Nodes, links: &NodeLinks) -> Vec<[u32; 2]> {
+        let mut texts: HashMap<u32, u32> = HashMap::new();
+        let mut vectors: HashMap<(u32, u32), u32> = HashMap::new();
+        (0..self.units.len() as u32)
+            .map(|v| {
+                if !self.plain[v as usize] {
+                    return [NO_CLIQUE; 2];
+                }
+                let node = &nodes.nodes[self.nodes[v as usize][0] as usize];
+                let next = texts.len() as u32;
+                let text = if node.key == NONE {
+                    NO_CLIQUE
+                } else {
+                    *texts.entry(node.key).or_insert(next)
+                };
+                let next = vectors.len() as u32;
+                let vector = if links.equal_vectors_link && node.vector != NONE {
+                    *vectors.entry((node.vector, node.class)).or_insert(next)
+                } else {
+                    NO_CLIQUE
+                };
+                [text, vector]
+            })
+            .collect()
+    }
+}
+
+/// Which vertices hold a node, a text key or, where equal vectors link, a vector.
+struct Holders {
+    by_node: Index,
+    by_key: Index,
+    by_vector: Index,
+}
+
+impl Holders {
+    fn new(vertices: &Vertices, nodes: &Nodes, links: &NodeLinks) -> Self {
+        let index = |number: &dyn Fn(u32) -> u32| {
+            let held = vertices.nodes.iter().zip(&vertices.apart).zip(0_u32..);
+            Index::new(held.flat_map(|((own, &apart), vertex)| {
+                own.iter().map(move |&node| (number(node), apart, vertex))
+            }))
+        };
+        let vector = |node: u32| {
+            if links.equal_vectors_link { nodes.nodes[node as usize].vector } else { NONE }
+        };
+        Self {
+            by_node: index(&|node| node),
+            by_key: index(&|node| nodes.nodes[node as usize].key),
+            by_vector: index(&vector),
+        }
+    }
+}
+
+/// Vertices by a number and, below it, by their keep-both groups: the vertices of one group are passed over at once.
+struct Index {
+    /// `(number, groups, vertex)`, sorted, without repeats.
+    entries: Vec<(u32, u32, u32)>,
+}
+
+impl Index {
+    fn new(entries: impl Iterator<Item = (u32, u32, u32)>) -> Self {
+        let mut entries: Vec<_> = entries.filter(|&(number, ..)| number != NONE).collect();
+        entries.sort_unstable();
+        entries.dedup();
+        Self { entries }
+    }
+
+    /// Returns the vertices under `number` with groups that are `wanted`; none under [`NONE`].
+    fn of(&self, number: u32, wanted: impl Fn(u32) -> bool) -> impl Iterator<Item = u32> {
+        let start = self.entries.partition_point(|&(n, ..)| n < number);
+        let mut rest = &self.entries[start..];
+        std::iter::from_fn(move || {
+            while let Some(&(_, apart, _)) = rest.first().filter(|entry| entry.0 == number) {
+                let end = rest.partition_point(|&(n, a, _)| (n, a) == (number, apart));
+                let run;
+                (run, rest) = rest.split_at(end);
+                if wanted(apart) {
+                    return Some(run);
+                }
+            }
+            None
+        })
+        .flatten()
+        .map(|&(.., vertex)| vertex)
     }
 }

@@ -1,21 +1,19 @@
-//! Detection: which live memories are near or equal, and what the guard says of them.
+//! Detection: which live memories are near or equal, and the verdicts of the guard on them.
 //!
 //! 1. `units` gathers each live row in scope with everything ever merged into it, by their newest row.
 //! 2. `near` joins the vectors of each space ([`join_spaces`]); pairs of distinct vectors come out.
 //! 3. `nodes` collapses rows that share vector, strict key and class; pairs of vectors become pairs of nodes.
 //! 4. `judge` reads each text once and asks the guard about each pair: linked, apart or contradictory.
-//! 5. `vertices` lifts the `links` between nodes to links between units, but for those that a person keeps `apart`;
+//! 5. `judge` lifts the `links` between nodes to links between units, but for pairs that a person keeps `apart`;
 //!    equal texts are cliques without edges.
-//! 6. The clustering groups units that are all linked: greedily, or by `agglomerative` linkage.
+//! 6. The clustering groups units that are all linked: greedily, or by a hierarchical linkage.
 //!
 //! Costs grow with distinct texts, vectors and near pairs, not with the square of copies.
 
-mod agglomerative;
 mod judge;
 mod nodes;
 mod series;
 mod pipeline;
-mod vertices;
 mod topics;
 
 #[cfg(test)]
@@ -59,7 +57,7 @@ pub struct Cluster {
     pub equal_text: bool,
 }
 
-/// Two live memories whose texts contradict each other.
+/// Two live memories with texts that contradict each other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contradiction {
     /// The older memory.
@@ -68,7 +66,7 @@ pub struct Contradiction {
     pub newer: MemoryIndex,
     /// Their canonical similarity.
     pub similarity: Similarity,
-    /// What the guard says: `left` is the older text.
+    /// The verdict of the guard: `left` is the older text.
     pub judgement: Judgement,
 }
 
@@ -81,12 +79,12 @@ pub struct NearMiss {
     pub newer: MemoryIndex,
     /// Their canonical similarity.
     pub similarity: Similarity,
-    /// What the guard says, where it kept them apart; `None`: just below the threshold.
+    /// The verdict of the guard, where it kept them apart; `None`: just below the threshold.
     pub kept_apart: Option<Judgement>,
 }
 
 /// Everything that detection found; indices point into the snapshot's memories.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Detection {
     /// Live units in scope, by their newest row, descending.
     pub units: Vec<Unit>,
@@ -102,11 +100,11 @@ pub struct Detection {
     pub contradiction_pairs: u64,
     /// Groups of two or more live rows of one strict key.
     pub duplicate_groups: u64,
-    /// Logical pairs of live rows whose vectors are at or above the merge threshold.
+    /// Logical pairs of live rows with vectors at or above the merge threshold.
     pub pairs: u64,
     /// How complete the pairs of distinct vectors behind `pairs` are, as measured; `None`: the join was exact.
     pub pair_recall: Option<MeasuredRecall>,
-    /// Pairs by verdict among those at or above the merge threshold.
+    /// Pairs at or above the merge threshold by verdict.
     pub verdicts: BTreeMap<&'static str, u64>,
     /// The nearest pairs below the threshold and the nearest ones that the guard kept apart, a few of each.
     pub near_misses: Vec<NearMiss>,
@@ -114,7 +112,7 @@ pub struct Detection {
     pub refused: Vec<NearMiss>,
     /// Linked pairs if the threshold were lower or higher by so much: `(delta, pairs)`.
     pub sensitivity: Vec<(f64, u64)>,
-    /// Live rows whose vector stands under too many different texts.
+    /// Live rows with a vector that stands under too many different texts.
     pub shared_vector_rows: Vec<MemoryIndex>,
     /// Live rows outside the scope of this run.
     pub out_of_scope: u64,
@@ -124,7 +122,7 @@ pub struct Detection {
 
 impl Detection {
     /// Keeps the clusters and proposals that some memories stand in, directly or through clusters that share a member;
-    /// returns these memories and all members of what was kept with them.
+    /// returns these memories and all members of the clusters kept with them.
     ///
     /// Contradictions stay: which of them speaks for a series depends on all.
     pub fn narrow(&mut self, around: &BTreeSet<MemoryIndex>) -> BTreeSet<MemoryIndex> {
@@ -145,7 +143,7 @@ impl Detection {
         kept
     }
 
-    /// Returns all contradictory pairs, those of live memories first.
+    /// Returns all contradictory pairs, the ones of live memories first.
     pub(crate) fn all_contradictions(&self) -> impl Iterator<Item = &Contradiction> {
         self.contradictions.iter().chain(&self.folded_contradictions)
     }
@@ -184,7 +182,7 @@ pub enum DetectError {
 }
 
 impl DetectError {
-    /// Returns what the user can do.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

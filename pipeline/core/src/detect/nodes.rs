@@ -1,4 +1,4 @@
-//! Nodes: what must be compared once, however many rows repeat it.
+//! Nodes: texts to be compared once, however many rows repeat them.
 //!
 //! Rows that share vector, strict key and separation class are one node: whatever holds for one of
 //! them holds for all. Nodes are numbered by their newest row, so nothing depends on the store's order.
@@ -114,7 +114,7 @@ pub(super) struct Nodes {
     by_vector: Vec<(u32, u32)>,
     /// `(key, node)`, sorted.
     by_key: Vec<(u32, u32)>,
-    /// Live rows whose vector stands under too many texts.
+    /// Live rows with a vector that stands under too many texts.
     pub(super) shared_vector_rows: Vec<MemoryIndex>,
 }
 
@@ -199,7 +199,7 @@ impl Nodes {
     }
 }
 
-/// Returns what is listed under `number` in a sorted list; nothing under [`NONE`].
+/// Returns the entries under `number` in a sorted list; nothing under [`NONE`].
 fn under(list: &[(u32, u32)], number: u32) -> impl Iterator<Item = u32> + Clone {
     let start =
         if number == NONE { list.len() } else { list.partition_point(|&(n, _)| n < number) };
@@ -251,7 +251,7 @@ pub(super) fn build(
     nodes
 }
 
-/// The rows of all units, newest first, whatever was merged into what: so nodes keep their order when rows fold.
+/// The rows of all units, newest first, merged or not: so nodes keep their order when rows fold.
 fn items_of(memories: &[Memory], units: &[Unit]) -> Vec<Item> {
     let mut items = Vec::with_capacity(units.len());
     for (i, unit) in units.iter().enumerate() {
@@ -298,7 +298,7 @@ fn intern_classes(memories: &[Memory], items: &[Item], patterns: &[String]) -> V
     items.iter().map(class).collect()
 }
 
-/// Returns those of the categories that keep memories apart, sorted. What stands for `*` is a name, which keeps its
+/// Returns the categories that keep memories apart, sorted. The part that stands for `*` is a name, which keeps its
 /// spelling: `user:Ann` and `user:ann` may be two users. Capitals of other categories make no difference.
 pub fn separating(categories: &[Box<str>], patterns: &[String]) -> Vec<String> {
     let patterns: Vec<String> = patterns.iter().map(|pattern| pattern.to_lowercase()).collect();
@@ -325,7 +325,7 @@ fn matches_pattern(category: &str, pattern: &str) -> bool {
     }
 }
 
-/// Takes the vectors away from rows whose vector stands under too many texts: an embedder's fault.
+/// Takes away vectors that stand under too many texts: an embedder's fault.
 fn drop_shared(
     items: &[Item],
     numbers: &mut [u32],
@@ -434,7 +434,7 @@ fn age_key(memory: &Memory) -> (Reverse<Option<Instant>>, Reverse<MemoryId>) {
 pub(super) struct Units {
     pub(super) units: Vec<Unit>,
     pub(super) out_of_scope: u64,
-    /// Ghosts whose survivor is gone or not live.
+    /// Ghosts with a survivor that is gone or not live.
     pub(super) stray_ghosts: u64,
 }
 
@@ -491,7 +491,7 @@ fn live_in_scope(memories: &[Memory], scope: &Scope) -> (Vec<MemoryIndex>, u64) 
     (kept, out_of_scope)
 }
 
-/// The categories of a memory; those of an archived one as they were before.
+/// The categories of a memory; of an archived one the former ones.
 pub(super) fn own_categories(memory: &Memory) -> impl Iterator<Item = &str> {
     let is_live = memory.status == Status::Live;
     memory.categories.iter().map(move |category| match category.strip_prefix("archive/") {

@@ -13,23 +13,24 @@ use memfold_index::{
 use memfold_simd::{Kernels, Similarity};
 
 use super::judge::{
-    ApartUnits, CONTRADICTIONS_MAX, Contradictions, Judge, NodeLinks, Opinion, count_verdicts,
+    ApartUnits, CONTRADICTIONS_MAX, Contradictions, Judge, NodeLinks, Opinion, Vertices,
+    count_verdicts,
 };
 use super::nodes::{self, DistinctVectors, NodePair, Nodes, VectorNumbers, VectorRows, pairs_of};
 use super::series::{NEIGHBORS_MAX, SpaceJoin};
-use super::vertices::Vertices;
-use super::{Cluster, DetectError, Detection, PROPOSE_PROBABILITY_MIN, Unit, agglomerative};
+use super::topics::{Distances, hierarchical_groups};
+use super::{Cluster, DetectError, Detection, PROPOSE_PROBABILITY_MIN, Unit};
 use crate::cluster::{complete_cover, greedy_complete};
 use crate::policy::defaults::{RECALL_TARGET, SHARED_VECTOR_TEXTS_MAX};
 use crate::policy::{Linkage, Policy};
 use crate::report::Recall;
 
-/// What detection works on.
+/// The inputs of detection.
 #[derive(Clone, Copy)]
 pub struct DetectInput<'a> {
     /// The store.
     pub snapshot: &'a Snapshot,
-    /// The vectors of each space of the snapshot, then those of the built-in embedding where it takes part.
+    /// The vectors of each space of the snapshot, then the ones of the built-in embedding where it takes part.
     pub matrices: &'a [VectorMatrix<'a>],
     /// Which memory has which vector of the built-in embedding, where it takes part.
     pub built_in: Option<BuiltIn<'a>>,
@@ -65,7 +66,7 @@ impl BuiltIn<'_> {
 }
 
 impl DetectInput<'_> {
-    /// Returns the canonical similarity of two memories: of their own vectors where both have one, else of those of the
+    /// Returns the canonical similarity of two memories: of their own vectors where both have one, else of the ones of the
     /// built-in embedding. `None` where the vectors of two models would have to be compared, or there are none.
     #[must_use]
     pub fn similarity(&self, a: MemoryIndex, b: MemoryIndex) -> Option<Similarity> {
@@ -152,7 +153,7 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
 
 /// Pairs of texts that are near.
 struct NearPairs {
-    /// Near enough for merges and contradictions, and those below that proposals look at.
+    /// Near enough for merges and contradictions, and lower ones that proposals look at.
     pairs: Vec<NodePair>,
     /// From which similarity on to propose; `None`: there are too many pairs, or nothing is to be proposed.
     proposing: Option<Similarity>,
@@ -247,14 +248,7 @@ fn judge(
     if !input.policy.guard.enabled {
         return Ok(Judged::default());
     }
-    let judge = Judge {
-        memories: &input.snapshot.memories,
-        nodes,
-        guard: input.guard,
-        policy: input.policy,
-        pool: input.pool,
-        progress: input.progress,
-    };
+    let judge = Judge { input, nodes };
     let readings = judge.read(pairs)?;
     let opinions = judge.opinions(pairs, &readings, proposing)?;
     let contradictions = judge.contradictions(pairs, &opinions, &readings);
@@ -285,13 +279,8 @@ impl Clustering<'_> {
                 expand(greedy_complete(&graph), &vertices)
             }
             _ => {
-                let distances = agglomerative::Distances {
-                    input: self.input,
-                    nodes: self.nodes,
-                    links,
-                    threshold,
-                };
-                agglomerative::groups(&distances)?
+                let (input, nodes) = (self.input, self.nodes);
+                hierarchical_groups(&Distances { input, nodes, links, threshold })?
             }
         };
         let clusters = pool.map(groups.len(), |i| self.describe(&groups[i]));
@@ -608,7 +597,7 @@ impl Joins {
         true
     }
 
-    /// Returns the nodes whose vectors were left out of the join, ascending.
+    /// Returns the nodes with vectors that were left out of the join, ascending.
     fn series_nodes(&self, nodes: &Nodes) -> Vec<u32> {
         let mut series: Vec<u32> = self
             .joined
@@ -629,7 +618,7 @@ impl Joins {
         MeasuredRecall::combined(&recalls.collect::<Vec<_>>())
     }
 
-    /// Counts the pairs of live rows whose vectors are at least `threshold` similar, arithmetically.
+    /// Counts the pairs of live rows with vectors that are at least `threshold` similar, arithmetically.
     pub(super) fn live_pairs(&self, live_rows: &[VectorRows], threshold: Similarity) -> u64 {
         let rows = |vector: u32| live_rows[vector as usize];
         let within: u64 = live_rows

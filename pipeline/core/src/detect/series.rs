@@ -1,6 +1,6 @@
-//! Series: memories near to very many others, such as "Build #17 passed", of which only equal texts merge.
+//! Series: memories near to very many others ("Build #17 passed"), of which only equal texts merge.
 //!
-//! A threshold that gives more pairs than the budget allows does not tell such memories apart. They are found by a
+//! A threshold that gives more pairs than the budget allows does not tell them apart. They are found by a
 //! sample, left out of the join, and the rest of the space is joined without them.
 
 use std::collections::HashMap;

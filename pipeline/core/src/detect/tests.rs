@@ -6,10 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Snapshot;
-use crate::decisions::Decisions;
-use crate::memory::{
-    BaseDigest, CreatedAt, Embedding, Memory, MemoryId, SpaceIndex, Status, VectorSpace,
-};
+use crate::memory::{CreatedAt, Embedding, Memory, MemoryId, SpaceIndex, Status, VectorSpace};
+use crate::plan::fixture::row;
 use crate::policy::Policy;
 use crate::time::Instant;
 use memfold_guard::Guard;
@@ -30,7 +28,7 @@ const TEXTS: [&str; 9] = [
     "the gateway listens on port 9090!",
 ];
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Spec {
     direction: u8,
     jitter: u8,
@@ -43,16 +41,9 @@ struct Spec {
 
 fn spec() -> impl Strategy<Value = Spec> {
     let ghost = prop::option::weighted(0.15, any::<u8>());
-    (
-        0_u8..4,
-        0_u8..5,
-        0_u8..9,
-        prop::bool::weighted(0.1),
-        0_u8..6,
-        ghost,
-        prop::bool::weighted(0.9),
-    )
-        .prop_map(|(direction, jitter, text, private, age, ghost_of, vector)| Spec {
+    let (private, vector) = (prop::bool::weighted(0.1), prop::bool::weighted(0.9));
+    (0_u8..4, 0_u8..5, 0_u8..9, private, 0_u8..6, ghost, vector).prop_map(
+        |(direction, jitter, text, private, age, ghost_of, vector)| Spec {
             direction,
             jitter,
             text,
@@ -60,7 +51,8 @@ fn spec() -> impl Strategy<Value = Spec> {
             age,
             ghost_of,
             vector,
-        })
+        },
+    )
 }
 
 /// A store of `specs`, in the order `order`, and its vectors.
@@ -71,11 +63,8 @@ fn store(specs: &[Spec], order: &[usize]) -> (Snapshot, Vec<f32>) {
         store_id: "test".into(),
         memories,
         spaces: vec![VectorSpace { model: "m".into(), dim: DIM as u32 }],
-        skipped: BTreeMap::new(),
-        skip_examples: BTreeMap::new(),
         rows_total: specs.len() as u64,
-        decisions: Decisions::default(),
-        notes: Vec::new(),
+        ..Snapshot::default()
     };
     (snapshot, vectors)
 }
@@ -98,21 +87,13 @@ fn memory(specs: &[Spec], i: usize, vectors: &mut Vec<f32>) -> Memory {
         _ => None,
     };
     Memory {
-        rowid: 0,
         id: id(i),
-        content: TEXTS[usize::from(spec.text)].into(),
         categories: if spec.private { vec!["Private".into()] } else { vec!["general".into()] },
-        importance: 1.0,
-        access_count: 0,
         created_at: CreatedAt::At(Instant(-i64::from(spec.age))),
-        expires_at: None,
-        last_accessed: None,
-        source: "agent".into(),
-        root_source: "agent".into(),
         status: if merged_into.is_some() { Status::Merged } else { Status::Live },
         merged_into,
         embedding,
-        base_digest: BaseDigest([0; 32]),
+        ..row("", TEXTS[usize::from(spec.text)], 0)
     }
 }
 
@@ -178,7 +159,7 @@ impl Definition<'_> {
         self.near(a, b) && (!self.policy.guard.enabled || self.passes(a, b))
     }
 
-    /// Equal vector (or none), text and class: what was merged into one might as well have been merged into the other.
+    /// Equal vector (or none), text and class: a row merged into one might as well have been merged into the other.
     fn equal(&self, a: MemoryIndex, b: MemoryIndex) -> bool {
         let (a, b) = (&self.snapshot.memories[a.index()], &self.snapshot.memories[b.index()]);
         let vectors = (self.vector(a), self.vector(b));
@@ -341,15 +322,7 @@ proptest! {
 }
 
 fn plain(count: usize, text: impl Fn(usize) -> String) -> (Snapshot, Vec<f32>) {
-    let spec = Spec {
-        direction: 0,
-        jitter: 0,
-        text: 0,
-        private: false,
-        age: 0,
-        ghost_of: None,
-        vector: true,
-    };
+    let spec = Spec { vector: true, ..Spec::default() };
     let specs = vec![spec; count];
     let (mut snapshot, vectors) = store(&specs, &in_order(count));
     for (i, memory) in snapshot.memories.iter_mut().enumerate() {

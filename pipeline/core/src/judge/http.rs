@@ -1,4 +1,4 @@
-//! Posting JSON to an address of the user's choosing, and telling what went wrong.
+//! Posting JSON to an address of the user's choosing, and explaining failures.
 
 use std::io::ErrorKind;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -17,17 +17,17 @@ const PAUSE: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// A server that wants a longer rest is left alone.
 const REST_MAX: Duration = Duration::from_secs(30);
-/// How much of what comes with an error status is read.
+/// The most that is read of the body of an error status.
 const COMPLAINT_BYTES: u64 = 64 << 10;
-const PROBLEM_CHARS: usize = 160;
+pub(super) const PROBLEM_CHARS: usize = 160;
 /// How often the wish to stop is looked at while a server thinks.
-const GLANCE: Duration = Duration::from_millis(50);
+pub(super) const GLANCE: Duration = Duration::from_millis(50);
 
 /// Why there is no answer. Texts in it come from others and are shown escaped and shortened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {
-    /// What is configured is no address.
+    /// The configured value is no address.
     #[error("{found} is no address")]
     Address {
         /// What was found.
@@ -64,7 +64,7 @@ pub enum HttpError {
         place: String,
         /// The HTTP status.
         status: u16,
-        /// The beginning of what it said.
+        /// The beginning of its answer.
         found: String,
     },
     /// It wants to be asked again much later.
@@ -90,7 +90,7 @@ pub enum HttpError {
     TooLong {
         /// The address.
         place: String,
-        /// What is read at most.
+        /// The limit.
         bytes_max: u64,
     },
     /// The answer is something else.
@@ -98,7 +98,7 @@ pub enum HttpError {
     Unexpected {
         /// The address.
         place: String,
-        /// What was expected.
+        /// The expected form.
         expected: &'static str,
         /// What was found.
         found: String,
@@ -124,12 +124,8 @@ pub struct Endpoint {
 #[derive(Clone)]
 pub struct Client {
     agent: Agent,
-    url: String,
+    endpoint: Endpoint,
     place: String,
-    key: Option<String>,
-    timeout: Duration,
-    time_limit: Option<Duration>,
-    retries: u32,
     unrepeated: Option<u16>,
 }
 
@@ -151,9 +147,9 @@ impl Client {
     /// # Errors
     /// When the address is none.
     pub fn new(endpoint: Endpoint) -> Result<Self, HttpError> {
-        let Endpoint { url, key, timeout, time_limit, retries } = endpoint;
-        let place = shown(&url);
-        let uri: Uri = url
+        let place = shown(&endpoint.url);
+        let uri: Uri = endpoint
+            .url
             .parse()
             .map_err(|error| HttpError::Address { found: format!("{place}: {error}") })?;
         let host = uri.host().unwrap_or_default();
@@ -163,32 +159,32 @@ impl Client {
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(proxy)
-            .timeout_global(Some(timeout))
-            .timeout_connect(Some(timeout))
+            .timeout_global(Some(endpoint.timeout))
+            .timeout_connect(Some(endpoint.timeout))
             .user_agent(concat!("memfold/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        Ok(Self { agent, url, place, key, timeout, time_limit, retries, unrepeated: None })
+        Ok(Self { agent, endpoint, place, unrepeated: None })
     }
 
     /// Returns it so that a request answered with this status is not repeated.
     #[must_use]
-    pub const fn not_repeating(mut self, status: u16) -> Self {
+    pub(crate) const fn not_repeating(mut self, status: u16) -> Self {
         self.unrepeated = Some(status);
         self
     }
 
-    /// Returns the address as messages name it: without what may be secret.
+    /// Returns the address as messages name it: without parts that may be secret.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// Takes the key out of what a server said.
+    /// Takes the key out of a server's message.
     #[must_use]
     pub fn without_key(&self, said: &[u8]) -> String {
         let said = String::from_utf8_lossy(said);
-        match &self.key {
+        match &self.endpoint.key {
             Some(key) => said.replace(key.as_str(), "(key)"),
             None => said.into_owned(),
         }
@@ -204,14 +200,16 @@ impl Client {
     pub fn post(&self, body: &Value, bytes_max: u64) -> Result<Vec<u8>, HttpError> {
         let body = body.to_string();
         let mut pause = PAUSE;
-        let mut left = self.retries;
+        let mut left = self.endpoint.retries;
         let started = now();
         loop {
-            let time_left = self.time_limit.map(|limit| limit.saturating_sub(started.elapsed()));
+            let time_left =
+                self.endpoint.time_limit.map(|limit| limit.saturating_sub(started.elapsed()));
             if time_left.is_some_and(|left| left.is_zero()) {
                 return Err(self.slow());
             }
-            let timeout = time_left.map_or(self.timeout, |left| left.min(self.timeout));
+            let timeout =
+                time_left.map_or(self.endpoint.timeout, |left| left.min(self.endpoint.timeout));
             let Failed { error, again } = match self.post_once(&body, bytes_max, timeout) {
                 Ok(reply) => return Ok(reply),
                 Err(failed) => failed,
@@ -221,7 +219,8 @@ impl Client {
                 Again::Soon => pause,
                 Again::After(wait) => wait,
             };
-            let ends = self.time_limit.is_some_and(|limit| started.elapsed() + wait >= limit);
+            let ends =
+                self.endpoint.time_limit.is_some_and(|limit| started.elapsed() + wait >= limit);
             if left == 0 || ends {
                 return Err(error);
             }
@@ -234,8 +233,8 @@ impl Client {
     /// Posts on a thread of its own, so that nobody waits for a slow server who wants to stop; `None`: the caller does.
     ///
     /// # Errors
-    /// Those of [`Self::post`].
-    pub fn post_until(
+    /// The ones of [`Self::post`].
+    pub(crate) fn post_until(
         &self,
         body: &Value,
         bytes_max: u64,
@@ -261,7 +260,7 @@ impl Client {
         }
     }
 
-    /// Returns that an answer is not what was expected, with its beginning.
+    /// Returns the error for an unexpected answer, with its beginning.
     #[must_use]
     pub fn unexpected(&self, reply: &[u8], expected: &'static str, problem: &str) -> HttpError {
         let found = beginning(&self.without_key(reply));
@@ -275,14 +274,14 @@ impl Client {
     fn post_once(&self, body: &str, bytes_max: u64, timeout: Duration) -> Result<Vec<u8>, Failed> {
         let mut request = self
             .agent
-            .post(&self.url)
+            .post(&self.endpoint.url)
             .config()
             .timeout_global(Some(timeout))
             .timeout_connect(Some(timeout))
             .build()
             .header("content-type", "application/json")
             .header("accept", "application/json");
-        if let Some(key) = &self.key {
+        if let Some(key) = &self.endpoint.key {
             request = request.header("authorization", format!("Bearer {key}"));
         }
         let mut response = request.send(body).map_err(|error| self.unsent(&error))?;
@@ -304,7 +303,7 @@ impl Client {
         })
     }
 
-    /// What it means that no answer began.
+    /// The meaning of a missing answer.
     fn unsent(&self, error: &ureq::Error) -> Failed {
         let place = self.place.clone();
         let again = match error {
@@ -326,7 +325,7 @@ impl Client {
         Failed { error, again }
     }
 
-    /// What a status other than success means.
+    /// The meaning of a status other than success.
     fn refused(&self, response: &mut Response<Body>) -> Failed {
         let place = self.place.clone();
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
@@ -352,7 +351,10 @@ impl Client {
     }
 
     fn slow(&self) -> HttpError {
-        let waited = self.time_limit.map_or(self.timeout, |limit| limit.min(self.timeout));
+        let waited = self
+            .endpoint
+            .time_limit
+            .map_or(self.endpoint.timeout, |limit| limit.min(self.endpoint.timeout));
         HttpError::Slow { place: self.place.clone(), waited }
     }
 }
@@ -388,7 +390,7 @@ const fn is_passing(kind: ErrorKind) -> bool {
 /// Reads a key from the variable that the configuration names.
 ///
 /// # Errors
-/// What is wrong with the variable, in words.
+/// The fault of the variable, in words.
 pub fn key_in(name: &str, variables: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let value = variables(name).map(|value| value.trim().to_owned()).unwrap_or_default();
     if value.is_empty() {
@@ -400,7 +402,7 @@ pub fn key_in(name: &str, variables: &dyn Fn(&str) -> Option<String>) -> Result<
     }
 }
 
-/// Returns the message in what came with an error status, or how it begins.
+/// Returns the message in the body of an error status, or its beginning.
 fn complaint(reply: &str) -> String {
     let said = serde_json::from_str::<Value>(reply).ok().and_then(|reply| {
         let places =
@@ -419,7 +421,7 @@ pub fn beginning(reply: &str) -> String {
     excerpt(reply, SHOWN_CHARS)
 }
 
-/// Returns an address as messages name it: without what follows the path, which may be secret.
+/// Returns an address as messages name it: without the part after the path, which may be secret.
 #[must_use]
 pub fn shown(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();

@@ -3,54 +3,31 @@
 use std::collections::BTreeSet;
 
 use crate::summary::Confidence;
-use memfold_guard::{DifferenceKind, Guard, Judgement, Verdict};
+use memfold_guard::{DifferenceKind, Guard, Judgement, Side, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::judge::opinion::{Opinion, OpinionKind};
-use crate::judge::prompt::Task;
-use crate::judge::question::{Group, Member};
+use crate::judge::question::{
+    Group, Member, Opinion, OpinionKind, SaidFact, SaidSummary, SaidSupersession, Task,
+};
 use wording::Wording;
 
-/// Bytes that a new text may have beyond those of its sources.
+/// Bytes that a new text may have beyond its sources.
 const NEW_TEXT_BYTES_MORE: usize = 64;
 
 /// Phrases by which a text speaks to a model. One of them sends the group to a person.
-const INSTRUCTIONS: [&str; 26] = [
-    "ignore previous",
-    "ignore all previous",
-    "ignore the previous",
-    "ignore the above",
-    "ignore all instructions",
-    "ignore your instructions",
-    "ignore these instructions",
-    "disregard previous",
-    "disregard all",
-    "disregard the above",
-    "disregard your",
-    "forget previous instructions",
-    "forget all instructions",
-    "forget your instructions",
-    "new instructions:",
-    "system prompt",
-    "you are now",
-    "respond only with",
-    "reply only with",
-    "answer only with",
-    "merge all memories",
-    "delete all memories",
-    "<|im_start|>",
-    "[inst]",
-    "</system>",
-    "<system>",
-];
+const INSTRUCTIONS: &str = "ignore previous; ignore all previous; ignore the previous; ignore the above; ignore all instructions; \
+ignore your instructions; ignore these instructions; disregard previous; disregard all; disregard the above; \
+disregard your; forget previous instructions; forget all instructions; forget your instructions; \
+new instructions:; system prompt; you are now; respond only with; reply only with; answer only with; \
+merge all memories; delete all memories; <|im_start|>; [inst]; </system>; <system>";
 
-/// What binds every judge.
+/// The limits of every judge.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AnswerLimits {
     /// REPLACE below this cosine becomes MERGE.
     pub replace_similarity_min: f64,
-    /// What was asked.
+    /// The question.
     pub task: Task,
     /// The share of a source's content words, in \[0, 1\], that a new text may lack.
     pub content_words_lost_max: f64,
@@ -58,7 +35,7 @@ pub struct AnswerLimits {
     pub confidence_min: Confidence,
 }
 
-/// What may be done.
+/// The accepted action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Accepted {
     /// As the judge said, REPLACE perhaps made MERGE.
@@ -127,15 +104,15 @@ pub enum Refusal {
         one: String,
         /// Another one.
         other: String,
-        /// What the one says.
+        /// The text of the one.
         left: String,
-        /// What the other says.
+        /// The text of the other.
         right: String,
     },
     /// A sentence of a new text stands in no source, with these words in this order.
     #[error("no source says \"{sentence}\"")]
     Unsupported {
-        /// Its words, without those that state nothing.
+        /// Its words, without the ones that state nothing.
         sentence: String,
     },
     /// A specific would be out of sight.
@@ -176,13 +153,13 @@ pub enum Refusal {
     /// It writes a text, or needs one, where none may be written.
     #[error("no texts may be written (judge.rewrite)")]
     NoRewriting,
-    /// The action is none of those that were asked for.
+    /// The action is none of the requested ones.
     #[error("{} was not asked for", serde_json::json!(action))]
     NotAsked {
         /// The action.
         action: OpinionKind,
     },
-    /// A summary says nothing but what one memory says.
+    /// A summary says no more than one memory.
     #[error("it only repeats {id}")]
     Repeats {
         /// The handle.
@@ -191,7 +168,7 @@ pub enum Refusal {
     /// A summary leaves nothing that its sources state.
     #[error("nothing of it stands in its sources")]
     NothingStated,
-    /// What is said to hold is older than what is said not to.
+    /// The memory said to hold is older than the one said not to.
     #[error("{keep} is not the newer one")]
     NotNewer {
         /// The handle.
@@ -226,12 +203,12 @@ pub struct Refused {
     pub reason: Refusal,
 }
 
-/// What the opinions on a group come to.
+/// The outcome of the opinions on a group.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
-    /// What may be done, in the order of the first vote.
+    /// The accepted actions, in the order of the first vote.
     pub accepted: Vec<Accepted>,
-    /// What may not.
+    /// The refused ones.
     pub refused: Vec<Refused>,
 }
 
@@ -363,11 +340,7 @@ impl<'a> Limits<'a> {
 
     /// No text of the group speaks to the model, and the guard lets all members say the same.
     fn may_change(&self, members: &[&Member]) -> Result<(), Refusal> {
-        for member in &self.group.memories {
-            if let Some(phrase) = instruction(&member.text) {
-                return Err(Refusal::Instructions { id: member.handle.clone(), phrase });
-            }
-        }
+        no_instructions(self.group)?;
         for (at, one) in members.iter().enumerate() {
             for other in &members[at + 1..] {
                 self.could_be_same((&one.handle, &one.text), (&other.handle, &other.text))?;
@@ -420,7 +393,7 @@ impl<'a> Limits<'a> {
         Ok(())
     }
 
-    /// A new text keeps what its sources say and adds nothing.
+    /// A new text keeps the facts of its sources and adds nothing.
     fn may_write(&self, text: &str, members: &[&Member]) -> Result<String, Refusal> {
         if self.rules.task == (Task::Duplicates { rewrite: false }) {
             return Err(Refusal::NoRewriting);
@@ -527,7 +500,7 @@ fn invented<'m>(
 }
 
 /// Tells whether a text holds a specific as a word of its own. Around letters hyphens and apostrophes may stand, around anything
-/// else only white space and what ends a sentence.
+/// else only white space and marks that end a sentence.
 fn stands_in(text: &str, what: &str) -> bool {
     let is_name = what.chars().all(char::is_alphabetic);
     let ends = |rest: &str, follows: fn(&str) -> Option<char>| match follows(rest) {
@@ -549,16 +522,202 @@ fn stands_in(text: &str, what: &str) -> bool {
 fn instruction(text: &str) -> Option<String> {
     let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
     let text = words.join(" ");
-    INSTRUCTIONS.iter().find(|phrase| text.contains(**phrase)).map(|phrase| (*phrase).to_owned())
+    INSTRUCTIONS.split("; ").find(|phrase| text.contains(phrase)).map(str::to_owned)
 }
 
-mod statements;
+/// A summary of which every statement rests on its sources.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AcceptedSummary {
+    /// Handles of the memories that it summarises, in the group's order.
+    pub ids: Vec<String>,
+    /// Its text.
+    pub text: String,
+    /// Its further parts beside the text, without the dropped ones.
+    pub said: SaidSummary,
+    /// Facts, decisions and superseded facts that were dropped.
+    pub dropped: usize,
+    /// What the judge gave as its reason.
+    pub reason: String,
+}
+
+/// Returns the summary of a group, if the judge gave one that may be kept; `None` where it gave none.
+///
+/// Every sentence of the text stands in a source, word by word, possibly split between several. A key fact is kept where the
+/// guard proves it from a memory that it names, a decision where its sentences stand in the group.
+///
+/// # Errors
+/// Why the summary is not kept.
+pub fn accept_summary(
+    group: &Group,
+    vote: &[Opinion],
+    guard: &Guard,
+) -> Result<Option<AcceptedSummary>, Box<Refused>> {
+    let Some(opinion) = vote.iter().find(|opinion| opinion.is_change()) else { return Ok(None) };
+    let refused = |reason| Box::new(Refused { opinion: opinion.clone(), reason });
+    summary(group, opinion, guard).map(Some).map_err(refused)
+}
+
+fn summary(group: &Group, opinion: &Opinion, guard: &Guard) -> Result<AcceptedSummary, Refusal> {
+    if opinion.action != OpinionKind::Summarize {
+        return Err(Refusal::NotAsked { action: opinion.action });
+    }
+    let members = named(group, &opinion.ids)?;
+    if members.len() < Task::Summaries.members_min() {
+        return Err(Refusal::TooFew);
+    }
+    no_instructions(group)?;
+    let text = opinion.text.as_deref().map_or("", str::trim);
+    fits(text, &members)?;
+    if let Some(member) = members.iter().find(|member| member.text.trim() == text) {
+        return Err(Refusal::Repeats { id: member.handle.clone() });
+    }
+    rests_on(guard, text, &members)?;
+    let said = opinion.summary.as_deref().cloned().unwrap_or_default();
+    let stated = |said: &SaidSummary| {
+        said.key_facts.len() + said.decisions.len() + said.superseded_facts.len()
+    };
+    let before = stated(&said);
+    let said = supported(guard, said, group, &members);
+    let ids = members.iter().map(|member| member.handle.clone()).collect();
+    let dropped = before - stated(&said);
+    if before > 0 && dropped == before {
+        return Err(Refusal::NothingStated);
+    }
+    let (text, reason) = (text.to_owned(), opinion.reason.clone());
+    Ok(AcceptedSummary { ids, text, said, dropped, reason })
+}
+
+/// Keeps the statements of a summary that rest on the memories that it names.
+fn supported(
+    guard: &Guard,
+    mut said: SaidSummary,
+    group: &Group,
+    members: &[&Member],
+) -> SaidSummary {
+    let rests = |text: &str| {
+        !text.trim().is_empty()
+            && fits(text, members).is_ok()
+            && rests_on(guard, text, members).is_ok()
+    };
+    let is_member = |id: &String| members.iter().any(|member| member.handle == *id);
+    said.key_facts
+        .retain(|fact| fact.ids.iter().all(is_member) && is_proven_fact(guard, fact, group));
+    said.decisions.retain(|decision| {
+        let (stated, rationale) = (decision.decision.trim(), decision.rationale.trim());
+        let because = rationale.trim_start_matches("because").trim_start();
+        let whole = format!("{} because {because}", stated.trim_end_matches('.'));
+        let (has_rationale, has_outcome) =
+            (!because.is_empty(), !decision.outcome.trim().is_empty());
+        rests(stated)
+            && (!has_rationale || rests(rationale) || rests(&whole))
+            && (!has_outcome || rests(&decision.outcome))
+    });
+    said.superseded_facts.retain(|fact| {
+        let source = group.find(&fact.id).filter(|_| is_member(&fact.id));
+        source.is_some_and(|source| proves(guard, source, &fact.original_fact))
+            && rests(&fact.superseded_by)
+    });
+    said
+}
+
+/// Tells whether a memory that a fact names proves it.
+fn is_proven_fact(guard: &Guard, fact: &SaidFact, group: &Group) -> bool {
+    let sources = named(group, &fact.ids).unwrap_or_default();
+    sources.iter().any(|source| proves(guard, source, &fact.fact))
+}
+
+/// Tells whether the guard proves that a memory says all that a text says.
+fn proves(guard: &Guard, source: &Member, text: &str) -> bool {
+    let judgement = guard.judge(&guard.read(&source.text), &guard.read(text));
+    !text.trim().is_empty()
+        && instruction(text).is_none()
+        && judgement.says_all(Side::Left)
+        && Wording::of(text).unsupported(&[Wording::of(&source.text)]).is_none()
+}
+
+/// Every sentence of a text stands in a source, and so does every specific.
+fn rests_on(guard: &Guard, text: &str, sources: &[&Member]) -> Result<(), Refusal> {
+    if let Some(what) = invented(guard, text, sources.iter().copied()) {
+        return Err(Refusal::InventsSpecific { what });
+    }
+    let wordings: Vec<Wording> = sources.iter().map(|source| Wording::of(&source.text)).collect();
+    let lacking = Wording::of(text).unsupported(&wordings);
+    lacking.map_or(Ok(()), |sentence| Err(Refusal::Unsupported { sentence }))
+}
+
+/// Tells whether the first memory of a pair holds in the place of the second, as all votes say and the guard confirms: both cannot
+/// hold.
+///
+/// # Errors
+/// Why the first vote is not followed.
+pub fn accept_supersession(
+    pair: &Group,
+    votes: &[Vec<Opinion>],
+    guard: &Guard,
+    rules: &AnswerLimits,
+) -> Result<Option<(SaidSupersession, String)>, Box<Refused>> {
+    let Some((first, others)) = votes.split_first() else { return Ok(None) };
+    let Some(opinion) = first.iter().find(|opinion| opinion.is_change()) else { return Ok(None) };
+    let refused = |reason| Box::new(Refused { opinion: opinion.clone(), reason });
+    let said = supersession(pair, opinion, rules).map_err(refused)?;
+    let agrees =
+        |vote: &Vec<Opinion>| vote.iter().any(|other| supersession(pair, other, rules).is_ok());
+    if !others.iter().all(agrees) {
+        return Err(refused(Refusal::VotesDiffer));
+    }
+    if let [newer, older] = &pair.memories[..]
+        && guard.judge(&guard.read(&older.text), &guard.read(&newer.text)).verdict
+            != Verdict::Conflict
+    {
+        return Err(refused(Refusal::BothHold));
+    }
+    Ok(Some((said, opinion.reason.clone())))
+}
+
+fn supersession(
+    pair: &Group,
+    opinion: &Opinion,
+    rules: &AnswerLimits,
+) -> Result<SaidSupersession, Refusal> {
+    if opinion.action != OpinionKind::Supersede {
+        return Err(Refusal::NotAsked { action: opinion.action });
+    }
+    if named(pair, &opinion.ids)?.len() != 2 {
+        return Err(Refusal::TooFew);
+    }
+    no_instructions(pair)?;
+    let keep = opinion.keep.as_ref().ok_or(Refusal::NoSurvivor)?;
+    let is_newer = |member: &Member| member.handle == *keep && member.handle == "m1";
+    if !pair.memories.iter().any(is_newer) {
+        return Err(Refusal::NotNewer { keep: keep.clone() });
+    }
+    let said = opinion.supersession.filter(|said| said.confidence >= rules.confidence_min);
+    said.ok_or(Refusal::Unsure)
+}
+
+/// The members of some handles, each once, in the group's order.
+fn named<'g>(group: &'g Group, ids: &[String]) -> Result<Vec<&'g Member>, Refusal> {
+    let mut seen = BTreeSet::new();
+    for id in ids {
+        if group.find(id).is_none() {
+            return Err(Refusal::UnknownId { id: id.clone() });
+        }
+        if !seen.insert(id) {
+            return Err(Refusal::Repeated { id: id.clone() });
+        }
+    }
+    Ok(group.memories.iter().filter(|member| seen.contains(&member.handle)).collect())
+}
+
+fn no_instructions(group: &Group) -> Result<(), Refusal> {
+    let found = group.memories.iter().find_map(|member| {
+        let phrase = instruction(&member.text)?;
+        Some(Refusal::Instructions { id: member.handle.clone(), phrase })
+    });
+    found.map_or(Ok(()), Err)
+}
+
 mod wording;
 
 #[cfg(test)]
-mod rewrites;
-
-#[cfg(test)]
 mod tests;
-
-pub use statements::{AcceptedSummary, accept_summary, accept_supersession};

@@ -7,39 +7,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// New memories that make a run due; document 001.
-pub const NEW_MEMORIES_MIN: u64 = 50;
+pub(crate) const NEW_MEMORIES_MIN: u64 = 50;
 /// Hours after which a run is due; document 001.
-pub const INTERVAL_HOURS: u32 = 24;
+const INTERVAL_HOURS: u64 = 24;
 /// Entries outside the index up to which a search by the index stays fast enough.
-pub const UNINDEXED_MAX: u64 = 100;
+const UNINDEXED_MAX: u64 = 100;
 /// Minutes without a write that make a store idle; document 001.
-pub const IDLE_MINUTES: u32 = 30;
+const IDLE_MINUTES: u64 = 30;
 
 const MICROS_PER_MINUTE: i64 = 60_000_000;
-
-/// What a run being due depends on besides the state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DuePolicy {
-    /// New memories that make a run due; 0 counts as 1.
-    pub new_memories_min: u64,
-    /// Hours since the last run that make the next one due.
-    pub interval_hours: u32,
-    /// A run is due with more entries outside the index than this.
-    pub unindexed_max: u64,
-    /// Minutes without a write that make a run due where something is new.
-    pub idle_minutes: u32,
-}
-
-impl Default for DuePolicy {
-    fn default() -> Self {
-        Self {
-            new_memories_min: NEW_MEMORIES_MIN,
-            interval_hours: INTERVAL_HOURS,
-            unindexed_max: UNINDEXED_MAX,
-            idle_minutes: IDLE_MINUTES,
-        }
-    }
-}
 
 /// Where a store stands since its last run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -130,12 +106,12 @@ fn new(count: u64) -> String {
 }
 
 /// Decides whether a run is due at `now`: the first reason that applies, in the order of
-/// [`DueReason`].
+/// [`DueReason`]. `new_memories_min` new memories make a run due; 0 counts as 1.
 ///
 /// The interval alone makes a run due even where nothing is new, for tiers change with time.
 /// Times in the future (a clock set back) count as now.
 #[must_use]
-pub fn due(state: &DueState, now: Instant, policy: &DuePolicy) -> Option<DueReason> {
+pub fn due(state: &DueState, now: Instant, new_memories_min: u64) -> Option<DueReason> {
     let DueState { last_run, last_write, new_memories, unindexed, is_session_end } = *state;
     let minutes_since = |at: Instant| {
         u64::try_from(now.0.saturating_sub(at.0).max(0) / MICROS_PER_MINUTE).unwrap_or_default()
@@ -144,21 +120,21 @@ pub fn due(state: &DueState, now: Instant, policy: &DuePolicy) -> Option<DueReas
     if is_session_end && is_new {
         return Some(DueReason::SessionEnd { new_memories });
     }
-    if is_new && new_memories >= policy.new_memories_min {
-        return Some(DueReason::NewMemories { new_memories, min: policy.new_memories_min });
+    if is_new && new_memories >= new_memories_min {
+        return Some(DueReason::NewMemories { new_memories, min: new_memories_min });
     }
-    if unindexed > policy.unindexed_max {
-        return Some(DueReason::Unindexed { unindexed, max: policy.unindexed_max });
+    if unindexed > UNINDEXED_MAX {
+        return Some(DueReason::Unindexed { unindexed, max: UNINDEXED_MAX });
     }
     match last_run.map(minutes_since) {
         None if is_new => return Some(DueReason::NeverRun { new_memories }),
-        Some(minutes) if minutes >= u64::from(policy.interval_hours) * 60 => {
+        Some(minutes) if minutes >= INTERVAL_HOURS * 60 => {
             return Some(DueReason::Interval { hours: minutes / 60 });
         }
         _ => {}
     }
     let minutes = last_write.map(minutes_since)?;
-    let is_idle = is_new && minutes >= u64::from(policy.idle_minutes);
+    let is_idle = is_new && minutes >= IDLE_MINUTES;
     is_idle.then_some(DueReason::Idle { minutes, new_memories })
 }
 
@@ -208,7 +184,7 @@ mod tests {
             ),
         ];
         for (state, expected) in cases {
-            let found = due(&state, NOW, &DuePolicy::default()).map(|reason| reason.to_string());
+            let found = due(&state, NOW, NEW_MEMORIES_MIN).map(|reason| reason.to_string());
             assert_eq!(found.as_deref(), expected, "{state:?}");
         }
     }
@@ -216,6 +192,6 @@ mod tests {
     #[test]
     fn the_ends_of_time_are_no_trouble() {
         let state = DueState { last_run: Some(Instant(i64::MIN)), ..DueState::default() };
-        assert!(due(&state, Instant(i64::MAX), &DuePolicy::default()).is_some());
+        assert!(due(&state, Instant(i64::MAX), NEW_MEMORIES_MIN).is_some());
     }
 }

@@ -1,9 +1,9 @@
-//! Edges: what supersedes, consolidates and references what.
+//! Edges: which memory supersedes, consolidates or references which.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
-use crate::memory::MemoryId;
+use crate::memory::{MemoryId, named};
 use crate::summary::Confidence;
 use crate::time::Instant;
 use schemars::JsonSchema;
@@ -15,44 +15,25 @@ pub const TREE_DEPTH_MAX: u32 = 64;
 /// A shorter text is taken for a word or a number even where it is a known id.
 const REFERENCE_BYTES_MIN: usize = 6;
 
-/// How two memories are related.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum EdgeType {
-    /// The source is newer and replaces the target.
-    Supersedes,
-    /// The source is a summary or survivor of the target.
-    Consolidates,
-    /// The source names the target.
-    References,
+named! {
+    /// How two memories are related, in the order in which trees show them.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum EdgeType {
+        /// The source is newer and replaces the target.
+        Supersedes = "supersedes",
+        /// The source is a summary or survivor of the target.
+        Consolidates = "consolidates",
+        /// The source names the target.
+        References = "references",
+    }
 }
 
 impl EdgeType {
-    /// Every type, in the order in which trees show them.
-    pub const ALL: [Self; 3] = [Self::Supersedes, Self::Consolidates, Self::References];
-
-    /// Returns the stored name: `supersedes`, `consolidates` or `references`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Supersedes => "supersedes",
-            Self::Consolidates => "consolidates",
-            Self::References => "references",
-        }
-    }
-
     /// Reads a name, in any case.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(name))
-    }
-}
-
-impl fmt::Display for EdgeType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+        Self::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(name))
     }
 }
 
@@ -90,7 +71,7 @@ impl Edge {
     }
 }
 
-/// Returns what supersedes each superseded memory, by the id of the latter.
+/// Returns the superseding memories of each superseded one, by the id of the latter.
 ///
 /// Only SUPERSEDES edges of high confidence count, and of several the newest. Where two memories
 /// supersede each other the newer edge holds, and neither if they are of one time. An edge from a
@@ -149,7 +130,7 @@ impl TreeLine<'_> {
     pub fn relation(&self) -> &'static str {
         match (self.edge.map(|edge| edge.edge_type), self.is_outgoing()) {
             (None, _) => "",
-            (Some(edge_type), true) => edge_type.as_str(),
+            (Some(edge_type), true) => edge_type.name(),
             (Some(EdgeType::Supersedes), false) => "superseded by",
             (Some(EdgeType::Consolidates), false) => "consolidated into",
             (Some(EdgeType::References), false) => "referenced by",
@@ -180,7 +161,7 @@ struct Node<'a> {
     children: Vec<usize>,
 }
 
-/// Lists what hangs together with `root`, edges of both directions, as the lines of a tree.
+/// Lists the memories connected with `root`, edges of both directions, as the lines of a tree.
 ///
 /// Each edge appears once, and each memory has one line with children: that nearest to the root. So
 /// cycles end, and the result does not depend on the order of `edges`. `depth` counts edges from
@@ -396,7 +377,7 @@ mod tests {
     #[test]
     fn names_and_json() {
         for edge_type in EdgeType::ALL {
-            assert_eq!(EdgeType::parse(&edge_type.as_str().to_uppercase()), Some(edge_type));
+            assert_eq!(EdgeType::parse(&edge_type.name().to_uppercase()), Some(edge_type));
         }
         let json = serde_json::to_value(supersedes("a", "b", 1_000_000)).unwrap();
         assert_eq!(json["type"], "supersedes");

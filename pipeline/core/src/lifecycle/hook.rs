@@ -1,4 +1,4 @@
-//! The hook of a session's start: what it reads and prints, and the block in a given text.
+//! The hook of a session's start: its input, its output, and the block in a given text.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ pub(crate) const CLOSE: &str = "</memory_consolidated_summaries";
 /// opening tags takes linear time.
 const TAG_BYTES_MAX: usize = 1024;
 
-/// What the host says when a session starts. Nothing in it is required.
+/// The message of the host when a session starts. Nothing in it is required.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookInput {
     /// The session.
@@ -57,7 +57,7 @@ impl HookInput {
     }
 }
 
-/// Builds what a SessionStart hook prints, in the form that its host reads.
+/// Builds the output of a SessionStart hook, in the form that its host reads.
 ///
 /// # Examples
 ///
@@ -93,7 +93,7 @@ pub fn hook_output(input: &HookInput, additional_context: &str) -> Value {
 /// empty `block` only removes.
 ///
 /// A block is an opening tag with any attributes, its closing tag (the nearest one that nesting
-/// allows) and what is between. An opening tag that is never closed and a closing tag that was
+/// allows) and the text between. An opening tag that is never closed and a closing tag that was
 /// never opened vanish alone: nobody knows how far such a block went, and the text around may be
 /// the user's. Where the removal of a tag would join the text around it into another tag, a line
 /// break is put there.
@@ -158,7 +158,7 @@ struct Tag {
     end: usize,
 }
 
-/// What is taken out: a block, or a tag that belongs to none.
+/// A part to take out: a block, or a tag that belongs to none.
 #[derive(Debug, Clone, Copy)]
 struct Region {
     start: usize,
@@ -392,7 +392,7 @@ mod tests {
             prop_assert_eq!(once.matches(BLOCK).count(), 1);
             prop_assert_eq!(tags(once.as_bytes()).len(), 2, "{:?} of {:?}", once, text);
             prop_assert_eq!(replaced(&once, BLOCK), once.clone());
-            // What is left is the text less our tags, in order, with a line break here and there.
+            // The rest is the text less our tags, in order, with a line break here and there.
             let mut rest = text.chars();
             for kept in once.replace(BLOCK, "").chars() {
                 let is_line_end = matches!(kept, '\r' | '\n');

@@ -1,52 +1,55 @@
-//! [`Plan`] and [`Action`]: what should be done, as plain data.
+//! [`Plan`] and [`Action`]: proposed changes as plain data; [`SavedPlan`]: the outcome of each action.
 
 use std::collections::BTreeMap;
 
-use crate::memory::MemoryId;
+use super::context::{merged, new_categories, new_importance};
+use crate::memory::{Memory, MemoryId, named};
+use crate::policy::MergePolicy;
 use crate::summary::Summary;
+use crate::value::{canonical_json, sha256_hex};
 use memfold_guard::text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What an action does.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum ActionType {
-    /// Fold memories into a survivor.
-    Merge,
-    /// Raise importance.
-    Promote,
-    /// Archive.
-    Archive,
-    /// Flag a contradictory pair.
-    FlagContradiction,
-    /// A new memory takes the place of others: a model wrote its text.
-    Rewrite,
-    /// A new memory summarises others, which stay.
-    Summarize,
-    /// Note that a memory holds in the place of an older one, which stays.
-    Supersede,
-    /// Fold memories of which nothing proves that they say the same; done only where a person approved it.
-    ProposeMerge,
-    /// Leave alone, and say why.
-    Noop,
+named! {
+    /// What an action does.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ActionType {
+        /// Fold memories into a survivor.
+        Merge = "merge",
+        /// Raise importance.
+        Promote = "promote",
+        /// Archive.
+        Archive = "archive",
+        /// Flag a contradictory pair.
+        FlagContradiction = "flag_contradiction",
+        /// A new memory takes the place of others: a model wrote its text.
+        Rewrite = "rewrite",
+        /// A new memory summarises others, which stay.
+        Summarize = "summarize",
+        /// Note that a memory holds in the place of an older one, which stays.
+        Supersede = "supersede",
+        /// Fold memories of which nothing proves that they say the same; done only where a person approved it.
+        ProposeMerge = "propose_merge",
+        /// Leave alone, and say why.
+        Noop = "noop",
+    }
 }
 
-/// How much a person should look at an action.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Risk {
-    /// Equal strict keys, or metadata only.
-    Identical,
-    /// Equal loose keys, or only small words differ.
-    Trivial,
-    /// Other words.
-    Reworded,
+named! {
+    /// How much a person should look at an action.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Risk {
+        /// Equal strict keys, or metadata only.
+        Identical = "identical",
+        /// Equal loose keys, or only small words differ.
+        Trivial = "trivial",
+        /// Other words.
+        Reworded = "reworded",
+    }
 }
 
 /// One planned action. Absent options are left out of the JSON.
@@ -179,41 +182,6 @@ pub struct Plan {
 }
 
 impl ActionType {
-    /// All types, in the order of their names in documents.
-    pub const ALL: [Self; 9] = [
-        Self::Merge,
-        Self::Promote,
-        Self::Archive,
-        Self::FlagContradiction,
-        Self::Rewrite,
-        Self::Summarize,
-        Self::Supersede,
-        Self::ProposeMerge,
-        Self::Noop,
-    ];
-
-    /// Returns the name that JSON and log lines use.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Merge => "merge",
-            Self::Promote => "promote",
-            Self::Archive => "archive",
-            Self::FlagContradiction => "flag_contradiction",
-            Self::Rewrite => "rewrite",
-            Self::Summarize => "summarize",
-            Self::Supersede => "supersede",
-            Self::ProposeMerge => "propose_merge",
-            Self::Noop => "noop",
-        }
-    }
-
-    /// Returns the type of a name.
-    #[must_use]
-    pub fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|action| action.name() == name)
-    }
-
     /// Tells whether it changes the store without further questions.
     #[must_use]
     pub const fn is_change(self) -> bool {
@@ -224,18 +192,6 @@ impl ActionType {
     #[must_use]
     pub const fn merges(self) -> bool {
         matches!(self, Self::Merge | Self::ProposeMerge)
-    }
-}
-
-impl Risk {
-    /// Returns the name that JSON uses.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Identical => "identical",
-            Self::Trivial => "trivial",
-            Self::Reworded => "reworded",
-        }
     }
 }
 
@@ -254,6 +210,24 @@ impl Action {
             summary: None,
             risk: Risk::Identical,
             rationale,
+        }
+    }
+
+    /// A merge of memories into one that takes over what they give.
+    pub fn merging(
+        action: ActionType,
+        survivor: &Memory,
+        absorbed: &[&Memory],
+        policy: &MergePolicy,
+        rationale: Rationale,
+    ) -> Self {
+        let ids = std::iter::once(&survivor).chain(absorbed).map(|memory| memory.id.clone());
+        let after = merged(survivor, absorbed.iter().copied(), policy);
+        Self {
+            canonical_id: Some(survivor.id.clone()),
+            new_categories: new_categories(&after, survivor),
+            new_importance: new_importance(&after, survivor),
+            ..Self::new(action, ids.collect(), rationale)
         }
     }
 
@@ -276,7 +250,7 @@ impl Action {
         self.target_ids.iter().chain(replaced)
     }
 
-    /// Returns the memories that leave the owner's table: what is absorbed, archived or replaced.
+    /// Returns the memories that leave the owner's table: absorbed, archived or replaced.
     pub fn leaving_ids(&self) -> impl Iterator<Item = &MemoryId> {
         let archived: &[MemoryId] = match self.action {
             ActionType::Archive => &self.target_ids,
@@ -332,7 +306,7 @@ const SMALL_WORDS: [&str; 36] = [
 fn plain_words(content: &str) -> Vec<String> {
     content
         .split_whitespace()
-        .map(|word| word.trim_matches(is_sentence_punctuation))
+        .map(|word| word.trim_matches(|mark| PUNCTUATION.contains(mark)))
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
         .filter(|word| !SMALL_WORDS.contains(&word.as_str()))
@@ -341,32 +315,7 @@ fn plain_words(content: &str) -> Vec<String> {
 }
 
 /// Punctuation that says nothing at the edge of a word. A leading `-` may be a sign, `#` a language.
-fn is_sentence_punctuation(character: char) -> bool {
-    matches!(
-        character,
-        '.' | ','
-            | ';'
-            | ':'
-            | '!'
-            | '?'
-            | '"'
-            | '\''
-            | '('
-            | ')'
-            | '“'
-            | '”'
-            | '‘'
-            | '’'
-            | '…'
-            | '。'
-            | '，'
-            | '、'
-            | '！'
-            | '？'
-            | '「'
-            | '」'
-    )
-}
+const PUNCTUATION: &str = ".,;:!?\"'()“”‘’…。，、！？「」";
 
 /// Cuts regular English endings off words of plain letters.
 fn stem(word: &str) -> String {
@@ -381,6 +330,158 @@ fn stem(word: &str) -> String {
         }
     }
     word.trim_end_matches('e').to_owned()
+}
+
+named! {
+    /// What became of an action.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ActionState {
+        /// Nobody looked at it yet.
+        Proposed = "proposed",
+        /// A person wants it.
+        Approved = "approved",
+        /// A person does not want it.
+        Rejected = "rejected",
+        /// It was done.
+        Applied = "applied",
+        /// It was skipped: its memories are no longer what it rests on.
+        Stale = "stale",
+        /// It was done and taken back.
+        Undone = "undone",
+    }
+}
+
+/// An action of a saved plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SavedAction {
+    /// Its place in the plan, from 0.
+    pub position: usize,
+    /// As it was planned.
+    pub action: Action,
+    /// As a person changed it.
+    pub amended: Option<Action>,
+    /// What became of it.
+    pub state: ActionState,
+    /// The memory's access count when its promotion was planned.
+    pub access_count: Option<i64>,
+    /// The run that last dealt with it.
+    pub run_id: Option<String>,
+    /// The unit of that run.
+    pub unit: Option<i64>,
+    /// Why it is in this state, in words.
+    pub note: Option<String>,
+}
+
+/// A plan that was written back to its store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SavedPlan {
+    /// Its name.
+    pub plan_id: String,
+    /// The plan as it was made.
+    pub plan: Plan,
+    /// Digest of the plan's actions as they were made.
+    pub plan_digest: String,
+    /// When it was saved, in the store's naive local time.
+    pub saved_at: String,
+    /// Its actions in plan order, and their outcomes.
+    pub actions: Vec<SavedAction>,
+}
+
+/// A line of a list of saved plans.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlanSummary {
+    /// Its name.
+    pub plan_id: String,
+    /// When it was saved, in the store's naive local time.
+    pub saved_at: String,
+    /// The time it was made for, RFC 3339.
+    pub now: String,
+    /// Digest of its actions.
+    pub plan_digest: String,
+    /// Actions by type, noops included.
+    pub types: BTreeMap<ActionType, u64>,
+    /// Actions that are no noops, by state.
+    pub states: BTreeMap<ActionState, u64>,
+}
+
+impl SavedAction {
+    /// Returns the effective action: the one as amended, else as planned.
+    #[must_use]
+    pub fn effective(&self) -> &Action {
+        self.amended.as_ref().unwrap_or(&self.action)
+    }
+
+    /// Returns the name that people use: `a1`, `a2`, …
+    #[must_use]
+    pub fn label(&self) -> String {
+        action_label(self.position)
+    }
+
+    /// Tells whether it would change something.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        self.action.action != ActionType::Noop
+    }
+}
+
+impl SavedPlan {
+    /// Returns a plan that no store holds yet: everything in it is proposed.
+    #[must_use]
+    pub fn proposed(plan: Plan) -> Self {
+        let action = |(position, action): (usize, &Action)| SavedAction {
+            position,
+            action: action.clone(),
+            amended: None,
+            state: ActionState::Proposed,
+            access_count: None,
+            run_id: None,
+            unit: None,
+            note: None,
+        };
+        Self {
+            plan_id: plan_id(&plan),
+            plan_digest: plan_digest(&plan),
+            saved_at: String::new(),
+            actions: plan.actions.iter().enumerate().map(action).collect(),
+            plan,
+        }
+    }
+
+    /// Returns the semantic keys that were set on the command line when the plan was made.
+    #[must_use]
+    pub const fn overrides(&self) -> &serde_json::Map<String, serde_json::Value> {
+        &self.plan.overrides
+    }
+
+    /// Returns how many changes are in a state.
+    #[must_use]
+    pub fn count(&self, state: ActionState) -> u64 {
+        self.changes().filter(|action| action.state == state).count() as u64
+    }
+
+    /// Returns the actions that are no noops, in plan order.
+    pub fn changes(&self) -> impl Iterator<Item = &SavedAction> {
+        self.actions.iter().filter(|action| action.is_change())
+    }
+}
+
+/// Digits of a plan's name: 48 bits tell the plans of one store apart.
+const PLAN_ID_DIGITS: usize = 12;
+
+/// Returns the sha256 (hex) of the canonical JSON of the plan's actions in plan order.
+#[must_use]
+pub fn plan_digest(plan: &Plan) -> String {
+    let actions =
+        serde_json::to_value(&plan.actions).expect("actions hold only strings and numbers");
+    sha256_hex(canonical_json(actions))
+}
+
+/// Returns the name of a plan: `p` and 12 hex digits of the sha256 of its canonical JSON as a whole.
+#[must_use]
+pub fn plan_id(plan: &Plan) -> String {
+    let plan = serde_json::to_value(plan).expect("a plan holds only strings, numbers and JSON");
+    format!("p{}", &sha256_hex(canonical_json(plan))[..PLAN_ID_DIGITS])
 }
 
 #[cfg(test)]

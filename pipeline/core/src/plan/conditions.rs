@@ -12,37 +12,34 @@ use std::fmt;
 use crate::memory::{Memory, MemoryIndex, attribute, attribute_of};
 use crate::time::Instant;
 use memfold_guard::text;
-use memfold_guard::{Guard, Judgement, Reading, Side, Step, StepKind};
+use memfold_guard::{Difference, Guard, Judgement, Reading, Side, Step, StepKind};
 use memfold_simd::Similarity;
 
 use super::SHOWN_WORD_CHARS;
-use crate::policy::{Conditions, Policy};
+use crate::policy::{Conditions, Policy, name_of};
 
-/// What conditions on a single memory look at.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Subject<'a> {
-    pub(super) age_days: Option<f64>,
-    pub(super) idle_days: Option<f64>,
-    pub(super) access_count: i64,
-    pub(super) importance: f64,
-    pub(super) categories: &'a [Box<str>],
-}
-
-/// Returns the first condition on age, access count or importance that does not hold.
-pub(super) fn unmet_measure(when: &Conditions, subject: &Subject<'_>) -> Option<String> {
-    let old_enough = |minimum: f64| subject.age_days.is_some_and(|days| days >= minimum);
-    let idle_enough = |minimum: f64| subject.idle_days.is_some_and(|days| days >= minimum);
+/// Returns the first condition on age, access count or importance that does not hold. A promotion looks at another
+/// access count than that of the memory.
+pub(super) fn unmet_measure(
+    when: &Conditions,
+    memory: &Memory,
+    access_count: i64,
+    now: Instant,
+) -> Option<String> {
+    let importance = memory.importance;
+    let old_enough = |minimum: f64| age_days(memory, now).is_some_and(|days| days >= minimum);
+    let idle_enough = |minimum: f64| idle_days(memory, now).is_some_and(|days| days >= minimum);
     None.or_else(|| unmet("age_days >=", when.min_age_days, old_enough))
-        .or_else(|| unmet("access_count >=", when.min_access_count, |n| subject.access_count >= n))
-        .or_else(|| unmet("access_count <=", when.max_access_count, |n| subject.access_count <= n))
-        .or_else(|| unmet("importance >=", when.min_importance, |x| subject.importance >= x))
-        .or_else(|| unmet("importance <=", when.max_importance, |x| subject.importance <= x))
+        .or_else(|| unmet("access_count >=", when.min_access_count, |n| access_count >= n))
+        .or_else(|| unmet("access_count <=", when.max_access_count, |n| access_count <= n))
+        .or_else(|| unmet("importance >=", when.min_importance, |x| importance >= x))
+        .or_else(|| unmet("importance <=", when.max_importance, |x| importance <= x))
         .or_else(|| unmet("idle_days >=", when.min_idle_days, idle_enough))
 }
 
 /// Returns the first condition on categories that does not hold.
-pub(super) fn unmet_kind(when: &Conditions, subject: &Subject<'_>) -> Option<String> {
-    let has = |wanted: &String| has_category(subject.categories, wanted);
+pub(super) fn unmet_kind(when: &Conditions, categories: &[Box<str>]) -> Option<String> {
+    let has = |wanted: &String| has_category(categories, wanted);
     let list = |name: &str, wanted: &[String]| Some(format!("{name} {}", wanted.join(", ")));
     let (any, none, all) = (&when.categories_any, &when.categories_none, &when.categories_all);
     if !any.is_empty() && !any.iter().any(has) {
@@ -89,34 +86,29 @@ pub(super) fn unmet_shape(
 
 /// Returns the conditions of a rule that held, in words.
 pub(super) fn met(when: &Conditions) -> Vec<String> {
-    let shown = |name: &str, value: Option<String>| value.map(|value| format!("{name} {value}"));
-    let lists = [
-        ("categories_any", &when.categories_any),
-        ("categories_none", &when.categories_none),
-        ("categories_all", &when.categories_all),
-        ("same", &when.same),
-    ];
-    [
-        shown("similarity >=", when.min_similarity.map(|x| x.to_string())),
+    fn shown(name: &str, value: Option<impl fmt::Display>) -> Option<String> {
+        value.map(|value| format!("{name} {value}"))
+    }
+    let list = |name: &str, values: &[String]| {
+        (!values.is_empty()).then(|| format!("{name} {}", values.join(", ")))
+    };
+    let conditions = [
+        shown("similarity >=", when.min_similarity),
         when.is_proven_same().then(|| "proven to say the same".to_owned()),
-        shown("cluster_size >=", when.min_cluster_size.map(|x| x.to_string())),
-        shown("age_days >=", when.min_age_days.map(|x| x.to_string())),
-        shown("access_count >=", when.min_access_count.map(|x| x.to_string())),
-        shown("access_count <=", when.max_access_count.map(|x| x.to_string())),
-        shown("importance >=", when.min_importance.map(|x| x.to_string())),
-        shown("importance <=", when.max_importance.map(|x| x.to_string())),
-        shown("tag_overlap >=", when.tag_overlap_min.map(|x| x.to_string())),
-        shown("idle_days >=", when.min_idle_days.map(|x| x.to_string())),
-    ]
-    .into_iter()
-    .flatten()
-    .chain(
-        lists
-            .into_iter()
-            .filter(|(_, values)| !values.is_empty())
-            .map(|(name, values)| format!("{name} {}", values.join(", "))),
-    )
-    .collect()
+        shown("cluster_size >=", when.min_cluster_size),
+        shown("age_days >=", when.min_age_days),
+        shown("access_count >=", when.min_access_count),
+        shown("access_count <=", when.max_access_count),
+        shown("importance >=", when.min_importance),
+        shown("importance <=", when.max_importance),
+        shown("tag_overlap >=", when.tag_overlap_min),
+        shown("idle_days >=", when.min_idle_days),
+        list("categories_any", &when.categories_any),
+        list("categories_none", &when.categories_none),
+        list("categories_all", &when.categories_all),
+        list("same", &when.same),
+    ];
+    conditions.into_iter().flatten().collect()
 }
 
 /// Tells whether categories hold one, whatever its case.
@@ -127,11 +119,10 @@ pub(super) fn has_category(categories: &[Box<str>], wanted: &str) -> bool {
 
 /// The Jaccard index of two sets of categories without attributes; 1 where both are empty.
 fn category_overlap(left: &[Box<str>], right: &[Box<str>]) -> f64 {
-    let tags = |categories| -> BTreeSet<&Box<str>> {
-        let categories: std::slice::Iter<'_, Box<str>> = categories;
-        categories.filter(|category| attribute_of(category).is_none()).collect()
-    };
-    let (left, right) = (tags(left.iter()), tags(right.iter()));
+    let [left, right] = [left, right].map(|categories| {
+        let tags = categories.iter().filter(|category| attribute_of(category).is_none());
+        tags.collect::<BTreeSet<_>>()
+    });
     match left.union(&right).count() {
         0 => 1.0,
         all => left.intersection(&right).count() as f64 / all as f64,
@@ -232,18 +223,13 @@ pub fn protected_by(
 
 /// Returns a memory's age in days: 0 for future times, `None` for unreadable ones.
 pub(super) fn age_days(memory: &Memory, now: Instant) -> Option<f64> {
-    let created = memory.created_at.instant()?;
-    let age_us = now.0.saturating_sub(created.0).max(0);
-    Some(age_us as f64 / MICROSECONDS_PER_DAY)
+    memory.created_at.instant().map(|created| now.days_since(created))
 }
 
-/// Returns for how many days a memory has not been read; what was never read counts from its creation.
-pub(super) fn idle_days(memory: &Memory, now: Instant) -> Option<f64> {
-    let last = memory.last_accessed.max(memory.created_at.instant())?;
-    Some(now.0.saturating_sub(last.0).max(0) as f64 / MICROSECONDS_PER_DAY)
+/// Returns for how many days a memory has not been read; one that was never read counts from its creation.
+fn idle_days(memory: &Memory, now: Instant) -> Option<f64> {
+    memory.last_accessed.max(memory.created_at.instant()).map(|last| now.days_since(last))
 }
-
-const MICROSECONDS_PER_DAY: f64 = 86_400e6;
 
 /// Tells whether a category is the protecting one or one below it (`decisions/architecture`), both in lower case.
 fn is_or_is_below(category: &str, protecting: &str) -> bool {
@@ -327,53 +313,35 @@ const NAMED_MAX: usize = 8;
 /// Names the differences of a judgement of two texts: `number "8080" / "9090"`.
 pub fn differences(judgement: &Judgement, left: &str, right: &str) -> Vec<String> {
     let (left, right) = (Content::of(left), Content::of(right));
-    let side = |words: &str, content: &Content| {
-        if words.is_empty() {
-            "nothing".to_owned()
-        } else {
-            format!("\"{}\"", content.shown(words))
-        }
-    };
     named(judgement.differences.len(), |at| {
-        let difference = &judgement.differences[at];
-        let kind = kind_name(&difference.kind);
-        format!(
-            "{kind} {} / {}",
-            side(&difference.left_text, &left),
-            side(&difference.right_text, &right)
-        )
+        let Difference { kind, left_text, right_text, .. } = &judgement.differences[at];
+        format!("{} {} / {}", name_of(kind), left.quoted(left_text), right.quoted(right_text))
     })
 }
 
-/// Names what only the left text says, where it says more than the right one.
+/// Names the values that only the left text has, where it says more than the right one.
 pub fn lacks(judgement: &Judgement, left: &str) -> Vec<String> {
     let content = Content::of(left);
     let added: Vec<_> = match judgement.longer {
         Some(Side::Left) => judgement.additions().collect(),
         _ => vec![],
     };
-    named(added.len(), |at| format!("\"{}\"", content.shown(left[added[at].clone()].trim())))
+    named(added.len(), |at| content.quoted(&left[added[at].clone()]))
 }
 
-/// Names the steps of a proof but for what is equal: `quantity "300 s" / "5 minutes"`.
+/// Names the steps of a proof but for equal parts: `quantity "300 s" / "5 minutes"`.
 pub fn proof_steps(judgement: &Judgement, left: &str, right: &str) -> Vec<String> {
     let (own, other) = (Content::of(left), Content::of(right));
     let steps: Vec<&Step> =
         judgement.steps.iter().filter(|step| step.kind != StepKind::Equal).collect();
-    let side = |content: &Content, text: &str, span: &std::ops::Range<usize>| {
-        if span.is_empty() {
-            "nothing".to_owned()
-        } else {
-            format!("\"{}\"", content.shown(text[span.clone()].trim()))
-        }
-    };
     named(steps.len(), |at| {
         let Step { kind, left: from, right: to } = steps[at];
-        format!("{} {} / {}", kind_name(kind), side(&own, left, from), side(&other, right, to))
+        let (from, to) = (own.quoted(&left[from.clone()]), other.quoted(&right[to.clone()]));
+        format!("{} {from} / {to}", name_of(kind))
     })
 }
 
-/// Letters by which full words are longer than short forms, at least; spellings such as `colour` are no better.
+/// Letters by which full words are longer than short forms, at least; spellings like `colour` are no better.
 const LONGER_MIN: i64 = 2;
 
 /// Tells whether the left one of two texts that say the same is written better: with capitals where the other has none
@@ -399,7 +367,7 @@ pub const UPDATE: &str = "update";
 pub fn signal_kinds(judgement: &Judgement) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     kinds.extend(judgement.update.then(|| UPDATE.to_owned()));
-    kinds.extend(judgement.conflict().map(|kind| kind_name(&kind)));
+    kinds.extend(judgement.conflict().map(name_of));
     kinds
 }
 
@@ -411,16 +379,9 @@ fn named(count: usize, name: impl Fn(usize) -> String) -> Vec<String> {
     names
 }
 
-fn kind_name(kind: &impl serde::Serialize) -> String {
-    match serde_json::to_value(kind) {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => "other".to_owned(),
-    }
-}
-
 const MASK: &str = "[masked]";
 
-/// A text whose words are shown.
+/// A text, shown by its words.
 struct Content {
     /// As it would be shown as a whole, in lower case, where that masks anything.
     masked: Option<String>,
@@ -433,10 +394,14 @@ impl Content {
         Self { masked: whole.contains(MASK).then(|| whole.to_lowercase()) }
     }
 
-    /// Shows a word of it, unless the word may be part of a secret.
-    fn shown(&self, word: &str) -> String {
-        let excerpt = text::excerpt(word, SHOWN_WORD_CHARS);
+    /// Quotes words of it, unless they may be part of a secret.
+    fn quoted(&self, words: &str) -> String {
+        if words.is_empty() {
+            return "nothing".to_owned();
+        }
+        let excerpt = text::excerpt(words, SHOWN_WORD_CHARS);
         let is_open = |masked: &String| masked.contains(&excerpt.to_lowercase());
-        if self.masked.as_ref().is_none_or(is_open) { excerpt } else { MASK.to_owned() }
+        let shown = if self.masked.as_ref().is_none_or(is_open) { &*excerpt } else { MASK };
+        format!("\"{shown}\"")
     }
 }

@@ -1,18 +1,18 @@
-//! What the planner knows of each memory before it decides, and why one may not fold into another.
+//! The knowledge of the planner about each memory before it decides, and why one may not fold into another.
 
 use memfold_guard::Side;
 use memfold_guard::Verdict;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Snapshot;
 use crate::decisions::{FlaggedPairs, share};
-use crate::memory::CategoryList;
-use crate::memory::{Embedding, Memory, MemoryIndex, attribute_of};
+use crate::memory::{CategoryList, Embedding, Memory, MemoryIndex, attribute_of};
 use crate::time::Instant;
 use memfold_datasets::embedding;
 use memfold_simd::Similarity;
 
-use super::conditions::{age_days, is_written_better, protected_by};
+use super::conditions::{is_written_better, protected_by};
 use super::{FactGuard, ProtectedBy, SimilarityOf, conditions};
 use crate::detect::{Contradiction, Detection};
 use crate::policy::{MergePolicy, Policy, Rule, RuleAction};
@@ -21,11 +21,11 @@ use crate::policy::{MergePolicy, Policy, Rule, RuleAction};
 pub struct PlanInput<'a> {
     /// The store, with the decisions of earlier runs and of people.
     pub snapshot: &'a Snapshot,
-    /// What was detected.
+    /// The detections.
     pub detection: &'a Detection,
     /// The policy.
     pub policy: &'a Policy,
-    /// The memories that single rules look at, whose contradictions are flagged and whose protection is listed; `None`: all.
+    /// The memories that single rules look at, and the flags and the list of protected memories cover; `None`: all.
     pub only: Option<&'a BTreeSet<MemoryIndex>>,
     /// The guard over the snapshot's texts.
     pub guard: &'a dyn FactGuard,
@@ -57,6 +57,19 @@ pub(super) struct Merge<'a> {
     pub(super) survivor_protected: bool,
 }
 
+impl Merge<'_> {
+    /// Returns the survivor as the merge leaves it; `None`: as it is.
+    fn survivor_after<'m>(
+        &self,
+        memory: impl Fn(MemoryIndex) -> &'m Memory,
+        policy: &Policy,
+    ) -> Option<Memory> {
+        let absorbed = self.absorbed.iter().map(|&row| memory(row));
+        let after = || merged(memory(self.survivor), absorbed, &policy.merge);
+        (!self.survivor_protected).then(after)
+    }
+}
+
 /// A plan's inputs, looked up often.
 pub(super) struct Context<'a> {
     pub(super) input: &'a PlanInput<'a>,
@@ -69,11 +82,11 @@ pub(super) struct Context<'a> {
     pub(super) protected: BTreeMap<MemoryIndex, ProtectedBy>,
     /// The live row of the unit of each ghost.
     live_of: BTreeMap<MemoryIndex, MemoryIndex>,
-    /// Live rows of units that contradict each other, by what they say or by what was folded into them.
+    /// Live rows of units that contradict each other, by their own texts or by texts folded into them.
     contradictory: BTreeMap<MemoryIndex, BTreeSet<MemoryIndex>>,
     /// The sides of open flags.
     flagged: BTreeSet<MemoryIndex>,
-    /// Also those of flags that a person took back.
+    /// Also the pairs of flags that a person took back.
     ever_flagged: BTreeSet<MemoryIndex>,
     /// Units of which a person took something back: since when.
     taken_back: BTreeMap<MemoryIndex, Instant>,
@@ -94,7 +107,7 @@ pub(super) struct Member<'a> {
 /// Why a row does not fold into a survivor.
 #[derive(Debug, Clone)]
 pub(super) struct Obstacle {
-    /// What forbids it: a rule's id, `protection`, `guard`, `embedding`, `similarity`, `decision`.
+    /// The reason against it: a rule's id, `protection`, `guard`, `embedding`, `similarity`, `decision`.
     pub(super) cause: String,
     pub(super) reason: String,
 }
@@ -156,6 +169,28 @@ impl<'a> Context<'a> {
         self.folded.memory(self.input, index)
     }
 
+    /// Returns a memory as a merge into it leaves it.
+    pub(super) fn after(&self, row: MemoryIndex, merge: Option<&Merge<'_>>) -> Cow<'a, Memory> {
+        let policy = self.input.policy;
+        let after = merge.and_then(|merge| merge.survivor_after(|row| self.memory(row), policy));
+        after.map_or(Cow::Borrowed(self.memory(row)), Cow::Owned)
+    }
+
+    /// Says in words how the texts of a row and a survivor differ: by the steps of the proof, where there is one.
+    pub(super) fn said(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<String> {
+        if survivor.key == row.key {
+            return None;
+        }
+        let judgement = self.input.guard.judge(row.index, survivor.index);
+        let (own, other) = (&row.memory.content, &survivor.memory.content);
+        let differences = if judgement.verdict.is_proven() {
+            conditions::proof_steps(&judgement, own, other)
+        } else {
+            conditions::differences(&judgement, own, other)
+        };
+        (!differences.is_empty()).then(|| format!("{}: {}", row.memory.id, differences.join(", ")))
+    }
+
     /// Returns the live row of a row's unit.
     pub(super) fn live(&self, row: MemoryIndex) -> MemoryIndex {
         self.live_of.get(&row).copied().unwrap_or(row)
@@ -171,12 +206,12 @@ impl<'a> Context<'a> {
         self.ever_flagged.contains(&row)
     }
 
-    /// Tells whether a person took back what a run did to a unit.
+    /// Tells whether a person took back a run's changes of a unit.
     pub(super) fn is_taken_back(&self, live: MemoryIndex) -> bool {
         self.taken_back.contains_key(&live)
     }
 
-    /// Tells whether a person took back what a run did to one of two units when the other was there already.
+    /// Tells whether a person took back a run's changes of one of two units when the other was there already.
     pub(super) fn is_settled(&self, left: MemoryIndex, right: MemoryIndex) -> bool {
         let before = |unit: MemoryIndex, at: Instant| {
             let ghosts = self.ghosts.get(&unit).copied().unwrap_or_default();
@@ -191,10 +226,6 @@ impl<'a> Context<'a> {
             self.taken_back.get(&unit).is_some_and(|&at| before(other, at))
         };
         !self.taken_back.is_empty() && (taken_back(left, right) || taken_back(right, left))
-    }
-
-    pub(super) fn age_days(&self, index: MemoryIndex) -> Option<f64> {
-        age_days(self.memory(index), self.input.now)
     }
 
     pub(super) fn member(&self, index: MemoryIndex) -> Member<'a> {
@@ -242,7 +273,7 @@ impl<'a> Context<'a> {
         self.contradictory.contains_key(&index)
     }
 
-    /// Tells whether a rule merges, and whose survivor it wants.
+    /// Tells whether a rule merges, and the survivor it wants.
     pub(super) fn merge_rules(&self) -> impl Iterator<Item = &'a Rule> + '_ {
         self.rules.iter().copied().filter(|rule| rule.then.action == RuleAction::Merge)
     }
@@ -309,8 +340,8 @@ impl<'a> Context<'a> {
         self.input.policy.detect.exact_text
     }
 
-    /// The survivor's text does not say what the row, or anything folded into it, says. Of equal texts
-    /// each says as much as the other, also of what was folded in.
+    /// The survivor's text lacks facts of the row or of a text folded into it. Of equal texts
+    /// each says as much as the other, also of the texts folded in.
     fn lacking(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Obstacle> {
         if !self.input.policy.guard.enabled || survivor.key == row.key {
             return None;
@@ -344,7 +375,7 @@ impl<'a> Context<'a> {
         Some(Obstacle::new("guard", reason))
     }
 
-    /// Tells whether one text is proven to say what another says, and more.
+    /// Tells whether one text is proven to say all that another says, and more.
     pub(super) fn says_more(&self, one: &Member<'_>, other: &Member<'_>) -> bool {
         one.key != other.key && self.input.policy.guard.enabled && {
             let judgement = self.input.guard.judge(one.index, other.index);
@@ -352,7 +383,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Tells whether one text is proven to say what another says, and is written better.
+    /// Tells whether one text is proven to say all that another says, and is written better.
     pub(super) fn is_written_better(&self, one: &Member<'_>, other: &Member<'_>) -> bool {
         one.key != other.key && self.input.policy.guard.enabled && {
             let judgement = self.input.guard.judge(one.index, other.index);
@@ -417,84 +448,43 @@ fn sides(input: &PlanInput<'_>, flags: &FlaggedPairs) -> BTreeSet<MemoryIndex> {
     units.filter(|row| sides.contains(&input.snapshot.memories[row.index()].id)).collect()
 }
 
-/// The columns that rules look at and merges change.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Values {
-    pub(crate) categories: Vec<Box<str>>,
-    pub(crate) importance: f64,
-    /// The sum over a merge.
-    pub(crate) access_count: i64,
-}
-
-impl Values {
-    /// A memory as it is.
-    pub(super) fn of(memory: &Memory) -> Self {
-        Self {
-            categories: memory.categories.clone(),
-            importance: memory.importance,
-            access_count: memory.access_count,
-        }
-    }
-
-    /// A survivor after its merge; a protected one stays as it is.
-    pub(super) fn after(context: &Context<'_>, merge: &Merge<'_>) -> Self {
-        let survivor = context.memory(merge.survivor);
-        if merge.survivor_protected {
-            return Self::of(survivor);
-        }
-        let absorbed = merge.absorbed.iter().map(|&row| context.memory(row));
-        Self::merged(survivor, absorbed, &context.input.policy.merge)
-    }
-
-    /// Returns the categories.
-    #[must_use]
-    pub fn categories(&self) -> Vec<String> {
-        self.categories.iter().map(ToString::to_string).collect()
-    }
-
-    /// Returns the importance.
-    #[must_use]
-    pub const fn importance(&self) -> f64 {
-        self.importance
-    }
-
-    /// An unprotected survivor after it absorbed other memories, in their order.
-    pub fn merged<'a>(
-        survivor: &Memory,
-        absorbed: impl IntoIterator<Item = &'a Memory>,
-        policy: &MergePolicy,
-    ) -> Self {
-        let mut values = Self::of(survivor);
-        let mut categories: CategoryList = survivor.categories.iter().collect();
-        let own = survivor.categories.iter().filter_map(|category| attribute_of(category));
-        let mut attributes: BTreeSet<&str> = own.map(|(name, _)| name).collect();
-        for row in absorbed {
-            for category in &row.categories {
-                // An attribute has one value: the survivor's, else the first that comes along.
-                if attribute_of(category).is_none_or(|(name, _)| attributes.insert(name)) {
-                    categories.add(category);
-                }
+/// Returns an unprotected survivor as it is after it absorbed other memories, in their order.
+pub fn merged<'a>(
+    survivor: &Memory,
+    absorbed: impl IntoIterator<Item = &'a Memory>,
+    policy: &MergePolicy,
+) -> Memory {
+    let mut after = survivor.clone();
+    let mut categories: CategoryList = survivor.categories.iter().collect();
+    let own = survivor.categories.iter().filter_map(|category| attribute_of(category));
+    let mut attributes: BTreeSet<&str> = own.map(|(name, _)| name).collect();
+    for row in absorbed {
+        for category in &row.categories {
+            // An attribute has one value: the survivor's, else the first that comes along.
+            if attribute_of(category).is_none_or(|(name, _)| attributes.insert(name)) {
+                categories.add(category);
             }
-            values.importance = values.importance.max(row.importance.min(policy.importance_cap));
-            values.access_count = values.access_count.saturating_add(row.access_count);
         }
-        values.categories = categories.into_list();
-        values
+        after.importance = after.importance.max(row.importance.min(policy.importance_cap));
+        after.access_count = after.access_count.saturating_add(row.access_count);
+        after.expires_at = after.expires_at.zip(row.expires_at).map(|(a, b)| a.max(b));
     }
-
-    /// The categories, where they are not those of the memory.
-    pub fn new_categories(&self, memory: &Memory) -> Option<Vec<String>> {
-        (self.categories != memory.categories)
-            .then(|| self.categories.iter().map(ToString::to_string).collect())
-    }
-
-    /// The importance, where it is not that of the memory.
-    pub fn new_importance(&self, memory: &Memory) -> Option<f64> {
-        self.importance.total_cmp(&memory.importance).is_ne().then_some(self.importance)
-    }
+    after.categories = categories.into_list();
+    after
 }
 
-/// Returns the access count of each memory of a unit without what it took over by merges, at most.
+/// Returns the categories where they changed.
+pub(super) fn new_categories(after: &Memory, before: &Memory) -> Option<Vec<String>> {
+    let categories = || after.categories.iter().map(ToString::to_string).collect();
+    (after.categories != before.categories).then(categories)
+}
+
+/// Returns the importance, where it is not that before.
+pub(super) fn new_importance(after: &Memory, before: &Memory) -> Option<f64> {
+    after.importance.total_cmp(&before.importance).is_ne().then_some(after.importance)
+}
+
+/// Returns the access count of each memory of a unit without the reads it took over by merges, at most.
 pub(super) fn largest_own_count(
     memories: &[Memory],
     live: MemoryIndex,
@@ -514,7 +504,7 @@ pub(super) fn largest_own_count(
         .unwrap_or(0)
 }
 
-/// What the merges planned so far change.
+/// The changes by the merges planned so far.
 #[derive(Default)]
 pub(super) struct Folded {
     /// Survivors with their new values.
@@ -538,26 +528,10 @@ impl Folded {
                 self.absorbed.insert(row);
             }
             self.ghosts.insert(merge.survivor, own);
-            if !merge.survivor_protected {
-                let survivor = self.after(context.input, merge);
-                self.survivors.insert(merge.survivor, survivor);
+            let memory = |row: MemoryIndex| self.memory(context.input, row);
+            if let Some(after) = merge.survivor_after(memory, context.input.policy) {
+                self.survivors.insert(merge.survivor, after);
             }
-        }
-    }
-
-    fn after(&self, input: &PlanInput<'_>, merge: &Merge<'_>) -> Memory {
-        let memory = |row: MemoryIndex| self.memory(input, row);
-        let survivor = memory(merge.survivor);
-        let absorbed = || merge.absorbed.iter().map(|&row| memory(row));
-        let values = Values::merged(survivor, absorbed(), &input.policy.merge);
-        let ends = std::iter::once(survivor).chain(absorbed()).map(|memory| memory.expires_at);
-        let latest = ends.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b)));
-        Memory {
-            categories: values.categories,
-            importance: values.importance,
-            access_count: values.access_count,
-            expires_at: latest.flatten(),
-            ..survivor.clone()
         }
     }
 
@@ -566,7 +540,7 @@ impl Folded {
         self.survivors.get(&row).unwrap_or_else(|| &input.snapshot.memories[row.index()])
     }
 
-    /// Returns what was folded into a survivor of these merges.
+    /// Returns the rows folded into a survivor of these merges.
     pub(super) fn ghosts(&self, survivor: MemoryIndex) -> Option<&[MemoryIndex]> {
         self.ghosts.get(&survivor).map(Vec::as_slice)
     }
@@ -577,8 +551,8 @@ impl Folded {
     }
 }
 
-/// Adds merges of a further round to those before: what folds into a survivor of theirs joins it, and a survivor
-/// of theirs that is absorbed brings along what it absorbed.
+/// Adds merges of a further round to the earlier ones: a row that folds into an earlier survivor joins it, and a survivor
+/// of theirs that is absorbed brings along the rows it absorbed.
 pub(super) fn combine<'a>(merges: &mut Vec<Merge<'a>>, round: Vec<Merge<'a>>) {
     let mut places: BTreeMap<MemoryIndex, usize> =
         merges.iter().enumerate().map(|(at, merge)| (merge.survivor, at)).collect();

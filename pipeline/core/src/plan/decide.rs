@@ -1,5 +1,7 @@
-//! [`decide`]: from a detection to a plan.
+//! [`decide`]: from a detection to a plan; proposals: near memories of which nothing proves that they say the same, and nothing
+//! that they do not. A person or a judge decides.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_simd::Similarity;
@@ -7,20 +9,19 @@ use serde_json::Map;
 
 use super::action::risk;
 use super::conditions::met;
-use super::context::{Context, Folded, Merge, Values, combine};
+use super::context::{Context, Folded, Member, Merge, combine, has_vector};
 use super::flags::{Flag, Flags, flags};
 use super::fold::{Fates, LeftAlone, fold};
-use super::propose::proposals;
-use super::single::{Change, Fate, Written, single_fates};
+use super::single::single_fates;
 use super::{
     Action, ActionType, Evidence, PLAN_SCHEMA_VERSION, Plan, PlanInput, ProtectedBy, Rationale,
     Risk, conditions,
 };
-use crate::detect::Cluster;
-use crate::memory::{MemoryId, MemoryIndex};
-use crate::time::Instant;
+use crate::decisions::share;
+use crate::detect::{Cluster, PROPOSE_PROBABILITY_MIN};
+use crate::memory::{Memory, MemoryId, MemoryIndex};
 
-/// A plan, and what a report says beside it.
+/// A plan, and the further parts of its report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decided {
     /// The plan.
@@ -31,7 +32,7 @@ pub struct Decided {
     pub protected: Vec<(MemoryIndex, ProtectedBy)>,
     /// Contradictory pairs of units that the caps on flags left out.
     pub flags_deferred: u64,
-    /// Those pairs by the kinds of their signs.
+    /// These pairs by the kinds of their signs.
     pub deferred_patterns: BTreeMap<String, u64>,
     /// Groups that may say the same and that the cap on proposals left out.
     pub proposals_deferred: u64,
@@ -39,7 +40,7 @@ pub struct Decided {
     pub notes: Vec<String>,
 }
 
-/// Decides what should be done. Pure: the answer depends on its input only.
+/// Decides the actions. Pure: the answer depends on its input only.
 ///
 /// The cost is that of the guard and similarities within clusters: linear in the members where they
 /// fold, quadratic in the members of a cluster of at most 512.
@@ -51,22 +52,16 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
     let Flags { flags, deferred, deferred_patterns } = flags(&context, &merges);
     let (singles, notes) = single_fates(&context, &merges, &flags);
 
-    let access_counts = singles.iter().filter_map(|fate| match fate.change {
-        Change::Promote { access_count, .. } => {
-            Some((context.memory(fate.row).id.clone(), access_count))
-        }
-        Change::Copy { access_count, .. } => {
-            Some((context.memory(fate.row).id.clone(), access_count))
-        }
-        Change::Archive { .. } | Change::Shorten(_) | Change::LeaveAlone => None,
+    let access_counts = singles.iter().filter_map(|fate| {
+        let count = fate.access_count?;
+        Some((context.memory(fate.row).id.clone(), count))
     });
     let access_counts = access_counts.collect();
-    let changed = singles.iter().filter(|fate| !matches!(fate.change, Change::LeaveAlone));
+    let changed = singles.iter().filter(|fate| fate.action.action != ActionType::Noop);
     let flagged = flags.iter().flat_map(|flag| [flag.pair.0, flag.pair.1]);
     let touched: BTreeSet<MemoryIndex> = changed.map(|fate| fate.row).chain(flagged).collect();
     let mut actions: Vec<Action> = merges.iter().map(|m| merge_action(&context, m)).collect();
-    let mut singles: Vec<Action> =
-        singles.iter().map(|fate| single_action(&context, fate)).collect();
+    let mut singles: Vec<Action> = singles.into_iter().map(|fate| fate.action).collect();
     singles.sort_by_key(|action| match action.action {
         ActionType::Promote => 0,
         ActionType::Rewrite => 1,
@@ -167,16 +162,11 @@ fn plan(input: &PlanInput<'_>, actions: Vec<Action>) -> Plan {
         store_id: input.snapshot.store_id.to_string(),
         config_hash: input.config_hash.to_owned(),
         engine_version: env!("CARGO_PKG_VERSION").to_owned(),
-        now: rfc3339(input.now),
+        now: input.now.to_rfc3339(),
         overrides: Map::new(),
         actions,
         base_digests,
     }
-}
-
-/// Writes an instant in UTC.
-pub(crate) fn rfc3339(instant: Instant) -> String {
-    instant.to_rfc3339()
 }
 
 fn cluster_id(number: usize) -> Option<String> {
@@ -185,37 +175,28 @@ fn cluster_id(number: usize) -> Option<String> {
 
 fn merge_action(context: &Context<'_>, merge: &Merge<'_>) -> Action {
     let survivor = context.memory(merge.survivor);
-    let values = Values::after(context, merge);
+    let absorbed: Vec<&Memory> = merge.absorbed.iter().map(|&row| context.memory(row)).collect();
     let rows = std::iter::once(merge.survivor).chain(merge.absorbed.iter().copied());
-    let mut target_ids = vec![survivor.id.clone()];
-    target_ids.extend(merge.absorbed.iter().map(|&row| context.memory(row).id.clone()));
     let mut reasons = merge_reasons(merge);
     if merge.survivor_protected {
         reasons.push("survivor is protected and stays as it is".to_owned());
     }
-    Action {
-        action: ActionType::Merge,
-        target_ids,
-        canonical_id: Some(survivor.id.clone()),
-        survivor_protected: merge.survivor_protected,
-        new_content: None,
-        summary: None,
-        new_categories: values.new_categories(survivor),
-        new_importance: values.new_importance(survivor),
-        risk: merge_risk(context, merge),
-        rationale: Rationale {
-            rule_id: merge.rule.id.clone(),
-            score: None,
-            reasons,
-            evidence: Evidence {
-                similarity: merge.similarity.map(Similarity::get),
-                built_in: context.built_in(merge.similarity, rows),
-                cluster_id: cluster_id(merge.cluster),
-                differences: proofs(context, merge),
-                ..Evidence::default()
-            },
-        },
+    let evidence = Evidence {
+        similarity: merge.similarity.map(Similarity::get),
+        built_in: context.built_in(merge.similarity, rows),
+        cluster_id: cluster_id(merge.cluster),
+        differences: proofs(context, merge),
+        ..Evidence::default()
+    };
+    let rationale = Rationale { evidence, ..Rationale::new(&merge.rule.id, reasons) };
+    let policy = &context.input.policy.merge;
+    let mut action = Action::merging(ActionType::Merge, survivor, &absorbed, policy, rationale);
+    if merge.survivor_protected {
+        action.survivor_protected = true;
+        (action.new_categories, action.new_importance) = (None, None);
     }
+    action.risk = merge_risk(context, merge);
+    action
 }
 
 /// The conditions that held; equal text stands for a similarity that was not needed.
@@ -244,64 +225,14 @@ fn merge_risk(context: &Context<'_>, merge: &Merge<'_>) -> Risk {
     risks.max().unwrap_or(Risk::Identical)
 }
 
-/// What proves that the survivor says what the absorbed rows say, but for what is equal.
+/// The proofs that the survivor says all that the absorbed rows say, but for equal parts.
 fn proofs(context: &Context<'_>, merge: &Merge<'_>) -> Vec<String> {
     if merge.equal_text || !context.input.policy.guard.enabled {
         return Vec::new();
     }
     let survivor = context.member(merge.survivor);
-    let proof = |&row: &MemoryIndex| {
-        let member = context.member(row);
-        if member.key == survivor.key {
-            return None;
-        }
-        let judgement = context.input.guard.judge(row, survivor.index);
-        let (said, says) = (&member.memory.content, &survivor.memory.content);
-        let steps = conditions::proof_steps(&judgement, said, says);
-        (!steps.is_empty()).then(|| format!("{}: {}", member.memory.id, steps.join(", ")))
-    };
-    merge.absorbed.iter().filter_map(proof).collect()
-}
-
-fn single_action(context: &Context<'_>, fate: &Fate<'_>) -> Action {
-    let (action, new_categories, new_importance) = match &fate.change {
-        Change::Promote { new_importance, new_categories, .. } => {
-            (ActionType::Promote, new_categories.clone(), *new_importance)
-        }
-        Change::Archive { new_categories } => {
-            (ActionType::Archive, Some(new_categories.clone()), None)
-        }
-        Change::Shorten(written) => {
-            return written_action(context, fate, ActionType::Rewrite, written);
-        }
-        Change::Copy { copy, .. } => {
-            return written_action(context, fate, ActionType::Promote, copy);
-        }
-        Change::LeaveAlone => (ActionType::Noop, None, None),
-    };
-    Action {
-        new_categories,
-        new_importance,
-        ..plain_action(context, action, &[fate.row], &fate.rule.id, fate.reasons.clone())
-    }
-}
-
-/// An action by which a new memory is written.
-fn written_action(
-    context: &Context<'_>,
-    fate: &Fate<'_>,
-    action: ActionType,
-    written: &Written,
-) -> Action {
-    let reworded = action == ActionType::Rewrite;
-    Action {
-        canonical_id: Some(written.id.clone()),
-        new_content: Some(written.content.clone()),
-        new_categories: Some(written.categories.clone()),
-        new_importance: Some(context.memory(fate.row).importance),
-        risk: if reworded { Risk::Reworded } else { Risk::Identical },
-        ..plain_action(context, action, &[fate.row], &fate.rule.id, fate.reasons.clone())
-    }
+    let rows = merge.absorbed.iter().map(|&row| context.member(row));
+    rows.filter_map(|row| context.said(&survivor, &row)).collect()
 }
 
 fn flag_action(context: &Context<'_>, flag: &Flag<'_>) -> Action {
@@ -346,4 +277,188 @@ fn plain_action(
 ) -> Action {
     let ids = targets.iter().map(|&row| context.memory(row).id.clone()).collect();
     Action::new(action, ids, Rationale::new(rule_id, reasons))
+}
+
+/// Memories of one question, at most.
+const PROPOSAL_MEMBERS_MAX: usize = 10;
+
+/// Questions that one cluster comes to, at most; further ones follow once these are answered.
+const QUESTIONS_PER_CLUSTER_MAX: usize = 10;
+
+/// The rule that stands in the rationale of proposals.
+pub(crate) const PROPOSE: &str = "propose";
+
+/// The reason of proposals in which one of each two memories says all that the other says.
+pub const ONE_SAYS_MORE: &str = "one only says more";
+
+/// Proposes merges, the most probable first, within the cap; counts the candidates beyond it. `context` shows the
+/// memories as the merges of the plan leave them; `touched` are the ones that the plan flags, promotes or archives.
+pub(super) fn proposals(
+    context: &Context<'_>,
+    touched: &BTreeSet<MemoryIndex>,
+) -> (Vec<Action>, u64) {
+    let policy = &context.input.policy.propose;
+    let mut candidates: Vec<(Vec<MemoryIndex>, &Cluster)> = context
+        .input
+        .detection
+        .proposals
+        .iter()
+        .map(|cluster| (standing(context, touched, cluster), cluster))
+        .filter(|(rows, _)| rows.len() > 1)
+        .collect();
+    candidates.sort_by_cached_key(|(rows, cluster)| Reverse(order(context, rows, cluster)));
+    let mut proposals = Vec::new();
+    let mut asked = BTreeSet::new();
+    let mut rest = candidates.iter();
+    while proposals.len() < policy.max_per_run {
+        let Some((rows, _)) = rest.next() else { break };
+        let room = policy.max_per_run - proposals.len();
+        proposals.extend(questions(context, rows, &mut asked).into_iter().take(room));
+    }
+    (proposals, rest.len() as u64)
+}
+
+/// The members of a cluster as the merges leave them, without the ones that must not be touched.
+fn standing(
+    context: &Context<'_>,
+    touched: &BTreeSet<MemoryIndex>,
+    cluster: &Cluster,
+) -> Vec<MemoryIndex> {
+    let mut rows: Vec<MemoryIndex> = Vec::new();
+    for row in cluster.members.iter().map(|&row| context.live(row)) {
+        let free = !context.protected.contains_key(&row)
+            && !context.was_flagged(row)
+            && !context.is_flagged(row)
+            && !touched.contains(&row);
+        if free && !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// The most probable first, then by the saved text, then by reads.
+fn order(context: &Context<'_>, rows: &[MemoryIndex], cluster: &Cluster) -> (u32, usize, i64) {
+    let similarity = || cluster.min_similarity.map(Similarity::get);
+    let probability = cluster.probability.or_else(similarity).unwrap_or_default();
+    let hundredths = (probability * 100.0).round() as u32;
+    let memories = || rows.iter().map(|&row| context.memory(row));
+    let lengths = || memories().map(|memory| memory.content.len());
+    let saved = lengths().sum::<usize>() - lengths().max().unwrap_or(0);
+    let reads = memories().fold(0_i64, |sum, memory| sum.saturating_add(memory.access_count));
+    (hundredths, saved, reads)
+}
+
+/// Makes questions of the rows of a cluster: of the ones that may all stand for one another, then of each one that is left,
+/// with the others. Two texts are `asked` about together once in a plan.
+fn questions(
+    context: &Context<'_>,
+    rows: &[MemoryIndex],
+    asked: &mut BTreeSet<[MemoryIndex; 2]>,
+) -> Vec<Action> {
+    let mut questions = Vec::new();
+    let mut open: BTreeSet<MemoryIndex> = rows.iter().copied().collect();
+    for &first in rows {
+        if !open.remove(&first) || questions.len() == QUESTIONS_PER_CLUSTER_MAX {
+            continue;
+        }
+        let others = rows.iter().filter(|row| **row != first);
+        let (waiting, placed): (Vec<_>, Vec<_>) = others.partition(|row| open.contains(row));
+        let mut members = vec![context.member(first)];
+        let mut near = Near { similarity: Similarity::ONE, probability: 1.0, extends: true };
+        for &row in waiting.into_iter().chain(placed) {
+            if members.len() == PROPOSAL_MEMBERS_MAX {
+                break;
+            }
+            let member = context.member(row);
+            let pair = |other: &Member<'_>| {
+                let is_asked = other.key != member.key
+                    && asked.contains(&[other.index.min(row), other.index.max(row)]);
+                if is_asked { None } else { nearness(context, other, &member) }
+            };
+            let found = members.iter().map(pair).collect::<Option<Vec<_>>>();
+            if let Some(found) = found {
+                near = found.into_iter().fold(near, Near::least);
+                members.push(member);
+            }
+        }
+        for (at, member) in members.iter().enumerate() {
+            open.remove(&member.index);
+            let pairs = members[at + 1..].iter().map(|other| [member.index, other.index]);
+            asked.extend(pairs.map(|[a, b]| [a.min(b), a.max(b)]));
+        }
+        questions.extend(proposal(context, members, near));
+    }
+    questions
+}
+
+/// Makes one question of members that may all stand for one another.
+fn proposal(context: &Context<'_>, mut members: Vec<Member<'_>>, near: Near) -> Option<Action> {
+    if members.iter().all(|member| member.key == members[0].key) {
+        return None;
+    }
+    // The newest that says most: facts that only the others state would be out of sight.
+    let first = members.iter().position(|member| has_vector(member.memory)).unwrap_or(0);
+    let says = |at: usize| context.input.guard.informativeness(members[at].index);
+    let survivor = (first + 1..members.len()).fold(first, |best, at| {
+        let better = has_vector(members[at].memory) && says(at) > says(best);
+        if better { at } else { best }
+    });
+    let survivor = members.remove(survivor);
+    let rows = std::iter::once(&survivor).chain(&members).map(|member| member.index);
+    let built_in = context.built_in(Some(near.similarity), rows);
+    let minimum = context.input.policy.propose.min_similarity;
+    let reasons = vec![
+        format!("similarity >= {minimum}"),
+        if near.extends { ONE_SAYS_MORE } else { "not proven" }.to_owned(),
+    ];
+    let evidence = Evidence {
+        similarity: Some(near.similarity.get()),
+        probability: Some(near.probability),
+        built_in,
+        differences: members.iter().filter_map(|row| context.said(&survivor, row)).collect(),
+        ..Evidence::default()
+    };
+    let rationale = Rationale { evidence, ..Rationale::new(PROPOSE, reasons) };
+    let absorbed: Vec<&Memory> = members.iter().map(|member| member.memory).collect();
+    let (kind, policy) = (ActionType::ProposeMerge, &context.input.policy.merge);
+    let action = Action::merging(kind, survivor.memory, &absorbed, policy, rationale);
+    Some(Action { risk: Risk::Reworded, ..action })
+}
+
+/// How near two rows are.
+#[derive(Clone, Copy)]
+struct Near {
+    similarity: Similarity,
+    probability: f64,
+    /// One of two is proven to say all that the other says.
+    extends: bool,
+}
+
+impl Near {
+    fn least(self, other: Self) -> Self {
+        Self {
+            similarity: self.similarity.min(other.similarity),
+            probability: self.probability.min(other.probability),
+            extends: self.extends && other.extends,
+        }
+    }
+}
+
+/// How near two rows are that may be proposed together; `None` where they may not.
+fn nearness(context: &Context<'_>, one: &Member<'_>, other: &Member<'_>) -> Option<Near> {
+    let (a, b) = (one.index, other.index);
+    let kept_apart = share(context.apart_groups(a), context.apart_groups(b))
+        || context.is_settled(a, b)
+        || context.contradict(a, b);
+    let similarity = context.effective(one, other)?;
+    if kept_apart || similarity < context.input.policy.propose.min_similarity {
+        return None;
+    }
+    if one.key == other.key {
+        return Some(Near { similarity, probability: 1.0, extends: true });
+    }
+    let probability = context.input.guard.probability(a, b, similarity);
+    let extends = context.input.guard.judge(a, b).verdict.is_proven();
+    (probability >= PROPOSE_PROBABILITY_MIN).then_some(Near { similarity, probability, extends })
 }

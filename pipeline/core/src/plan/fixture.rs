@@ -1,13 +1,10 @@
 //! Hand-made snapshots and detections for tests: five lines each.
 
-use std::collections::BTreeMap;
-
 use memfold_index::Row;
 use memfold_simd::Similarity;
 
 use super::{Decided, FactGuard, PlanInput, decide};
 use crate::Snapshot;
-use crate::decisions::Decisions;
 use crate::detect::{Cluster, Contradiction, Detection, Unit, newest_first};
 use crate::memory::{
     BaseDigest, CreatedAt, Embedding, Memory, MemoryId, MemoryIndex, SpaceIndex, Status,
@@ -64,11 +61,7 @@ impl Fixture {
             store_id: "store".into(),
             rows_total: memories.len() as u64,
             memories,
-            spaces: Vec::new(),
-            skipped: BTreeMap::new(),
-            skip_examples: BTreeMap::new(),
-            decisions: Decisions::default(),
-            notes: Vec::new(),
+            ..Snapshot::default()
         };
         let (clusters, contradictions) = (Vec::new(), Vec::new());
         Self { snapshot, clusters, contradictions, policy: Policy::builtin(), similarity: 0.96 }
@@ -140,20 +133,11 @@ impl Fixture {
         Detection {
             units: live.into_iter().map(|live| Unit { live, ghosts: ghosts(live) }).collect(),
             clusters,
-            proposals: Vec::new(),
             contradictions: self.contradictions.iter().map(contradiction).collect(),
-            folded_contradictions: Vec::new(),
             contradiction_pairs: self.contradictions.len() as u64,
-            duplicate_groups: 0,
             pairs: 1,
-            pair_recall: None,
-            verdicts: BTreeMap::new(),
-            near_misses: Vec::new(),
-            refused: Vec::new(),
             sensitivity: vec![(-0.02, 3), (0.02, 1)],
-            shared_vector_rows: Vec::new(),
-            out_of_scope: 0,
-            notes: Vec::new(),
+            ..Detection::default()
         }
     }
 
@@ -186,24 +170,13 @@ impl Fixture {
 }
 
 fn judgement(verdict: Verdict, score: f64) -> Judgement {
-    let difference = Difference {
-        kind: DifferenceKind::Number,
-        left: None,
-        right: None,
-        left_text: String::new(),
-        right_text: String::new(),
-    };
+    let (left_text, right_text) = (String::new(), String::new());
+    let (kind, left, right) = (DifferenceKind::Number, None, None);
+    let difference = Difference { kind, left, right, left_text, right_text };
     let differences = if verdict == Verdict::Conflict { vec![difference] } else { vec![] };
     let (longer, steps, update, could_be_same) = (None, vec![], false, true);
-    Judgement {
-        verdict,
-        longer,
-        steps,
-        contradiction_score: score,
-        update,
-        could_be_same,
-        differences,
-    }
+    let contradiction_score = score;
+    Judgement { verdict, longer, steps, contradiction_score, update, could_be_same, differences }
 }
 
 /// A guard that asks only whether every word of the row stands in the survivor; a word in capitals on

@@ -4,15 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::memory::{MemoryId, MemoryIndex};
+use crate::value::sha256_hex;
 use memfold_guard::{Difference, Verdict};
 
-use sha2::{Digest, Sha256};
-
 use super::conditions::{
-    Subject, met, signal_kinds, unmet_kind, unmet_measure, unmet_sameness, unmet_shape,
+    met, signal_kinds, unmet_kind, unmet_measure, unmet_sameness, unmet_shape,
 };
-use super::context::Merge;
-use super::context::{Context, Member, Obstacle, Values};
+use super::context::{Context, Member, Merge, Obstacle};
 use crate::detect::Contradiction;
 use crate::policy::defaults::FLAGS_PER_MEMORY_MAX;
 use crate::policy::{Rule, RuleAction};
@@ -30,11 +28,10 @@ pub(super) struct Flag<'a> {
 #[must_use]
 pub fn flag_key(one: &MemoryId, other: &MemoryId) -> String {
     let (first, second) = if one < other { (one, other) } else { (other, one) };
-    let digest = Sha256::digest(format!("{first}|{second}").as_bytes());
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    sha256_hex(format!("{first}|{second}"))[..16].to_owned()
 }
 
-/// The flags of a plan, and what the caps left out.
+/// The flags of a plan, and the ones left out by the caps.
 #[derive(Default)]
 pub(super) struct Flags<'a> {
     pub(super) flags: Vec<Flag<'a>>,
@@ -44,7 +41,7 @@ pub(super) struct Flags<'a> {
 }
 
 /// Flags one contradiction per pair of units and one per series, highest score first, within the caps of the policy.
-/// What waits for a person from earlier runs takes room under the caps; a pair that was flagged before is passed over.
+/// Flags of earlier runs that wait for a person take room under the caps; a pair that was flagged before is passed over.
 pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a> {
     let survivor_of: BTreeMap<MemoryIndex, &Merge<'_>> = merges
         .iter()
@@ -117,7 +114,7 @@ impl Flags<'_> {
     }
 }
 
-/// What was flagged before: pairs of memories, and pairs of texts.
+/// Earlier flags: pairs of memories, and pairs of texts.
 struct Known {
     texts: BTreeSet<(String, String)>,
 }
@@ -201,7 +198,7 @@ impl Room {
     }
 }
 
-/// Tells whether both sides still stand for what their units say. What a person superseded contradicts its survivor,
+/// Tells whether both sides still stand for the texts of their units. A memory that a person superseded contradicts its survivor,
 /// and nobody else needs to hear of it.
 fn is_of_today(context: &Context<'_>, contradiction: &Contradiction) -> bool {
     [contradiction.older, contradiction.newer].into_iter().all(|row| {
@@ -242,18 +239,9 @@ fn matching_rule<'a>(
         return None;
     }
     let holds = |rule: &Rule, row: MemoryIndex| {
-        let memory = context.memory(row);
-        let merge = survivors.get(&row);
-        let values =
-            merge.map_or_else(|| Values::of(memory), |merge| Values::after(context, merge));
-        let subject = Subject {
-            age_days: context.age_days(row),
-            idle_days: super::conditions::idle_days(memory, context.input.now),
-            access_count: values.access_count,
-            importance: values.importance,
-            categories: &values.categories,
-        };
-        unmet_kind(&rule.when, &subject).is_none() && unmet_measure(&rule.when, &subject).is_none()
+        let after = context.after(row, survivors.get(&row).copied());
+        let unmet = unmet_measure(&rule.when, &after, after.access_count, context.input.now);
+        unmet_kind(&rule.when, &after.categories).is_none() && unmet.is_none()
     };
     context.rules.iter().copied().find(|rule| {
         let categories = |row| &*context.memory(row).categories;
@@ -335,7 +323,7 @@ impl Series {
     }
 }
 
-/// Returns what two texts say around their values, where they differ in nothing else: `The # batch`.
+/// Returns the common text of two texts around their values, where they differ in nothing else: `The # batch`.
 fn frame(context: &Context<'_>, contradiction: &Contradiction) -> Option<String> {
     let differences = &contradiction.judgement.differences;
     if differences.is_empty() || !differences.iter().all(|found| found.kind.is_value()) {
@@ -408,7 +396,7 @@ fn root(first: &mut BTreeMap<MemoryIndex, MemoryIndex>, member: MemoryIndex) -> 
     }
 }
 
-/// The rows that are about to fold into a survivor, and what they forbid others.
+/// The rows that are about to fold into a survivor, and the others they exclude.
 pub(super) struct Rivals<'c, 'a> {
     context: &'c Context<'a>,
     rows: Vec<MemoryIndex>,
@@ -429,7 +417,7 @@ impl<'c, 'a> Rivals<'c, 'a> {
         self.rows.push(row.index);
     }
 
-    /// Returns what keeps a row from folding together with those that were added, if anything.
+    /// Returns the reason against folding a row together with the added ones, if there is one.
     pub(super) fn obstacle(&self, row: &Member<'_>) -> Option<Obstacle> {
         let id = |rival: MemoryIndex| &self.context.memory(rival).id;
         let groups = self.context.apart_groups(row.index);

@@ -1,12 +1,10 @@
-//! Folding a cluster: who survives, what it absorbs by which rule, what is left alone and why.
+//! Folding a cluster: which memory survives, which ones it absorbs by which rule, which ones are left alone and why.
 
 use std::collections::BTreeMap;
 
 use memfold_simd::Similarity;
 
-use super::conditions::{
-    Subject, idle_days, unmet_kind, unmet_likeness, unmet_measure, unmet_sameness, unmet_shape,
-};
+use super::conditions::{unmet_kind, unmet_likeness, unmet_measure, unmet_sameness, unmet_shape};
 use super::context::{Context, Member, Merge, Obstacle, has_vector};
 use super::flags::Rivals;
 use crate::detect::Cluster;
@@ -30,10 +28,10 @@ pub(super) struct Fates<'a> {
 /// More rows than this are compared pairwise only through the cluster's smallest similarity.
 const PAIRWISE_ROWS_MAX: usize = 512;
 
-/// So many survivors are tried in one cluster; what is left then is left alone.
+/// So many survivors are tried in one cluster; further members are left alone.
 const SURVIVORS_TRIED_MAX: usize = 64;
 
-/// Decides what becomes of a cluster's members.
+/// Decides the fate of a cluster's members.
 pub(super) fn fold<'a>(context: &Context<'a>, number: usize, cluster: &Cluster) -> Fates<'a> {
     let members: Vec<Member<'a>> =
         cluster.members.iter().map(|&index| context.member(index)).collect();
@@ -64,7 +62,7 @@ struct Folding<'c, 'a> {
     obstacles: BTreeMap<usize, Obstacle>,
 }
 
-/// A rule and the positions of what it folds, in cluster order.
+/// A rule and the positions of the members it folds, in cluster order.
 struct Choice<'a> {
     rule: &'a Rule,
     absorbed: Vec<usize>,
@@ -108,7 +106,7 @@ impl<'a> Folding<'_, 'a> {
         }
     }
 
-    /// What would be lost if a row folded into a protected one that must stay as it is. Ordinary categories are not:
+    /// The values that would be lost if a row folded into a protected one that must stay as it is. Ordinary categories are not:
     /// they say where a text was filed, and the archived row keeps them.
     fn loss(&self, host: usize, row: usize) -> Option<Obstacle> {
         let (host, row) = (self.members[host].memory, self.members[row].memory);
@@ -125,7 +123,7 @@ impl<'a> Folding<'_, 'a> {
         Some(Obstacle::new("protection", reason))
     }
 
-    /// Folds unprotected members among themselves; what a survivor cannot absorb is tried among
+    /// Folds unprotected members among themselves; members that a survivor cannot absorb are tried among
     /// itself.
     fn fold_the_rest(&mut self) {
         for _ in 0..SURVIVORS_TRIED_MAX {
@@ -181,7 +179,7 @@ impl<'a> Folding<'_, 'a> {
             .unwrap_or(Canonical::Newest)
     }
 
-    /// Folds what can be folded into a survivor; returns what is left.
+    /// Folds all it can into a survivor; returns the rest.
     fn try_fold(&mut self, survivor: usize, rows: &[usize], protected: bool) -> Vec<usize> {
         let candidates = self.absorbable(survivor, rows);
         let Some(Choice { rule, absorbed }) = self.choose(survivor, candidates) else {
@@ -305,26 +303,16 @@ impl<'a> Folding<'_, 'a> {
         if when.is_proven_same() && !self.context.is_same(host, member) {
             return Some("proven to say the same".to_owned());
         }
-        let subject = self.subject(row);
-        unmet_kind(when, &self.subject(survivor))
-            .or_else(|| unmet_kind(when, &subject))
-            .or_else(|| unmet_measure(when, &subject))
-            .or_else(|| unmet_sameness(when, &host.memory.categories, &member.memory.categories))
-            .or_else(|| unmet_likeness(when, &host.memory.categories, &member.memory.categories))
+        let (memory, now) = (member.memory, self.context.input.now);
+        let (left, right) = (&host.memory.categories, &memory.categories);
+        unmet_kind(when, left)
+            .or_else(|| unmet_kind(when, right))
+            .or_else(|| unmet_measure(when, memory, memory.access_count, now))
+            .or_else(|| unmet_sameness(when, left, right))
+            .or_else(|| unmet_likeness(when, left, right))
     }
 
-    fn subject(&self, position: usize) -> Subject<'a> {
-        let Member { index, memory, .. } = self.members[position];
-        Subject {
-            age_days: self.context.age_days(index),
-            idle_days: idle_days(memory, self.context.input.now),
-            access_count: memory.access_count,
-            importance: memory.importance,
-            categories: &memory.categories,
-        }
-    }
-
-    /// Those of the rows that are all at least as similar to each other as the rule asks, taken in
+    /// The rows that are all at least as similar to each other as the rule asks, taken in
     /// cluster order.
     fn alike(&self, rule: &Rule, survivor: usize, rows: Vec<usize>) -> Vec<usize> {
         let Some(minimum) = rule.when.min_similarity else { return rows };
@@ -370,7 +358,7 @@ impl<'a> Folding<'_, 'a> {
             .min()
     }
 
-    /// Writes down what got no fate, in cluster order.
+    /// Writes down the members without a fate, in cluster order.
     fn leave_alone(&mut self) {
         let mut is_merged = vec![false; self.members.len()];
         let positions: BTreeMap<_, _> =

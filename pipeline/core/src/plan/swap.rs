@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::action::risk;
-use super::context::Values;
 use super::{Action, ActionType, Risk, conditions};
 use crate::memory::{Memory, MemoryId};
 use crate::policy::{Linkage, MergePolicy, Policy};
 use memfold_guard::{Guard, Side, Verdict};
 
-/// Said in the rationale of a merge whose survivor a person chose.
+/// Said in the rationale of a merge with a survivor that a person chose.
 const CHOSEN: &str = "survivor chosen by a person";
 
-/// What a swap looks at.
+/// The inputs of a swap.
 #[derive(Clone, Copy)]
 pub struct SwapInput<'a> {
     /// The merge as it stands.
@@ -57,7 +56,7 @@ pub enum SwapRefusal {
         id: MemoryId,
         /// A memory of the merge, or one that was once merged into it.
         other: MemoryId,
-        /// What differs, fit to be shown.
+        /// The difference, fit to be shown.
         differences: Vec<String>,
     },
     /// Nothing proves that the texts say the same.
@@ -73,9 +72,9 @@ pub enum SwapRefusal {
     Lacks {
         /// The memory that would survive.
         id: MemoryId,
-        /// What it lacks, fit to be shown.
+        /// The missing part, fit to be shown.
         lacks: Vec<String>,
-        /// Whose words those are.
+        /// The memory with these words.
         other: MemoryId,
     },
 }
@@ -114,22 +113,14 @@ pub const SETTLED: &str = "flag";
 /// Turns a flag into the merge by which one side takes the place of the other, by a person's word.
 #[must_use]
 pub fn superseding(flag: &Action, stays: &Memory, goes: &Memory, policy: &MergePolicy) -> Action {
-    let values = Values::merged(stays, [goes], policy);
-    let mut merge = Action {
-        action: ActionType::Merge,
-        target_ids: vec![stays.id.clone(), goes.id.clone()],
-        canonical_id: Some(stays.id.clone()),
-        new_categories: values.new_categories(stays),
-        new_importance: values.new_importance(stays),
-        risk: Risk::Reworded,
-        ..flag.clone()
-    };
-    merge.rationale.rule_id = SETTLED.to_owned();
-    merge.rationale.reasons = vec!["superseded, by a person's word".to_owned()];
-    merge
+    let mut rationale = flag.rationale.clone();
+    rationale.rule_id = SETTLED.to_owned();
+    rationale.reasons = vec!["superseded, by a person's word".to_owned()];
+    let merge = Action::merging(ActionType::Merge, stays, &[goes], policy, rationale);
+    Action { risk: Risk::Reworded, ..merge }
 }
 
-/// What keeps the first row from absorbing the others.
+/// The reason against the first row absorbing the others.
 fn obstacle(input: &SwapInput<'_>, rows: &[&Memory]) -> Option<SwapRefusal> {
     let [survivor, absorbed @ ..] = rows else { return None };
     let has_vector = |memory: &Memory| memory.embedding.vector().is_some();
@@ -145,7 +136,7 @@ fn obstacle(input: &SwapInput<'_>, rows: &[&Memory]) -> Option<SwapRefusal> {
     if !input.policy.guard.enabled {
         return None;
     }
-    // What a proposal leaves open a person has seen.
+    // The open questions of a proposal were seen by a person.
     let open = input.action.action == ActionType::ProposeMerge;
     others.into_iter().find_map(|other| unsaid(input.guard, survivor, other, open))
 }
@@ -172,7 +163,7 @@ fn is_near_to_all(input: &SwapInput<'_>, row_count: usize, others: &[&Memory]) -
     are_all_linked || others.is_empty() || (row_count == 2 && others.len() == 1)
 }
 
-/// What the survivor's text is not proven to say of another's.
+/// The parts of another text that the survivor's text is not proven to say.
 fn unsaid(guard: &Guard, survivor: &Memory, other: &Memory, open: bool) -> Option<SwapRefusal> {
     let judgement = guard.judge(&guard.read(&other.content), &guard.read(&survivor.content));
     let (id, other_id) = (survivor.id.clone(), other.id.clone());
@@ -194,25 +185,21 @@ fn unsaid(guard: &Guard, survivor: &Memory, other: &Memory, open: bool) -> Optio
 /// The merge with the first row as its survivor.
 fn amended(input: &SwapInput<'_>, rows: &[&Memory]) -> Action {
     let (survivor, absorbed) = (rows[0], &rows[1..]);
-    let values = Values::merged(survivor, absorbed.iter().copied(), &input.policy.merge);
     let guarded = input.policy.guard.enabled;
     let risks = absorbed.iter().map(|row| risk(&survivor.content, &row.content, guarded));
-    let mut action = Action {
-        target_ids: rows.iter().map(|row| row.id.clone()).collect(),
-        canonical_id: Some(survivor.id.clone()),
-        new_categories: values.new_categories(survivor),
-        new_importance: values.new_importance(survivor),
-        risk: risks.max().unwrap_or(Risk::Identical),
-        ..input.action.clone()
-    };
-    action.rationale.evidence.differences = proofs(input, survivor, absorbed);
-    if !action.rationale.reasons.iter().any(|reason| reason == CHOSEN) {
-        action.rationale.reasons.push(CHOSEN.to_owned());
+    let mut rationale = input.action.rationale.clone();
+    rationale.evidence.differences = proofs(input, survivor, absorbed);
+    if !rationale.reasons.iter().any(|reason| reason == CHOSEN) {
+        rationale.reasons.push(CHOSEN.to_owned());
     }
-    action
+    let (kind, policy) = (input.action.action, &input.policy.merge);
+    Action {
+        risk: risks.max().unwrap_or(Risk::Identical),
+        ..Action::merging(kind, survivor, absorbed, policy, rationale)
+    }
 }
 
-/// What proves that the survivor says what the absorbed rows say.
+/// The proofs that the survivor says all that the absorbed rows say.
 fn proofs(input: &SwapInput<'_>, survivor: &Memory, absorbed: &[&Memory]) -> Vec<String> {
     if !input.policy.guard.enabled {
         return Vec::new();

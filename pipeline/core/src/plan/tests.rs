@@ -187,7 +187,7 @@ fn what_a_person_took_back_is_not_planned_again() {
     let mut promotion = Fixture::new(vec![procedure("a", "x y", 2), procedure("b", "x", 3)]);
     declined(&mut promotion, "b", SingleAction::Promote);
     assert_eq!(promotion.fates(), ["promote a R3", "noop b R3"]);
-    // Whoever takes b in says what b says.
+    // A memory that takes b in says all that b says.
     let merged = promotion.cluster(&["a", "b"]);
     assert_eq!(merged.fates(), ["merge a<b R2"]);
 }
@@ -339,7 +339,7 @@ fn flags_that_wait_take_room() {
     assert_eq!(fixture.fates(), ["flag_contradiction a<e R5"], "the others were settled");
 }
 
-/// After a whole run was undone, the next one archived and promoted what had been merged.
+/// After a whole run was undone, the next one archived and promoted the merged memories.
 #[test]
 fn what_was_undone_folds_only_with_what_comes_later() {
     let unread = |id, age| with(row(id, "x", age), |m| m.access_count = 0);

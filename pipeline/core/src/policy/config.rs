@@ -425,8 +425,8 @@ sections! {
 }
 
 impl ProtectionPolicy {
-    /// Returns what a profile protects. `strict` adds what is core or critical, what a user made and what was decided, however
-    /// the tags of other memory systems spell it; a week's work, the ids under which they keep their own state, and what is
+    /// Returns the protection of a profile. `strict` adds core and critical memories, the ones a user made, and decisions,
+    /// however the tags of other memory systems spell it; a week's work, the ids under which they keep their own state, and what is
     /// read often.
     pub(super) fn of(profile: Profile) -> Self {
         let mut protection = Self::default();
@@ -590,16 +590,16 @@ choices! {
     }
 }
 
-/// What the profile `hivemind` sets beside protection: the rules of memory folders in JSON files.
+/// The settings of the profile `hivemind` beside protection: the rules of memory folders in JSON files.
 ///
 /// Overlaps of tags *above* 0.8 count, and 4 of 5 are 0.8. Memories of different creators or scopes stay
-/// apart. What is younger than 7 days, critical, permanent, protected, core, a decision, a user's or read at
+/// apart. A memory younger than 7 days, critical, permanent, protected, core, a decision, a user's or read at
 /// least 10 times is protected by the profile `strict`.
 pub(super) const HIVEMIND: &str = include_str!("hivemind.json");
 
-/// Merges what is equal but for spelling.
+/// Merges texts that are equal but for spelling.
 pub(super) const EXACT_DUPLICATE: &str = "R1-exact-duplicate-merge";
-/// Merges what says the same; `threshold` sets its `min_similarity`.
+/// Merges texts that say the same; `threshold` sets its `min_similarity`.
 pub(super) const NEAR_DUPLICATE: &str = "R2-near-duplicate-merge";
 
 /// Returns the built-in rules, in order.
@@ -608,15 +608,15 @@ fn builtin_rules() -> Vec<Rule> {
         // The proof carries the merge; below 0.85, near texts are rarely about one thing.
         { "id": EXACT_DUPLICATE, "trigger": "on_similarity", "then": { "action": "merge" },
           "when": { "min_similarity": 0.85, "proven_same": true, "min_cluster_size": 2 } },
-        // Who says more may say something else: below 0.95, additions change too often what is meant.
+        // Who says more may say something else: below 0.95, additions change the meaning too often.
         { "id": NEAR_DUPLICATE, "trigger": "on_similarity", "then": { "action": "merge" },
           "when": { "min_similarity": 0.95, "min_cluster_size": 2 } },
         // Raises procedures that proved their worth, where they are notable already.
         { "id": "R3-promote-high-value-procedural", "trigger": "weekly", "then": { "action": "promote" },
           "when": { "min_access_count": 5, "min_importance": 2.0,
                     "categories_any": ["sop", "procedure", "coding", "trading"] } },
-        // Archives what nobody read in a month and is not notable. Off: a tool that finds duplicates must not surprise with
-        // archiving what has none.
+        // Archives memories that nobody read in a month and that are not notable. Off: a tool that finds
+        // duplicates must not surprise with archiving memories without any.
         { "id": "R4-archive-low-utility", "enabled": false, "trigger": "weekly", "then": { "action": "archive" },
           "when": { "min_age_days": 30.0, "max_access_count": 0, "max_importance": 1.5 } },
         { "id": "R5-flag-contradiction", "trigger": "on_contradiction", "then": { "action": "flag_contradiction" } },
@@ -643,7 +643,7 @@ fn is_unset<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Returns the name of a choice, such as a [`Trigger`], as written.
+/// Returns the name of a choice (a [`Trigger`], for one) as written.
 ///
 /// # Panics
 ///
@@ -707,7 +707,7 @@ impl EmbedSettings {
         self.provider.is_some_and(|provider| provider != Provider::Off)
     }
 
-    /// Returns the settings for somebody who waits for a single vector: where nothing is configured, those of the daemon of
+    /// Returns the settings for somebody who waits for a single vector: where nothing is configured, the ones of the daemon of
     /// the store's owner on this machine.
     #[must_use]
     pub fn inline(&self) -> Self {

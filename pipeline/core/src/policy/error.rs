@@ -1,4 +1,4 @@
-//! [`ConfigError`]: what is wrong with a configuration, and [`Source`]: where.
+//! [`ConfigError`]: the fault of a configuration, and [`Source`]: its place.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -31,7 +31,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Returns what the user may do about it.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -177,7 +177,7 @@ pub enum FileLayer {
 }
 
 impl Source {
-    /// Returns the layer without its place in it, for messages: what was typed may hold a secret.
+    /// Returns the layer without its place in it, for messages: a typed value may hold a secret.
     pub(super) fn layer(&self) -> String {
         match self {
             Self::File { path, .. } => shown(&path.to_string_lossy()),
@@ -217,7 +217,7 @@ impl Display for Source {
 pub struct Notice {
     /// Where it was found.
     pub source: Source,
-    /// What it is.
+    /// The message.
     pub text: String,
 }
 

@@ -189,7 +189,7 @@ impl Node {
         Self::of(nested(key, value), source)
     }
 
-    /// Returns where the value of a key came from; what is not there has the source of the mapping around it.
+    /// Returns where the value of a key came from; a missing key has the source of the mapping around it.
     pub(super) fn source(&self, key: &str) -> Source {
         let mut node = self;
         for segment in key.split('.') {
@@ -230,7 +230,7 @@ impl Node {
         }
     }
 
-    /// Merges rules of the same id; new ones come before those below, in their own order.
+    /// Merges rules of the same id; new ones come before the ones below, in their own order.
     fn merge_rules(&mut self, over: Self) {
         let (Tree::List(rules), Tree::List(over)) = (&mut self.tree, over.tree) else { return };
         let mut new = Vec::new();
@@ -303,7 +303,7 @@ impl Layer {
             match node.tree {
                 Tree::Plain(Value::Null) => {}
                 Tree::Map(inner) => {
-                    // A file may hold many keys: only those that meet another are looked for.
+                    // A file may hold many keys: only keys that meet another are looked for.
                     let taken = self.root.keys();
                     for (key, node) in inner {
                         match &mut self.root.tree {
@@ -325,7 +325,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Marks what the maker of a store wrote.
+    /// Marks the values that the maker of a store wrote.
     pub(super) fn of_store(self) -> Self {
         Self { of_store: true, ..self }
     }
@@ -380,7 +380,7 @@ impl Layer {
         Err(failed.expect("every word may be a text"))
     }
 
-    /// Lays a layer that was read over those below.
+    /// Lays a layer that was read over the ones below.
     ///
     /// # Errors
     ///

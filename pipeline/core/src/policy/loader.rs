@@ -95,7 +95,7 @@ struct KeyValue {
 }
 
 impl ConfigLoader {
-    /// Starts from what is built in.
+    /// Starts from the built-in values.
     pub fn new() -> Self {
         Self::default()
     }
@@ -174,7 +174,7 @@ impl ConfigLoader {
         self
     }
 
-    /// Adds one `KEY=VALUE` that a plan in the store keeps; those of [`Self::set`] win.
+    /// Adds one `KEY=VALUE` that a plan in the store keeps; [`Self::set`] wins over it.
     pub fn planned_set(mut self, text: impl Into<String>) -> Self {
         self.planned_sets.push(text.into());
         self
@@ -213,7 +213,7 @@ impl ConfigLoader {
     ///
     /// # Errors
     ///
-    /// The first thing wrong, with its place; [`ConfigError::hint`] says what helps.
+    /// The first thing wrong, with its place; [`ConfigError::hint`] says how to repair it.
     pub fn load(&self) -> Result<Configuration, ConfigError> {
         let mut notices = Vec::new();
         let mut merged = builtin();
@@ -373,7 +373,7 @@ fn unusable(path: &Path, problem: impl Display, hint: &str) -> ConfigError {
 const OWN_ADVICE: &str = "all who can write it decide what runs here do: make it yours alone (chown, chmod go-w), or \
                           move it away and name it with --config";
 
-/// Names what is no regular file, with advice.
+/// Names an irregular file, with advice.
 fn not_a_file(kind: FileType) -> (&'static str, &'static str) {
     let hint = "name a regular file, or a link to one";
     #[cfg(unix)]
@@ -393,13 +393,13 @@ fn not_a_file(kind: FileType) -> (&'static str, &'static str) {
     (if kind.is_dir() { "a folder" } else { "no regular file" }, hint)
 }
 
-/// Who owns a file, and who may write it; only Unix has such owners.
+/// Who owns a file, and who may write it; only Unix has owners of this kind.
 mod owner {
     use std::fs::Metadata;
     #[cfg(unix)]
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
-    /// Says whose a file is, unless it is the user's or root's.
+    /// Names the owner of a file, unless it is the user or root.
     pub(super) fn check_owner(file: &Metadata) -> Result<(), String> {
         #[cfg(unix)]
         if !(file.uid() == 0 || Some(file.uid()) == own_user()) {
@@ -409,7 +409,7 @@ mod owner {
         Ok(())
     }
 
-    /// Says that others may write a file. A group of the owner's number is taken for the owner's own: with such groups the
+    /// Says that others may write a file. A group of the owner's number is taken for the owner's own: with groups like that the
     /// mask 002 is common.
     pub(super) fn check_writers(file: &Metadata) -> Result<(), String> {
         #[cfg(unix)]
@@ -424,7 +424,7 @@ mod owner {
         Ok(())
     }
 
-    /// Returns the user of this process: the owner of what it makes.
+    /// Returns the user of this process: the owner of its files.
     #[cfg(unix)]
     fn own_user() -> Option<u32> {
         let process = std::fs::metadata("/proc/self").ok();

@@ -115,7 +115,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// Writes what the strict profile adds.
+/// Writes the additions of the strict profile.
 fn strict() -> String {
     let protection = |profile| serde_json::to_value(ProtectionPolicy::of(profile)).unwrap();
     let (strict, default) = (protection(Profile::Strict), protection(Profile::Default));

@@ -8,7 +8,7 @@
 //! finds unknown keys and wrong values and gives words their types, and is laid over the layers below; the result is
 //! validated once. Files are read only where the loader was told to; variables and the machine's time zone are handed in.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `config` | keys with their bounds and defaults, built-in rules |
 //! | `read` | numbers with bounds, errors of serde, meanings of words |

@@ -4,7 +4,7 @@ use super::config::{Config, Provider, name_of};
 use super::error::{ConfigError, Notice, Source};
 use super::layers::{Layer, Node, joined};
 
-/// Keys that count only in the user's own layers, and what they decide.
+/// Keys that count only in the user's own layers, and their subjects.
 pub(super) const PERSONAL: &[(&str, &str)] =
     &[("embed", SENDS), ("judge", SENDS), ("guard.lexicon", "which words mean the same")];
 const SENDS: &str = "where texts or keys go";
@@ -16,12 +16,12 @@ pub(super) const WRAPPERS: &[&str] = &["brain", "consolidation"];
 pub(super) const ALIASES: &[(&str, &str)] =
     &[("similarity_threshold", "threshold"), ("deep_consolidation.dry_run", "read_only")];
 
-/// Returns keys of earlier versions and of other memory systems, and what takes their place.
+/// Returns keys of earlier versions and of other memory systems, and their replacements.
 fn removed() -> impl Iterator<Item = (&'static str, &'static str)> {
     include_str!("removed_keys.txt").lines().filter_map(|line| line.split_once(": "))
 }
 
-/// Says what takes the place of a key of an earlier version. Ids of rules and places in a chain do not count.
+/// Names the replacement of a key of an earlier version. Ids of rules and places in a chain do not count.
 pub(super) fn successor(path: &str) -> Option<&'static str> {
     let in_list = ["rules", "judge.chain"].into_iter().find_map(|list| {
         let (_, key) = path.strip_prefix(list)?.strip_prefix('.')?.split_once('.')?;
@@ -125,7 +125,7 @@ fn begun<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Optio
     candidates.into_iter().find(|candidate| name.len() >= CHARS_MIN && is_begun(candidate))
 }
 
-/// Variables of ours that are no keys: the kernels, and what tests and measurements are told.
+/// Variables of ours that are no keys: the kernels, and parameters of tests and measurements.
 const OTHER_VARIABLES: &[&str] =
     &["MEMFOLD_ISA", "MEMFOLD_DATA", "MEMFOLD_LLAMA_PYTHON", "MEMFOLD_MINILM_DIR", "MEMFOLD_SHOW"];
 const TEST_VARIABLES: &str = "MEMFOLD_TEST_";

@@ -73,7 +73,7 @@ fn loader(case: &str, folder: &Path) -> ConfigLoader {
     })
 }
 
-/// Returns the lines of `config show` and what follows from them, or the error.
+/// Returns the lines of `config show` and their consequences, or the error.
 fn lines(loader: &ConfigLoader) -> Vec<String> {
     let configuration = match loader.load() {
         Ok(configuration) => configuration,
@@ -104,7 +104,7 @@ fn lines(loader: &ConfigLoader) -> Vec<String> {
     lines
 }
 
-/// Returns the lines of a case that differ from those that are built in; the folder's path reads `~`.
+/// Returns the lines of a case that differ from the built-in ones; the folder's path reads `~`.
 fn differing(case: &str, builtin: &[String]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut lines = lines(&loader(case, folder.path()));
@@ -129,7 +129,7 @@ fn every_error_says_where_what_and_what_helps() {
     let mut text = String::new();
     let mut show = |name: &str, case: String| {
         let shown = differing(&case, &builtin);
-        // What was set may be a secret: of some keys it is not repeated.
+        // A value may be a secret: of some keys it is not repeated.
         assert!(!shown.contains("hunter2"), "{shown}");
         let _ = writeln!(text, "{name}\n  {shown}");
     };

@@ -1,11 +1,11 @@
 //! From a merged configuration to a [`Policy`] and [`Settings`]: the checks that need more than one value.
 
-use std::io;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
-use crate::lifecycle::{DuePolicy, RetentionPolicy, WARM_MIN};
+use crate::lifecycle::{RetentionPolicy, WARM_MIN};
 use crate::time::{Instant, in_zone};
+use crate::value::{canonical_json, sha256_hex};
 use jiff::civil::DateTime;
 use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
@@ -13,9 +13,7 @@ use jiff::{Timestamp, Zoned};
 use memfold_guard::GuardPolicy;
 use memfold_simd::Similarity;
 use serde::{Serialize, Serializer};
-use serde_json::ser::Formatter;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::config::{
     Absorbed, ClusterPolicy, Config, DetectPolicy, EmbedSettings, FlagPolicy, GuardConfig,
@@ -39,7 +37,7 @@ pub struct Policy {
     pub cluster: ClusterPolicy,
     /// How texts are compared.
     pub guard: GuardPolicy,
-    /// What is never touched.
+    /// The memories that are never touched.
     pub protection: ProtectionPolicy,
     /// How merges are made.
     pub merge: MergePolicy,
@@ -56,14 +54,14 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Returns the rules that run, in order: those of [`Self::trigger`] and the `on_*` ones, or all.
+    /// Returns the rules that run, in order: the ones of [`Self::trigger`] and the `on_*` ones, or all.
     pub(crate) fn active_rules(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(|rule| {
             self.trigger.is_none_or(|trigger| rule.trigger == trigger || rule.trigger.is_always())
         })
     }
 
-    /// Returns what happens to the memories that a rule merges into others: as the rule says, else as all do.
+    /// Returns the fate of the memories that a rule merges into others: as the rule says, else as all do.
     pub(crate) fn absorbed_by(&self, rule_id: &str) -> Absorbed {
         let rule = self.rules.iter().find(|rule| rule.id == rule_id);
         rule.and_then(|rule| rule.then.params.absorbed).unwrap_or(self.merge.absorbed)
@@ -72,7 +70,7 @@ impl Policy {
     /// Returns the lowest `min_similarity` of the merge rules that run: the threshold of the one
     /// clustering. `None` where no merge rule runs.
     #[must_use]
-    pub fn merge_threshold(&self) -> Option<Similarity> {
+    pub(crate) fn merge_threshold(&self) -> Option<Similarity> {
         self.lowest_of_merges(|rule| self.guard.enabled || !rule.when.is_proven_same())
     }
 
@@ -110,13 +108,13 @@ impl Policy {
         wanted.then_some(self.propose.min_similarity)
     }
 
-    /// Returns what holds where nothing is configured; times without a zone are in UTC.
+    /// Returns the policy where nothing is configured; times without a zone are in UTC.
     #[must_use]
     pub fn builtin() -> Self {
         ConfigLoader::new().load().expect("the built-in configuration is valid").policy
     }
 
-    /// Returns the zone of naive times; `None` where [`Self::time_zone`] was changed to what is none.
+    /// Returns the zone of naive times; `None` where [`Self::time_zone`] was changed to an unknown one.
     #[must_use]
     pub fn zone(&self) -> Option<TimeZone> {
         time_zone(&self.time_zone)
@@ -131,8 +129,8 @@ impl Policy {
 #[must_use]
 pub fn config_hash(policy: &Policy, lexicon: &[u8]) -> String {
     let mut value = json!(policy);
-    // What is fixed by now, or written elsewhere, is hashed as in the first version.
-    value["lexicon"] = hex(lexicon).into();
+    // Values that are fixed by now, or written elsewhere, are hashed as in the first version.
+    value["lexicon"] = sha256_hex(lexicon).into();
     value["rules"] = policy.rules.iter().map(hashed_rule).collect();
     value["detect"]["contradiction_similarity"] =
         policy.detect.contradiction_similarity.get().into();
@@ -140,10 +138,10 @@ pub fn config_hash(policy: &Policy, lexicon: &[u8]) -> String {
     value["merge"]["importance_cap"] = policy.merge.importance_cap.into();
     value["protection"]["ids"] = json!(policy.protection.ids);
     value["protection"]["access_count_min"] = policy.protection.access_count_min.into();
-    format!("sha256:{}", hex(&canonical_json(value)))
+    format!("sha256:{}", sha256_hex(canonical_json(value)))
 }
 
-/// Returns a rule with the conditions that are not set, but for those that came later.
+/// Returns a rule with the conditions that are not set, but for later additions.
 fn hashed_rule(rule: &Rule) -> Value {
     let mut hashed = json!({
         "id": rule.id,
@@ -164,34 +162,6 @@ fn hashed_rule(rule: &Rule) -> Value {
         hashed["then"]["absorbed"] = json!(rule.then.params.absorbed);
     }
     hashed
-}
-
-/// Returns SHA-256 as lower-case hex.
-fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Writes JSON with keys in byte order and without white space.
-fn canonical_json(mut value: Value) -> Vec<u8> {
-    value.sort_all_objects();
-    let mut json = Vec::new();
-    let mut to = serde_json::Serializer::with_formatter(&mut json, Canonical);
-    value.serialize(&mut to).expect("memory takes everything");
-    json
-}
-
-/// Writes numbers as ECMAScript does: the shortest digits, an exponent only where they are far from 1.
-struct Canonical;
-
-impl Formatter for Canonical {
-    fn write_f64<W: io::Write + ?Sized>(&mut self, to: &mut W, number: f64) -> io::Result<()> {
-        match number.abs() {
-            1e21.. => to.write_all(format!("{number:e}").replace('e', "e+").as_bytes()),
-            size if size != 0.0 && size < 1e-6 => write!(to, "{number:e}"),
-            // `+ 0.0` turns −0 into +0.
-            _ => write!(to, "{}", number + 0.0),
-        }
-    }
 }
 
 /// Which live memories take part.
@@ -235,12 +205,12 @@ pub struct Settings {
 }
 
 /// How retention and tiers are computed, and when a run is due.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LifecycleSettings {
-    /// Half-life, weights, thresholds and the table of categories.
+    /// Half-life, and the score below which a memory is archived.
     pub retention: RetentionPolicy,
-    /// When a run is due.
-    pub due: DuePolicy,
+    /// New memories that make a run due.
+    pub new_memories_min: u64,
 }
 
 /// The zone of a machine that tells none.
@@ -295,7 +265,7 @@ fn rules(merged: &Node) -> &[Node] {
     }
 }
 
-/// Checks that every merged rule has a name that can stand in a key, and what a rule needs.
+/// Checks that every merged rule has a name that can stand in a key, and the needs of a rule.
 pub(super) fn check_rules(merged: &Node) -> Result<(), ConfigError> {
     for rule in rules(merged) {
         let place = &rule.source;
@@ -413,10 +383,8 @@ fn lifecycle(merged: &Node, config: &LifecycleConfig) -> Result<LifecycleSetting
         let (low_key, high_key) = ("lifecycle.archive_below", "the retention of WARM");
         return Err(empty_range(merged.source(low_key), low_key, &low, high_key, &high));
     }
-    let retention = RetentionPolicy { half_life_days, archive_below, ..Default::default() };
-    let retention = retention.validated().expect("the bounds were checked");
-    let due = DuePolicy { new_memories_min: due.new_memories_min, ..DuePolicy::default() };
-    Ok(LifecycleSettings { retention, due })
+    let retention = RetentionPolicy { half_life_days, archive_below };
+    Ok(LifecycleSettings { retention, new_memories_min: due.new_memories_min })
 }
 
 fn embed(merged: &Node, mut embed: EmbedSettings) -> Result<EmbedSettings, ConfigError> {
@@ -492,7 +460,7 @@ fn is_one_layer(a: &Source, b: &Source) -> bool {
     }
 }
 
-/// Tells what is wrong with an address, without repeating it: it may hold a password.
+/// Tells the fault of an address, without repeating it: it may hold a password.
 fn check_url(url: &str) -> Result<(), &'static str> {
     let lower = url.to_ascii_lowercase();
     let rest = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://"));
@@ -599,17 +567,6 @@ fn instant(text: &str, zone: &TimeZone) -> Option<Instant> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn canonical_json_is_that_of_rfc_8785() {
-        let value = json!({
-            "b": [1.0, 0.1, -0.0, 1e21, 1e-7, 0.000_001, 1e20, 7, null, true],
-            "a": { "é": "\n\"", "": {} },
-        });
-        let expected = "{\"a\":{\"\":{},\"é\":\"\\n\\\"\"},\"b\":[1,0.1,0,1e+21,1e-7,0.000001,\
-                        100000000000000000000,7,null,true]}";
-        assert_eq!(String::from_utf8(canonical_json(value)).unwrap(), expected);
-    }
 
     fn name(text: &str) -> Option<String> {
         time_zone(text).as_ref().and_then(zone_name)

@@ -1,31 +1,36 @@
-//! From a run to its report.
+//! From a run to its report; [`AppliedReport`]: the effects of applying a saved plan. Nothing was detected in such a run, so it says
+//! nothing of pairs, clusters and recall: the report of the plan does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::memory::CategoryList;
 use crate::memory::{CreatedAt, Memory, MemoryId, MemoryIndex, Status};
+use crate::runs::RunState;
 use crate::time::Instant;
 use crate::{SkipReason, Snapshot};
 use jiff::Timestamp;
 use memfold_guard::text;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use super::markdown::{cell, heading_row};
 use super::{
     AbsorbedByRisk, AbsorbedSample, Detected, Executed, Incremental, Loaded, MergeSample, Mode,
     PairSample, Planned, ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION, Recall, Report,
-    RowView, Samples, ScopeView, Seconds, Sensitivity, Stats, UnknownCategory, word_diff,
+    Reported, RowView, Samples, ScopeView, Seconds, Sensitivity, Stats, UnknownCategory, word_diff,
 };
 use crate::detect::Detection;
 use crate::plan::{
-    Action, ActionType, Decided, Risk, SimilarityOf, UPDATE, action_label, flag_key, plan_digest,
-    rfc3339,
+    Action, ActionState, ActionType, Decided, Risk, SavedPlan, SimilarityOf, UPDATE, action_label,
+    flag_key, plan_digest,
 };
-use crate::policy::{Policy, nearest};
+use crate::policy::{Policy, name_of, nearest};
 
 /// A run, as far as a report tells of it.
 pub struct Run<'a> {
     /// The store as read.
     pub snapshot: &'a Snapshot,
-    /// What was detected.
+    /// The detections.
     pub detection: &'a Detection,
     /// What was decided.
     pub decided: &'a Decided,
@@ -33,13 +38,13 @@ pub struct Run<'a> {
     pub policy: &'a Policy,
     /// Canonical similarity.
     pub similarity: &'a SimilarityOf<'a>,
-    /// What of the store was searched, where it is not all.
+    /// The searched part of the store, where it is not all.
     pub incremental: Option<Incremental>,
     /// The run's time.
     pub now: Instant,
     /// Whether the store was written to.
     pub mode: Mode,
-    /// What was done to it.
+    /// The change of it.
     pub executed: Executed,
     /// Wall time by stage.
     pub seconds: Seconds,
@@ -53,7 +58,7 @@ pub struct Run<'a> {
     pub isa: &'a str,
 }
 
-/// Returns the name of a run: its time to the second in UTC, and 8 hex digits of what it was made from.
+/// Returns the name of a run: its time to the second in UTC, and 8 hex digits of a hash of its inputs.
 #[must_use]
 pub fn run_id(store_id: &str, now: Instant, config_hash: &str) -> String {
     let seconds = Timestamp::from_microsecond(now.0)
@@ -83,7 +88,7 @@ impl From<&Run<'_>> for Report {
                 sampler.pair(memory(miss.older), memory(miss.newer), miss.similarity.get());
             if let Some(judgement) = &miss.kept_apart {
                 pair.score = Some(judgement.contradiction_score);
-                pair.verdict = Some(name_of(&judgement.verdict));
+                pair.verdict = Some(name_of(judgement.verdict));
             }
             pair
         });
@@ -130,7 +135,7 @@ fn loaded(run: &Run<'_>) -> Loaded {
     let mut skipped: BTreeMap<String, u64> =
         run.snapshot.skipped.iter().map(|(reason, &count)| (name_of(reason), count)).collect();
     if run.detection.out_of_scope > 0 {
-        skipped.insert(name_of(&SkipReason::OutOfScope), run.detection.out_of_scope);
+        skipped.insert(name_of(SkipReason::OutOfScope), run.detection.out_of_scope);
     }
     Loaded {
         memories: run.snapshot.rows_total,
@@ -160,8 +165,8 @@ fn scope(run: &Run<'_>) -> ScopeView {
     let scope = &run.policy.scope;
     ScopeView {
         categories: scope.categories.clone(),
-        since: scope.since.map(rfc3339),
-        until: scope.until.map(rfc3339),
+        since: scope.since.map(Instant::to_rfc3339),
+        until: scope.until.map(Instant::to_rfc3339),
         sources: scope.sources.clone(),
         unknown_categories: unknown_categories(&scope.categories, run.snapshot),
     }
@@ -195,7 +200,7 @@ fn stats(run: &Run<'_>, sampler: &Sampler<'_>, live: u64) -> Stats {
         match action.action {
             ActionType::Merge | ActionType::Rewrite => {
                 *stats.merges_by_rule.entry(rule_id()).or_default() += 1;
-                stats.absorbed.add(action.risk, action.absorbed_ids().len() as u64);
+                *stats.absorbed.of(action.risk) += action.absorbed_ids().len() as u64;
             }
             ActionType::Noop => *stats.noops_by_cause.entry(rule_id()).or_default() += 1,
             ActionType::ProposeMerge => continue,
@@ -239,18 +244,14 @@ fn protected(run: &Run<'_>) -> ProtectedRows {
     }
 }
 
-/// The name that JSON uses for a variant.
-fn name_of(value: &impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => "other".to_owned(),
+/// Merges shown with their texts, by risk: a person reads the reworded ones.
+const fn shown_max(risk: Risk) -> u64 {
+    match risk {
+        Risk::Identical => 50,
+        Risk::Trivial => 200,
+        Risk::Reworded => 500,
     }
 }
-
-/// Merges shown with their texts, by risk: a person reads the reworded ones.
-const IDENTICAL_SHOWN_MAX: u64 = 50;
-const TRIVIAL_SHOWN_MAX: u64 = 200;
-const REWORDED_SHOWN_MAX: u64 = 500;
 
 /// Absorbed rows shown of one merge.
 const ABSORBED_SHOWN_MAX: usize = 20;
@@ -261,7 +262,7 @@ const EXCERPT_CHARS: usize = 600;
 /// Characters of ids, sources and categories that are shown.
 const NAME_CHARS: usize = 120;
 
-/// Looks up what a report shows of memories.
+/// Looks up the shown parts of memories.
 pub(super) struct Sampler<'a> {
     run: &'a Run<'a>,
     by_id: BTreeMap<&'a MemoryId, MemoryIndex>,
@@ -278,10 +279,11 @@ impl<'a> Sampler<'a> {
         let mut shown = AbsorbedByRisk::default();
         for (position, action) in self.run.decided.plan.actions.iter().enumerate() {
             match action.action {
-                ActionType::Merge if shown.take(action.risk) => {
+                ActionType::Merge if *shown.of(action.risk) < shown_max(action.risk) => {
+                    *shown.of(action.risk) += 1;
                     samples.merges.extend(self.merge(position, action));
                 }
-                ActionType::Merge => samples.merges_not_shown.add(action.risk, 1),
+                ActionType::Merge => *samples.merges_not_shown.of(action.risk) += 1,
                 ActionType::FlagContradiction => samples.contradictions.extend(self.flag(action)),
                 ActionType::ProposeMerge => samples.proposals.extend(self.merge(position, action)),
                 _ => {}
@@ -360,8 +362,7 @@ impl<'a> Sampler<'a> {
         let name = |name: &str| text::excerpt(name, NAME_CHARS);
         let (created_at, age_days) = match &memory.created_at {
             CreatedAt::At(at) => {
-                let age_us = self.run.now.0.saturating_sub(at.0).max(0);
-                (rfc3339(*at), Some((age_us as f64 / 86_400e6 * 10.0).round() / 10.0))
+                (at.to_rfc3339(), Some((self.run.now.days_since(*at) * 10.0).round() / 10.0))
             }
             CreatedAt::Unreadable(unreadable) => (name(unreadable), None),
         };
@@ -378,32 +379,191 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// The word diff of two excerpts; empty where nothing of what is shown differs.
+/// The word diff of two excerpts; empty where the shown parts are equal.
 fn diff(from: &Memory, to: &Memory) -> Vec<super::Piece> {
     let [from, to] = [from, to].map(|memory| text::excerpt(&memory.content, EXCERPT_CHARS));
     if from == to { Vec::new() } else { word_diff(&from, &to) }
 }
 
-impl AbsorbedByRisk {
-    pub(super) fn add(&mut self, risk: Risk, count: u64) {
-        match risk {
-            Risk::Identical => self.identical += count,
-            Risk::Trivial => self.trivial += count,
-            Risk::Reworded => self.reworded += count,
+/// The most actions that the page for people names.
+const ACTIONS_SHOWN_MAX: usize = 1_000;
+
+/// The effects of applying a saved plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AppliedReport {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// `YYYYMMDDTHHMMSSZ-<8 hex>`.
+    pub run_id: String,
+    /// Always that the store was written to.
+    pub mode: Mode,
+    /// The plan's name in the store.
+    pub plan_id: String,
+    /// sha256 of the canonical JSON of the plan's actions as they were made.
+    pub plan_digest: String,
+    /// The time the plan was made for, RFC 3339.
+    pub planned_for: String,
+    /// sha256 of the semantic configuration.
+    pub config_hash: String,
+    /// The plan's actions by type.
+    pub planned: Planned,
+    /// The changes, by unit.
+    pub executed: Executed,
+    /// Units that were not tried.
+    pub remaining: u64,
+    /// How the run ended.
+    pub state: String,
+    /// Memories that the applied merges absorbed, by the risk of their merge.
+    pub absorbed: AbsorbedByRisk,
+    /// Wall time of writing to the store.
+    pub seconds_execute: f64,
+    /// The plan's actions that were tried, in plan order.
+    pub actions: Vec<AppliedAction>,
+}
+
+/// An action and its outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AppliedAction {
+    /// The name that people use: `a1`, `a2`, …
+    pub label: String,
+    /// Whether it was applied in this run.
+    pub applied: bool,
+    /// Why it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The action, as amended in a review.
+    pub action: Action,
+}
+
+/// A run that applied a saved plan, as far as a report tells of it.
+#[derive(Debug, Clone)]
+pub struct AppliedRun<'a> {
+    /// The run.
+    pub run_id: &'a str,
+    /// The positions of the actions that were tried, each with the reason why it was not applied.
+    pub tried: BTreeMap<usize, Option<&'a str>>,
+    /// Units by result.
+    pub executed: Executed,
+    /// Units that were not tried.
+    pub remaining: u64,
+    /// How the run ended.
+    pub state: RunState,
+    /// Wall time of writing to the store.
+    pub seconds_execute: f64,
+}
+
+impl AppliedReport {
+    /// Tells of a run that applied a plan.
+    #[must_use]
+    pub fn of(saved: &SavedPlan, run: AppliedRun<'_>) -> Self {
+        let AppliedRun { run_id, tried, executed, remaining, state, seconds_execute } = run;
+        let mut absorbed = AbsorbedByRisk::default();
+        let mut actions = Vec::with_capacity(tried.len());
+        for (position, reason) in tried {
+            let Some(action) = saved.actions.get(position) else { continue };
+            let effective = action.effective();
+            if effective.action.merges() && reason.is_none() {
+                *absorbed.of(effective.risk) += effective.absorbed_ids().len() as u64;
+            }
+            actions.push(AppliedAction {
+                label: action.label(),
+                applied: reason.is_none(),
+                reason: reason.map(str::to_owned),
+                action: effective.clone(),
+            });
+        }
+        Self {
+            schema_version: REPORT_SCHEMA_VERSION,
+            run_id: run_id.to_owned(),
+            mode: Mode::Execute,
+            plan_id: saved.plan_id.clone(),
+            plan_digest: saved.plan_digest.clone(),
+            planned_for: saved.plan.now.clone(),
+            config_hash: saved.plan.config_hash.clone(),
+            planned: planned(saved),
+            executed,
+            remaining,
+            state: state.name().to_owned(),
+            absorbed,
+            seconds_execute,
+            actions,
         }
     }
 
-    /// Counts one more of a risk, unless as many as fit are shown already.
-    fn take(&mut self, risk: Risk) -> bool {
-        let (shown, most) = match risk {
-            Risk::Identical => (self.identical, IDENTICAL_SHOWN_MAX),
-            Risk::Trivial => (self.trivial, TRIVIAL_SHOWN_MAX),
-            Risk::Reworded => (self.reworded, REWORDED_SHOWN_MAX),
-        };
-        let fits = shown < most;
-        if fits {
-            self.add(risk, 1);
+    /// Tells whether all that was tried was applied, and nothing interrupted the run.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.state == RunState::Done.name()
+    }
+}
+
+/// The changes of a plan, as reviewed.
+fn planned(saved: &SavedPlan) -> Planned {
+    let count = |wanted| {
+        let of_type = saved.actions.iter().filter(|a| a.effective().action == wanted);
+        of_type.filter(|action| action.state != ActionState::Rejected).count() as u64
+    };
+    Planned::count(count)
+}
+
+impl Reported for AppliedReport {
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec_pretty(self)
+    }
+
+    fn to_markdown(&self) -> String {
+        let mut page = format!(
+            "# Consolidation {}\n\nplan {} of {}, applied: {}\n\n",
+            self.run_id, self.plan_id, self.planned_for, self.state
+        );
+        page.push_str(&heading_row(["what", "count"]));
+        for (name, count) in [
+            ("units applied", self.executed.applied),
+            ("stale", self.executed.stale),
+            ("failed", self.executed.failed),
+            ("not tried", self.remaining),
+        ] {
+            page.push_str(&format!("| {name} | {count} |\n"));
         }
-        fits
+        for (risk, count) in self.absorbed.by_risk() {
+            page.push_str(&format!("| absorbed, {risk} | {count} |\n"));
+        }
+        page.push_str("\n## Actions\n\n");
+        page.push_str(&heading_row(["action", "memories"]));
+        for action in self.actions.iter().take(ACTIONS_SHOWN_MAX) {
+            page.push_str(&action.row());
+        }
+        let hidden = self.actions.len().saturating_sub(ACTIONS_SHOWN_MAX);
+        if hidden > 0 {
+            page.push_str(&format!("\n{hidden} more stand in the JSON report only.\n"));
+        }
+        page
+    }
+}
+
+impl AppliedAction {
+    fn row(&self) -> String {
+        let Action { action, target_ids, risk, .. } = &self.action;
+        let risk = match action {
+            ActionType::Merge => format!(" {}", risk.name()),
+            _ => String::new(),
+        };
+        let ids: Vec<String> = target_ids.iter().map(|id| cell(id.as_str())).collect();
+        let between = if action.merges() { " ← " } else { ", " };
+        let ids = match ids.split_first() {
+            Some((first, rest)) if !rest.is_empty() => {
+                format!("{first}{between}{}", rest.join(", "))
+            }
+            _ => ids.concat(),
+        };
+        let why = self
+            .reason
+            .as_deref()
+            .map_or_else(String::new, |reason| format!(": not applied, {}", cell(reason)));
+        format!("| {} {}{risk} | {ids}{why} |\n", self.label, action.name())
     }
 }

@@ -29,7 +29,7 @@ pub fn detect(detected: &Detected) -> String {
         .end()
 }
 
-/// It is decided what to do.
+/// The actions are decided.
 #[must_use]
 pub fn plan(planned: &Planned) -> String {
     let by_judges = ["rewrite", "summarize", "supersede"];
@@ -208,7 +208,7 @@ impl Line {
     }
 }
 
-/// Escapes what would end or forge a value, and the characters of `also`.
+/// Escapes characters that would end or forge a value, and the characters of `also`.
 fn escaped(value: &str, also: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for character in value.chars() {

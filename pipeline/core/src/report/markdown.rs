@@ -1,10 +1,13 @@
 //! The report for people, ordered by risk, not by size.
 
+use std::collections::BTreeMap;
+
 use super::screen::{grouped, searched};
 use super::{
     AbsorbedSample, MergeSample, Mode, PairSample, Piece, PieceKind, RecallKind, Report, RowView,
 };
-use crate::plan::{ActionType, PROPOSE, Risk, probability_in_words};
+use crate::memory::MemoryId;
+use crate::plan::{Action, ActionType, PROPOSE, Risk, probability_in_words};
 use memfold_guard::text;
 
 /// Writes the report as Markdown. Text of memories is escaped, so it can neither format nor link.
@@ -143,12 +146,8 @@ impl Page {
         for merge in &shown {
             self.merge(merge);
         }
-        let rest = &report.samples.merges_not_shown;
-        let rest = match risk {
-            Risk::Identical => rest.identical,
-            Risk::Trivial => rest.trivial,
-            Risk::Reworded => rest.reworded,
-        };
+        let mut rest = report.samples.merges_not_shown;
+        let rest = *rest.of(risk);
         if rest > 0 {
             let (shown, rest) = (grouped(shown.len() as u64), grouped(rest));
             self.line(format!(
@@ -260,75 +259,76 @@ impl Page {
         for (wanted, title) in
             [(ActionType::Promote, "Promoted"), (ActionType::Archive, "Archived")]
         {
-            let actions = report.actions.iter().filter(|action| action.action == wanted);
-            let mut actions = actions.peekable();
-            if actions.peek().is_none() {
-                continue;
-            }
-            self.heading(title);
-            let total = actions.clone().count();
-            for action in actions.take(LISTED_MAX) {
-                let id = action.target_ids.first().map_or("", |id| id.as_str());
-                let importance = action
-                    .new_importance
-                    .map_or(String::new(), |to| format!(", importance → {to}"));
-                let reasons = action.rationale.reasons.join(", ");
-                self.line(format!(
+            self.actions(report, wanted, title, |action| {
+                let importance = action.new_importance;
+                let importance =
+                    importance.map_or(String::new(), |to| format!(", importance → {to}"));
+                format!(
                     "- {}{importance} ({}: {})",
-                    escaped(&text::excerpt(id, 120)),
+                    action.target_ids.first().map(id).unwrap_or_default(),
                     escaped(&action.rationale.rule_id),
-                    escaped(&reasons),
-                ));
-            }
-            self.rest_of(total);
+                    escaped(&action.rationale.reasons.join(", ")),
+                )
+            });
         }
     }
 
-    /// What models wrote, and which memories they say no longer hold.
+    /// The texts of models, and the memories that no longer hold by them.
     fn written(&mut self, report: &Report) {
-        for (wanted, title) in [
-            (ActionType::Rewrite, "Rewritten by a model"),
-            (ActionType::Summarize, "Summarised by a model"),
-            (ActionType::Supersede, "Superseded"),
+        for (wanted, title, joint) in [
+            (ActionType::Rewrite, "Rewritten by a model", ", "),
+            (ActionType::Summarize, "Summarised by a model", ", "),
+            (ActionType::Supersede, "Superseded", " → "),
         ] {
-            let actions = report.actions.iter().filter(|action| action.action == wanted);
-            let actions: Vec<_> = actions.collect();
-            if actions.is_empty() {
-                continue;
-            }
-            self.heading(title);
-            for action in actions.iter().take(LISTED_MAX) {
-                let ids: Vec<String> = action
-                    .target_ids
-                    .iter()
-                    .map(|id| escaped(&text::excerpt(id.as_str(), 120)))
-                    .collect();
-                let reasons = text::excerpt(&action.rationale.reasons.join("; "), 300);
-                let joint = if wanted == ActionType::Supersede { " → " } else { ", " };
-                self.line(format!("- {} ({})", ids.join(joint), escaped(&reasons)));
-                if let Some(new) = &action.new_content {
-                    self.line(format!("  > {}", escaped(&text::excerpt(new, NEW_TEXT_CHARS))));
+            self.actions(report, wanted, title, |action| {
+                let ids: Vec<String> = action.target_ids.iter().map(id).collect();
+                let line = format!("- {} ({})", ids.join(joint), reasons(action));
+                match &action.new_content {
+                    Some(new) => {
+                        format!("{line}\n  > {}", escaped(&text::excerpt(new, NEW_TEXT_CHARS)))
+                    }
+                    None => line,
                 }
-            }
-            self.rest_of(actions.len());
+            });
         }
     }
 
     fn left_alone(&mut self, report: &Report) {
-        let noops = || report.actions.iter().filter(|action| action.action == ActionType::Noop);
-        if noops().next().is_none() {
+        self.actions(report, ActionType::Noop, "Left alone", |action| {
+            let id = action.target_ids.first().map(id).unwrap_or_default();
+            format!("- {id}: {}", reasons(action))
+        });
+    }
+
+    /// The actions of one type, each by the lines that `shown` writes.
+    fn actions(
+        &mut self,
+        report: &Report,
+        wanted: ActionType,
+        title: &str,
+        shown: impl Fn(&Action) -> String,
+    ) {
+        let actions = report.actions.iter().filter(|action| action.action == wanted);
+        let actions: Vec<&Action> = actions.collect();
+        if actions.is_empty() {
             return;
         }
-        self.heading("Left alone");
-        let causes = report.stats.noops_by_cause.iter();
-        self.table(["cause", "memories"], causes.map(|(cause, &n)| (escaped(cause), grouped(n))));
-        self.line("");
-        for action in noops().take(LISTED_MAX) {
-            let id = action.target_ids.first().map_or("", |id| id.as_str());
-            let reasons = text::excerpt(&action.rationale.reasons.join("; "), 300);
-            self.line(format!("- {}: {}", escaped(&text::excerpt(id, 120)), escaped(&reasons)));
+        self.heading(title);
+        if wanted == ActionType::Noop {
+            self.counts(["cause", "memories"], &report.stats.noops_by_cause);
         }
-        self.rest_of(noops().count());
+        for action in actions.iter().take(LISTED_MAX) {
+            self.line(shown(action));
+        }
+        if actions.len() > LISTED_MAX {
+            let rest = grouped((actions.len() - LISTED_MAX) as u64);
+            self.line(format!("- and {rest} more in the JSON report"));
+        }
+    }
+
+    fn counts(&mut self, header: [&str; 2], counts: &BTreeMap<String, u64>) {
+        self.table(header, counts.iter().map(|(name, &n)| (escaped(name), grouped(n))));
+        self.line("");
     }
 
     fn protected(&mut self, report: &Report) {
@@ -337,9 +337,7 @@ impl Page {
             return;
         }
         self.heading("Protected");
-        let kinds = protected.by_kind.iter();
-        self.table(["by", "memories"], kinds.map(|(kind, &n)| (escaped(kind), grouped(n))));
-        self.line("");
+        self.counts(["by", "memories"], &protected.by_kind);
         for kept in &protected.rows {
             self.line(format!("- {}: {}", escaped(&kept.id), escaped(&kept.reason)));
         }
@@ -364,22 +362,9 @@ impl Page {
 
     fn measures(&mut self, report: &Report) {
         self.heading("Measured");
-        let seconds = &report.seconds;
-        let stages = [
-            ("load", seconds.load),
-            ("export", seconds.export),
-            ("join", seconds.join),
-            ("cluster", seconds.cluster),
-            ("plan", seconds.plan),
-            ("judge", seconds.judge),
-            ("execute", seconds.execute),
-            ("tier", seconds.tier),
-            ("total", seconds.total),
-        ];
-        self.table(
-            ["stage", "seconds"],
-            stages.map(|(name, s)| (name.to_owned(), format!("{s:.3}"))),
-        );
+        let stages = report.seconds.stages();
+        let stages = stages.map(|(name, seconds)| (name.to_owned(), format!("{seconds:.3}")));
+        self.table(["stage", "seconds"], stages);
         let mib = |bytes: u64| grouped(bytes >> 20);
         self.line(format!(
             "\npeak memory {} MiB, {} MiB of it anonymous · {} threads · {}",
@@ -389,17 +374,18 @@ impl Page {
             escaped(&report.isa)
         ));
     }
-
-    fn rest_of(&mut self, total: usize) {
-        if total > LISTED_MAX {
-            let rest = grouped((total - LISTED_MAX) as u64);
-            self.line(format!("- and {rest} more in the JSON report"));
-        }
-    }
 }
 
 /// Rows listed of a kind.
 const LISTED_MAX: usize = 200;
+
+fn id(id: &MemoryId) -> String {
+    escaped(&text::excerpt(id.as_str(), 120))
+}
+
+fn reasons(action: &Action) -> String {
+    escaped(&text::excerpt(&action.rationale.reasons.join("; "), 300))
+}
 
 fn row(row: &RowView) -> String {
     let age = row.age_days.map_or("age unknown".to_owned(), |days| format!("{days:.1} days old"));
@@ -418,7 +404,7 @@ fn shown_diff(pieces: &[Piece]) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// One side of a pair, with what only it says underlined.
+/// One side of a pair, with its own words underlined.
 fn underlined(pieces: &[Piece], row: &RowView, other: PieceKind) -> String {
     if pieces.is_empty() {
         return escaped(&row.excerpt);

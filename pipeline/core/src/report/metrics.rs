@@ -2,73 +2,18 @@
 //!
 //! All are gauges: they describe one run, and the next run replaces the file.
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use memfold_datasets::atomic_file::{place_of, without_path};
 
 use super::{AbsorbedByRisk, AppliedReport, Executed, Mode, Planned, Report};
-
-/// Why metrics could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("write metrics {}: {error}", path.display())]
-pub struct WriteMetricsError {
-    /// The file.
-    pub path: PathBuf,
-    /// Why.
-    #[source]
-    pub error: io::Error,
-}
-
-impl WriteMetricsError {
-    /// Returns what the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self.error.kind() {
-            io::ErrorKind::NotFound => Some("create its folder first".to_owned()),
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Some("give --metrics a file in a folder that you may write".to_owned())
-            }
-            _ => None,
-        }
-    }
-}
-
-/// Writes the metrics of a run, whole or not at all; replaces those of an earlier one.
-///
-/// Whoever may read the folder may read the file, as far as the process's umask allows.
-///
-/// # Errors
-/// When the file's folder cannot be written.
-pub fn write_metrics(path: &Path, page: &str) -> Result<(), WriteMetricsError> {
-    let failed = |error| WriteMetricsError { path: path.to_owned(), error: without_path(error) };
-    replace(path, page.as_bytes()).map_err(failed)
-}
-
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let path = place_of(path)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(std::fs::Permissions::from_mode(0o644));
-    }
-    let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
-}
 
 /// Counts over the whole memory table, as the owner's monitor makes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StoreFigures {
     /// Rows.
     pub memories: u64,
-    /// Rows whose source begins with `consolidation`.
+    /// Rows with a source that begins with `consolidation`.
     pub consolidated: u64,
     /// Rows that have an embedding, whether usable or not.
     pub embedded: u64,
@@ -96,18 +41,7 @@ pub fn metrics(report: &Report, figures: Option<&StoreFigures>) -> String {
     store(&mut page, report.loaded.memories, figures);
     let is_whole = report.executed.stale == 0 && report.executed.failed == 0;
     last_run(&mut page, &report.run_id, report.mode, &report.isa, is_whole);
-    let seconds = &report.seconds;
-    let stages = [
-        ("load", seconds.load),
-        ("export", seconds.export),
-        ("join", seconds.join),
-        ("cluster", seconds.cluster),
-        ("plan", seconds.plan),
-        ("judge", seconds.judge),
-        ("execute", seconds.execute),
-        ("tier", seconds.tier),
-        ("total", seconds.total),
-    ];
+    let stages = report.seconds.stages();
     page.by("memfold_run_seconds", RUN_SECONDS, "stage", &stages);
     let memory =
         [("resident", report.peak_rss_bytes as f64), ("anonymous", report.peak_anon_bytes as f64)];
@@ -120,7 +54,7 @@ pub fn metrics(report: &Report, figures: Option<&StoreFigures>) -> String {
     page.0
 }
 
-/// Returns the metrics of a run that applied a saved plan. What such a run does not look for is left out.
+/// Returns the metrics of a run that applied a saved plan. Searches that this run does not make are left out.
 #[must_use]
 pub fn applied_metrics(
     report: &AppliedReport,
@@ -195,11 +129,7 @@ fn planned_and_done(
 ) {
     let planned = planned.by_type().map(|(name, count)| (name, count as f64));
     page.by("memfold_planned", "Actions that the last run planned, by type.", "type", &planned);
-    let absorbed = [
-        ("identical", absorbed.identical as f64),
-        ("trivial", absorbed.trivial as f64),
-        ("reworded", absorbed.reworded as f64),
-    ];
+    let absorbed = absorbed.by_risk().map(|(risk, count)| (risk, count as f64));
     let help = "Memories that planned merges absorb, by risk.";
     page.by("memfold_planned_absorbed", help, "risk", &absorbed);
     let executed = [
@@ -283,6 +213,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::super::tests::report;
+    use super::super::write_metrics;
     use super::*;
 
     /// Reads the format as a scraper does: HELP, TYPE, then the samples of the family and of no other.

@@ -1,12 +1,10 @@
-//! Reports: what a run found, planned and did, for programs (JSON), for people (Markdown), and the
+//! Reports: the findings, plans and effects of a run, for programs (JSON), for people (Markdown), and the
 //! few lines a run ends with.
 //!
 //! A [`Run`] goes in, a [`Report`] comes out; everything else is a view of the report. Texts stand in
 //! it as excerpts only: cut, escaped, secrets masked.
 
-mod applied;
 mod build;
-mod diff;
 pub mod log_lines;
 mod markdown;
 mod metrics;
@@ -18,19 +16,17 @@ mod write;
 mod tests;
 
 pub use crate::runs::Executed;
-pub use applied::{AppliedAction, AppliedReport, AppliedRun};
-pub use build::{Run, run_id};
-pub use diff::{Piece, PieceKind, word_diff};
+pub use build::{AppliedAction, AppliedReport, AppliedRun, Run, run_id};
 pub use markdown::markdown;
-pub use metrics::{StoreFigures, WriteMetricsError, applied_metrics, metrics, write_metrics};
+pub use metrics::{StoreFigures, applied_metrics, metrics};
 pub(crate) use model::REPORT_SCHEMA_VERSION;
 pub use model::{
     AbsorbedByRisk, AbsorbedSample, Detected, Incremental, Judged, Loaded, MergeSample, Mode,
-    PairSample, Planned, ProtectedRow, ProtectedRows, Recall, RecallKind, Report, RowView, Ruling,
-    Samples, ScopeView, Seconds, Sensitivity, Stats, UnknownCategory,
+    PairSample, Piece, PieceKind, Planned, ProtectedRow, ProtectedRows, Recall, RecallKind, Report,
+    RowView, Ruling, Samples, ScopeView, Seconds, Sensitivity, Stats, UnknownCategory, word_diff,
 };
 pub use screen::{Commands, grouped, quoted as shell_word, screen, shell_words};
 pub use write::{
-    ReportFileError, ReportPaths, Reported, WritePlanError, ensure_report_dir, read_plan,
-    state_report_dir, write_plan, write_report, write_report_in,
+    ReportFileError, ReportPaths, Reported, WriteFileError, ensure_report_dir, read_plan,
+    state_report_dir, write_metrics, write_plan, write_report, write_report_in,
 };

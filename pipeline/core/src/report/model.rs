@@ -1,5 +1,6 @@
-//! The report's fields.
+//! The report's fields, and word diffs: from the removed text to the kept one.
 
+use crate::memory::named;
 use std::collections::BTreeMap;
 
 use crate::runs::Executed;
@@ -8,20 +9,21 @@ use memfold_simd::Similarity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Piece;
 use crate::plan::{Action, ActionType, Risk};
 
 /// Version of the report's format.
 pub(crate) const REPORT_SCHEMA_VERSION: u32 = 1;
 
-/// Whether a run wrote to the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// It planned only.
-    DryRun,
-    /// It applied its plan.
-    Execute,
+named! {
+    /// Whether a run wrote to the store.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Mode {
+        /// It planned only.
+        DryRun = "dry_run",
+        /// It applied its plan.
+        Execute = "execute",
+    }
 }
 
 impl Mode {
@@ -29,15 +31,6 @@ impl Mode {
     #[must_use]
     pub const fn of(wrote: bool) -> Self {
         if wrote { Self::Execute } else { Self::DryRun }
-    }
-
-    /// Returns the name that JSON, log lines and metrics use.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::DryRun => "dry_run",
-            Self::Execute => "execute",
-        }
     }
 }
 
@@ -250,36 +243,31 @@ impl Planned {
     /// Counts the actions of each type.
     #[must_use]
     pub fn count(count: impl Fn(ActionType) -> u64) -> Self {
-        Self {
-            merge: count(ActionType::Merge),
-            promote: count(ActionType::Promote),
-            archive: count(ActionType::Archive),
-            flag_contradiction: count(ActionType::FlagContradiction),
-            rewrite: count(ActionType::Rewrite),
-            summarize: count(ActionType::Summarize),
-            supersede: count(ActionType::Supersede),
-            propose_merge: count(ActionType::ProposeMerge),
-            noop: count(ActionType::Noop),
+        let mut planned = Self::default();
+        for action in ActionType::ALL {
+            *planned.of_mut(action) = count(action);
+        }
+        planned
+    }
+
+    const fn of_mut(&mut self, action: ActionType) -> &mut u64 {
+        match action {
+            ActionType::Merge => &mut self.merge,
+            ActionType::Promote => &mut self.promote,
+            ActionType::Archive => &mut self.archive,
+            ActionType::FlagContradiction => &mut self.flag_contradiction,
+            ActionType::Rewrite => &mut self.rewrite,
+            ActionType::Summarize => &mut self.summarize,
+            ActionType::Supersede => &mut self.supersede,
+            ActionType::ProposeMerge => &mut self.propose_merge,
+            ActionType::Noop => &mut self.noop,
         }
     }
 
     /// Returns each count with its name in documents.
     #[must_use]
-    pub fn by_type(&self) -> [(&'static str, u64); 9] {
-        ActionType::ALL.map(|action| {
-            let count = match action {
-                ActionType::Merge => self.merge,
-                ActionType::Promote => self.promote,
-                ActionType::Archive => self.archive,
-                ActionType::FlagContradiction => self.flag_contradiction,
-                ActionType::Rewrite => self.rewrite,
-                ActionType::Summarize => self.summarize,
-                ActionType::Supersede => self.supersede,
-                ActionType::ProposeMerge => self.propose_merge,
-                ActionType::Noop => self.noop,
-            };
-            (action.name(), count)
-        })
+    pub(crate) fn by_type(mut self) -> [(&'static str, u64); 9] {
+        ActionType::ALL.map(|action| (action.name(), *self.of_mut(action)))
     }
 
     /// Returns how many actions change the store without further questions.
@@ -312,6 +300,23 @@ pub struct Seconds {
     pub total: f64,
 }
 
+impl Seconds {
+    /// Returns the time of each stage with its name.
+    pub(super) const fn stages(&self) -> [(&'static str, f64); 9] {
+        [
+            ("load", self.load),
+            ("export", self.export),
+            ("join", self.join),
+            ("cluster", self.cluster),
+            ("plan", self.plan),
+            ("judge", self.judge),
+            ("execute", self.execute),
+            ("tier", self.tier),
+            ("total", self.total),
+        ]
+    }
+}
+
 /// Figures derived from the plan.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
@@ -340,6 +345,22 @@ pub struct AbsorbedByRisk {
     pub trivial: u64,
     /// In other merges.
     pub reworded: u64,
+}
+
+impl AbsorbedByRisk {
+    /// Returns the count of a risk.
+    pub(super) const fn of(&mut self, risk: Risk) -> &mut u64 {
+        match risk {
+            Risk::Identical => &mut self.identical,
+            Risk::Trivial => &mut self.trivial,
+            Risk::Reworded => &mut self.reworded,
+        }
+    }
+
+    /// Returns each count with the name of its risk.
+    pub(super) fn by_risk(mut self) -> [(&'static str, u64); 3] {
+        Risk::ALL.map(|risk| (risk.name(), *self.of(risk)))
+    }
 }
 
 /// Excerpts for people.
@@ -501,26 +522,24 @@ pub enum RecallKind {
 }
 
 impl From<Option<MeasuredRecall>> for Recall {
-    /// Takes what was measured; `None`: the join was exact.
+    /// Takes the measurement; `None`: the join was exact.
     fn from(measured: Option<MeasuredRecall>) -> Self {
-        measured.map_or(
-            Self {
-                kind: RecallKind::Exact,
-                value: 1.0,
-                low: 1.0,
-                high: 1.0,
-                sampled_rows: None,
-                sampled_pairs: None,
-            },
-            |measured| Self {
-                kind: RecallKind::Sampled,
-                value: measured.value,
-                low: measured.low,
-                high: measured.high,
-                sampled_rows: Some(measured.sampled_rows),
-                sampled_pairs: Some(measured.sampled_pairs),
-            },
-        )
+        let exact = Self {
+            kind: RecallKind::Exact,
+            value: 1.0,
+            low: 1.0,
+            high: 1.0,
+            sampled_rows: None,
+            sampled_pairs: None,
+        };
+        measured.map_or(exact, |measured| Self {
+            kind: RecallKind::Sampled,
+            value: measured.value,
+            low: measured.low,
+            high: measured.high,
+            sampled_rows: Some(measured.sampled_rows),
+            sampled_pairs: Some(measured.sampled_pairs),
+        })
     }
 }
 
@@ -533,7 +552,7 @@ impl Recall {
         format!("{value} ({low} to {:.digits$})", self.high)
     }
 
-    /// Returns what a person should know of the pairs at or above `threshold`, where fewer than the share `target` of them
+    /// Returns a note for a person about the pairs at or above `threshold`, where fewer than the share `target` of them
     /// may have been found: where the interval's lower end is below it.
     #[must_use]
     pub fn remark(&self, threshold: Similarity, target: f64) -> Option<String> {
@@ -566,12 +585,109 @@ impl Recall {
 /// Writes a share with its further digits cut off.
 fn cut(value: f64, digits: usize) -> String {
     let scale = 10_f64.powi(digits as i32);
-    // What is 0.29 to the last bit may be a little less than 29 hundredths.
+    // A value of 0.29 to the last bit may be a little less than 29 hundredths.
     format!("{:.digits$}", (value * scale + 1e-9).floor() / scale)
+}
+
+/// What a piece of a diff is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PieceKind {
+    /// In both texts.
+    Same,
+    /// In the first text only.
+    Gone,
+    /// In the second text only.
+    New,
+}
+
+/// Words in a row of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Piece {
+    /// What they are.
+    pub kind: PieceKind,
+    /// The words, with single spaces between.
+    pub text: String,
+}
+
+/// Tables larger than this are not filled: the differing middles then stand as a whole.
+const TABLE_CELLS_MAX: usize = 250_000;
+
+/// Returns the pieces that lead from one text to another, by a longest common subsequence of words.
+///
+/// Quadratic in the words between the common beginning and the common end, up to 250,000 cells; beyond
+/// that linear: everything between is gone and new.
+#[must_use]
+pub fn word_diff(from: &str, to: &str) -> Vec<Piece> {
+    let from: Vec<&str> = from.split_whitespace().collect();
+    let to: Vec<&str> = to.split_whitespace().collect();
+    let head = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let (from_rest, to_rest) = (&from[head..], &to[head..]);
+    let tail = from_rest.iter().rev().zip(to_rest.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (gone, end) = from_rest.split_at(from_rest.len() - tail);
+    let new = &to_rest[..to_rest.len() - tail];
+
+    let mut pieces = Pieces::default();
+    from[..head].iter().for_each(|word| pieces.push(PieceKind::Same, word));
+    if gone.len() * new.len() <= TABLE_CELLS_MAX {
+        push_subsequence(&mut pieces, gone, new);
+    } else {
+        gone.iter().for_each(|word| pieces.push(PieceKind::Gone, word));
+        new.iter().for_each(|word| pieces.push(PieceKind::New, word));
+    }
+    end.iter().for_each(|word| pieces.push(PieceKind::Same, word));
+    pieces.0
+}
+
+#[derive(Default)]
+struct Pieces(Vec<Piece>);
+
+impl Pieces {
+    fn push(&mut self, kind: PieceKind, word: &str) {
+        match self.0.last_mut() {
+            Some(last) if last.kind == kind => {
+                last.text.push(' ');
+                last.text.push_str(word);
+            }
+            _ => self.0.push(Piece { kind, text: word.to_owned() }),
+        }
+    }
+}
+
+/// Walks a longest common subsequence; removed words stand before added ones.
+fn push_subsequence(pieces: &mut Pieces, gone: &[&str], new: &[&str]) {
+    let width = new.len() + 1;
+    let mut lengths = vec![0_u32; (gone.len() + 1) * width];
+    for i in (0..gone.len()).rev() {
+        for j in (0..new.len()).rev() {
+            lengths[i * width + j] = if gone[i] == new[j] {
+                lengths[(i + 1) * width + j + 1] + 1
+            } else {
+                lengths[(i + 1) * width + j].max(lengths[i * width + j + 1])
+            };
+        }
+    }
+    let (mut i, mut j) = (0, 0);
+    while i < gone.len() || j < new.len() {
+        if i < gone.len() && j < new.len() && gone[i] == new[j] {
+            pieces.push(PieceKind::Same, gone[i]);
+            (i, j) = (i + 1, j + 1);
+        } else if j == new.len()
+            || (i < gone.len() && lengths[(i + 1) * width + j] >= lengths[i * width + j + 1])
+        {
+            pieces.push(PieceKind::Gone, gone[i]);
+            i += 1;
+        } else {
+            pieces.push(PieceKind::New, new[j]);
+            j += 1;
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn measured(value: f64, low: f64, sampled_pairs: u64) -> Recall {
@@ -608,5 +724,35 @@ mod tests {
         let few = remark(&measured(1.0, 0.95, 30));
         assert!(few.contains("too few to tell that it found 99.00 % of all"), "{few}");
         assert!(remark(&measured(1.0, 0.0, 0)).contains("is not known: use --method exact"));
+    }
+
+    fn side(pieces: &[Piece], without: PieceKind) -> String {
+        let words: Vec<&str> =
+            pieces.iter().filter(|p| p.kind != without).map(|p| p.text.as_str()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn what_goes_stands_before_what_comes() {
+        let pieces = word_diff("port is 8080 now", "port is 9090 now");
+        let shown: Vec<_> = pieces.iter().map(|p| (p.kind, p.text.as_str())).collect();
+        use PieceKind::{Gone, New, Same};
+        assert_eq!(shown, [(Same, "port is"), (Gone, "8080"), (New, "9090"), (Same, "now")]);
+    }
+
+    #[test]
+    fn long_texts_are_diffed_as_a_whole() {
+        let (from, to) = ("a ".repeat(2_000) + "x", "b ".repeat(2_000) + "x");
+        assert_eq!(word_diff(&from, &to).len(), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn both_texts_can_be_read_back(from in "([abc] ){0,12}", to in "([abc] ){0,12}") {
+            let pieces = word_diff(&from, &to);
+            let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            prop_assert_eq!(side(&pieces, PieceKind::New), plain(&from));
+            prop_assert_eq!(side(&pieces, PieceKind::Gone), plain(&to));
+        }
     }
 }

@@ -7,9 +7,9 @@ use super::{Incremental, Mode, Report};
 /// The commands that a screen names, as arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Commands {
-    /// What to run next.
+    /// The next command.
     pub next: Vec<String>,
-    /// What takes it back.
+    /// The command that takes it back.
     pub undo: Vec<String>,
     /// Whether a command wider than 80 columns is continued on further lines, as on a terminal. In a pipe it
     /// stays on one.
@@ -45,7 +45,7 @@ impl Commands {
         Self { next: words(&["memfold", "review", store, plan_id]), ..Self::default() }
     }
 
-    /// Returns the commands after a review: apply what was approved, and undo the run that did.
+    /// Returns the commands after a review: apply the approved actions, and undo that run.
     #[must_use]
     pub fn apply(store: &str, plan_id: &str) -> Self {
         Self {
@@ -134,7 +134,7 @@ fn protected(report: &Report) -> Vec<String> {
     report.protected.by_kind.iter().map(line).collect()
 }
 
-/// What models decided, and what that took.
+/// The decisions of models, and their usage.
 fn judged(report: &Report) -> Option<Vec<String>> {
     let judged = report.judged.as_ref()?;
     let mut parts = vec![format!("judged: {} merge", grouped(judged.merged))];
@@ -156,9 +156,9 @@ fn judged(report: &Report) -> Option<Vec<String>> {
     Some(parts)
 }
 
-/// Says which memories were compared by the built-in embedding, and what helps.
+/// Says which memories were compared by the built-in embedding, with advice.
 fn without_embedding(report: &Report) -> Option<String> {
-    // Of what was not compared nobody knows.
+    // Nothing is known of pairs that were not compared.
     if report.incremental.is_some() {
         return None;
     }
@@ -173,7 +173,7 @@ fn without_embedding(report: &Report) -> Option<String> {
     })
 }
 
-/// `1,783 live → 1,331`, and what makes the difference.
+/// `1,783 live → 1,331`, and the parts of the difference.
 fn counts(report: &Report) -> Vec<String> {
     let stats = &report.stats;
     let outside = report.loaded.skipped.get(OUT_OF_SCOPE).copied().unwrap_or_default();
@@ -199,7 +199,7 @@ fn counts(report: &Report) -> Vec<String> {
             counts.push(format!("{} {name}", grouped(count)));
         }
     }
-    // What `memfold review --flags` lists once the plan is carried out.
+    // The list of `memfold review --flags` once the plan is carried out.
     let conflicts = report.planned.flag_contradiction + report.detected.flags_open;
     let plural = if conflicts == 1 { "" } else { "s" };
     counts.push(format!("{} conflict{plural} kept apart", grouped(conflicts)));
@@ -233,7 +233,7 @@ fn command_lines(label: &str, command: &[String], columns: usize) -> Vec<String>
     lines
 }
 
-/// A word that a POSIX shell reads back; what steers a terminal or cannot be seen stands as its bytes in octal.
+/// A word that a POSIX shell reads back; a character that steers a terminal or cannot be seen stands as its bytes in octal.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| (c.is_alphanumeric() && !is_deceptive(c)) || "-_./:@%+,=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -4,11 +4,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use memfold_datasets::atomic_file::{place_of, without_path};
+use tempfile::NamedTempFile;
 
 use super::{Report, markdown};
 use crate::plan::{PLAN_SCHEMA_VERSION, Plan};
 
-/// What can be written as a report.
+/// A document that can be written as a report.
 pub trait Reported {
     /// Returns the run that it is about.
     fn run_id(&self) -> &str;
@@ -88,7 +89,7 @@ pub enum ReportFileError {
     Parse {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, and where.
+        /// The fault, and its place.
         #[source]
         error: serde_json::Error,
     },
@@ -133,13 +134,13 @@ pub fn ensure_report_dir(folder: &Path) -> Result<(), ReportFileError> {
     std::fs::create_dir_all(folder)
         .map_err(|error| ReportFileError::CreateFolder { path: folder.to_owned(), error })?;
     // It is removed as soon as it is made.
-    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|error| ReportFileError::Write {
+    NamedTempFile::new_in(folder).map(drop).map_err(|error| ReportFileError::Write {
         path: folder.to_owned(),
         error: without_path(error),
     })
 }
 
-/// Returns the folder for reports on a store whose own folder cannot be written, if the user has a home.
+/// Returns the folder for reports on a store with a folder that cannot be written, if the user has a home.
 #[must_use]
 pub fn state_report_dir(store: &Path) -> Option<PathBuf> {
     use etcetera::BaseStrategy as _;
@@ -203,11 +204,7 @@ impl ReportPaths {
 fn write_new(path: &Path, bytes: &[u8]) -> Result<(), ReportFileError> {
     let failed =
         |error| ReportFileError::Write { path: path.to_owned(), error: without_path(error) };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file =
-        tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
-    match file.persist_noclobber(path) {
+    match written_beside(path, bytes, false).map_err(failed)?.persist_noclobber(path) {
         Ok(_) => Ok(()),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
             Err(ReportFileError::Exists { path: path.to_owned() })
@@ -216,10 +213,27 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<(), ReportFileError> {
     }
 }
 
-/// Why a plan file could not be written.
+/// Writes a temporary file into the folder of a path. `for_all`: others may read it, as far as the process's umask allows.
+fn written_beside(path: &Path, bytes: &[u8], for_all: bool) -> io::Result<NamedTempFile> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    if for_all {
+        use std::os::unix::fs::PermissionsExt as _;
+        builder.permissions(std::fs::Permissions::from_mode(0o644));
+    }
+    let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+/// Why a plan file or the metrics could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("write plan {}: {error}", path.display())]
-pub struct WritePlanError {
+#[error("write {what} {}: {error}", path.display())]
+pub struct WriteFileError {
+    /// `plan` or `metrics`, as the flag that asks for the file.
+    pub what: &'static str,
     /// The file.
     pub path: PathBuf,
     /// Why.
@@ -227,14 +241,14 @@ pub struct WritePlanError {
     pub error: io::Error,
 }
 
-impl WritePlanError {
+impl WriteFileError {
     /// Returns what the user can do.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self.error.kind() {
             io::ErrorKind::NotFound => Some("create its folder first".to_owned()),
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Some("give --plan a file in a folder that you may write".to_owned())
+                Some(format!("give --{} a file in a folder that you may write", self.what))
             }
             _ => None,
         }
@@ -263,17 +277,35 @@ pub fn read_plan(path: &Path) -> Result<Plan, ReportFileError> {
 ///
 /// # Errors
 /// When the file's folder cannot be written.
-pub fn write_plan(path: &Path, plan: &Plan) -> Result<(), WritePlanError> {
-    let write = || -> io::Result<()> {
-        let path = place_of(path)?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+pub fn write_plan(path: &Path, plan: &Plan) -> Result<(), WriteFileError> {
+    replace("plan", path, false, || {
         let mut json = serde_json::to_vec_pretty(plan)?;
         json.push(b'\n');
-        file.write_all(&json)?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
+        Ok(json)
+    })
+}
+
+/// Writes the metrics of a run, whole or not at all; replaces the ones of an earlier run.
+///
+/// All who may read the folder may read the file, as far as the process's umask allows.
+///
+/// # Errors
+/// When the file's folder cannot be written.
+pub fn write_metrics(path: &Path, page: &str) -> Result<(), WriteFileError> {
+    replace("metrics", path, true, || Ok(page.as_bytes().to_vec()))
+}
+
+fn replace(
+    what: &'static str,
+    path: &Path,
+    for_all: bool,
+    bytes: impl FnOnce() -> io::Result<Vec<u8>>,
+) -> Result<(), WriteFileError> {
+    let write = || -> io::Result<()> {
+        let place = place_of(path)?;
+        written_beside(&place, &bytes()?, for_all)?.persist(place)?;
         Ok(())
     };
-    write().map_err(|error| WritePlanError { path: path.to_owned(), error: without_path(error) })
+    let failed = |error| WriteFileError { what, path: path.to_owned(), error: without_path(error) };
+    write().map_err(failed)
 }

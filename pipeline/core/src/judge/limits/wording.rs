@@ -32,7 +32,7 @@ more less fewer than least or either
 nicht kein keine keinen keiner keinem nie niemals nur alle einige manche wenn falls ausser außer ohne oder vor nach
 ne pas jamais aucun seulement tous si sauf sans ou
 nunca jamás ningún ninguna solo sólo todos algunos si excepto sin o";
-/// Prepositions that say who does what to whom, and where from or to.
+/// Prepositions that tell the parties of an act apart, and where from or to.
 const PREPOSITIONS: &str = "
 to from into onto by for with over under above below within against between through toward towards behind off out up down via
 per along across";
@@ -57,46 +57,11 @@ const MODALS: &str = "to may might can could shall should must will would not ne
 /// Abbreviations that end with a full stop inside a sentence.
 const ABBREVIATIONS: &str = "dr mr mrs ms prof st e.g i.e approx vs no etc";
 /// Other spellings of one word.
-const SPELLINGS: [(&str, &str); 38] = [
-    ("min", "minute"),
-    ("mins", "minute"),
-    ("req", "request"),
-    ("reqs", "request"),
-    ("sec", "second"),
-    ("secs", "second"),
-    ("hr", "hour"),
-    ("hrs", "hour"),
-    ("repo", "repository"),
-    ("repos", "repository"),
-    ("db", "database"),
-    ("eur", "euro"),
-    ("€", "euro"),
-    ("usd", "dollar"),
-    ("$", "dollar"),
-    ("percent", "%"),
-    ("k8s", "kubernetes"),
-    ("docs", "documentation"),
-    ("config", "configuration"),
-    ("one", "1"),
-    ("two", "2"),
-    ("three", "3"),
-    ("four", "4"),
-    ("five", "5"),
-    ("six", "6"),
-    ("seven", "7"),
-    ("eight", "8"),
-    ("nine", "9"),
-    ("ten", "10"),
-    ("eleven", "11"),
-    ("twelve", "12"),
-    ("app", "application"),
-    ("apps", "application"),
-    ("prod", "production"),
-    ("info", "information"),
-    ("admin", "administrator"),
-    ("ms", "millisecond"),
-    ("kg", "kilogram"),
-];
+const SPELLINGS: &str = "
+min:minute mins:minute req:request reqs:request sec:second secs:second hr:hour hrs:hour repo:repository repos:repository
+db:database eur:euro €:euro usd:dollar $:dollar percent:% k8s:kubernetes docs:documentation config:configuration one:1
+two:2 three:3 four:4 five:5 six:6 seven:7 eight:8 nine:9 ten:10 eleven:11 twelve:12 app:application apps:application
+prod:production info:information admin:administrator ms:millisecond kg:kilogram";
 /// Past forms that no ending shows.
 const IRREGULAR: &str = "
 ran:run went:go sold:sell bought:buy led:lead lent:lend drank:drink drunk:drink wrote:write written:write took:take taken:take
@@ -127,6 +92,12 @@ const SAME_VERBS: [&str; 16] = [
 
 fn is_one_of(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
+}
+
+/// Returns the second word of the pair that begins with a word.
+fn paired<'t>(list: &'t str, word: &str) -> Option<&'t str> {
+    let mut pairs = list.split_ascii_whitespace().filter_map(|pair| pair.split_once(':'));
+    pairs.find(|(first, _)| *first == word).map(|(_, second)| second)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -407,7 +378,7 @@ fn splits(sentence: &[Word], sources: &[Vec<Word>]) -> bool {
     reached[sentence.len()]
 }
 
-/// Tells whether one statement has the phrases of another one in another order, and nothing that speaks of what follows it.
+/// Tells whether one statement has the phrases of another one in another order, and nothing that speaks of the words after it.
 fn is_rearranged(sentence: &[Word], source: &[Word]) -> bool {
     let phrases = |words: &[Word]| -> Vec<Vec<String>> {
         let mut phrases: Vec<Vec<String>> = Vec::new();
@@ -428,7 +399,7 @@ fn is_rearranged(sentence: &[Word], source: &[Word]) -> bool {
         && phrases(sentence) == phrases(source)
 }
 
-/// A word whose place tells what it speaks of.
+/// A word that refers to its neighbours by its place.
 fn focuses(word: &Word) -> bool {
     let is_time = matches!(&*word.key, "every" | "each");
     word.kind == Kind::Marker
@@ -457,7 +428,7 @@ fn extend(sentence: &[Word], start: usize, source: &[Word], first: usize, reache
     }
 }
 
-/// Tells whether a text may leave out what stands between two words of a source: one phrase that turns nothing.
+/// Tells whether a text may leave out the words between two words of a source: one phrase that turns nothing.
 fn may_skip(source: &[Word], last: usize, next: usize) -> bool {
     let run = &source[last + 1..next];
     let is_phrase = match run[0].joint {
@@ -475,7 +446,7 @@ fn may_skip(source: &[Word], last: usize, next: usize) -> bool {
         && run.iter().all(|word| word.kind != Kind::Marker)
 }
 
-/// Tells whether a segment may end at a word of its source: what the source says beyond it may be left out.
+/// Tells whether a segment may end at a word of its source: the rest of the source may be left out.
 fn may_end(sentence: &[Word], start: usize, source: &[Word], first: usize, last: usize) -> bool {
     let rest = &source[last + 1..];
     let ends = rest.first().is_none_or(|next| next.joint != Joint::None);
@@ -512,7 +483,7 @@ fn common_suffix(one: &[Word], other: &[Word]) -> usize {
     one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a.is_same(b)).count()
 }
 
-/// Tells whether a segment speaks of what its source speaks of: the words of the source before it are those of the sentence.
+/// Tells whether a segment has the subject of its source: the words of the source before it are the ones of the sentence.
 fn attaches(sentence: &[Word], start: usize, source: &[Word], first: usize) -> bool {
     let (lead, before) = (&source[..first], &sentence[..start]);
     let stands_before = |word: &Word| before.iter().any(|other| other.is_same(word));
@@ -761,7 +732,7 @@ fn key_of(lower: &str, is_month: bool, is_few: bool) -> (String, Form) {
         "were" => return ("was".to_owned(), Form::Base),
         _ => {}
     }
-    let spelled = SPELLINGS.iter().find(|(from, _)| *from == lower).map_or(lower, |(_, to)| to);
+    let spelled = paired(SPELLINGS, lower).unwrap_or(lower);
     if spelled.starts_with(|c: char| c.is_ascii_digit()) {
         return (number(spelled), Form::Base);
     }
@@ -837,11 +808,7 @@ fn pieces(core: &str) -> Vec<String> {
 
 /// The stem of a word and its form. Crude, but the same for both texts.
 fn stem(word: &str) -> (String, Form) {
-    let irregular = IRREGULAR.split_ascii_whitespace().find_map(|pair| {
-        let (past, base) = pair.split_once(':')?;
-        (past == word).then_some(base)
-    });
-    if let Some(base) = irregular {
+    if let Some(base) = paired(IRREGULAR, word) {
         return (stem(base).0, Form::Past);
     }
     let word: String = word.chars().filter(|c| *c != '-').collect();

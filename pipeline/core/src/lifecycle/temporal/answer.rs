@@ -24,7 +24,7 @@ pub struct Candidate {
     pub rank_score: f64,
 }
 
-/// What the memories say about a time.
+/// The answer of the memories to a question about a time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
     /// A date, a range, a time or a distance; `None` where there is no memory.
@@ -50,8 +50,8 @@ pub fn wants_time(question: &str) -> bool {
 
 /// Answers a question about time from the best candidate.
 ///
-/// The best is the first by `rank_score`, then by id. Of its references the one is taken whose
-/// sentence shares most words with the question. Without a reference the answer is the creation
+/// The best is the first by `rank_score`, then by id. Of its references the one is taken with the
+/// sentence that shares most words with the question. Without a reference the answer is the creation
 /// date, said to be that; without a candidate there is none. `now` matters only where a distance is
 /// asked for. Reads no clock.
 #[must_use]
@@ -173,7 +173,7 @@ fn local_date(instant: Instant, zone: &TimeZone) -> Date {
     timestamp.to_zoned(zone.clone()).date()
 }
 
-/// What kind of time a question asks for.
+/// The kind of time a question asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Date,
@@ -205,11 +205,11 @@ impl Wish {
 
 const ASKING: &str = "know me us remember recall ask say says and or so since until till by exactly from \
     out about tell";
-/// Words that say nothing about what a question is about.
+/// Words that say nothing about the subject of a question.
 const STOP_WORDS: &str = "when what which did do does was were is are the a an we i you they it to of in on at \
     day date time how long ago many days since until have has had been our my";
 
-/// The reference whose sentence shares most words with the question; ties by confidence, then order.
+/// The reference with the sentence that shares most words with the question; ties by confidence, then order.
 fn best_reference(asked: &[Token], text: &str, references: &[TimeReference]) -> Option<usize> {
     let wanted: Vec<String> = content_words(asked);
     let shared = |reference: &TimeReference| {

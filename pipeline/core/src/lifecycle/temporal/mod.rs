@@ -1,4 +1,4 @@
-//! Which time does a text name, and when was what a memory tells?
+//! Which time does a text name, and when did the events of a memory happen?
 //!
 //! [`resolve`] finds the times that an English text names and computes them from the moment it was
 //! written, in the writer's zone: "yesterday" in a memory of 2025-03-02 is 2025-03-01.
@@ -8,7 +8,7 @@
 //!
 //! * Weeks start on Monday; a weekend is Saturday and Sunday.
 //! * "last week|month|quarter|year" is the whole calendar period before, "the last 3 weeks" the three
-//!   weeks before the day of writing, "the next 3 weeks" those from the day after.
+//!   weeks before the day of writing, "the next 3 weeks" the three from the day after.
 //! * "N days|weeks|months|years ago" is one day; its grain says how roughly it was meant.
 //! * "last Friday" is the nearest one before, "this Friday" that of the week, "next Friday" that of
 //!   the week after.
@@ -20,7 +20,7 @@
 //!
 //! Nothing is guessed in silence: a confidence below [`Confidence::CLEAR`] comes with a note.
 //!
-//! The text is split into tokens, of which words know what they name (a weekday, a unit, a part of
+//! The text is split into tokens, of which words know their meaning (a weekday, a unit, a part of
 //! the day, a number). From each token on, the rules are tried in their order: ranges, then times of
 //! a day, then days, then periods. A rule moves a position over the tokens it takes and computes a
 //! local interval; the first that fits wins, and reading goes on behind it. Two functions place most

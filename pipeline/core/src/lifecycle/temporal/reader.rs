@@ -1,7 +1,7 @@
 //! A position in a text: matches words and numbers behind it, and tells by the words around it how
 //! a time is tied to its clause and whether the clause looks back or ahead.
 //!
-//! A position is a small value. Methods with `&mut self` move it over the tokens they take. Those
+//! A position is a small value. Methods with `&mut self` move it over the tokens they take. Methods
 //! that read a pattern, a name or a number leave it where it was if there is none; after a longer
 //! read that failed, go on from a copy.
 
@@ -333,7 +333,7 @@ const WINDOW: usize = 30;
 const CLAUSE_DISTANCE: usize = 12;
 const FUTURE: &str = "will won't shall should must let's due deadline scheduled upcoming plan plans \
     planned planning expected expects supposed remind remember needs intends gonna";
-/// Irregular pasts, without those that equal their present (set, put, cut).
+/// Irregular pasts, without the ones that equal their present (set, put, cut).
 const PAST: &str = "was were wasn't weren't had did didn't been ago went made found broke ran began got \
     gave took wrote saw said told came became left felt kept met sent built rebuilt fell \
     lost won chose sold bought brought thought caught taught held led paid spent spoke \
@@ -345,14 +345,14 @@ const NO_PAST: &str = "need feed speed seed embed indeed hundred exceed proceed 
     sacred";
 /// Words that may stand between the start of a clause and its time.
 const SMALL: &str = "on in at by since until till from before after the during last next this and";
-/// Verbs whose present tense directly before a date announces it: "the talk is on Friday".
+/// Verbs that announce a date by their present tense directly before it: "the talk is on Friday".
 const EVENTS: &str = "is are happens happen starts start begins begin opens open";
 
 impl At<'_> {
     /// Finds the tense of the clause around the tokens from here to `end` by the nearest verb that
     /// shows one.
     ///
-    /// Verbs in between are skipped, as are those beyond the ends of the sentence.
+    /// Verbs in between are skipped, as are the ones beyond the ends of the sentence.
     pub(super) fn tense(self, end: Self) -> Option<Tense> {
         let all = self.text.tokens.len();
         let ahead = end.index..all.min(end.index + WINDOW);

@@ -52,7 +52,7 @@ pub fn resolve(text: &str, created_at: Instant, zone: &TimeZone) -> Vec<TimeRefe
     found
 }
 
-/// Turns local times into instants, and notes what the clocks skip or show twice.
+/// Turns local times into instants, and notes times that the clocks skip or show twice.
 fn finish(when: When, span: Range<usize>, relation: Relation, zone: &TimeZone) -> TimeReference {
     let clocks = zone.to_ambiguous_timestamp(when.start).offset();
     let problem = match clocks {
@@ -141,7 +141,7 @@ pub enum Relation {
     After,
 }
 
-/// A stretch of time: instants, and what the clocks of the zone show.
+/// A stretch of time: instants, and the times on the clocks of the zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TimeInterval {
     /// First instant within.
@@ -166,7 +166,7 @@ fn as_text<S: Serializer>(instant: &Instant, serializer: S) -> Result<S::Ok, S::
 pub struct TimeReference {
     /// Bytes of the text that name it, without "since", "by" and the like.
     pub span: Range<usize>,
-    /// What it comes to. For [`Relation`]s other than `Within` this is the named time itself.
+    /// The resolved span. For [`Relation`]s other than `Within` this is the named time itself.
     pub interval: TimeInterval,
     /// How finely it was named; "three weeks ago" is the interval of a day and of the grain week.
     pub grain: Grain,

@@ -93,7 +93,7 @@ impl<'a> At<'a> {
         if let Some((end, day)) = behind.day_with_part() {
             return Some((end, self.at_time(&day, time)?));
         }
-        // Without a day only what is surely a time of day counts.
+        // Without a day only a certain time of day counts.
         let mut end = self;
         let time = end.clock(false)?;
         if end.is(0, "daily nightly weekly every each everyday") {
@@ -198,7 +198,7 @@ impl<'a> At<'a> {
         TimeOfDay::hour(hour).filter(|_| fits)
     }
 
-    /// "Monday at noon", written on a Monday morning of what is to come, is that noon.
+    /// "Monday at noon", written on a Monday morning of coming events, is that noon.
     fn at_named(self, end: Self, day: &When, time: TimeOfDay) -> Option<When> {
         if day.part.is_none() && day.note.as_deref() == Some(SAME_WEEKDAY) {
             let today = self.calendar(Grain::Day, 0)?.with_doubts_of(day);

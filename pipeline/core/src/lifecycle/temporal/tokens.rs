@@ -235,7 +235,7 @@ impl Lexer<'_> {
         self.tokens.push(Token { kind, span, word, names, capital });
     }
 
-    /// Reads a run without white space: the marks around it, then what is between them.
+    /// Reads a run without white space: the marks around it, then the text between them.
     fn chunk(&mut self, span: Range<usize>) {
         let written = &self.text[span.clone()];
         let head = written.trim_start_matches(['\'', '‘', '@', '~', '-', '–']);

@@ -91,7 +91,7 @@ impl BrainDb {
                 };
                 Ok(OpenPair {
                     key: row.get(0)?,
-                    kind: FlagKind::of_name(row.get::<_, Option<String>>(8)?.as_deref()),
+                    kind: FlagKind::of_stored(row.get::<_, Option<String>>(8)?.as_deref()),
                     ids: [row.get(1)?, row.get(2)?],
                     texts: [text(3)?, text(4)?],
                     created_at: [text(9)?, text(10)?],

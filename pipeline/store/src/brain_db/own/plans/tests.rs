@@ -245,7 +245,7 @@ proptest! {
         let connection = store();
         let name = keep(&connection, &plan, "t");
         let loaded = load_plan(&connection, &name).unwrap().unwrap().plan;
-        let json = |plan: &Plan| canonical_json(&serde_json::to_value(plan).unwrap());
+        let json = |plan: &Plan| canonical_json(serde_json::to_value(plan).unwrap());
         prop_assert_eq!(json(&loaded), json(&plan));
         prop_assert_eq!(plan_id(&loaded), name);
     }

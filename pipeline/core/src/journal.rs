@@ -1,7 +1,353 @@
-//! [`revert`]: from what a unit did to what takes it back, given the rows as they are now.
+//! The journal: the rows a run changed, exactly as they were before, and how to take changes back.
+//!
+//! A [`Change`] is one reversible step on a row of the store. Executing writes changes down beside the rows, in
+//! the same transaction; [`revert`] turns them into the changes that undo them, given the rows as they
+//! are now. An undo is made of changes like any other run, so it can be undone itself.
+//!
+//! Everything here is plain data: nothing reads a store or a clock.
 
-use crate::journal::change::{Change, ColumnChange, JournalEntry, Op, RowImage, RowKey, Table};
-use crate::value::Value;
+use serde_json::{Map, Value as Json};
+
+use crate::memory::named;
+use crate::value::{Value, ValueRef};
+
+named! {
+    /// A table that changes are made to.
+    pub enum Table {
+        /// The owner's memories.
+        Memories = "stm",
+        /// What the owner learned from memories, which it names.
+        Atoms = "atoms",
+        /// Who was merged into whom.
+        Lineage = "memfold_lineage",
+        /// What people and earlier runs decided.
+        Decisions = "memfold_decisions",
+        /// Contradictions for people to look at.
+        Flags = "memfold_flags",
+        /// How memories hang together.
+        Edges = "memfold_edges",
+        /// What summaries rest on.
+        Summaries = "memfold_summaries",
+    }
+}
+
+impl Table {
+    /// Tells whether it is one of memfold's own tables, with rows switched on and off by `active`.
+    #[must_use]
+    pub const fn is_own(self) -> bool {
+        !matches!(self, Self::Memories | Self::Atoms)
+    }
+}
+
+/// A row: its table and its key (the id of a row of the owner's, or the number of a row of ours).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowKey {
+    /// The table.
+    pub table: Table,
+    /// The key, as text.
+    pub key: String,
+}
+
+impl RowKey {
+    /// Names a memory.
+    #[must_use]
+    pub fn memory(id: impl Into<String>) -> Self {
+        Self { table: Table::Memories, key: id.into() }
+    }
+}
+
+impl std::fmt::Display for RowKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.table {
+            Table::Memories => write!(f, "{}", self.key),
+            other => write!(f, "{} {}", other.name(), self.key),
+        }
+    }
+}
+
+/// Columns of a row and their values, in the table's order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RowImage {
+    /// Where the row stands in its table, for tables that tell.
+    pub rowid: Option<i64>,
+    /// The columns, as spelled in the store.
+    pub cells: Vec<(String, Value)>,
+}
+
+impl RowImage {
+    /// Returns a column's value; names are compared without case, as SQLite does.
+    #[must_use]
+    pub fn get(&self, column: &str) -> Option<&Value> {
+        self.cells
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(column))
+            .map(|(_, value)| value)
+    }
+
+    /// Borrows a column's value, NULL where there is no column of this name.
+    #[must_use]
+    pub fn value(&self, column: &str) -> ValueRef<'_> {
+        self.get(column).map_or(ValueRef::Null, Value::borrow)
+    }
+
+    /// Tells whether there is a column of this name.
+    #[must_use]
+    pub fn has(&self, column: &str) -> bool {
+        self.get(column).is_some()
+    }
+
+    /// Replaces a column's value; does nothing where there is no column of this name.
+    pub fn set(&mut self, column: &str, value: Value) {
+        if let Some((_, cell)) =
+            self.cells.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case(column))
+        {
+            *cell = value;
+        }
+    }
+
+    /// Returns the columns as a JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        cells_to_json(&self.cells)
+    }
+
+    /// Reads the form of [`Self::to_json`].
+    #[must_use]
+    pub fn from_json(rowid: Option<i64>, value: &Json) -> Option<Self> {
+        Some(Self { rowid, cells: cells_from_json(value)? })
+    }
+}
+
+/// Writes cells as a JSON object.
+pub(crate) fn cells_to_json(cells: &[(String, Value)]) -> Json {
+    let fields = cells.iter().map(|(name, value)| (name.clone(), value.to_json()));
+    Json::Object(fields.collect::<Map<_, _>>())
+}
+
+/// Reads cells from a JSON object.
+pub(crate) fn cells_from_json(value: &Json) -> Option<Vec<(String, Value)>> {
+    let fields = value.as_object()?;
+    fields.iter().map(|(name, value)| Some((name.clone(), Value::from_json(value)?))).collect()
+}
+
+/// One reversible step on a row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// Columns get other values.
+    Set {
+        /// The row.
+        row: RowKey,
+        /// The changed columns.
+        columns: Vec<ColumnChange>,
+        /// The whole row as it was, kept where the row might be deleted by others later.
+        image: Option<RowImage>,
+    },
+    /// A memory enters the owner's tables: a new row, or one that comes back from the archive table.
+    PutIn {
+        /// The memory's id.
+        id: String,
+        /// A new row; `None`: the one in the archive table.
+        image: Option<RowImage>,
+    },
+    /// A memory leaves the owner's tables for the archive table, with embedding and search entry.
+    TakeOut {
+        /// The memory's id.
+        id: String,
+        /// Its survivor.
+        survivor: Option<String>,
+        /// Its text when it was put in, where known: by these words it may be searchable.
+        said: Option<String>,
+    },
+    /// A memory's text becomes searchable.
+    Index {
+        /// The memory's id.
+        id: String,
+        /// The words, where they differ from its row.
+        words: Option<RowImage>,
+    },
+    /// A memory's text is no longer searchable.
+    Unindex {
+        /// The memory's id.
+        id: String,
+        /// The former words, where they differ from its row.
+        words: Option<RowImage>,
+    },
+    /// A row of ours is added, active.
+    Record(Record),
+}
+
+/// A column's old and new value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnChange {
+    /// The column, as spelled in the store.
+    pub column: String,
+    /// Its former value.
+    pub before: Value,
+    /// Its new value.
+    pub after: Value,
+    /// For counters: by how much it moved. Undoing subtracts this from whatever it holds then.
+    pub delta: Option<i64>,
+}
+
+/// A new row of one of our tables: columns without the key, run, unit, time and `active`, which the writer fills in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// The table.
+    pub table: Table,
+    /// The columns.
+    pub cells: Vec<(&'static str, Value)>,
+}
+
+impl Record {
+    /// Returns the text of a column.
+    pub fn text(&self, column: &str) -> Option<&str> {
+        let cell = self.cells.iter().find(|(name, _)| *name == column);
+        cell.and_then(|(_, value)| value.as_text())
+    }
+}
+
+named! {
+    /// The effect of a journal entry.
+    pub enum Op {
+        /// Columns got other values.
+        Set = "set",
+        /// A memory entered the owner's tables.
+        PutIn = "put_in",
+        /// A memory left them.
+        TakeOut = "take_out",
+        /// A search entry was made.
+        Index = "index",
+        /// A search entry was removed.
+        Unindex = "unindex",
+    }
+}
+
+/// A change as the journal keeps it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JournalEntry {
+    /// What was done.
+    pub op: Op,
+    /// To which row.
+    pub row: RowKey,
+    /// Changed columns, with their values before and after.
+    pub columns: Vec<ColumnChange>,
+    /// The whole row as it was before, where it was kept; of a search entry its words, where they were not the row's.
+    pub image: Option<RowImage>,
+    /// The survivor of a memory that left.
+    pub survivor: Option<String>,
+}
+
+impl JournalEntry {
+    /// Makes the entry of a change; a record's key is known only once it is written.
+    #[must_use]
+    pub fn of(change: &Change, record_key: Option<i64>) -> Self {
+        let plain = |op, row| Self { op, row, columns: Vec::new(), image: None, survivor: None };
+        match change {
+            Change::Set { row, columns, image } => Self {
+                columns: columns.clone(),
+                image: image.clone(),
+                ..plain(Op::Set, row.clone())
+            },
+            Change::PutIn { id, image } => {
+                let written = |(column, value): &(String, Value)| ColumnChange {
+                    column: column.clone(),
+                    before: Value::Null,
+                    after: value.clone(),
+                    delta: None,
+                };
+                let columns = image.iter().flat_map(|image| &image.cells).map(written).collect();
+                Self { columns, ..plain(Op::PutIn, RowKey::memory(id)) }
+            }
+            Change::TakeOut { id, survivor, .. } => {
+                Self { survivor: survivor.clone(), ..plain(Op::TakeOut, RowKey::memory(id)) }
+            }
+            Change::Index { id, words } => {
+                Self { image: words.clone(), ..plain(Op::Index, RowKey::memory(id)) }
+            }
+            Change::Unindex { id, words } => {
+                Self { image: words.clone(), ..plain(Op::Unindex, RowKey::memory(id)) }
+            }
+            Change::Record(record) => Self::recorded(record.table, record_key.unwrap_or_default()),
+        }
+    }
+
+    /// Makes the entry of a record of ours that was added under a key.
+    #[must_use]
+    pub fn recorded(table: Table, key: i64) -> Self {
+        let active = ColumnChange {
+            column: "active".to_owned(),
+            before: Value::Integer(0),
+            after: Value::Integer(1),
+            delta: None,
+        };
+        let row = RowKey { table, key: key.to_string() };
+        Self { op: Op::Set, row, columns: vec![active], image: None, survivor: None }
+    }
+
+    /// Returns the JSON of the columns `before`: of the whole row where it was kept.
+    #[must_use]
+    pub fn before_json(&self) -> Option<Json> {
+        match (&self.image, self.columns.is_empty()) {
+            (Some(image), _) => Some(image.to_json()),
+            (None, true) => None,
+            (None, false) => Some(self.cells(|change| &change.before)),
+        }
+    }
+
+    /// Returns the JSON of the changed columns `after`.
+    #[must_use]
+    pub fn after_json(&self) -> Option<Json> {
+        (!self.columns.is_empty()).then(|| self.cells(|change| &change.after))
+    }
+
+    /// Returns the JSON of the counters' movements.
+    #[must_use]
+    pub fn deltas_json(&self) -> Option<Json> {
+        let deltas: Map<String, Json> = self
+            .columns
+            .iter()
+            .filter_map(|change| Some((change.column.clone(), change.delta?.into())))
+            .collect();
+        (!deltas.is_empty()).then_some(Json::Object(deltas))
+    }
+
+    fn cells(&self, value: impl Fn(&ColumnChange) -> &Value) -> Json {
+        let cells: Vec<_> = self
+            .columns
+            .iter()
+            .map(|change| (change.column.clone(), value(change).clone()))
+            .collect();
+        cells_to_json(&cells)
+    }
+
+    /// Reads an entry back; `None` where it is none of ours. `rowid` is that of a kept row.
+    #[must_use]
+    pub fn read(
+        op: Op,
+        row: RowKey,
+        before: Option<&Json>,
+        after: Option<&Json>,
+        deltas: Option<&Json>,
+        rowid: Option<i64>,
+        survivor: Option<String>,
+    ) -> Option<Self> {
+        let before = RowImage { rowid, cells: before.map_or(Some(Vec::new()), cells_from_json)? };
+        let after = after.map_or(Some(Vec::new()), cells_from_json)?;
+        let delta =
+            |column: &str| deltas.and_then(|deltas| deltas.get(column)).and_then(Json::as_i64);
+        let has_image = before.cells.len() > after.len();
+        let columns = after
+            .into_iter()
+            .map(|(column, after)| {
+                let old = before.get(&column)?.clone();
+                let delta = delta(&column);
+                Some(ColumnChange { column, before: old, after, delta })
+            })
+            .collect::<Option<Vec<_>>>()?;
+        let image = has_image.then_some(before);
+        Some(Self { op, row, columns, image, survivor })
+    }
+}
 
 /// The rows as they are now.
 pub trait CurrentRows {
@@ -31,7 +377,7 @@ pub trait CurrentRows {
     fn move_refusal(&self) -> Option<&str>;
 }
 
-/// What may be done about conflicts.
+/// The ways to treat conflicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RevertOptions {
     /// Restores columns that somebody changed since, and takes rows out that somebody changed.
@@ -41,9 +387,10 @@ pub struct RevertOptions {
 }
 
 /// Why a unit cannot be taken back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
-    /// Somebody changed what was written.
+    /// Somebody changed a written value.
+    #[error("{column} of {row} was changed since")]
     Changed {
         /// The row.
         row: RowKey,
@@ -51,6 +398,7 @@ pub enum Conflict {
         column: String,
     },
     /// Somebody deleted a row that was changed.
+    #[error("{row} was deleted since")]
     Gone {
         /// The row.
         row: RowKey,
@@ -58,16 +406,19 @@ pub enum Conflict {
         can_recreate: bool,
     },
     /// Somebody took the place of a row that was moved away.
+    #[error("another memory has taken the id {row} since")]
     Taken {
         /// The row.
         row: RowKey,
     },
     /// A row that was moved away is no longer in the archive table.
+    #[error("{row} is no longer in memfold_archive")]
     Lost {
         /// The row.
         row: RowKey,
     },
-    /// Somebody dropped or renamed a column whose value would have no place.
+    /// Somebody dropped or renamed a column, and its value would have no place.
+    #[error("{row} has a value for {column}, a column that was dropped or renamed since")]
     NoColumn {
         /// The row.
         row: RowKey,
@@ -75,30 +426,13 @@ pub enum Conflict {
         column: String,
     },
     /// A row that was put in must not be taken out.
+    #[error("{row} must not be taken out: {reason}")]
     Held {
         /// The row.
         row: RowKey,
         /// Why.
         reason: String,
     },
-}
-
-impl std::fmt::Display for Conflict {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Changed { row, column } => write!(f, "{column} of {row} was changed since"),
-            Self::Gone { row, .. } => write!(f, "{row} was deleted since"),
-            Self::Taken { row } => write!(f, "another memory has taken the id {row} since"),
-            Self::Lost { row } => write!(f, "{row} is no longer in memfold_archive"),
-            Self::NoColumn { row, column } => {
-                write!(
-                    f,
-                    "{row} has a value for {column}, a column that was dropped or renamed since"
-                )
-            }
-            Self::Held { row, reason } => write!(f, "{row} must not be taken out: {reason}"),
-        }
-    }
 }
 
 impl Conflict {
@@ -118,18 +452,18 @@ impl Conflict {
 }
 
 /// Columns that readers and writers touch all day, and references that the owner turned elsewhere: restored where they
-/// still hold what was written, else left.
+/// still hold the written value, else left.
 const PASSING: [&str; 3] = ["updated_at", "last_accessed", REFERENCE];
 /// The column by which the owner's atoms name a memory.
 pub const REFERENCE: &str = "source_memory_id";
-/// What counts accesses: reading a row is no reason to keep it.
+/// The columns that count accesses: reading a row is no reason to keep it.
 const COUNTER: &str = "access_count";
 
 fn is_passing(column: &str) -> bool {
     PASSING.iter().any(|passing| passing.eq_ignore_ascii_case(column))
 }
 
-/// Returns the changes that take back what the entries of a unit did, last first; or all its conflicts.
+/// Returns the changes that take back the entries of a unit, last first; or all its conflicts.
 ///
 /// # Errors
 /// When a row cannot be read.
@@ -164,7 +498,7 @@ fn revert_one<R: CurrentRows>(
         Op::Unindex => Ok(vec![Change::Index { id: id(), words: entry.image.clone() }]),
         Op::PutIn => match rows.row(row)? {
             Some(now) => take_out(entry, &now, rows.move_refusal(), options),
-            // It is gone already, which is what was wanted.
+            // It is gone already, as was wanted.
             None => Ok(Vec::new()),
         },
         Op::TakeOut => {
@@ -184,7 +518,7 @@ fn revert_one<R: CurrentRows>(
             Some(now) => set_back(entry, &now, options),
             // It comes back in the same undo, exactly as it went.
             None if comes_back(row, planned) => Ok(vec![restored_as_left(entry)]),
-            // What we wrote down about it was pruned, or what named a memory is gone: there is nothing left to withdraw.
+            // Our note about it was pruned, or the row that named a memory is gone: there is nothing left to withdraw.
             None if row.table != Table::Memories => Ok(Vec::new()),
             None => {
                 let lost = match &entry.image {
@@ -239,7 +573,7 @@ fn comes_back(row: &RowKey, planned: &[Change]) -> bool {
     planned.iter().any(|change| matches!(change, Change::PutIn { id, .. } if *id == row.key))
 }
 
-/// A row left the table after it was changed: it holds what was written when it comes back.
+/// A row left the table after it was changed: it holds the written values when it comes back.
 fn restored_as_left(entry: &JournalEntry) -> Change {
     let columns = entry.columns.iter().map(|change| ColumnChange {
         column: change.column.clone(),
@@ -255,7 +589,7 @@ fn set_back(entry: &JournalEntry, now: &RowImage, options: RevertOptions) -> Rev
     let mut conflicts = Vec::new();
     for change in &entry.columns {
         let Some(held) = now.get(&change.column) else {
-            // The owner dropped or renamed the column: what was there before would have no place.
+            // The owner dropped or renamed the column: the former value would have no place.
             if change.before != Value::Null && !is_passing(&change.column) {
                 let column = change.column.clone();
                 conflicts.push(Conflict::NoColumn { row: entry.row.clone(), column });
@@ -315,11 +649,14 @@ fn recreate(entry: &JournalEntry, lost: Vec<String>, options: RevertOptions) -> 
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::convert::Infallible;
 
     use super::*;
+
+    fn change(column: &str, before: Value, after: Value, delta: Option<i64>) -> ColumnChange {
+        ColumnChange { column: column.to_owned(), before, after, delta }
+    }
 
     #[derive(Default)]
     struct Rows {
@@ -360,12 +697,6 @@ mod tests {
 
     /// `a` was set from ("agent", 2, "then") to ("folded", 5, "now").
     fn entry(image: Option<RowImage>) -> JournalEntry {
-        let change = |column: &str, before, after, delta| ColumnChange {
-            column: column.to_owned(),
-            before,
-            after,
-            delta,
-        };
         JournalEntry {
             op: Op::Set,
             row: RowKey::memory("a"),
@@ -502,5 +833,36 @@ mod tests {
         assert_eq!(undone(&edited, force), Ok(gone));
         let held = Rows { refusal: Some("table n refers to it"), ..read };
         assert!(matches!(undone(&held, force).unwrap_err()[..], [Conflict::Held { .. }]));
+    }
+
+    #[test]
+    fn entries_survive_the_journal() {
+        let columns = vec![
+            change("source", "agent".into(), "archived:{}".into(), None),
+            change("access_count", Value::Null, Value::Integer(3), Some(3)),
+        ];
+        let image = RowImage {
+            rowid: Some(7),
+            cells: vec![
+                ("id".to_owned(), "a".into()),
+                ("source".to_owned(), "agent".into()),
+                ("access_count".to_owned(), Value::Null),
+            ],
+        };
+        for image in [None, Some(image)] {
+            let row = RowKey::memory("a");
+            let change = Change::Set { row, columns: columns.clone(), image: image.clone() };
+            let entry = JournalEntry::of(&change, None);
+            let read = JournalEntry::read(
+                entry.op,
+                entry.row.clone(),
+                entry.before_json().as_ref(),
+                entry.after_json().as_ref(),
+                entry.deltas_json().as_ref(),
+                image.as_ref().and_then(|image| image.rowid),
+                None,
+            );
+            assert_eq!(read, Some(entry));
+        }
     }
 }
