@@ -1,4 +1,4 @@
-//! JSON with the place of every value, so that one member of a text changes and every other byte stays. What is new is
+//! JSON with the place of every value, so that one member of a text changes and every other byte stays. New values are
 //! written in the style of the text around it.
 
 use std::ops::Range;
@@ -75,7 +75,7 @@ impl Node {
     }
 }
 
-/// Reads a whole text; an error names what was expected, and the line and column.
+/// Reads a whole text; an error names the expected part, and the line and column.
 pub(crate) fn parse(text: &str) -> Result<Node, String> {
     let mut reader = Reader { text, at: 0, depth: 0 };
     if text.starts_with('\u{feff}') {
@@ -142,7 +142,7 @@ impl Reader<'_> {
         Ok(kind)
     }
 
-    /// Reads what stands between brackets.
+    /// Reads the items between brackets.
     fn sequence<T>(
         &mut self,
         close: u8,
@@ -246,7 +246,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Reads what follows `\u`. Half a pair of surrogates is no character: U+FFFD stands for it.
+    /// Reads the digits behind `\u`. Half a pair of surrogates is no character: U+FFFD stands for it.
     fn code_point(&mut self) -> Read<char> {
         let high = self.hex()?;
         if (0xd800..0xdc00).contains(&high) && self.text[self.at..].starts_with("\\u") {
@@ -480,7 +480,7 @@ fn rebuilt(text: &str, container: &Node, pieces: &[Piece]) -> String {
     new + &tail + close
 }
 
-/// Returns what stands before, between and behind the pieces of a list or object.
+/// Returns the text before, between and behind the pieces of a list or object.
 fn separators(
     text: &str,
     container: &Node,
@@ -498,7 +498,7 @@ fn separators(
         };
         return [head.to_owned(), between, tail.to_owned()];
     }
-    // An empty list does not show how it was written; what comes to it does.
+    // An empty list does not show how it was written; the new pieces do.
     let new = || {
         pieces
             .iter()

@@ -1,14 +1,10 @@
-//! The store on disk: what is read, what is written, what a crash leaves.
-
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+//! The store on disk: reading, writing and crashes.
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{Files, create, dying, image, put, records, undo, unit, update};
-use memfold_store::origin::{OriginChange, OriginRecord, OriginStanding};
+use crate::testing::{create, dying, image, put, records, undo, unit, update};
+use memfold_store::origin::OriginChange;
 
 /// A store on disk, and the place of its removed texts.
 struct Fixture {
@@ -64,7 +60,7 @@ impl Fixture {
     }
 
     /// The files of the store.
-    fn image(&self) -> Files {
+    fn image(&self) -> crate::testing::Files {
         image(&self.store())
     }
 
@@ -88,7 +84,7 @@ fn restore(record: &OriginRecord) -> OriginChange {
 }
 
 fn attribute<'a>(record: &'a OriginRecord, name: &str) -> &'a str {
-    crate::changes::attribute(record, name).unwrap_or_default()
+    crate::shared::attribute(record, name).unwrap_or_default()
 }
 
 const FORMS: [(&str, usize); 7] = [
@@ -171,22 +167,6 @@ fn all_that_is_taken_out_returns_in_every_form() {
         assert_eq!(fixture.image(), before, "{name}");
         assert_eq!(fixture.live(), live, "{name}");
     }
-}
-
-#[test]
-fn a_topic_moves_to_the_archive_with_its_link() {
-    let fixture = Fixture::of_data("topics");
-    let (before, live) = (fixture.image(), fixture.live());
-    let [database, testing] = ["feedback_database.md", "feedback_testing.md"]
-        .map(|id| live.iter().find(|record| record.id == id).unwrap());
-    assert_eq!(fixture.write(vec![retire(database, Some(testing))]).conflicts, []);
-    let after = fixture.image();
-    assert_eq!(after["archive/feedback_database.md"], before["feedback_database.md"]);
-    assert!(!after.contains_key("feedback_database.md"));
-    let index = before["MEMORY.md"].lines().filter(|line| !line.contains("feedback_database"));
-    assert_eq!(after["MEMORY.md"].lines().collect::<Vec<_>>(), index.collect::<Vec<_>>());
-    assert_eq!(fixture.write(vec![restore(database)]).conflicts, []);
-    assert_eq!(fixture.image(), before);
 }
 
 #[test]
@@ -444,7 +424,7 @@ fn random_crashes_lose_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Arbitrary texts: nothing panics, and what is taken out returns.
+    /// Arbitrary texts: nothing panics, and removed memories return.
     #[test]
     fn arbitrary_texts_are_read_written_and_taken_back(text in "(?s).{0,200}", lines in prop::collection::vec("[-#*|§ a`:\\n\\r]{0,8}", 0..20)) {
         let fixture = Fixture::new(&[("MEMORY.md", &text), ("b.md", &lines.join("\n"))]);
@@ -456,4 +436,41 @@ proptest! {
         prop_assert_eq!(fixture.write(back).conflicts, vec![]);
         prop_assert_eq!(fixture.image(), before);
     }
+}
+
+#[test]
+fn titles_that_name_a_subject_keep_memories_apart() {
+    let subject = |path: &str, titles: &[&str]| {
+        let titles: Vec<String> = titles.iter().map(|title| (*title).to_owned()).collect();
+        subject(path, &titles).join("/")
+    };
+    assert_eq!(subject("MEMORY.md", &["Memory", "Key facts"]), "");
+    assert_eq!(subject("memory/2026-11-28.md", &["2026-11-28", "09:15", "Session 3"]), "");
+    assert_eq!(subject("MEMORY.md", &["Staging"]), "staging");
+    assert_eq!(subject("projects/Kiln/notes.md", &["Rules"]), "projects/kiln");
+    assert_eq!(subject("daily/3rd March.md", &["10am"]), "");
+    assert_eq!(subject("USER.md", &[]), "user");
+}
+
+#[test]
+fn front_matter_is_fields() {
+    let text = "---\nname: testing\ndescription: No mocks\ntags: [a, b]\ncreated: 2026-05-01\nmetadata:\n  type: \
+                feedback\n  originSessionId: 123\n---\nUse a real database.\n";
+    let found = front("feedback_testing.md", text, false).unwrap();
+    assert!(found.is_topic);
+    assert_eq!(found.tags, ["a", "b"]);
+    assert_eq!(found.created_at.as_deref(), Some("2026-05-01T00:00:00Z"));
+    assert_eq!(
+        found.attributes.into_iter().collect::<Vec<_>>(),
+        [("type".into(), "feedback".into())]
+    );
+    let block =
+        front("system/human.md", "---\ndescription: The user\nlimit: 5000\n---\nx\n", false)
+            .unwrap();
+    assert!(!block.is_topic);
+    assert!(front("a.md", "---\na: [\n---\n", false).is_err());
+    assert!(
+        !front("CLAUDE.md", text, true).unwrap().is_topic,
+        "a file by itself is read by its bullets"
+    );
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::json::{Kind, Node, parse};
 
-/// What a line is.
+/// A line as it is understood.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Line {
     /// An entity with its observations.
@@ -85,7 +85,7 @@ fn trimmed(line: &str) -> &str {
     line.trim_start_matches('\u{feff}').trim()
 }
 
-/// Returns the ends of a relation and what it says: from, to, type.
+/// Returns the fields of a relation: from, to, type.
 pub(super) fn relation(line: &str) -> Option<[String; 3]> {
     let fields = parse(trimmed(line)).ok()?;
     let [from, to, kind] = RELATION.map(|key| fields.text_of(key).map(str::to_owned));

@@ -126,7 +126,7 @@ impl Fixture {
         fixture
     }
 
-    /// With a virtual table whose extension is not there.
+    /// With a virtual table without its extension.
     fn with_virtual(sql: &str, name: &str, made_by: &str) -> Self {
         let fixture = Self::new(sql);
         let connection = Connection::open(fixture.path()).unwrap();
@@ -201,7 +201,7 @@ fn retire(table: &SqliteTable, id: &str, into: &str) -> OriginUnit {
     unit(vec![crate::testing::retire(&record(table, id), Some(into))])
 }
 
-/// Takes a record back from what it is now.
+/// Undoes the changes of a record.
 fn undoing(table: &SqliteTable, record: &OriginRecord) -> OriginUnit {
     unit(undo(&crate::testing::records(table), &[record], &[]))
 }
@@ -211,14 +211,14 @@ fn refused(error: Result<(), OriginError>) -> (String, String) {
     (error.to_string(), error.hint().unwrap())
 }
 
-/// One system's file, and what must be read of it.
+/// One system's file, and the expected records.
 struct Case {
     sql: &'static str,
     made_by: Option<[&'static str; 2]>,
     live: &'static [[&'static str; 2]],
     vectors: usize,
     attribute: &'static str,
-    /// What `--removed delete` answers; empty where rows are deleted.
+    /// The answer to `--removed delete`; empty where rows are deleted.
     refusal: &'static str,
 }
 
@@ -332,52 +332,33 @@ fn files_of_known_systems_are_read_without_a_trace() {
 }
 
 #[test]
-fn deleted_rows_come_back_bit_for_bit() {
-    let fixture = Fixture::new(PLAIN);
-    let before = fixture.rows("notes");
-    let table = fixture.open(&notes(Some(Removal::Delete)));
-    let contents = table.read().unwrap();
-    assert_eq!(live(&contents).len(), 4, "a row without a text is none");
-    assert!(contents.skipped[0].reason.contains("1 rows without a text"), "{:?}", contents.skipped);
-    let original = record(&table, "2");
-    let units = [retire(&table, "2", "1")];
-    for _ in 0..2 {
-        assert_eq!(table.write(&units).unwrap().units, [0]);
-        assert_eq!(fixture.rows("notes").len(), 4);
-    }
-    let gone = record(&table, "2");
-    assert_eq!(gone.standing, OriginStanding::Merged { into: "1".into() });
-    assert_eq!(gone.text, original.text);
-    let units = [undoing(&table, &original)];
-    for _ in 0..2 {
-        assert_eq!(table.write(&units).unwrap().units, [0]);
-        assert_eq!(fixture.rows("notes"), before);
-    }
-    assert_eq!(live(&table.read().unwrap()).len(), 4);
-}
-
-#[test]
-fn a_mark_takes_rows_out_and_an_undo_takes_it_off() {
+fn rows_that_were_taken_out_come_back_bit_for_bit() {
     for (sql, choice, id, into) in [
+        (PLAIN, notes(Some(Removal::Delete)), "2", "1"),
         (PLAIN, notes(Some(flag("archived", "1"))), "2", "1"),
         (LETTA, removing(flag("is_deleted", "1")), "passage-2", "passage-1"),
     ] {
         let fixture = Fixture::new(sql);
         let name = choice.table.clone().unwrap_or_else(|| "archival_passages".to_owned());
         let before = fixture.rows(&name);
+        let left = before.len() - usize::from(choice.removal == Some(Removal::Delete));
         let table = fixture.open(&choice);
-        let (count, original) = (live(&table.read().unwrap()).len(), record(&table, id));
+        let (texts, original) = (live(&table.read().unwrap()), record(&table, id));
         let units = [retire(&table, id, into)];
         for _ in 0..2 {
             assert_eq!(table.write(&units).unwrap().units, [0]);
+            assert_eq!(fixture.rows(&name).len(), left);
         }
-        assert_eq!(fixture.rows(&name).len(), before.len());
-        let contents = table.read().unwrap();
-        assert_eq!(live(&contents).len(), count - 1);
-        let marked = record(&table, id);
-        assert_eq!(marked.standing, OriginStanding::Merged { into: into.into() });
-        assert_eq!(table.write(&[undoing(&table, &original)]).unwrap().units, [0]);
-        assert_eq!(fixture.rows(&name), before);
+        assert_eq!(live(&table.read().unwrap()).len(), texts.len() - 1);
+        let gone = record(&table, id);
+        assert_eq!(gone.standing, OriginStanding::Merged { into: into.into() });
+        assert_eq!(gone.text, original.text);
+        let units = [undoing(&table, &original)];
+        for _ in 0..2 {
+            assert_eq!(table.write(&units).unwrap().units, [0]);
+            assert_eq!(fixture.rows(&name), before);
+        }
+        assert_eq!(live(&table.read().unwrap()), texts);
     }
 }
 
