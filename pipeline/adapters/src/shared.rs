@@ -24,12 +24,7 @@ pub(crate) fn note(published: &mut Published, unit: usize, outcome: Result<(), R
     }
 }
 
-/// Returns the digest of a record that is written like this.
-pub(crate) fn digest_of(raw: impl Into<String>) -> String {
-    OriginRecord { raw: raw.into(), ..OriginRecord::default() }.digest()
-}
-
-/// Returns the digest of a text: 32 hexadecimal digits.
+/// Returns the digest of a text, or of a record that is written like this: 32 hexadecimal digits.
 pub(crate) fn digest(bytes: impl AsRef<[u8]>) -> String {
     blake3::hash(bytes.as_ref()).to_hex()[..32].to_owned()
 }

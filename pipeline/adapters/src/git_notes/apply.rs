@@ -277,11 +277,8 @@ impl Applied {
             let commit = self.library.repositories.get(&domain)?.head()?;
             return Some(Place { domain, namespace, commit });
         }
-        let places: Vec<Place> = made_of
-            .iter()
-            .filter_map(|id| self.library.base(&self.library.resolve(id)))
-            .map(|base| base.place)
-            .collect();
+        let bases = made_of.iter().filter_map(|id| self.library.base(&self.library.resolve(id)));
+        let places: Vec<Place> = bases.map(|base| base.place).collect();
         let mut counts = BTreeMap::new();
         for place in &places {
             *counts.entry((place.domain, &place.namespace)).or_insert(0_usize) += 1;
@@ -308,12 +305,15 @@ impl Applied {
             at: &step.unit.at,
         };
         let mut fields = new.fields();
-        fields.insert("consolidation_run_id".to_owned(), step.unit.run_id.as_str().into());
-        fields.insert("rule".to_owned(), step.unit.rule.as_str().into());
-        if let Some((_, reason)) = retired {
-            fields.insert("reason".to_owned(), reason.into());
+        let reason = retired.map(|(_, reason)| reason);
+        for (name, value) in [
+            ("consolidation_run_id", Some(&*step.unit.run_id)),
+            ("rule", Some(&*step.unit.rule)),
+            ("reason", reason),
+            ("unit", Some(&*step.key)),
+        ] {
+            fields.extend(value.map(|value| (name.to_owned(), value.into())));
         }
-        fields.insert("unit".to_owned(), step.key.as_str().into());
         self.insert(RefKind::Meta, &base.place, Value::Object(fields));
     }
 

@@ -722,8 +722,8 @@ pub(super) mod tests {
     /// A memory to lay out in an index: id, summary, content, status, vector.
     pub(in crate::git_notes) type Row<'a> = (&'a str, &'a str, &'a str, &'a str, Option<Vec<f32>>);
 
-    /// Places of a chunk; sqlite-vec has 1,024, a small number makes several chunks.
-    const PLACES: usize = 8;
+    /// Places of a chunk, one of them in use; sqlite-vec has 1,024.
+    const PLACES: i64 = 2;
 
     /// Lays an index out as sqlite-vec 0.1.9 does.
     pub(in crate::git_notes) fn write_index(path: &Path, rows: &[Row<'_>]) {
@@ -743,33 +743,22 @@ pub(super) mod tests {
         )
         .unwrap();
         db.execute_batch("BEGIN").unwrap();
-        for (id, summary, content, status, _) in rows {
+        for (at, (id, summary, content, status, vector)) in (0..).zip(rows) {
             let sql = "INSERT INTO memories (id, summary, content, status) VALUES (?, ?, ?, ?)";
             db.execute(sql, [id, summary, content, status]).unwrap();
-        }
-        let vectors: Vec<_> = rows.iter().filter_map(|row| Some((row.0, row.4.clone()?))).collect();
-        for (chunk, vectors) in (1..).zip(vectors.chunks(PLACES)) {
-            write_chunk(&db, chunk, vectors);
+            let Some(vector) = vector else { continue };
+            let (chunk, offset) = (at + 1, at % PLACES);
+            let sql = "INSERT INTO vec_memories_rowids (id, chunk_id, chunk_offset) VALUES (?, ?, ?)";
+            db.execute(sql, (id, chunk, offset)).unwrap();
+            let sql = "INSERT INTO vec_memories_chunks VALUES (?, ?, ?, zeroblob(16))";
+            db.execute(sql, (chunk, PLACES, [1_u8 << offset])).unwrap();
+            let bytes: Vec<u8> = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let mut blob = vec![0; bytes.len() * PLACES as usize];
+            blob[bytes.len() * offset as usize..][..bytes.len()].copy_from_slice(&bytes);
+            let sql = "INSERT INTO vec_memories_vector_chunks00 VALUES (?, ?)";
+            db.execute(sql, (chunk, blob)).unwrap();
         }
         db.execute_batch("COMMIT").unwrap();
-    }
-
-    fn write_chunk(db: &Connection, chunk: i64, vectors: &[(&str, Vec<f32>)]) {
-        let mut validity = vec![0_u8; PLACES / 8];
-        let mut blob = Vec::new();
-        for (offset, (id, vector)) in vectors.iter().enumerate() {
-            validity[offset / 8] |= 1 << (offset % 8);
-            blob.extend(vector.iter().flat_map(|value| value.to_le_bytes()));
-            let sql =
-                "INSERT INTO vec_memories_rowids (id, chunk_id, chunk_offset) VALUES (?, ?, ?)";
-            db.execute(sql, (id, chunk, i64::try_from(offset).unwrap())).unwrap();
-        }
-        blob.resize(PLACES * 4 * vectors[0].1.len(), 0);
-        let sql = "INSERT INTO vec_memories_chunks (size, validity, rowids) VALUES (?, ?, ?)";
-        db.execute(sql, (i64::try_from(PLACES).unwrap(), validity, vec![0_u8; PLACES * 8]))
-            .unwrap();
-        db.execute("INSERT INTO vec_memories_vector_chunks00 VALUES (?, ?)", (chunk, blob))
-            .unwrap();
     }
 
     #[test]
@@ -841,23 +830,6 @@ pub(super) mod tests {
         format!(
             "---\ntype: decisions\ntimestamp: '2026-01-02T03:04:05+00:00'\nsummary: {summary}\n---\n\n{body}"
         )
-    }
-
-    #[test]
-    fn one_record() {
-        let note = "---\ntype: decisions\ntimestamp: 2026-01-02T03:04:05+00:00\nsummary: Use SQLite\nspec: 12\n\
-                    phase: null\ntags:\n- db\n- 7\nrelates_to: a, b\nunknown: [1]\n---\n\n  indented\n\nlast  \n\n";
-        let (found, malformed) = records(note);
-        assert_eq!(malformed, []);
-        let [record] = &found[..] else { panic!("{found:?}") };
-        assert_eq!(record.front.summary.as_deref(), Some("Use SQLite"));
-        assert_eq!(record.front.timestamp.as_deref(), Some("2026-01-02T03:04:05+00:00"));
-        assert_eq!(record.front.spec.as_deref(), Some("12"));
-        assert_eq!(record.front.phase, None);
-        assert_eq!(record.front.tags, Words(vec!["db".to_owned(), "7".to_owned()]));
-        assert_eq!(record.front.relates_to, Words(vec!["a".to_owned(), "b".to_owned()]));
-        assert_eq!(record.body, "  indented\n\nlast");
-        assert_eq!(record.raw, note.trim_end());
     }
 
     #[test]

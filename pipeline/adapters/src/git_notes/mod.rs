@@ -106,18 +106,11 @@ impl Origin for GitNotes {
     }
 }
 
-/// Lines that leave a note and lines that come in.
-#[derive(Default)]
-struct NoteEdit<'a> {
-    removed: Vec<&'a str>,
-    added: Vec<&'a str>,
-}
-
 /// The repositories that are written, by the folder that their work trees share.
 type Held<'a> = BTreeMap<&'a Path, HeldRepository<'a>>;
 
-/// The notes of a ref that change, by commit.
-type RefNotes<'a> = BTreeMap<&'a str, NoteEdit<'a>>;
+/// The lines that leave notes of a ref, and the lines that come in, by commit.
+type RefNotes<'a> = BTreeMap<&'a str, [Vec<&'a str>; 2]>;
 
 /// Writes units; `before_ref` is asked before each ref is moved.
 ///
@@ -149,6 +142,9 @@ fn write(
 }
 
 /// Moves the refs; returns the first one that somebody else moved.
+///
+/// A kill between two of them loses nothing: a summary is written before its sources are archived, and goes only when
+/// they count again.
 fn publish(
     held: &Held<'_>,
     applied: &Applied,
@@ -159,19 +155,27 @@ fn publish(
     for (entries, is_added) in [(&ledger.removed, false), (&ledger.added, true)] {
         for entry in entries {
             let edit = edits.entry(&entry.key).or_default().entry(&entry.commit).or_default();
-            let lines = if is_added { &mut edit.added } else { &mut edit.removed };
-            lines.push(&entry.line);
+            edit[usize::from(is_added)].push(&entry.line);
         }
     }
-    for (key, edit) in in_order(edits) {
+    let rank = |key: &RefKey, edit: &RefNotes<'_>| match key.kind {
+        RefKind::Summaries if edit.values().all(|[removed, _]| removed.is_empty()) => 0,
+        RefKind::Edges => 1,
+        RefKind::Meta => 2,
+        RefKind::Runs => 3,
+        RefKind::Summaries => 4,
+    };
+    let mut edits: Vec<_> = edits.into_iter().collect();
+    edits.sort_by_key(|(key, edit)| (rank(key, edit), *key));
+    for (key, edit) in edits {
         let reference = key.reference();
         before_ref(&reference)?;
         let written = ledger.refs.get(key);
         let content = |commit: &str| {
             written.and_then(|written| written.notes.get(commit)).map_or(&[][..], Vec::as_slice)
         };
-        let notes = edit.iter().map(|(commit, edit)| {
-            ((*commit).to_owned(), edited(content(commit), &edit.removed, &edit.added))
+        let notes = edit.iter().map(|(commit, [removed, added])| {
+            ((*commit).to_owned(), edited(content(commit), removed, added))
         });
         let update = RefUpdate {
             name: &reference,
@@ -188,22 +192,4 @@ fn publish(
         }
     }
     Ok(None)
-}
-
-/// Puts refs in the order in which a kill between two of them loses nothing: a summary is written before
-/// its sources are archived, and goes only when they count again.
-fn in_order<'a>(edits: BTreeMap<&'a RefKey, RefNotes<'a>>) -> Vec<(&'a RefKey, RefNotes<'a>)> {
-    let rank = |key: &RefKey, edit: &RefNotes<'_>| {
-        let only_adds = edit.values().all(|edit| edit.removed.is_empty());
-        match key.kind {
-            RefKind::Summaries if only_adds => 0,
-            RefKind::Edges => 1,
-            RefKind::Meta => 2,
-            RefKind::Runs => 3,
-            RefKind::Summaries => 4,
-        }
-    };
-    let mut edits: Vec<_> = edits.into_iter().collect();
-    edits.sort_by_key(|(key, edit)| (rank(key, edit), *key));
-    edits
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::index_file::{self, Index, Listed, governing};
 use super::{ARCHIVE, DataFile, Folder, GENERATOR, JsonFolder, Place, entry, leftovers};
 use crate::json::{Node, Piece, Style, indent_at, parse, quoted, spliced, with_more, with_pieces};
-use crate::shared::{Refusal, attribute, digest_of, note, remove_leftovers};
+use crate::shared::{Refusal, attribute, digest, note, remove_leftovers};
 use memfold_store::origin::{OriginChange, OriginError, OriginRecord, OriginUnit, Published};
 
 /// Where the log stands.
@@ -326,7 +326,7 @@ impl<'a> Writer<'a> {
 
     /// Tells whether an entry is as it was read, or as this call wrote it.
     fn is_known(&self, id: &str, raw: &str, before: &str) -> bool {
-        let digest = digest_of(raw);
+        let digest = digest(raw);
         digest == before || self.ours.get(id) == Some(&digest)
     }
 
@@ -349,13 +349,13 @@ impl<'a> Writer<'a> {
         let raw = self.folder.raw(&place).to_owned();
         let new = self.updated(&raw, record, merged, &unit.at)?;
         if new == raw || self.was_updated(&raw, &record.id) {
-            self.ours.insert(record.id.clone(), digest_of(raw));
+            self.ours.insert(record.id.clone(), digest(raw));
             return Ok(Some(Vec::new()));
         }
         if !self.is_known(&record.id, &raw, before) {
             return changed();
         }
-        self.ours.insert(record.id.clone(), digest_of(&*new));
+        self.ours.insert(record.id.clone(), digest(&*new));
         Ok(Some(vec![put_of(&place, &record.id, new)]))
     }
 

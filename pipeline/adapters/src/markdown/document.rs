@@ -188,22 +188,11 @@ impl Document {
     /// Takes a memory away for good, with the text that was written before it if nothing follows.
     pub(super) fn erase(&mut self, id: &str, lead: &str) {
         self.settle();
+        let is_it = |slot: &Slot| slot.memory().is_some() && slot.id == id;
+        let Some(at) = self.slots.iter().position(is_it) else { return };
+        let start = self.render().1[at];
+        let end = start + self.slots[at].text.len();
         let (text, mut removed) = self.to_keep();
-        let mut start = 0;
-        let mut found = None;
-        for slot in self.slots.iter().filter(|slot| !slot.is_out) {
-            // A line end that is missing is made where something follows.
-            start += text[start..].len()
-                - text[start..].strip_prefix(&slot.text).map_or_else(
-                    || text[start..].trim_start_matches(['\r', '\n']).len(),
-                    |_| text[start..].len(),
-                );
-            if slot.id == id {
-                found = Some((start, start + slot.text.len()));
-            }
-            start += slot.text.len();
-        }
-        let Some((start, end)) = found else { return };
         let is_last = end == text.len() && text[..start].ends_with(lead);
         let start = if is_last { start - lead.len() } else { start };
         for removed in removed.iter_mut().filter(|removed| removed.offset > start) {
@@ -328,44 +317,45 @@ impl Document {
         self.render().0
     }
 
-    /// Returns the text and the places of the removed pieces in it.
-    fn render(&self) -> (String, Vec<(usize, &Slot)>) {
+    /// Returns the text and the places of all pieces in it.
+    fn render(&self) -> (String, Vec<usize>) {
         let line_end = self.slots.iter().find_map(|slot| slot.text.find('\n').map(|at| (slot, at)));
         let line_end = match line_end {
             Some((slot, at)) if slot.text[..at].ends_with('\r') => "\r\n",
             _ => "\n",
         };
-        let (mut text, mut out) = (String::new(), Vec::new());
+        let (mut text, mut places) = (String::new(), Vec::new());
         let mut is_open = false;
         for slot in &self.slots {
-            if slot.is_out {
-                out.push((text.len(), slot));
-                continue;
-            }
             // The last line of the file came without an end, and something follows it now.
-            if is_open && slot.kind != Kind::Gap {
+            if is_open && slot.kind != Kind::Gap && !slot.is_out {
                 text.push_str(line_end);
+            }
+            places.push(text.len());
+            if slot.is_out {
+                continue;
             }
             text.push_str(&slot.text);
             let is_block = slot.memory().is_some_and(|memory| memory.form == Form::Block);
             let is_line = !matches!(slot.kind, Kind::Gap | Kind::Other) && !is_block;
             is_open = is_line && !slot.text.ends_with('\n');
         }
-        (text, out)
+        (text, places)
     }
 
     /// Returns the text and the pieces that are out, to be kept.
     pub(super) fn to_keep(&self) -> (String, Vec<Removed>) {
-        let (text, out) = self.render();
-        let keep = |(offset, slot): &(usize, &Slot)| Removed {
+        let (text, places) = self.render();
+        let out = self.slots.iter().zip(places).filter(|(slot, _)| slot.is_out);
+        let keep = |(slot, offset): (&Slot, usize)| Removed {
             kind: slot.kind.clone(),
             text: slot.text.clone(),
-            offset: *offset,
-            above: line_above(&text[..*offset]).to_owned(),
-            below: line_below(&text[*offset..]).to_owned(),
+            offset,
+            above: line_above(&text[..offset]).to_owned(),
+            below: line_below(&text[offset..]).to_owned(),
             record: slot.record.clone(),
         };
-        let removed = out.iter().map(keep).collect();
+        let removed = out.map(keep).collect();
         (text, removed)
     }
 

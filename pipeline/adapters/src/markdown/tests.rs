@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{create, dying, image, put, records, undo, unit, update};
+use crate::testing::{at_every_change, create, dying, image, put, records, undo, unit, update};
 use memfold_store::origin::OriginChange;
 
 /// A store on disk, and the place of its removed texts.
@@ -381,48 +381,38 @@ fn a_crash_at_any_change_is_mended_by_writing_again() {
     assert_eq!(undisturbed.open().write(&units).unwrap().conflicts, []);
     let done = undisturbed.image();
     let expected_ledger = fs::read_to_string(undisturbed.removed()).unwrap();
-    let mut kills = 0;
-    for is_after in [false, true] {
-        for left in 1.. {
-            let (fixture, units, live) = scene();
-            let died = killed(&fixture, &units, left, is_after);
-            assert_eq!(fixture.image(), done, "after {left} changes");
-            assert_eq!(fs::read_to_string(fixture.removed()).unwrap(), expected_ledger);
-            killed(&fixture, &undoing(&fixture, &live), left, is_after);
-            assert_eq!(fixture.image(), before, "undone after {left} changes");
-            kills += 1;
-            if !died {
-                break;
-            }
-        }
-    }
+    let kills = at_every_change(|left, is_after| {
+        let (fixture, units, live) = scene();
+        let died = killed(&fixture, &units, left, is_after);
+        assert_eq!(fixture.image(), done, "after {left} changes");
+        assert_eq!(fs::read_to_string(fixture.removed()).unwrap(), expected_ledger);
+        killed(&fixture, &undoing(&fixture, &live), left, is_after);
+        assert_eq!(fixture.image(), before, "undone after {left} changes");
+        died
+    });
     assert!(kills >= 12, "{kills}");
-}
-
-/// Kills at random changes of random units; `MEMFOLD_MARKDOWN_KILLS` says how often.
-#[test]
-fn random_crashes_lose_nothing() {
-    let count = std::env::var("MEMFOLD_MARKDOWN_KILLS").ok().and_then(|count| count.parse().ok());
-    let mut seed = 42_u64;
-    let mut random = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as usize % below
-    };
-    for _ in 0..count.unwrap_or(12) {
-        let fixture = Fixture::of_data(FORMS[random(5)].0);
-        let (before, live) = (fixture.image(), fixture.live());
-        let chosen: Vec<&OriginRecord> = live.iter().filter(|_| random(2) == 0).collect();
-        let units: Vec<_> = chosen.iter().map(|record| unit(vec![retire(record, None)])).collect();
-        killed(&fixture, &units, 1 + random(9), random(2) == 0);
-        assert_eq!(fixture.live().len(), live.len() - chosen.len());
-        let back: Vec<_> = chosen.iter().map(|record| unit(vec![restore(record)])).collect();
-        killed(&fixture, &back, 1 + random(9), random(2) == 0);
-        assert_eq!(fixture.image(), before);
-    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Kills at any change of any units of a form lose nothing.
+    #[test]
+    fn random_crashes_lose_nothing(
+        form in 0..5_usize,
+        chosen in prop::collection::vec(any::<bool>(), 16),
+        kills in [(1..10_usize, any::<bool>()), (1..10_usize, any::<bool>())],
+    ) {
+        let fixture = Fixture::of_data(FORMS[form].0);
+        let (before, live) = (fixture.image(), fixture.live());
+        let chosen: Vec<_> = live.iter().zip(chosen).filter(|(_, is_chosen)| *is_chosen).map(|(record, _)| record).collect();
+        let units: Vec<_> = chosen.iter().map(|record| unit(vec![retire(record, None)])).collect();
+        killed(&fixture, &units, kills[0].0, kills[0].1);
+        prop_assert_eq!(fixture.live().len(), live.len() - chosen.len());
+        let back: Vec<_> = chosen.iter().map(|record| unit(vec![restore(record)])).collect();
+        killed(&fixture, &back, kills[1].0, kills[1].1);
+        prop_assert_eq!(fixture.image(), before);
+    }
 
     /// Arbitrary texts: nothing panics, and removed memories return.
     #[test]

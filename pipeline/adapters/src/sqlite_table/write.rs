@@ -15,7 +15,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params_f
 use super::Stop;
 use super::layout::{Flag, Layout, Vectors};
 use super::read::{Kept, Ledger, Line, Made, TableRow};
-use crate::shared::{attribute, digest_of, note};
+use crate::shared::{attribute, digest, note};
 use crate::sqlite_file::{BUSY_TIMEOUT, quoted, shown};
 
 /// Tells whether a change takes a row out, or puts it back.
@@ -89,7 +89,7 @@ impl Writer<'_> {
         for unit in units {
             for change in &unit.changes {
                 let OriginChange::Retire { before, id, into, .. } = change else { continue };
-                let Some(row) = rows.get(id).filter(|row| digest_of(row.raw()) == *before) else {
+                let Some(row) = rows.get(id).filter(|row| digest(row.raw()) == *before) else {
                     continue;
                 };
                 lines.push(Line::Kept(Kept {
@@ -224,7 +224,7 @@ impl Step<'_> {
         if self.layout.is_marked(now) {
             return if is_kept { Ok(()) } else { Err(self.conflict("others marked its row")) };
         }
-        if digest_of(now.raw()) != before {
+        if digest(now.raw()) != before {
             return Err(self.conflict("its row was changed meanwhile"));
         }
         let Some(flag) = self.flag() else { return self.delete(now) };
@@ -256,7 +256,7 @@ impl Step<'_> {
         if now.raw() == record.raw {
             return Ok(());
         }
-        let is_ours = before.is_none_or(|before| digest_of(now.raw()) == before);
+        let is_ours = before.is_none_or(|before| digest(now.raw()) == before);
         match (kept, self.layout.flag.as_ref()) {
             (Some(kept), Some(_)) if is_ours && self.layout.is_marked(now) => self.overwrite(&kept),
             _ => Err(self.conflict("its row was changed meanwhile")),
@@ -267,7 +267,7 @@ impl Step<'_> {
     fn remove_added(&self, before: Option<&str>) -> Result<(), Stop> {
         match &self.now {
             None => Ok(()),
-            Some(now) if before.is_none_or(|before| digest_of(now.raw()) == before) => {
+            Some(now) if before.is_none_or(|before| digest(now.raw()) == before) => {
                 self.delete(now)
             }
             Some(_) => Err(self.conflict("its row was changed meanwhile")),

@@ -231,12 +231,13 @@ fn a_record_is_read_with_all_it_says() {
     let repo = Repo::new();
     let (one, two) = (sha(1), sha(2));
     let full = format!(
-        "---\ntype: decisions\ntimestamp: '2026-01-02T03:04:05+00:00'\nsummary: Use SQLite\nspec: store\nphase: build\n\
-         tags:\n- db\n- ünï\nstatus: resolved\nrelates_to:\n- learnings:{}:0\n- decisions:0000000:0\n---\n\n## Why\n\nfast  \n\n",
+        "---\ntype: decisions\ntimestamp: '2026-01-02T03:04:05+00:00'\nsummary: Use SQLite\nspec: 12\nphase: build\nunknown: [1]\n\
+         tags:\n- db\n- ünï\n- 7\nstatus: resolved\nrelates_to:\n- learnings:{}:0\n- decisions:0000000:0\n---\n\n  ## Why\n\nfast  \n\n",
         &two[..7]
     );
     repo.remember("decisions", &[(&one, &full)]);
-    repo.remember("learnings", &[(&two, &note("Locks", "they wait"))]);
+    let plain = note("Locks", "they wait").replace("---\n\n", "phase: null\ntags: a, b\n---\n\n");
+    repo.remember("learnings", &[(&two, &plain)]);
     let contents = repo.origin().read().unwrap();
     assert_eq!(contents.skipped, []);
     assert!(is_one(&repo.path));
@@ -245,15 +246,15 @@ fn a_record_is_read_with_all_it_says() {
         ("domain", "project"),
         ("namespace", "decisions"),
         ("phase", "build"),
-        ("spec", "store"),
+        ("spec", "12"),
         ("status", "resolved"),
         ("type", "decisions"),
     ];
     let link = |to: String| OriginLink { kind: LinkKind::References, to };
     let expected = OriginRecord {
         id: id("decisions", &one),
-        text: "Use SQLite\n## Why\n\nfast".to_owned(),
-        tags: vec!["db".to_owned(), "ünï".to_owned()],
+        text: "Use SQLite\n  ## Why\n\nfast".to_owned(),
+        tags: ["db", "ünï", "7"].map(str::to_owned).into(),
         attributes: attributes.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         importance: 2.9,
         created_at: Some("2026-01-02T03:04:05+00:00".to_owned()),
@@ -265,6 +266,8 @@ fn a_record_is_read_with_all_it_says() {
     };
     assert_eq!(*decision, expected);
     assert!((learning.importance - 2.6).abs() < 1e-9);
+    assert_eq!(learning.tags, ["a", "b"]);
+    assert!(!learning.attributes.iter().any(|(name, _)| name == "phase"));
 }
 
 #[test]
