@@ -558,7 +558,7 @@ fn what_cannot_be_understood_is_told_with_its_place() {
     let told: Vec<String> =
         contents.skipped.iter().map(|s| format!("{}: {}", s.place, s.reason)).collect();
     insta::assert_snapshot!(told.join("\n"), @r"
-    global/c.json: expected a value at line 1, column 14
+    global/c.json: EOF while parsing a list at line 1 column 13
     global/d.json: it is neither a memory nor a list of memories
     global/f.json: it is no UTF-8
     global/g.json: a list of memories under user_preferences.rules: only one list at the top of a file is read

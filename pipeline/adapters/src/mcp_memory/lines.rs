@@ -3,8 +3,6 @@
 //! A piece is a line. A file that is one JSON document, an array of entities and relations or an object with lists of
 //! them, is cut as if each entity and each relation stood on a line.
 
-use serde_json::Value;
-
 use crate::json::{Kind, Node, parse};
 
 /// A line as it is understood.
@@ -41,12 +39,9 @@ impl Line {
         if text.is_empty() {
             return Self::Other;
         }
-        let Ok(fields) = parse(text) else {
-            let error = serde_json::from_str::<Value>(text).err();
-            return Self::Bad(format!(
-                "no JSON: {}",
-                error.map(|error| error.to_string()).unwrap_or_default()
-            ));
+        let fields = match parse(text) {
+            Ok(fields) => fields,
+            Err(error) => return Self::Bad(format!("no JSON: {error}")),
         };
         if !fields.is_object() {
             return Self::Bad("no JSON object".to_owned());
