@@ -117,6 +117,7 @@ pub(crate) fn dying(left: usize, is_after: bool) -> FileLayer {
 
 /// Kills something at every change, before it and right after it, until it ends first; returns how often it died.
 pub(crate) fn at_every_change(mut died: impl FnMut(usize, bool) -> bool) -> usize {
-    let kills = [false, true].map(|is_after| (1..).take_while(|left| died(*left, is_after)).count());
+    let kills =
+        [false, true].map(|is_after| (1..).take_while(|left| died(*left, is_after)).count());
     kills.iter().sum()
 }

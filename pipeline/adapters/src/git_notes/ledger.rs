@@ -465,21 +465,16 @@ impl NewMeta<'_> {
 
     fn add_overrides(&self, fields: &mut Fields) {
         let (record, base) = (self.record, self.base);
-        let mut set = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-        if record.text != base.text {
-            set("text", record.text.as_str().into());
-        }
-        if record.tags != base.tags {
-            set("tags", record.tags.clone().into());
-        }
-        if sorted(&record.attributes) != sorted(&base.attributes) {
-            set("attributes", attributes_value(&record.attributes));
-        }
-        if record.importance.total_cmp(&base.importance).is_ne() {
-            set("importance", record.importance.into());
-        }
-        if record.expires_at != base.expires_at {
-            set("expires_at", record.expires_at.clone().into());
+        let has_others = sorted(&record.attributes) != sorted(&base.attributes);
+        let is_other_rank = record.importance.total_cmp(&base.importance).is_ne();
+        for (name, is_other, value) in [
+            ("text", record.text != base.text, json!(record.text)),
+            ("tags", record.tags != base.tags, json!(record.tags)),
+            ("attributes", has_others, attributes_value(&record.attributes)),
+            ("importance", is_other_rank, json!(record.importance)),
+            ("expires_at", record.expires_at != base.expires_at, json!(record.expires_at)),
+        ] {
+            fields.extend(is_other.then(|| (name.to_owned(), value)));
         }
     }
 

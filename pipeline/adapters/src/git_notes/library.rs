@@ -748,7 +748,8 @@ pub(super) mod tests {
             db.execute(sql, [id, summary, content, status]).unwrap();
             let Some(vector) = vector else { continue };
             let (chunk, offset) = (at + 1, at % PLACES);
-            let sql = "INSERT INTO vec_memories_rowids (id, chunk_id, chunk_offset) VALUES (?, ?, ?)";
+            let sql =
+                "INSERT INTO vec_memories_rowids (id, chunk_id, chunk_offset) VALUES (?, ?, ?)";
             db.execute(sql, (id, chunk, offset)).unwrap();
             let sql = "INSERT INTO vec_memories_chunks VALUES (?, ?, ?, zeroblob(16))";
             db.execute(sql, (chunk, PLACES, [1_u8 << offset])).unwrap();

@@ -176,11 +176,7 @@ impl Graph {
         }
     }
 
-    pub(super) const fn archive(&self) -> &Archive {
-        &self.archive
-    }
-
-    pub(super) fn memory_bytes(&self) -> Vec<u8> {
+    fn memory_bytes(&self) -> Vec<u8> {
         self.rows.iter().map(Row::bytes).collect::<Vec<_>>().concat()
     }
 
@@ -553,7 +549,7 @@ fn archived(retired: &Retired) -> OriginRecord {
 /// A line of the archive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Entry {
+enum Entry {
     /// Marks the lines behind it: they hold as long as `memory.jsonl` has not this digest.
     Until {
         /// The digest.
@@ -567,51 +563,45 @@ pub(super) enum Entry {
 
 /// An observation that was taken out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Retired {
-    pub(super) id: String,
-    pub(super) entity: String,
+struct Retired {
+    id: String,
+    entity: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) entity_type: Option<String>,
+    entity_type: Option<String>,
     /// Which of several lines of that name, from 0.
     #[serde(default)]
-    pub(super) nth: usize,
+    nth: usize,
     /// Its position among the observations of the line, the retired ones counted.
-    pub(super) position: usize,
+    position: usize,
     /// The text.
-    pub(super) observation: String,
+    observation: String,
     /// The text as it was written, in JSON.
-    pub(super) raw: String,
+    raw: String,
     /// The observation that says the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) merged_into: Option<String>,
-    pub(super) reason: String,
-    pub(super) run_id: String,
-    pub(super) at: String,
+    merged_into: Option<String>,
+    reason: String,
+    run_id: String,
+    at: String,
 }
 
 /// An observation that memfold wrote, under the id that its mirror gave it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Written {
-    pub(super) id: String,
-    pub(super) entity: String,
-    pub(super) observation: String,
+struct Written {
+    id: String,
+    entity: String,
+    observation: String,
     /// Its sources.
-    pub(super) made_of: Vec<String>,
-    pub(super) run_id: String,
-    pub(super) at: String,
+    made_of: Vec<String>,
+    run_id: String,
+    at: String,
 }
 
 /// Observations that were taken out, in that order, found by their ids.
-#[derive(Debug, Clone, Default)]
-pub(super) struct RetiredList {
+#[derive(Debug, Clone, Default, PartialEq)]
+struct RetiredList {
     by_number: BTreeMap<u64, Retired>,
     numbers: HashMap<String, u64>,
-}
-
-impl PartialEq for RetiredList {
-    fn eq(&self, other: &Self) -> bool {
-        self.iter().eq(other.iter())
-    }
 }
 
 impl FromIterator<Retired> for RetiredList {
@@ -623,43 +613,43 @@ impl FromIterator<Retired> for RetiredList {
 }
 
 impl RetiredList {
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Retired> {
+    fn iter(&self) -> impl Iterator<Item = &Retired> {
         self.by_number.values()
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<&Retired> {
+    fn get(&self, id: &str) -> Option<&Retired> {
         self.by_number.get(self.numbers.get(id)?)
     }
 
-    pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut Retired> {
+    fn get_mut(&mut self, id: &str) -> Option<&mut Retired> {
         self.by_number.get_mut(self.numbers.get(id)?)
     }
 
     /// Adds an entry at the end; of several with one id the first one is found.
-    pub(super) fn push(&mut self, entry: Retired) {
+    fn push(&mut self, entry: Retired) {
         let number = self.by_number.last_key_value().map_or(0, |(last, _)| last + 1);
         self.numbers.entry(entry.id.clone()).or_insert(number);
         self.by_number.insert(number, entry);
     }
 
-    pub(super) fn remove(&mut self, id: &str) -> Option<Retired> {
+    fn remove(&mut self, id: &str) -> Option<Retired> {
         self.by_number.remove(&self.numbers.remove(id)?)
     }
 }
 
 /// The content of the archive.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Archive {
-    pub(super) retired: RetiredList,
-    pub(super) written: Vec<Written>,
+struct Archive {
+    retired: RetiredList,
+    written: Vec<Written>,
     /// Lines that cannot be understood, kept as they are, each with its number.
-    pub(super) unknown: Vec<(usize, String)>,
+    unknown: Vec<(usize, String)>,
 }
 
 impl Archive {
     /// Reads an archive that stands beside a file of this digest; `is_live` tells whether an observation of an entity is
     /// in that file.
-    pub(super) fn read(text: &str, digest: &str, is_live: impl Fn(&str, &str) -> bool) -> Self {
+    fn read(text: &str, digest: &str, is_live: impl Fn(&str, &str) -> bool) -> Self {
         let (mut after, mut before) = (Self::default(), Self::default());
         let mut until = None;
         for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -698,7 +688,7 @@ impl Archive {
     }
 
     /// Writes the archive.
-    pub(super) fn to_text(&self) -> String {
+    fn to_text(&self) -> String {
         let retired = self.retired.iter().cloned().map(Entry::Retired);
         let written = self.written.iter().cloned().map(Entry::Written);
         let mut text = String::new();
@@ -714,7 +704,7 @@ impl Archive {
     }
 
     /// Writes the archive as it will be when the file has this digest, with its state until then.
-    pub(super) fn to_text_before(&self, digest: &str, before: &Self) -> String {
+    fn to_text_before(&self, digest: &str, before: &Self) -> String {
         let until = Entry::Until { until: digest.to_owned() };
         let mark = serde_json::to_string(&until).unwrap_or_default();
         format!("{}{mark}\n{}", self.to_text(), before.to_text())
@@ -783,9 +773,9 @@ impl Files {
     ) -> Result<(), OriginError> {
         let memory = after.memory_bytes();
         let archive = archive_path(path);
-        let settled = after.archive().to_text();
+        let settled = after.archive.to_text();
         if memory != self.memory {
-            let both = after.archive().to_text_before(&digest(&memory), before.archive());
+            let both = after.archive.to_text_before(&digest(&memory), &before.archive);
             put(&archive, both.as_bytes(), path)?;
             let replaced = whole_file::replace_expected(path, &memory, Some(&self.memory));
             if !replaced.map_err(failed("write", path))? {

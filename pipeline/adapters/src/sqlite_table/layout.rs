@@ -109,18 +109,16 @@ impl Layout {
         shape: &'static Shape,
     ) -> rusqlite::Result<Self> {
         let table = schema.table(shape.table);
-        let (select, columns, key) = match (shape.query, table) {
-            (Some(query), _) => {
-                let statement = connection.prepare(query)?;
-                let names = statement.column_names().map(str::to_owned).collect();
-                let all = format!("SELECT NULL, * FROM ({query})");
-                drop(statement);
-                (all, names, None)
+        let rows = match shape.query {
+            Some(query) => {
+                let columns =
+                    connection.prepare(query)?.column_names().map(str::to_owned).collect();
+                let select = format!("SELECT NULL, * FROM ({query})");
+                Self { select, columns, ..Self::default() }
             }
-            (None, Some(table)) => rows_of(table),
-            (None, None) => (String::new(), Vec::new(), None),
+            None => table.map(rows_of).unwrap_or_default(),
         };
-        let at = |name: &str| position(&columns, name);
+        let at = |name: &str| position(&rows.columns, name);
         let attributes =
             shape.attributes.iter().filter_map(|[name, column]| Some((*name, at(column)?)));
         let vectors = match at(shape.vector) {
@@ -146,10 +144,7 @@ impl Layout {
             flag,
             own_api: shape.own_api,
             table: shape.table.to_owned(),
-            select,
-            columns,
-            key,
-            ..Self::default()
+            ..rows
         };
         Ok(layout.beside(schema, table, vectors))
     }
@@ -163,33 +158,23 @@ impl Layout {
         let name = &table.name;
         match &table.kind {
             TableKind::View => {
-                let hint = format!("name one of {}", schema.listed().join(", "));
-                return refused(
-                    format!("{name} is a view, whose rows are those of other tables"),
-                    hint,
-                );
+                let reason = format!("{name} is a view, whose rows are those of other tables");
+                return refused(reason, format!("name one of {}", schema.listed().join(", ")));
             }
             TableKind::Virtual { module } if module == "vec0" => {
-                return Self::of_vec0(connection, table)?.map_or_else(
-                    || {
-                        refused(
-                            format!("{name} is a table of sqlite-vec without a text column"),
-                            "name the table of the texts that its vectors are of",
-                        )
-                    },
-                    Ok,
-                );
+                let reason = format!("{name} is a table of sqlite-vec without a text column");
+                let hint = "name the table of the texts that its vectors are of";
+                return Self::of_vec0(connection, table)?.map_or_else(|| refused(reason, hint), Ok);
             }
             TableKind::Virtual { module } => {
-                return refused(
-                    format!("{name} is a virtual table of {module}, not one of rows"),
-                    "name the table that it is an index of",
-                );
+                let reason = format!("{name} is a virtual table of {module}, not one of rows");
+                return refused(reason, "name the table that it is an index of");
             }
             TableKind::Plain | TableKind::Shadow => {}
         }
-        let (select, columns, key) = rows_of(table);
-        let Some(key) = key else {
+        let rows = rows_of(table);
+        let columns = &rows.columns;
+        let Some(key) = &rows.key else {
             let reason = format!("{name} is made WITHOUT ROWID and has a key of several columns");
             return refused(reason, "such a table is not supported");
         };
@@ -197,8 +182,8 @@ impl Layout {
         let unknown =
             |typed: &str| Stop::Refused([format!("{name} has no column {typed}"), hint()]);
         let wanted = |typed: &Option<String>, known: &[&str]| match typed {
-            Some(typed) => position(&columns, typed).map(Some).ok_or_else(|| unknown(typed)),
-            None => Ok(known.iter().find_map(|name| position(&columns, name))),
+            Some(typed) => position(columns, typed).map(Some).ok_or_else(|| unknown(typed)),
+            None => Ok(known.iter().find_map(|name| position(columns, name))),
         };
         let [id, text] = [wanted(&choice.id, IDS)?, wanted(&choice.text, TEXTS)?];
         let [time, user] = [wanted(&choice.time, TIMES)?, wanted(&choice.user, USERS)?];
@@ -214,20 +199,11 @@ impl Layout {
                 Vectors::Vec0 { by_id: knows_ids(connection, named)?, table: named.clone() }
             }
             (None, Some(named)) => return Err(unknown(named)),
-            (None, None) => companion(connection, schema, table, &columns[id], &key)?,
+            (None, None) => companion(connection, schema, table, &columns[id], key)?,
         };
         let user = user.map(|column| ("user", column));
-        let layout = Self {
-            id,
-            text: vec![text],
-            time,
-            attributes: user.into_iter().collect(),
-            table: name.clone(),
-            select,
-            columns,
-            key: Some(key),
-            ..Self::default()
-        };
+        let layout =
+            Self { id, text: vec![text], time, attributes: user.into_iter().collect(), ..rows };
         Ok(layout.beside(schema, Some(table), vectors))
     }
 
@@ -259,32 +235,27 @@ impl Layout {
         let auxiliary = arguments.iter().filter_map(|argument| argument.strip_prefix('+'));
         let names: Vec<&str> =
             auxiliary.map(|column| column.split_whitespace().next().unwrap_or_default()).collect();
-        let of_text =
-            |wanted: &str| names.iter().position(|name| name.eq_ignore_ascii_case(wanted));
-        let Some(text) = TEXTS.iter().find_map(|name| of_text(name)) else { return Ok(None) };
+        let columns: Vec<String> = ["id"].iter().chain(&names).map(|name| (*name).into()).collect();
+        let at = |known: &[&str]| known.iter().find_map(|name| position(&columns, name));
+        let Some(text) = at(TEXTS) else { return Ok(None) };
         if !has_vectors(connection, &table.name)? {
             return Ok(None);
         }
-        let (rowids, values) = (
-            quoted(&format!("{}_rowids", table.name)),
-            quoted(&format!("{}_auxiliary", table.name)),
-        );
-        let listed: Vec<String> = (0..names.len())
-            .zip(&names)
-            .map(|(at, name)| format!("a.value{at:02} AS {}", quoted(name)))
-            .collect();
+        let part = |ending: &str| quoted(&format!("{}_{ending}", table.name));
+        let listed = names.iter().enumerate();
+        let listed: Vec<String> =
+            listed.map(|(at, name)| format!("a.value{at:02} AS {}", quoted(name))).collect();
         let select = format!(
-            "SELECT r.rowid, coalesce(r.id, r.rowid) AS id, {} FROM {rowids} r
-             JOIN {values} a ON a.rowid = r.rowid ORDER BY r.rowid",
-            listed.join(", ")
+            "SELECT r.rowid, coalesce(r.id, r.rowid) AS id, {} FROM {} r
+             JOIN {} a ON a.rowid = r.rowid ORDER BY r.rowid",
+            listed.join(", "),
+            part("rowids"),
+            part("auxiliary")
         );
-        let columns =
-            ["id"].iter().chain(&names).map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let at = |known: &[&str]| known.iter().find_map(|name| position(&columns, name));
         let user = at(USERS).map(|column| ("user", column));
         Ok(Some(Self {
             system: Some("sqlite-vec"),
-            text: vec![text + 1],
+            text: vec![text],
             time: at(TIMES),
             attributes: user.into_iter().collect(),
             vectors: Vectors::Vec0 { table: table.name.clone(), by_id: false },
@@ -366,8 +337,8 @@ impl Layout {
     }
 }
 
-/// The rows of a table with their keys: the query, the columns, the key.
-fn rows_of(table: &Table) -> (String, Vec<String>, Option<String>) {
+/// The rows of a table with their keys.
+fn rows_of(table: &Table) -> Layout {
     let stored = table.columns.iter().filter(|column| !column.is_generated);
     let columns: Vec<String> = stored.map(|column| column.name.clone()).collect();
     let key = table.key();
@@ -378,7 +349,7 @@ fn rows_of(table: &Table) -> (String, Vec<String>, Option<String>) {
         listed.join(", "),
         quoted(&table.name)
     );
-    (select, columns, key)
+    Layout { table: table.name.clone(), select, columns, key, ..Layout::default() }
 }
 
 fn position(columns: &[String], name: &str) -> Option<usize> {
