@@ -137,9 +137,15 @@ impl<'a> Writer<'a> {
         let made = match change {
             OriginChange::Create { record, made_of } => self.create(record, made_of),
             OriginChange::Update { record, .. } => self.rewrite(record),
-            OriginChange::Retire { id, into, .. } => Ok(self.retire(id, into.as_deref())),
+            OriginChange::Retire { id, into, .. } => {
+                self.retire(id, into.as_deref());
+                Ok(())
+            }
             OriginChange::Restore { record, .. } => self.restore(record),
-            OriginChange::Remove { id, .. } => Ok(self.remove(id)),
+            OriginChange::Remove { id, .. } => {
+                self.remove(id);
+                Ok(())
+            }
         };
         made.map_err(|reason| (change.id().to_owned(), reason.to_owned()))
     }
