@@ -22,41 +22,25 @@ struct Kind {
     root: fn(&Path) -> PathBuf,
 }
 
+/// An adapter of stores that are where their paths say.
+const fn kind(
+    name: &'static str,
+    is_one: fn(&Path) -> bool,
+    open: fn(&Path) -> Result<Box<dyn Origin>, OriginError>,
+) -> Kind {
+    Kind { name, is_one, open, root: Path::to_path_buf }
+}
+
 /// Every adapter, in the order in which they are asked whether a store is theirs.
-const KINDS: &[Kind] = &[
-    Kind {
-        name: mcp_memory::KIND,
-        is_one: mcp_memory::is_one,
-        open: |path| Ok(Box::new(McpMemory::open(path)?)),
-        root: Path::to_path_buf,
-    },
-    Kind {
-        name: json_folder::KIND,
-        is_one: json_folder::is_one,
-        open: |path| Ok(Box::new(JsonFolder::open(path)?)),
-        root: Path::to_path_buf,
-    },
-    Kind {
-        name: git_notes::KIND,
-        is_one: git_notes::is_one,
-        open: git_notes::open,
-        root: git_notes::root,
-    },
-    Kind {
-        name: markdown::KIND,
-        is_one: markdown::is_one,
-        open: |path| Ok(Box::new(MarkdownMemories::open(path)?)),
-        root: Path::to_path_buf,
-    },
-    Kind {
-        name: sqlite_table::KIND,
-        is_one: sqlite_table::is_one,
-        open: |path| Ok(Box::new(SqliteTable::open(path)?)),
-        root: Path::to_path_buf,
-    },
+const KINDS: [Kind; 5] = [
+    kind(mcp_memory::KIND, mcp_memory::is_one, |path| Ok(Box::new(McpMemory::open(path)?))),
+    kind(json_folder::KIND, json_folder::is_one, |path| Ok(Box::new(JsonFolder::open(path)?))),
+    Kind { root: git_notes::root, ..kind(git_notes::KIND, git_notes::is_one, git_notes::open) },
+    kind(markdown::KIND, markdown::is_one, |path| Ok(Box::new(MarkdownMemories::open(path)?))),
+    kind(sqlite_table::KIND, sqlite_table::is_one, |path| Ok(Box::new(SqliteTable::open(path)?))),
 ];
 
-/// Returns the kind of the store at a path; `None` for a `brain.db`, and for what nothing recognises.
+/// Returns the kind of the store at a path; `None` for a `brain.db`, and where no adapter recognises it.
 #[must_use]
 pub fn detect(path: &Path) -> Option<&'static str> {
     KINDS.iter().find(|kind| (kind.is_one)(path)).map(|kind| kind.name)

@@ -4,8 +4,7 @@
 //! undo are elsewhere. [`detect`] and [`open`] choose the adapter of a path.
 
 mod kinds;
-mod changes;
-mod files;
+mod shared;
 mod json;
 pub mod mcp_memory;
 pub mod markdown;
@@ -16,7 +15,7 @@ mod json_folder;
 pub mod git_notes;
 #[cfg(not(feature = "git"))]
 #[path = "git_notes/not_built.rs"]
-pub mod git_notes;
+mod git_notes;
 #[cfg(test)]
 mod testing;
 

@@ -7,10 +7,12 @@
 //!   lowest bit of a byte first;
 //! * `V_vector_chunks00(rowid, vectors)`: the vectors of a chunk one after the other, 32-bit floats.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use memfold_store::brain_db::{Access, Stamp};
+use memfold_core::value::Value;
+use memfold_store::brain_db::{Access, Stamp, cell};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, ffi};
 
@@ -24,15 +26,15 @@ const FLOAT_BYTES: usize = 4;
 ///
 /// # Errors
 /// When the file is not a SQLite database or cannot be read.
-pub(crate) fn read<T>(
+pub(crate) fn read<T, E: From<rusqlite::Error>>(
     path: &Path,
-    work: impl Fn(&Connection) -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
+    work: impl Fn(&Connection) -> Result<T, E>,
+) -> Result<T, E> {
     let look = || Stamp::take(path).map_err(|error| cannot_open(&error.to_string()));
     for _ in 0..UNLOCKED_TRIES {
         let before = look()?;
         if !before.is_sqlite() {
-            return Err(cannot_open("no SQLite database"));
+            return Err(cannot_open("no SQLite database").into());
         }
         let access = before.access(path);
         let done = read_by(path, access, &work);
@@ -47,11 +49,11 @@ fn cannot_open(reason: &str) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CANTOPEN), Some(reason.to_owned()))
 }
 
-fn read_by<T>(
+fn read_by<T, E: From<rusqlite::Error>>(
     path: &Path,
     access: Access,
-    work: &impl Fn(&Connection) -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
+    work: &impl Fn(&Connection) -> Result<T, E>,
+) -> Result<T, E> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -95,35 +97,56 @@ pub(crate) fn has_vectors(connection: &Connection, table: &str) -> rusqlite::Res
     Ok(true)
 }
 
+/// Reads the vectors of a `vec0` table by the numbers of their rows, or by their ids.
+pub(crate) fn vec0_vectors(
+    connection: &Connection,
+    table: &str,
+    by_id: bool,
+) -> rusqlite::Result<HashMap<String, Vec<f32>>> {
+    let part = |ending: &str| quoted(&format!("{table}_{ending}"));
+    let name = if by_id { "id" } else { "rowid" };
+    let sql = format!(
+        "SELECT r.{name}, r.chunk_offset, r.chunk_id FROM {} r
+         WHERE r.chunk_id IS NOT NULL AND r.{name} IS NOT NULL ORDER BY r.chunk_id, r.chunk_offset",
+        part("rowids")
+    );
+    let of_chunk = format!(
+        "SELECT c.size, c.validity, v.vectors FROM {} c JOIN {} v ON v.rowid = c.chunk_id WHERE c.chunk_id = ?",
+        part("chunks"),
+        part("vector_chunks00")
+    );
+    let mut of_chunk = connection.prepare(&of_chunk)?;
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([])?;
+    let (mut at, mut chunk, mut found) = (None, None, HashMap::new());
+    while let Some(row) = rows.next()? {
+        let id: i64 = row.get(2)?;
+        if at != Some(id) {
+            chunk = of_chunk.query_row([id], Chunk::of).optional()?;
+            at = Some(id);
+        }
+        if let Some(vector) = chunk.as_ref().and_then(|chunk| chunk.vector(row.get(1).ok()?)) {
+            found.insert(shown(&Value::from(cell(row, 0)?)), vector);
+        }
+    }
+    Ok(found)
+}
+
 /// A chunk of vectors of a `vec0` table.
-pub(crate) struct Chunk {
-    pub(crate) id: i64,
+struct Chunk {
     places: usize,
     validity: Vec<u8>,
     vectors: Vec<u8>,
 }
 
 impl Chunk {
-    pub(crate) fn read(
-        connection: &Connection,
-        table: &str,
-        id: i64,
-    ) -> rusqlite::Result<Option<Self>> {
-        let (chunks, vectors) =
-            (quoted(&format!("{table}_chunks")), quoted(&format!("{table}_vector_chunks00")));
-        let sql = format!(
-            "SELECT c.size, c.validity, v.vectors FROM {chunks} c
-             JOIN {vectors} v ON v.rowid = c.chunk_id WHERE c.chunk_id = ?"
-        );
-        let chunk = |row: &Row<'_>| {
-            let places = usize::try_from(row.get::<_, i64>(0)?).unwrap_or(0);
-            Ok(Self { id, places, validity: row.get(1)?, vectors: row.get(2)? })
-        };
-        connection.prepare_cached(&sql)?.query_row([id], chunk).optional()
+    fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let places = usize::try_from(row.get::<_, i64>(0)?).unwrap_or(0);
+        Ok(Self { places, validity: row.get(1)?, vectors: row.get(2)? })
     }
 
-    /// Returns the vector at a place, unless the place is free or the chunk is not what it should be.
-    pub(crate) fn vector(&self, offset: i64) -> Option<Vec<f32>> {
+    /// Returns the vector at a place, unless the place is free or the chunk is damaged.
+    fn vector(&self, offset: i64) -> Option<Vec<f32>> {
         let offset = usize::try_from(offset).ok()?;
         let is_used = self.validity.get(offset / 8)? >> (offset % 8) & 1 == 1;
         let length = self.vectors.len().checked_div(self.places)?;
@@ -133,5 +156,25 @@ impl Chunk {
             return None;
         }
         floats(self.vectors.get(offset * length..(offset + 1) * length)?)
+    }
+}
+
+/// A value as an id or an attribute: 16 bytes are a UUID.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Integer(value) => value.to_string(),
+        Value::Real(value) => value.to_string(),
+        Value::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::Blob(bytes) => {
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            match bytes.len() {
+                16 => {
+                    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+                    parts.join("-")
+                }
+                _ => hex,
+            }
+        }
     }
 }

@@ -1,7 +1,6 @@
-//! What the tests of the adapters share: changes, files on disk, a process that dies.
+//! Shared by the tests of the adapters: changes, files on disk, a process that dies.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -9,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memfold_store::origin::{Origin, OriginChange, OriginRecord, OriginUnit};
 
-use crate::files::{FileLayer, SystemFiles};
+use crate::shared::FileLayer;
 
 /// The time of every unit.
 pub(crate) const AT: &str = "2026-11-24T12:00:00Z";
@@ -85,7 +84,7 @@ pub(crate) fn restore(record: &OriginRecord) -> OriginChange {
     OriginChange::Restore { before: None, record: Box::new(record.clone()) }
 }
 
-/// Takes some changes back from what they left: restores records, and removes those that were made.
+/// Undoes some changes: restores records, and removes the new ones.
 pub(crate) fn undo(
     now: &BTreeMap<String, OriginRecord>,
     records: &[&OriginRecord],
@@ -101,47 +100,10 @@ pub(crate) fn undo(
     back.chain(gone).collect()
 }
 
-/// Calls back before each change of a file and after it; an error ends the change.
-pub(crate) struct Watched<F>(pub(crate) F);
-
-impl<F> fmt::Debug for Watched<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Watched")
-    }
-}
-
-impl<F: Fn(&Path, bool) -> io::Result<()> + Send + Sync> Watched<F> {
-    fn around<T>(&self, path: &Path, change: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        (self.0)(path, false)?;
-        let done = change()?;
-        (self.0)(path, true).map(|()| done)
-    }
-}
-
-impl<F: Fn(&Path, bool) -> io::Result<()> + Send + Sync> FileLayer for Watched<F> {
-    fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        self.around(path, || SystemFiles.keep(path, bytes))
-    }
-
-    fn write(
-        &self,
-        path: &Path,
-        text: &str,
-        expected: Option<&str>,
-        like: Option<&Path>,
-    ) -> io::Result<bool> {
-        self.around(path, || SystemFiles.write(path, text, expected, like))
-    }
-
-    fn remove(&self, path: &Path, expected: &str) -> io::Result<bool> {
-        self.around(path, || SystemFiles.remove(path, expected))
-    }
-}
-
 /// Returns files that die at the k-th change, before it or right after it.
-pub(crate) fn dying(left: usize, is_after: bool) -> Box<dyn FileLayer> {
+pub(crate) fn dying(left: usize, is_after: bool) -> FileLayer {
     let left = AtomicUsize::new(left);
-    Box::new(Watched(move |_: &Path, is_done: bool| {
+    FileLayer(Some(Box::new(move |_, is_done| {
         let now = left.load(Ordering::Relaxed);
         if !is_done {
             left.store(now.saturating_sub(1), Ordering::Relaxed);
@@ -150,5 +112,12 @@ pub(crate) fn dying(left: usize, is_after: bool) -> Box<dyn FileLayer> {
             true => Err(io::Error::other("killed")),
             false => Ok(()),
         }
-    }))
+    })))
+}
+
+/// Kills something at every change, before it and right after it, until it ends first; returns how often it died.
+pub(crate) fn at_every_change(mut died: impl FnMut(usize, bool) -> bool) -> usize {
+    let kills =
+        [false, true].map(|is_after| (1..).take_while(|left| died(*left, is_after)).count());
+    kills.iter().sum()
 }

@@ -1,5 +1,5 @@
-//! From units to lines: what each change adds to the refs or takes out of them. The way back takes lines out again, so that
-//! the notes are what they were.
+//! From units to lines: each change adds lines to the refs or takes lines out. The way back takes lines out again, so that
+//! the notes are as before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -8,9 +8,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::ledger::{self, Entry, Fields, NewMeta, RefKey, RefKind, encode, says_the_same, text};
-use super::library::Library;
-use super::record::{Domain, Place};
-use crate::changes::{Refusal, attribute, note, retired_standing};
+use super::library::{Domain, Library, Place};
+use crate::shared::{Refusal, attribute, note, retired_standing};
 use memfold_store::origin::{
     LinkKind, OriginChange, OriginRecord, OriginStanding, OriginUnit, Published,
 };
@@ -35,7 +34,7 @@ struct Step<'a> {
     position: usize,
 }
 
-/// What a unit found, for the record of its run.
+/// The state before a unit, for the record of its run.
 struct BegunRun {
     /// Where the first changed memory is, unless this unit makes it.
     place: Option<Place>,
@@ -45,7 +44,7 @@ struct BegunRun {
 }
 
 impl Applied {
-    /// Applies units to what was read.
+    /// Applies units to a library.
     pub(super) fn of(library: Library, units: &[OriginUnit]) -> Self {
         let keys = units.iter().map(unit_key);
         let positions = keys.enumerate().map(|(position, key)| (key, position)).collect();
@@ -92,7 +91,7 @@ impl Applied {
             OriginChange::Remove { before: Some(before), id }
                 if self.library.base(&self.library.resolve(id)).is_some() =>
             {
-                // Its own lines go one ref after the other; what it was made of is back before.
+                // Its own lines go one ref after the other; its sources are back before.
                 let is_begun = step.unit.changes.iter().any(|change| {
                     matches!(change, OriginChange::Restore { record, .. } if self.is_back(step, record))
                 });
@@ -114,7 +113,7 @@ impl Applied {
             })
     }
 
-    /// Tells what is different from what was read. Lines that this call writes or has written do not count.
+    /// Refuses a memory that others changed since it was read. Lines of this call do not count.
     fn difference(&self, step: &Step<'_>, id: &str, before: &str) -> Option<Refusal> {
         let id = self.library.resolve(id);
         let Some(now) = self.state(step, &id) else {
@@ -154,7 +153,7 @@ impl Applied {
         })
     }
 
-    /// Tells whether a change has nothing to do, whoever did it.
+    /// Tells whether a change has nothing to do any more.
     fn is_as_wanted(&self, change: &OriginChange) -> bool {
         let Some(wanted) = self.wanted(change) else { return false };
         let now = self.library.state(&wanted.id, |_, _| true);
@@ -165,7 +164,7 @@ impl Applied {
         now.is_some_and(|now| says_the_same(&now, &wanted)) && has_links()
     }
 
-    /// Returns what a change makes of a memory, where that may be a state it was in before.
+    /// Returns a memory after a change, where that may be a state it was in before.
     fn wanted(&self, change: &OriginChange) -> Option<OriginRecord> {
         match change {
             OriginChange::Update { record, merged, .. } if merged.is_empty() => {
@@ -200,15 +199,13 @@ impl Applied {
                 if !is_written {
                     self.create(step, record, made_of);
                 }
-                self.merged_edges(step, &record.id, made_of);
-                self.link_edges(step, record);
+                self.edges(step, record, made_of);
             }
             OriginChange::Update { record, merged, .. } => {
                 if !is_written {
                     self.write_meta(step, record, None);
                 }
-                self.merged_edges(step, &record.id, merged);
-                self.link_edges(step, record);
+                self.edges(step, record, merged);
             }
             OriginChange::Retire { id, into, reason, .. } => {
                 let id = self.library.resolve(id);
@@ -217,7 +214,7 @@ impl Applied {
                     self.write_meta(step, &record, Some((into.as_deref(), reason)));
                 }
                 if let Some(into) = into {
-                    self.merged_edges(step, into, std::slice::from_ref(&id));
+                    self.edge(step, into, &id, "consolidates");
                 }
             }
             OriginChange::Restore { record, .. } => {
@@ -229,7 +226,7 @@ impl Applied {
         }
     }
 
-    /// Takes out what an earlier, interrupted publish wrote of a unit that is left alone now.
+    /// Takes out the lines of an earlier, interrupted publish of a unit that is left alone now.
     fn take_back(&mut self, step: &Step<'_>) {
         let Library { ledger, ids, .. } = &mut self.library;
         let lines: Vec<Rc<Entry>> =
@@ -271,8 +268,8 @@ impl Applied {
         self.insert(RefKind::Summaries, &home, fields);
     }
 
-    /// Returns where a new record goes: the namespace most of its sources have, and there the first commit. What was
-    /// made of nothing goes to the commit that is checked out.
+    /// Returns where a new record goes: the namespace most of its sources have, and there the first commit. A
+    /// record without sources goes to the commit that is checked out.
     fn home(&self, record: &OriginRecord, made_of: &[String]) -> Option<Place> {
         if made_of.is_empty() {
             let domain = Domain::Project;
@@ -280,11 +277,8 @@ impl Applied {
             let commit = self.library.repositories.get(&domain)?.head()?;
             return Some(Place { domain, namespace, commit });
         }
-        let places: Vec<Place> = made_of
-            .iter()
-            .filter_map(|id| self.library.base(&self.library.resolve(id)))
-            .map(|base| base.place)
-            .collect();
+        let bases = made_of.iter().filter_map(|id| self.library.base(&self.library.resolve(id)));
+        let places: Vec<Place> = bases.map(|base| base.place).collect();
         let mut counts = BTreeMap::new();
         for place in &places {
             *counts.entry((place.domain, &place.namespace)).or_insert(0_usize) += 1;
@@ -311,23 +305,23 @@ impl Applied {
             at: &step.unit.at,
         };
         let mut fields = new.fields();
-        fields.insert("consolidation_run_id".to_owned(), step.unit.run_id.as_str().into());
-        fields.insert("rule".to_owned(), step.unit.rule.as_str().into());
-        if let Some((_, reason)) = retired {
-            fields.insert("reason".to_owned(), reason.into());
+        let reason = retired.map(|(_, reason)| reason);
+        for (name, value) in [
+            ("consolidation_run_id", Some(&*step.unit.run_id)),
+            ("rule", Some(&*step.unit.rule)),
+            ("reason", reason),
+            ("unit", Some(&*step.key)),
+        ] {
+            fields.extend(value.map(|value| (name.to_owned(), value.into())));
         }
-        fields.insert("unit".to_owned(), step.key.as_str().into());
         self.insert(RefKind::Meta, &base.place, Value::Object(fields));
     }
 
-    fn merged_edges(&mut self, step: &Step<'_>, into: &str, merged: &[String]) {
+    /// Writes the edges of a record: to the records that merged into it, and its links that its note lacks.
+    fn edges(&mut self, step: &Step<'_>, record: &OriginRecord, merged: &[String]) {
         for id in merged {
-            self.edge(step, into, id, "consolidates");
+            self.edge(step, &record.id, id, "consolidates");
         }
-    }
-
-    /// Writes the links of a record that its note lacks.
-    fn link_edges(&mut self, step: &Step<'_>, record: &OriginRecord) {
         let missing: Vec<_> = self.missing_links(record).collect();
         for (to, kind) in missing {
             self.edge(step, &record.id, &to, kind);
@@ -380,7 +374,7 @@ impl Applied {
         self.insert(RefKind::Edges, &base.place, fields);
     }
 
-    /// Looks at what the record of the run will compare with, where it is not written yet.
+    /// Notes the state before the run for its record, where that is not written yet.
     fn begin_run(&self, step: &Step<'_>) -> Option<BegunRun> {
         let mut lines = self.library.ledger.of_unit(&step.key);
         if lines.any(|(entry, _)| entry.key.kind == RefKind::Runs) {
@@ -451,7 +445,7 @@ impl Applied {
         self.library.ledger.insert(entry, fields, &self.library.ids);
     }
 
-    /// Brings a memory back to what it was when it was read, or to what it was in between; tells whether taking
+    /// Brings a memory back to its state when it was read, or to one in between; tells whether taking
     /// lines out was enough.
     fn restore(&mut self, record: &OriginRecord) -> bool {
         let id = self.library.resolve(&record.id);
@@ -464,7 +458,7 @@ impl Applied {
         is_enough
     }
 
-    /// Takes lines out where that makes of a memory what a change wants: the inverse of an earlier change.
+    /// Takes lines out where that alone makes a change: the inverse of an earlier change.
     fn go_back(&mut self, change: &OriginChange) -> bool {
         let Some(wanted) = self.wanted(change) else { return false };
         let way_back = self.way_back(&wanted.id, &wanted, None);
@@ -483,7 +477,7 @@ impl Applied {
         self.take_out(&id, &taken);
     }
 
-    /// Returns the lines to take out so that a memory says what is wanted; `None` where no earlier state does.
+    /// Returns the lines to take out so that a memory is as wanted; `None` where no earlier state is.
     ///
     /// The state that was read goes before all others: an undo leads there.
     fn way_back(
@@ -517,7 +511,7 @@ impl Applied {
         self.lines(id).iter().position(counted).map_or(0, |at| at + 1)
     }
 
-    /// Takes lines out, the edges of their units at this memory, and what is left of units that have no
+    /// Takes lines out, the edges of their units at this memory, and the other lines of units that have no
     /// memory any more.
     fn take_out(&mut self, id: &str, taken: &[Rc<Entry>]) {
         let Library { ledger, ids, .. } = &mut self.library;

@@ -5,7 +5,7 @@
 //! apart. Readers of YAML 1.1 end a line also at U+0085, U+2028 and U+2029 and refuse characters that
 //! do not print; all of these are escaped.
 //!
-//! A line of `mem-meta` says of a memory its tier, its accesses, what it was merged into, and what of it changed since it
+//! A line of `mem-meta` says of a memory its tier, its accesses, its survivor after a merge, and its changes since it
 //! was captured.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,10 +19,10 @@ use memfold_core::time::Instant;
 use serde_json::{Map, Value, json};
 
 use super::PREFIX;
-use super::record::{Domain, Ids, Place};
+use super::library::{Domain, Ids, Place};
 use super::repository::{NotesRef, NotesRepository};
-use crate::changes::attribute;
 use crate::json::Style;
+use crate::shared::attribute;
 use memfold_store::origin::{OriginError, OriginRecord, OriginStanding, Skipped};
 
 /// The fields of a record in their order.
@@ -73,7 +73,7 @@ const fn prints(character: char) -> bool {
     )
 }
 
-/// What a ref holds.
+/// The kind of the lines of a ref.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RefKind {
     Summaries,
@@ -106,7 +106,7 @@ pub(super) struct Entry {
     pub(super) line: String,
 }
 
-/// All lines, and what changed since they were read.
+/// All lines, and their changes since they were read.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     pub(super) refs: BTreeMap<RefKey, WrittenRef>,
@@ -125,13 +125,7 @@ impl RefKind {
 
     /// Returns the prefix of the refs.
     pub(super) fn prefix(self) -> String {
-        let name = match self {
-            Self::Summaries => "summaries",
-            Self::Edges => "edges",
-            Self::Meta => "meta",
-            Self::Runs => "runs",
-        };
-        format!("{PREFIX}-{name}")
+        format!("{PREFIX}-{}", ["summaries", "edges", "meta", "runs"][self as usize])
     }
 
     /// Returns the fields that name a memory; a run names them in a list.
@@ -182,10 +176,19 @@ impl Ledger {
                 let mut written = WrittenRef { tip, notes: BTreeMap::new() };
                 for (commit, blob) in notes {
                     let content = repository.blob(blob)?;
-                    let text = String::from_utf8_lossy(&content);
-                    let place = format!("{name}@{commit}");
-                    for reason in self.read_note(&key, &commit, &text, ids) {
-                        self.skipped.push(Skipped { place: place.clone(), reason });
+                    for line in String::from_utf8_lossy(&content).lines() {
+                        match decode(line) {
+                            _ if line.trim().is_empty() => {}
+                            Ok(fields) => {
+                                let (key, commit) = (key.clone(), commit.clone());
+                                let entry = Entry { key, commit, line: line.to_owned() };
+                                self.index(Rc::new(entry), fields, ids);
+                            }
+                            Err(reason) => {
+                                let place = format!("{name}@{commit}");
+                                self.skipped.push(Skipped { place, reason });
+                            }
+                        }
                     }
                     written.notes.insert(commit, content);
                 }
@@ -193,22 +196,6 @@ impl Ledger {
             }
         }
         Ok(())
-    }
-
-    /// Reads the lines of a note; returns what is wrong with those that are no records.
-    fn read_note(&mut self, key: &RefKey, commit: &str, content: &str, ids: &Ids) -> Vec<String> {
-        let mut reasons = Vec::new();
-        for text in content.lines().filter(|text| !text.trim().is_empty()) {
-            match decode(text) {
-                Ok(fields) => {
-                    let (key, commit) = (key.clone(), commit.to_owned());
-                    let entry = Entry { key, commit, line: text.to_owned() };
-                    self.index(Rc::new(entry), fields, ids);
-                }
-                Err(reason) => reasons.push(reason),
-            }
-        }
-        reasons
     }
 
     /// Adds a line; one that is there already stays as it is.
@@ -268,7 +255,7 @@ impl Ledger {
         entries.filter_map(|entry| self.entries.get_key_value(entry))
     }
 
-    /// Tells whether a unit has lines of memories, not only of what hangs on them.
+    /// Tells whether a unit has lines of memories, not only edges and runs.
     pub(super) fn has_memories(&self, unit: &str) -> bool {
         let mut lines = self.of_unit(unit);
         lines.any(|(entry, _)| matches!(entry.key.kind, RefKind::Meta | RefKind::Summaries))
@@ -323,10 +310,10 @@ pub(super) fn edited(content: &[u8], removed: &[&str], added: &[&str]) -> Option
 /// The tier of a memory that no line speaks of.
 const TIER_DEFAULT: &str = "hot";
 const TIER_ARCHIVED: &str = "archived";
-/// What a line has to say of a record beyond the owner's fields, only where it differs from the note.
+/// Fields of a line beyond the owner's, only where the record differs from the note.
 const OVERRIDES: [&str; 5] = ["text", "tags", "attributes", "importance", "expires_at"];
 
-/// Where a line stands among those of one memory: the last one counts.
+/// The place of a line among the lines of one memory: the last one counts.
 ///
 /// `cat_sort_uniq` sorts lines, so their order in the note says nothing.
 pub(super) fn order<'a>(fields: &Fields, line: &'a str) -> (Option<Timestamp>, &'a str) {
@@ -342,7 +329,7 @@ pub(super) fn tier(fields: Option<&Fields>) -> &str {
     fields.and_then(|fields| text(fields, "tier")).unwrap_or(TIER_DEFAULT)
 }
 
-/// Makes of a record what a line says of it; `resolve` finds ids under their other form.
+/// Changes a record as a line says; `resolve` finds ids under their other form.
 pub(super) fn overlay(
     record: &mut OriginRecord,
     fields: &Fields,
@@ -421,7 +408,7 @@ pub(super) struct NewMeta<'a> {
     pub(super) base: &'a OriginRecord,
     /// The line that counted so far.
     pub(super) prior: Option<&'a Fields>,
-    /// What it was merged into, `Some(None)` where it is archived for another reason.
+    /// The survivor of its merge, `Some(None)` where it is archived for another reason.
     pub(super) retired: Option<Option<&'a str>>,
     pub(super) at: &'a str,
 }
@@ -435,7 +422,7 @@ impl NewMeta<'_> {
             (Some(_), _) => TIER_ARCHIVED,
             (None, Tier::Hot) => "hot",
             (None, Tier::Warm) => "warm",
-            // What counts is not archived, however old it is.
+            // A live memory is not archived, however old it is.
             (None, Tier::Cold | Tier::Archived) => "cold",
         };
         let retention = assignment.retention;
@@ -456,7 +443,8 @@ impl NewMeta<'_> {
         set("updated_at", self.updated_at().into());
         self.add_overrides(&mut fields);
         for (name, value) in self.prior.into_iter().flatten() {
-            if !OWN_FIELDS.contains(&name.as_str()) && !fields.contains_key(name) {
+            let is_own = OWN_FIELDS.iter().chain(&OVERRIDES).any(|own| own == name);
+            if !is_own && !fields.contains_key(name) {
                 fields.insert(name.clone(), value.clone());
             }
         }
@@ -477,21 +465,16 @@ impl NewMeta<'_> {
 
     fn add_overrides(&self, fields: &mut Fields) {
         let (record, base) = (self.record, self.base);
-        let mut set = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-        if record.text != base.text {
-            set("text", record.text.as_str().into());
-        }
-        if record.tags != base.tags {
-            set("tags", record.tags.clone().into());
-        }
-        if sorted(&record.attributes) != sorted(&base.attributes) {
-            set("attributes", attributes_value(&record.attributes));
-        }
-        if record.importance.total_cmp(&base.importance).is_ne() {
-            set("importance", record.importance.into());
-        }
-        if record.expires_at != base.expires_at {
-            set("expires_at", record.expires_at.clone().into());
+        let has_others = sorted(&record.attributes) != sorted(&base.attributes);
+        let is_other_rank = record.importance.total_cmp(&base.importance).is_ne();
+        for (name, is_other, value) in [
+            ("text", record.text != base.text, json!(record.text)),
+            ("tags", record.tags != base.tags, json!(record.tags)),
+            ("attributes", has_others, attributes_value(&record.attributes)),
+            ("importance", is_other_rank, json!(record.importance)),
+            ("expires_at", record.expires_at != base.expires_at, json!(record.expires_at)),
+        ] {
+            fields.extend(is_other.then(|| (name.to_owned(), value)));
         }
     }
 
@@ -517,18 +500,8 @@ impl NewMeta<'_> {
     }
 }
 
-/// Fields that every line of ours makes anew.
-const OWN_FIELDS: [&str; 9] = [
-    "consolidation_run_id",
-    "rule",
-    "reason",
-    "unit",
-    "text",
-    "tags",
-    "attributes",
-    "importance",
-    "expires_at",
-];
+/// Fields that every line of ours makes anew, beside [`OVERRIDES`].
+const OWN_FIELDS: [&str; 4] = ["consolidation_run_id", "rule", "reason", "unit"];
 
 /// Cuts a share to nine decimals, as the overall retention is.
 fn rounded(share: f64) -> f64 {

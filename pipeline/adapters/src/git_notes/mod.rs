@@ -1,16 +1,15 @@
 //! Memories in git notes, as git-notes-memory keeps them.
 //!
-//! Memories are read from `refs/notes/mem/<namespace>`, which is never written. What becomes of them is written
-//! beside it: `refs/notes/mem-meta/<namespace>` (tier, accesses, what a memory was merged into),
+//! Memories are read from `refs/notes/mem/<namespace>`, which is never written. Changes are written
+//! beside it: `refs/notes/mem-meta/<namespace>` (tier, accesses, the survivor of a merge),
 //! `mem-summaries` (memories made of others), `mem-edges` and `mem-runs`. Plain git reads all of it, and its
 //! `cat_sort_uniq` merges it, because a record is one line and the last one of a memory counts.
 //!
-//! `repository` knows git; `record` the notes of the owner; `ledger` holds the lines that memfold wrote; `library` puts all
-//! together for reading; `apply` turns units into lines, and takes lines out for an undo; they are published here: one commit per
+//! `repository` knows git; `ledger` holds the lines that memfold wrote; `library` reads the notes of the owner and puts all
+//! together; `apply` turns units into lines, and takes lines out for an undo; they are published here: one commit per
 //! ref, each ref moved only from where it was read.
 
 mod repository;
-mod record;
 mod ledger;
 mod library;
 mod apply;
@@ -22,74 +21,53 @@ use std::path::{Path, PathBuf};
 
 use self::apply::Applied;
 use self::ledger::{RefKey, RefKind, edited};
-use self::library::Library;
-use self::record::Domain;
-use self::repository::{HeldRepository, NotesRepository, RefUpdate, Updated, unsupported};
-use crate::files::advice_on;
+use self::library::{Domain, Library};
+use self::repository::{HeldRepository, NotesRepository, RefUpdate, unsupported};
 use memfold_store::origin::{Origin, OriginContents, OriginError, OriginUnit, Published};
 
 /// The name of the format.
-pub const KIND: &str = "git_notes";
+pub(crate) const KIND: &str = "git_notes";
 
 /// Where the owner keeps its refs.
 const PREFIX: &str = "refs/notes/mem";
 /// How often everything is read again because another process moved a ref.
 const TRIES: u32 = 10;
 
-/// Memories in the notes of a git repository, and of a second one for those of the user.
-///
-/// # Examples
-///
-/// ```no_run
-/// use memfold_adapters::git_notes::GitNotes;
-/// use memfold_store::origin::Origin as _;
-///
-/// let contents = GitNotes::new("path/to/repository").read()?;
-/// println!("{} memories, {} skipped", contents.records.len(), contents.skipped.len());
-/// # Ok::<(), memfold_store::origin::OriginError>(())
-/// ```
-#[derive(Debug, Clone)]
+/// Memories in the notes of a git repository, and of a second one for the user's own.
 pub struct GitNotes {
     project: PathBuf,
     user: Option<PathBuf>,
 }
 
 /// Tells whether a path is a git repository with memories in its notes.
-#[must_use]
-pub fn is_one(path: &Path) -> bool {
+pub(crate) fn is_one(path: &Path) -> bool {
     match NotesRepository::open(path) {
         Ok(repository) => {
             repository.below(PREFIX).is_ok_and(|(namespaces, _)| !namespaces.is_empty())
         }
-        // Opening it again says what about it is not supported.
+        // Opening it again names the unsupported feature.
         Err(_) => unsupported(path).is_some(),
     }
 }
 
 /// Returns the top of a repository that is named by a folder in it or by its `.git`.
-#[must_use]
-pub fn root(path: &Path) -> PathBuf {
+pub(crate) fn root(path: &Path) -> PathBuf {
     let repository = NotesRepository::open(path);
     repository.map_or_else(|_| path.to_owned(), |repository| repository.root().to_owned())
 }
 
-/// Opens the repository at a path as an origin. Nothing is read yet.
-///
-/// # Errors
-/// Never; only a build without git notes refuses.
-pub fn open(path: &Path) -> Result<Box<dyn Origin>, OriginError> {
+/// Opens the repository at a path as an origin. Nothing is read yet; only a build without git notes refuses.
+pub(crate) fn open(path: &Path) -> Result<Box<dyn Origin>, OriginError> {
     Ok(Box::new(GitNotes::new(path)))
 }
 
 impl GitNotes {
     /// Names a repository by its work tree or a folder in it, its `.git` or, when bare, itself. Nothing is read yet.
-    #[must_use]
     pub fn new(repository: impl Into<PathBuf>) -> Self {
         Self { project: repository.into(), user: None }
     }
 
     /// Adds the memories of the user, which are in a repository of their own.
-    #[must_use]
     pub fn with_user_domain(mut self, repository: impl Into<PathBuf>) -> Self {
         self.user = Some(repository.into());
         self
@@ -107,24 +85,16 @@ impl Origin for GitNotes {
     }
 
     fn separate_by(&self) -> &'static [&'static str] {
-        // What is the user's own does not go into a repository that is shared.
+        // The user's own memories do not go into a shared repository.
         &["domain:*"]
     }
 
     fn advice(&self) -> Vec<String> {
         let repositories = self.repositories().flat_map(|(_, path)| NotesRepository::open(path));
-        let stale = repositories.flat_map(|repository| {
-            let prefixes = RefKind::ALL.map(RefKind::prefix);
-            prefixes.map(|prefix| repository.stale_locks(&prefix)).into_iter().flatten()
+        let advice = repositories.flat_map(|repository| {
+            RefKind::ALL.map(|kind| repository.advice_on_locks(&kind.prefix()))
         });
-        let advice = stale.map(|lock| match lock.is_ours {
-            true => advice_on(&lock.path),
-            false => format!(
-                "{} locks a ref that memfold writes: remove it if no git command runs here",
-                lock.path.display()
-            ),
-        });
-        advice.collect()
+        advice.flatten().collect()
     }
 
     fn read(&self) -> Result<OriginContents, OriginError> {
@@ -136,22 +106,15 @@ impl Origin for GitNotes {
     }
 }
 
-/// Lines that leave a note and lines that come in.
-#[derive(Default)]
-struct NoteEdit<'a> {
-    removed: Vec<&'a str>,
-    added: Vec<&'a str>,
-}
-
 /// The repositories that are written, by the folder that their work trees share.
 type Held<'a> = BTreeMap<&'a Path, HeldRepository<'a>>;
 
-/// The notes of a ref that change, by commit.
-type RefNotes<'a> = BTreeMap<&'a str, NoteEdit<'a>>;
+/// The lines that leave notes of a ref, and the lines that come in, by commit.
+type RefNotes<'a> = BTreeMap<&'a str, [Vec<&'a str>; 2]>;
 
 /// Writes units; `before_ref` is asked before each ref is moved.
 ///
-/// A ref that moved meanwhile makes everything be read and decided again: what is written already is
+/// A ref that moved meanwhile makes everything be read and decided again: lines that are written already are
 /// recognized.
 fn write(
     origin: &GitNotes,
@@ -179,6 +142,9 @@ fn write(
 }
 
 /// Moves the refs; returns the first one that somebody else moved.
+///
+/// A kill between two of them loses nothing: a summary is written before its sources are archived, and goes only when
+/// they count again.
 fn publish(
     held: &Held<'_>,
     applied: &Applied,
@@ -189,19 +155,27 @@ fn publish(
     for (entries, is_added) in [(&ledger.removed, false), (&ledger.added, true)] {
         for entry in entries {
             let edit = edits.entry(&entry.key).or_default().entry(&entry.commit).or_default();
-            let lines = if is_added { &mut edit.added } else { &mut edit.removed };
-            lines.push(&entry.line);
+            edit[usize::from(is_added)].push(&entry.line);
         }
     }
-    for (key, edit) in in_order(edits) {
+    let rank = |key: &RefKey, edit: &RefNotes<'_>| match key.kind {
+        RefKind::Summaries if edit.values().all(|[removed, _]| removed.is_empty()) => 0,
+        RefKind::Edges => 1,
+        RefKind::Meta => 2,
+        RefKind::Runs => 3,
+        RefKind::Summaries => 4,
+    };
+    let mut edits: Vec<_> = edits.into_iter().collect();
+    edits.sort_by_key(|(key, edit)| (rank(key, edit), *key));
+    for (key, edit) in edits {
         let reference = key.reference();
         before_ref(&reference)?;
         let written = ledger.refs.get(key);
         let content = |commit: &str| {
             written.and_then(|written| written.notes.get(commit)).map_or(&[][..], Vec::as_slice)
         };
-        let notes = edit.iter().map(|(commit, edit)| {
-            ((*commit).to_owned(), edited(content(commit), &edit.removed, &edit.added))
+        let notes = edit.iter().map(|(commit, [removed, added])| {
+            ((*commit).to_owned(), edited(content(commit), removed, added))
         });
         let update = RefUpdate {
             name: &reference,
@@ -213,27 +187,9 @@ fn publish(
         let repository = applied.library.repositories.get(&key.domain);
         let held = repository.and_then(|repository| held.get(repository.common_dir().as_path()));
         let Some(held) = held else { continue };
-        if held.update(&update)? == Updated::Moved {
+        if !held.update(&update)? {
             return Ok(Some(reference));
         }
     }
     Ok(None)
-}
-
-/// Puts refs in the order in which a kill between two of them loses nothing: a summary is written before
-/// its sources are archived, and goes only when they count again.
-fn in_order<'a>(edits: BTreeMap<&'a RefKey, RefNotes<'a>>) -> Vec<(&'a RefKey, RefNotes<'a>)> {
-    let rank = |key: &RefKey, edit: &RefNotes<'_>| {
-        let only_adds = edit.values().all(|edit| edit.removed.is_empty());
-        match key.kind {
-            RefKind::Summaries if only_adds => 0,
-            RefKind::Edges => 1,
-            RefKind::Meta => 2,
-            RefKind::Runs => 3,
-            RefKind::Summaries => 4,
-        }
-    };
-    let mut edits: Vec<_> = edits.into_iter().collect();
-    edits.sort_by_key(|(key, edit)| (rank(key, edit), *key));
-    edits
 }

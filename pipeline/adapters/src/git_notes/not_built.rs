@@ -1,19 +1,18 @@
-//! Git notes in a build without the feature `git`: such a repository is recognised, so that the error names the feature.
+//! Git notes in a build without the feature `git`: the repository is recognised, so that the error names the feature.
 
 use std::path::{Path, PathBuf};
 
-use crate::files::git_dir;
+use crate::shared::git_dir;
 use memfold_store::origin::{Origin, OriginError};
 
 /// The name of the format.
-pub const KIND: &str = "git_notes";
+pub(crate) const KIND: &str = "git_notes";
 
 /// The folder of the owner's refs in a git directory, and how `packed-refs` names them.
 const REFS: &str = "refs/notes/mem/";
 
 /// Tells whether a path is in a git repository with memories in its notes.
-#[must_use]
-pub fn is_one(path: &Path) -> bool {
+pub(crate) fn is_one(path: &Path) -> bool {
     git_dir(path).is_some_and(|folder| {
         let loose =
             std::fs::read_dir(folder.join(REFS)).is_ok_and(|mut refs| refs.next().is_some());
@@ -23,16 +22,12 @@ pub fn is_one(path: &Path) -> bool {
 }
 
 /// Returns the path itself.
-#[must_use]
-pub fn root(path: &Path) -> PathBuf {
+pub(crate) fn root(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-/// Refuses.
-///
-/// # Errors
-/// Always: the error names the feature.
-pub fn open(path: &Path) -> Result<Box<dyn Origin>, OriginError> {
+/// Refuses: the error names the feature.
+pub(crate) fn open(path: &Path) -> Result<Box<dyn Origin>, OriginError> {
     Err(OriginError::NotBuilt { path: path.to_owned(), kind: KIND, feature: "git" })
 }
 

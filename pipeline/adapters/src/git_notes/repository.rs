@@ -16,8 +16,8 @@ use gix::odb::memory::Storage;
 use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
 use gix::refs::{FullName, Target, TargetRef};
 
-use super::record::SHA_DIGITS;
-use crate::files::{failed, git_dir};
+use super::library::SHA_DIGITS;
+use crate::shared::{advice_on, failed, git_dir};
 use memfold_store::origin::{OriginError, Skipped};
 use memfold_store::whole_file::OsLock;
 
@@ -28,10 +28,10 @@ const COMMITTER_EMAIL: &str = "memfold@localhost";
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
-/// The file in a repository whose lock the one process holds that writes refs. It names the ref and the commit that the
+/// The file in a repository that the one process locks that writes refs. It names the ref and the commit that the
 /// ref is being moved to.
 const HELD_FILE: &str = "memfold-lock";
-/// Where objects are written before they get their names, below `objects`. `git prune` removes old folders of such names.
+/// Where objects are written before they get their names, below `objects`. `git prune` removes old folders with these names.
 const STAGING: &str = "tmp_objdir-memfold";
 /// How old an empty lock of a ref is before it counts as left over: its holder writes at once.
 const EMPTY_LOCK_AGE: Duration = Duration::from_secs(2);
@@ -43,7 +43,7 @@ const OBJECTS_SYNCED_MAX: usize = 1_000;
 /// The format's name in errors.
 const KIND: &str = "git repository";
 
-/// A repository whose notes are read and written.
+/// A repository with notes to read and write.
 pub(super) struct NotesRepository {
     path: PathBuf,
     git: gix::Repository,
@@ -80,24 +80,6 @@ pub(super) struct HeldRepository<'a> {
     lock: OsLock,
 }
 
-/// A lock of a ref that its process left behind.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct StaleLock {
-    pub(super) path: PathBuf,
-    /// Whether memfold left it, which the next publication therefore removes.
-    pub(super) is_ours: bool,
-}
-
-/// What became of an update.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Updated {
-    Written,
-    /// The tree was what it should be already; no commit was made.
-    Unchanged,
-    /// Another process moved the ref meanwhile.
-    Moved,
-}
-
 impl NotesRepository {
     /// Opens a repository by its work tree or a folder in it, its `.git` or, when bare, itself.
     pub(super) fn open(path: &Path) -> Result<Self, OriginError> {
@@ -129,7 +111,7 @@ impl NotesRepository {
         self.git.head_id().ok().map(|id| id.to_string())
     }
 
-    /// Returns the last parts of the refs below `prefix`, in order, and what is wrong with those that cannot be read.
+    /// Returns the last parts of the refs below `prefix`, in order, and the errors of unreadable ones.
     pub(super) fn below(&self, prefix: &str) -> Result<(Vec<String>, Vec<String>), OriginError> {
         let folder = format!("{prefix}/");
         let references = self.git.references().map_err(|error| self.unreadable(prefix, error))?;
@@ -232,12 +214,12 @@ impl NotesRepository {
         Ok(())
     }
 
-    /// Waits until no other memfold writes here, and removes what a killed one left.
+    /// Waits until no other memfold writes here, and removes the leftovers of a killed one.
     pub(super) fn hold(&self) -> Result<HeldRepository<'_>, OriginError> {
         self.hold_by(self.held_file())
     }
 
-    /// As [`Self::hold`], by the lock of another file: what writes then is not kept away by a memfold.
+    /// As [`Self::hold`], by the lock of another file, which no memfold holds.
     pub(super) fn hold_by(&self, path: PathBuf) -> Result<HeldRepository<'_>, OriginError> {
         let failed = failed("lock", &path);
         let lock = OsLock::take(&path, self.git.common_dir(), LOCK_PAUSE * LOCK_TRIES);
@@ -253,8 +235,9 @@ impl NotesRepository {
         self.git.common_dir().canonicalize().unwrap_or_else(|_| self.git.common_dir().to_owned())
     }
 
-    /// Returns the locks of refs below `prefix` that have been there for some seconds.
-    pub(super) fn stale_locks(&self, prefix: &str) -> Vec<StaleLock> {
+    /// Names the locks of refs below `prefix` that have been there for some seconds. The next publication removes the
+    /// ones that memfold left.
+    pub(super) fn advice_on_locks(&self, prefix: &str) -> Vec<String> {
         let mark = fs::read_to_string(self.held_file()).unwrap_or_default();
         let ours = Mark::of(&mark).map(|mark| self.ref_lock(mark.name));
         let mut folders = vec![self.git.common_dir().join(prefix)];
@@ -273,8 +256,14 @@ impl NotesRepository {
         }
         found.retain(|path| age(path).is_some_and(|age| age >= EMPTY_LOCK_AGE));
         found.sort_unstable();
-        let stale = |path| StaleLock { is_ours: ours.as_ref() == Some(&path), path };
-        found.into_iter().map(stale).collect()
+        let advice = |path: &PathBuf| match ours.as_ref() == Some(path) {
+            true => advice_on(path),
+            false => format!(
+                "{} locks a ref that memfold writes: remove it if no git command runs here",
+                path.display()
+            ),
+        };
+        found.iter().map(advice).collect()
     }
 
     fn held_file(&self) -> PathBuf {
@@ -301,8 +290,9 @@ impl NotesRepository {
 }
 
 impl HeldRepository<'_> {
-    /// Writes notes in one commit and moves the ref to it, unless the ref has moved since it was read.
-    pub(super) fn update(&self, update: &RefUpdate<'_>) -> Result<Updated, OriginError> {
+    /// Writes notes in one commit and moves the ref to it, where that changes its tree. `false`: another process has moved
+    /// the ref since it was read.
+    pub(super) fn update(&self, update: &RefUpdate<'_>) -> Result<bool, OriginError> {
         let failed = |error: &dyn Display| self.repository.unwritable(update.name, error);
         let before = match update.before {
             Some(tip) => self.repository.tree(tip)?,
@@ -319,7 +309,7 @@ impl HeldRepository<'_> {
         }
         let tree = state.write(&git).map_err(|error| failed(&error))?;
         if tree == before {
-            return Ok(Updated::Unchanged);
+            return Ok(true);
         }
         let time = format!("{} +0000", update.seconds);
         let committer =
@@ -335,7 +325,7 @@ impl HeldRepository<'_> {
 
     /// Writes objects, and makes them durable: a ref that outlives a failure of power must not lead to nothing.
     ///
-    /// They get their names in `objects` when they are whole: what a kill leaves is in a folder of ours.
+    /// They get their names in `objects` when they are whole: a kill leaves them in a folder of ours.
     fn store(&self, objects: Storage) -> io::Result<()> {
         let git = &self.repository.git;
         let (folder, staging) = (self.repository.objects(), self.staging());
@@ -381,7 +371,7 @@ impl HeldRepository<'_> {
     }
 
     /// Removes the lock of a ref and the objects that a killed process left, where the lock of this repository proves
-    /// that there is no such process any more.
+    /// that the process has ended.
     ///
     /// A lock is ours where the ref is the one that a memfold was about to move when it ended, and holds the commit that
     /// it was being moved to. It may have been killed before it wrote the commit: then the lock is empty, as that of
@@ -425,7 +415,7 @@ impl HeldRepository<'_> {
         update: &RefUpdate<'_>,
         commit: ObjectId,
         committer: SignatureRef<'_>,
-    ) -> Result<Updated, OriginError> {
+    ) -> Result<bool, OriginError> {
         if self.repository.is_symbolic(update.name)? {
             let reason = "it is a symbolic ref, through which memfold never writes";
             return Err(self.repository.unwritable(update.name, &reason));
@@ -459,18 +449,18 @@ impl HeldRepository<'_> {
         update: &RefUpdate<'_>,
         edit: &RefEdit,
         committer: SignatureRef<'_>,
-    ) -> Result<Updated, OriginError> {
+    ) -> Result<bool, OriginError> {
         let lock = self.repository.ref_lock(update.name);
         for _ in 0..LOCK_TRIES {
             let outcome = self.repository.git.edit_references_as([edit.clone()], Some(committer));
             let Err(error) = outcome else {
                 let synced = self.sync_ref(update.name);
                 return synced
-                    .map(|()| Updated::Written)
+                    .map(|()| true)
                     .map_err(|error| self.repository.unwritable(update.name, &error));
             };
             if self.repository.tip(update.name)? != update.before {
-                return Ok(Updated::Moved);
+                return Ok(false);
             }
             if !lock.exists() && !self.repository.git.common_dir().join("packed-refs.lock").exists()
             {
@@ -482,7 +472,7 @@ impl HeldRepository<'_> {
     }
 }
 
-/// What the file of the lock says: the ref that is moved, and the commit that it is moved to.
+/// The content of the lock file: the ref that is moved, and its new commit.
 struct Mark<'a> {
     name: &'a str,
     commit: &'a str,
@@ -503,11 +493,11 @@ fn age(path: &Path) -> Option<Duration> {
 }
 
 fn sync_folder(folder: &Path) -> io::Result<()> {
-    // Windows has no such call and needs none.
+    // Windows has no call for it and needs none.
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
-/// Returns what of the repository that a path is in is not supported, as its configuration says.
+/// Returns the unsupported feature of the repository that a path is in, as its configuration says.
 pub(super) fn unsupported(path: &Path) -> Option<&'static str> {
     let config = fs::read_to_string(git_dir(path)?.join("config")).ok()?.to_ascii_lowercase();
     let value = |key: &str| {

@@ -14,13 +14,13 @@
 //! The order of the members in the file does not matter, so that equal contents have equal texts.
 
 use jiff::{Span, Timestamp, tz::TimeZone};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::changes::retired_standing;
 use crate::json::{
     Kind, Member, Node, Piece, Style, indent_at, parse, quoted, set, set_existing, spliced, unset,
     with_member, with_more, with_pieces, with_texts, without_member,
 };
+use crate::shared::retired_standing;
 use memfold_store::origin::{LinkKind, OriginLink, OriginRecord, OriginStanding};
 
 /// Members with one value each that are attributes of the record.
@@ -88,7 +88,7 @@ fn attributes(entry: &Node) -> Vec<(String, String)> {
     ATTRIBUTES.iter().filter_map(value).collect()
 }
 
-/// Importance of a priority; what has none is of medium importance. What is protected counts as critical.
+/// Importance of a priority, by default medium. A protected entry counts as critical.
 fn importance(entry: &Node) -> f64 {
     if entry.get("protected").is_some_and(|protected| protected.kind == Kind::Bool(true)) {
         return 3.0;
@@ -177,8 +177,8 @@ fn set_ids(raw: &mut String, key: &str, new: &[String]) {
     };
 }
 
-/// Returns an entry with what is other in a record than in the entry itself, and with the memories that merged into
-/// it. What is so already stays as it is.
+/// Returns an entry with the differences of a record from the entry itself, and with the memories that merged into
+/// it. Everything else stays as it is.
 pub(super) fn updated(
     raw: &str,
     record: &OriginRecord,
@@ -214,15 +214,16 @@ pub(super) fn updated(
 /// Where an entry keeps the fields of contents that merged into it.
 const LINEAGE: &str = "lineage";
 
-/// Returns an entry that keeps what only the content of another one, which merges into it, has: fields that it lacks or
-/// has with another value, and the lineage of the other one. What it keeps of that id already stays as it is.
+/// Returns an entry that keeps the fields of the content of another one, which merges into it, that it lacks or has with
+/// another value, and the lineage of the other one. An id that it keeps already stays as it is.
 pub(super) fn with_lineage(raw: &str, id: &str, other: &str) -> String {
     let (Ok(entry), Ok(older)) = (parse(raw), parse(other)) else { return raw.to_owned() };
     let kept = entry.get(LINEAGE);
     if kept.is_some_and(|kept| !kept.is_list()) {
         return raw.to_owned();
     }
-    let known = lineage_ids(&entry);
+    let known = kept.map(Node::items).unwrap_or_default().iter();
+    let known: Vec<&str> = known.filter_map(|item| item.text_of("id")).collect();
     let fields = fields_apart(raw, &entry, other, &older).join(", ");
     let own = format!("{{\"id\": {}, \"content\": {{{fields}}}}}", quoted(id));
     let own = Some(own).filter(|_| !fields.is_empty() && !known.contains(&id));
@@ -235,11 +236,6 @@ pub(super) fn with_lineage(raw: &str, id: &str, other: &str) -> String {
         Some(list) => with_more(raw, list, new),
         None => with_member(raw, &entry, LINEAGE, &format!("[{}]", new.join(", "))),
     }
-}
-
-fn lineage_ids(entry: &Node) -> Vec<&str> {
-    let items = entry.get(LINEAGE).map(Node::items).unwrap_or_default();
-    items.iter().filter_map(|item| item.text_of("id")).collect()
 }
 
 /// Returns the fields of an older content that a newer one lacks or has with another value, as written.
@@ -285,11 +281,8 @@ pub(super) fn retired(raw: &str, into: Option<&str>) -> String {
 
 /// Returns the entry of a record that memfold wrote, after the example of an entry that it was made of.
 pub(super) fn created(record: &OriginRecord, made_of: &[String], example: Option<&str>) -> String {
-    let blank = || {
-        let members = [("id", ""), ("type", "semantic"), ("created_by", SYSTEM), ("content", "")];
-        let members = members.map(|(key, value)| (key.to_owned(), Value::from(value)));
-        Style::usual().write(&Value::Object(members.into_iter().collect()), "    ")
-    };
+    let entry = json!({ "id": "", "type": "semantic", "created_by": SYSTEM, "content": "" });
+    let blank = || Style::usual().write(&entry, "    ");
     let mut raw = example.map_or_else(blank, str::to_owned);
     for gone in ["superseded_by", "promoted_to", "last_accessed"] {
         unset(&mut raw, gone);
@@ -350,13 +343,13 @@ impl Part {
     }
 }
 
-/// Returns what an entry says; `None` where it says nothing.
+/// Returns the text of an entry; `None` where it has none.
 fn said(entry: &Node) -> Option<String> {
     let lines: Vec<String> = parts(entry).iter().map(Part::line).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Returns an entry that says a text: what is said as before stays where it is.
+/// Returns an entry that says a text: members that it still says stay where they are.
 fn with_said(raw: &str, text: &str) -> String {
     let Ok(entry) = parse(raw) else { return raw.to_owned() };
     if said(&entry).as_deref() == Some(text) {
@@ -381,7 +374,7 @@ fn replaced(raw: &str, entry: &Node, text: &str) -> String {
     }
 }
 
-/// Leaves out what the text no longer says; the longest text takes what is new.
+/// Leaves out members that the text no longer says; the longest one takes the new text.
 fn shortened(raw: &str, entry: &Node, text: &str) -> Option<String> {
     let parts = parts(entry);
     let texts = parts.iter().enumerate().filter(|(_, part)| part.is_text);
@@ -401,23 +394,13 @@ fn shortened(raw: &str, entry: &Node, text: &str) -> Option<String> {
         }
     }
     let new = rest.strip_prefix(&parts[longest].label)?;
-    let raw = with_text_at(raw, &parts[longest].path, new)?;
+    let raw = spliced(raw, &at(entry, &parts[longest].path)?.span, &quoted(new));
     // Later items first, so that the positions of the earlier ones stay.
-    dropped.sort_by_key(|part| std::cmp::Reverse(position(&part.path)));
+    dropped.sort_by_key(|part| match part.path.last() {
+        Some(Step::Item(at)) => usize::MAX - at,
+        _ => usize::MAX,
+    });
     dropped.into_iter().try_fold(raw, |raw, part| without(&raw, &part.path))
-}
-
-fn position(path: &[Step]) -> usize {
-    match path.last() {
-        Some(Step::Item(at)) => *at,
-        _ => 0,
-    }
-}
-
-fn with_text_at(raw: &str, path: &[Step], text: &str) -> Option<String> {
-    let entry = parse(raw).ok()?;
-    let node = at(&entry, path)?;
-    Some(spliced(raw, &node.span, &quoted(text)))
 }
 
 fn without(raw: &str, path: &[Step]) -> Option<String> {
@@ -465,15 +448,19 @@ fn members(parts: &mut Vec<Part>, content: &Node) {
         let known = PLAIN.iter().chain(&RESULTS).position(|known| *known == key);
         known.unwrap_or(if key == TIMELINE { usize::MAX } else { usize::MAX - 1 })
     };
-    let mut keys: Vec<&str> = content.members().iter().map(|member| &*member.key).collect();
-    keys.sort_by_key(|key| (rank(key), *key));
-    keys.dedup();
-    for key in keys {
-        let Some(value) = content.get(key) else { continue };
+    for (key, value) in ordered(content, rank) {
         let path = [Step::Member("content".into()), Step::Member(key.into())];
         let is_plain = PLAIN.contains(&key) && value.text().is_some();
         add(parts, &path, if is_plain { "" } else { key }, value);
     }
+}
+
+/// Returns the members of an object by their ranks, then by their names.
+fn ordered(node: &Node, rank: impl Fn(&str) -> usize) -> Vec<(&str, &Node)> {
+    let mut keys: Vec<&str> = node.members().iter().map(|member| &*member.key).collect();
+    keys.sort_by_key(|key| (rank(key), *key));
+    keys.dedup();
+    keys.into_iter().filter_map(|key| Some((key, node.get(key)?))).collect()
 }
 
 /// Adds the lines of a value.
@@ -481,11 +468,7 @@ fn add(parts: &mut Vec<Part>, path: &[Step], name: &str, value: &Node) {
     let below = |step: Step| [path, &[step]].concat();
     match &value.kind {
         Kind::Object(_) => {
-            let mut keys: Vec<&str> = value.members().iter().map(|member| &*member.key).collect();
-            keys.sort_unstable();
-            keys.dedup();
-            for key in keys {
-                let Some(inner) = value.get(key) else { continue };
+            for (key, inner) in ordered(value, |_| 0) {
                 add(parts, &below(Step::Member(key.into())), &format!("{name}.{key}"), inner);
             }
         }
@@ -587,7 +570,7 @@ mod tests {
         assert_eq!(retired(r#"{"superseded_by": null}"#, Some("a")), r#"{"superseded_by": "a"}"#);
     }
 
-    /// The fields of an older content went to the archive alone, and whoever reads the live entry no longer saw them.
+    /// The fields of an older content went to the archive alone, and readers of the live entry no longer saw them.
     #[test]
     fn what_only_the_older_content_has_stays_in_the_lineage() {
         let newer = r#"{"id": "n", "content": {"fact": "F", "owner": "QA", "list": [1, 2]}}"#;

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::folder::{ARCHIVE, Folder, GENERATOR, Place, is_archive, read};
-use crate::changes::attribute;
+use super::{ARCHIVE, Folder, GENERATOR, Place, is_archive, read};
 use crate::json::{
     Node, Piece, Style, indent_at, parse, quoted, set, set_existing, with_member, with_pieces,
     with_texts, without_member,
 };
+use crate::shared::attribute;
 use memfold_store::origin::OriginRecord;
 
 /// The name that memfold gives an index.
@@ -25,7 +25,7 @@ const COUNTS: [&str; 2] = ["entry_count", "memory_count"];
 /// Characters of a summary, at most.
 const SUMMARY_CHARS_MAX: usize = 200;
 
-/// Returns what an index lists.
+/// Returns the items of an index.
 pub(super) fn items(index: &Node) -> &[Node] {
     list(index).map(Node::items).unwrap_or_default()
 }
@@ -85,7 +85,7 @@ pub(super) struct Index<'f> {
 }
 
 impl Index<'_> {
-    /// Lists memories where they stand now. Unless `removing`, nothing leaves: what was listed stays until another index
+    /// Lists memories where they stand now. Unless `removing`, nothing leaves: an item stays until another index
     /// has it.
     pub(super) fn update(mut self, listed: &[Listed], removing: bool, at: &str) -> String {
         let before = self.text.clone();
@@ -229,23 +229,18 @@ impl Index<'_> {
         };
         let summary: String = record.text.chars().take(SUMMARY_CHARS_MAX).collect();
         let [kind, subtype, priority, created_at, updated_at] =
-            facts(record).map(|(_, value)| value.map(Value::from));
-        let item = [
-            ("id", Some(Value::from(&*record.id))),
-            ("type", kind),
-            ("subtype", subtype),
-            ("tags", Some(Value::from(&*record.tags))),
-            ("summary", Some(summary.into())),
-            ("priority", priority),
-            ("created_at", created_at),
-            ("updated_at", updated_at),
-            ("file_path", Some(path.into())),
-        ];
-        let item = item.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        Style::of(text).write(&Value::Object(item.collect()), &indent)
+            facts(record).map(|(_, value)| value);
+        let mut item = json!({
+            "id": record.id, "type": kind, "subtype": subtype, "tags": record.tags, "summary": summary,
+            "priority": priority, "created_at": created_at, "updated_at": updated_at, "file_path": path,
+        });
+        if let Some(members) = item.as_object_mut() {
+            members.retain(|_, value| !value.is_null());
+        }
+        Style::of(text).write(&item, &indent)
     }
 
-    /// Writes a path as the index writes paths: with what stands before it, or from the index's folder on.
+    /// Writes a path as the index writes paths: with the prefix that it uses, or from the index's folder on.
     fn file_path(&self, old: &str, old_path: &str, path: &str) -> String {
         if let Some(before) = old.strip_suffix(old_path) {
             return [before, path].concat();

@@ -1,15 +1,13 @@
-//! Writing units: first what is new, then what changes and goes, then the indexes, then `ops/consolidation-log.json`.
+//! Writing units: first new entries, then changes and removals, then the indexes, then `ops/consolidation-log.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::folder::{ARCHIVE, DataFile, Folder, GENERATOR, Place, Root, leftovers};
 use super::index_file::{self, Index, Listed, governing};
-use super::{Options, entry};
-use crate::changes::{Refusal, attribute, digest_of, note};
-use crate::files::{FileLayer, failed, remove_leftovers};
+use super::{ARCHIVE, DataFile, Folder, GENERATOR, JsonFolder, Place, entry, leftovers};
 use crate::json::{Node, Piece, Style, indent_at, parse, quoted, spliced, with_more, with_pieces};
+use crate::shared::{Refusal, attribute, digest, note, remove_leftovers};
 use memfold_store::origin::{OriginChange, OriginError, OriginRecord, OriginUnit, Published};
 
 /// Where the log stands.
@@ -19,7 +17,7 @@ pub(super) const LOG: &str = "ops/consolidation-log.json";
 const LOG_KEYS: [&str; 2] = ["entries", "log"];
 
 /// So often a unit is looked at anew because a file changed meanwhile.
-const TRIES_MAX: usize = 3;
+const TRIES_MAX: usize = 5;
 
 /// A change of a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,9 +44,7 @@ type Outcome = Result<Option<Vec<Step>>, String>;
 
 /// Writes units.
 pub(super) struct Writer<'a> {
-    root: &'a Root,
-    files: &'a dyn FileLayer,
-    options: &'a Options,
+    store: &'a JsonFolder,
     folder: Folder,
     units: &'a [OriginUnit],
     /// Digests of memories as units of this call left them.
@@ -58,19 +54,14 @@ pub(super) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// Reads the folder.
-    pub(super) fn new(
-        root: &'a Root,
-        files: &'a dyn FileLayer,
-        options: &'a Options,
-        units: &'a [OriginUnit],
-    ) -> Result<Self, OriginError> {
-        let (folder, _) = Folder::load(root)?;
-        Ok(Self { root, files, options, folder, units, ours: BTreeMap::new(), index_writes: 0 })
+    pub(super) fn new(store: &'a JsonFolder, units: &'a [OriginUnit]) -> Result<Self, OriginError> {
+        let (folder, _) = Folder::load(&store.root)?;
+        Ok(Self { store, folder, units, ours: BTreeMap::new(), index_writes: 0 })
     }
 
-    /// Writes the units. What was written before a failure is logged all the same.
+    /// Writes the units. Units that were written before a failure are logged all the same.
     pub(super) fn write(mut self) -> Result<Published, OriginError> {
-        remove_leftovers(&leftovers(self.root.path()))?;
+        remove_leftovers(&leftovers(&self.store.root.0))?;
         self.new_log(&self.units.iter().collect::<Vec<_>>())?;
         let mut published = Published::default();
         let written = self.write_units(&mut published);
@@ -80,56 +71,48 @@ impl<'a> Writer<'a> {
     }
 
     fn write_units(&mut self, published: &mut Published) -> Result<(), OriginError> {
-        let limit = self.options.changes_max;
         let mut changed = 0;
         for (at, unit) in self.units.iter().enumerate() {
-            let mut tries = 0..TRIES_MAX;
-            let outcome = loop {
-                let steps = match self.steps_on_disk(unit)? {
-                    Ok(steps) => steps,
-                    Err(refusal) => break Err(refusal),
-                };
-                if !steps.is_empty() && changed > 0 && changed + unit.changes.len() > limit {
-                    return Ok(());
+            let mut outcome = Err(being_changed(unit));
+            for _ in 0..TRIES_MAX {
+                let steps = self.steps(unit);
+                if self.is_fresh(unit, steps.as_deref().unwrap_or_default())? {
+                    let Ok(steps) = steps else {
+                        outcome = steps.map(drop);
+                        break;
+                    };
+                    let count = if steps.is_empty() { 0 } else { unit.changes.len() };
+                    if count > 0 && changed > 0 && changed + count > self.store.changes_max {
+                        return Ok(());
+                    }
+                    if self.carry_out(unit, &steps)? {
+                        changed += count;
+                        outcome = Ok(());
+                        break;
+                    }
                 }
-                if self.carry_out(unit, &steps)? {
-                    changed += if steps.is_empty() { 0 } else { unit.changes.len() };
-                    break Ok(());
-                }
-                self.folder = Folder::load(self.root)?.0;
-                if tries.next().is_none() {
-                    break Err(being_changed(unit));
-                }
-            };
+                self.folder = Folder::load(&self.store.root)?.0;
+            }
             note(published, at, outcome);
         }
         Ok(())
     }
 
-    /// Returns the steps of a unit on the files as they are on the disk.
-    fn steps_on_disk(
-        &mut self,
-        unit: &OriginUnit,
-    ) -> Result<Result<Vec<Step>, Refusal>, OriginError> {
-        for _ in 0..TRIES_MAX {
-            let steps = self.steps(unit);
-            let places = unit.changes.iter().filter_map(|change| self.folder.place(change.id()));
-            let mut paths: BTreeSet<&String> = places.map(|place| &place.path).collect();
-            paths.extend(steps.iter().flatten().map(|step| &step.path));
-            let mut is_fresh = true;
-            for path in paths {
-                let known = self.folder.files.get(path).map(|file| &file.text);
-                is_fresh &= self.root.read(path)?.as_ref() == known;
+    /// Tells whether the files that a unit is about are on the disk as they were read.
+    fn is_fresh(&self, unit: &OriginUnit, steps: &[Step]) -> Result<bool, OriginError> {
+        let places = unit.changes.iter().filter_map(|change| self.folder.place(change.id()));
+        let mut paths: BTreeSet<&String> = places.map(|place| &place.path).collect();
+        paths.extend(steps.iter().map(|step| &step.path));
+        for path in paths {
+            let known = self.folder.files.get(path).map(|file| &file.text);
+            if self.store.root.read(path)?.as_ref() != known {
+                return Ok(false);
             }
-            if is_fresh {
-                return Ok(steps);
-            }
-            self.folder = Folder::load(self.root)?.0;
         }
-        Ok(Err(being_changed(unit)))
+        Ok(true)
     }
 
-    /// Writes what a unit takes. `false`: another process changed a file meanwhile, and nothing of the unit is there.
+    /// Takes the steps of a unit. `false`: another process changed a file meanwhile, and nothing of the unit is there.
     fn carry_out(&mut self, unit: &OriginUnit, steps: &[Step]) -> Result<bool, OriginError> {
         let listed: Vec<Listed> =
             unit.changes.iter().map(|change| self.listed(change.id())).collect();
@@ -164,16 +147,7 @@ impl<'a> Writer<'a> {
         before: Option<&str>,
         after: Option<&str>,
     ) -> Result<bool, OriginError> {
-        let place = self.root.join(path)?;
-        match (after, before) {
-            (Some(after), before) => {
-                self.files.write(&place, after, before, None).map_err(failed("write", &place))
-            }
-            (None, Some(before)) => {
-                self.files.remove(&place, before).map_err(failed("remove", &place))
-            }
-            (None, None) => Ok(true),
-        }
+        self.store.files.replace(&self.store.root.join(path)?, before, after, None)
     }
 
     /// As [`Self::replace`], of a file of memories.
@@ -185,7 +159,7 @@ impl<'a> Writer<'a> {
     ) -> Result<bool, OriginError> {
         let is_saved = self.replace(path, before, after.as_deref())?;
         if is_saved && let Err(reason) = self.folder.put(path, after) {
-            let path = self.root.join(path)?;
+            let path = self.store.root.join(path)?;
             return Err(OriginError::Format { path, kind: "memory file", reason });
         }
         Ok(is_saved)
@@ -231,14 +205,14 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Brings an index up to date, from what it is at that moment.
+    /// Brings an index up to date, from its text at that moment.
     fn save_index(
         &mut self,
         path: &str,
         update: impl Fn(&Folder, String) -> String,
     ) -> Result<(), OriginError> {
         for _ in 0..TRIES_MAX {
-            let found = self.root.read(path)?;
+            let found = self.store.root.read(path)?;
             let old = found.clone().unwrap_or_else(index_file::empty);
             let new = update(&self.folder, old.clone());
             let is_left_over = index_file::is_left_over(&new);
@@ -246,7 +220,7 @@ impl<'a> Writer<'a> {
                 return Ok(());
             }
             if self.index_writes > 0 {
-                std::thread::sleep(self.options.index_pause);
+                std::thread::sleep(self.store.index_pause);
             }
             self.index_writes += 1;
             let new = Some(new).filter(|_| !is_left_over);
@@ -258,7 +232,7 @@ impl<'a> Writer<'a> {
                 return Ok(());
             }
         }
-        Err(OriginError::Locked { path: self.root.join(path)? })
+        Err(OriginError::Locked { path: self.store.root.join(path)? })
     }
 
     /// Returns the indexes that are not up to date, as they are and as they should be.
@@ -270,7 +244,7 @@ impl<'a> Writer<'a> {
         rebuilt.filter(|(_, old, new)| old != new).collect()
     }
 
-    /// Makes every index anew; returns those that were not up to date.
+    /// Makes every index anew; returns the ones that were not up to date.
     pub(super) fn rebuild_indexes(&mut self, at: &str) -> Result<Vec<String>, OriginError> {
         let mut stale = Vec::new();
         for (path, ..) in self.stale_indexes(at) {
@@ -292,20 +266,20 @@ impl<'a> Writer<'a> {
                 return Ok(());
             }
         }
-        Err(OriginError::Locked { path: self.root.join(LOG)? })
+        Err(OriginError::Locked { path: self.store.root.join(LOG)? })
     }
 
-    /// Returns the log as it is, and with what some units do; an error where it is no log.
+    /// Returns the log as it is, and with the actions of some units; an error where it is no log.
     pub(super) fn new_log(
         &self,
         units: &[&OriginUnit],
     ) -> Result<(Option<String>, String), OriginError> {
-        let text = self.root.read(LOG)?;
-        if let Some(new) = logged(text.as_deref(), units, &self.options.trigger) {
+        let text = self.store.root.read(LOG)?;
+        if let Some(new) = logged(text.as_deref(), units, &self.store.trigger) {
             return Ok((text, new));
         }
         let reason = "it has no list under `entries` or `log`".to_owned();
-        let path = self.root.join(LOG)?;
+        let path = self.store.root.join(LOG)?;
         Err(OriginError::Format { path, kind: "consolidation log", reason })
     }
 
@@ -350,9 +324,9 @@ impl<'a> Writer<'a> {
         steps.map(Some)
     }
 
-    /// Tells whether an entry is what it was when it was read, or what this call made of it.
+    /// Tells whether an entry is as it was read, or as this call wrote it.
     fn is_known(&self, id: &str, raw: &str, before: &str) -> bool {
-        let digest = digest_of(raw);
+        let digest = digest(raw);
         digest == before || self.ours.get(id) == Some(&digest)
     }
 
@@ -375,13 +349,13 @@ impl<'a> Writer<'a> {
         let raw = self.folder.raw(&place).to_owned();
         let new = self.updated(&raw, record, merged, &unit.at)?;
         if new == raw || self.was_updated(&raw, &record.id) {
-            self.ours.insert(record.id.clone(), digest_of(raw));
+            self.ours.insert(record.id.clone(), digest(raw));
             return Ok(Some(Vec::new()));
         }
         if !self.is_known(&record.id, &raw, before) {
             return changed();
         }
-        self.ours.insert(record.id.clone(), digest_of(&*new));
+        self.ours.insert(record.id.clone(), digest(&*new));
         Ok(Some(vec![put_of(&place, &record.id, new)]))
     }
 
@@ -394,26 +368,24 @@ impl<'a> Writer<'a> {
         at: &str,
     ) -> Result<String, String> {
         let new = entry::updated(raw, record, merged, at)?;
-        let older = merged.iter().filter_map(|id| Some((&**id, self.folder.place(id)?)));
-        Ok(older
-            .fold(new, |new, (id, place)| entry::with_lineage(&new, id, self.folder.raw(place))))
+        let older = merged.iter().filter_map(|id| Some((id, self.folder.place(id)?)));
+        let keep = |new: String, (id, place): (&String, &Place)| {
+            entry::with_lineage(&new, id, self.folder.raw(place))
+        };
+        Ok(older.fold(new, keep))
     }
 
-    /// Tells whether an entry is what the last update of this call makes of it.
+    /// Tells whether an entry is as the last update of this call makes it.
     fn was_updated(&self, raw: &str, id: &str) -> bool {
-        let changes = self
-            .units
-            .iter()
-            .flat_map(|unit| unit.changes.iter().map(move |change| (unit, change)));
+        let changes =
+            self.units.iter().flat_map(|unit| unit.changes.iter().map(move |c| (unit, c)));
         let last = changes.rev().find_map(|(unit, change)| match change {
             OriginChange::Update { record, merged, .. } if record.id == id => {
-                Some((unit, record, merged))
+                Some(self.updated(raw, record, merged, &unit.at))
             }
             _ => None,
         });
-        last.is_some_and(|(unit, record, merged)| {
-            self.updated(raw, record, merged, &unit.at).is_ok_and(|new| new == raw)
-        })
+        last.is_some_and(|new| new.as_deref() == Ok(raw))
     }
 
     fn retire(&self, before: &str, id: &str, into: Option<&str>) -> Result<Vec<Step>, String> {
@@ -436,25 +408,20 @@ impl<'a> Writer<'a> {
 
     /// The step that puts an entry into the archive: into a file of the same name.
     fn archive(&self, place: &Place, retired: &str) -> Step {
-        let file = self.folder.files.get(&place.path);
         let wanted = format!("{ARCHIVE}/{}", place.path);
-        match (place.at, file) {
-            (None, Some(file)) => {
-                let text = spliced(&file.text, &file.root.span, retired);
-                make(&self.free_path(&wanted), text)
+        match self.folder.files.get(&place.path).filter(|_| place.at.is_none()) {
+            Some(file) => {
+                make(&self.free_path(&wanted), spliced(&file.text, &file.root.span, retired))
             }
-            _ => self.add_to_list(&wanted, None, retired),
+            None => self.add_to_list(&wanted, None, retired),
         }
     }
 
-    /// The step that adds an entry to a list, whose file is made where it is missing.
+    /// The step that adds an entry to a list; a missing file is made.
     fn add_to_list(&self, wanted: &str, at: Option<usize>, raw: &str) -> Step {
         match self.folder.files.get(wanted) {
-            Some(file) if file.list().is_some() => {
-                Step { path: wanted.to_owned(), edit: Edit::Add { at, raw: raw.to_owned() } }
-            }
-            Some(_) => self.add_to_list(&next_name(wanted), at, raw),
-            None => make(wanted, list_file([raw.to_owned()])),
+            Some(file) if file.list().is_none() => self.add_to_list(&next_name(wanted), at, raw),
+            _ => Step { path: wanted.to_owned(), edit: Edit::Add { at, raw: raw.to_owned() } },
         }
     }
 
@@ -474,7 +441,7 @@ impl<'a> Writer<'a> {
     ) -> Result<Vec<Step>, String> {
         let copy = self.folder.archived.get(&record.id);
         let live = self.folder.live.get(&record.id);
-        // What is back already is not looked at: a call that was interrupted put it there.
+        // An entry that is back already is not looked at: an interrupted call put it there.
         let is_back = |place: &&Place| self.folder.raw(place) == record.raw;
         let mut written = live.filter(|place| !is_back(place)).into_iter().chain(copy);
         if written.any(|place| self.is_edited(place, &record.id, before)) {
@@ -489,23 +456,19 @@ impl<'a> Writer<'a> {
         let Some(place) = Place::of(&record.place) else {
             return Err(format!("its place is none: {}", record.place));
         };
-        let back = match place.at {
-            Some(at) => {
+        let file = copy.filter(|copy| copy.at.is_none());
+        let back = match (place.at, file.and_then(|copy| self.folder.files.get(&copy.path))) {
+            (Some(at), _) => {
                 let at = at.saturating_sub(self.missing_before(unit, &place, at));
                 self.add_to_list(&place.path, Some(at), &record.raw)
             }
-            None if self.folder.files.contains_key(&place.path) => {
+            (None, _) if self.folder.files.contains_key(&place.path) => {
                 return Err(format!("another memory stands in {}", place.path));
             }
-            None => {
-                let file = copy.filter(|copy| copy.at.is_none());
-                let file = file.and_then(|copy| self.folder.files.get(&copy.path));
-                let text = match file {
-                    Some(file) => spliced(&file.text, &file.root.span, &record.raw),
-                    None => format!("{}\n", record.raw),
-                };
-                make(&place.path, text)
+            (None, Some(file)) => {
+                make(&place.path, spliced(&file.text, &file.root.span, &record.raw))
             }
+            (None, None) => make(&place.path, format!("{}\n", record.raw)),
         };
         Ok([back].into_iter().chain(dropped).collect())
     }
@@ -597,24 +560,18 @@ impl<'a> Writer<'a> {
 
 /// Returns a file with edits of which all or none are new; `None` where nothing is left of it.
 fn edited(file: Option<&DataFile>, edits: &[&Edit]) -> Option<String> {
-    let made = edits.iter().filter_map(|edit| match edit {
-        Edit::Make { text } => Some(text),
+    let made = edits.iter().find_map(|edit| match edit {
+        Edit::Make { text } => Some(text.clone()),
         _ => None,
     });
-    let made: Vec<&String> = made.collect();
-    let Some(file) = file.filter(|_| made.is_empty()) else {
-        return match made[..] {
-            [] => None,
-            [only] => Some(only.clone()),
-            // Several changes of one unit may each have found that their file is missing.
-            _ => {
-                let files = made.iter().filter_map(|text| DataFile::of((*text).clone()).ok());
-                let raws = files.flat_map(|file| -> Vec<String> {
-                    file.entries().iter().map(|entry| entry.raw(&file.text).to_owned()).collect()
-                });
-                Some(list_file(raws))
-            }
-        };
+    let adds = edits.iter().filter_map(|edit| match edit {
+        Edit::Add { at, raw } => Some((at.unwrap_or(usize::MAX), raw)),
+        _ => None,
+    });
+    let mut adds: Vec<(usize, &String)> = adds.collect();
+    let Some(file) = file.filter(|_| made.is_none()) else {
+        let list = || list_file(adds.iter().map(|(_, raw)| (*raw).clone()));
+        return made.or_else(|| (!adds.is_empty()).then(list));
     };
     let Some(list) = file.list() else {
         return edits.iter().find_map(|edit| match edit {
@@ -634,11 +591,6 @@ fn edited(file: Option<&DataFile>, edits: &[&Edit]) -> Option<String> {
         change.unwrap_or(Some(Piece::Kept(at)))
     };
     let mut pieces: Vec<Piece> = list.items().iter().enumerate().filter_map(piece).collect();
-    let adds = edits.iter().filter_map(|edit| match edit {
-        Edit::Add { at, raw } => Some((at.unwrap_or(usize::MAX), raw)),
-        _ => None,
-    });
-    let mut adds: Vec<(usize, &String)> = adds.collect();
     adds.sort_by_key(|(at, _)| *at);
     for (at, raw) in adds {
         pieces.insert(at.min(pieces.len()), Piece::New(raw.clone()));
@@ -670,15 +622,11 @@ fn drop_of(place: &Place, id: &str) -> Step {
 /// Returns the name after a name that is taken: `a.json`, `a-2.json`, `a-3.json`.
 fn next_name(path: &str) -> String {
     let stem = path.strip_suffix(".json").unwrap_or(path);
-    match stem.rsplit_once('-') {
-        Some((before, number))
-            if number.parse::<u32>().is_ok_and(|number| (2..1_000).contains(&number)) =>
-        {
-            let number: u32 = number.parse().unwrap_or(2);
-            format!("{before}-{}.json", number + 1)
-        }
-        _ => format!("{stem}-2.json"),
-    }
+    let numbered = stem.rsplit_once('-').and_then(|(before, number)| {
+        let number = number.parse::<u32>().ok().filter(|number| (2..1_000).contains(number))?;
+        Some(format!("{before}-{}.json", number + 1))
+    });
+    numbered.unwrap_or_else(|| format!("{stem}-2.json"))
 }
 
 /// Tells whether a text may be the name of a file or folder.
@@ -775,41 +723,38 @@ fn actions_of(unit: &OriginUnit) -> Vec<Value> {
     let merged: Vec<&String> = unit
         .changes
         .iter()
-        .filter_map(|change| match change {
-            OriginChange::Update { merged, .. } => Some(merged),
-            _ => None,
+        .flat_map(|change| match change {
+            OriginChange::Update { merged, .. } => &merged[..],
+            _ => &[],
         })
-        .flatten()
         .collect();
-    let action = |change: &OriginChange| match change {
-        OriginChange::Update { record, merged, .. } if !merged.is_empty() => {
-            let sources: Vec<&String> = std::iter::once(&record.id).chain(merged).collect();
-            Some(
-                json!({ "type": "merge", "source_ids": sources, "result_id": record.id, "rule": unit.rule }),
-            )
-        }
-        OriginChange::Update { record, .. } => {
-            Some(json!({ "type": "update", "memory_id": record.id, "rule": unit.rule }))
-        }
-        OriginChange::Create { record, made_of } => {
-            let is_copy = record.tags.iter().any(|tag| tag == entry::PROMOTED);
-            let kind = if is_copy { "promote" } else { "summarize" };
-            Some(
-                json!({ "type": kind, "source_ids": made_of, "result_id": record.id, "rule": unit.rule }),
-            )
-        }
-        OriginChange::Retire { id, into, .. } if into.is_some() && merged.contains(&id) => None,
-        OriginChange::Retire { id, into, reason, .. } => {
-            let mut action = json!({ "type": "archive", "memory_id": id, "reason": reason });
-            if let Some(into) = into {
-                action["superseded_by"] = into.as_str().into();
+    let action = |change: &OriginChange| {
+        Some(match change {
+            OriginChange::Update { record, merged, .. } if !merged.is_empty() => {
+                let sources: Vec<&String> = std::iter::once(&record.id).chain(merged).collect();
+                json!({ "type": "merge", "source_ids": sources, "result_id": record.id, "rule": unit.rule })
             }
-            Some(action)
-        }
-        OriginChange::Restore { record, .. } => {
-            Some(json!({ "type": "restore", "memory_id": record.id }))
-        }
-        OriginChange::Remove { id, .. } => Some(json!({ "type": "remove", "memory_id": id })),
+            OriginChange::Update { record, .. } => {
+                json!({ "type": "update", "memory_id": record.id, "rule": unit.rule })
+            }
+            OriginChange::Create { record, made_of } => {
+                let is_copy = record.tags.iter().any(|tag| tag == entry::PROMOTED);
+                let kind = if is_copy { "promote" } else { "summarize" };
+                json!({ "type": kind, "source_ids": made_of, "result_id": record.id, "rule": unit.rule })
+            }
+            OriginChange::Retire { id, into: Some(_), .. } if merged.contains(&id) => return None,
+            OriginChange::Retire { id, into, reason, .. } => {
+                let mut action = json!({ "type": "archive", "memory_id": id, "reason": reason });
+                if let Some(into) = into {
+                    action["superseded_by"] = into.as_str().into();
+                }
+                action
+            }
+            OriginChange::Restore { record, .. } => {
+                json!({ "type": "restore", "memory_id": record.id })
+            }
+            OriginChange::Remove { id, .. } => json!({ "type": "remove", "memory_id": id }),
+        })
     };
     unit.changes.iter().filter_map(action).collect()
 }

@@ -1,8 +1,8 @@
-//! [`Document`]: a file of pieces together with those that were taken out of it.
+//! [`Document`]: a file of pieces together with the ones that were taken out of it.
 //!
 //! A piece that is taken out keeps its place among the others. Headings and blank lines follow from the memories: a
-//! heading is out while everything under it is, and of the blank lines around a gap those of one piece stay. So the text
-//! is again what it was when all memories are back, in whatever order they went and came.
+//! heading is out while everything under it is, and of the blank lines around a gap the ones of one piece stay. So the text
+//! is as before when all memories are back, whichever their order.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use memfold_store::origin::OriginRecord;
 /// A piece that was taken out, as it is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Removed {
-    kind: SlotKind,
+    kind: Kind,
     /// The bytes as they were.
     text: String,
     /// Its place: bytes of the file before it.
@@ -25,24 +25,13 @@ pub(super) struct Removed {
     pub(super) record: Option<Box<OriginRecord>>,
 }
 
-/// What matters of a piece that is not in the file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum SlotKind {
-    Memory,
-    Link { target: String },
-    Heading { level: u8 },
-    Gap,
-    Other,
-}
-
 /// A piece at its place.
 #[derive(Debug, Clone, PartialEq)]
 struct Slot {
-    kind: SlotKind,
+    kind: Kind,
     text: String,
-    /// The id and what is said, of a memory that is in the file.
-    memory: Option<(String, Memory)>,
+    /// The id of a memory.
+    id: String,
     /// The memory of a piece that was taken out.
     record: Option<Box<OriginRecord>>,
     is_out: bool,
@@ -69,9 +58,9 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Puts what was taken out back among the pieces of a text. `is_known`: the text is the one that was written then.
+    /// Puts removed pieces back among the pieces of a text. `is_known`: the text is the one that was written then.
     pub(super) fn new(text: &str, removed: &[Removed], is_known: bool) -> Self {
-        let gaps = removed.iter().filter(|removed| removed.kind == SlotKind::Gap);
+        let gaps = removed.iter().filter(|removed| removed.kind == Kind::Gap);
         let pieces = scan(text, separator(gaps.map(|removed| &*removed.text)));
         let mut places: Vec<(usize, &Removed)> = match is_known {
             true => removed.iter().map(|removed| (removed.offset, removed)).collect(),
@@ -98,8 +87,8 @@ impl Document {
     /// Gives the memories that are in the file their ids.
     pub(super) fn name(&mut self, mut id: impl FnMut(&Memory) -> String) {
         for slot in &mut self.slots {
-            if let Some((name, memory)) = &mut slot.memory {
-                *name = id(memory);
+            if let Some(memory) = slot.memory() {
+                slot.id = id(memory);
             }
         }
     }
@@ -111,21 +100,19 @@ impl Document {
         self.slots.iter().filter(|slot| !slot.is_out).filter_map(move |slot| {
             let at = line;
             line += slot.text.matches('\n').count();
-            let (id, memory) = slot.memory.as_ref()?;
-            Some(Live { id, memory, raw: &slot.text, line: at, is_titled })
+            Some(Live {
+                id: &slot.id,
+                memory: slot.memory()?,
+                raw: &slot.text,
+                line: at,
+                is_titled,
+            })
         })
     }
 
     /// Returns the memories that were taken out.
     pub(super) fn removed(&self) -> impl Iterator<Item = &OriginRecord> {
         self.slots.iter().filter_map(|slot| slot.record.as_deref())
-    }
-
-    /// Returns the ids of all memories, also of those that were taken out.
-    pub(super) fn ids(&self) -> impl Iterator<Item = &String> {
-        let live = self.slots.iter().filter(|slot| !slot.is_out);
-        let live = live.filter_map(|slot| slot.memory.as_ref().map(|(id, _)| id));
-        live.chain(self.removed().map(|record| &record.id))
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Live<'_>> {
@@ -136,30 +123,27 @@ impl Document {
         self.removed().find(|record| record.id == id)
     }
 
+    fn slot(&mut self, id: &str) -> Option<&mut Slot> {
+        let is_memory = |slot: &&mut Slot| slot.record.is_some() || slot.memory().is_some();
+        self.slots.iter_mut().filter(is_memory).find(|slot| slot.id == id)
+    }
+
     /// Takes a memory out; one that is out is kept as this record now.
     pub(super) fn take_out(&mut self, record: OriginRecord) {
-        let is_it = |slot: &&mut Slot| match (&slot.memory, &slot.record) {
-            (Some((id, _)), _) => *id == record.id,
-            (_, Some(known)) => known.id == record.id,
-            _ => false,
-        };
-        if let Some(slot) = self.slots.iter_mut().find(is_it) {
+        if let Some(slot) = self.slot(&record.id) {
             slot.is_touched |= !slot.is_out;
             slot.is_out = true;
-            slot.memory = None;
+            slot.kind = Kind::Memory(Memory::default());
             slot.record = Some(Box::new(record));
         }
     }
 
     /// Puts a memory back.
     pub(super) fn put_back(&mut self, id: &str) {
-        let is_it = |slot: &&mut Slot| slot.record.as_ref().is_some_and(|record| record.id == id);
-        if let Some(slot) = self.slots.iter_mut().find(is_it)
+        if let Some(slot) = self.slot(id)
             && let Some(record) = slot.record.take()
         {
-            let form = Form::Paragraph;
-            let memory = Memory { text: record.text, section: Vec::new(), form };
-            slot.memory = Some((record.id, memory));
+            slot.kind = Kind::Memory(Memory { text: record.text, ..Memory::default() });
             (slot.is_out, slot.is_touched) = (false, true);
         }
     }
@@ -167,7 +151,7 @@ impl Document {
     /// Takes out or puts back the links to files; `is_gone` tells of a target whether its file is out.
     pub(super) fn follow_links(&mut self, is_gone: impl Fn(&str) -> Option<bool>) {
         for slot in &mut self.slots {
-            if let SlotKind::Link { target } = &slot.kind
+            if let Kind::Link { target } = &slot.kind
                 && let Some(is_out) = is_gone(target)
                 && is_out != slot.is_out
             {
@@ -178,10 +162,9 @@ impl Document {
 
     /// Gives a memory in the file other bytes.
     pub(super) fn rewrite(&mut self, id: &str, raw: String, text: &str) {
-        let is_it = |slot: &&mut Slot| slot.memory.as_ref().is_some_and(|(known, _)| known == id);
-        if let Some(slot) = self.slots.iter_mut().find(is_it) {
+        if let Some(slot) = self.slot(id) {
             slot.text = raw;
-            if let Some((_, memory)) = &mut slot.memory {
+            if let Kind::Memory(memory) = &mut slot.kind {
                 text.clone_into(&mut memory.text);
             }
         }
@@ -202,25 +185,14 @@ impl Document {
         }
     }
 
-    /// Takes a memory away for good, with what was written before it if nothing follows.
+    /// Takes a memory away for good, with the text that was written before it if nothing follows.
     pub(super) fn erase(&mut self, id: &str, lead: &str) {
         self.settle();
+        let is_it = |slot: &Slot| slot.memory().is_some() && slot.id == id;
+        let Some(at) = self.slots.iter().position(is_it) else { return };
+        let start = self.render().1[at];
+        let end = start + self.slots[at].text.len();
         let (text, mut removed) = self.to_keep();
-        let mut start = 0;
-        let mut found = None;
-        for slot in self.slots.iter().filter(|slot| !slot.is_out) {
-            // A line end that is missing is made where something follows.
-            start += text[start..].len()
-                - text[start..].strip_prefix(&slot.text).map_or_else(
-                    || text[start..].trim_start_matches(['\r', '\n']).len(),
-                    |_| text[start..].len(),
-                );
-            if slot.memory.as_ref().is_some_and(|(known, _)| known == id) {
-                found = Some((start, start + slot.text.len()));
-            }
-            start += slot.text.len();
-        }
-        let Some((start, end)) = found else { return };
         let is_last = end == text.len() && text[..start].ends_with(lead);
         let start = if is_last { start - lead.len() } else { start };
         for removed in removed.iter_mut().filter(|removed| removed.offset > start) {
@@ -238,15 +210,15 @@ impl Document {
         self.name(|_| ids.next().unwrap_or_default());
     }
 
-    /// Returns what separates the blocks of the file, if it consists of blocks.
+    /// Returns the separator of the blocks of the file, if it consists of blocks.
     pub(super) fn separator(&self) -> Option<&str> {
-        let gaps = self.slots.iter().filter(|slot| slot.kind == SlotKind::Gap);
+        let gaps = self.slots.iter().filter(|slot| slot.kind == Kind::Gap);
         separator(gaps.map(|slot| &*slot.text))
     }
 
     /// Tells whether the file has a title above all sections: one heading of level 1, before all others.
     fn has_title(&self) -> bool {
-        let is_top = |slot: &&Slot| slot.kind == SlotKind::Heading { level: 1 };
+        let is_top = |slot: &&Slot| slot.kind == Kind::Heading { level: 1 };
         let mut headings = self.slots.iter().filter(|slot| slot.is_heading());
         headings.next().is_some_and(|slot| is_top(&slot)) && !headings.any(|slot| is_top(&slot))
     }
@@ -255,25 +227,22 @@ impl Document {
     pub(super) fn needs_title(&self, title: &str) -> bool {
         let mut headings = self.slots.iter().filter(|slot| !slot.is_out && slot.is_heading());
         let first = headings.next();
-        let last = headings
-            .next_back()
-            .or(first.filter(|slot| slot.kind != SlotKind::Heading { level: 1 }));
+        let last =
+            headings.next_back().or(first.filter(|slot| slot.kind != Kind::Heading { level: 1 }));
         last.is_some_and(|slot| slot.text.trim().trim_matches('#').trim() != title)
     }
 
     /// Tells whether a list at the end needs a blank line before it.
     pub(super) fn needs_line(&self) -> bool {
         let last = self.slots.iter().rfind(|slot| !slot.is_out);
-        last.is_some_and(|slot| match &slot.memory {
-            Some((_, memory)) => !matches!(memory.form, Form::Item { .. }),
-            None => {
-                matches!(slot.kind, SlotKind::Heading { .. } | SlotKind::Other)
-                    && slot.text != "\u{feff}"
-            }
+        last.is_some_and(|slot| match &slot.kind {
+            Kind::Memory(memory) => !matches!(memory.form, Form::Item { .. }),
+            Kind::Heading { .. } | Kind::Other => slot.text != "\u{feff}",
+            Kind::Link { .. } | Kind::Gap => false,
         })
     }
 
-    /// Takes out headings without content and blank lines that separate nothing, around what was touched, and puts them
+    /// Takes out headings without content and blank lines that separate nothing, around the touched pieces, and puts them
     /// back where they are needed again.
     pub(super) fn settle(&mut self) {
         if self.slots.iter().any(|slot| slot.is_touched) {
@@ -286,17 +255,18 @@ impl Document {
     fn settle_headings(&mut self) {
         let title = self.slots.iter().position(Slot::is_heading);
         for at in (0..self.slots.len()).rev() {
-            let SlotKind::Heading { level } = self.slots[at].kind else { continue };
+            let Kind::Heading { level } = self.slots[at].kind else { continue };
             if Some(at) == title && level == 1 {
                 continue;
             }
-            let ends = |slot: &Slot| matches!(slot.kind, SlotKind::Heading { level: other } if other <= level);
+            let ends =
+                |slot: &Slot| matches!(slot.kind, Kind::Heading { level: other } if other <= level);
             let section = &self.slots[at + 1..];
             let section = &section[..section.iter().position(ends).unwrap_or(section.len())];
             if !section.iter().any(|slot| slot.is_touched) {
                 continue;
             }
-            let is_content = |slot: &Slot| slot.kind != SlotKind::Gap;
+            let is_content = |slot: &Slot| slot.kind != Kind::Gap;
             let has_lost =
                 section.iter().any(|slot| slot.is_out && is_content(slot) && !slot.is_heading());
             let is_empty = !section.iter().any(|slot| !slot.is_out && is_content(slot));
@@ -308,7 +278,7 @@ impl Document {
 
     /// Between two pieces that are in the file stands one gap, if there was one; at the start none, at the end the last.
     fn settle_gaps(&mut self) {
-        let is_content = |slot: &Slot| slot.kind != SlotKind::Gap;
+        let is_content = |slot: &Slot| slot.kind != Kind::Gap;
         let mut start = 0;
         while start <= self.slots.len() {
             let behind = &self.slots[start..];
@@ -317,7 +287,7 @@ impl Document {
             let run = &self.slots[start..end];
             if run.iter().any(|slot| slot.is_touched) || self.touches(start, end) {
                 let has_lost = run.iter().any(is_content);
-                let gaps = (start..end).filter(|at| self.slots[*at].kind == SlotKind::Gap);
+                let gaps = (start..end).filter(|at| self.slots[*at].kind == Kind::Gap);
                 let gaps: Vec<usize> = gaps.collect();
                 let is_last = gaps.last().is_some_and(|at| at + 1 == self.slots.len());
                 let kept = match (start == 0, end == self.slots.len()) {
@@ -347,95 +317,92 @@ impl Document {
         self.render().0
     }
 
-    /// Returns the text and where it has what was taken out.
-    fn render(&self) -> (String, Vec<(usize, &Slot)>) {
+    /// Returns the text and the places of all pieces in it.
+    fn render(&self) -> (String, Vec<usize>) {
         let line_end = self.slots.iter().find_map(|slot| slot.text.find('\n').map(|at| (slot, at)));
         let line_end = match line_end {
             Some((slot, at)) if slot.text[..at].ends_with('\r') => "\r\n",
             _ => "\n",
         };
-        let (mut text, mut out) = (String::new(), Vec::new());
+        let (mut text, mut places) = (String::new(), Vec::new());
         let mut is_open = false;
         for slot in &self.slots {
-            if slot.is_out {
-                out.push((text.len(), slot));
-                continue;
-            }
             // The last line of the file came without an end, and something follows it now.
-            if is_open && slot.kind != SlotKind::Gap {
+            if is_open && slot.kind != Kind::Gap && !slot.is_out {
                 text.push_str(line_end);
             }
+            places.push(text.len());
+            if slot.is_out {
+                continue;
+            }
             text.push_str(&slot.text);
-            let is_block = matches!(&slot.memory, Some((_, memory)) if memory.form == Form::Block);
-            let is_line = !matches!(slot.kind, SlotKind::Gap | SlotKind::Other) && !is_block;
+            let is_block = slot.memory().is_some_and(|memory| memory.form == Form::Block);
+            let is_line = !matches!(slot.kind, Kind::Gap | Kind::Other) && !is_block;
             is_open = is_line && !slot.text.ends_with('\n');
         }
-        (text, out)
+        (text, places)
     }
 
-    /// Returns the text and what is to be kept of the pieces that are out.
+    /// Returns the text and the pieces that are out, to be kept.
     pub(super) fn to_keep(&self) -> (String, Vec<Removed>) {
-        let (text, out) = self.render();
-        let keep = |(offset, slot): &(usize, &Slot)| Removed {
+        let (text, places) = self.render();
+        let out = self.slots.iter().zip(places).filter(|(slot, _)| slot.is_out);
+        let keep = |(slot, offset): (&Slot, usize)| Removed {
             kind: slot.kind.clone(),
             text: slot.text.clone(),
-            offset: *offset,
-            above: line_above(&text[..*offset]).to_owned(),
-            below: line_below(&text[*offset..]).to_owned(),
+            offset,
+            above: line_above(&text[..offset]).to_owned(),
+            below: line_below(&text[offset..]).to_owned(),
             record: slot.record.clone(),
         };
-        let removed = out.iter().map(keep).collect();
+        let removed = out.map(keep).collect();
         (text, removed)
     }
 
     /// Tells whether the text is read as the pieces that are in it: without one of them, two others may be read as one.
     pub(super) fn is_sound(&self) -> bool {
-        let out = self.slots.iter().filter(|slot| slot.is_out && slot.kind == SlotKind::Gap);
+        let out = self.slots.iter().filter(|slot| slot.is_out && slot.kind == Kind::Gap);
         let separator = separator(out.map(|slot| &*slot.text));
-        let found = scan(&self.text(), separator).into_iter().map(Slot::of);
-        let found: Vec<Slot> = found.filter(|slot| slot.kind != SlotKind::Gap).collect();
-        let wanted = self.slots.iter().filter(|slot| !slot.is_out && slot.kind != SlotKind::Gap);
-        let said = |slot: &Slot| slot.memory.as_ref().map(|(_, memory)| memory.text.clone());
-        let is_same = |one: &Slot, other: &Slot| {
-            one.kind == other.kind
-                && one.text.trim_end() == other.text.trim_end()
-                && said(one) == said(other)
+        let found = scan(&self.text(), separator).into_iter();
+        let found: Vec<Piece> = found.filter(|piece| piece.kind != Kind::Gap).collect();
+        let wanted = self.slots.iter().filter(|slot| !slot.is_out && slot.kind != Kind::Gap);
+        let is_same = |(found, wanted): (&Piece, &Slot)| {
+            let is_same = match (&found.kind, &wanted.kind) {
+                (Kind::Memory(found), Kind::Memory(wanted)) => found.text == wanted.text,
+                (found, wanted) => found == wanted,
+            };
+            is_same && found.text.trim_end() == wanted.text.trim_end()
         };
-        found.len() == wanted.clone().count()
-            && found.iter().zip(wanted).all(|(one, other)| is_same(one, other))
+        found.len() == wanted.clone().count() && found.iter().zip(wanted).all(is_same)
     }
 }
 
-/// Returns what separates the blocks of a file, by the gaps that were taken out: the text alone may not tell.
+/// Returns the separator of the blocks of a file, by the removed gaps: the text alone may not tell.
 fn separator<'a>(gaps: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     gaps.flat_map(str::lines).map(str::trim).find(|line| !line.is_empty())
 }
 
 impl Slot {
-    fn of(piece: Piece) -> Self {
-        let (kind, memory) = match piece.kind {
-            Kind::Memory(memory) => (SlotKind::Memory, Some((String::new(), memory))),
-            Kind::Link { target } => (SlotKind::Link { target }, None),
-            Kind::Heading { level } => (SlotKind::Heading { level }, None),
-            Kind::Gap => (SlotKind::Gap, None),
-            Kind::Other => (SlotKind::Other, None),
-        };
-        Self { kind, text: piece.text, memory, record: None, is_out: false, is_touched: false }
+    fn of(Piece { kind, text }: Piece) -> Self {
+        Self { kind, text, id: String::new(), record: None, is_out: false, is_touched: false }
     }
 
     fn out(removed: &Removed) -> Self {
-        Self {
-            kind: removed.kind.clone(),
-            text: removed.text.clone(),
-            memory: None,
-            record: removed.record.clone(),
-            is_out: true,
-            is_touched: false,
+        let Removed { kind, text, record, .. } = removed.clone();
+        let id = record.as_ref().map(|record| record.id.clone()).unwrap_or_default();
+        Self { kind, text, id, record, is_out: true, is_touched: false }
+    }
+
+    /// The memory of a piece that is in the file.
+    const fn memory(&self) -> Option<&Memory> {
+        match &self.kind {
+            Kind::Memory(memory) if !self.is_out => Some(memory),
+            _ => None,
         }
     }
 
     const fn is_heading(&self) -> bool {
-        matches!(self.kind, SlotKind::Heading { .. })
+        matches!(self.kind, Kind::Heading { .. })
     }
 }
 
@@ -528,7 +495,7 @@ mod tests {
         assert_eq!(without("Front:\n- a\n\nBack:\n- b\n", &["m1"]), "Back:\n- b\n");
     }
 
-    /// What others appended or edited since stays, and what comes back finds its place among it.
+    /// Later edits of others stay, and a memory that comes back finds its place among them.
     #[test]
     fn a_place_is_found_again_in_a_file_that_others_changed() {
         let mut document = document("# A\n- a\n- b\n\n# B\n- c\n- d");
@@ -560,7 +527,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// Memories go and come back in any order, through a file each time: the bytes are those that there were.
+        /// Memories go and come back in any order, through a file each time: the bytes are as before.
         #[test]
         fn the_bytes_return(text in text(), order in any::<u64>(), back in any::<u64>()) {
             let shuffled = |seed: u64, mut ids: Vec<String>| {

@@ -1,12 +1,14 @@
-//! The blocks of a Markdown text: pieces whose concatenation is the text, byte for byte.
+//! The blocks of a Markdown text: pieces that together are the text, byte for byte.
 //!
-//! A scanner of lines, not a parser of CommonMark: what matters is where a memory begins and ends. It differs from
+//! A scanner of lines, not a parser of CommonMark: the point is where a memory begins and ends. It differs from
 //! CommonMark on purpose where agents write otherwise: bullets may be any usual sign, a number of any value begins an
 //! item, items nest from two columns on, and a sentence that ends with a colon belongs to the code fence below it.
 
-/// Begins what is not read, as a line of its own; within a bullet or a paragraph it is about that one alone.
+use serde::{Deserialize, Serialize};
+
+/// Begins an ignored part, as a line of its own; within a bullet or a paragraph it is about that one alone.
 pub(super) const IGNORE: &str = "<!-- memfold:ignore -->";
-/// Ends what is not read. Without it nothing is read to the end of the file.
+/// Ends an ignored part. Without it nothing is read to the end of the file.
 pub(super) const IGNORE_END: &str = "<!-- /memfold:ignore -->";
 
 const BULLETS: [char; 12] = ['-', '*', '+', '•', '‣', '◦', '▪', '●', '⁃', '–', '—', '·'];
@@ -20,17 +22,18 @@ const CODE_COLUMNS: usize = 4;
 const LABEL_LEVEL: u8 = 7;
 
 /// A part of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Piece {
     pub(super) kind: Kind,
     /// The bytes as written, with their line ends.
     pub(super) text: String,
 }
 
-/// What a piece is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The kind of a piece. Of a piece that was taken out it is kept without the memory, which is a record of its own then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
-    Memory(Memory),
+    Memory(#[serde(skip)] Memory),
     /// An item of an index that leads to a file.
     Link {
         target: String,
@@ -38,16 +41,16 @@ pub(super) enum Kind {
     Heading {
         level: u8,
     },
-    /// Blank lines, or what separates blocks.
+    /// Blank lines, or the separator of two blocks.
     Gap,
-    /// What is never a memory: fences, comments, lines, heads of tables, what is ignored.
+    /// Never a memory: fences, comments, lines, heads of tables, ignored text.
     Other,
 }
 
 /// A memory of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Memory {
-    /// What it says: without its bullet, its indentation and its line ends.
+    /// The text without its bullet, its indentation and its line ends.
     pub(super) text: String,
     /// The titles above it, the outermost first.
     pub(super) section: Vec<String>,
@@ -55,17 +58,15 @@ pub(super) struct Memory {
 }
 
 /// How a memory is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Form {
     /// A bullet or a number, behind so many bytes; further lines are indented by so many columns.
-    Item {
-        prefix: usize,
-        columns: usize,
-    },
+    Item { prefix: usize, columns: usize },
+    #[default]
     Paragraph,
     /// A row of a table.
     Row,
-    /// What stands between separators.
+    /// Between separators.
     Block,
 }
 
@@ -74,9 +75,9 @@ pub(super) enum Form {
 struct Marker {
     /// The column of the sign.
     indent: usize,
-    /// The column of what follows.
+    /// The column of the text behind it.
     columns: usize,
-    /// The bytes before what follows.
+    /// The bytes before that text.
     bytes: usize,
 }
 
@@ -87,7 +88,7 @@ struct Fence {
     length: usize,
 }
 
-/// Splits a text into its pieces. `separator`: what stands between its blocks, where that is known.
+/// Splits a text into its pieces. `separator`: the line between its blocks, where that is known.
 pub(super) fn scan(text: &str, separator: Option<&str>) -> Vec<Piece> {
     let mut scanner = Scanner::default();
     let mut rest = text;
@@ -107,7 +108,7 @@ pub(super) fn scan(text: &str, separator: Option<&str>) -> Vec<Piece> {
     scanner.pieces
 }
 
-/// Returns the bytes of the front matter with its marks, and what stands between them.
+/// Returns the bytes of the front matter with its marks, and the text between them.
 pub(super) fn front_matter(text: &str) -> Option<(usize, &str)> {
     let text_start = text.len() - text.strip_prefix('\u{feff}').unwrap_or(text).len();
     let mut lines = text[text_start..].split_inclusive('\n');
@@ -156,7 +157,7 @@ impl Scanner<'_> {
         self.push(kind, &text);
     }
 
-    /// Returns what separates the blocks of the file, where it consists of blocks.
+    /// Returns the separator of the blocks of the file, where it consists of blocks.
     fn separator(&self) -> Option<&'static str> {
         let body = |at: usize| self.lines.get(at).map_or("", |line| line.trim());
         if self.lines.iter().any(|line| line.trim() == "§") {
@@ -322,7 +323,7 @@ impl Scanner<'_> {
             } else if is_nested {
                 open = fence(body);
             } else if let Some(fence) = fence(body) {
-                // A sentence that ends with a colon announces what follows.
+                // A sentence that ends with a colon announces the fence.
                 if at != end || !self.lines[at - 1].trim_end().ends_with(':') {
                     break;
                 }

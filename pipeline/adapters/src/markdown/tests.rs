@@ -1,14 +1,10 @@
-//! The store on disk: what is read, what is written, what a crash leaves.
-
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+//! The store on disk: reading, writing and crashes.
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{Files, create, dying, image, put, records, undo, unit, update};
-use memfold_store::origin::{OriginChange, OriginRecord, OriginStanding};
+use crate::testing::{at_every_change, create, dying, image, put, records, undo, unit, update};
+use memfold_store::origin::OriginChange;
 
 /// A store on disk, and the place of its removed texts.
 struct Fixture {
@@ -64,7 +60,7 @@ impl Fixture {
     }
 
     /// The files of the store.
-    fn image(&self) -> Files {
+    fn image(&self) -> crate::testing::Files {
         image(&self.store())
     }
 
@@ -88,7 +84,7 @@ fn restore(record: &OriginRecord) -> OriginChange {
 }
 
 fn attribute<'a>(record: &'a OriginRecord, name: &str) -> &'a str {
-    crate::changes::attribute(record, name).unwrap_or_default()
+    crate::shared::attribute(record, name).unwrap_or_default()
 }
 
 const FORMS: [(&str, usize); 7] = [
@@ -171,22 +167,6 @@ fn all_that_is_taken_out_returns_in_every_form() {
         assert_eq!(fixture.image(), before, "{name}");
         assert_eq!(fixture.live(), live, "{name}");
     }
-}
-
-#[test]
-fn a_topic_moves_to_the_archive_with_its_link() {
-    let fixture = Fixture::of_data("topics");
-    let (before, live) = (fixture.image(), fixture.live());
-    let [database, testing] = ["feedback_database.md", "feedback_testing.md"]
-        .map(|id| live.iter().find(|record| record.id == id).unwrap());
-    assert_eq!(fixture.write(vec![retire(database, Some(testing))]).conflicts, []);
-    let after = fixture.image();
-    assert_eq!(after["archive/feedback_database.md"], before["feedback_database.md"]);
-    assert!(!after.contains_key("feedback_database.md"));
-    let index = before["MEMORY.md"].lines().filter(|line| !line.contains("feedback_database"));
-    assert_eq!(after["MEMORY.md"].lines().collect::<Vec<_>>(), index.collect::<Vec<_>>());
-    assert_eq!(fixture.write(vec![restore(database)]).conflicts, []);
-    assert_eq!(fixture.image(), before);
 }
 
 #[test]
@@ -401,50 +381,40 @@ fn a_crash_at_any_change_is_mended_by_writing_again() {
     assert_eq!(undisturbed.open().write(&units).unwrap().conflicts, []);
     let done = undisturbed.image();
     let expected_ledger = fs::read_to_string(undisturbed.removed()).unwrap();
-    let mut kills = 0;
-    for is_after in [false, true] {
-        for left in 1.. {
-            let (fixture, units, live) = scene();
-            let died = killed(&fixture, &units, left, is_after);
-            assert_eq!(fixture.image(), done, "after {left} changes");
-            assert_eq!(fs::read_to_string(fixture.removed()).unwrap(), expected_ledger);
-            killed(&fixture, &undoing(&fixture, &live), left, is_after);
-            assert_eq!(fixture.image(), before, "undone after {left} changes");
-            kills += 1;
-            if !died {
-                break;
-            }
-        }
-    }
+    let kills = at_every_change(|left, is_after| {
+        let (fixture, units, live) = scene();
+        let died = killed(&fixture, &units, left, is_after);
+        assert_eq!(fixture.image(), done, "after {left} changes");
+        assert_eq!(fs::read_to_string(fixture.removed()).unwrap(), expected_ledger);
+        killed(&fixture, &undoing(&fixture, &live), left, is_after);
+        assert_eq!(fixture.image(), before, "undone after {left} changes");
+        died
+    });
     assert!(kills >= 12, "{kills}");
-}
-
-/// Kills at random changes of random units; `MEMFOLD_MARKDOWN_KILLS` says how often.
-#[test]
-fn random_crashes_lose_nothing() {
-    let count = std::env::var("MEMFOLD_MARKDOWN_KILLS").ok().and_then(|count| count.parse().ok());
-    let mut seed = 42_u64;
-    let mut random = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as usize % below
-    };
-    for _ in 0..count.unwrap_or(12) {
-        let fixture = Fixture::of_data(FORMS[random(5)].0);
-        let (before, live) = (fixture.image(), fixture.live());
-        let chosen: Vec<&OriginRecord> = live.iter().filter(|_| random(2) == 0).collect();
-        let units: Vec<_> = chosen.iter().map(|record| unit(vec![retire(record, None)])).collect();
-        killed(&fixture, &units, 1 + random(9), random(2) == 0);
-        assert_eq!(fixture.live().len(), live.len() - chosen.len());
-        let back: Vec<_> = chosen.iter().map(|record| unit(vec![restore(record)])).collect();
-        killed(&fixture, &back, 1 + random(9), random(2) == 0);
-        assert_eq!(fixture.image(), before);
-    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Arbitrary texts: nothing panics, and what is taken out returns.
+    /// Kills at any change of any units of a form lose nothing.
+    #[test]
+    fn random_crashes_lose_nothing(
+        form in 0..5_usize,
+        chosen in prop::collection::vec(any::<bool>(), 16),
+        kills in [(1..10_usize, any::<bool>()), (1..10_usize, any::<bool>())],
+    ) {
+        let fixture = Fixture::of_data(FORMS[form].0);
+        let (before, live) = (fixture.image(), fixture.live());
+        let chosen: Vec<_> = live.iter().zip(chosen).filter(|(_, is_chosen)| *is_chosen).map(|(record, _)| record).collect();
+        let units: Vec<_> = chosen.iter().map(|record| unit(vec![retire(record, None)])).collect();
+        killed(&fixture, &units, kills[0].0, kills[0].1);
+        prop_assert_eq!(fixture.live().len(), live.len() - chosen.len());
+        let back: Vec<_> = chosen.iter().map(|record| unit(vec![restore(record)])).collect();
+        killed(&fixture, &back, kills[1].0, kills[1].1);
+        prop_assert_eq!(fixture.image(), before);
+    }
+
+    /// Arbitrary texts: nothing panics, and removed memories return.
     #[test]
     fn arbitrary_texts_are_read_written_and_taken_back(text in "(?s).{0,200}", lines in prop::collection::vec("[-#*|§ a`:\\n\\r]{0,8}", 0..20)) {
         let fixture = Fixture::new(&[("MEMORY.md", &text), ("b.md", &lines.join("\n"))]);
@@ -456,4 +426,41 @@ proptest! {
         prop_assert_eq!(fixture.write(back).conflicts, vec![]);
         prop_assert_eq!(fixture.image(), before);
     }
+}
+
+#[test]
+fn titles_that_name_a_subject_keep_memories_apart() {
+    let subject = |path: &str, titles: &[&str]| {
+        let titles: Vec<String> = titles.iter().map(|title| (*title).to_owned()).collect();
+        subject(path, &titles).join("/")
+    };
+    assert_eq!(subject("MEMORY.md", &["Memory", "Key facts"]), "");
+    assert_eq!(subject("memory/2026-11-28.md", &["2026-11-28", "09:15", "Session 3"]), "");
+    assert_eq!(subject("MEMORY.md", &["Staging"]), "staging");
+    assert_eq!(subject("projects/Kiln/notes.md", &["Rules"]), "projects/kiln");
+    assert_eq!(subject("daily/3rd March.md", &["10am"]), "");
+    assert_eq!(subject("USER.md", &[]), "user");
+}
+
+#[test]
+fn front_matter_is_fields() {
+    let text = "---\nname: testing\ndescription: No mocks\ntags: [a, b]\ncreated: 2026-05-01\nmetadata:\n  type: \
+                feedback\n  originSessionId: 123\n---\nUse a real database.\n";
+    let found = front("feedback_testing.md", text, false).unwrap();
+    assert!(found.is_topic);
+    assert_eq!(found.tags, ["a", "b"]);
+    assert_eq!(found.created_at.as_deref(), Some("2026-05-01T00:00:00Z"));
+    assert_eq!(
+        found.attributes.into_iter().collect::<Vec<_>>(),
+        [("type".into(), "feedback".into())]
+    );
+    let block =
+        front("system/human.md", "---\ndescription: The user\nlimit: 5000\n---\nx\n", false)
+            .unwrap();
+    assert!(!block.is_topic);
+    assert!(front("a.md", "---\na: [\n---\n", false).is_err());
+    assert!(
+        !front("CLAUDE.md", text, true).unwrap().is_topic,
+        "a file by itself is read by its bullets"
+    );
 }

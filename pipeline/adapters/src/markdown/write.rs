@@ -1,16 +1,21 @@
-//! Units of changes, made in memory first and then in the files.
+//! Units of changes, made in memory first and then in the files; and [`Ledger`]: the memories that memfold took out of
+//! the files of a store or wrote there, in a file of its own.
+//!
+//! Several files cannot be replaced at once. So the ledger is written before the first of them, with the state of each
+//! file that holds until its replacement, and once more behind the last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use memfold_datasets::atomic_file::stay_within;
+use serde::{Deserialize, Serialize};
 
-use super::document::Document;
-use super::folder::{ARCHIVE, Body, Files, MarkdownFile, hash};
-use super::ledger::{Archived, Kept, Ledger, Pending, Written, digest};
-use super::scan::{Form, Memory};
-use crate::changes::{Reasons, Refusal, check, note, retired_standing};
-use crate::files::{FileLayer, failed};
+use super::document::{Document, Removed};
+use super::scan::{Form, Kind, Memory, scan};
+use super::{ARCHIVE, Body, Files, MarkdownFile, hash};
+use crate::shared::{
+    self, FileLayer, Reasons, Refusal, check, failed, note, read_text, retired_standing,
+};
 use memfold_store::origin::{
     OriginChange, OriginError, OriginRecord, OriginStanding, OriginUnit, Published,
 };
@@ -127,7 +132,7 @@ impl<'a> Writer<'a> {
         check(change, self.live(change.id()).as_ref(), self.removed(change.id()), &REASONS)
     }
 
-    /// Makes a change that was checked; what is made already is passed over.
+    /// Makes a change that was checked, unless it is made already.
     fn make(&mut self, change: &OriginChange) -> Result<(), Refusal> {
         let made = match change {
             OriginChange::Create { record, made_of } => self.create(record, made_of),
@@ -321,12 +326,12 @@ impl<'a> Writer<'a> {
         self.files.places.remove(id);
     }
 
-    /// Returns what the files are to hold, and the ledger that says what is not in them.
+    /// Returns the new texts of the files, and the ledger of the memories that are not in them.
     pub(super) fn changes(&self, ledger: &Ledger) -> Changes {
         let mut changes = Changes { after: ledger.clone(), ..Changes::default() };
         changes.after.pending.clear();
         for (path, file) in &self.files.by_path {
-            // What an interrupted call decided of a file is settled too.
+            // The decision of an interrupted call is settled too.
             let before = ledger.kept(path, file.before.as_deref());
             let is_changed = self.changed.contains(path);
             let (text, kept) =
@@ -359,7 +364,7 @@ fn copy(file: &MarkdownFile) -> Option<String> {
     }
 }
 
-/// Returns the text of a file and what is kept of it.
+/// Returns the text of a file and the ledger's part about it.
 fn kept(file: &MarkdownFile) -> (Option<String>, Kept) {
     let written = file.written.clone();
     let mut kept = Kept { written, is_made: file.is_made, ..Kept::default() };
@@ -372,7 +377,7 @@ fn kept(file: &MarkdownFile) -> (Option<String>, Kept) {
         Body::Pieces(document) => {
             let (text, removed) = document.to_keep();
             kept.removed = removed;
-            // A file that memfold made goes with what it wrote there.
+            // A file that memfold made goes with its last memory.
             let is_left = text.is_empty() && file.is_made && kept.removed.is_empty();
             (!is_left && (file.before.is_some() || !text.is_empty())).then_some(text)
         }
@@ -392,14 +397,14 @@ pub(super) struct FileChange {
     copy: Option<String>,
 }
 
-/// What a call writes.
+/// The files and the ledger that a call writes.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     files: Vec<FileChange>,
     after: Ledger,
-    /// What holds of a file that is not replaced yet.
+    /// The states of files that are not replaced yet.
     pending: BTreeMap<String, Pending>,
-    /// Copies of files that are back, which a killed process left, with what they hold.
+    /// Copies of files that are back, which a killed process left, with their texts.
     left: Vec<(String, String)>,
 }
 
@@ -410,21 +415,21 @@ fn left_copy(ledger: &Ledger, path: &str, kept: &Kept) -> Option<String> {
 }
 
 impl Changes {
-    /// Writes the files: what is kept of them first, then copies, what is new, what is other, and what goes at last.
+    /// Writes the ledger first, then copies, new files, changed files, and removes files at last.
     /// `false`: another program changed a file meanwhile.
     pub(super) fn write(
         mut self,
         root: &Path,
         place: &Path,
         ledger: &Ledger,
-        layer: &dyn FileLayer,
+        layer: &FileLayer,
     ) -> Result<bool, OriginError> {
-        let keep =
-            |ledger: &Ledger| layer.keep(place, &ledger.to_bytes()).map_err(failed("write", place));
         if !self.files.is_empty() {
             let pending = std::mem::take(&mut self.pending);
-            keep(&Ledger { files: self.after.files.clone(), pending })?;
-            self.files.sort_by_key(FileChange::rank);
+            let begun = Ledger { files: self.after.files.clone(), pending };
+            layer.keep(place, &begun.to_bytes())?;
+            // New files come before files that go.
+            self.files.sort_by_key(|change| (change.before.is_some(), change.after.is_none()));
             for change in &self.files {
                 if !change.write(root, layer)? {
                     return Ok(false);
@@ -432,18 +437,17 @@ impl Changes {
             }
         }
         for (copy, text) in &self.left {
-            let path = place_of(root, copy)?;
-            layer.remove(&path, text).map_err(failed("remove", &path))?;
+            layer.replace(&place_of(root, copy)?, Some(text), None, None)?;
             remove_empty_folders(root, copy);
         }
         if !self.files.is_empty() || self.after != *ledger {
-            keep(&self.after)?;
+            layer.keep(place, &self.after.to_bytes())?;
         }
         Ok(true)
     }
 }
 
-/// Returns where a path within a folder leads; refuses what leads out of it.
+/// Returns where a path within a folder leads; refuses a path out of it.
 fn place_of(root: &Path, path: &str) -> Result<PathBuf, OriginError> {
     let place = root.join(path);
     stay_within(root, &place).map_err(failed("enter", &place))?;
@@ -460,38 +464,23 @@ fn remove_empty_folders(root: &Path, copy: &str) {
 }
 
 impl FileChange {
-    /// What is new comes before what goes.
-    const fn rank(&self) -> u8 {
-        match (&self.before, &self.after) {
-            (None, _) => 0,
-            (Some(_), Some(_)) => 1,
-            (Some(_), None) => 2,
-        }
-    }
-
-    fn write(&self, root: &Path, layer: &dyn FileLayer) -> Result<bool, OriginError> {
+    fn write(&self, root: &Path, layer: &FileLayer) -> Result<bool, OriginError> {
+        let Self { before, after, copy, .. } = self;
+        let (before, after) = (before.as_deref(), after.as_deref());
         let path = place_of(root, &self.path)?;
-        let failed = failed("write", &path);
-        let copy = self.copy.as_deref().map(|copy| place_of(root, copy)).transpose()?;
-        match (&self.before, &self.after, copy) {
-            (before, Some(after), None) => {
-                layer.write(&path, after, before.as_deref(), None).map_err(failed)
-            }
-            (before, Some(after), Some(copy)) => {
-                let like = before.is_none().then_some(&*copy).filter(|copy| copy.is_file());
+        let place = copy.as_deref().map(|copy| place_of(root, copy)).transpose()?;
+        let is_back = after.is_some() && before.is_none();
+        match (place, copy) {
+            (Some(place), Some(copy)) if after.is_some() => {
+                let like = Some(&*place).filter(|place| is_back && place.is_file());
+                let is_written = layer.replace(&path, before, after, like)?;
                 let is_written =
-                    layer.write(&path, after, before.as_deref(), like).map_err(&failed)?;
-                let is_back = is_written
-                    && (before.is_some() || layer.remove(&copy, after).map_err(&failed)?);
-                remove_empty_folders(root, self.copy.as_deref().unwrap_or_default());
-                Ok(is_back)
+                    is_written && (!is_back || layer.replace(&place, after, None, None)?);
+                remove_empty_folders(root, copy);
+                Ok(is_written)
             }
-            (Some(before), None, Some(copy)) => {
-                let is_copied = layer.write(&copy, before, None, Some(&path)).map_err(&failed)?;
-                Ok(is_copied && layer.remove(&path, before).map_err(&failed)?)
-            }
-            (Some(before), None, None) => layer.remove(&path, before).map_err(failed),
-            (None, None, _) => Ok(true),
+            (Some(place), _) if !layer.replace(&place, None, before, Some(&path))? => Ok(false),
+            _ => layer.replace(&path, before, after, None),
         }
     }
 }
@@ -525,7 +514,7 @@ fn spelled(raw: &str, memory: &Memory, text: &str) -> Option<String> {
     Some(format!("{prefix}{}{}", text.replace('\n', &indent), &raw[body.len()..]))
 }
 
-/// Returns what is written at the end of a file for a new memory: what comes before it, and itself.
+/// Returns the text at the end of a file for a new memory: the lead before it, and itself.
 fn appended(document: &Document, text: &str) -> (String, String) {
     let whole = document.text();
     let line_end = if whole.contains("\r\n") { "\r\n" } else { "\n" };
@@ -541,4 +530,130 @@ fn appended(document: &Document, text: &str) -> (String, String) {
     }
     let indent = format!("{line_end}  ");
     (lead, format!("- {}{line_end}", text.replace('\n', &indent)))
+}
+
+/// The ledger of a store.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Ledger {
+    pub(super) files: BTreeMap<String, Kept>,
+    /// The states of files that are not replaced yet.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) pending: BTreeMap<String, Pending>,
+}
+
+/// The state of a file until it is replaced.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Pending {
+    pub(super) kept: Kept,
+    /// The digest of the file, and of the one that replaces it.
+    before: String,
+    after: String,
+    /// How many memories of the file have a text that is taken out or put back.
+    count: usize,
+}
+
+/// The ledger's part about a file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    /// The digest of the file that the places are of; empty where there is no file.
+    pub(super) digest: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) removed: Vec<Removed>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) written: Vec<Written>,
+    /// Where the whole file is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) archived: Option<Archived>,
+    /// Whether memfold made the file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_made: bool,
+}
+
+/// A memory with an id that does not follow from its text: memfold wrote it, or its text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Written {
+    pub(super) id: String,
+    /// The digits of its text.
+    pub(super) hash: String,
+    /// The text before it.
+    pub(super) lead: String,
+    pub(super) made_of: Vec<String>,
+}
+
+/// A file that was moved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Archived {
+    pub(super) record: Box<OriginRecord>,
+    /// The path of the copy.
+    pub(super) copy: String,
+}
+
+impl Kept {
+    /// Tells whether anything is kept but the digest.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self { digest: self.digest.clone(), ..Self::default() }
+    }
+}
+
+/// The digest by which the ledger knows a file; none of an empty one, which is as one that is missing.
+pub(super) fn digest(text: &str) -> String {
+    if text.is_empty() { String::new() } else { shared::digest(text) }
+}
+
+impl Ledger {
+    /// Reads a ledger; a missing one is empty.
+    pub(super) fn read(path: Option<&Path>) -> Result<Self, OriginError> {
+        let Some(path) = path else { return Ok(Self::default()) };
+        let Some(text) = read_text(path)? else { return Ok(Self::default()) };
+        serde_json::from_str(&text).map_err(|error| OriginError::Format {
+            path: path.to_owned(),
+            kind: "list of removed texts",
+            reason: error.to_string(),
+        })
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// Returns the state of a file with this text.
+    pub(super) fn kept(&self, path: &str, text: Option<&str>) -> Kept {
+        let after = self.files.get(path).cloned().unwrap_or_default();
+        let Some(pending) = self.pending.get(path) else { return after };
+        let text = text.unwrap_or_default();
+        let is_before = match digest(text) {
+            digest if digest == pending.before => true,
+            digest if digest == pending.after => false,
+            // Others changed the file before it was replaced, or since.
+            _ => count_of(text, &pending.kept, &after) == pending.count,
+        };
+        if is_before { pending.kept.clone() } else { after }
+    }
+}
+
+impl Pending {
+    pub(super) fn new(text: &str, before: Kept, after: &Kept) -> Self {
+        let count = count_of(text, &before, after);
+        Self { before: digest(text), after: after.digest.clone(), count, kept: before }
+    }
+}
+
+/// Counts the memories with a text that only one of two states has.
+fn count_of(text: &str, before: &Kept, after: &Kept) -> usize {
+    let out = |kept: &Kept| -> BTreeMap<String, String> {
+        let records = kept.removed.iter().filter_map(|removed| removed.record.as_ref());
+        records.map(|record| (record.id.clone(), record.text.clone())).collect()
+    };
+    let (before, after) = (out(before), out(after));
+    let moved = before.iter().filter(|(id, _)| !after.contains_key(*id));
+    let moved = moved.chain(after.iter().filter(|(id, _)| !before.contains_key(*id)));
+    let moved: BTreeSet<&String> = moved.map(|(_, text)| text).collect();
+    let pieces = scan(text, None);
+    let said = pieces.iter().filter_map(|piece| match &piece.kind {
+        Kind::Memory(memory) => Some(&memory.text),
+        _ => None,
+    });
+    said.filter(|said| moved.contains(said)).count()
 }

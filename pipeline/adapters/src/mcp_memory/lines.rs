@@ -3,11 +3,9 @@
 //! A piece is a line. A file that is one JSON document, an array of entities and relations or an object with lists of
 //! them, is cut as if each entity and each relation stood on a line.
 
-use serde_json::Value;
-
 use crate::json::{Kind, Node, parse};
 
-/// What a line is.
+/// A line as it is understood.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Line {
     /// An entity with its observations.
@@ -41,12 +39,9 @@ impl Line {
         if text.is_empty() {
             return Self::Other;
         }
-        let Ok(fields) = parse(text) else {
-            let error = serde_json::from_str::<Value>(text).err();
-            return Self::Bad(format!(
-                "no JSON: {}",
-                error.map(|error| error.to_string()).unwrap_or_default()
-            ));
+        let fields = match parse(text) {
+            Ok(fields) => fields,
+            Err(error) => return Self::Bad(format!("no JSON: {error}")),
         };
         if !fields.is_object() {
             return Self::Bad("no JSON object".to_owned());
@@ -85,7 +80,7 @@ fn trimmed(line: &str) -> &str {
     line.trim_start_matches('\u{feff}').trim()
 }
 
-/// Returns the ends of a relation and what it says: from, to, type.
+/// Returns the fields of a relation: from, to, type.
 pub(super) fn relation(line: &str) -> Option<[String; 3]> {
     let fields = parse(trimmed(line)).ok()?;
     let [from, to, kind] = RELATION.map(|key| fields.text_of(key).map(str::to_owned));

@@ -8,28 +8,25 @@
 //! are not edited by the server, only added and deleted, so that a text is an identity.
 //!
 //! **Writing.** The server reads the whole file for each request and writes it whole, without a lock. memfold replaces it by
-//! a rename, after a look whether it is still what was read. Lines and fields that do not change stay byte for byte. What is
-//! taken out goes to `memory.memfold-archive.jsonl` first; a restored observation returns to its position.
+//! a rename, after a look whether it is still the same. Lines and fields that do not change stay byte for byte. Removed
+//! observations go to `memory.memfold-archive.jsonl` first; a restored observation returns to its position.
 
 mod lines;
-mod archive;
 mod graph;
 mod served;
 
 use std::path::{Path, PathBuf};
 
-use self::archive::Files;
-use self::graph::Graph;
+use self::graph::{Files, Graph};
 use self::lines::{Line, Pieces};
 pub use self::served::{
     AddedObservations, Entity, GraphError, GraphFile, Nodes, Observations, Relation,
 };
-use crate::changes::note;
-use crate::files::{advice_on, remove_leftovers};
+use crate::shared::{advice_on, note, remove_leftovers};
 use memfold_store::origin::{Origin, OriginContents, OriginError, OriginUnit, Published};
 
 /// The kind, as `--store-kind` spells it.
-pub const KIND: &str = "mcp_memory";
+pub(crate) const KIND: &str = "mcp_memory";
 /// Lines that are looked at to recognise a file.
 const LINES_LOOKED_AT: usize = 20;
 /// Bytes that are read for that.
@@ -38,21 +35,19 @@ const BYTES_LOOKED_AT: usize = 1 << 16;
 const ENDINGS: [&str; 3] = ["jsonl", "json", "ndjson"];
 
 /// The file of the MCP memory server.
-#[derive(Debug)]
-pub struct McpMemory {
+pub(crate) struct McpMemory {
     path: PathBuf,
 }
 
 /// Tells whether a file looks like that of the server: one of its first lines is an entity or a relation.
-#[must_use]
-pub fn is_one(path: &Path) -> bool {
+pub(crate) fn is_one(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
     if !ending.is_some_and(|ending| ENDINGS.contains(&ending)) || !path.is_file() {
         return false;
     }
-    let head = match archive::head(path, BYTES_LOOKED_AT) {
+    let head = match graph::head(path, BYTES_LOOKED_AT) {
         // Another program may be about to write it.
-        head if head.is_empty() => match archive::settled(path) {
+        head if head.is_empty() => match graph::settled(path) {
             Ok(bytes) if bytes.is_empty() => return is_named_so(path),
             Ok(mut bytes) => {
                 bytes.truncate(BYTES_LOOKED_AT);
@@ -70,7 +65,7 @@ pub fn is_one(path: &Path) -> bool {
     }
     let head = String::from_utf8_lossy(&head);
     let has = |word: &str| head.contains(word);
-    // A document, or an entity, may be longer than what was read.
+    // A document, or an entity, may be longer than the part that was read.
     let begins_document =
         head.trim_start().starts_with(['[', '{']) && (has("\"entityType\"") || has("\"entity\""));
     if is_cut && begins_document && has("\"observations\"") {
@@ -89,17 +84,14 @@ fn is_of_graph(line: &str) -> bool {
     }
 }
 
-/// An empty file is known by its name, or by what memfold keeps beside it.
+/// An empty file is known by its name, or by the archive beside it.
 fn is_named_so(path: &Path) -> bool {
-    path.file_stem().is_some_and(|stem| stem == "memory") || archive::archive_path(path).exists()
+    path.file_stem().is_some_and(|stem| stem == "memory") || graph::archive_path(path).exists()
 }
 
 impl McpMemory {
     /// Opens the file.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn open(path: &Path) -> Result<Self, OriginError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, OriginError> {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Files::read(&path)?;
         Ok(Self { path })
@@ -123,8 +115,8 @@ impl Origin for McpMemory {
     }
 
     fn write(&self, units: &[OriginUnit]) -> Result<Published, OriginError> {
-        let _lock = archive::lock(&self.path)?;
-        remove_leftovers(&archive::leftovers(&self.path))?;
+        let _lock = graph::lock(&self.path)?;
+        remove_leftovers(&graph::leftovers(&self.path))?;
         let (files, before) = self.graph()?;
         let mut graph = before.clone();
         let mut published = Published::default();
@@ -147,7 +139,7 @@ impl Origin for McpMemory {
         let twins = self.graph().map(|(_, graph)| graph.twins()).unwrap_or_default();
         twins
             .into_iter()
-            .chain(archive::leftovers(&self.path).iter().map(|path| advice_on(path)))
+            .chain(graph::leftovers(&self.path).iter().map(|path| advice_on(path)))
             .collect()
     }
 }
@@ -237,7 +229,7 @@ mod tests {
         ])];
         memory.write(&back).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), MEMORY);
-        assert!(!archive::archive_path(&path).exists());
+        assert!(!graph::archive_path(&path).exists());
     }
 
     #[test]
@@ -305,7 +297,7 @@ mod tests {
         assert!(path.exists() && other.exists() && !left.exists());
     }
 
-    /// An undo of a text written anew left the new text, and one of anything wrote over what others had changed.
+    /// An undo of a text written anew left the new text, and every undo wrote over changes of others.
     #[test]
     fn an_undo_gives_texts_back_and_leaves_what_others_changed() {
         let (_folder, path, memory) = made(MEMORY);
@@ -325,7 +317,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         assert_eq!(memory.write(&units).unwrap().units, [0, 1]);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), MEMORY);
-        assert!(!archive::archive_path(&path).exists());
+        assert!(!graph::archive_path(&path).exists());
     }
 
     #[test]
@@ -339,7 +331,7 @@ mod tests {
         // Each write is synced to the disk.
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// Whatever is retired and in whatever order it comes back: the bytes are those that there were.
+        /// Observations are retired and come back in any order: the bytes are as before.
         #[test]
         fn everything_returns_to_its_place(
             order in Just((0..8_usize).collect::<Vec<_>>()).prop_shuffle(),

@@ -2,8 +2,8 @@
 //!
 //! The reference server reads the file for each request and writes it whole, so that of two writes at once one is lost.
 //! Here every request holds the lock of the file, as a publication does. New entities and relations are appended, every
-//! other change replaces the file by a rename, and both are synced before the answer. What cannot be understood keeps its
-//! place byte for byte.
+//! other change replaces the file by a rename, and both are synced before the answer. Lines that cannot be understood keep their
+//! places byte for byte.
 //!
 //! A graph that was read stays in memory. It is current as long as the file is the same one and as long as it was, and its
 //! beginning is read again only where somebody replaced it: bytes that others appended are read alone.
@@ -19,10 +19,10 @@ use memfold_guard::{Guard, Verdict};
 use memfold_store::whole_file::{self, OsLock};
 use serde::{Deserialize, Serialize};
 
-use super::archive::settled;
+use super::graph::settled;
 use super::lines::{self, Line, Pieces, with_observations};
 
-/// Bytes at the end of what was read that must still be there for the rest to count as appended.
+/// Bytes at the end of the part that was read that must still be there for the rest to count as appended.
 const TAIL_BYTES: usize = 4096;
 
 /// An entity.
@@ -33,7 +33,7 @@ pub struct Entity {
     pub name: String,
     /// Its type.
     pub entity_type: String,
-    /// What is known of it.
+    /// Facts about it.
     pub observations: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ pub struct Relation {
     pub from: String,
     /// The name of the entity where it ends.
     pub to: String,
-    /// What it says.
+    /// The type.
     pub relation_type: String,
 }
 
@@ -67,21 +67,21 @@ pub struct Observations {
     pub texts: Vec<String>,
 }
 
-/// What was added to an entity.
+/// The result of an addition to an entity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedObservations {
     /// The name of the entity.
     pub entity: String,
     /// The observations that are new.
     pub added: Vec<String>,
-    /// Those that another observation is proven to say, in other characters.
+    /// Observations that another one is proven to say, in other characters.
     pub known: Vec<KnownObservation>,
 }
 
 /// An observation that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownObservation {
-    /// What was to be added.
+    /// The text that was not added.
     pub text: String,
     /// The observation that says it.
     pub says_it: String,
@@ -94,14 +94,14 @@ pub enum GraphError {
     /// The file cannot be read or written.
     #[error("{action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// There is no such entity. The words are those of the reference server.
+    /// There is no such entity. The words are the reference server's.
     #[error("Entity with name {name} not found")]
     NoEntity {
         /// The name.
@@ -170,7 +170,7 @@ impl GraphFile {
         self.reading(|graph| graph.nodes(|_| true, |_| true))
     }
 
-    /// Finds entities whose name, type or observations contain a text, whatever its case, with all their relations.
+    /// Finds entities whose name, type or observations contain a text in any case, with all their relations.
     ///
     /// # Errors
     /// As [`Self::read_graph`].
@@ -194,22 +194,19 @@ impl GraphFile {
         self.reading(|graph| graph.with_relations(|entity| names.contains(&entity.name)))
     }
 
-    /// Adds entities whose names are new; returns those.
+    /// Adds entities with new names; returns them.
     ///
     /// # Errors
     /// When the file cannot be read or written.
     pub fn create_entities(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, GraphError> {
         self.writing(|graph, _| {
-            let new: Vec<Entity> = entities
-                .into_iter()
-                .filter(|entity| !graph.entities.contains_key(&entity.name))
-                .collect();
-            let items = new.iter().map(|entity| Item::new(Node::Entity(entity.clone()))).collect();
-            Ok((new, Edit::Append(items)))
+            let is_new = |entity: &Entity| !graph.entities.contains_key(&entity.name);
+            let new: Vec<Entity> = entities.into_iter().filter(is_new).collect();
+            Ok((new.clone(), Edit::Append(new.into_iter().map(Node::Entity).collect())))
         })
     }
 
-    /// Adds relations that are new; returns those.
+    /// Adds new relations; returns them.
     ///
     /// # Errors
     /// As [`Self::create_entities`].
@@ -218,13 +215,9 @@ impl GraphFile {
         relations: Vec<Relation>,
     ) -> Result<Vec<Relation>, GraphError> {
         self.writing(|graph, _| {
-            let new: Vec<Relation> = relations
-                .into_iter()
-                .filter(|relation| !graph.relations.contains(relation))
-                .collect();
-            let items =
-                new.iter().map(|relation| Item::new(Node::Relation(relation.clone()))).collect();
-            Ok((new, Edit::Append(items)))
+            let is_new = |relation: &Relation| !graph.relations.contains(relation);
+            let new: Vec<Relation> = relations.into_iter().filter(is_new).collect();
+            Ok((new.clone(), Edit::Append(new.into_iter().map(Node::Relation).collect())))
         })
     }
 
@@ -237,19 +230,14 @@ impl GraphFile {
         observations: Vec<Observations>,
     ) -> Result<Vec<AddedObservations>, GraphError> {
         self.writing(|graph, guard| {
-            for Observations { entity, .. } in &observations {
-                if !graph.entities.contains_key(entity) {
-                    return Err(GraphError::NoEntity { name: entity.clone() });
-                }
+            let mut entities = observations.iter().map(|observations| &observations.entity);
+            if let Some(name) = entities.find(|name| !graph.entities.contains_key(*name)) {
+                return Err(GraphError::NoEntity { name: name.clone() });
             }
-            let mut results = Vec::new();
-            let mut is_changed = false;
-            for Observations { entity, texts } in observations {
-                let result = graph.add(guard, entity, texts);
-                is_changed |= !result.added.is_empty();
-                results.push(result);
-            }
-            Ok((results, if is_changed { Edit::Rewrite } else { Edit::None }))
+            let add = |of: Observations| graph.add(guard, of.entity, of.texts);
+            let results: Vec<AddedObservations> = observations.into_iter().map(add).collect();
+            let is_changed = results.iter().any(|result| !result.added.is_empty());
+            Ok((results, Edit::rewrite(is_changed)))
         })
     }
 
@@ -287,7 +275,7 @@ impl GraphFile {
                 is_changed |=
                     graph.keep_observations(at, |text| !texts.iter().any(|gone| gone == text));
             }
-            Ok(((), if is_changed { Edit::Rewrite } else { Edit::None }))
+            Ok(((), Edit::rewrite(is_changed)))
         })
     }
 
@@ -299,7 +287,7 @@ impl GraphFile {
             if is_changed {
                 graph.index();
             }
-            Ok(((), if is_changed { Edit::Rewrite } else { Edit::None }))
+            Ok(((), Edit::rewrite(is_changed)))
         })
     }
 
@@ -316,11 +304,10 @@ impl GraphFile {
             }
             lock => lock.map_err(self.failed("lock"))?,
         };
-        self.refresh()?;
-        match &self.loaded {
-            Some(loaded) => Ok(work(loaded)),
-            None => Err(self.failed("read")(io::ErrorKind::NotFound.into())),
-        }
+        let loaded = self.load()?;
+        let done = work(&loaded);
+        self.loaded = Some(loaded);
+        Ok(done)
     }
 
     fn writing<T>(
@@ -332,11 +319,8 @@ impl GraphFile {
             made.map_err(self.failed("make"))?;
         }
         let _lock = OsLock::wait_on(&self.path).map_err(self.failed("lock"))?;
-        self.refresh()?;
-        // What fails in the middle is read anew.
-        let Some(mut loaded) = self.loaded.take() else {
-            return Err(self.failed("read")(io::ErrorKind::NotFound.into()));
-        };
+        // After a failure in the middle the file is read anew.
+        let mut loaded = self.load()?;
         let (done, edit) = match work(&mut loaded, &self.guard) {
             Ok(done) => done,
             Err(error) => {
@@ -345,14 +329,15 @@ impl GraphFile {
             }
         };
         let written = match edit {
-            Edit::None => Ok(()),
-            Edit::Append(items) if items.is_empty() => Ok(()),
-            Edit::Append(items) if loaded.is_document => {
-                loaded.items.extend(items);
+            Edit::Append(nodes) if nodes.is_empty() => Ok(()),
+            Edit::Append(nodes) if loaded.is_document => {
+                loaded.items.extend(nodes.into_iter().map(Item::new));
                 loaded.index();
                 loaded.rewrite(&self.path)
             }
-            Edit::Append(items) => loaded.append(&self.path, items),
+            Edit::Append(nodes) => {
+                loaded.append(&self.path, nodes.into_iter().map(Item::new).collect())
+            }
             Edit::Rewrite => loaded.rewrite(&self.path),
         };
         written.map_err(self.failed("write"))?;
@@ -360,30 +345,29 @@ impl GraphFile {
         Ok(done)
     }
 
-    /// Takes in what others wrote.
-    fn refresh(&mut self) -> Result<(), GraphError> {
+    /// Returns the file with the writes of others.
+    fn load(&mut self) -> Result<Loaded, GraphError> {
         let failed = self.failed("read");
         let found = fs::metadata(&self.path).map_err(&failed)?;
-        if let Some(mut loaded) = self.loaded.take() {
-            match loaded.follow(&found) {
-                Ok(true) => {
-                    self.loaded = Some(loaded);
-                    return Ok(());
-                }
-                Ok(false) => {}
-                Err(error) => return Err(failed(error)),
-            }
+        if let Some(mut loaded) = self.loaded.take()
+            && loaded.follow(&found).map_err(&failed)?
+        {
+            return Ok(loaded);
         }
-        self.loaded = Some(Loaded::read(&self.path).map_err(&failed)?);
-        Ok(())
+        Loaded::read(&self.path).map_err(failed)
     }
 }
 
 /// How the file is changed.
 enum Edit {
-    None,
-    Append(Vec<Item>),
+    Append(Vec<Node>),
     Rewrite,
+}
+
+impl Edit {
+    const fn rewrite(is_changed: bool) -> Self {
+        if is_changed { Self::Rewrite } else { Self::Append(Vec::new()) }
+    }
 }
 
 impl Item {
@@ -436,7 +420,7 @@ impl Loaded {
         let pieces = Pieces::of(&bytes);
         loaded.is_document = pieces.is_document();
         for (at, part) in pieces.parts.iter().enumerate() {
-            // What stands between the members of a document is no line.
+            // The text between the members of a document is not a line.
             if pieces.is_read(at) {
                 loaded.push(part);
             }
@@ -475,7 +459,7 @@ impl Loaded {
         }
     }
 
-    /// Notes what the file is now that these bytes are its end.
+    /// Notes the state of the file with these bytes at its end.
     fn note(&mut self, bytes: &[u8], found: &fs::Metadata) {
         self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL_BYTES)..]);
         let surplus = self.tail.len().saturating_sub(TAIL_BYTES);
@@ -483,7 +467,7 @@ impl Loaded {
         (self.length, self.modified) = (found.len(), found.modified().ok());
     }
 
-    /// Takes in what was appended; `false` where the file must be read anew.
+    /// Takes in appended lines; `false` where the file must be read anew.
     fn follow(&mut self, found: &fs::Metadata) -> io::Result<bool> {
         let Some(file) = &mut self.file else { return Ok(false) };
         if !is_same(&file.metadata()?, found) || found.len() < self.length {
@@ -593,7 +577,7 @@ impl Loaded {
             words
         });
         let mut new = Vec::new();
-        // Those of one request are compared with what was there, as the reference server does.
+        // Texts of one request are compared with earlier ones alone, as the reference server does.
         let before = entity.observations.len();
         for text in texts {
             let key = words_of(&text);
@@ -639,7 +623,7 @@ impl Loaded {
     }
 }
 
-/// The line of an entity with observations behind those that it has.
+/// The line of an entity with further observations at the end.
 fn with_added(line: &[u8], added: &[String]) -> Vec<u8> {
     let line = String::from_utf8_lossy(line).into_owned();
     let Line::Entity(written) = Line::read(&line) else { return line.into_bytes() };

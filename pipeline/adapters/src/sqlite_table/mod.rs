@@ -1,44 +1,39 @@
-//! Memories in a table of any SQLite file: those of known systems, or the table that somebody names.
+//! Memories in a table of any SQLite file: a known system's, or one that somebody names.
 //!
 //! A memory is a row. `shapes` lists the systems that are recognised; everything else needs the names of the table and
 //! its columns. Reading opens the file read-only and leaves no file beside it.
 //!
 //! **Writing.** memfold deletes no row unless it was told to: a row is deleted or marked by a column, as somebody chose.
-//! Each unit is one transaction, in which every row is compared with what was read. A row is deleted only where nothing
+//! Each unit is one transaction, in which every row is compared with its state at reading. A row is deleted only where nothing
 //! else in the file notices: beside a full-text index, vectors in a virtual table, triggers or foreign keys it can be
 //! marked, or removed by a script. Of a text or a column that memfold does not know nothing is ever changed.
 //!
 //! **Undo.** The rows that were taken out are kept in a file of their own, with every column as it was, and put back bit
 //! for bit. That file has the only copy of deleted rows, so that it must last: it does not belong in a cache.
 
-mod schema;
-mod shapes;
 mod layout;
 mod read;
-mod ledger;
 mod write;
-mod script;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use memfold_store::brain_db::Stamp;
 use memfold_store::origin::{
     Origin, OriginContents, OriginError, OriginRecord, OriginStanding, OriginUnit, PlannedRemoval,
-    Published, Removal, ScriptForm, TableChoice, Usage,
+    Published, Removal, ScriptForm, Skipped, TableChoice, Usage,
 };
 use memfold_store::whole_file::OsLock;
 use rusqlite::{Connection, ErrorCode};
 
-use self::layout::Layout;
-use self::ledger::{Ledger, Line};
-use self::read::{TableRow, UnreadRows, VectorTable};
-use self::schema::Schema;
-use crate::changes::retired_standing;
-use crate::files::failed;
-use crate::sqlite_file;
+use self::layout::{Layout, Schema};
+use self::read::{Ledger, Line, TableRow, VectorTable};
+use self::write::Writer;
+use crate::shared::{Refusal, advice_on_removed, failed, retired_standing};
+use crate::sqlite_file::{self, shown};
 
 /// The kind, as `--store-kind` spells it.
 pub const KIND: &str = "sqlite_table";
@@ -47,17 +42,38 @@ const BRAIN_DB_TABLE: &str = "stm";
 
 /// A table of a SQLite file.
 #[derive(Debug)]
-pub struct SqliteTable {
+pub(crate) struct SqliteTable {
     path: PathBuf,
-    /// What was chosen for this command; else what was chosen before holds.
+    /// The choice for this command; else the previous one holds.
     choice: TableChoice,
     /// Where removed rows are kept.
     removed: Option<PathBuf>,
 }
 
+/// Why work on a file ended.
+enum Stop {
+    Sqlite(rusqlite::Error),
+    Origin(OriginError),
+    /// The reason, and advice.
+    Refused([String; 2]),
+    /// A unit is left alone.
+    Conflict(Refusal),
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<OriginError> for Stop {
+    fn from(error: OriginError) -> Self {
+        Self::Origin(error)
+    }
+}
+
 /// Tells whether a file is a SQLite database with tables, and not a `brain.db`.
-#[must_use]
-pub fn is_one(path: &Path) -> bool {
+pub(crate) fn is_one(path: &Path) -> bool {
     if !path.is_file() || !Stamp::take(path).is_ok_and(|stamp| stamp.is_sqlite()) {
         return false;
     }
@@ -72,10 +88,7 @@ pub fn is_one(path: &Path) -> bool {
 
 impl SqliteTable {
     /// Opens a file. Writes nothing.
-    ///
-    /// # Errors
-    /// When there is none, or it is a `brain.db`.
-    pub fn open(path: &Path) -> Result<Self, OriginError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, OriginError> {
         let path = path.canonicalize().map_err(failed("open", path))?;
         let opened = Self { path, choice: TableChoice::default(), removed: None };
         let is_brain_db = opened.reading(|connection| {
@@ -93,15 +106,18 @@ impl SqliteTable {
         OriginError::Refused { path: self.path.clone(), reason: reason.into(), hint: hint.into() }
     }
 
-    /// Reads in one transaction; every error of SQLite is explained.
-    fn reading<T>(
-        &self,
-        work: impl Fn(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, OriginError> {
-        sqlite_file::read(&self.path, work).map_err(|error| self.explained(&error))
+    /// Reads in one transaction.
+    fn reading<T>(&self, work: impl Fn(&Connection) -> Result<T, Stop>) -> Result<T, OriginError> {
+        sqlite_file::read(&self.path, work).map_err(|stop| self.explained(stop))
     }
 
-    fn explained(&self, error: &rusqlite::Error) -> OriginError {
+    fn explained(&self, stop: Stop) -> OriginError {
+        let error = match stop {
+            Stop::Sqlite(error) => error,
+            Stop::Origin(error) => return error,
+            Stop::Refused([reason, hint]) => return self.refused(reason, hint),
+            Stop::Conflict((id, reason)) => return self.refused(reason, id),
+        };
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 OriginError::Locked { path: self.path.clone() }
@@ -118,34 +134,36 @@ impl SqliteTable {
         }
     }
 
-    /// What was kept, and what holds of the table: what was chosen now, else before.
+    /// The ledger, with the choice for this command, else the previous one.
     fn ledger(&self) -> Result<Ledger, OriginError> {
         let mut ledger = Ledger::read(self.removed.as_deref())?;
         ledger.choice = united(&self.choice, &ledger.choice);
         Ok(ledger)
     }
 
-    /// Does some reading that knows the layout.
-    fn with_layout<T>(
-        &self,
-        choice: &TableChoice,
-        work: impl Fn(&Connection, &Layout) -> rusqlite::Result<T>,
-    ) -> Result<(Layout, T), OriginError> {
-        self.reading(|connection| match Layout::of(connection, &self.path, choice)? {
-            Ok(layout) => {
-                let done = work(connection, &layout)?;
-                Ok(Ok((layout, done)))
-            }
-            Err(error) => Ok(Err(error)),
-        })?
+    fn name(&self) -> Cow<'_, str> {
+        self.path.file_name().unwrap_or_default().to_string_lossy()
+    }
+
+    fn layout(&self, connection: &Connection, choice: &TableChoice) -> Result<Layout, Stop> {
+        Layout::of(connection, &self.name(), choice)
+    }
+
+    fn read_layout(&self, choice: &TableChoice) -> Result<Layout, OriginError> {
+        self.reading(|connection| self.layout(connection, choice))
+    }
+
+    /// Makes sure that the file is written by others than its own program.
+    fn check_writing(&self, layout: &Layout) -> Result<(), OriginError> {
+        layout.own_api.map_or(Ok(()), |[reason, hint]| {
+            Err(self.refused(format!("nothing is written to it: {reason}"), hint))
+        })
     }
 
     /// Makes sure that rows can be taken out as somebody chose.
     fn check_removal(&self, layout: &Layout) -> Result<(), OriginError> {
-        if let Some([reason, hint]) = layout.own_api {
-            return Err(self.refused(format!("nothing is written to it: {reason}"), hint));
-        }
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        self.check_writing(layout)?;
+        let name = self.name();
         let flag = layout.flag.as_ref().map_or_else(
             || "COLUMN=VALUE".to_owned(),
             |flag| format!("{}={}", layout.columns[flag.column], flag.value),
@@ -175,7 +193,7 @@ impl SqliteTable {
         connection: &Connection,
         layout: &Layout,
         ledger: &Ledger,
-    ) -> rusqlite::Result<OriginContents> {
+    ) -> Result<OriginContents, Stop> {
         let mut vectors = VectorTable::read(connection, layout)?;
         let mut statement = connection.prepare(&layout.select)?;
         let mut rows = statement.query([])?;
@@ -191,7 +209,7 @@ impl SqliteTable {
             contents.records.push(record);
         }
         contents.records.extend(reading.deleted());
-        contents.skipped = reading.unread.skipped(&layout.table);
+        contents.skipped = reading.skipped();
         Ok(contents)
     }
 }
@@ -200,21 +218,22 @@ impl SqliteTable {
 struct Reading<'a> {
     layout: &'a Layout,
     ledger: &'a Ledger,
-    unread: UnreadRows,
+    /// How often rows are not memories, by the reason, and the first of them.
+    unread: BTreeMap<&'static str, (usize, String)>,
     /// The removed rows that still stand in the table.
     seen: BTreeSet<String>,
 }
 
 impl<'a> Reading<'a> {
     fn new(layout: &'a Layout, ledger: &'a Ledger) -> Self {
-        Self { layout, ledger, unread: UnreadRows::default(), seen: BTreeSet::new() }
+        Self { layout, ledger, unread: BTreeMap::new(), seen: BTreeSet::new() }
     }
 
     fn record(&mut self, row: &TableRow) -> Option<OriginRecord> {
         let mut record = match self.layout.record(row) {
             Ok(record) => record,
-            Err(why) => {
-                self.unread.add(why, row);
+            Err(reason) => {
+                self.unread.entry(reason).or_insert_with(|| (0, shown(&row.key))).0 += 1;
                 return None;
             }
         };
@@ -226,10 +245,20 @@ impl<'a> Reading<'a> {
             self.seen.insert(record.id.clone());
         }
         if self.layout.is_marked(row) {
-            // What others marked is theirs.
+            // Rows that others marked are theirs.
             record.standing = retired_standing(kept?.merged_into.as_deref());
         }
         Some(record)
+    }
+
+    fn skipped(&self) -> Vec<Skipped> {
+        let skipped = self.unread.iter().map(|(reason, (count, first))| Skipped {
+            place: self.layout.table.clone(),
+            reason: format!("{count} rows {reason}, the first is row {first}"),
+        });
+        let mut skipped: Vec<Skipped> = skipped.collect();
+        skipped.sort_by(|one, other| one.reason.cmp(&other.reason));
+        skipped
     }
 
     /// The removed rows that are not in the table, as they were.
@@ -252,7 +281,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// What is chosen now goes before what was chosen; columns of another table are not taken over.
+/// The new choice goes before the previous one; columns of another table are not taken over.
 fn united(now: &TableChoice, before: &TableChoice) -> TableChoice {
     let is_same = now.table.is_none() || now.table == before.table;
     let before = if is_same { before.clone() } else { TableChoice::default() };
@@ -275,15 +304,15 @@ impl Origin for SqliteTable {
 
     fn read(&self) -> Result<OriginContents, OriginError> {
         let ledger = self.ledger()?;
-        let read = self.with_layout(&ledger.choice, |connection, layout| {
-            self.contents(connection, layout, &ledger)
-        });
-        Ok(read?.1)
+        self.reading(|connection| {
+            self.contents(connection, &self.layout(connection, &ledger.choice)?, &ledger)
+        })
     }
 
     fn read_some(&self, ids: &BTreeSet<&str>) -> Result<OriginContents, OriginError> {
         let ledger = self.ledger()?;
-        let (_, contents) = self.with_layout(&ledger.choice, |connection, layout| {
+        self.reading(|connection| {
+            let layout = &self.layout(connection, &ledger.choice)?;
             if layout.key.is_none() {
                 return self.contents(connection, layout, &ledger);
             }
@@ -294,8 +323,7 @@ impl Origin for SqliteTable {
             let deleted = reading.deleted().into_iter();
             records.extend(deleted.filter(|record| ids.contains(&*record.id)));
             Ok(OriginContents { records, skipped: Vec::new() })
-        })?;
-        Ok(contents)
+        })
     }
 
     fn write(&self, units: &[OriginUnit]) -> Result<Published, OriginError> {
@@ -306,19 +334,13 @@ impl Origin for SqliteTable {
         };
         let _lock = OsLock::beside(place, &self.path)?;
         let ledger = self.ledger()?;
-        let (layout, ()) = self.with_layout(&ledger.choice, |_, _| Ok(()))?;
-        let removes = units.iter().flat_map(|unit| &unit.changes).any(write::removes);
-        if removes {
-            self.check_removal(&layout)?;
-        } else if let Some([reason, hint]) = layout.own_api {
-            return Err(self.refused(format!("nothing is written to it: {reason}"), hint));
+        let layout = self.read_layout(&ledger.choice)?;
+        match units.iter().flat_map(|unit| &unit.changes).any(write::removes) {
+            true => self.check_removal(&layout)?,
+            false => self.check_writing(&layout)?,
         }
-        write::Writer::new(&self.path, &layout, &ledger, place).write(units).map_err(|error| {
-            match error {
-                write::WriteError::Sqlite(error) => self.explained(&error),
-                write::WriteError::Origin(error) => error,
-            }
-        })
+        let writer = Writer { path: &self.path, layout: &layout, ledger: &ledger, place };
+        writer.write(units).map_err(|stop| self.explained(stop))
     }
 
     fn separate_by(&self) -> &'static [&'static str] {
@@ -336,7 +358,7 @@ impl Origin for SqliteTable {
     fn choose_table(&mut self, choice: &TableChoice) -> Result<bool, OriginError> {
         self.choice = choice.clone();
         let chosen = self.ledger()?.choice;
-        self.with_layout(&chosen, |_, _| Ok(()))?;
+        self.read_layout(&chosen)?;
         if let Some(place) = &self.removed {
             let _lock = OsLock::beside(place, &self.path)?;
             if Ledger::read(Some(place))?.choice != chosen {
@@ -347,8 +369,7 @@ impl Origin for SqliteTable {
     }
 
     fn check(&self, usage: Usage) -> Result<(), OriginError> {
-        let ledger = self.ledger()?;
-        let (layout, ()) = self.with_layout(&ledger.choice, |_, _| Ok(()))?;
+        let layout = self.read_layout(&self.ledger()?.choice)?;
         match usage {
             Usage::Read => Ok(()),
             Usage::Remove => self.check_removal(&layout),
@@ -359,8 +380,7 @@ impl Origin for SqliteTable {
     }
 
     fn description(&self) -> Option<String> {
-        let ledger = self.ledger().ok()?;
-        Some(self.with_layout(&ledger.choice, |_, _| Ok(())).ok()?.0.description())
+        Some(self.read_layout(&self.ledger().ok()?.choice).ok()?.description())
     }
 
     fn removal_script(
@@ -369,20 +389,17 @@ impl Origin for SqliteTable {
         form: ScriptForm,
     ) -> Result<Option<String>, OriginError> {
         let ledger = self.ledger()?;
-        let (_, script) = self.with_layout(&ledger.choice, |connection, layout| match form {
-            ScriptForm::Sql => script::of(connection, layout, &ledger, removals),
-            ScriptForm::Ids => Ok(Ok(script::list(layout, removals))),
-        })?;
-        script.map(Some).map_err(|[reason, hint]| self.refused(reason, hint))
+        self.reading(|connection| {
+            let layout = self.layout(connection, &ledger.choice)?;
+            match form {
+                ScriptForm::Sql => write::script(connection, &layout, &ledger, removals),
+                ScriptForm::Ids => Ok(write::id_list(&layout, removals)),
+            }
+            .map(Some)
+        })
     }
 
     fn advice(&self) -> Vec<String> {
-        let kept = self.removed.iter().filter(|path| path.exists()).map(|path| {
-            format!(
-                "{} has the only copy of removed rows: back it up, do not delete it",
-                path.display()
-            )
-        });
-        kept.collect()
+        advice_on_removed(self.removed.as_deref(), "rows").into_iter().collect()
     }
 }

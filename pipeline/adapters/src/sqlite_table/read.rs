@@ -1,18 +1,27 @@
-//! Rows as records.
+//! Rows as records; and [`Ledger`]: the rows that memfold took out of a table, exactly as they were, in a file of its own.
+//!
+//! One JSON object on a line. Lines are appended and synced before the table changes; a line about a row that stands in
+//! its table unmarked holds nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
 
 use jiff::Timestamp;
 use memfold_core::value::Value;
 use memfold_store::brain_db::cell;
-use memfold_store::origin::{OriginRecord, OriginStanding, Skipped};
+use memfold_store::origin::{OriginError, OriginRecord, OriginStanding, TableChoice};
+use memfold_store::whole_file;
 use rusqlite::{Connection, Row as SqlRow};
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::layout::{Flag, Layout, Vectors};
-use crate::sqlite_file::{Chunk, floats, quoted};
+use super::layout::{Flag, Layout, USERS, Vectors};
+use crate::shared::{digest, failed, make_folder_of, read_text};
+use crate::sqlite_file::{floats, quoted, shown, vec0_vectors};
 
-/// What `brain.db` calls routine; such tables know no importance.
+/// Routine in `brain.db`; these tables know no importance.
 const IMPORTANCE: f64 = 1.0;
 /// A longer value of metadata is a text of its own, not an attribute.
 const ATTRIBUTE_CHARS: usize = 80;
@@ -23,19 +32,16 @@ const MILLISECONDS_MAX: f64 = 1e14;
 /// A row of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TableRow {
-    /// What tells it from all others; NULL where nothing does.
+    /// Its unique key; NULL where there is none.
     pub(super) key: Value,
     /// The columns of the layout.
     pub(super) cells: Vec<Value>,
 }
 
-/// Why a row is no memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unread {
-    NoId,
-    NoText,
-    NotUtf8,
-}
+/// How a row that is not a memory is described.
+const NO_ID: &str = "without an id";
+const NO_TEXT: &str = "without a text";
+const NOT_UTF8: &str = "whose text is not UTF-8";
 
 impl TableRow {
     pub(super) fn of(row: &SqlRow<'_>, columns: usize) -> rusqlite::Result<Self> {
@@ -65,13 +71,13 @@ impl Layout {
     }
 
     /// Returns the text of a row.
-    pub(super) fn text_of(&self, row: &TableRow) -> Result<String, Unread> {
+    pub(super) fn text_of(&self, row: &TableRow) -> Result<String, &'static str> {
         let mut text = String::new();
         for at in &self.text {
             let part = match &row.cells[*at] {
                 Value::Null => continue,
                 Value::Text(bytes) | Value::Blob(bytes) => {
-                    std::str::from_utf8(bytes).map_err(|_| Unread::NotUtf8)?.to_owned()
+                    std::str::from_utf8(bytes).map_err(|_| NOT_UTF8)?.to_owned()
                 }
                 value => shown(value),
             };
@@ -80,7 +86,7 @@ impl Layout {
             }
             text.push_str(&part);
         }
-        if text.trim().is_empty() { Err(Unread::NoText) } else { Ok(text) }
+        if text.trim().is_empty() { Err(NO_TEXT) } else { Ok(text) }
     }
 
     /// Tells whether a row is marked as taken out, by the system or by memfold.
@@ -89,15 +95,15 @@ impl Layout {
     }
 
     /// Returns a live row as a record without a vector.
-    pub(super) fn record(&self, row: &TableRow) -> Result<OriginRecord, Unread> {
-        let id = self.id_of(row).ok_or(Unread::NoId)?;
+    pub(super) fn record(&self, row: &TableRow) -> Result<OriginRecord, &'static str> {
+        let id = self.id_of(row).ok_or(NO_ID)?;
         let text = self.text_of(row)?;
         let time = |at: Option<usize>| at.and_then(|at| time(&row.cells[at]));
         let mut attributes: Vec<(String, String)> = Vec::new();
-        for attribute in &self.attributes {
-            let value = &row.cells[attribute.column];
-            if *value != Value::Null && !shown(value).is_empty() {
-                attributes.push((attribute.name.clone(), shown(value)));
+        for (name, column) in &self.attributes {
+            let value = shown(&row.cells[*column]);
+            if !value.is_empty() {
+                attributes.push(((*name).to_owned(), value));
             }
         }
         if let Some(metadata) = self.metadata.and_then(|at| row.cells[at].as_text()) {
@@ -168,26 +174,6 @@ impl Flag {
     }
 }
 
-/// A value as an id or an attribute: 16 bytes are a UUID.
-pub(super) fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::Integer(value) => value.to_string(),
-        Value::Real(value) => value.to_string(),
-        Value::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Value::Blob(bytes) => {
-            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            match bytes.len() {
-                16 => {
-                    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
-                    parts.join("-")
-                }
-                _ => hex,
-            }
-        }
-    }
-}
-
 /// A time as RFC 3339; numbers are seconds, milliseconds or microseconds since 1970.
 fn time(value: &Value) -> Option<String> {
     let seconds = match value {
@@ -214,7 +200,7 @@ fn tags(value: &Value) -> Vec<String> {
     tags.into_iter().filter(|tag| !tag.is_empty()).collect()
 }
 
-/// The short values of a JSON object; what names a user is the attribute `user`.
+/// The short values of a JSON object; the name of a user is the attribute `user`.
 fn metadata_of(text: &str) -> Vec<(String, String)> {
     let fields: Option<serde_json::Map<String, Json>> = serde_json::from_str(text).ok();
     let attribute = |(name, value): (String, Json)| {
@@ -223,7 +209,7 @@ fn metadata_of(text: &str) -> Vec<(String, String)> {
             Json::Null | Json::Array(_) | Json::Object(_) => return None,
             other => other.to_string(),
         };
-        let is_user = super::shapes::USERS.contains(&name.as_str());
+        let is_user = USERS.contains(&name.as_str());
         let name = if is_user { "user".to_owned() } else { name };
         (!value.is_empty() && value.chars().count() <= ATTRIBUTE_CHARS).then_some((name, value))
     };
@@ -236,9 +222,9 @@ pub(super) struct VectorTable(HashMap<String, Vec<f32>>);
 
 impl VectorTable {
     pub(super) fn read(connection: &Connection, layout: &Layout) -> rusqlite::Result<Self> {
-        match &layout.vectors {
-            Vectors::None | Vectors::Column(_) => Ok(Self::default()),
-            Vectors::Vec0 { table, by_id } => Self::of_vec0(connection, table, *by_id),
+        Ok(match &layout.vectors {
+            Vectors::None | Vectors::Column(_) => Self::default(),
+            Vectors::Vec0 { table, by_id } => Self(vec0_vectors(connection, table, *by_id)?),
             Vectors::Vec1 { table } => {
                 let base = quoted(&format!("{table}_base"));
                 let mut statement =
@@ -253,31 +239,9 @@ impl VectorTable {
                         found.insert(row.get::<_, i64>(0)?.to_string(), vector);
                     }
                 }
-                Ok(Self(found))
+                Self(found)
             }
-        }
-    }
-
-    fn of_vec0(connection: &Connection, table: &str, by_id: bool) -> rusqlite::Result<Self> {
-        let rowids = quoted(&format!("{table}_rowids"));
-        let name = if by_id { "id" } else { "rowid" };
-        let sql = format!(
-            "SELECT {name}, chunk_id, chunk_offset FROM {rowids}
-             WHERE chunk_id IS NOT NULL AND {name} IS NOT NULL ORDER BY chunk_id, chunk_offset"
-        );
-        let mut statement = connection.prepare(&sql)?;
-        let mut rows = statement.query([])?;
-        let (mut chunk, mut found): (Option<Chunk>, _) = (None, HashMap::new());
-        while let Some(row) = rows.next()? {
-            let (id, offset): (i64, i64) = (row.get(1)?, row.get(2)?);
-            if chunk.as_ref().is_none_or(|chunk| chunk.id != id) {
-                chunk = Chunk::read(connection, table, id)?;
-            }
-            if let Some(vector) = chunk.as_ref().and_then(|chunk| chunk.vector(offset)) {
-                found.insert(shown(&Value::from(cell(row, 0)?)), vector);
-            }
-        }
-        Ok(Self(found))
+        })
     }
 
     /// Hands out the vector of a row.
@@ -305,35 +269,171 @@ fn vector_of(cell: &Value) -> Option<Vec<f32>> {
     }
 }
 
-/// Rows that are no memories, in few words.
-#[derive(Debug, Default)]
-pub(super) struct UnreadRows {
-    counts: HashMap<&'static str, (usize, String)>,
+/// The ledger of a table.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ledger {
+    pub(super) choice: TableChoice,
+    pub(super) kept: HashMap<String, Kept>,
+    /// Rows that memfold added, by their keys.
+    made: HashMap<String, Made>,
 }
 
-impl UnreadRows {
-    pub(super) fn add(&mut self, why: Unread, row: &TableRow) {
-        let reason = match why {
-            Unread::NoId => "without an id",
-            Unread::NoText => "without a text",
-            Unread::NotUtf8 => "whose text is not UTF-8",
+/// A line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Line {
+    /// The last choice.
+    Choice(TableChoice),
+    /// A row that memfold takes out.
+    Kept(Kept),
+    /// A row that memfold adds, to a table that gives it another id.
+    Made(Made),
+}
+
+/// A row that memfold added.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Made {
+    /// The id of its memory.
+    pub(super) id: String,
+    pub(super) key: String,
+    /// The digest of its text.
+    pub(super) text: String,
+}
+
+impl Made {
+    pub(super) fn new(id: &str, key: String, text: &str) -> Self {
+        Self { id: id.to_owned(), key, text: digest(text) }
+    }
+}
+
+/// A row as it was.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Kept {
+    pub(super) id: String,
+    pub(super) table: String,
+    pub(super) key: Json,
+    pub(super) columns: Vec<String>,
+    pub(super) cells: Vec<Json>,
+    /// The row that says the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) merged_into: Option<String>,
+    pub(super) rule: String,
+    pub(super) run_id: String,
+    pub(super) at: String,
+}
+
+impl Kept {
+    /// Returns the row in the order of a layout's columns; `None` where the table has other columns now.
+    pub(super) fn row(&self, layout: &Layout) -> Option<TableRow> {
+        if !self.table.eq_ignore_ascii_case(&layout.table)
+            || self.columns.len() != layout.columns.len()
+        {
+            return None;
+        }
+        let cell = |name: &String| {
+            let at = self.columns.iter().position(|column| column == name)?;
+            Value::from_json(self.cells.get(at)?)
         };
-        let entry = self.counts.entry(reason).or_insert_with(|| (0, shown(&row.key)));
-        entry.0 += 1;
+        let cells = layout.columns.iter().map(cell).collect::<Option<_>>()?;
+        Some(TableRow { key: Value::from_json(&self.key)?, cells })
+    }
+}
+
+impl Ledger {
+    /// Reads a ledger; a missing one is empty. The unfinished last line of a killed process is skipped.
+    pub(super) fn read(path: Option<&Path>) -> Result<Self, OriginError> {
+        let Some(path) = path else { return Ok(Self::default()) };
+        let Some(text) = read_text(path)? else { return Ok(Self::default()) };
+        let mut ledger = Self::default();
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        for (at, line) in whole.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            match serde_json::from_str(line) {
+                Ok(Line::Choice(choice)) => ledger.choice = choice,
+                Ok(Line::Kept(kept)) => drop(ledger.kept.insert(kept.id.clone(), kept)),
+                Ok(Line::Made(made)) => drop(ledger.made.insert(made.key.clone(), made)),
+                Err(error) => {
+                    return Err(OriginError::Format {
+                        path: path.to_owned(),
+                        kind: "list of removed rows",
+                        reason: format!("line {}: {error}", at + 1),
+                    });
+                }
+            }
+        }
+        Ok(ledger)
     }
 
-    pub(super) fn skipped(&self, table: &str) -> Vec<Skipped> {
-        let mut skipped: Vec<Skipped> = self
-            .counts
-            .iter()
-            .map(|(reason, (count, first))| Skipped {
-                place: table.to_owned(),
-                reason: format!("{count} rows {reason}, the first is row {first}"),
-            })
-            .collect();
-        skipped.sort_by(|one, other| one.reason.cmp(&other.reason));
-        skipped
+    /// Returns the entry of a row that memfold added.
+    pub(super) fn made_of(&self, row: &TableRow, text: &str) -> Option<&Made> {
+        let made = self.made.get(&shown(&row.key))?;
+        (made.text == digest(text)).then_some(made)
     }
+
+    /// Tells whether memfold may have added the row of a key.
+    pub(super) fn may_have_made(&self, key: &Value) -> bool {
+        self.made.contains_key(&shown(key))
+    }
+
+    /// Forgets rows that stand in the table again.
+    pub(super) fn forget(path: &Path, restored: &BTreeSet<&str>) -> Result<(), OriginError> {
+        let ledger = Self::read(Some(path))?;
+        if !restored.iter().any(|id| ledger.kept.contains_key(*id)) {
+            return Ok(());
+        }
+        let kept: BTreeMap<&String, &Kept> =
+            ledger.kept.iter().filter(|(id, _)| !restored.contains(id.as_str())).collect();
+        let made: BTreeMap<&String, &Made> = ledger.made.iter().collect();
+        let kept = kept.into_values().cloned().map(Line::Kept);
+        let made = made.into_values().cloned().map(Line::Made);
+        let mut bytes = Vec::new();
+        for line in [Line::Choice(ledger.choice.clone())].into_iter().chain(kept).chain(made) {
+            bytes.extend(serde_json::to_vec(&line).unwrap_or_default());
+            bytes.push(b'\n');
+        }
+        whole_file::replace(path, &bytes, Some(path)).map_err(failed("write", path))
+    }
+
+    /// Appends lines and syncs them.
+    pub(super) fn append(path: &Path, lines: &[Line]) -> Result<(), OriginError> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let write = || -> io::Result<()> {
+            make_folder_of(path)?;
+            let mut options = OpenOptions::new();
+            options.create(true).append(true).read(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let mut file = options.open(path)?;
+            let mut bytes = Vec::new();
+            cut_unfinished(&file)?;
+            for line in lines {
+                serde_json::to_writer(&mut bytes, line)?;
+                bytes.push(b'\n');
+            }
+            file.write_all(&bytes)?;
+            file.sync_all()
+        };
+        write().map_err(failed("write", path))
+    }
+}
+
+/// Cuts off the line that a killed process left unfinished.
+fn cut_unfinished(mut file: &fs::File) -> io::Result<()> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(());
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    if last == [b'\n'] {
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    file.set_len(end as u64)
 }
 
 #[cfg(test)]

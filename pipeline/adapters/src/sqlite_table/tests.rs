@@ -11,109 +11,16 @@ use super::*;
 use crate::testing::{create, restore, undo, unit};
 use memfold_store::origin::OriginChange;
 
-/// claude-mem 13.25: `observations` with a full-text index that triggers keep in step.
-const CLAUDE_MEM: &str = "
-    CREATE TABLE sdk_sessions (id INTEGER PRIMARY KEY AUTOINCREMENT, memory_session_id TEXT UNIQUE, project TEXT);
-    CREATE TABLE observations (id INTEGER PRIMARY KEY AUTOINCREMENT, memory_session_id TEXT NOT NULL,
-        project TEXT NOT NULL, text TEXT, type TEXT NOT NULL, title TEXT, subtitle TEXT, facts TEXT, narrative TEXT,
-        concepts TEXT, files_read TEXT, files_modified TEXT, prompt_number INTEGER, discovery_tokens INTEGER DEFAULT 0,
-        created_at TEXT NOT NULL, created_at_epoch INTEGER NOT NULL,
-        FOREIGN KEY(memory_session_id) REFERENCES sdk_sessions(memory_session_id) ON DELETE CASCADE);
-    CREATE VIRTUAL TABLE observations_fts USING fts5(title, narrative, content='observations', content_rowid='id');
-    CREATE TRIGGER observations_ad AFTER DELETE ON observations BEGIN
-        INSERT INTO observations_fts(observations_fts, rowid, title, narrative)
-        VALUES('delete', old.id, old.title, old.narrative);
-    END;
-    INSERT INTO sdk_sessions VALUES (1, 's1', 'kiln');
-    INSERT INTO observations (memory_session_id, project, type, title, narrative, facts, concepts, created_at, created_at_epoch)
-    VALUES ('s1', 'kiln', 'discovery', 'Port', 'The kiln listens on 8080', '[]', '[\"network\"]', '2026-11-01T10:00:00Z', 1),
-           ('s1', 'kiln', 'discovery', 'Port', 'The kiln listens on 8080', '[]', '[\"network\"]', '2026-11-02T10:00:00Z', 2);";
-
-/// mcp-memory-service 12.4, with the shadow tables that sqlite-vec 0.1.9 makes for its vectors.
-const MCP_MEMORY_SERVICE: &str = "
-    CREATE TABLE memories (id INTEGER PRIMARY KEY AUTOINCREMENT, content_hash TEXT UNIQUE NOT NULL, content TEXT NOT NULL,
-        tags TEXT, memory_type TEXT, metadata TEXT, created_at REAL, updated_at REAL, created_at_iso TEXT,
-        updated_at_iso TEXT, deleted_at REAL DEFAULT NULL);
-    INSERT INTO memories (content_hash, content, tags, memory_type, created_at) VALUES
-        ('h1', 'Deploys run on Friday', 'ops,ci', 'note', 1780272000.5), ('h2', 'Deploys run on Friday.', 'ops', 'note', 1780272001.5);
-    INSERT INTO memories (content_hash, content, created_at, deleted_at) VALUES ('h3', 'gone', 1.0, 2.0);
-    CREATE TABLE memory_embeddings_chunks (chunk_id INTEGER PRIMARY KEY AUTOINCREMENT, size INTEGER NOT NULL,
-        sequence_id integer, partition00, validity BLOB NOT NULL, rowids BLOB NOT NULL);
-    CREATE TABLE memory_embeddings_rowids (rowid INTEGER PRIMARY KEY AUTOINCREMENT, id, chunk_id INTEGER, chunk_offset INTEGER);
-    CREATE TABLE memory_embeddings_vector_chunks00 (rowid PRIMARY KEY, vectors BLOB NOT NULL);
-    INSERT INTO memory_embeddings_rowids VALUES (1, NULL, 1, 0), (2, NULL, 1, 1);
-    INSERT INTO memory_embeddings_chunks VALUES (1, 8, NULL, 'default', x'03', zeroblob(64));
-    INSERT INTO memory_embeddings_vector_chunks00 VALUES (1, CAST(x'0000803f00000000' || x'0000803f00000000' || zeroblob(48) AS BLOB));";
-
-/// Chroma 1.5: documents among the metadata, vectors in the queue.
-const CHROMA: &str = "
-    CREATE TABLE collections (id TEXT PRIMARY KEY, name TEXT NOT NULL, dimension INTEGER, database_id TEXT NOT NULL);
-    CREATE TABLE segments (id TEXT PRIMARY KEY, type TEXT NOT NULL, scope TEXT NOT NULL, collection TEXT NOT NULL);
-    CREATE TABLE embeddings (id INTEGER PRIMARY KEY, segment_id TEXT NOT NULL, embedding_id TEXT NOT NULL,
-        seq_id BLOB NOT NULL, created_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, UNIQUE (segment_id, embedding_id));
-    CREATE TABLE embedding_metadata (id INTEGER REFERENCES embeddings(id), key TEXT NOT NULL, string_value TEXT,
-        int_value INTEGER, float_value REAL, bool_value INTEGER, PRIMARY KEY (id, key));
-    CREATE TABLE embeddings_queue (seq_id INTEGER PRIMARY KEY, created_at TIMESTAMP, operation INTEGER NOT NULL,
-        topic TEXT NOT NULL, id TEXT NOT NULL, vector BLOB, encoding TEXT, metadata TEXT);
-    INSERT INTO collections VALUES ('42ff55c5-98be-414f-b290-7d87ecfa80cf', 'notes', 2, 'd');
-    INSERT INTO segments VALUES ('s', 'urn:chroma:segment/metadata/sqlite', 'METADATA', '42ff55c5-98be-414f-b290-7d87ecfa80cf');
-    INSERT INTO embeddings (id, segment_id, embedding_id, seq_id) VALUES (1, 's', 'a', 1), (2, 's', 'b', 2);
-    INSERT INTO embedding_metadata (id, key, string_value) VALUES (1, 'chroma:document', 'Tea is green'), (1, 'user_id', 'u'),
-        (2, 'chroma:document', 'Tea is green.'), (2, 'user_id', 'u');
-    INSERT INTO embedding_metadata (id, key, int_value) VALUES (1, 'n', 1);
-    INSERT INTO embeddings_queue VALUES
-        (1, '', 0, 'persistent://default/default/42ff55c5-98be-414f-b290-7d87ecfa80cf', 'a', x'0000000000000000', 'FLOAT32', '{}'),
-        (2, '', 0, 'persistent://default/default/42ff55c5-98be-414f-b290-7d87ecfa80cf', 'a', x'0000803f00000000', 'FLOAT32', '{}');";
-
-/// OpenClaw's index of Markdown files, as its memory host keeps it in 2026.
-const OPENCLAW: &str = "
-    CREATE TABLE memory_index_sources (id INTEGER PRIMARY KEY, path TEXT NOT NULL, source TEXT NOT NULL, hash TEXT NOT NULL,
-        mtime REAL NOT NULL, size INTEGER NOT NULL) STRICT;
-    CREATE TABLE memory_index_chunks (id TEXT PRIMARY KEY, path TEXT NOT NULL, source TEXT NOT NULL DEFAULT 'memory',
-        start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, hash TEXT NOT NULL, model TEXT NOT NULL, text TEXT NOT NULL,
-        embedding TEXT NOT NULL, updated_at INTEGER NOT NULL) STRICT;
-    INSERT INTO memory_index_chunks VALUES
-        ('c1', 'MEMORY.md', 'memory', 1, 2, 'x', 'm', 'Bob likes tea', '[1.0, 0.5]', 1780272000000),
-        ('c2', 'MEMORY.md', 'memory', 3, 4, 'x', 'm', 'Bob likes tea', '[1.0, 0.5]', 1780272000000);";
-
-/// Letta's archival passages in SQLite, from its public model.
-const LETTA: &str = "
-    CREATE TABLE archival_passages (id VARCHAR PRIMARY KEY NOT NULL, text VARCHAR NOT NULL, embedding_config JSON,
-        metadata_ JSON, tags JSON, embedding BLOB, organization_id VARCHAR, archive_id VARCHAR NOT NULL,
-        created_at DATETIME, updated_at DATETIME, is_deleted BOOLEAN DEFAULT FALSE NOT NULL);
-    INSERT INTO archival_passages (id, text, tags, embedding, archive_id, created_at) VALUES
-        ('passage-1', 'The wheel is in the cellar', '[\"home\"]', x'0000803f0000003f', 'archive-1', '2026-11-01 10:00:00'),
-        ('passage-2', 'The wheel is in the cellar', '[]', x'0000803f0000003f', 'archive-1', '2026-11-02 10:00:00');
-    INSERT INTO archival_passages (id, text, archive_id, is_deleted) VALUES ('passage-3', 'old', 'archive-1', TRUE);";
-
-/// mem0 2.2: one row for each event of a memory.
-const MEM0: &str = "
-    CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, old_memory TEXT, new_memory TEXT, event TEXT,
-        created_at DATETIME, updated_at DATETIME, is_deleted INTEGER, actor_id TEXT, role TEXT);
-    INSERT INTO history (id, memory_id, old_memory, new_memory, event, created_at, updated_at, is_deleted) VALUES
-        ('1', 'm1', NULL, 'Likes tea', 'ADD', '2026-11-01', NULL, 0),
-        ('2', 'm1', 'Likes tea', 'Likes green tea', 'UPDATE', '2026-11-01', '2026-11-02', 0),
-        ('3', 'm2', NULL, 'Likes green tea', 'ADD', '2026-11-01', NULL, 0),
-        ('4', 'm3', NULL, 'Lives in Bern', 'ADD', '2026-11-01', NULL, 0),
-        ('5', 'm3', 'Lives in Bern', NULL, 'DELETE', '2026-11-01', '2026-11-03', 1);";
-
-/// Shadow tables of sqlite-vec 0.1.9 with an auxiliary column; the virtual table itself needs its extension.
-const VEC0: &str = "
-    CREATE TABLE items_chunks (chunk_id INTEGER PRIMARY KEY AUTOINCREMENT, size INTEGER NOT NULL, validity BLOB NOT NULL,
-        rowids BLOB NOT NULL);
-    CREATE TABLE items_rowids (rowid INTEGER PRIMARY KEY AUTOINCREMENT, id, chunk_id INTEGER, chunk_offset INTEGER);
-    CREATE TABLE items_vector_chunks00 (rowid PRIMARY KEY, vectors BLOB NOT NULL);
-    CREATE TABLE items_auxiliary (rowid integer PRIMARY KEY, value00);
-    INSERT INTO items_rowids VALUES (10, NULL, 1, 0), (12, NULL, 1, 2);
-    INSERT INTO items_auxiliary VALUES (10, 'item ten'), (12, 'item twelve');
-    INSERT INTO items_chunks VALUES (1, 8, x'05', zeroblob(64));
-    INSERT INTO items_vector_chunks00 VALUES (1, CAST(x'0000803f00000000' || zeroblob(8) || x'000000000000803f' || zeroblob(40) AS BLOB));";
-
-/// A table with every kind of value.
-const PLAIN: &str = "
-    CREATE TABLE notes (id INTEGER PRIMARY KEY, body TEXT, extra ANY, weight REAL, user_id TEXT, archived INTEGER DEFAULT 0);
-    INSERT INTO notes VALUES (1, 'Ana lives in Rome', x'00ff', 0.1, 'u', 0), (2, 'Ana lives in Rome.', NULL, 1e300, 'u', 0),
-        (3, 'Tea is served at five', 'text', 2, 'u', 0), (4, NULL, 1, 2, 'u', 0), (5, 'put away', 1, 2, 'u', 1);";
+// Each system's file as its version in the first line of the script lays it out, with rows of our own.
+const CLAUDE_MEM: &str = include_str!("../../../../tests/data/sqlite_tables/claude_mem.sql");
+const MCP_MEMORY_SERVICE: &str =
+    include_str!("../../../../tests/data/sqlite_tables/mcp_memory_service.sql");
+const CHROMA: &str = include_str!("../../../../tests/data/sqlite_tables/chroma.sql");
+const OPENCLAW: &str = include_str!("../../../../tests/data/sqlite_tables/openclaw.sql");
+const LETTA: &str = include_str!("../../../../tests/data/sqlite_tables/letta.sql");
+const MEM0: &str = include_str!("../../../../tests/data/sqlite_tables/mem0.sql");
+const VEC0: &str = include_str!("../../../../tests/data/sqlite_tables/vec0.sql");
+const PLAIN: &str = include_str!("../../../../tests/data/sqlite_tables/notes.sql");
 
 struct Fixture {
     folder: TempDir,
@@ -126,7 +33,7 @@ impl Fixture {
         fixture
     }
 
-    /// With a virtual table whose extension is not there.
+    /// With a virtual table without its extension.
     fn with_virtual(sql: &str, name: &str, made_by: &str) -> Self {
         let fixture = Self::new(sql);
         let connection = Connection::open(fixture.path()).unwrap();
@@ -201,7 +108,7 @@ fn retire(table: &SqliteTable, id: &str, into: &str) -> OriginUnit {
     unit(vec![crate::testing::retire(&record(table, id), Some(into))])
 }
 
-/// Takes a record back from what it is now.
+/// Undoes the changes of a record.
 fn undoing(table: &SqliteTable, record: &OriginRecord) -> OriginUnit {
     unit(undo(&crate::testing::records(table), &[record], &[]))
 }
@@ -211,14 +118,14 @@ fn refused(error: Result<(), OriginError>) -> (String, String) {
     (error.to_string(), error.hint().unwrap())
 }
 
-/// One system's file, and what must be read of it.
+/// One system's file, and the expected records.
 struct Case {
     sql: &'static str,
     made_by: Option<[&'static str; 2]>,
     live: &'static [[&'static str; 2]],
     vectors: usize,
     attribute: &'static str,
-    /// What `--removed delete` answers; empty where rows are deleted.
+    /// The answer to `--removed delete`; empty where rows are deleted.
     refusal: &'static str,
 }
 
@@ -332,52 +239,33 @@ fn files_of_known_systems_are_read_without_a_trace() {
 }
 
 #[test]
-fn deleted_rows_come_back_bit_for_bit() {
-    let fixture = Fixture::new(PLAIN);
-    let before = fixture.rows("notes");
-    let table = fixture.open(&notes(Some(Removal::Delete)));
-    let contents = table.read().unwrap();
-    assert_eq!(live(&contents).len(), 4, "a row without a text is none");
-    assert!(contents.skipped[0].reason.contains("1 rows without a text"), "{:?}", contents.skipped);
-    let original = record(&table, "2");
-    let units = [retire(&table, "2", "1")];
-    for _ in 0..2 {
-        assert_eq!(table.write(&units).unwrap().units, [0]);
-        assert_eq!(fixture.rows("notes").len(), 4);
-    }
-    let gone = record(&table, "2");
-    assert_eq!(gone.standing, OriginStanding::Merged { into: "1".into() });
-    assert_eq!(gone.text, original.text);
-    let units = [undoing(&table, &original)];
-    for _ in 0..2 {
-        assert_eq!(table.write(&units).unwrap().units, [0]);
-        assert_eq!(fixture.rows("notes"), before);
-    }
-    assert_eq!(live(&table.read().unwrap()).len(), 4);
-}
-
-#[test]
-fn a_mark_takes_rows_out_and_an_undo_takes_it_off() {
+fn rows_that_were_taken_out_come_back_bit_for_bit() {
     for (sql, choice, id, into) in [
+        (PLAIN, notes(Some(Removal::Delete)), "2", "1"),
         (PLAIN, notes(Some(flag("archived", "1"))), "2", "1"),
         (LETTA, removing(flag("is_deleted", "1")), "passage-2", "passage-1"),
     ] {
         let fixture = Fixture::new(sql);
         let name = choice.table.clone().unwrap_or_else(|| "archival_passages".to_owned());
         let before = fixture.rows(&name);
+        let left = before.len() - usize::from(choice.removal == Some(Removal::Delete));
         let table = fixture.open(&choice);
-        let (count, original) = (live(&table.read().unwrap()).len(), record(&table, id));
+        let (texts, original) = (live(&table.read().unwrap()), record(&table, id));
         let units = [retire(&table, id, into)];
         for _ in 0..2 {
             assert_eq!(table.write(&units).unwrap().units, [0]);
+            assert_eq!(fixture.rows(&name).len(), left);
         }
-        assert_eq!(fixture.rows(&name).len(), before.len());
-        let contents = table.read().unwrap();
-        assert_eq!(live(&contents).len(), count - 1);
-        let marked = record(&table, id);
-        assert_eq!(marked.standing, OriginStanding::Merged { into: into.into() });
-        assert_eq!(table.write(&[undoing(&table, &original)]).unwrap().units, [0]);
-        assert_eq!(fixture.rows(&name), before);
+        assert_eq!(live(&table.read().unwrap()).len(), texts.len() - 1);
+        let gone = record(&table, id);
+        assert_eq!(gone.standing, OriginStanding::Merged { into: into.into() });
+        assert_eq!(gone.text, original.text);
+        let units = [undoing(&table, &original)];
+        for _ in 0..2 {
+            assert_eq!(table.write(&units).unwrap().units, [0]);
+            assert_eq!(fixture.rows(&name), before);
+        }
+        assert_eq!(live(&table.read().unwrap()), texts);
     }
 }
 

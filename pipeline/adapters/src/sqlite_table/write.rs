@@ -1,51 +1,22 @@
-//! Units as transactions on the table.
+//! Units as transactions on the table, and the SQL script that removes rows, for the owner of the file to run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
 use std::path::Path;
 
 use memfold_core::value::Value;
 use memfold_store::brain_db::{Param, cell};
 use memfold_store::origin::{
-    OriginChange, OriginError, OriginRecord, OriginUnit, Published, Removal,
+    OriginChange, OriginError, OriginRecord, OriginUnit, PlannedRemoval, Published, Removal,
 };
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params_from_iter};
 
-use super::layout::{Flag, Layout};
-use super::ledger::{Kept, Ledger, Line, Made};
-use super::read::{TableRow, shown};
-use crate::changes::{Refusal, attribute as attribute_of, digest_of, note};
-use crate::sqlite_file::{BUSY_TIMEOUT, quoted};
-
-/// Why nothing more was written.
-pub(super) enum WriteError {
-    Sqlite(rusqlite::Error),
-    Origin(OriginError),
-}
-
-impl From<rusqlite::Error> for WriteError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
-    }
-}
-
-impl From<OriginError> for WriteError {
-    fn from(error: OriginError) -> Self {
-        Self::Origin(error)
-    }
-}
-
-/// Why a step was not done: a conflict of its unit, or an end of everything.
-enum Stop {
-    Conflict(Refusal),
-    Error(WriteError),
-}
-
-impl<E: Into<WriteError>> From<E> for Stop {
-    fn from(error: E) -> Self {
-        Self::Error(error.into())
-    }
-}
+use super::Stop;
+use super::layout::{Flag, Layout, Vectors};
+use super::read::{Kept, Ledger, Line, Made, TableRow};
+use crate::shared::{attribute, digest, note};
+use crate::sqlite_file::{BUSY_TIMEOUT, quoted, shown};
 
 /// Tells whether a change takes a row out, or puts it back.
 pub(super) const fn removes(change: &OriginChange) -> bool {
@@ -62,23 +33,15 @@ const fn is_removal(change: &OriginChange) -> bool {
 
 /// Writes units.
 pub(super) struct Writer<'a> {
-    path: &'a Path,
-    layout: &'a Layout,
-    ledger: &'a Ledger,
-    place: &'a Path,
+    pub(super) path: &'a Path,
+    pub(super) layout: &'a Layout,
+    pub(super) ledger: &'a Ledger,
+    /// Where removed rows are kept.
+    pub(super) place: &'a Path,
 }
 
-impl<'a> Writer<'a> {
-    pub(super) const fn new(
-        path: &'a Path,
-        layout: &'a Layout,
-        ledger: &'a Ledger,
-        place: &'a Path,
-    ) -> Self {
-        Self { path, layout, ledger, place }
-    }
-
-    pub(super) fn write(&self, units: &[OriginUnit]) -> Result<Published, WriteError> {
+impl Writer<'_> {
+    pub(super) fn write(&self, units: &[OriginUnit]) -> Result<Published, Stop> {
         let mut connection = self.open()?;
         let wanted: BTreeSet<&str> =
             units.iter().flat_map(|unit| &unit.changes).map(OriginChange::id).collect();
@@ -99,11 +62,11 @@ impl<'a> Writer<'a> {
                     transaction.rollback()?;
                     Err(refusal)
                 }
-                Err(Stop::Error(error)) => return Err(error),
+                Err(stop) => return Err(stop),
             };
             note(&mut published, at, outcome);
         }
-        // What stands in the table again is kept nowhere else.
+        // Rows that stand in the table again are kept nowhere else.
         Ledger::forget(self.place, &restored)?;
         Ok(published)
     }
@@ -126,7 +89,7 @@ impl<'a> Writer<'a> {
         for unit in units {
             for change in &unit.changes {
                 let OriginChange::Retire { before, id, into, .. } = change else { continue };
-                let Some(row) = rows.get(id).filter(|row| digest_of(row.raw()) == *before) else {
+                let Some(row) = rows.get(id).filter(|row| digest(row.raw()) == *before) else {
                     continue;
                 };
                 lines.push(Line::Kept(Kept {
@@ -198,11 +161,8 @@ impl<'a> Writer<'a> {
             cells.insert(self.layout.id, record.id.as_str().into());
         }
         cells.insert(self.layout.text[0], record.text.as_str().into());
-        for attribute in &self.layout.attributes {
-            let value = attribute_of(record, &attribute.name);
-            if let Some(value) = value {
-                cells.insert(attribute.column, value.into());
-            }
+        for (name, column) in &self.layout.attributes {
+            cells.extend(attribute(record, name).map(|value| (*column, value.into())));
         }
         let names: Vec<String> = cells.keys().map(|at| quoted(&columns[*at])).collect();
         step.insert(&names, cells.into_values().collect())?;
@@ -264,7 +224,7 @@ impl Step<'_> {
         if self.layout.is_marked(now) {
             return if is_kept { Ok(()) } else { Err(self.conflict("others marked its row")) };
         }
-        if digest_of(now.raw()) != before {
+        if digest(now.raw()) != before {
             return Err(self.conflict("its row was changed meanwhile"));
         }
         let Some(flag) = self.flag() else { return self.delete(now) };
@@ -296,7 +256,7 @@ impl Step<'_> {
         if now.raw() == record.raw {
             return Ok(());
         }
-        let is_ours = before.is_none_or(|before| digest_of(now.raw()) == before);
+        let is_ours = before.is_none_or(|before| digest(now.raw()) == before);
         match (kept, self.layout.flag.as_ref()) {
             (Some(kept), Some(_)) if is_ours && self.layout.is_marked(now) => self.overwrite(&kept),
             _ => Err(self.conflict("its row was changed meanwhile")),
@@ -307,7 +267,7 @@ impl Step<'_> {
     fn remove_added(&self, before: Option<&str>) -> Result<(), Stop> {
         match &self.now {
             None => Ok(()),
-            Some(now) if before.is_none_or(|before| digest_of(now.raw()) == before) => {
+            Some(now) if before.is_none_or(|before| digest(now.raw()) == before) => {
                 self.delete(now)
             }
             Some(_) => Err(self.conflict("its row was changed meanwhile")),
@@ -389,7 +349,7 @@ impl Step<'_> {
         }
     }
 
-    /// Executes a statement on one row; what the table refuses is a conflict.
+    /// Executes a statement on one row; a refusal by the table is a conflict.
     fn execute(&self, sql: &str, values: Vec<Value>) -> Result<(), Stop> {
         let mut statement = self.transaction.prepare_cached(sql)?;
         match statement.execute(params_from_iter(values.iter().map(Param))) {
@@ -472,4 +432,135 @@ pub(super) fn rows_by_id(
         }
     }
     Ok(found)
+}
+
+/// Writes the script; an error says why there is none, with advice.
+pub(super) fn script(
+    connection: &Connection,
+    layout: &Layout,
+    ledger: &Ledger,
+    removals: &[PlannedRemoval],
+) -> Result<String, Stop> {
+    if let Some(refusal) = layout.own_api.filter(|_| layout.system != Some("sqlite-vec")) {
+        return Err(Stop::Refused(refusal.map(str::to_owned)));
+    }
+    let ids = removals.iter().flat_map(|removal| [Some(&*removal.id), removal.into.as_deref()]);
+    let wanted: BTreeSet<&str> = ids.flatten().collect();
+    let rows = rows_by_id(connection, layout, ledger, &wanted)?;
+    let table = quoted(&layout.table);
+    let mut script = format!(
+        "-- Removes {} rows of {table}. A row whose text was changed since is left alone.\n\
+         BEGIN IMMEDIATE;\n",
+        removals.len()
+    );
+    for removal in removals {
+        let Some(row) = rows.get(&removal.id) else { continue };
+        let mut condition = is_unchanged(layout, row);
+        if let Some(survivor) = removal.into.as_ref().and_then(|into| rows.get(into)) {
+            let stands = is_unchanged(layout, survivor);
+            let _ = write!(condition, "\n  AND EXISTS (SELECT 1 FROM {table} WHERE {stands})");
+        }
+        let by = removal.into.as_ref().map_or_else(
+            || format!("rule {}", removal.rule),
+            |into| format!("{} says the same, rule {}", one_line(into), removal.rule),
+        );
+        let _ = writeln!(script, "-- {}: {by}", one_line(&removal.id));
+        let _ = match (&layout.removal, &layout.flag) {
+            (Some(Removal::Flag { .. }), Some(flag)) => {
+                let value = match flag.value.eq_ignore_ascii_case("now") {
+                    true => "CURRENT_TIMESTAMP".to_owned(),
+                    false => literal(&flag.value_at("", "")),
+                };
+                let column = quoted(&layout.columns[flag.column]);
+                writeln!(script, "UPDATE {table} SET {column} = {value}\nWHERE {condition};")
+            }
+            _ => writeln!(script, "DELETE FROM {table}\nWHERE {condition};"),
+        };
+    }
+    script.push_str(&beside(layout));
+    script.push_str("COMMIT;\n");
+    Ok(script)
+}
+
+/// Lists the ids as the owner's own interface takes them: one JSON object on a line.
+pub(super) fn id_list(layout: &Layout, removals: &[PlannedRemoval]) -> String {
+    // Ids of Chroma are unique in a collection.
+    let is_within = layout.attributes.iter().any(|(name, _)| *name == "collection");
+    let lines = removals.iter().map(|removal| {
+        let (within, id) = match removal.id.split_once('/').filter(|_| is_within) {
+            Some((within, id)) => (Some(within), id),
+            None => (None, &*removal.id),
+        };
+        let into = removal.into.as_deref();
+        let into = into.map(|into| match within {
+            Some(_) => into.split_once('/').map_or(into, |(_, id)| id),
+            None => into,
+        });
+        let mut line = serde_json::json!({ "id": id, "into": into, "rule": removal.rule });
+        if let Some(within) = within {
+            line["collection"] = within.into();
+        }
+        format!("{line}\n")
+    });
+    lines.collect()
+}
+
+/// The statements for the indexes beside the table.
+fn beside(layout: &Layout) -> String {
+    let mut script = String::new();
+    if layout.key.is_none() || matches!(layout.removal, Some(Removal::Flag { .. })) {
+        return script;
+    }
+    if let Some(search) = &layout.search {
+        let search = quoted(search);
+        let _ = writeln!(script, "INSERT INTO {search}({search}) VALUES ('rebuild');");
+    }
+    if let Vectors::Vec0 { table, .. } | Vectors::Vec1 { table } = &layout.vectors {
+        let by_id = matches!(&layout.vectors, Vectors::Vec0 { by_id: true, .. });
+        let (here, there) = match by_id {
+            true => ("id", quoted(&layout.columns[layout.id])),
+            false => ("rowid", layout.key.clone().unwrap_or_default()),
+        };
+        let _ = writeln!(
+            script,
+            "-- Needs the extension of {}.\nDELETE FROM {} WHERE {here} NOT IN (SELECT {there} FROM {});",
+            one_line(table),
+            quoted(table),
+            quoted(&layout.table)
+        );
+    }
+    script
+}
+
+/// The condition that a row is the one that was read.
+fn is_unchanged(layout: &Layout, row: &TableRow) -> String {
+    let key = layout.key.as_deref().unwrap_or("rowid");
+    let mut parts = vec![format!("{key} IS {}", literal(&row.key))];
+    for at in &layout.text {
+        parts.push(format!("{} IS {}", quoted(&layout.columns[*at]), literal(&row.cells[*at])));
+    }
+    parts.join(" AND ")
+}
+
+/// A value in SQL.
+fn literal(value: &Value) -> String {
+    let hex = |bytes: &[u8]| -> String {
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("x'{digits}'")
+    };
+    match value {
+        Value::Null => "NULL".to_owned(),
+        Value::Integer(value) => value.to_string(),
+        Value::Real(value) => format!("{value:?}"),
+        Value::Blob(bytes) => hex(bytes),
+        Value::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) if !text.contains('\0') => format!("'{}'", text.replace('\'', "''")),
+            _ => format!("CAST({} AS TEXT)", hex(bytes)),
+        },
+    }
+}
+
+/// Text that stays within a comment.
+fn one_line(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }

@@ -1,14 +1,8 @@
-//! What plain git makes of the notes, and what we make of its repositories. Skipped where git is missing.
+//! Plain git reads our notes, and we read its repositories. Skipped where git is missing.
 
-use std::fmt::Write as _;
-use std::io::Write as _;
-use std::process::Stdio;
 use std::time::Instant;
 
 use super::*;
-use crate::git_notes::is_one;
-use crate::git_notes::library::tests::{Row, write_index};
-use memfold_store::origin::OriginStanding;
 
 /// A repository with three commits, each with a decision.
 fn repository(folder: &Path) -> Vec<String> {
@@ -46,19 +40,17 @@ fn consolidate(path: &Path) {
     assert_eq!(GitNotes::new(path).write(&units).unwrap().units, [0, 1]);
 }
 
-fn folder() -> (TempDir, PathBuf) {
+/// An empty folder for a repository; `None` where git is not installed.
+fn folder() -> Option<(TempDir, PathBuf)> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("repository");
     std::fs::create_dir(&path).unwrap();
-    (folder, path)
+    has_git().then_some((folder, path))
 }
 
 #[test]
 fn plain_git_reads_what_was_written() {
-    if !has_git() {
-        return;
-    }
-    let (_folder, path) = folder();
+    let Some((_folder, path)) = folder() else { return };
     let commits = repository(&path);
     append(&path, "appended");
     let found = records(&path);
@@ -91,10 +83,7 @@ fn plain_git_reads_what_was_written() {
 
 #[test]
 fn a_memory_made_of_none_goes_to_the_commit_that_is_checked_out() {
-    if !has_git() {
-        return;
-    }
-    let (_folder, path) = folder();
+    let Some((_folder, path)) = folder() else { return };
     let commits = repository(&path);
     let save = summarize("save-1", "stm_1", &[]);
     assert_eq!(GitNotes::new(&path).write(std::slice::from_ref(&save)).unwrap().units, [0]);
@@ -106,29 +95,8 @@ fn a_memory_made_of_none_goes_to_the_commit_that_is_checked_out() {
 }
 
 #[test]
-fn undone_notes_are_what_they_were() {
-    if !has_git() {
-        return;
-    }
-    let (_folder, path) = folder();
-    repository(&path);
-    let (before, notes) = (records(&path), notes_of(&path));
-    consolidate(&path);
-    let undo = restore_all("undo", &before.iter().collect::<Vec<_>>());
-    GitNotes::new(&path).write(&[undo]).unwrap();
-    let mut after = notes_of(&path);
-    after.retain(|_, notes| !notes.is_empty());
-    assert_eq!((records(&path), after), (before, notes));
-    run(&path, &["fsck", "--strict", "--no-dangling"]);
-    assert_eq!(run(&path, &["notes", "--ref=refs/notes/mem-meta/decisions", "list"]), "");
-}
-
-#[test]
 fn two_clones_merge_and_read_the_same() {
-    if !has_git() {
-        return;
-    }
-    let (folder, path) = folder();
+    let Some((folder, path)) = folder() else { return };
     repository(&path);
     consolidate(&path);
     let clone = folder.path().join("clone");
@@ -177,10 +145,7 @@ fn exchange(into: &Path, from: &Path) {
 
 #[test]
 fn an_undo_reaches_the_other_clone() {
-    if !has_git() {
-        return;
-    }
-    let (folder, path) = folder();
+    let Some((folder, path)) = folder() else { return };
     repository(&path);
     let before = records(&path);
     consolidate(&path);
@@ -197,10 +162,7 @@ fn an_undo_reaches_the_other_clone() {
 
 #[test]
 fn every_kind_of_repository_is_read_and_written() {
-    if !has_git() {
-        return;
-    }
-    let (folder, path) = folder();
+    let Some((folder, path)) = folder() else { return };
     let commits = repository(&path);
     run(&path, &["checkout", "--quiet", "--detach"]);
     run(&path, &["pack-refs", "--all"]);
@@ -228,10 +190,7 @@ fn every_kind_of_repository_is_read_and_written() {
 
 #[test]
 fn notes_outlive_their_commits() {
-    if !has_git() {
-        return;
-    }
-    let (_folder, path) = folder();
+    let Some((_folder, path)) = folder() else { return };
     let commits = repository(&path);
     run(&path, &["reset", "--quiet", "--hard", &commits[0]]);
     run(&path, &["reflog", "expire", "--expire=now", "--all"]);
@@ -243,10 +202,7 @@ fn notes_outlive_their_commits() {
 
 #[test]
 fn what_is_not_supported_is_said() {
-    if !has_git() {
-        return;
-    }
-    let (folder, _) = folder();
+    let Some((folder, _)) = folder() else { return };
     let sha256 = folder.path().join("sha256");
     run(folder.path(), &["init", "--quiet", "--object-format=sha256", "sha256"]);
     let error = GitNotes::new(&sha256).read().unwrap_err().to_string();
@@ -265,38 +221,11 @@ const NOTES: usize = 20_000;
 const DIM: usize = 384;
 
 fn body(number: usize) -> String {
-    let mut body = String::from("## Context\n\n");
-    for line in 0..8 {
-        let _ = writeln!(
-            body,
-            "Line {line} of memory {number}: the cache is filled by worker {}.",
-            number * 7 + line
-        );
-    }
-    body
-}
-
-/// Writes notes by `git fast-import`, with the fanout that git has for so many.
-fn import(repo: &Repo) {
-    let mut stream = String::new();
-    let _ = write!(
-        stream,
-        "commit refs/notes/mem/learnings\ncommitter a <a@localhost> 1700000000 +0000\ndata 0\n\n"
-    );
-    for (number, commit) in (0..NOTES).map(sha).enumerate() {
-        let text = note(&format!("summary {number}"), &body(number));
-        let (folder, rest) = commit.split_at(2);
-        let length = text.len();
-        let _ = writeln!(stream, "M 100644 inline {folder}/{rest}\ndata {length}\n{text}");
-    }
-    let mut git = Command::new("git")
-        .current_dir(&repo.path)
-        .args(["fast-import", "--quiet", "--force"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    git.stdin.take().unwrap().write_all(stream.as_bytes()).unwrap();
-    assert!(git.wait().unwrap().success());
+    let line = |line| {
+        let worker = number * 7 + line;
+        format!("Line {line} of memory {number}: the cache is filled by worker {worker}.\n")
+    };
+    "## Context\n\n".to_owned() + &(0..8).map(line).collect::<String>()
 }
 
 /// `cargo test --release -p memfold-adapters --lib --features git twenty_thousand -- --ignored --nocapture`
@@ -304,16 +233,11 @@ fn import(repo: &Repo) {
 #[ignore = "measures; run in release"]
 #[expect(clippy::disallowed_methods, clippy::print_stderr, reason = "a measurement, run by hand")]
 fn twenty_thousand_notes() {
-    if !has_git() {
-        return;
-    }
     let repo = Repo::new();
-    import(&repo);
-    let begun = Instant::now();
-    let contents = repo.origin().read().unwrap();
-    eprintln!("read {} notes: {:?}", contents.records.len(), begun.elapsed());
-    assert_eq!((contents.records.len(), contents.skipped.len()), (NOTES, 0));
-
+    let notes: Vec<(String, String)> =
+        (0..NOTES).map(|n| (sha(n), note(&format!("summary {n}"), &body(n)))).collect();
+    let notes: Vec<(&str, &str)> = notes.iter().map(|(c, n)| (c.as_str(), n.as_str())).collect();
+    repo.remember("learnings", &notes);
     std::fs::create_dir(repo.path.join(".memory")).unwrap();
     let texts: Vec<_> =
         (0..NOTES).map(|n| (id("learnings", &sha(n)), format!("summary {n}"), body(n))).collect();
@@ -326,29 +250,18 @@ fn twenty_thousand_notes() {
     let contents = repo.origin().read().unwrap();
     let vectors = contents.records.iter().filter(|record| record.vector.is_some()).count();
     eprintln!("read with {vectors} vectors: {:?}", begun.elapsed());
-    assert_eq!(vectors, NOTES);
+    assert_eq!((contents.records.len(), vectors), (NOTES, NOTES));
 
     let units: Vec<_> = contents
         .records
         .chunks(20)
         .map(|records| {
-            let retire = |record| crate::testing::retire(record, Some(&records[0].id));
+            let retire = |record| super::retire(record, Some(&records[0].id));
             unit_of("run-1", "R2", records[1..].iter().map(retire).collect())
         })
         .collect();
-    for what in ["wrote", "wrote again"] {
-        let begun = Instant::now();
-        let published = repo.origin().write(&units).unwrap();
-        eprintln!(
-            "{what} {} units, {} records: {:?}",
-            units.len(),
-            NOTES * 19 / 20,
-            begun.elapsed()
-        );
-        assert_eq!(published.units.len(), units.len());
-    }
     let begun = Instant::now();
-    let contents = repo.origin().read().unwrap();
-    eprintln!("read after it: {:?}", begun.elapsed());
-    assert_eq!(contents.records.len(), NOTES);
+    let published = repo.origin().write(&units).unwrap();
+    eprintln!("wrote {} units: {:?}", units.len(), begun.elapsed());
+    assert_eq!(published.units.len(), units.len());
 }
