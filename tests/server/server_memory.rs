@@ -192,7 +192,8 @@ fn every_tool_answers_as_documented() {
     assert_eq!(answers[6]["content"][0]["text"], "Entity with name Zoe not found");
     let found = |at: usize| answers[at]["structuredContent"]["entities"].as_array().unwrap().len();
     assert_eq!([found(7), found(8), found(9), found(10)], [1, 3, 0, 1]);
-    let related = |at: usize| answers[at]["structuredContent"]["relations"].as_array().unwrap().len();
+    let related =
+        |at: usize| answers[at]["structuredContent"]["relations"].as_array().unwrap().len();
     assert_eq!([related(4), related(7), related(10)], [1, 1, 2]);
     assert_eq!(answers[13]["content"][0]["text"], "Entities deleted successfully");
     let ana = json!({ "name": "Ana", "entityType": "person", "observations": ["läuft \u{1f600}", "lives in Bern"] });

@@ -413,6 +413,13 @@ fn notes(
     let mut notes = Vec::new();
     notes.extend(missing_pairs(input.policy, joins));
     notes.extend(undone(input.snapshot, &gathered.units));
+    notes.extend(joins.raised().map(|similarity| {
+        format!(
+            "too many memories are near to each other: they were compared from a similarity of \
+             {:.3} on",
+            similarity.get()
+        )
+    }));
     if !input.policy.guard.enabled {
         notes.push(
             "the fact guard is off: texts were not compared, contradictions not looked for"
@@ -595,6 +602,11 @@ impl Joins {
             }
         }
         true
+    }
+
+    /// Returns the highest threshold of a space whose threshold had to be raised.
+    fn raised(&self) -> Option<Similarity> {
+        self.joined.iter().filter_map(|joined| joined.raised).max()
     }
 
     /// Returns the nodes with vectors that were left out of the join, ascending.

@@ -1,22 +1,30 @@
-//! Series: memories near to very many others ("Build #17 passed"), of which only equal texts merge.
+//! Spaces with more near pairs than the budget allows: a threshold that gives so many does not tell memories apart.
 //!
-//! A threshold that gives more pairs than the budget allows does not tell them apart. They are found by a
-//! sample, left out of the join, and the rest of the space is joined without them.
+//! Memories near to very many others ("Build #17 passed") are a series, of which only equal texts merge: they are found
+//! by a sample and left out of the join. Where the rest is still too dense, it is joined at a higher threshold, which
+//! the sample gives as well.
 
 use std::collections::HashMap;
 
 use memfold_index::{
     GraphJoin, JoinError, JoinOptions, MeasuredRecall, Pair, PairStream, Row, VectorMatrix,
-    join_pairs, join_pairs_by_graph,
+    default_pair_budget, join_pairs, join_pairs_by_graph,
 };
 use memfold_simd::Similarity;
 
 /// Rows with more neighbours than this are a series; the next bound where the rest is still too dense.
 pub(super) const NEIGHBORS_MAX: [u64; 5] = [1_000, 250, 64, 16, 4];
 
+/// Pairs for each row that a raised threshold is to give; the next number where it gives more than the budget.
+const RAISED_PAIRS_PER_ROW: [u64; 2] = [8, 2];
+
 /// A space of so many vectors is compared as a whole, a larger one with a sample of it.
 const COMPARED_ROWS_MAX: usize = 4_096;
 const SAMPLED_ROWS: usize = 1_024;
+/// Rows that are compared with the sample to estimate pairs by their similarity.
+const ESTIMATED_ROWS: usize = 65_536;
+/// A space of more vectors is joined only where an estimate promises no more pairs than the budget.
+const JOINED_ROWS_MAX: usize = 262_144;
 
 /// Rows that one task compares with the sample.
 const ROWS_PER_TASK: usize = 256;
@@ -28,40 +36,63 @@ pub(super) struct SpaceJoin {
     kept: Option<Vec<Row>>,
     /// The rows that were left out.
     pub(super) series: Vec<Row>,
+    /// The threshold of the join, where it had to be raised.
+    pub(super) raised: Option<Similarity>,
 }
 
 impl SpaceJoin {
-    /// Joins a space; where its pairs are more than the budget allows, without its series.
+    /// Joins a space; where its pairs are more than the budget allows, without its series or at a higher threshold.
     pub(super) fn new(
         matrix: &VectorMatrix<'_>,
         threshold: Similarity,
         by: Option<&GraphJoin>,
         options: &JoinOptions<'_>,
     ) -> Result<Self, JoinError> {
-        let join = |matrix: &VectorMatrix<'_>| match by {
-            Some(by) => join_pairs_by_graph(matrix, threshold, options, by),
-            None => join_pairs(matrix, threshold, options),
+        let join = |matrix: &VectorMatrix<'_>, threshold: Similarity| {
+            let found = match by {
+                Some(by) => join_pairs_by_graph(matrix, threshold, options, by),
+                None => join_pairs(matrix, threshold, options),
+            };
+            match found {
+                Err(JoinError::PairBudget { .. }) => Ok(None),
+                found => found.map(Some),
+            }
         };
-        match join(matrix) {
-            Err(JoinError::PairBudget { .. }) => {}
-            found => return Ok(Self { pairs: found?, kept: None, series: Vec::new() }),
+        let is_large = matrix.len() > JOINED_ROWS_MAX;
+        let space = is_large.then(|| Space::of(matrix, threshold, options));
+        if !space.as_ref().is_some_and(|space| space.is_dense(&space.by_hash))
+            && let Some(pairs) = join(matrix, threshold)?
+        {
+            return Ok(Self { pairs, kept: None, series: Vec::new(), raised: None });
         }
-        let density = Density::of(matrix, threshold, options);
-        for most in NEIGHBORS_MAX {
-            if options.progress.cancelled() {
-                return Err(JoinError::Cancelled);
+        let space = space.unwrap_or_else(|| Space::of(matrix, threshold, options));
+        let density = space.density();
+        for most in if is_large { &NEIGHBORS_MAX[..1] } else { &NEIGHBORS_MAX[..] } {
+            let is_series = |row: &Row| density[space.distinct[row.index()]] > *most;
+            let (series, kept): (Vec<Row>, Vec<Row>) = matrix.rows().partition(is_series);
+            let distinct = space.distinct_of(&kept);
+            let mut thresholds = vec![];
+            if !series.is_empty() && (!is_large || !space.is_dense(&distinct)) {
+                thresholds.push(None);
             }
-            let (series, kept) = density.split(most);
-            if series.is_empty() {
-                continue;
+            if is_large {
+                let raised = RAISED_PAIRS_PER_ROW.map(|pairs| space.raised(&distinct, pairs));
+                thresholds.extend(raised.into_iter().filter(Option::is_some));
             }
-            match join_rows(matrix, &kept, join) {
-                Err(JoinError::PairBudget { .. }) => {}
-                found => return Ok(Self { pairs: found?, kept: Some(kept), series }),
+            for raised in thresholds {
+                if options.progress.cancelled() {
+                    return Err(JoinError::Cancelled);
+                }
+                let threshold = raised.unwrap_or(threshold);
+                if let Some(pairs) = join_rows(matrix, &kept, |matrix| join(matrix, threshold))? {
+                    return Ok(Self { pairs, kept: Some(kept), series, raised });
+                }
             }
         }
         let series = matrix.rows().collect();
-        Ok(Self { pairs: join_rows(matrix, &[], join)?, kept: Some(Vec::new()), series })
+        let pairs = join_rows(matrix, &[], |matrix| join(matrix, threshold))?;
+        let pairs = pairs.expect("no rows have no pairs");
+        Ok(Self { pairs, kept: Some(Vec::new()), series, raised: None })
     }
 
     fn row(&self, row: Row) -> Row {
@@ -89,27 +120,35 @@ impl SpaceJoin {
     }
 }
 
-fn join_rows(
+fn join_rows<T>(
     matrix: &VectorMatrix<'_>,
     rows: &[Row],
-    join: impl Fn(&VectorMatrix<'_>) -> Result<PairStream, JoinError>,
-) -> Result<PairStream, JoinError> {
+    join: impl Fn(&VectorMatrix<'_>) -> T,
+) -> T {
     let values: Vec<f32> = rows.iter().flat_map(|&row| matrix.vector(row)).copied().collect();
     let part = VectorMatrix::from_slice(&values, matrix.dim());
     join(&part.expect("whole rows of a valid matrix"))
 }
 
-/// How many neighbours the rows of a space have, bit-equal rows counted once.
-struct Density {
+/// The distinct rows of a space, which are compared with a sample of them.
+struct Space<'a> {
+    matrix: &'a VectorMatrix<'a>,
+    threshold: Similarity,
+    options: &'a JoinOptions<'a>,
     /// For each row, its place among the distinct ones.
     distinct: Vec<usize>,
-    /// Neighbours of each distinct row, estimated where the space was sampled.
-    neighbors: Vec<u64>,
+    /// The distinct rows.
+    rows: Vec<Row>,
+    /// The distinct rows by their bits, so that a sample does not depend on the order of the store.
+    by_hash: Vec<Row>,
 }
 
-impl Density {
-    fn of(matrix: &VectorMatrix<'_>, threshold: Similarity, options: &JoinOptions<'_>) -> Self {
-        let JoinOptions { pool, kernels, .. } = *options;
+impl<'a> Space<'a> {
+    fn of(
+        matrix: &'a VectorMatrix<'a>,
+        threshold: Similarity,
+        options: &'a JoinOptions<'a>,
+    ) -> Self {
         let hash = |row: Row| {
             let bytes: Vec<u8> =
                 matrix.vector(row).iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -125,33 +164,112 @@ impl Density {
             })
         });
         let distinct: Vec<usize> = distinct.collect();
-        // By their bits, so that the sample does not depend on the order of the store.
-        let mut sample = rows.clone();
-        sample.sort_unstable_by_key(|(_, hash)| *hash);
-        if sample.len() > COMPARED_ROWS_MAX {
-            sample.truncate(SAMPLED_ROWS);
-        }
-        let norm = |row: Row| kernels.dot(matrix.vector(row), matrix.vector(row));
-        let sample: Vec<(Row, f64)> = sample.iter().map(|(row, _)| (*row, norm(*row))).collect();
-        let count = |row: Row| {
-            let (x, norm_x) = (matrix.vector(row), norm(row));
-            let is_near = |&&(other, norm_y): &&(Row, f64)| {
-                let similarity = kernels.similarity(x, matrix.vector(other), (norm_x, norm_y));
-                other != row && similarity.is_some_and(|similarity| similarity >= threshold)
-            };
-            let near = sample.iter().filter(is_near).count() as u64;
-            near * rows.len() as u64 / (sample.len() as u64).max(1)
-        };
-        let counts = pool.map(rows.len().div_ceil(ROWS_PER_TASK), |task| {
-            let end = rows.len().min((task + 1) * ROWS_PER_TASK);
-            rows[task * ROWS_PER_TASK..end].iter().map(|(row, _)| count(*row)).collect::<Vec<_>>()
-        });
-        Self { distinct, neighbors: counts.concat() }
+        let in_order = rows.iter().map(|(row, _)| *row).collect();
+        rows.sort_unstable_by_key(|(_, hash)| *hash);
+        let by_hash = rows.into_iter().map(|(row, _)| row).collect();
+        Self { matrix, threshold, options, distinct, rows: in_order, by_hash }
     }
 
-    /// Returns the rows with more neighbours than `most`, and the others.
-    fn split(&self, most: u64) -> (Vec<Row>, Vec<Row>) {
-        let rows = (0..self.distinct.len() as u32).map(Row);
-        rows.partition(|row| self.neighbors[self.distinct[row.index()]] > most)
+    /// Returns how many neighbours each distinct row has, estimated where the space is large.
+    fn density(&self) -> Vec<u64> {
+        let sampled = match self.by_hash.len() > COMPARED_ROWS_MAX {
+            true => &self.by_hash[..SAMPLED_ROWS],
+            false => &self.by_hash,
+        };
+        let counts = self.compared(&self.rows, sampled, |near| near.len() as u64);
+        let scaled = |near: u64| near * self.rows.len() as u64 / (sampled.len() as u64).max(1);
+        counts.into_iter().map(scaled).collect()
+    }
+
+    /// Tells whether an estimate promises more pairs of some rows than the budget allows.
+    fn is_dense(&self, rows: &[Row]) -> bool {
+        let budget = default_pair_budget(rows.len() as u64);
+        self.raised(rows, budget / (rows.len() as u64).max(1)).is_some()
+    }
+
+    /// Returns the similarity at or above which some rows (by hash) have about so many pairs for each; `None` where the
+    /// threshold gives no more.
+    fn raised(&self, rows: &[Row], pairs_per_row: u64) -> Option<Similarity> {
+        let sampled = &rows[..rows.len().min(SAMPLED_ROWS)];
+        let compared = &rows[..rows.len().min(ESTIMATED_ROWS)];
+        let found = self.compared(compared, sampled, <[f64]>::to_vec);
+        let mut found: Vec<f64> = found.concat();
+        found.sort_unstable_by(|a, b| b.total_cmp(a));
+        // Each pair counts for both of its rows; of a row's neighbours the sample holds its share of the rows.
+        let wanted = 2 * pairs_per_row * (compared.len() * sampled.len()) as u64;
+        let similarity = found.get((wanted / (rows.len() as u64).max(1)) as usize)?;
+        Similarity::clamped((similarity * 1000.0).ceil() / 1000.0)
+    }
+
+    /// Compares rows with others, and returns the outcome of the near ones for each row.
+    fn compared<T: Send>(
+        &self,
+        rows: &[Row],
+        others: &[Row],
+        outcome: impl Fn(&[f64]) -> T + Sync,
+    ) -> Vec<T> {
+        let JoinOptions { pool, kernels, .. } = *self.options;
+        let norm = |row: Row| kernels.dot(self.matrix.vector(row), self.matrix.vector(row));
+        let others: Vec<(Row, f64)> = others.iter().map(|row| (*row, norm(*row))).collect();
+        let of = |row: Row, near: &mut Vec<f64>| {
+            let (x, norm_x) = (self.matrix.vector(row), norm(row));
+            let similarities =
+                others.iter().filter(|(other, _)| *other != row).filter_map(|(other, norm_y)| {
+                    kernels.similarity(x, self.matrix.vector(*other), (norm_x, *norm_y))
+                });
+            near.clear();
+            near.extend(
+                similarities
+                    .filter(|similarity| *similarity >= self.threshold)
+                    .map(Similarity::get),
+            );
+            outcome(near)
+        };
+        let tasks: Vec<&[Row]> = rows.chunks(ROWS_PER_TASK).collect();
+        let outcomes = pool.map(tasks.len(), |task| {
+            let mut near = Vec::new();
+            tasks[task].iter().map(|row| of(*row, &mut near)).collect::<Vec<T>>()
+        });
+        outcomes.into_iter().flatten().collect()
+    }
+
+    /// Returns the distinct ones of some rows, by hash.
+    fn distinct_of(&self, rows: &[Row]) -> Vec<Row> {
+        let mut is_kept = vec![false; self.rows.len()];
+        rows.iter().for_each(|row| is_kept[self.distinct[row.index()]] = true);
+        let kept = self.by_hash.iter().filter(|row| is_kept[self.distinct[row.index()]]);
+        kept.copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memfold_index::Pool;
+
+    use super::*;
+
+    #[test]
+    fn a_raised_threshold_gives_about_the_pairs_that_are_wanted() {
+        const ROWS: usize = 3_000;
+        let mut state = 7_u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
+        };
+        let values: Vec<f32> = (0..ROWS * 8).map(|_| draw()).collect();
+        let matrix = VectorMatrix::from_slice(&values, 8).unwrap();
+        let pool = Pool::new(None).unwrap();
+        let options = JoinOptions::new(&pool);
+        let half = Similarity::clamped(0.5).unwrap();
+        let space = Space::of(&matrix, half, &options);
+        let near = |least: Similarity| {
+            let near = |near: &[f64]| near.iter().filter(|near| **near >= least.get()).count();
+            space.compared(&space.by_hash, &space.by_hash, near).iter().sum::<usize>() / 2
+        };
+        let raised = space.raised(&space.by_hash, 8).unwrap();
+        assert!((6 * ROWS..=10 * ROWS).contains(&near(raised)), "{raised:?}: {}", near(raised));
+        // As many as there are: nothing is raised.
+        assert_eq!(space.raised(&space.by_hash, ROWS as u64), None);
+        assert!(!space.is_dense(&space.by_hash) && near(half) > 64 * ROWS);
     }
 }
