@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
 use memfold_core::lifecycle::{
-    RetentionInput, RetentionPolicy, SessionBlock, SessionState, SummaryItem, Tier,
-    assign, session_block,
+    RetentionInput, RetentionPolicy, SessionBlock, SessionState, SummaryItem, Tier, assign,
+    session_block,
 };
 use memfold_core::memory::MemoryId;
 use memfold_core::summary::Summary;

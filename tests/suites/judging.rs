@@ -9,7 +9,8 @@ use std::time::Duration;
 use memfold_core::judge::ask::Asking;
 use memfold_core::judge::{
     AnswerLimits, Asked, Budget, Chain, Group, Judge, JudgeError, Judgement, Member, ModelEndpoint,
-    OpinionKind, Outcome, Prompt, Records, Reply, ScoreThresholds, Task, Vote, accept_opinions, ask_all,
+    OpinionKind, Outcome, Prompt, Records, Reply, ScoreThresholds, Task, Vote, accept_opinions,
+    ask_all,
 };
 use memfold_core::memory::MemoryId;
 use memfold_core::policy::Linkage;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use memfold_core::judge::ask::Asking;
 use memfold_core::judge::{
-    AnswerLimits, Group, Judge, Judgement, Member, Opinion, OpinionKind, Records, Task, Usage, Vote,
-    accept_opinions, ask_all,
+    AnswerLimits, Group, Judge, Judgement, Member, Opinion, OpinionKind, Records, Task, Usage,
+    Vote, accept_opinions, ask_all,
 };
 use memfold_core::memory::MemoryId;
 use memfold_core::policy::JudgeSettings;

@@ -52,7 +52,8 @@ pub(crate) fn run(
     let mut status = ops::status(&args.db, &settings, now, &printer)?;
     if args.session_end {
         status.since.is_session_end = true;
-        status.due = due(&status.since, now, settings.configuration.settings.lifecycle.new_memories_min);
+        status.due =
+            due(&status.since, now, settings.configuration.settings.lifecycle.new_memories_min);
     }
     if args.store_tiers {
         status.store_tiers(&args.db, &settings, &printer)?;
