@@ -32,7 +32,7 @@ impl Instant {
     /// Spellings, with white space around them allowed: `YYYY-MM-DD`, then `T` or a space and
     /// `HH:MM[:SS[.fraction]]` (1 to 9 digits, cut to microseconds), then nothing (naive: local in
     /// `time_zone`, gaps and folds as jiff's `compatible`), `Z`, `±hh:mm`, `±hhmm` or `±hh`; or an
-    /// epoch number of at least nine digits (see [`from_epoch`](Self::from_epoch)).
+    /// epoch number of at least nine digits (see `from_epoch`).
     #[must_use]
     pub fn parse(text: &str, time_zone: &TimeZone) -> Option<Self> {
         let text = text.as_bytes().trim_ascii();

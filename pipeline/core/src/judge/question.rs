@@ -87,7 +87,7 @@ impl Group {
 }
 
 impl Batch {
-    /// Puts groups into one batch, with handles that are unique in it. [`Self::group_of`] leads back.
+    /// Puts groups into one batch, with handles that are unique in it. `group_of` leads back.
     #[must_use]
     pub fn of(groups: &[&Group]) -> Self {
         let mut offset = 0;
