@@ -12,8 +12,7 @@ use memfold_core::policy::{ConfigLoader, Policy, QuickCheckPolicy, config_hash};
 use memfold_core::time::Instant;
 use memfold_guard::{Guard, LexiconError};
 use memfold_index::file::FileMode;
-use memfold_index::pool::StartPoolError;
-use memfold_index::{NoProgress, Pool, VectorMatrix};
+use memfold_index::{NoProgress, Pool, StartPoolError, VectorMatrix};
 use memfold_simd::Kernels;
 use memfold_store::brain_db::{
     BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions, OpenStoreError,

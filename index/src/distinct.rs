@@ -45,18 +45,9 @@ pub(crate) struct Scanned {
 impl DistinctRows {
     /// Reads every row once, refuses vectors without a direction, and groups equal ones.
     ///
-    /// Values are compared as numbers: −0 equals +0.
+    /// Values are compared as numbers: −0 equals +0. Sorts in `scratch_dir`, where there is one; memory then holds 24 bytes of
+    /// each distinct row.
     pub(crate) fn of(
-        matrix: &VectorMatrix<'_>,
-        kernels: &Kernels,
-        pool: &Pool,
-        progress: &dyn Progress,
-    ) -> Result<Self, JoinError> {
-        Self::within(matrix, kernels, pool, None, progress)
-    }
-
-    /// As [`of`](Self::of), sorting in `scratch_dir`: memory holds 24 bytes of each distinct row.
-    pub(crate) fn within(
         matrix: &VectorMatrix<'_>,
         kernels: &Kernels,
         pool: &Pool,

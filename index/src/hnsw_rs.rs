@@ -126,11 +126,11 @@ impl<'a> HnswRsIndex<'a> {
             return Err(BuildGraphError::TooManyRows { found: vectors.len() });
         }
         // Rows are checked before, and grouped after, they have length 1.
-        DistinctRows::of(vectors, kernels, pool, progress)?;
+        DistinctRows::of(vectors, kernels, pool, None, progress)?;
         let units = unit_rows(vectors, kernels);
         let units = VectorMatrix::from_slice(&units, vectors.dim())
             .expect("as many values as the rows have");
-        let distinct = DistinctRows::of(&units, kernels, pool, progress)?;
+        let distinct = DistinctRows::of(&units, kernels, pool, None, progress)?;
         let points: Vec<u32> = (0..distinct.len() as u32).collect();
         let index = Self {
             graph: Some(Hnsw::new(

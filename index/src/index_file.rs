@@ -6,7 +6,7 @@
 //! | section | values |
 //! |---|---|
 //! | transform | the coding's mean, its rotation, its step, and the share of first codes |
-//! | codes, links | as in [`GraphSections`] |
+//! | codes, links | as in `GraphSections` of [`crate::graph`] |
 //! | upper layers | the number of layers, the size of each, their nodes, their links |
 //! | duplicate groups | where each node's rows start and the last one's end, then the rows |
 //! | prefix transform, prefix codes, prefix norms | read by scans |
@@ -209,7 +209,8 @@ impl<'a> IndexView<'a> {
 /// A flat index of some rows, and their graph where one was asked for.
 #[derive(Debug)]
 pub struct IndexBuild {
-    flat: FlatIndex,
+    /// The flat index.
+    pub flat: FlatIndex,
     graph: Option<Graph>,
 }
 
@@ -252,18 +253,6 @@ impl IndexBuild {
             Err(VerifyGraphError::Cancelled) => Err(BuildGraphError::Cancelled),
             Err(refused) => Ok((Self { flat, graph: None }, GraphOutcome::Refused(refused))),
         }
-    }
-
-    /// Returns the flat index.
-    #[must_use]
-    pub const fn flat(&self) -> &FlatIndex {
-        &self.flat
-    }
-
-    /// Returns the graph, where there is one.
-    #[must_use]
-    pub const fn graph(&self) -> Option<&Graph> {
-        self.graph.as_ref()
     }
 
     /// Writes a whole `index.mfi`; `text_keys` comes from [`TextKeys::sorted`].
@@ -475,7 +464,7 @@ mod tests {
                 let views = IndexView::open(&file).unwrap();
                 assert_eq!(views.graph_options, graph);
                 let matrix = matrix(&values, DIM);
-                let mut ours = FlatScan::new(index.flat().view(), &matrix, kernels).unwrap();
+                let mut ours = FlatScan::new(index.flat.view(), &matrix, kernels).unwrap();
                 let mut theirs = FlatScan::new(views.flat, &matrix, kernels).unwrap();
                 let threshold = near(0.9);
                 for row in (0..rows as u32).step_by(37) {
@@ -489,7 +478,7 @@ mod tests {
                         theirs.range(query, threshold).unwrap()
                     );
                 }
-                let (Some(graph), Some(opened)) = (index.graph(), &views.graph) else { continue };
+                let (Some(graph), Some(opened)) = (&index.graph, &views.graph) else { continue };
                 let view = graph.view();
                 let mut ours = Searcher::new(&view, &matrix, kernels).unwrap();
                 let mut theirs = Searcher::new(opened, &matrix, kernels).unwrap();

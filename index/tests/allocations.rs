@@ -63,7 +63,8 @@ fn lookups_allocate_nothing() {
         // As a lookup does it: everything is opened again, and only memory is kept.
         allocations(&vectors, |query| {
             let (memory, view) = (std::mem::take(&mut search_memory), graph.view());
-            let mut searcher = Searcher::with_memory(memory, &view, &vectors, kernels).unwrap();
+            let searcher = Searcher::new(&view, &vectors, kernels).unwrap();
+            let mut searcher = searcher.with_memory(memory);
             let found = searcher.k_nearest(query, 10, 64).unwrap().len();
             search_memory = searcher.into_memory();
             found

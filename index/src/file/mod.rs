@@ -1,7 +1,7 @@
 //! Files that are mapped and never changed: index files, and the generations they live in.
 //!
 //! [`Mapped`] is a file in memory. A [`SectionFile`] is a mapped file of typed, checksummed sections
-//! (`.mfi`), written by [`SectionFileWriter`]; [`sections`] describes every byte.
+//! (`.mfi`), written by [`SectionFileWriter`]; `sections` describes every byte.
 //! [`Generations`] reads a folder of generations, [`GenerationWriter`] publishes a new one whole or
 //! not at all, and [`FreshWriter`] adds sealed fresh rows to one that is live.
 

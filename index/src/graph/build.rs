@@ -56,7 +56,7 @@ impl Graph {
         if matrix.len() > Members::ROWS_MAX {
             return Err(BuildGraphError::TooManyRows { found: matrix.len() });
         }
-        let distinct = DistinctRows::of(matrix, kernels, pool, progress)?;
+        let distinct = DistinctRows::of(matrix, kernels, pool, None, progress)?;
         let turned = distinct.len() > SCANNED_NODES_MAX;
         let coding = Coding::learn(matrix, &distinct, turned, pool, kernels)?;
         let nodes = Nodes::encode(matrix, &distinct, &coding, tools)?;

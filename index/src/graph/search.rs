@@ -56,27 +56,21 @@ impl<'a> Searcher<'a> {
         vectors: &'a VectorMatrix<'a>,
         kernels: &'static Kernels,
     ) -> Result<Self, Damaged> {
-        Self::with_memory(SearchMemory::default(), graph, vectors, kernels)
-    }
-
-    /// Makes a searcher with the memory of an earlier one.
-    ///
-    /// # Errors
-    /// When the vectors have another dimension.
-    pub fn with_memory(
-        mut memory: SearchMemory,
-        graph: &'a GraphView<'a>,
-        vectors: &'a VectorMatrix<'a>,
-        kernels: &'static Kernels,
-    ) -> Result<Self, Damaged> {
         if graph.dim() != vectors.dim() {
             return Err(Damaged::Vectors {
                 index: [graph.row_count(), graph.dim()],
                 found: [vectors.len(), vectors.dim()],
             });
         }
-        memory.traversal.kernels = kernels;
-        Ok(Self { graph, vectors, kernels, memory })
+        let searcher = Self { graph, vectors, kernels, memory: SearchMemory::default() };
+        Ok(searcher.with_memory(SearchMemory::default()))
+    }
+
+    /// Searches with the memory of an earlier searcher.
+    #[must_use]
+    pub fn with_memory(self, mut memory: SearchMemory) -> Self {
+        memory.traversal.kernels = self.kernels;
+        Self { memory, ..self }
     }
 
     /// Returns the memory for another searcher.

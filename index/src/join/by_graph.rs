@@ -92,7 +92,7 @@ pub fn join_pairs_by_graph(
     by: &GraphJoin,
 ) -> Result<PairStream, JoinError> {
     let JoinOptions { kernels, pool, progress, .. } = *options;
-    let distinct = DistinctRows::of(matrix, kernels, pool, progress)?;
+    let distinct = DistinctRows::of(matrix, kernels, pool, None, progress)?;
     let rerank = Rerank { matrix, distinct: &distinct, kernels, threshold };
     let sample = Sample::draw(&rerank, SAMPLED_ROWS);
     let budget = Budget { rerank, sample: &sample, options };
@@ -185,9 +185,7 @@ impl Search<'_> {
             if self.sink.is_over() {
                 return Ok(());
             }
-            if options.progress.cancelled() {
-                return Err(JoinError::Cancelled);
-            }
+            options.check_cancelled()?;
             let mut records = Vec::new();
             let rows = &rows[task * TASK_ROWS..rows.len().min((task + 1) * TASK_ROWS)];
             for &row in rows {
@@ -323,7 +321,7 @@ const UNSEEN_PAIRS: f64 = 3.84;
 /// Half of them are the rows of which the join has found most pairs, where these are more than one: a few rows often hold most
 /// pairs. The others have the smallest hashes of their vectors. Neither depends on the order of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PairAudit {
+pub(crate) struct PairAudit {
     /// All rows with many pairs, and a sample of the others.
     strata: [Stratum; 2],
 }
@@ -371,8 +369,7 @@ impl PairAudit {
     /// Estimates how many of all distinct pairs at or above `threshold` are among `pairs`, which were found.
     ///
     /// `threshold` is not below that of the audited join.
-    #[must_use]
-    pub fn recall(
+    pub(crate) fn recall(
         &self,
         pairs: impl Iterator<Item = Pair>,
         threshold: Similarity,
@@ -454,9 +451,7 @@ fn scan(
     let scan = FlatScan::new(flat.view(), distinct, options.kernels)
         .expect("the flat index was built of these rows");
     for positions in positions.chunks(ROWS_PER_WORKER * options.pool.threads()) {
-        if options.progress.cancelled() {
-            return Err(JoinError::Cancelled);
-        }
+        options.check_cancelled()?;
         let queries = rerank.vectors(positions.iter().copied());
         let found =
             scan.range_batch(&queries, rerank.threshold, options.pool).map_err(JoinError::index)?;

@@ -92,17 +92,11 @@ impl PairStream {
         &self.counters
     }
 
-    /// Returns the exact audit of a sample; `None` where the join itself was exact.
-    #[must_use]
-    pub const fn audit(&self) -> Option<&PairAudit> {
-        self.audit.as_ref()
-    }
-
     /// Returns how many of the distinct pairs at or above `threshold` were found, as the audit measured it; `None` where
     /// the join was exact. Not below the join's own threshold.
     #[must_use]
     pub fn measured_recall(&self, threshold: Similarity) -> Option<MeasuredRecall> {
-        Some(self.audit()?.recall(self.pairs(), threshold))
+        Some(self.audit.as_ref()?.recall(self.pairs(), threshold))
     }
 
     /// Takes all pairs into memory, 16 bytes each.
@@ -226,9 +220,7 @@ fn compare_all(
         let compared = options.pool.map(wave.len(), |task| {
             let mut work = Workspace::default();
             for (left, right) in wave[task].block_pairs() {
-                if options.progress.cancelled() {
-                    return Err(JoinError::Cancelled);
-                }
+                options.check_cancelled()?;
                 if sink.is_over() {
                     break;
                 }
@@ -237,10 +229,13 @@ fn compare_all(
                 sink.take(pairs).map_err(JoinError::scratch(options.scratch_dir))?;
                 options.progress.advance(cascade.pair_count(left, right));
             }
-            Ok(work.counters)
+            Ok::<_, JoinError>(work.counters)
         });
         for did in compared {
-            counters.add(&did?);
+            let did = did?;
+            counters.pairs_tested += did.pairs_tested;
+            counters.pairs_passed_first += did.pairs_passed_first;
+            counters.pairs_judged += did.pairs_judged;
         }
     }
 }
@@ -327,7 +322,7 @@ pub fn join_pairs(
     options: &JoinOptions<'_>,
 ) -> Result<PairStream, JoinError> {
     let JoinOptions { kernels, pool, progress, .. } = *options;
-    let distinct = DistinctRows::of(matrix, kernels, pool, progress)?;
+    let distinct = DistinctRows::of(matrix, kernels, pool, None, progress)?;
     let rerank = Rerank { matrix, distinct: &distinct, kernels, threshold };
     let sample = Sample::draw(&rerank, SAMPLED_ROWS);
     let budget = Budget { rerank, sample: &sample, options };
@@ -434,7 +429,7 @@ mod tests {
         let (matrix, pool, folder) = (matrix(&values, 16), pool(2), tempfile::tempdir().unwrap());
         let options = JoinOptions { scratch_dir: Some(folder.path()), ..JoinOptions::new(&pool) };
         let (kernels, threshold) = (options.kernels, near(0.9));
-        let distinct = &DistinctRows::of(&matrix, kernels, &pool, options.progress).unwrap();
+        let distinct = &DistinctRows::of(&matrix, kernels, &pool, None, options.progress).unwrap();
         let rerank = Rerank { matrix: &matrix, distinct, kernels, threshold };
         let sample = Sample::draw(&rerank, SAMPLED_ROWS);
         let stages = Stages::choose(&rerank, &sample, &options);

@@ -7,7 +7,7 @@
 use std::convert::Infallible;
 
 use kodama::{Method, linkage};
-use memfold_index::components::component_firsts;
+use memfold_index::component_firsts;
 
 use super::policy::Linkage;
 

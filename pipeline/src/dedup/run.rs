@@ -6,10 +6,9 @@ use std::{fmt, io};
 
 use memfold_core::cluster::{Link, greedy_complete_streamed};
 use memfold_core::report::Recall;
-use memfold_index::components::component_firsts;
 use memfold_index::{
     ExternalSort, JoinCounters, JoinOptions, Pair, PairStream, Progress, Row, Sorted, TileSummary,
-    VectorMatrix,
+    VectorMatrix, component_firsts,
 };
 use memfold_simd::Similarity;
 use schemars::JsonSchema;

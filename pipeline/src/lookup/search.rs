@@ -10,8 +10,7 @@ use memfold_guard::text::strict_key;
 use memfold_index::flat::{FlatScan, FlatView, ScanMemory};
 use memfold_index::graph::{SearchMemory, Searcher};
 use memfold_index::index_file::{IndexView, PREFIX_TRANSFORM};
-use memfold_index::scan::query_norm;
-use memfold_index::{Nearest, Neighbor, Row, VectorError, VectorMatrix};
+use memfold_index::{Nearest, Neighbor, Row, VectorError, VectorMatrix, query_norm};
 use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{LiveMemory, Reaches, SpaceShapes, StoreReader};
 use memfold_store::reading::ModelShapes;
@@ -558,7 +557,7 @@ impl IdleSearches {
     ) -> Result<Tier<'a>, SearchError> {
         let Some(graph) = &tiers.graph else { return self.scan(tiers.flat, matrix, kernels) };
         let memory = taken(&self.graphs);
-        let search = Searcher::with_memory(memory, graph, matrix, kernels)?;
+        let search = Searcher::new(graph, matrix, kernels)?.with_memory(memory);
         Ok(Tier { search: Some(TierSearch::Graph(search)), idle: self })
     }
 

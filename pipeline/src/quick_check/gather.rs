@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use memfold_index::scan::query_norm;
+use memfold_index::query_norm;
 use memfold_simd::{Kernels, Similarity};
 
 use super::Incoming;

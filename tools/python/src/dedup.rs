@@ -480,7 +480,7 @@ fn columns<T>(found: &[Vec<Neighbor>], value: impl Fn(&Neighbor) -> T) -> Vec<Ve
 impl Codes {
     fn view(&self) -> PyResult<FlatView<'_>> {
         match self {
-            Self::Built(built) => Ok(built.flat().view()),
+            Self::Built(built) => Ok(built.flat.view()),
             Self::File(file) => IndexView::open(file)
                 .map(|view| view.flat)
                 .map_err(|failed| error(Kind::Store, &failed, failed.hint())),

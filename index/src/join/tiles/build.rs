@@ -20,7 +20,7 @@ use crate::join::pairs::Budget;
 use crate::join::plan::{SAMPLED_ROWS, Sample};
 use crate::join::prune::{Cells, may_be_near};
 use crate::join::rerank::Rerank;
-use crate::join::{JoinError, JoinOptions};
+use crate::join::JoinOptions;
 use crate::{Mapped, Row, VectorMatrix};
 
 /// Folders of a plan.
@@ -144,7 +144,7 @@ pub(super) fn build(request: &TileRequest<'_>, options: &JoinOptions<'_>) -> Res
     let (matrix, dir) = (request.matrix, request.dir);
     ["tiles", "pairs", "receipts"].iter().try_for_each(|name| clear(&dir.join(name)))?;
     let options = &JoinOptions { scratch_dir: Some(dir), ..*options };
-    let distinct = DistinctRows::within(matrix, kernels, pool, Some(dir), progress)?;
+    let distinct = DistinctRows::of(matrix, kernels, pool, Some(dir), progress)?;
     let rerank = Rerank { matrix, distinct: &distinct, kernels, threshold: request.threshold };
     let sample = Sample::draw(&rerank, SAMPLED_ROWS);
     Budget { rerank, sample: &sample, options }.check_sample()?;
@@ -277,9 +277,7 @@ fn regroup(
     let mut values: Vec<f32> = Vec::new();
     options.progress.begin("regroup rows", Some(cells.len() as u64));
     for start in (0..cells.len()).step_by(batch_rows) {
-        if options.progress.cancelled() {
-            return Err(JoinError::Cancelled.into());
-        }
+        options.check_cancelled()?;
         let mut positions: Vec<usize> = (start..cells.len().min(start + batch_rows)).collect();
         positions.sort_unstable_by_key(|&position| (cells[position], position));
         for run in positions.chunk_by(|&a, &b| cells[a] == cells[b]) {
@@ -314,9 +312,7 @@ type TileRecord = [u64; 3];
 
 impl TileWriter<'_> {
     fn write(&self, number: u32, options: &JoinOptions<'_>) -> Result<TileRecord, TileError> {
-        if options.progress.cancelled() {
-            return Err(JoinError::Cancelled.into());
-        }
+        options.check_cancelled()?;
         let places = self.layout.tiles[number as usize].clone();
         let positions = &self.layout.order[places.clone()];
         let distinct = self.rerank.distinct;

@@ -126,7 +126,6 @@ impl TilePlan {
     pub(super) fn run_all(&self, options: &JoinOptions<'_>) -> Result<u64, TileError> {
         let tasks: Vec<TileTask> = self.tasks()?.collect();
         let (found, resumed, failed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        let budget = self.budget(options);
         options.progress.begin("compare pairs", Some(self.summary()?.pairs_in_tasks));
         let run = |task: TileTask| {
             let receipt = match self.receipt(task)? {
@@ -138,7 +137,7 @@ impl TilePlan {
             };
             options.progress.advance(self.pair_count(task)?);
             let found = found.fetch_add(receipt.pairs, Ordering::Relaxed) + receipt.pairs;
-            if found > budget { Err(self.over_budget(options)) } else { Ok(()) }
+            self.check_budget(found, options)
         };
         let results = options.pool.map(tasks.len(), |task| {
             // After an error, the remaining tasks are skipped.
@@ -243,14 +242,10 @@ impl TilePlan {
             let lefts = first..lefts.min(first + TASK_LEFTS_MAX);
             let part = Task { lefts, rights: rights..cascade.block_count() };
             for (left, right) in part.block_pairs() {
-                if options.progress.cancelled() {
-                    return Err(JoinError::Cancelled.into());
-                }
+                options.check_cancelled()?;
                 cascade.compare(left, right, &mut work);
                 found += work.pairs.len() as u64;
-                if found > self.budget(options) {
-                    return Err(self.over_budget(options));
-                }
+                self.check_budget(found, options)?;
                 for pair in work.pairs.drain(..) {
                     let pair = PairRecord::from(pair).renamed(|row| rows[row as usize]);
                     pairs.push(pair).map_err(TileError::system(&partial))?;
@@ -273,11 +268,7 @@ impl TilePlan {
             Err(source) if source.kind() == io::ErrorKind::InvalidData => String::new(),
             Err(source) => return Err(TileError::System { path, source }),
         };
-        let damaged = |found: &str| TileError::Damaged {
-            path: path.clone(),
-            found: found.into(),
-            receipt: Some(path.clone()),
-        };
+        let damaged = |found: &str| self.damaged(task, &path, found);
         let (plan, receipt) =
             Receipt::from_text(&text).ok_or_else(|| damaged("the receipt is damaged"))?;
         if plan != self.fingerprint() {
@@ -308,12 +299,8 @@ impl TilePlan {
             counters.pairs_passed_first += receipt.passed_first;
             counters.pairs_judged += receipt.judged;
             found += receipt.pairs;
-            if found > self.budget(options) {
-                return Err(self.over_budget(options));
-            }
-            if options.progress.cancelled() {
-                return Err(JoinError::Cancelled.into());
-            }
+            self.check_budget(found, options)?;
+            options.check_cancelled()?;
             self.read_pairs(task, &receipt, &mut pairs)?;
         }
         let sorted = pairs.finish().map_err(TileError::system(&partial))?;
@@ -332,11 +319,7 @@ impl TilePlan {
             return Ok(());
         }
         let path = self.path_of_pairs(task);
-        let damaged = |found: String| TileError::Damaged {
-            path: path.clone(),
-            found,
-            receipt: Some(self.path_of_receipt(task)),
-        };
+        let damaged = |found: String| self.damaged(task, &path, found);
         let bytes = Mapped::open(&path).map_err(|error| match error {
             MapError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 damaged(MISSING.into())
@@ -359,18 +342,23 @@ impl TilePlan {
         Ok(())
     }
 
-    fn budget(&self, options: &JoinOptions<'_>) -> u64 {
-        options.pair_budget.unwrap_or_else(|| default_pair_budget(self.head().node_count.into()))
+    /// Ends a join that has found more pairs than its budget.
+    fn check_budget(&self, found: u64, options: &JoinOptions<'_>) -> Result<(), TileError> {
+        let budget = default_pair_budget(self.head().node_count.into());
+        let budget = options.pair_budget.unwrap_or(budget);
+        if found <= budget {
+            return Ok(());
+        }
+        let shares = self.records(HISTOGRAM)?.iter();
+        let histogram = shares.map(|&[similarity, share]| (similarity, share)).collect();
+        let threshold = self.threshold().get();
+        Err(JoinError::PairBudget { budget, threshold, histogram }.into())
     }
 
-    fn over_budget(&self, options: &JoinOptions<'_>) -> TileError {
-        let (budget, threshold) = (self.budget(options), self.threshold().get());
-        let shares = match self.records(HISTOGRAM) {
-            Ok(shares) => shares,
-            Err(error) => return error,
-        };
-        let histogram = shares.iter().map(|&[similarity, share]| (similarity, share)).collect();
-        JoinError::PairBudget { budget, threshold, histogram }.into()
+    /// Advises to repeat a task.
+    fn damaged(&self, task: TileTask, path: &Path, found: impl Into<String>) -> TileError {
+        let receipt = Some(self.path_of_receipt(task));
+        TileError::Damaged { path: path.to_owned(), found: found.into(), receipt }
     }
 
     fn path_of_pairs(&self, task: TileTask) -> PathBuf {

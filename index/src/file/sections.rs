@@ -95,7 +95,6 @@ const _: () = assert!(at::SECTIONS + SECTIONS_MAX * ENTRY_BYTES <= at::CHECKSUM)
 const _: () = assert!(SectionId::MAX as usize <= SECTIONS_MAX);
 
 /// Returns the checksum of `bytes`: XXH3 of 64 bits, seed 0.
-#[must_use]
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }

@@ -2,7 +2,7 @@
 //! of threads and at every ISA level.
 //!
 //! Building:
-//! 1. `crate::distinct` collapses bit-equal vectors; [`crate::codes`] encodes them. Vectors of one code are one node.
+//! 1. `crate::distinct` collapses bit-equal vectors; `crate::codes` encodes them. Vectors of one code are one node.
 //! 2. `partition` puts nodes into cells and numbers them cell by cell: near ones are near in memory.
 //! 3. `link` compares each cell densely with the cells nearest to its nodes (`nearest`: the sign test of panels), and
 //!    with ever smaller samples for long links. `prune` leaves links of different directions; reverse links are

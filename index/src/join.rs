@@ -38,7 +38,7 @@ use std::path::{Path, PathBuf};
 
 use memfold_simd::{Kernels, Similarity};
 
-pub use by_graph::{GraphJoin, JoinIndex, MeasuredRecall, PairAudit, join_pairs_by_graph};
+pub use by_graph::{GraphJoin, JoinIndex, MeasuredRecall, join_pairs_by_graph};
 pub use pairs::{PairStream, default_pair_budget, join_pairs};
 pub use tiles::{
     Receipt, TILE_ROWS_MAX, TileError, TilePlan, TileRequest, TileSummary, TileTask,
@@ -84,6 +84,13 @@ impl<'a> JoinOptions<'a> {
     }
 }
 
+impl JoinOptions<'_> {
+    /// Ends a join whose caller asked to stop.
+    fn check_cancelled(&self) -> Result<(), JoinError> {
+        if self.progress.cancelled() { Err(JoinError::Cancelled) } else { Ok(()) }
+    }
+}
+
 /// Counters of the work of a join.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JoinCounters {
@@ -99,14 +106,6 @@ pub struct JoinCounters {
     pub pairs_judged: u64,
     /// Pairs that only one of both rows found, where each asked a graph.
     pub pairs_found_once: u64,
-}
-
-impl JoinCounters {
-    fn add(&mut self, other: &Self) {
-        self.pairs_tested += other.pairs_tested;
-        self.pairs_passed_first += other.pairs_passed_first;
-        self.pairs_judged += other.pairs_judged;
-    }
 }
 
 /// A [`PairStream`] taken into memory.

@@ -7,7 +7,7 @@
 //!
 //! A [`FlatScan`] tests every row with one integer sign test, rows that pass with a second, and reranks the rest by the
 //! canonical similarity over the vectors themselves, which may lie in a mapped column. The tests let
-//! everything near pass ([`transform`](crate::transform) has the proof), so answers equal a plain
+//! everything near pass (`crate::transform` has the proof), so answers equal a plain
 //! [`Scan`](crate::Scan), row for row and bit for bit, at a fraction of its reads.
 //!
 //! # The same bytes everywhere
@@ -90,20 +90,12 @@ impl<'a> FlatView<'a> {
     }
 
     /// Returns the number of rows.
-    #[must_use]
-    pub const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.fine_lengths.len()
     }
 
-    /// Tells whether there are no rows.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.fine_lengths.is_empty()
-    }
-
     /// Returns the dimension of the rows.
-    #[must_use]
-    pub const fn dim(&self) -> usize {
+    pub(crate) const fn dim(&self) -> usize {
         self.transform.dim()
     }
 }
@@ -164,8 +156,7 @@ const TASK_ROWS: usize = 2_048;
 
 /// The codes of all rows and their transform, in memory.
 ///
-/// A file stores [`transform`](Self::transform), [`codes`](Self::codes) and [`norms`](Self::norms), and
-/// [`FlatView::new`] takes them.
+/// Transform, codes and norms are stored as they lie in memory; a [`FlatView`] takes them from there.
 #[derive(Debug)]
 pub struct FlatIndex {
     transform: Vec<f32>,

@@ -411,7 +411,8 @@ mod tests {
     fn learned(values: &[f32], dim: usize, threads: usize) -> Coding<'static> {
         let pool = pool(threads);
         let matrix = matrix(values, dim);
-        let distinct = DistinctRows::of(&matrix, Kernels::active(), &pool, &NoProgress).unwrap();
+        let distinct =
+            DistinctRows::of(&matrix, Kernels::active(), &pool, None, &NoProgress).unwrap();
         Coding::learn(&matrix, &distinct, false, &pool, Kernels::active()).unwrap()
     }
 
