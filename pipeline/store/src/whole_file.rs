@@ -5,10 +5,9 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::origin::OriginError;
 use memfold_datasets::atomic_file::{NewFile, TEMPORARY_PREFIX, temporary_suffix};
 use memfold_index::file::FileMode;
-
-use crate::origin::OriginError;
 
 /// How long to wait for another process that writes the same files.
 pub const PATIENCE: Duration = Duration::from_secs(5);

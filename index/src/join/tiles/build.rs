@@ -15,12 +15,12 @@ use super::{
 };
 use crate::distinct::DistinctRows;
 use crate::file::{FileHead, FileKind, SectionFileError, SectionFileWriter};
+use crate::join::JoinOptions;
 use crate::join::encode::{Block, Encoded, Stages, encode_all};
 use crate::join::pairs::Budget;
 use crate::join::plan::{SAMPLED_ROWS, Sample};
 use crate::join::prune::{Cells, may_be_near};
 use crate::join::rerank::Rerank;
-use crate::join::JoinOptions;
 use crate::{Mapped, Row, VectorMatrix};
 
 /// Folders of a plan.

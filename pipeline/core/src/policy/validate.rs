@@ -70,7 +70,7 @@ impl Policy {
     /// Returns the lowest `min_similarity` of the merge rules that run: the threshold of the one
     /// clustering. `None` where no merge rule runs.
     #[must_use]
-    pub(crate) fn merge_threshold(&self) -> Option<Similarity> {
+    pub fn merge_threshold(&self) -> Option<Similarity> {
         self.lowest_of_merges(|rule| self.guard.enabled || !rule.when.is_proven_same())
     }
 

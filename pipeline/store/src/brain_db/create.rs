@@ -9,12 +9,13 @@ use rusqlite::{Connection, params};
 use tempfile::TempPath;
 
 use crate::brain_db::read::access::beside;
-#[cfg(feature = "wild")]
-use crate::brain_db::wild::{VectorShape, spell, write_odd_rows};
 use memfold_core::SkipReason;
 use memfold_core::row::categories_to_json;
 use memfold_datasets::atomic_file::{open_new, place_of};
 use memfold_index::file::FileMode;
+
+#[cfg(feature = "wild")]
+use crate::brain_db::wild::{VectorShape, spell, write_odd_rows};
 
 /// Rows per transaction.
 const BATCH_ROWS: u64 = 10_000;

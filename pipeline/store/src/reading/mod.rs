@@ -2,7 +2,6 @@
 
 pub(crate) mod memory;
 pub(crate) mod vector;
-pub(crate) mod embedding;
 
-pub use embedding::read_rows;
+pub use memory::read_rows;
 pub use vector::{MODEL_UNNAMED, ModelShapes};

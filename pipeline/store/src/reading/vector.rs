@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::reading::embedding::RawEmbedding;
+use crate::reading::memory::RawEmbedding;
 use memfold_core::memory::InvalidEmbedding;
 use memfold_core::row::{MEMORY_CELLS, RawMemory};
 use memfold_core::value::ValueRef;
@@ -61,6 +61,17 @@ impl ShapeSurvey {
         if let Some(length) = blob_length {
             *survey.blob_lengths.entry(length).or_insert(0) += 1;
         }
+    }
+
+    /// Counts one embedding; returns its model and its blob, where it has them.
+    pub(crate) fn add_raw<'a>(
+        &mut self,
+        raw: &RawEmbedding<'a>,
+    ) -> (Option<Cow<'a, str>>, Option<&'a [u8]>) {
+        let named = raw.model.text().ok().flatten();
+        let blob = if let ValueRef::Blob(bytes) = raw.embedding { Some(bytes) } else { None };
+        self.add(named.as_deref(), blob.map(<[u8]>::len));
+        (named, blob)
     }
 
     /// Decides. `probe` returns some blobs of a model and length; it is called at most twice for
@@ -329,6 +340,7 @@ impl PackedRows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reading::memory::EMBEDDING_CELLS;
     use std::convert::Infallible;
 
     fn doubles() -> Vec<u8> {
@@ -405,11 +417,6 @@ mod tests {
         assert_eq!(broken([3e38, 0.1, 0.2, 0.3]), Width::Single);
         assert_eq!(broken([0.0; 4]), Width::Unclear);
     }
-}
-
-#[cfg(test)]
-mod vector_tests {
-    use super::*;
 
     fn read(cell: ValueRef<'_>, holds_f64: bool) -> Result<Vec<f32>, InvalidEmbedding> {
         let mut vector = vec![9.0];
@@ -453,12 +460,6 @@ mod vector_tests {
         assert_eq!(read(ValueRef::Text(b"[[1.0]]"), false), Err(Unreadable));
         assert_eq!(read(ValueRef::Integer(4), false), Err(Unreadable));
     }
-}
-
-#[cfg(test)]
-mod packed_tests {
-    use super::*;
-    use crate::reading::embedding::EMBEDDING_CELLS;
 
     type Row =
         (i64, [ValueRef<'static>; MEMORY_CELLS], Option<[ValueRef<'static>; EMBEDDING_CELLS]>);

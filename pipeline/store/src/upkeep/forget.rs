@@ -1,25 +1,27 @@
-//! [`forget`]: a memory is erased everywhere.
+//! [`forget`]: a memory is erased everywhere, also in texts that name it.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use jiff::tz::TimeZone;
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
+use rusqlite::{Connection, Row, params, params_from_iter};
 use serde::Serialize;
+use serde_json::Value as Json;
 
-use crate::brain_db::own::archive::ArchiveReader;
-use crate::brain_db::own::merged::erase_merged;
+use crate::brain_db::own::archive::{ArchiveReader, erase_merged};
 use crate::brain_db::own::runs::forget_target;
 use crate::brain_db::own::statements::{restated_in, summaries_of};
+use crate::brain_db::read::access::{all, cell0, cells2, exists, first};
 use crate::brain_db::read::lineage::StoreLineage;
-use crate::brain_db::read::open::BrainDb;
-use crate::brain_db::write::layout::Layout;
+use crate::brain_db::read::open::{BrainDb, OpenOptions};
+use crate::brain_db::write::changes::stands;
+use crate::brain_db::write::rows::Layout;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
-use crate::upkeep::mentions::{names_any, scrub_cells, scrub_document, scrub_source};
-use crate::upkeep::run::{UpkeepError, UpkeepRun};
+use crate::upkeep::restore::{UpkeepError, UpkeepRun};
 use memfold_core::lineage::Lineage as _;
-use memfold_core::memory::MemoryId;
-use memfold_core::memory::Status;
+use memfold_core::memory::{MemoryId, Status};
 use memfold_core::runs::RunKind;
 use memfold_core::time::Instant;
 use memfold_guard::text::excerpt;
@@ -180,8 +182,6 @@ struct Plan {
     units: BTreeSet<(String, i64)>,
     journal: BTreeSet<i64>,
     renamed: Vec<(Naming, Vec<Renamed>)>,
-    /// Sources of archived memories that name it.
-    archived: Vec<ArchivedCell>,
     /// Answers of models about other memories that quote it, by key.
     quoting: Vec<String>,
     actions: Vec<Renamed>,
@@ -196,16 +196,19 @@ impl Plan {
             units: BTreeSet::new(),
             journal: BTreeSet::new(),
             renamed: Vec::new(),
-            archived: Vec::new(),
             quoting: Vec::new(),
             actions: Vec::new(),
             has_tables,
         };
         if has_tables {
-            let units = reads.query("read the journal", |c| units_into(c, &ids))?;
-            plan.units.extend(units);
-        }
-        if has_tables {
+            // Units that moved rows away into one of the memories.
+            let sql = "SELECT DISTINCT run_id, unit, survivor FROM memfold_journal
+                       WHERE survivor IS NOT NULL";
+            let read = |row: &Row<'_>| Ok((cells2(row)?, row.get::<_, String>(2)?));
+            let units: Vec<((String, i64), String)> =
+                reads.all("read the journal", sql, [], read)?;
+            let into = units.into_iter().filter(|(_, into)| is_one_of(&ids, into));
+            plan.units.extend(into.map(|(unit, _)| unit));
             let restated = reads.query("look for new texts", |c| restated_in(c, &ids))?;
             plan.erasure.restated_in = restated;
             let has_archive = reads.has_archive()?;
@@ -220,17 +223,34 @@ impl Plan {
         }
         plan.count_rows(reads)?;
         reads.query("look where it is named", |connection| {
-            plan.rename(connection, &ids, SOURCES, scrub_source)?;
+            let sources = Naming::new("stm", "id", "id").columns(&["source"]).only(
+                "(source LIKE 'consolidation:{%' OR source LIKE 'archived:%') AND id IS NOT NULL",
+            );
+            plan.rename(connection, &ids, sources, scrub_source)?;
             if !has_tables {
                 return Ok(());
             }
-            plan.rename(connection, &ids, JOURNAL, scrub_cells)?;
-            plan.rename(connection, &ids, ARCHIVE, scrub_cells)?;
-            plan.archived = cells_to_rename(connection, &ids)?;
-            plan.erasure.renamed += plan.archived.len() as u64;
-            plan.rename(connection, &ids, UNITS, scrub_document)?;
+            let of_memories = "table_name = 'stm'";
+            let journal = Naming::new("memfold_journal", "seq", "row_key").only(of_memories);
+            let journal = journal.columns(&["before", "after"]);
+            plan.rename(connection, &ids, journal, scrub_cells)?;
+            let archive = Naming::new("memfold_archive", "id", "memory_id").only(of_memories);
+            let json = archive.clone().columns(&["row"]);
+            plan.rename(connection, &ids, json, scrub_cells)?;
+            if let Some(reader) = ArchiveReader::of(connection)? {
+                for (shape, column) in reader.columns_of("source") {
+                    let shaped = archive.clone().columns(&[&column]);
+                    let shaped = shaped.only(format!("{of_memories} AND shape = {shape}"));
+                    plan.rename(connection, &ids, shaped, scrub_source)?;
+                }
+            }
+            let units = Naming::new("memfold_units", "rowid", "NULL");
+            let units = units.columns(&["actions", "digests"]);
+            plan.rename(connection, &ids, units, scrub_document)?;
+            let actions = Naming::new("memfold_actions", "rowid", "NULL").only("body <> 'null'");
+            let actions = actions.columns(&["body", "amended", "base_digests"]);
             let names = |text: &str| names_any(text, &ids).then(String::new);
-            plan.actions = ACTIONS.find(connection, &ids, names)?;
+            plan.actions = actions.find(connection, &ids, names)?;
             Ok(())
         })?;
         plan.erasure.actions = plan.actions.len() as u64;
@@ -245,7 +265,9 @@ impl Plan {
             self.erasure.reactions.clone_from(&layout.reactions);
         }
         for (run_id, unit) in &self.units {
-            let keys = reads.query("read the journal", |c| journal_keys(c, run_id, *unit))?;
+            let sql = "SELECT seq FROM memfold_journal WHERE run_id = ?1 AND unit = ?2";
+            let keys: Vec<i64> =
+                reads.all("read the journal", sql, params![run_id, unit], cell0)?;
             self.journal.extend(keys);
             self.erasure.units.push(format!("{run_id} {unit}"));
         }
@@ -267,23 +289,24 @@ impl Plan {
             if !self.has_tables {
                 continue;
             }
-            let units = reads.query("read the journal", |c| units_of_memory(c, id.as_str()))?;
+            let sql = "SELECT DISTINCT run_id, unit FROM memfold_journal
+                       WHERE row_key = ?1 AND table_name = 'stm'";
+            let units: Vec<_> = reads.all("read the journal", sql, [id.as_str()], cells2)?;
             self.units.extend(units);
-            for telling in TELLING {
-                let count = reads.query("count rows", |c| telling.count(c, id.as_str()))?;
-                *self.counter(telling.table) += count;
+            let erasure = &mut self.erasure;
+            let counters = [
+                &mut erasure.lineage,
+                &mut erasure.decisions,
+                &mut erasure.flags,
+                &mut erasure.archived,
+            ];
+            for ((table, condition), counter) in COUNTED.into_iter().zip(counters) {
+                let sql = format!("SELECT count(*) FROM {table} WHERE {condition}");
+                let count = reads.first("count rows", &sql, [id.as_str()], cell0::<i64>)?;
+                *counter += count.unwrap_or_default().unsigned_abs();
             }
         }
         Ok(())
-    }
-
-    fn counter(&mut self, table: &str) -> &mut u64 {
-        match table {
-            "memfold_lineage" => &mut self.erasure.lineage,
-            "memfold_decisions" => &mut self.erasure.decisions,
-            "memfold_flags" => &mut self.erasure.flags,
-            _ => &mut self.erasure.archived,
-        }
     }
 
     fn rename(
@@ -294,7 +317,7 @@ impl Plan {
         rename: Rename,
     ) -> rusqlite::Result<()> {
         let mut found = naming.find(connection, ids, |text| rename(text, ids))?;
-        if naming.table == JOURNAL.table {
+        if naming.table == "memfold_journal" {
             let goes =
                 |key: &Value| matches!(key, Value::Integer(seq) if self.journal.contains(seq));
             found.retain(|row| !goes(&row.key));
@@ -311,20 +334,17 @@ impl Plan {
                 writes.query("take a name out", |c| naming.write(c, renamed))?;
             }
         }
-        for cell in &self.archived {
-            writes.query("take a name out", |c| cell.write(c))?;
-        }
         for key in &self.quoting {
-            writes.query("erase an answer of a model", |connection| {
-                let sql = "DELETE FROM memfold_judgements WHERE key = ?1";
-                connection.prepare_cached(sql)?.execute([key])
-            })?;
+            let sql = "DELETE FROM memfold_judgements WHERE key = ?1";
+            writes.execute("erase an answer of a model", sql, [key])?;
         }
         for action in &self.actions {
             writes.query("void an action", |c| void_action(c, &action.key))?;
         }
         for (run_id, unit) in &self.units {
-            writes.query("erase the journal", |c| drop_journal(c, run_id, *unit))?;
+            // The whole journal of the unit, so that nobody undoes half of it.
+            let sql = "DELETE FROM memfold_journal WHERE run_id = ?1 AND unit = ?2";
+            writes.execute("erase the journal", sql, params![run_id, unit])?;
         }
         for id in &self.erasure.ids {
             let id = id.as_str();
@@ -334,10 +354,13 @@ impl Plan {
             }
             erase_merged(writes, id)?;
             // The name of the request stays: sent again it would store the memory anew.
-            let blank = "answer = '', memories = '[]'";
-            writes.query("erase an answer", |c| ANSWERED.update(c, id, blank))?;
-            for telling in TELLING.into_iter().chain(ALSO_TELLING) {
-                writes.query("erase rows", |c| telling.delete(c, id))?;
+            let sql = format!(
+                "UPDATE memfold_requests SET answer = '', memories = '[]' WHERE {LISTED_IN_MEMORIES}"
+            );
+            writes.execute("erase an answer", &sql, [id])?;
+            for (table, condition) in COUNTED.into_iter().chain(UNCOUNTED) {
+                let sql = format!("DELETE FROM {table} WHERE {condition}");
+                writes.execute("erase rows", &sql, [id])?;
             }
             writes.query("erase a target", |c| {
                 forget_target(c, id)?;
@@ -348,135 +371,65 @@ impl Plan {
     }
 }
 
-/// A table and which of its rows tell of a memory (`?1`) and of nothing else.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Telling {
-    /// The table.
-    pub(crate) table: &'static str,
-    condition: &'static str,
-}
+/// A table, and the condition for its rows about a memory (`?1`) and nothing else.
+type RowsAbout = (&'static str, &'static str);
 
-/// Tables with rows that are erased as a whole.
-pub(crate) const TELLING: [Telling; 4] = [
-    Telling { table: "memfold_lineage", condition: "absorbed_id = ?1 OR survivor_id = ?1" },
-    Telling { table: "memfold_decisions", condition: "memory_id = ?1" },
-    Telling { table: "memfold_flags", condition: "left_id = ?1 OR right_id = ?1" },
-    Telling { table: "memfold_archive", condition: "memory_id = ?1" },
+/// Tables with rows that are erased as a whole, in the order of [`Erasure`]'s counts.
+const COUNTED: [RowsAbout; 4] = [
+    ("memfold_lineage", "absorbed_id = ?1 OR survivor_id = ?1"),
+    ("memfold_decisions", "memory_id = ?1"),
+    ("memfold_flags", "left_id = ?1 OR right_id = ?1"),
+    ("memfold_archive", "memory_id = ?1"),
 ];
-/// That a memory once lived again.
-pub(crate) const REVIVED: Telling =
-    Telling { table: "memfold_revived", condition: "memory_id = ?1" };
+const LISTED_IN_MEMORIES: &str =
+    "EXISTS (SELECT 1 FROM json_each(memories) AS memory WHERE memory.value = ?1)";
 
-/// Judgements of models on it, together with others.
-pub(crate) const JUDGED: Telling = Telling {
-    table: "memfold_judgements",
-    condition: "EXISTS (SELECT 1 FROM json_each(memories) AS memory WHERE memory.value = ?1)",
-};
-
-/// Its relations to others.
-pub(crate) const LINKED: Telling =
-    Telling { table: "memfold_edges", condition: "source_id = ?1 OR target_id = ?1" };
-
-/// Its role as a summary of others; a summary of it is erased with it.
-pub(crate) const SUMMARIZED: Telling =
-    Telling { table: "memfold_summaries", condition: "memory_id = ?1" };
-
-/// The tier that it was last assigned.
-pub(crate) const TIERED: Telling = Telling { table: "memfold_tiers", condition: "memory_id = ?1" };
-
-/// The line of another system that it was imported from.
-pub(crate) const CAME_IN: Telling = Telling { table: "memfold_origins", condition: "id = ?1" };
-
-/// Answers that name it.
-pub(crate) const ANSWERED: Telling = Telling {
-    table: "memfold_requests",
-    condition: "EXISTS (SELECT 1 FROM json_each(memories) AS memory WHERE memory.value = ?1)",
-};
-
-/// Tables with rows that are erased as well and are not counted.
-const ALSO_TELLING: [Telling; 6] = [REVIVED, JUDGED, LINKED, SUMMARIZED, TIERED, CAME_IN];
-
-impl Telling {
-    /// Counts the rows about a memory.
-    pub(crate) fn count(self, connection: &Connection, id: &str) -> rusqlite::Result<u64> {
-        let sql = format!("SELECT count(*) FROM {} WHERE {}", self.table, self.condition);
-        let count: i64 = connection.prepare_cached(&sql)?.query_row([id], |row| row.get(0))?;
-        Ok(count.unsigned_abs())
-    }
-
-    /// Sets columns of the rows about a memory.
-    fn update(self, connection: &Connection, id: &str, set: &str) -> rusqlite::Result<usize> {
-        let sql = format!("UPDATE {} SET {set} WHERE {}", self.table, self.condition);
-        connection.prepare_cached(&sql)?.execute([id])
-    }
-
-    /// Deletes the rows about a memory.
-    pub(crate) fn delete(self, connection: &Connection, id: &str) -> rusqlite::Result<usize> {
-        let sql = format!("DELETE FROM {} WHERE {}", self.table, self.condition);
-        connection.prepare_cached(&sql)?.execute([id])
-    }
-}
+/// Tables with rows that are erased as well and are not counted. Judgements of a memory go also where they are about
+/// others, too; a summary of it is erased with it.
+const UNCOUNTED: [RowsAbout; 6] = [
+    ("memfold_revived", "memory_id = ?1"),
+    ("memfold_judgements", LISTED_IN_MEMORIES),
+    ("memfold_edges", "source_id = ?1 OR target_id = ?1"),
+    ("memfold_summaries", "memory_id = ?1"),
+    ("memfold_tiers", "memory_id = ?1"),
+    ("memfold_origins", "id = ?1"),
+];
 
 /// A table with columns that may name memories among other things.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Naming {
+#[derive(Debug, Clone)]
+struct Naming {
     /// The table.
-    pub(crate) table: &'static str,
+    table: &'static str,
     /// By which its rows are found again.
     key: &'static str,
     /// The memory that a row is about; `NULL` where it is about none.
     about: &'static str,
     /// Columns that may name others.
-    columns: &'static [&'static str],
-    condition: &'static str,
+    columns: Vec<String>,
+    condition: String,
 }
 
-/// Sources of the owner's rows.
-pub(crate) const SOURCES: Naming = Naming {
-    table: "stm",
-    key: "id",
-    about: "id",
-    columns: &["source"],
-    condition: "(source LIKE 'consolidation:{%' OR source LIKE 'archived:%') AND id IS NOT NULL",
-};
-/// Rows as the journal keeps them.
-pub(crate) const JOURNAL: Naming = Naming {
-    table: "memfold_journal",
-    key: "seq",
-    about: "row_key",
-    columns: &["before", "after"],
-    condition: "table_name = 'stm'",
-};
-/// Rows in the archive table that are JSON.
-pub(crate) const ARCHIVE: Naming = Naming {
-    table: "memfold_archive",
-    key: "id",
-    about: "memory_id",
-    columns: &["row"],
-    condition: "table_name = 'stm'",
-};
-/// The memories and actions of units.
-pub(crate) const UNITS: Naming = Naming {
-    table: "memfold_units",
-    key: "rowid",
-    about: "NULL",
-    columns: &["actions", "digests"],
-    condition: "1",
-};
-/// Actions of plans.
-pub(crate) const ACTIONS: Naming = Naming {
-    table: "memfold_actions",
-    key: "rowid",
-    about: "NULL",
-    columns: &["body", "amended", "base_digests"],
-    condition: "body <> 'null'",
-};
+impl Naming {
+    fn new(table: &'static str, key: &'static str, about: &'static str) -> Self {
+        Self { table, key, about, columns: Vec::new(), condition: "1".to_owned() }
+    }
+
+    /// Sets the columns that may name others.
+    fn columns(self, columns: &[&str]) -> Self {
+        Self { columns: columns.iter().map(|&column| column.to_owned()).collect(), ..self }
+    }
+
+    /// Leaves out rows for which a condition does not hold.
+    fn only(self, condition: impl Into<String>) -> Self {
+        Self { condition: condition.into(), ..self }
+    }
+}
 
 /// A row with columns that name memories, and their new texts.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Renamed {
+struct Renamed {
     /// Its key.
-    pub(crate) key: Value,
+    key: Value,
     /// The new text of each column; `None` leaves it as it is.
     texts: Vec<Option<String>>,
 }
@@ -484,8 +437,8 @@ pub(crate) struct Renamed {
 impl Naming {
     /// Finds the rows where `rename` changes one of the columns; rows about one of the ids are
     /// erased anyway and are left out.
-    pub(crate) fn find(
-        self,
+    fn find(
+        &self,
         connection: &Connection,
         ids: &BTreeSet<MemoryId>,
         rename: impl Fn(&str) -> Option<String>,
@@ -513,7 +466,7 @@ impl Naming {
     }
 
     /// Writes the new texts.
-    pub(crate) fn write(self, connection: &Connection, renamed: &Renamed) -> rusqlite::Result<()> {
+    fn write(&self, connection: &Connection, renamed: &Renamed) -> rusqlite::Result<()> {
         let set: Vec<String> = self
             .columns
             .iter()
@@ -545,22 +498,19 @@ fn judgements_quoting(connection: &Connection, texts: &[String]) -> rusqlite::Re
         })
         .collect();
     let sizes: BTreeSet<usize> = quotations.iter().map(Vec::len).collect();
-    let mut statement = connection.prepare("SELECT key, opinions FROM memfold_judgements")?;
-    let mut rows = statement.query([])?;
+    let rows: Vec<Option<(String, String)>> =
+        all(connection, "SELECT key, opinions FROM memfold_judgements", [], texts2)?;
     let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let (Ok(key), Ok(opinions)) = (row.get_ref(0)?.as_str(), row.get_ref(1)?.as_str()) else {
-            continue;
-        };
+    for (key, opinions) in rows.into_iter().flatten() {
         let mut said = String::new();
-        match serde_json::from_str(opinions) {
+        match serde_json::from_str(&opinions) {
             Ok(opinions) => push_texts(&opinions, &mut said),
-            Err(_) => said.push_str(opinions),
+            Err(_) => said.push_str(&opinions),
         }
         let said = words(&said);
         let quotes = |size: &usize| said.windows(*size).any(|words| quotations.contains(words));
         if sizes.iter().any(quotes) {
-            found.push(key.to_owned());
+            found.push(key);
         }
     }
     Ok(found)
@@ -580,136 +530,304 @@ fn push_texts(value: &serde_json::Value, texts: &mut String) {
     }
 }
 
-/// A cell of the archive and its new content.
-struct ArchivedCell {
-    row: i64,
-    column: String,
-    text: String,
-}
-
-impl ArchivedCell {
-    fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
-        let sql = format!("UPDATE memfold_archive SET {} = ?2 WHERE id = ?1", self.column);
-        connection.prepare_cached(&sql)?.execute(params![self.row, self.text]).map(drop)
-    }
-}
-
-/// Finds the sources of archived memories that name one of the ids; rows about one of them go anyway.
-fn cells_to_rename(
-    connection: &Connection,
-    ids: &BTreeSet<MemoryId>,
-) -> rusqlite::Result<Vec<ArchivedCell>> {
-    let mut found = Vec::new();
-    let Some(archive) = ArchiveReader::of(connection)? else { return Ok(found) };
-    for (shape, column) in archive.columns_of("source") {
-        let sql = format!(
-            "SELECT id, memory_id, {column} FROM memfold_archive
-             WHERE table_name = 'stm' AND shape = ?1"
-        );
-        let mut statement = connection.prepare(&sql)?;
-        let mut rows = statement.query([shape])?;
-        while let Some(row) = rows.next()? {
-            let goes = row.get_ref(1)?.as_str().is_ok_and(|id| ids.contains(&MemoryId::new(id)));
-            let source = row.get_ref(2)?.as_str().ok().filter(|_| !goes);
-            if let Some(text) = source.and_then(|source| scrub_source(source, ids)) {
-                found.push(ArchivedCell { row: row.get(0)?, column: column.clone(), text });
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// Returns the units that changed a memory.
-pub(crate) fn units_of_memory(
-    connection: &Connection,
-    id: &str,
-) -> rusqlite::Result<Vec<(String, i64)>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT DISTINCT run_id, unit FROM memfold_journal
-         WHERE row_key = ?1 AND table_name = 'stm' ORDER BY run_id, unit",
-    )?;
-    statement.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-}
-
-/// Returns the units that moved rows away into one of the memories.
-pub(crate) fn units_into(
-    connection: &Connection,
-    ids: &BTreeSet<MemoryId>,
-) -> rusqlite::Result<Vec<(String, i64)>> {
-    let mut statement = connection.prepare(
-        "SELECT DISTINCT run_id, unit, survivor FROM memfold_journal WHERE survivor IS NOT NULL",
-    )?;
-    let mut rows = statement.query([])?;
-    let mut units = Vec::new();
-    while let Some(row) = rows.next()? {
-        if ids.contains(&MemoryId::new(row.get::<_, String>(2)?)) {
-            units.push((row.get(0)?, row.get(1)?));
-        }
-    }
-    Ok(units)
-}
-
-/// Removes the whole journal of a unit, so that nobody undoes half of it. Returns the entries.
-pub(crate) fn drop_journal(
-    connection: &Connection,
-    run_id: &str,
-    unit: i64,
-) -> rusqlite::Result<usize> {
-    let sql = "DELETE FROM memfold_journal WHERE run_id = ?1 AND unit = ?2";
-    connection.prepare_cached(sql)?.execute(params![run_id, unit])
-}
-
-/// Returns the keys of the journal's entries of a unit.
-pub(crate) fn journal_keys(
-    connection: &Connection,
-    run_id: &str,
-    unit: i64,
-) -> rusqlite::Result<Vec<i64>> {
-    let sql = "SELECT seq FROM memfold_journal WHERE run_id = ?1 AND unit = ?2";
-    let mut statement = connection.prepare_cached(sql)?;
-    statement.query_map(params![run_id, unit], |row| row.get(0))?.collect()
-}
-
 /// Returns the owner's rows that are flags: their ids and their texts, which name the memories.
-pub(crate) fn flag_rows(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
-    let mut statement = connection.prepare(
-        "SELECT id, content FROM stm
-         WHERE source LIKE 'consolidation:contradiction:%' AND typeof(id) = 'text'
-           AND typeof(content) = 'text'",
-    )?;
-    let mut rows = statement.query([])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        if let (Ok(id), Ok(content)) = (row.get_ref(0)?.as_str(), row.get_ref(1)?.as_str()) {
-            found.push((id.to_owned(), content.to_owned()));
-        }
-    }
-    Ok(found)
+fn flag_rows(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let sql = "SELECT id, content FROM stm
+               WHERE source LIKE 'consolidation:contradiction:%' AND typeof(id) = 'text'
+                 AND typeof(content) = 'text'";
+    let found: Vec<Option<_>> = all(connection, sql, [], texts2)?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Reads the first two cells of a row; `None` where one of them is not a text.
+fn texts2(row: &Row<'_>) -> rusqlite::Result<Option<(String, String)>> {
+    let text = |at: usize| Ok::<_, rusqlite::Error>(row.get_ref(at)?.as_str().ok());
+    Ok(text(0)?.zip(text(1)?).map(|(one, other)| (one.to_owned(), other.to_owned())))
 }
 
 /// Erases an action of a plan; its plan can then no longer be read, nor applied. A plan without
 /// applied actions is erased as a whole.
-pub(crate) fn void_action(connection: &Connection, rowid: &Value) -> rusqlite::Result<()> {
-    let plan: Option<String> = connection
-        .prepare_cached("SELECT plan_id FROM memfold_actions WHERE rowid = ?1")?
-        .query_row([rowid], |row| row.get(0))
-        .optional()?;
-    let Some(plan) = plan else { return Ok(()) };
+fn void_action(connection: &Connection, rowid: &Value) -> rusqlite::Result<()> {
+    let sql = "SELECT plan_id FROM memfold_actions WHERE rowid = ?1";
+    let Some(plan) = first(connection, sql, [rowid], cell0::<String>)? else { return Ok(()) };
     let sql = "SELECT 1 FROM memfold_actions WHERE plan_id = ?1 AND state IN ('applied', 'undone')";
-    if !connection.prepare_cached(sql)?.exists([&plan])? {
-        return crate::upkeep::prune::drop_plan(connection, &plan);
+    if !exists(connection, sql, [&plan])? {
+        return crate::upkeep::restore::drop_plan(connection, &plan);
     }
-    connection
-        .prepare_cached(
-            "UPDATE memfold_actions SET body = 'null', amended = NULL, base_digests = '{}',
-                                        note = 'a memory was forgotten' WHERE rowid = ?1",
-        )?
-        .execute([rowid])?;
-    connection
-        .prepare_cached(
-            "UPDATE memfold_actions SET state = 'stale', note = 'a memory was forgotten'
-             WHERE plan_id = ?1 AND state IN ('proposed', 'approved')",
-        )?
-        .execute([plan])
-        .map(drop)
+    let sql = "UPDATE memfold_actions SET body = 'null', amended = NULL, base_digests = '{}',
+                   note = 'a memory was forgotten' WHERE rowid = ?1";
+    connection.prepare_cached(sql)?.execute([rowid])?;
+    let sql = "UPDATE memfold_actions SET state = 'stale', note = 'a memory was forgotten'
+               WHERE plan_id = ?1 AND state IN ('proposed', 'approved')";
+    connection.prepare_cached(sql)?.execute([plan]).map(drop)
+}
+
+/// Provenance is unwrapped this deep.
+const DEPTH_MAX: usize = 16;
+
+/// Returns a row's `source` without the ids; `None` where it names none of them.
+pub(crate) fn scrub_source(source: &str, ids: &BTreeSet<MemoryId>) -> Option<String> {
+    scrubbed_source(source, ids, DEPTH_MAX)
+}
+
+fn scrubbed_source(source: &str, ids: &BTreeSet<MemoryId>, depth: usize) -> Option<String> {
+    if let Some(id) = source.strip_prefix("archived:merged_into:") {
+        return is_one_of(ids, id.trim()).then(|| "archived:forgotten".to_owned());
+    }
+    let (prefix, json) = ["consolidation:", "archived:"]
+        .into_iter()
+        .find_map(|prefix| Some((prefix, source.strip_prefix(prefix)?)))?;
+    let Ok(Json::Object(mut fields)) = serde_json::from_str::<Json>(json) else { return None };
+    let mut changed = false;
+    if let Some(Json::Array(from)) = fields.get_mut("merged_from") {
+        let before = from.len();
+        from.retain(|id| !id.as_str().is_some_and(|id| is_one_of(ids, id)));
+        changed |= from.len() < before;
+    }
+    if fields.get("merged_into").and_then(Json::as_str).is_some_and(|id| is_one_of(ids, id)) {
+        fields.remove("merged_into");
+        changed = true;
+    }
+    let previous = fields.get("previous_source").and_then(Json::as_str);
+    let previous = previous.filter(|_| depth > 0);
+    if let Some(scrubbed) = previous.and_then(|text| scrubbed_source(text, ids, depth - 1)) {
+        fields.insert("previous_source".to_owned(), scrubbed.into());
+        changed = true;
+    }
+    changed.then(|| format!("{prefix}{}", Json::Object(fields)))
+}
+
+/// Returns cells (of the journal, of the archive) without the ids in their `source`; `None` where there is none.
+pub(crate) fn scrub_cells(json: &str, ids: &BTreeSet<MemoryId>) -> Option<String> {
+    let Ok(Json::Object(mut cells)) = serde_json::from_str::<Json>(json) else { return None };
+    let (_, value) = cells.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("source"))?;
+    *value = scrub_source(value.as_str()?, ids)?.into();
+    Some(Json::Object(cells).to_string())
+}
+
+/// Returns a JSON document without list items and members that are one of the ids; `None` where there are none.
+pub(crate) fn scrub_document(json: &str, ids: &BTreeSet<MemoryId>) -> Option<String> {
+    let mut value = serde_json::from_str(json).ok()?;
+    remove(&mut value, ids).then(|| value.to_string())
+}
+
+fn remove(value: &mut Json, ids: &BTreeSet<MemoryId>) -> bool {
+    match value {
+        Json::Array(items) => {
+            let before = items.len();
+            items.retain(|item| !item.as_str().is_some_and(|id| is_one_of(ids, id)));
+            let mut changed = items.len() < before;
+            for item in items {
+                changed |= remove(item, ids);
+            }
+            changed
+        }
+        Json::Object(members) => {
+            let before = members.len();
+            members.retain(|name, _| !is_one_of(ids, name));
+            let mut changed = members.len() < before;
+            for (_, member) in members.iter_mut() {
+                changed |= remove(member, ids);
+            }
+            changed
+        }
+        _ => false,
+    }
+}
+
+/// Tells whether a JSON document names one of the ids, as a whole string or a member's name.
+pub(crate) fn names_any(json: &str, ids: &BTreeSet<MemoryId>) -> bool {
+    fn look(value: &Json, ids: &BTreeSet<MemoryId>) -> bool {
+        match value {
+            Json::String(text) => is_one_of(ids, text),
+            Json::Array(items) => items.iter().any(|item| look(item, ids)),
+            Json::Object(members) => {
+                members.iter().any(|(name, member)| is_one_of(ids, name) || look(member, ids))
+            }
+            _ => false,
+        }
+    }
+    serde_json::from_str(json).is_ok_and(|value| look(&value, ids))
+}
+
+fn is_one_of(ids: &BTreeSet<MemoryId>, id: &str) -> bool {
+    ids.contains(&MemoryId::new(id))
+}
+
+/// The part of a backup's name after the store's.
+const BACKUP_SUFFIX: &str = ".memfold-backup-";
+
+/// Files that name a memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
+pub struct Mentions {
+    /// Reports and plans.
+    pub reports: Vec<PathBuf>,
+    /// Backups that hold it, or that cannot be read.
+    pub backups: Vec<PathBuf>,
+}
+
+/// Searches the files of the folders of reports, and the backups beside a store.
+///
+/// # Errors
+/// When a file cannot be read; a folder that does not exist has no files.
+pub fn mentions(
+    store: &Path,
+    report_folders: &[PathBuf],
+    ids: &[MemoryId],
+) -> io::Result<Mentions> {
+    let mut found = Mentions::default();
+    for folder in report_folders {
+        for file in files(folder)? {
+            let text = fs::read(&file)?;
+            if ids.iter().any(|id| names(&text, id.as_str().as_bytes())) {
+                found.reports.push(file);
+            }
+        }
+    }
+    let folder = store.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let name = store.file_name().unwrap_or_default().to_string_lossy();
+    let prefix = format!("{name}{BACKUP_SUFFIX}");
+    for file in files(folder.unwrap_or(Path::new(".")))? {
+        let is_backup =
+            file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
+        if is_backup && may_hold(&file, ids) {
+            found.backups.push(file);
+        }
+    }
+    Ok(found)
+}
+
+/// The files of a folder, by name.
+fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Tells whether an id stands in a text as a word of its own.
+fn names(text: &[u8], id: &[u8]) -> bool {
+    if id.is_empty() {
+        return false;
+    }
+    let is_inside =
+        |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    text.windows(id.len()).enumerate().any(|(at, window)| {
+        window == id
+            && !is_inside(at.checked_sub(1).and_then(|before| text.get(before)))
+            && !is_inside(text.get(at + id.len()))
+    })
+}
+
+/// A backup that cannot be read counts as holding it.
+fn may_hold(path: &Path, ids: &[MemoryId]) -> bool {
+    let Ok(store) = BrainDb::open(path, OpenOptions::default()) else { return true };
+    let held = store.look_on::<_, SessionError>(|reads| {
+        for id in ids {
+            if stands(reads, id.as_str())? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    });
+    held.unwrap_or(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids() -> BTreeSet<MemoryId> {
+        BTreeSet::from([MemoryId::new("a"), MemoryId::new("é")])
+    }
+
+    #[test]
+    fn sources_lose_the_ids_and_nothing_else() {
+        for (before, after) in [
+            (
+                r#"consolidation:{"merged_count":3,"merged_from":["x","a","é"],"previous_source":"user"}"#,
+                Some(
+                    r#"consolidation:{"merged_count":3,"merged_from":["x"],"previous_source":"user"}"#,
+                ),
+            ),
+            (
+                r#"consolidation:{"merged_from": ["\u00e9"]}"#,
+                Some(r#"consolidation:{"merged_from":[]}"#),
+            ),
+            (r#"archived:{"merged_into":"a","run_id":"r"}"#, Some(r#"archived:{"run_id":"r"}"#)),
+            ("archived:merged_into:a", Some("archived:forgotten")),
+            (
+                r#"archived:{"previous_source":"archived:merged_into:a"}"#,
+                Some(r#"archived:{"previous_source":"archived:forgotten"}"#),
+            ),
+            (r#"consolidation:{"merged_from":["ab"]}"#, None),
+            ("archived:merged_into:ab", None),
+            ("consolidation:contradiction:a", None),
+            ("agent:a", None),
+            ("consolidation:{broken a", None),
+        ] {
+            assert_eq!(scrub_source(before, &ids()).as_deref(), after, "{before}");
+        }
+    }
+
+    #[test]
+    fn documents_lose_items_and_members() {
+        let deeds = r#"[{"ids":["b","a"],"label":"a"}]"#;
+        assert_eq!(
+            scrub_document(deeds, &ids()).as_deref(),
+            Some(r#"[{"ids":["b"],"label":"a"}]"#)
+        );
+        assert_eq!(scrub_document(r#"{"a":"1","b":"2"}"#, &ids()).as_deref(), Some(r#"{"b":"2"}"#));
+        assert_eq!(scrub_document(r#"{"b":"2"}"#, &ids()), None);
+        assert!(names_any(r#"{"x":[{"é":1}]}"#, &ids()) && names_any(r#"{"x":"a"}"#, &ids()));
+        assert!(!names_any(r#"{"x":"an a in a text"}"#, &ids()));
+    }
+
+    #[test]
+    fn cells_lose_ids_in_their_source() {
+        let before = r#"{"id":"b","source":"archived:merged_into:a"}"#;
+        let after = r#"{"id":"b","source":"archived:forgotten"}"#;
+        assert_eq!(scrub_cells(before, &ids()).as_deref(), Some(after));
+        assert_eq!(scrub_cells(r#"{"id":"a","source":null}"#, &ids()), None);
+    }
+
+    #[test]
+    fn ids_are_found_as_whole_words() {
+        for (text, found) in [
+            ("m1", true),
+            ("\"m1\"", true),
+            ("a m1, b", true),
+            ("m10", false),
+            ("xm1 m1x _m1", false),
+            ("", false),
+        ] {
+            assert_eq!(names(text.as_bytes(), b"m1"), found, "{text}");
+        }
+        assert!(!names(b"abc", b""));
+    }
+
+    #[test]
+    fn files_that_name_a_memory_are_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("brain.db");
+        let reports = folder.path().join("reports");
+        fs::create_dir(&reports).unwrap();
+        fs::write(reports.join("a.json"), "{\"targetIds\":[\"m1\"]}").unwrap();
+        fs::write(reports.join("b.json"), "{\"targetIds\":[\"m10\"]}").unwrap();
+        fs::write(folder.path().join("brain.db.memfold-backup-x"), "no store").unwrap();
+        let none = folder.path().join("none");
+        let found = mentions(&store, &[reports.clone(), none], &[MemoryId::new("m1")]).unwrap();
+        assert_eq!(found.reports, [reports.join("a.json")]);
+        assert_eq!(found.backups, [folder.path().join("brain.db.memfold-backup-x")]);
+    }
 }

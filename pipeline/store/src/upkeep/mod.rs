@@ -5,16 +5,11 @@
 //! * [`prune`]: old entries of the journal are removed. Cannot be undone, nor can the runs that
 //!   they recorded.
 
-mod run;
-mod prune;
 mod restore;
-mod mentions;
 mod forget;
 
-pub use forget::{Erasure, Forgotten, forget, preview_forget};
-pub use mentions::{Mentions, mentions};
-pub use prune::{Pruned, Pruning, preview_prune, prune};
+pub use forget::{Erasure, Forgotten, Mentions, forget, mentions, preview_forget};
 pub use restore::{
-    Restoration, RestoreCandidate, RestoreReason, preview_restore, restorable, restore, revive,
+    Pruned, Pruning, Restoration, RestoreCandidate, RestoreReason, UpkeepError, UpkeepRun,
+    preview_prune, preview_restore, prune, restorable, restore, revive,
 };
-pub use run::{UpkeepError, UpkeepRun};

@@ -1,27 +1,132 @@
-//! [`restore`]: an archived memory lives again.
+//! [`UpkeepRun`]: a run of upkeep; [`restore`]: an archived memory lives again; [`prune`]: old entries of the journal go.
 
 use jiff::tz::TimeZone;
+use rusqlite::{Connection, params};
 use serde::Serialize;
 
 use crate::brain_db::own::archive::archived_image;
-use crate::brain_db::own::flags::active_folds_of;
-use crate::brain_db::own::units::NewUnit;
+use crate::brain_db::own::runs::{NewUnit, RunStart};
+use crate::brain_db::own::statements::active_folds_of;
+use crate::brain_db::read::access::{all, cell0, cells2};
 use crate::brain_db::read::lineage::StoreLineage;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::changes::{Mark, apply};
-use crate::brain_db::write::layout::Layout;
+use crate::brain_db::write::rows::Layout;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
-use crate::upkeep::run::{UpkeepError, UpkeepRun};
 use memfold_core::journal::{Change, ColumnChange, RowImage, RowKey, Table};
 use memfold_core::lineage::{Lineage as _, Resolved, resolve};
 use memfold_core::memory::{MemoryId, Status};
 use memfold_core::merge::{DecisionAbout, decision};
-use memfold_core::row::categories_to_json;
-use memfold_core::row::{RawMemory, row_facts};
-use memfold_core::runs::RunKind;
+use memfold_core::report::Executed;
+use memfold_core::row::{RawMemory, categories_to_json, row_facts};
+use memfold_core::runs::{RunKind, RunState};
 use memfold_core::time::Instant;
 use memfold_core::value::Value;
 use memfold_guard::text::excerpt;
+
+/// A run of upkeep.
+#[derive(Debug, Clone, Copy)]
+pub struct UpkeepRun<'a> {
+    /// The id wanted for the run.
+    pub run_id: &'a str,
+    /// The run's time.
+    pub now: Instant,
+    /// The zone of naive times.
+    pub time_zone: &'a TimeZone,
+    /// Who runs: `<machine> <process>`.
+    pub holder: &'a str,
+}
+
+impl UpkeepRun<'_> {
+    /// Returns the run's time as the owner writes times.
+    pub fn at(&self) -> String {
+        self.now.to_naive_local(self.time_zone)
+    }
+
+    /// Begins a run, does the work, given the run's id, and records the end. Returns the id.
+    pub fn carry_out<T, E: From<SessionError>>(
+        &self,
+        session: &Session,
+        kind: RunKind,
+        target: Option<&str>,
+        work: impl FnOnce(&str) -> Result<(T, u64), E>,
+    ) -> Result<(String, T), E> {
+        let at = self.at();
+        session.prepare(&at)?;
+        let (run_id, holder) = (self.run_id, self.holder);
+        let start = RunStart { run_id, kind, plan_id: None, target, holder, at: &at };
+        let run_id = session.begin_run(&start)?;
+        let worked = work(&run_id);
+        let (state, applied) = match &worked {
+            Ok((_, applied)) => (RunState::Done, *applied),
+            Err(_) => (RunState::Failed, 0),
+        };
+        let executed = Executed { applied, ..Executed::default() };
+        let finished = session.finish_run(&run_id, state, &at, executed);
+        let (done, _) = worked?;
+        finished?;
+        Ok((run_id, done))
+    }
+}
+
+/// Why a memory was neither restored nor forgotten.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UpkeepError {
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// It is not archived.
+    #[error("{id} is not archived: it is {}", whereabouts.name())]
+    NotArchived {
+        /// The memory, escaped.
+        id: String,
+        /// Where it is.
+        whereabouts: Status,
+    },
+    /// It is unknown.
+    #[error("{id} is not in this store")]
+    Unknown {
+        /// The memory, escaped.
+        id: String,
+    },
+    /// Others were merged into it and would be lost with it.
+    #[error("{} memories were merged into {id}: {}{}", ghosts.len(), list(ghosts), if ghosts.len() > LISTED_MAX { ", …" } else { "" })]
+    HasAbsorbed {
+        /// The memory, escaped.
+        id: String,
+        /// The others, escaped.
+        ghosts: Vec<String>,
+    },
+}
+
+/// Ids listed in an error.
+const LISTED_MAX: usize = 10;
+
+fn list(ids: &[String]) -> String {
+    ids[..ids.len().min(LISTED_MAX)].join(", ")
+}
+
+impl UpkeepError {
+    /// Returns advice for the user.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Session(error) => return error.hint(),
+            Self::NotArchived { whereabouts: Status::Gone, .. } => {
+                "somebody deleted its row: `memfold undo DB --memory ID --recreate` may bring it back"
+            }
+            Self::NotArchived { whereabouts: Status::Unknown, .. } | Self::Unknown { .. } => {
+                "check the id and the store"
+            }
+            Self::NotArchived { .. } => "`memfold explain DB ID` tells more",
+            Self::HasAbsorbed { .. } => {
+                "bring them back first (`memfold undo DB --memory ID`), or forget them as well: --with-absorbed"
+            }
+        };
+        Some(text.to_owned())
+    }
+}
 
 /// Characters of a text.
 const TEXT_CHARS: usize = 120;
@@ -337,4 +442,153 @@ fn decisions(
         changes.extend(row.and_then(|row| decision(&row, kind, about)));
     }
     Ok(changes)
+}
+
+/// Units removed in one transaction, so that others need not wait.
+const UNITS_AT_ONCE: u32 = 100;
+
+/// A run whose units go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Pruning {
+    /// The run.
+    pub run_id: String,
+    /// Units that go.
+    pub units: u64,
+    /// Those of them in force: they can no longer be undone.
+    pub no_longer_undoable: u64,
+    /// Entries of the journal that go.
+    pub entries: u64,
+}
+
+/// What goes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
+pub struct Pruned {
+    /// Runs, the first one first.
+    pub runs: Vec<Pruning>,
+    /// Plans that were never applied.
+    pub plans: Vec<String>,
+}
+
+impl Pruned {
+    /// Tells whether nothing is old enough.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.plans.is_empty()
+    }
+}
+
+/// Returns the entries older than `before`, without writing. Entries without a readable time are
+/// kept.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn preview_prune(
+    store: &BrainDb,
+    before: Instant,
+    time_zone: &TimeZone,
+) -> Result<Pruned, SessionError> {
+    store.look_on(|reads| old(reads, before, time_zone))
+}
+
+/// Removes units that are older than `before` with their journal, and equally old plans without
+/// applied actions. This cannot be undone, nor can the removed units.
+///
+/// # Errors
+/// When the store cannot be written; every unit is then there with all of its journal, or gone with it.
+pub fn prune(
+    session: &Session,
+    before: Instant,
+    run: &UpkeepRun<'_>,
+) -> Result<(String, Pruned), SessionError> {
+    run.carry_out(session, RunKind::Prune, None, |_| {
+        let pruned = session.read(|reads| old(reads, before, run.time_zone))?;
+        let mut units = 0;
+        for run in &pruned.runs {
+            units += drop_run(session, &run.run_id)?;
+        }
+        for plan in &pruned.plans {
+            session.write::<_, SessionError>(|writes| {
+                writes.query("remove a plan", |c| drop_plan(c, plan))
+            })?;
+        }
+        Ok((pruned, units))
+    })
+}
+
+fn drop_run(session: &Session, run_id: &str) -> Result<u64, SessionError> {
+    let mut dropped = 0;
+    loop {
+        let count = session.write::<_, SessionError>(|writes| {
+            writes.query("remove old units", |c| drop_units(c, run_id, UNITS_AT_ONCE))
+        })?;
+        if count == 0 {
+            return Ok(dropped);
+        }
+        dropped += count as u64;
+    }
+}
+
+fn old(reads: &Writes<'_>, before: Instant, time_zone: &TimeZone) -> Result<Pruned, SessionError> {
+    if !reads.has_own_tables()? {
+        return Ok(Pruned::default());
+    }
+    let is_old = |at: &str| Instant::parse(at, time_zone).is_some_and(|at| at < before);
+    let runs = reads.query("read memfold_runs", ended_runs)?;
+    let plans = reads.query("read memfold_plans", unapplied_plans)?;
+    let runs = runs.into_iter().filter(|(started_at, _)| is_old(started_at));
+    let plans = plans.into_iter().filter(|(_, saved_at)| is_old(saved_at));
+    Ok(Pruned {
+        runs: runs.map(|(_, run)| run).collect(),
+        plans: plans.map(|(plan_id, _)| plan_id).collect(),
+    })
+}
+
+/// Returns the runs that have ended and still have units, with their times.
+fn ended_runs(connection: &Connection) -> rusqlite::Result<Vec<(String, Pruning)>> {
+    let sql = "SELECT run_id, started_at,
+            (SELECT count(*) FROM memfold_units AS u WHERE u.run_id = r.run_id),
+            (SELECT count(*) FROM memfold_units AS u WHERE u.run_id = r.run_id AND u.state = 'applied'),
+            (SELECT count(*) FROM memfold_journal AS j WHERE j.run_id = r.run_id)
+        FROM memfold_runs AS r WHERE state <> 'running' ORDER BY seq";
+    let mut runs: Vec<(String, Pruning)> = all(connection, sql, [], |row| {
+        let count = |column: usize| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        let (units, no_longer_undoable, entries) = (count(2)?, count(3)?, count(4)?);
+        let run = Pruning { run_id: row.get(0)?, units, no_longer_undoable, entries };
+        Ok((row.get(1)?, run))
+    })?;
+    runs.retain(|(_, run)| run.units > 0 || run.entries > 0);
+    Ok(runs)
+}
+
+/// Returns plans of which nothing was applied, with the times when they were saved.
+fn unapplied_plans(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let sql = "SELECT plan_id, saved_at FROM memfold_plans AS p
+         WHERE NOT EXISTS (SELECT 1 FROM memfold_actions AS a WHERE a.plan_id = p.plan_id
+                           AND a.state IN ('applied', 'undone'))
+           AND NOT EXISTS (SELECT 1 FROM memfold_runs AS r WHERE r.plan_id = p.plan_id
+                           AND r.state = 'running')
+         ORDER BY saved_at, plan_id";
+    all(connection, sql, [], cells2)
+}
+
+/// Removes up to `limit` units of a run, each with its whole journal; returns how many there were.
+fn drop_units(connection: &Connection, run_id: &str, limit: u32) -> rusqlite::Result<usize> {
+    let sql = "SELECT unit FROM memfold_units WHERE run_id = ?1 LIMIT ?2";
+    let units: Vec<i64> = all(connection, sql, params![run_id, limit], cell0)?;
+    for unit in &units {
+        for table in ["memfold_journal", "memfold_units"] {
+            let sql = format!("DELETE FROM {table} WHERE run_id = ?1 AND unit = ?2");
+            connection.prepare_cached(&sql)?.execute(params![run_id, unit])?;
+        }
+    }
+    Ok(units.len())
+}
+
+/// Removes a plan and its actions.
+pub(crate) fn drop_plan(connection: &Connection, plan_id: &str) -> rusqlite::Result<()> {
+    for table in ["memfold_actions", "memfold_plans"] {
+        let sql = format!("DELETE FROM {table} WHERE plan_id = ?1");
+        connection.prepare_cached(&sql)?.execute([plan_id])?;
+    }
+    Ok(())
 }

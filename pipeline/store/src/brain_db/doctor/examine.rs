@@ -1,63 +1,356 @@
-//! SQLite's own checks.
+//! [`BrainDb::checkup`]: SQLite's own checks and the other facts, gathered in two readings, the vectors' and this one.
 
-use crate::brain_db::read::open::free_bytes;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::fs::TryLockError;
 use std::path::Path;
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
+use rusqlite::{Connection, ErrorCode};
 
 use crate::brain_db::doctor::facts::{
-    AuditChain, Files, Found, FullText, FullTextKind, OwnTables, UnfinishedRun,
+    AuditChain, Facts, Files, Found, FullText, FullTextKind, MemoryFacts, OwnTables, UnfinishedRun,
+    VectorCensus, find_rivals,
 };
-use crate::brain_db::own::runs::verify_chain;
+use crate::brain_db::doctor::findings::{Severity, findings, size};
+use crate::brain_db::own::runs::{unpacked_digests, verify_chain};
 use crate::brain_db::own::tables::{VERSION, table_names};
-use crate::brain_db::own::units::unpacked_digests;
-use crate::brain_db::read::access::{Columns, Stamp, beside, has_rowid};
-use crate::brain_db::read::open::BrainDb;
-use crate::brain_db::write::beside::lock_path;
-use crate::memory_store::{LoadRequest, LoadStoreError};
-use memfold_core::Snapshot;
-use memfold_core::memory::{Memory, MemoryId, Status};
+use crate::brain_db::read::access::{
+    Columns, Stamp, all, beside, cell0, exists, first, has_rowid, quoted,
+};
+use crate::brain_db::read::load::Pass;
+use crate::brain_db::read::open::{BrainDb, OpenOptions, OpenStoreError, free_bytes};
+use crate::brain_db::write::rows::reactions_of;
+use crate::brain_db::write::session::lock_path;
+use crate::memory_store::{LoadRequest, LoadStoreError, MemoryStore as _};
+use memfold_core::memory::{CreatedAt, Embedding, InvalidEmbedding, Memory, MemoryId, Status};
 use memfold_core::report::StoreFigures;
 use memfold_core::time::Instant;
+use memfold_core::{SkipReason, Snapshot};
+use memfold_guard::text::excerpt;
+
+/// A store, loaded and examined.
+#[derive(Debug)]
+pub struct Checkup {
+    /// The facts.
+    pub facts: Facts,
+    /// The memories, or why they cannot be read; damage is listed in the facts.
+    pub loaded: Result<Snapshot, LoadStoreError>,
+    /// How many vectors each of the snapshot's spaces has.
+    pub vectors: Vec<u64>,
+}
+
+impl BrainDb {
+    /// Loads the store and examines it; writes nothing. One vector under `shared_texts` different texts or more
+    /// is noted.
+    ///
+    /// # Errors
+    /// When the store cannot be opened, or when cancelled. Damage is a fact, not an error.
+    pub fn checkup(
+        &self,
+        request: &LoadRequest<'_>,
+        shared_texts: usize,
+    ) -> Result<Checkup, LoadStoreError> {
+        let mut census = VectorCensus::default();
+        let loaded = match self.load(request, &mut census) {
+            Err(error) if !matches!(error, LoadStoreError::Read { .. }) => return Err(error),
+            loaded => loaded,
+        };
+        let snapshot = loaded.as_ref().ok();
+        let mut facts = self.traceless(|reader, connection| {
+            request.progress.begin("examine", None);
+            let facts = Pass::over(self, reader, connection, request).all_facts(snapshot);
+            request.progress.end();
+            facts.map_err(|error| self.failed(&reader.stamp, "stm", &error))
+        })?;
+        if let (Some(memories), Some(snapshot)) = (&mut facts.memories, snapshot) {
+            memories.spaces = census.spaces();
+            (memories.shared_vectors, memories.sharing_memories) =
+                census.shared(snapshot, shared_texts);
+        }
+        Ok(Checkup { facts, loaded, vectors: census.counts() })
+    }
+}
+
+impl Pass<'_> {
+    fn all_facts(&self, snapshot: Option<&Snapshot>) -> rusqlite::Result<Facts> {
+        let connection = self.connection;
+        let mut facts = self.few_facts(CHECK_ALL)?;
+        let live = snapshot.map(live_ids);
+        let damage = &mut facts.damage;
+        facts.broken_references = unless_damaged(damage, broken_references(connection))?;
+        facts.full_text = unless_damaged(damage, examine_full_text(connection, live.as_ref()))?;
+        let columns = self.memory_columns;
+        let rivals = find_rivals(connection, columns, self.store.path());
+        facts.rivals = unless_damaged(damage, rivals)?;
+        facts.reactions = unless_damaged(damage, reactions_of(connection))?;
+        if let Some(snapshot) = snapshot {
+            let moved = unless_damaged(damage, moved(connection))?;
+            if let Some(own) = &mut facts.own {
+                own.moved = moved.len() as u64;
+            }
+            let edited = archived_edited(connection, snapshot, &moved);
+            let archived_edited = unless_damaged(damage, edited)?;
+            facts.memories = Some(MemoryFacts {
+                archived_edited,
+                visible_archived: visible_archived(snapshot, &moved),
+                survivor_gone: survivor_gone(snapshot, &moved),
+                ..MemoryFacts::of(snapshot)
+            });
+        }
+        Ok(facts)
+    }
+
+    /// Gathers the cheap facts: one check, the files, memfold's own tables.
+    fn few_facts(&self, check: &str) -> rusqlite::Result<Facts> {
+        let connection = self.connection;
+        let unopened = unless_damaged(&mut Vec::new(), unopened_tables(connection))?;
+        let mut damage = match unopened.is_empty() {
+            true => complaints_of(connection, check)?,
+            false => check_tables(connection)?,
+        };
+        let full_text_damage: Vec<String> =
+            damage.iter().filter(|line| is_of_full_text(line)).cloned().collect();
+        if !full_text_damage.is_empty() {
+            // The check stopped there.
+            damage = check_tables(connection)?;
+        }
+        let mut facts = Facts { damage, full_text_damage, unopened, ..Facts::default() };
+        let damage = &mut facts.damage;
+        facts.own = unless_damaged(damage, examine_own_tables(connection, self.request))?;
+        let unfinished = facts.own.iter_mut().flat_map(|own| &mut own.unfinished);
+        for run in unfinished.filter(|run| run.is_running) {
+            run.is_alive = is_locked(self.store.path()).unwrap_or(run.is_alive);
+        }
+        let files = examine_files(connection, self.store.path(), self.stamp);
+        facts.files = unless_damaged(damage, files)?;
+        Ok(facts)
+    }
+}
+
+/// Tells whether a complaint is about the content of an FTS5 index.
+fn is_of_full_text(line: &str) -> bool {
+    line.starts_with("fts5: ") || line.contains("for FTS5 table")
+}
+
+/// Takes damage for a fact.
+fn unless_damaged<T: Default>(
+    damage: &mut Vec<String>,
+    found: rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    match found {
+        Err(error) if is_damage(&error) => {
+            damage.push(error.to_string());
+            Ok(T::default())
+        }
+        found => found,
+    }
+}
+
+fn live_ids(snapshot: &Snapshot) -> HashSet<&str> {
+    let live = snapshot.memories.iter().filter(|memory| memory.status == Status::Live);
+    live.map(|memory| memory.id.as_str()).collect()
+}
+
+impl MemoryFacts {
+    /// Counts the facts that a snapshot alone shows.
+    fn of(snapshot: &Snapshot) -> Self {
+        let mut facts = Self { live: snapshot.live_count(), ..Self::default() };
+        for (reason, &count) in &snapshot.skipped {
+            facts.skipped.insert(*reason, Found { count, examples: Vec::new() });
+        }
+        let live = snapshot.memories.iter().filter(|memory| memory.status == Status::Live);
+        for memory in live {
+            if matches!(memory.embedding, Embedding::Invalid(_)) {
+                facts.invalid_embeddings.push(memory.id.to_string());
+            }
+            for reason in complaints(memory) {
+                if let Some(found) = facts.skipped.get_mut(&reason) {
+                    found.illustrate(memory.id.as_str());
+                }
+            }
+        }
+        facts
+    }
+}
+
+/// The reasons that a live memory is counted under.
+fn complaints(memory: &Memory) -> impl Iterator<Item = SkipReason> {
+    let time = matches!(memory.created_at, CreatedAt::Unreadable(_))
+        .then_some(SkipReason::CreatedAtUnreadable);
+    let embedding = match memory.embedding {
+        Embedding::Vector { .. } => None,
+        Embedding::Stale => Some(SkipReason::EmbeddingStale),
+        Embedding::Missing => Some(SkipReason::EmbeddingMissing),
+        Embedding::Invalid(InvalidEmbedding::Length) => Some(SkipReason::EmbeddingLength),
+        Embedding::Invalid(InvalidEmbedding::NotFinite) => Some(SkipReason::EmbeddingNotFinite),
+        Embedding::Invalid(InvalidEmbedding::Zero) => Some(SkipReason::EmbeddingZero),
+        Embedding::Invalid(InvalidEmbedding::Unreadable) => Some(SkipReason::EmbeddingUnreadable),
+    };
+    time.into_iter().chain(embedding)
+}
+
+/// Larger files are checked in part: their memory table alone.
+const CHECKED_BYTES_MAX: u64 = 512 << 20;
+
+/// Maximum characters of a reason.
+const REASON_CHARS: usize = 200;
+
+/// How a store is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HealthStatus {
+    /// Sound.
+    Ok,
+    /// It works, but a person should look.
+    Warning,
+    /// It cannot be read, or is damaged.
+    Critical,
+}
+
+impl HealthStatus {
+    /// Returns the word that the line begins with.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::Warning => "WARN",
+            Self::Critical => "CRITICAL",
+        }
+    }
+}
+
+/// The health of a store, for a monitor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Health {
+    /// How it is.
+    pub status: HealthStatus,
+    /// Why it is not ok: safe to display.
+    pub reasons: Vec<String>,
+    /// Counts, where the store could be read.
+    pub counts: Option<HealthCounts>,
+}
+
+/// Counts of a readable store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HealthCounts {
+    /// Counts over the whole memory table.
+    pub figures: StoreFigures,
+    /// Memories that may take part in a consolidation.
+    pub live: u64,
+    /// Contradictory pairs that wait for a person.
+    pub open_flags: u64,
+    /// Bytes of the store.
+    pub store_bytes: u64,
+    /// Bytes of its write-ahead log.
+    pub log_bytes: u64,
+    /// Whether the check went through the whole file, or only through the memory table.
+    pub is_whole_file_checked: bool,
+}
+
+impl Health {
+    /// A store of which nothing but this is known.
+    #[must_use]
+    pub fn unknown(status: HealthStatus, reason: &str) -> Self {
+        Self { status, reasons: vec![excerpt(reason, REASON_CHARS)], counts: None }
+    }
+
+    /// Returns the line, without a line break: `OK | STM:377 | live:366 | …`, with reasons at its end.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mut parts = vec![self.status.word().to_owned()];
+        if let Some(counts) = &self.counts {
+            parts.extend([
+                format!("STM:{}", counts.figures.memories),
+                format!("live:{}", counts.live),
+                format!("embedded:{:.0}%", 100.0 * counts.figures.embedded_share()),
+                format!("flags:{}", counts.open_flags),
+                format!("size:{}", size(counts.store_bytes).replace(' ', "")),
+                format!("wal:{}", size(counts.log_bytes).replace(' ', "")),
+            ]);
+        }
+        if !self.reasons.is_empty() {
+            parts.push(self.reasons.join("; "));
+        }
+        parts.join(" | ")
+    }
+}
+
+/// Checks a store without its vectors: quick counts, a quick check, memfold's own tables. Writes
+/// nothing and never fails: an unreadable store is critical, a locked one a warning.
+#[must_use]
+pub fn health(path: &Path, options: OpenOptions, request: &LoadRequest<'_>) -> Health {
+    let looked = BrainDb::open(path, options)
+        .map_err(LoadStoreError::from)
+        .and_then(|store| store.glance(request));
+    match looked {
+        Ok((facts, counts)) => judged(&facts, counts),
+        Err(LoadStoreError::Open(error @ OpenStoreError::Locked { .. })) => {
+            Health::unknown(HealthStatus::Warning, &error.to_string())
+        }
+        Err(error) => Health::unknown(HealthStatus::Critical, &error.to_string()),
+    }
+}
+
+fn judged(facts: &Facts, counts: HealthCounts) -> Health {
+    let findings = findings(facts, "");
+    let bad = findings.iter().filter(|finding| finding.severity >= Severity::Warning);
+    let reasons = bad.clone().map(|finding| excerpt(&finding.what, REASON_CHARS)).collect();
+    let status = match bad.map(|finding| finding.severity).max() {
+        None => HealthStatus::Ok,
+        Some(Severity::Critical) => HealthStatus::Critical,
+        Some(_) => HealthStatus::Warning,
+    };
+    Health { status, reasons, counts: Some(counts) }
+}
+
+impl BrainDb {
+    fn glance(&self, request: &LoadRequest<'_>) -> Result<(Facts, HealthCounts), LoadStoreError> {
+        self.traceless(|reader, connection| {
+            let failed = |error| self.failed(&reader.stamp, "stm", &error);
+            let is_whole_file_checked = length(self.path()) <= CHECKED_BYTES_MAX;
+            let check = if is_whole_file_checked { CHECK_QUICKLY } else { CHECK_MEMORIES };
+            let pass = Pass::over(self, reader, connection, request);
+            let facts = pass.few_facts(check).map_err(failed)?;
+            let memories = pass.memories(&mut Vec::new())?.memories;
+            let live = memories.iter().filter(|memory| memory.status == Status::Live).count();
+            let counts = HealthCounts {
+                figures: read_figures(connection).map_err(failed)?,
+                live: live as u64,
+                open_flags: facts.own.as_ref().map_or(0, |own| own.open_flags),
+                store_bytes: facts.files.store_bytes,
+                log_bytes: facts.files.log_bytes,
+                is_whole_file_checked,
+            };
+            Ok((facts, counts))
+        })
+    }
+}
 
 /// Complaints that are kept.
-const COMPLAINTS_MAX: u32 = 10;
+const COMPLAINTS_MAX: usize = 10;
 
 /// Broken references that are counted.
 const REFERENCES_MAX: usize = 100_000;
 
-/// A check and its scope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Check {
-    /// Everything, indexes against tables included.
-    Integrity,
-    /// Everything but indexes against tables.
-    Quick,
-    /// The memory table, but not its indexes.
-    QuickMemories,
-}
+/// Checks everything, indexes against tables included.
+const CHECK_ALL: &str = "integrity_check(10)";
+/// Checks everything but indexes against tables.
+const CHECK_QUICKLY: &str = "quick_check(1)";
+/// Checks the memory table, but not its indexes.
+const CHECK_MEMORIES: &str = "quick_check(stm)";
 
-impl Check {
-    /// Returns the complaints of the check; damage that stops it is a complaint, too.
-    ///
-    /// # Errors
-    /// When SQLite cannot check for a reason other than damage.
-    pub(crate) fn run(self, connection: &Connection) -> rusqlite::Result<Vec<String>> {
-        let complaints = match self {
-            Self::Integrity => {
-                lines(connection, &format!("PRAGMA integrity_check({COMPLAINTS_MAX})"))
-            }
-            Self::Quick => lines(connection, "PRAGMA quick_check(1)"),
-            Self::QuickMemories => lines(connection, "PRAGMA quick_check(stm)"),
-        };
-        match complaints {
-            Ok(lines) => Ok(lines.into_iter().filter(|line| line != "ok").collect()),
-            Err(error) if is_damage(&error) => Ok(vec![error.to_string()]),
-            Err(error) => Err(error),
+/// Returns the complaints of a check; damage that stops it is a complaint, too.
+///
+/// # Errors
+/// When SQLite cannot check for a reason other than damage.
+fn complaints_of(connection: &Connection, check: &str) -> rusqlite::Result<Vec<String>> {
+    match all::<String, Vec<_>>(connection, &format!("PRAGMA {check}"), [], cell0) {
+        // One answer can hold several complaints.
+        Ok(answers) => {
+            let lines = answers.iter().flat_map(|answer| answer.lines()).take(COMPLAINTS_MAX);
+            Ok(lines.filter(|line| *line != "ok").map(str::to_owned).collect())
         }
+        Err(error) if is_damage(&error) => Ok(vec![error.to_string()]),
+        Err(error) => Err(error),
     }
 }
 
@@ -71,7 +364,7 @@ pub struct UnopenedTable {
 }
 
 /// Returns the virtual tables that cannot be opened.
-pub(crate) fn unopened_tables(connection: &Connection) -> rusqlite::Result<Vec<UnopenedTable>> {
+fn unopened_tables(connection: &Connection) -> rusqlite::Result<Vec<UnopenedTable>> {
     let mut found = Vec::new();
     for name in table_list(connection, true)? {
         let table = quoted(&name);
@@ -80,7 +373,7 @@ pub(crate) fn unopened_tables(connection: &Connection) -> rusqlite::Result<Vec<U
         let searched = opened.and_then(|()| match is_full_text(connection, &name)? {
             true => {
                 let sql = format!("SELECT rowid FROM {table} WHERE {table} MATCH 'a' LIMIT 1");
-                connection.query_row(&sql, [], |_| Ok(())).optional().map(drop)
+                exists(connection, &sql, []).map(drop)
             }
             false => Ok(()),
         });
@@ -100,51 +393,28 @@ fn is_full_text(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
 }
 
 /// Checks the ordinary tables one by one: SQLite's check of the whole file stops at a virtual table that it cannot open.
-pub(crate) fn check_tables(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+fn check_tables(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut complaints = Vec::new();
     for name in table_list(connection, false)? {
-        let pragma = format!("PRAGMA integrity_check({})", quoted(&name));
-        match lines(connection, &pragma) {
-            Ok(lines) => complaints.extend(lines.into_iter().filter(|line| line != "ok")),
-            Err(error) if is_damage(&error) => complaints.push(error.to_string()),
-            Err(error) => return Err(error),
-        }
+        let check = format!("integrity_check({})", quoted(&name));
+        complaints.extend(complaints_of(connection, &check)?);
     }
-    complaints.truncate(COMPLAINTS_MAX as usize);
+    complaints.truncate(COMPLAINTS_MAX);
     Ok(complaints)
 }
 
 fn table_list(connection: &Connection, is_virtual: bool) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare(
-        "SELECT name FROM sqlite_master WHERE type = 'table'
-           AND (lower(ltrim(sql)) LIKE 'create virtual table%') = ?1 ORDER BY name",
-    )?;
-    let names = statement.query_map([is_virtual], |row| row.get(0))?;
-    names.collect()
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+    let sql = "SELECT name FROM sqlite_master WHERE type = 'table'
+                 AND (lower(ltrim(sql)) LIKE 'create virtual table%') = ?1 ORDER BY name";
+    all(connection, sql, [is_virtual], cell0)
 }
 
 /// Tells whether SQLite stopped because of damage in the file.
-pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::SystemIoFailure)
     )
-}
-
-fn lines(connection: &Connection, pragma: &str) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare(pragma)?;
-    let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
-    // One answer can hold several complaints.
-    let mut complaints = Vec::new();
-    for line in lines {
-        complaints.extend(line?.lines().map(str::to_owned));
-    }
-    complaints.truncate(COMPLAINTS_MAX as usize);
-    Ok(complaints)
 }
 
 /// Counts rows that refer to a row that is not there, by (table, parent).
@@ -161,7 +431,7 @@ pub(crate) fn broken_references(
 }
 
 /// Compares the index with the memories. `live` holds the ids of the live ones; without it every memory counts.
-pub(crate) fn examine_full_text(
+fn examine_full_text(
     connection: &Connection,
     live: Option<&HashSet<&str>>,
 ) -> rusqlite::Result<FullText> {
@@ -181,7 +451,7 @@ pub(crate) fn examine_full_text(
 
 fn kind(connection: &Connection) -> rusqlite::Result<FullTextKind> {
     let sql = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'stm_fts'";
-    let ddl = connection.query_row(sql, [], |row| row.get::<_, Option<String>>(0)).optional()?;
+    let ddl = first(connection, sql, [], cell0::<Option<String>>)?;
     let Some(ddl) = ddl.flatten().filter(|ddl| ddl.to_ascii_lowercase().contains("fts5")) else {
         return Ok(FullTextKind::Absent);
     };
@@ -244,7 +514,7 @@ const SILENCE_MAX_US: i64 = 2 * 60 * 1_000_000;
 const UNFINISHED_MAX: u32 = 10;
 
 /// Examines memfold's own tables; `None` where it never wrote to the store.
-pub(crate) fn examine_own_tables(
+fn examine_own_tables(
     connection: &Connection,
     request: &LoadRequest<'_>,
 ) -> rusqlite::Result<Option<OwnTables>> {
@@ -269,10 +539,8 @@ pub(crate) fn examine_own_tables(
 }
 
 fn present(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'memfold\\_%' ESCAPE '\\'",
-    )?;
-    statement.query_map([], |row| row.get(0))?.collect()
+    let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'memfold\\_%' ESCAPE '\\'";
+    all(connection, sql, [], cell0)
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
@@ -280,7 +548,7 @@ fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
         return Ok(None);
     }
     let sql = "SELECT version FROM memfold_schema LIMIT 1";
-    connection.query_row(sql, [], |row| row.get(0)).optional()
+    first(connection, sql, [], cell0)
 }
 
 /// Returns the runs that have not ended, the latest first.
@@ -362,7 +630,7 @@ pub(crate) fn moved(connection: &Connection) -> rusqlite::Result<HashSet<String>
         return Ok(HashSet::new());
     }
     let sql = "SELECT memory_id FROM memfold_archive WHERE table_name = 'stm'";
-    connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+    all(connection, sql, [], cell0)
 }
 
 /// Returns the merged rows with a survivor that is neither a row of the store nor moved out of it.
@@ -415,7 +683,7 @@ fn absorbed(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
         return Ok(HashSet::new());
     }
     let sql = "SELECT absorbed_id FROM memfold_lineage WHERE active = 1";
-    connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+    all(connection, sql, [], cell0)
 }
 
 /// Returns the digest of every row as the last unit that touched it left it; none where it left no row.
@@ -440,11 +708,7 @@ fn digests(connection: &Connection) -> rusqlite::Result<HashMap<String, String>>
 }
 
 /// Examines the files of the store at `path`, which `connection` reads.
-pub(crate) fn examine_files(
-    connection: &Connection,
-    path: &Path,
-    stamp: &Stamp,
-) -> rusqlite::Result<Files> {
+fn examine_files(connection: &Connection, path: &Path, stamp: &Stamp) -> rusqlite::Result<Files> {
     let count =
         |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let lock = lock_path(path);
@@ -464,7 +728,7 @@ pub(crate) fn examine_files(
 ///
 /// Takes a share of the lock and releases it at once: only for stores with a run that claims to be
 /// under way.
-pub(crate) fn is_locked(store: &Path) -> Option<bool> {
+fn is_locked(store: &Path) -> Option<bool> {
     let file = fs::File::open(lock_path(store)).ok()?;
     match file.try_lock_shared() {
         Ok(()) => Some(false),
@@ -477,7 +741,7 @@ fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
-pub(crate) fn read_figures(connection: &Connection) -> rusqlite::Result<StoreFigures> {
+fn read_figures(connection: &Connection) -> rusqlite::Result<StoreFigures> {
     let embeddings = Columns::of(connection, "embeddings")?;
     let embedded = if embeddings.has_all(&["source_type", "source_id"]) {
         "(SELECT count(*) FROM stm WHERE EXISTS (SELECT 1 FROM embeddings AS e
@@ -509,7 +773,7 @@ impl BrainDb {
 
 #[cfg(test)]
 mod tests {
-    use crate::brain_db::doctor::examine::content_option;
+    use super::*;
 
     #[test]
     fn the_content_option_is_read_as_sqlite_does() {

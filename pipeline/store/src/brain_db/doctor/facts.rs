@@ -8,6 +8,7 @@ use rusqlite::Connection;
 
 use crate::brain_db::doctor::examine::UnopenedTable;
 use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::lookup::half;
 use crate::memory_store::VectorSink;
 use memfold_core::memory::{Memory, SpaceIndex, Status, VectorSpace};
 use memfold_core::{SkipReason, Snapshot};
@@ -280,10 +281,7 @@ fn digest(vector: &[f32]) -> u64 {
     for component in vector {
         hasher.update(&component.to_le_bytes());
     }
-    let bytes = *hasher.finalize().as_bytes();
-    u64::from_le_bytes([
-        bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
-    ])
+    half(hasher.finalize().as_bytes())
 }
 
 /// A trace of another consolidator.

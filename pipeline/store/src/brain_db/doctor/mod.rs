@@ -9,6 +9,4 @@
 
 pub(crate) mod facts;
 pub(crate) mod examine;
-pub(crate) mod checkup;
-pub(crate) mod memory_findings;
 pub(crate) mod findings;

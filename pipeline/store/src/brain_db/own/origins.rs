@@ -6,17 +6,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
 
 use crate::brain_db::own::tables::own_tables_exist;
-use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::access::{Columns, all, cell0, cells2, first};
 use crate::brain_db::read::load::Param;
 use crate::brain_db::read::open::BrainDb;
-use crate::brain_db::write::changes::{put_back, put_in, revived};
-use crate::brain_db::write::insert::NewEmbedding;
-use crate::brain_db::write::layout::Layout;
-use crate::brain_db::write::rows::{add_entry, drop_entry, row};
+use crate::brain_db::write::changes::{NewEmbedding, bound, put_back, put_in, revived};
+use crate::brain_db::write::rows::{Layout, add_entry, drop_entry};
 use crate::brain_db::write::session::{SessionError, Writes};
 use crate::origin::{LinkKind, OriginRecord, OriginStanding};
 use memfold_core::journal::RowImage;
@@ -59,7 +57,7 @@ pub struct MirroredRecord {
 }
 
 /// The part of a memory that is published to an origin.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryState {
     /// Whether it counts.
     pub standing: OriginStanding,
@@ -76,7 +74,7 @@ pub struct MemoryState {
 }
 
 /// A memory of a mirror.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct MirrorMemory {
     /// The published state.
     pub state: MemoryState,
@@ -120,10 +118,9 @@ impl Writes<'_> {
                 return Ok(None);
             }
             let sql = "SELECT kind, place, publishing FROM memfold_mirror LIMIT 1";
-            let read = |row: &Row<'_>| {
+            first(connection, sql, [], |row| {
                 Ok(MirrorOf { kind: row.get(0)?, place: row.get(1)?, publishing: row.get(2)? })
-            };
-            connection.query_row(sql, [], read).optional()
+            })
         })
     }
 
@@ -164,19 +161,12 @@ impl Writes<'_> {
             if Columns::of(connection, "memfold_origins")?.is_empty() {
                 return Ok(Vec::new());
             }
-            let mut statement = connection.prepare(sql)?;
-            let records = statement.query_map([], |row| {
-                let record = mirrored(row)?;
-                Ok(record.ok_or(row.get::<_, String>(0)?))
-            })?;
-            records.collect::<rusqlite::Result<Vec<_>>>()
+            let read = |row: &Row<'_>| Ok(mirrored(row)?.ok_or(row.get::<_, String>(0)?));
+            all::<_, Vec<_>>(connection, sql, [], read)
         })?;
-        let unreadable = |id: String| SessionError::Unreadable {
-            path: self.path().to_owned(),
-            what: format!("record {id:?} of memfold_origins"),
-        };
         let records = records.into_iter().map(|record| {
-            let record = record.map_err(unreadable)?;
+            let record = record
+                .map_err(|id| self.unreadable(format!("record {id:?} of memfold_origins")))?;
             Ok((record.id.clone(), record))
         });
         records.collect()
@@ -196,17 +186,12 @@ impl Writes<'_> {
         let sql = "INSERT OR REPLACE INTO memfold_origins
                        (id, mark, digest, record, pulled, published, ours, at)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-        let values = params![
-            record.id,
-            record.mark,
-            record.digest,
-            json(serde_json::to_string(&record.record))?,
-            json(serde_json::to_string(&record.pulled))?,
-            json(serde_json::to_string(&record.published))?,
-            record.is_ours,
-            at
-        ];
-        self.execute("write a record down", sql, values).map(drop)
+        let MirroredRecord { id, mark, digest, is_ours, .. } = record;
+        let state = json(serde_json::to_string(&record.record))?;
+        let pulled = json(serde_json::to_string(&record.pulled))?;
+        let published = json(serde_json::to_string(&record.published))?;
+        let row = params![id, mark, digest, state, pulled, published, is_ours, at];
+        self.execute("write a record down", sql, row).map(drop)
     }
 
     /// Removes a record's row.
@@ -302,21 +287,15 @@ impl Writes<'_> {
 
     /// Reads the row of a memory, back from the archive where it was moved there.
     fn standing_row(&self, layout: &Layout, id: &str) -> Result<Option<RowImage>, SessionError> {
-        let read = || {
-            self.query("read a memory", |connection| {
-                row(connection, &layout.memories, layout.has_rowid, "id", id)
-            })
-        };
-        if let Some(found) = read()? {
+        if let Some(found) = self.row_of(layout, id)? {
             return Ok(Some(found));
         }
         let sql = "SELECT 1 FROM memfold_archive WHERE memory_id = ?1 AND table_name = 'stm'";
-        let is_moved = self.query("read the archive", |c| c.prepare_cached(sql)?.exists([id]))?;
-        if !is_moved {
+        if !self.exists("read the archive", sql, [id])? {
             return Ok(None);
         }
         put_back(self, layout, id)?;
-        read()
+        self.row_of(layout, id)
     }
 
     fn overwrite(
@@ -327,19 +306,12 @@ impl Writes<'_> {
         is_live: bool,
     ) -> Result<(), SessionError> {
         let cells = after.cells.iter().filter(|(name, _)| layout.memories.has(name));
-        let cells: Vec<&(String, Value)> = cells.collect();
-        let set = (2..).zip(&cells).map(|(at, (name, _)): (u32, _)| format!("\"{name}\" = ?{at}"));
-        let set = set.collect::<Vec<_>>().join(", ");
         if let Some(rowid) = before.rowid {
             drop_entry(self, layout, rowid, before)?;
         }
         let id = before.get("id").cloned().unwrap_or(Value::Null);
-        let id = Param(&id);
-        let mut values: Vec<&dyn rusqlite::ToSql> = vec![&id];
-        let params: Vec<Param<'_>> = cells.iter().map(|(_, value)| Param(value)).collect();
-        values.extend(params.iter().map(|value| value as &dyn rusqlite::ToSql));
-        let sql = format!("UPDATE stm SET {set} WHERE id = ?1");
-        self.execute("change a memory", &sql, &*values)?;
+        let cells: Vec<_> = cells.map(|(name, value)| (name.as_str(), Param(value))).collect();
+        self.update("change a memory", "stm", &bound(&cells), "id", &Param(&id))?;
         match before.rowid {
             Some(rowid) if is_live => add_entry(self, layout, rowid, after),
             _ => Ok(()),
@@ -379,9 +351,7 @@ impl Writes<'_> {
                    FROM memfold_journal AS j
                    JOIN memfold_units AS u ON u.run_id = j.run_id AND u.unit = j.unit
                    WHERE j.row_key = ?1 AND j.table_name = 'stm' ORDER BY j.seq DESC LIMIT 1";
-        self.query("read memfold_journal", |connection| {
-            connection.prepare_cached(sql)?.query_row([id], last_unit).optional()
-        })
+        self.first("read memfold_journal", sql, [id], last_unit)
     }
 
     /// Returns the memories that an undone run had made: they are in the archive and never existed
@@ -394,7 +364,7 @@ impl Writes<'_> {
             if !own_tables_exist(connection)? {
                 return Ok(BTreeSet::new());
             }
-            connection.prepare(WITHDRAWN)?.query_map([], |row| row.get(0))?.collect()
+            all(connection, WITHDRAWN, [], cell0)
         })
     }
 
@@ -408,10 +378,7 @@ impl Writes<'_> {
                        WHERE source_id = ?1 AND active = 1 AND run_id <> ?2
                          AND type IN ('consolidates', 'supersedes')
                    ORDER BY 1";
-        self.query("read memfold_lineage", |connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            statement.query_map([id, PULLED_RUN], |row| row.get(0))?.collect()
-        })
+        self.all("read memfold_lineage", sql, [id, PULLED_RUN], cell0)
     }
 }
 
@@ -485,7 +452,8 @@ fn mirrored(row: &Row<'_>) -> rusqlite::Result<Option<MirroredRecord>> {
 
 const STANDING: &str = "SELECT id, content, categories, importance, access_count, created_at,
                             coalesce(source, 'agent') FROM stm";
-const MOVED: &str = "SELECT memory_id, survivor_id FROM memfold_archive WHERE table_name = 'stm'";
+const MOVED: &str = "SELECT memory_id, survivor_id FROM memfold_archive WHERE table_name = 'stm'
+                     ORDER BY id";
 /// The journal of one of these memories begins with a run that put it in, and an undo of that run
 /// took it out.
 const WITHDRAWN: &str = "SELECT a.memory_id FROM memfold_archive AS a
@@ -497,21 +465,15 @@ const WITHDRAWN: &str = "SELECT a.memory_id FROM memfold_archive AS a
                       WHERE e.table_name = 'stm' AND e.row_key = a.memory_id AND e.seq < j.seq)";
 
 fn standing_memories(connection: &Connection) -> rusqlite::Result<BTreeMap<String, MirrorMemory>> {
-    let mut statement = connection.prepare(STANDING)?;
-    let mut memories = BTreeMap::new();
-    for found in statement.query_map([], memory)? {
-        let (id, memory) = found?;
-        memories.extend(memory.map(|memory| (id, memory)));
-    }
-    Ok(memories)
+    let found: Vec<(String, Option<MirrorMemory>)> = all(connection, STANDING, [], memory)?;
+    Ok(found.into_iter().filter_map(|(id, memory)| Some((id, memory?))).collect())
 }
 
 fn moved_memories(connection: &Connection) -> rusqlite::Result<BTreeMap<String, Option<String>>> {
     if !own_tables_exist(connection)? {
         return Ok(BTreeMap::new());
     }
-    let mut statement = connection.prepare(&format!("{MOVED} ORDER BY id"))?;
-    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    all(connection, MOVED, [], cells2)
 }
 
 fn retired(survivor: Option<String>) -> MirrorMemory {
@@ -519,19 +481,8 @@ fn retired(survivor: Option<String>) -> MirrorMemory {
         Some(into) => OriginStanding::Merged { into },
         None => OriginStanding::Archived,
     };
-    MirrorMemory {
-        state: MemoryState {
-            standing,
-            content: String::new(),
-            categories: Vec::new(),
-            importance: 0.0,
-            access_count: 0,
-            merged: Vec::new(),
-        },
-        content: String::new(),
-        created_at: String::new(),
-        source: String::new(),
-    }
+    let state = MemoryState { standing, ..MemoryState::default() };
+    MirrorMemory { state, ..MirrorMemory::default() }
 }
 
 /// Reads a row of `stm`; no memory where it is a record about others.

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::access::{Columns, all, cell0, cells2, first};
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
 use memfold_core::memory::MemoryId;
@@ -67,9 +67,7 @@ impl Session {
     ) -> Result<String, SessionError> {
         self.prepare(at)?;
         let plan_id = plan_id(plan);
-        let exists =
-            |reads: &Writes<'_>| reads.query("read memfold_plans", |c| plan_exists(c, &plan_id));
-        if self.read(exists)? {
+        if self.read(|reads| reads.query("read memfold_plans", |c| plan_exists(c, &plan_id)))? {
             return Ok(plan_id);
         }
         for start in (0..plan.actions.len()).step_by(ACTIONS_AT_ONCE) {
@@ -93,9 +91,7 @@ impl Session {
         let begun = self.connection.unchecked_transaction()?;
         find_plan(&begun, name)
     }
-}
 
-impl Session {
     /// Records that a person approves or rejects actions, or reopens them (proposed): all or none.
     ///
     /// # Errors
@@ -128,9 +124,7 @@ impl Session {
     ) -> Result<(), SessionError> {
         self.write(|writes| {
             writes.check_undecided(plan_id, position)?;
-            writes.query("write down an amendment", |connection| {
-                amend(connection, plan_id, position, amended)
-            })
+            writes.amend(plan_id, position, amended)
         })
     }
 }
@@ -146,9 +140,11 @@ impl Writes<'_> {
         position: usize,
         update: &ActionUpdate<'_>,
     ) -> Result<(), SessionError> {
-        self.query("write down what became of an action", |connection| {
-            set_action_state(connection, plan_id, position, update)
-        })
+        let ActionUpdate { state, run_id, unit, note } = update;
+        let sql = "UPDATE memfold_actions SET state = ?3, run_id = ?4, unit = ?5, note = ?6
+                   WHERE plan_id = ?1 AND position = ?2";
+        let row = params![plan_id, position as i64, state.name(), run_id, unit, note];
+        self.change_one("write down what became of an action", sql, row)
     }
 
     /// Returns the note of an action; `None` where it has none, or the action does not exist.
@@ -160,7 +156,21 @@ impl Writes<'_> {
         plan_id: &str,
         position: usize,
     ) -> Result<Option<String>, SessionError> {
-        self.query("read an action", |connection| note_of_action(connection, plan_id, position))
+        let sql = "SELECT note FROM memfold_actions WHERE plan_id = ?1 AND position = ?2";
+        let found = self.first("read an action", sql, (plan_id, position as i64), cell0);
+        Ok(found?.flatten())
+    }
+
+    /// Records a person's change of an action; `None` restores the planned one.
+    fn amend(
+        &self,
+        plan_id: &str,
+        position: usize,
+        amended: Option<&Action>,
+    ) -> Result<(), SessionError> {
+        let sql = "UPDATE memfold_actions SET amended = ?3 WHERE plan_id = ?1 AND position = ?2";
+        let row = params![plan_id, position as i64, amended.map(json)];
+        self.change_one("write down an amendment", sql, row)
     }
 
     /// Refuses an action that is gone, or was applied.
@@ -168,8 +178,9 @@ impl Writes<'_> {
     /// # Errors
     /// Where that is so, or the store cannot be read.
     pub fn check_undecided(&self, plan_id: &str, position: usize) -> Result<(), SessionError> {
-        let found = self.query("read an action", |c| action_state(c, plan_id, position))?;
-        let reason = match found.as_deref().map(ActionState::of_name) {
+        let sql = "SELECT state FROM memfold_actions WHERE plan_id = ?1 AND position = ?2";
+        let found = self.first("read an action", sql, (plan_id, position as i64), cell0::<String>);
+        let reason = match found?.as_deref().map(ActionState::of_name) {
             None => "it is gone".to_owned(),
             Some(Some(state @ (ActionState::Applied | ActionState::Undone))) => {
                 format!("it is {} meanwhile", state.name())
@@ -230,7 +241,7 @@ pub(crate) fn load_plan(
 }
 
 fn header(row: &Row<'_>, plan_id: &str) -> Result<SavedPlan, SessionError> {
-    let text = |column| text(row, column, plan_id);
+    let text = |column| cell(row, column, plan_id);
     let plan = Plan {
         schema_version: cell(row, "schema_version", plan_id)?,
         store_id: text("store_id")?,
@@ -257,12 +268,12 @@ fn saved_action(
 ) -> Result<SavedAction, SessionError> {
     let position: i64 = cell(row, "position", plan_id)?;
     let amended: Option<String> = cell(row, "amended", plan_id)?;
-    let state = text(row, "state", plan_id)?;
+    let state: String = cell(row, "state", plan_id)?;
     let amended = amended.map(|json| parse(&json, "amended", plan_id)).transpose()?;
     Ok(SavedAction {
         position: usize::try_from(position)
             .map_err(|_| damaged(plan_id, "position", &position.to_string()))?,
-        action: body(&text(row, "body", plan_id)?, forms)
+        action: body(&cell::<String>(row, "body", plan_id)?, forms)
             .map_err(|error| damaged(plan_id, "body", &error.to_string()))?,
         amended,
         state: ActionState::of_name(&state).ok_or_else(|| damaged(plan_id, "state", &state))?,
@@ -297,11 +308,9 @@ pub(crate) fn find_plan(connection: &Connection, wanted: &str) -> Result<SavedPl
 
 /// The names that begin in a way, last saved first.
 fn newest_names(connection: &Connection, prefix: &str) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare(
-        "SELECT plan_id FROM memfold_plans WHERE substr(plan_id, 1, length(?1)) = ?1
-         ORDER BY rowid DESC LIMIT ?2",
-    )?;
-    statement.query_map(params![prefix, CANDIDATES_SHOWN], |row| row.get(0))?.collect()
+    let sql = "SELECT plan_id FROM memfold_plans WHERE substr(plan_id, 1, length(?1)) = ?1
+               ORDER BY rowid DESC LIMIT ?2";
+    all(connection, sql, params![prefix, CANDIDATES_SHOWN], cell0)
 }
 
 /// Lists the plans, last saved first; nothing where there are no tables.
@@ -309,11 +318,8 @@ pub(crate) fn list_plans(connection: &Connection) -> Result<Vec<PlanSummary>, Se
     if !has_tables(connection)? {
         return Ok(Vec::new());
     }
-    let mut statement = connection.prepare(
-        "SELECT plan_id, saved_at, now, plan_digest FROM memfold_plans
-         ORDER BY rowid DESC",
-    )?;
-    let summaries = statement.query_map([], |row| {
+    let sql = "SELECT plan_id, saved_at, now, plan_digest FROM memfold_plans ORDER BY rowid DESC";
+    let mut summaries: Vec<PlanSummary> = all(connection, sql, [], |row| {
         Ok(PlanSummary {
             plan_id: row.get(0)?,
             saved_at: row.get(1)?,
@@ -323,7 +329,6 @@ pub(crate) fn list_plans(connection: &Connection) -> Result<Vec<PlanSummary>, Se
             states: BTreeMap::new(),
         })
     })?;
-    let mut summaries = summaries.collect::<rusqlite::Result<Vec<_>>>()?;
     for summary in &mut summaries {
         count_actions(connection, summary)?;
     }
@@ -338,7 +343,8 @@ fn count_actions(connection: &Connection, summary: &mut PlanSummary) -> Result<(
     )?;
     let mut rows = statement.query([&plan_id])?;
     while let Some(row) = rows.next()? {
-        let (name, state) = (text(row, "type", &plan_id)?, text(row, "state", &plan_id)?);
+        let (name, state): (String, String) =
+            (cell(row, "type", &plan_id)?, cell(row, "state", &plan_id)?);
         let many: i64 = cell(row, "many", &plan_id)?;
         let action = ActionType::of_name(&name).ok_or_else(|| damaged(&plan_id, "type", &name))?;
         let state =
@@ -352,16 +358,9 @@ fn count_actions(connection: &Connection, summary: &mut PlanSummary) -> Result<(
 }
 
 fn has_tables(connection: &Connection) -> rusqlite::Result<bool> {
-    connection.query_row(
-        "SELECT count(*) = 2 FROM sqlite_master
-         WHERE type = 'table' AND name IN ('memfold_plans', 'memfold_actions')",
-        [],
-        |row| row.get(0),
-    )
-}
-
-fn text(row: &Row<'_>, column: &'static str, plan_id: &str) -> Result<String, SessionError> {
-    cell(row, column, plan_id)
+    let sql = "SELECT count(*) = 2 FROM sqlite_master
+               WHERE type = 'table' AND name IN ('memfold_plans', 'memfold_actions')";
+    connection.query_row(sql, [], cell0)
 }
 
 /// A cell of the type that was written; anything else is damage.
@@ -378,7 +377,7 @@ fn parsed<T: DeserializeOwned>(
     column: &'static str,
     plan_id: &str,
 ) -> Result<T, SessionError> {
-    parse(&text(row, column, plan_id)?, column, plan_id)
+    parse(&cell::<String>(row, column, plan_id)?, column, plan_id)
 }
 
 fn parse<T: DeserializeOwned>(
@@ -569,7 +568,7 @@ fn bodies(connection: &Connection, actions: &[Action]) -> rusqlite::Result<Vec<S
         let insert = "INSERT OR IGNORE INTO memfold_forms(form) VALUES (?1)";
         connection.prepare_cached(insert)?.execute([form])?;
         let find = "SELECT id FROM memfold_forms WHERE form = ?1";
-        numbers.insert(form, connection.prepare_cached(find)?.query_row([form], |row| row.get(0))?);
+        numbers.extend(first(connection, find, [form], cell0)?.map(|number| (form, number)));
     }
     let body = |(action, formed): (&Action, &Option<(String, Vec<Value>)>)| match formed {
         Some((form, values)) if numbers.contains_key(form.as_str()) => {
@@ -615,15 +614,10 @@ fn forms(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, Value>> {
     if Columns::of(connection, "memfold_forms")?.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let mut statement = connection.prepare_cached("SELECT id, form FROM memfold_forms")?;
-    let rows =
-        statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
-    let mut forms = BTreeMap::new();
-    for row in rows {
-        let (id, form) = row?;
-        forms.extend(serde_json::from_str(&form).ok().map(|form| (id, form)));
-    }
-    Ok(forms)
+    let rows: Vec<(i64, String)> =
+        all(connection, "SELECT id, form FROM memfold_forms", [], cells2)?;
+    let parsed = rows.into_iter().map(|(id, form)| Some((id, serde_json::from_str(&form).ok()?)));
+    Ok(parsed.flatten().collect())
 }
 
 /// Reads an action written by [`bodies`].
@@ -639,68 +633,297 @@ fn body(json: &str, forms: &BTreeMap<i64, Value>) -> serde_json::Result<Action> 
     serde_json::from_value(if is_whole { filled } else { Value::Null })
 }
 
-/// Records the new state of an action; replaces run, unit and note as well.
-///
-/// # Errors
-/// When the action does not exist, or SQLite refuses.
-pub(crate) fn set_action_state(
-    connection: &Connection,
-    plan_id: &str,
-    position: usize,
-    update: &ActionUpdate<'_>,
-) -> rusqlite::Result<()> {
-    let ActionUpdate { state, run_id, unit, note } = update;
-    let sql = "UPDATE memfold_actions SET state = ?3, run_id = ?4, unit = ?5, note = ?6
-               WHERE plan_id = ?1 AND position = ?2";
-    let params = params![plan_id, position as i64, state.name(), run_id, unit, note];
-    one(connection.prepare_cached(sql)?.execute(params)?)
-}
-
-/// Returns the name of an action's state; `None` where the action does not exist.
-pub(crate) fn action_state(
-    connection: &Connection,
-    plan_id: &str,
-    position: usize,
-) -> rusqlite::Result<Option<String>> {
-    let sql = "SELECT state FROM memfold_actions WHERE plan_id = ?1 AND position = ?2";
-    connection.query_row(sql, params![plan_id, position as i64], |row| row.get(0)).optional()
-}
-
-/// Returns the note of an action; `None` where it has none, or the action does not exist.
-pub(crate) fn note_of_action(
-    connection: &Connection,
-    plan_id: &str,
-    position: usize,
-) -> rusqlite::Result<Option<String>> {
-    let sql = "SELECT note FROM memfold_actions WHERE plan_id = ?1 AND position = ?2";
-    let found = connection.query_row(sql, params![plan_id, position as i64], |row| row.get(0));
-    Ok(found.optional()?.flatten())
-}
-
-/// Records a person's change of an action; `None` restores the planned one.
-///
-/// # Errors
-/// When the action does not exist, or SQLite refuses.
-pub(crate) fn amend(
-    connection: &Connection,
-    plan_id: &str,
-    position: usize,
-    amended: Option<&Action>,
-) -> rusqlite::Result<()> {
-    let changed = connection.execute(
-        "UPDATE memfold_actions SET amended = ?3 WHERE plan_id = ?1 AND position = ?2",
-        params![plan_id, position as i64, amended.map(json)],
-    )?;
-    one(changed)
-}
-
-fn one(changed: usize) -> rusqlite::Result<()> {
-    if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
-}
-
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("strings, numbers and maps with text keys")
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::brain_db::own::tables::own_tables_in_memory as store;
+    use memfold_core::plan::{Rationale, Risk, canonical_json};
+    use proptest::prelude::*;
+    use serde_json::{Map, json};
+
+    fn writes(connection: &Connection) -> Writes<'_> {
+        Writes::new(connection, std::path::Path::new("brain.db"))
+    }
+
+    fn action(action: ActionType, ids: &[&str]) -> Action {
+        let ids = ids.iter().map(|id| MemoryId::new(*id)).collect();
+        let action = Action::new(action, ids, Rationale::new("R", Vec::new()));
+        Action { risk: Risk::Trivial, ..action }
+    }
+
+    fn plan_of(actions: Vec<Action>) -> Plan {
+        let changes = actions.iter().filter(|action| action.action != ActionType::Noop);
+        let ids = changes.flat_map(|action| action.target_ids.clone());
+        Plan {
+            schema_version: 1,
+            store_id: "store".to_owned(),
+            config_hash: "sha256:00".to_owned(),
+            engine_version: "0".to_owned(),
+            now: "2026-06-30T12:00:00Z".to_owned(),
+            overrides: Map::new(),
+            base_digests: ids.map(|id| (id, "0a".to_owned())).collect(),
+            actions,
+        }
+    }
+
+    /// A merge, a promotion and a noop.
+    fn sample() -> Plan {
+        plan_of(vec![
+            action(ActionType::Merge, &["a", "b"]),
+            action(ActionType::Promote, &["a"]),
+            action(ActionType::Noop, &["c"]),
+        ])
+    }
+
+    fn keep(connection: &Connection, plan: &Plan, saved_at: &str) -> String {
+        let name = plan_id(plan);
+        let counts = BTreeMap::from([(MemoryId::new("a"), 7)]);
+        let all = 0..plan.actions.len();
+        save_actions(connection, plan, &name, all, &counts).unwrap();
+        assert!(plan_exists(connection, &name).unwrap() || find_plan(connection, &name).is_err());
+        save_header(connection, plan, &name, saved_at).unwrap();
+        name
+    }
+
+    #[test]
+    fn a_plan_is_saved_once() {
+        let connection = store();
+        let name = keep(&connection, &sample(), "t1");
+        assert_eq!(name, plan_id(&sample()));
+        writes(&connection)
+            .set_action_state(&name, 0, &ActionUpdate::of(ActionState::Rejected))
+            .unwrap();
+        assert_eq!(keep(&connection, &sample(), "t2"), name);
+        let saved = load_plan(&connection, &name).unwrap().unwrap();
+        assert_eq!(
+            (saved.saved_at.as_str(), saved.actions[0].state),
+            ("t1", ActionState::Rejected)
+        );
+        assert_eq!(saved.plan, sample());
+        assert_eq!(saved.plan_digest, plan_digest(&sample()));
+        let counts: Vec<_> = saved.actions.iter().map(|action| action.access_count).collect();
+        assert_eq!(counts, [None, Some(7), None]);
+        assert_eq!(saved.count(ActionState::Proposed), 1);
+    }
+
+    #[test]
+    fn what_was_set_on_the_command_line_names_another_plan() {
+        let connection = store();
+        let mut plan = sample();
+        plan.overrides.insert("rules.R2.min_similarity".to_owned(), json!(0.97));
+        let name = keep(&connection, &plan, "t");
+        assert_ne!(name, plan_id(&sample()));
+        assert_eq!(plan_digest(&plan), plan_digest(&sample()));
+        let saved = load_plan(&connection, &name).unwrap().unwrap();
+        assert_eq!(*saved.overrides(), plan.overrides);
+    }
+
+    #[test]
+    fn states_and_amendments_are_kept() {
+        let connection = store();
+        let name = keep(&connection, &sample(), "t");
+        let applied = ActionUpdate {
+            state: ActionState::Applied,
+            run_id: Some("run"),
+            unit: Some(3),
+            note: Some("why"),
+        };
+        writes(&connection).set_action_state(&name, 0, &applied).unwrap();
+        let swapped = action(ActionType::Merge, &["b", "a"]);
+        writes(&connection).amend(&name, 0, Some(&swapped)).unwrap();
+        let saved = load_plan(&connection, &name).unwrap().unwrap();
+        let first = &saved.actions[0];
+        assert_eq!((first.run_id.as_deref(), first.unit), (Some("run"), Some(3)));
+        assert_eq!((first.note.as_deref(), first.label()), (Some("why"), "a1".to_owned()));
+        assert_eq!((first.effective(), &first.action), (&swapped, &sample().actions[0]));
+        assert_eq!(saved.plan, sample(), "the plan stays as it was made");
+        writes(&connection)
+            .set_action_state(&name, 0, &ActionUpdate::of(ActionState::Proposed))
+            .unwrap();
+        writes(&connection).amend(&name, 0, None).unwrap();
+        let first = load_plan(&connection, &name).unwrap().unwrap().actions.remove(0);
+        assert_eq!((first.run_id, first.unit, first.note, first.amended), (None, None, None, None));
+    }
+
+    #[test]
+    fn an_action_that_is_not_there_cannot_be_changed() {
+        let connection = store();
+        let name = keep(&connection, &sample(), "t");
+        let update = ActionUpdate::of(ActionState::Approved);
+        assert!(writes(&connection).set_action_state(&name, 3, &update).is_err());
+        assert!(writes(&connection).set_action_state("p0", 0, &update).is_err());
+        assert!(writes(&connection).amend(&name, 3, None).is_err());
+    }
+
+    #[test]
+    fn plans_are_found_by_name_beginning_and_age() {
+        let connection = store();
+        // The clock was set back between them.
+        let older = keep(&connection, &sample(), "2026-10-25T02:50:00");
+        let newer = keep(&connection, &plan_of(Vec::new()), "2026-10-25T02:10:00");
+        let found = |wanted: &str| find_plan(&connection, wanted).map(|plan| plan.plan_id);
+        assert_eq!(found(&older).unwrap(), older);
+        assert_eq!(found(&older[..4]).unwrap(), older);
+        assert_eq!(found("latest").unwrap(), newer);
+        let unknown = found(&older[..3]).unwrap_err();
+        assert_eq!(unknown.hint().unwrap(), format!("name one of {newer}, {older}, or latest"));
+        let rename = "UPDATE memfold_plans SET plan_id = 'pabc' || substr(plan_id, 5)";
+        connection.execute(rename, []).unwrap();
+        let ambiguous = found("pabc").unwrap_err();
+        assert_eq!(ambiguous.to_string(), "several saved plans begin with \"pabc\"");
+        assert!(matches!(found("%___%"), Err(SessionError::UnknownPlan { .. })));
+    }
+
+    #[test]
+    fn a_store_without_plans_says_how_to_save_one() {
+        let none = Connection::open_in_memory().unwrap();
+        for connection in [none, store()] {
+            assert!(list_plans(&connection).unwrap().is_empty());
+            assert!(load_plan(&connection, "p0").unwrap().is_none());
+            let hint = find_plan(&connection, "latest").unwrap_err().hint().unwrap();
+            assert_eq!(hint, "save one first: memfold consolidate DB --save-plan");
+        }
+    }
+
+    #[test]
+    fn lists_count_by_type_and_state() {
+        let connection = store();
+        keep(&connection, &plan_of(Vec::new()), "2026-01-01");
+        let name = keep(&connection, &sample(), "2026-01-02");
+        writes(&connection)
+            .set_action_state(&name, 1, &ActionUpdate::of(ActionState::Approved))
+            .unwrap();
+        let summaries = list_plans(&connection).unwrap();
+        assert_eq!(
+            serde_json::to_value(&summaries[0]).unwrap(),
+            json!({
+                "plan_id": name,
+                "saved_at": "2026-01-02",
+                "now": "2026-06-30T12:00:00Z",
+                "plan_digest": plan_digest(&sample()),
+                "types": {"merge": 1, "promote": 1, "noop": 1},
+                "states": {"proposed": 1, "approved": 1},
+            })
+        );
+        assert!(summaries[1].types.is_empty() && summaries.len() == 2);
+    }
+
+    #[test]
+    fn damage_is_named() {
+        for (damage, said) in [
+            ("UPDATE memfold_actions SET body = '{' WHERE position = 0", "body: EOF"),
+            ("UPDATE memfold_actions SET body = '{}'", "body: missing field"),
+            ("UPDATE memfold_actions SET body = x'ff'", "body: Invalid column type"),
+            ("UPDATE memfold_actions SET amended = '[]'", "amended: "),
+            ("UPDATE memfold_actions SET state = 'done'", "state: done"),
+            ("UPDATE memfold_actions SET position = -1 WHERE position = 0", "position: -1"),
+            ("UPDATE memfold_actions SET base_digests = '7'", "base_digests: "),
+            ("UPDATE memfold_plans SET overrides = ''", "overrides: EOF"),
+            ("UPDATE memfold_plans SET schema_version = 'x'", "schema_version: "),
+        ] {
+            let connection = store();
+            let name = keep(&connection, &sample(), "t");
+            connection.execute(damage, []).unwrap();
+            let error = load_plan(&connection, &name).unwrap_err();
+            let expected = format!("saved plan {name} is damaged: {said}");
+            assert!(error.to_string().starts_with(&expected), "{damage}: {error}");
+            assert!(error.hint().is_some());
+        }
+        let connection = store();
+        keep(&connection, &sample(), "t");
+        connection.execute("UPDATE memfold_actions SET type = 'x'", []).unwrap();
+        assert!(list_plans(&connection).unwrap_err().to_string().ends_with("is damaged: type: x"));
+    }
+
+    prop_compose! {
+        fn any_action()(
+            kind in 0_usize..5,
+            targets in prop::collection::vec(any::<String>(), 0..4),
+            texts in prop::collection::vec(any::<String>(), 0..3),
+            numbers in prop::array::uniform3(prop::option::of(prop::num::f64::NORMAL)),
+            protected in any::<bool>(),
+        ) -> Action {
+            use ActionType::{Archive, FlagContradiction, Merge, Noop, Promote};
+            let kind = [Merge, Promote, Archive, FlagContradiction, Noop][kind];
+            let ids: Vec<&str> = targets.iter().map(String::as_str).collect();
+            let mut action = action(kind, &ids);
+            action.canonical_id = action.target_ids.first().cloned();
+            action.survivor_protected = protected;
+            action.new_content = texts.first().cloned();
+            action.new_categories = (!texts.is_empty()).then(|| texts.clone());
+            action.new_importance = numbers[0];
+            action.rationale.score = numbers[1];
+            action.rationale.reasons = texts.clone();
+            action.rationale.evidence.similarity = numbers[2];
+            action.rationale.evidence.differences = texts;
+            action
+        }
+    }
+
+    prop_compose! {
+        fn any_plan()(
+            actions in prop::collection::vec(any_action(), 0..6),
+            texts in prop::array::uniform4(any::<String>()),
+            number in prop::num::f64::NORMAL,
+        ) -> Plan {
+            let mut plan = plan_of(actions);
+            for (position, digest) in plan.base_digests.values_mut().enumerate() {
+                *digest = format!("{position}{}", texts[0]);
+            }
+            let [key, now, engine_version, store_id] = texts;
+            plan.overrides = Map::from_iter([(key, Value::from(number))]);
+            Plan { now, engine_version, store_id, ..plan }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn plans_come_back_to_the_last_bit(plan in any_plan()) {
+            let connection = store();
+            let name = keep(&connection, &plan, "t");
+            let loaded = load_plan(&connection, &name).unwrap().unwrap().plan;
+            let json = |plan: &Plan| canonical_json(serde_json::to_value(plan).unwrap());
+            prop_assert_eq!(json(&loaded), json(&plan));
+            prop_assert_eq!(plan_id(&loaded), name);
+        }
+    }
+
+    /// The texts of a rule stood in the body of each of its merges, and digests as hexadecimal digits beside ids.
+    #[test]
+    fn what_many_merges_have_in_common_is_kept_once() {
+        let merge = |number: usize| {
+            let (survivor, other) = (format!("survivor {number}"), format!("other {number}"));
+            let mut merge = action(ActionType::Merge, &[&survivor, &other]);
+            merge.canonical_id = merge.target_ids.first().cloned();
+            merge.rationale.reasons =
+                vec!["similarity >= 0.85".to_owned(), "equal text".to_owned()];
+            merge.rationale.evidence.similarity = Some(0.1 + number as f64 / 7.0);
+            merge
+        };
+        let mut judged = merge(7);
+        judged.rationale.evidence.decided_by = Some("a model".to_owned());
+        let mut plan = plan_of((0..5).map(merge).chain([judged]).collect());
+        for (position, digest) in plan.base_digests.values_mut().enumerate() {
+            *digest = format!("{position:064x}");
+        }
+        let connection = store();
+        let name = keep(&connection, &plan, "t");
+        assert_eq!(load_plan(&connection, &name).unwrap().unwrap().plan, plan);
+        let sql = "SELECT body, base_digests FROM memfold_actions ORDER BY position";
+        let mut statement = connection.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let rows: Vec<(String, String)> = rows.collect::<rusqlite::Result<_>>().unwrap();
+        for (body, digests) in &rows[..5] {
+            assert!(body.starts_with("[1,") && !body.contains("equal text"), "{body}");
+            assert!(digests.len() < 100, "{digests}");
+        }
+        assert!(rows[5].0.contains("equal text"), "what a model proposed has no form");
+        connection.execute("DELETE FROM memfold_forms", []).unwrap();
+        let error = load_plan(&connection, &name).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("saved plan {name} is damaged: body: ")), "{error}");
+    }
+}

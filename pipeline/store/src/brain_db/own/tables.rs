@@ -3,13 +3,13 @@
 //! Nothing here is newer than SQLite 3.24, and nothing hangs on the owner's tables: an older reader would
 //! be locked out of the whole file.
 
-use crate::brain_db::own::merged::index_all_merged;
+use rusqlite::{Connection, params};
+
+use crate::brain_db::own::archive::index_all_merged;
+use crate::brain_db::read::access::{cell0, cells2, first};
 use crate::brain_db::read::load::derived_store_id;
 use crate::brain_db::read::open::BrainDb;
-use crate::brain_db::write::session::Session;
-use rusqlite::{Connection, OptionalExtension as _, params};
-
-use crate::brain_db::write::session::{SessionError, Writes};
+use crate::brain_db::write::session::{Session, SessionError, Writes};
 
 /// Version of the tables: how many migrations have run.
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
@@ -359,7 +359,7 @@ pub(crate) fn own_tables_exist(connection: &Connection) -> rusqlite::Result<bool
     connection.query_row(
         "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'memfold_schema'",
         [],
-        |row| row.get(0),
+        cell0,
     )
 }
 
@@ -398,11 +398,7 @@ pub(crate) fn recorded_version(connection: &Connection) -> rusqlite::Result<Opti
     if !own_tables_exist(connection)? {
         return Ok(None);
     }
-    connection
-        .query_row("SELECT version, store_uuid FROM memfold_schema LIMIT 1", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .optional()
+    first(connection, "SELECT version, store_uuid FROM memfold_schema LIMIT 1", [], cells2)
 }
 
 fn store_id(reads: &Writes<'_>) -> Result<String, SessionError> {
@@ -433,6 +429,14 @@ impl Session {
     }
 }
 
+/// Makes a database with our tables alone.
+#[cfg(test)]
+pub(crate) fn own_tables_in_memory() -> Connection {
+    let connection = Connection::open_in_memory().unwrap();
+    migrate(&connection, || Ok("store_1".to_owned()), "t").unwrap();
+    connection
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -453,8 +457,7 @@ mod tests {
 
     #[test]
     fn tables_of_a_later_version_are_left_alone() {
-        let connection = Connection::open_in_memory().unwrap();
-        migrate(&connection, fresh, "t").unwrap();
+        let connection = own_tables_in_memory();
         connection.execute("UPDATE memfold_schema SET version = 99", []).unwrap();
         assert_eq!(migrate(&connection, fresh, "t").unwrap(), Some(99));
     }

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use std::{fs, io};
 
-use rusqlite::Connection;
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 
 /// Length of SQLite's file header.
 const HEADER_BYTES: usize = 100;
@@ -316,6 +317,45 @@ impl Columns {
     }
 }
 
+/// Runs a query and returns its rows as `read` has them.
+pub(crate) fn all<T, C: FromIterator<T>>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<C> {
+    connection.prepare_cached(sql)?.query_map(params, read)?.collect()
+}
+
+/// As [`all`], of the first row; `None` where there is none.
+pub(crate) fn first<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    connection.prepare_cached(sql)?.query_row(params, read).optional()
+}
+
+/// Tells whether a query finds any row.
+pub(crate) fn exists(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> rusqlite::Result<bool> {
+    connection.prepare_cached(sql)?.exists(params)
+}
+
+/// Returns the first cell of a row.
+pub(crate) fn cell0<T: FromSql>(row: &Row<'_>) -> rusqlite::Result<T> {
+    row.get(0)
+}
+
+/// Returns the first two cells of a row.
+pub(crate) fn cells2<A: FromSql, B: FromSql>(row: &Row<'_>) -> rusqlite::Result<(A, B)> {
+    Ok((row.get(0)?, row.get(1)?))
+}
+
 /// Tells whether rows of the table have a rowid.
 pub(crate) fn has_rowid(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
     let mut statement =
@@ -334,7 +374,7 @@ pub(crate) fn has_rowid(connection: &Connection, table: &str) -> rusqlite::Resul
 /// Tells whether a name is that of a view.
 pub(crate) fn is_view(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
     let sql = "SELECT 1 FROM sqlite_master WHERE type = 'view' AND lower(name) = ?1";
-    connection.prepare_cached(sql)?.exists([name])
+    exists(connection, sql, [name])
 }
 
 /// Tells whether a table has a column `rowid` that is not the number of its rows itself.
@@ -371,10 +411,8 @@ pub(crate) fn is_text_key(
     table: &str,
     names: &[&str],
 ) -> rusqlite::Result<bool> {
-    let mut types = connection.prepare("SELECT name, type FROM pragma_table_info(?1)")?;
-    let types: Vec<(String, String)> = types
-        .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
+    let sql = "SELECT name, type FROM pragma_table_info(?1)";
+    let types: Vec<(String, String)> = all(connection, sql, [table], cells2)?;
     let is_text = |name: &&str| {
         types.iter().any(|(known, kind)| {
             known.eq_ignore_ascii_case(name) && kind.eq_ignore_ascii_case("text")
@@ -382,21 +420,18 @@ pub(crate) fn is_text_key(
     };
     let wanted: BTreeSet<String> = names.iter().map(|name| format!("{name} BINARY")).collect();
     let sql = "SELECT name FROM pragma_index_list(?1) WHERE \"unique\" = 1 AND partial = 0";
-    let mut indexes = connection.prepare(sql)?;
-    let mut indexes = indexes.query([table])?;
+    let indexes: Vec<String> = all(connection, sql, [table], cell0)?;
     // An expression has no name.
     let sql = "SELECT lower(ifnull(name, '')) || ' ' || coll FROM pragma_index_xinfo(?1) WHERE key";
-    let mut keys = connection.prepare(sql)?;
-    while let Some(index) = indexes.next()? {
-        let found = keys.query_map([index.get::<_, String>(0)?], |row| row.get(0))?;
-        if found.collect::<Result<BTreeSet<String>, _>>()? == wanted {
+    for index in indexes {
+        if all::<_, BTreeSet<String>>(connection, sql, [index], cell0)? == wanted {
             return Ok(names.iter().all(is_text));
         }
     }
     Ok(false)
 }
 
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     let mut quoted = String::new();
     push_quoted(&mut quoted, name);
     quoted
@@ -422,11 +457,6 @@ mod tests {
         let uri = Access::Frozen.uri(Path::new("/a b/%?#é.db"));
         assert_eq!(uri, "file:/a%20b/%25%3F%23%C3%A9.db?mode=ro&immutable=1");
     }
-}
-
-#[cfg(test)]
-mod kept_tests {
-    use crate::brain_db::read::access::read_head;
 
     #[test]
     fn the_file_of_the_name_is_read_whatever_stood_there_before() {
@@ -443,11 +473,6 @@ mod kept_tests {
         assert_eq!(read_head(&path, 2).unwrap(), b"xy");
         assert!(read_head(folder.path(), 2).is_err());
     }
-}
-
-#[cfg(test)]
-mod columns_tests {
-    use super::*;
 
     #[test]
     fn columns_are_spelled_as_in_the_store_and_quoted() {

@@ -4,14 +4,14 @@ use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::tz::TimeZone;
-use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow, Statement, params};
+use rusqlite::{Connection, Row as SqlRow};
 use serde_json::Value;
 
 use crate::brain_db::own::archive::ArchiveReader;
-use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::access::{Columns, all, cell0, exists, first};
 use crate::brain_db::read::load::{MEMORY_COLUMNS, raw_memory};
 use crate::brain_db::read::open::BrainDb;
-use crate::brain_db::read::rows::content_of;
+use crate::brain_db::read::rows::{content_of, id_at0};
 use crate::memory_store::LoadStoreError;
 use memfold_core::decisions;
 use memfold_core::journal::RowImage;
@@ -20,8 +20,7 @@ use memfold_core::lineage::{
     Promotion, Resolved, explain_folds, resolve,
 };
 use memfold_core::memory::{MemoryId, Status};
-use memfold_core::row::parse_source;
-use memfold_core::row::{RawMemory, RowFacts, row_facts};
+use memfold_core::row::{RowFacts, parse_source, row_facts};
 use memfold_core::time::Instant;
 
 impl BrainDb {
@@ -62,7 +61,7 @@ fn explain(
     lineage: &StoreLineage<'_>,
 ) -> rusqlite::Result<Explanation> {
     let memory = lineage.view(id)?;
-    let content_hash = lineage.content_hash(id)?;
+    let content_hash = lineage.place(id)?.text.as_deref().map(decisions::content_hash);
     let explained = explain_folds(lineage, id, memory)?;
     added(connection, explained, content_hash.as_deref())
 }
@@ -124,24 +123,19 @@ impl<'a> StoreLineage<'a> {
         }))
     }
 
-    /// Returns the hash of a memory's text as it is now.
-    pub(crate) fn content_hash(&self, id: &MemoryId) -> rusqlite::Result<Option<String>> {
-        let text = self.place(id)?.text;
-        Ok(text.as_deref().map(decisions::content_hash))
-    }
-
     /// Returns the memories that their source marks as archived, or that are in the archive table.
     pub(crate) fn archived_ids(&self) -> rusqlite::Result<Vec<MemoryId>> {
-        let mut statement = self.connection.prepare(
-            "SELECT id FROM stm WHERE source LIKE 'archived:%' AND typeof(id) = 'text' ORDER BY id",
-        )?;
-        let mut ids = ids(&mut statement)?;
+        // An invalid text is not an id of any memory.
+        let read = |row: &SqlRow<'_>| Ok(row.get_ref(0)?.as_str().ok().map(MemoryId::new));
+        let in_place =
+            "SELECT id FROM stm WHERE source LIKE 'archived:%' AND typeof(id) = 'text' ORDER BY id";
+        let mut ids: Vec<Option<MemoryId>> = all(self.connection, in_place, [], read)?;
         if self.archive.is_some() {
-            let sql = "SELECT DISTINCT memory_id FROM memfold_archive WHERE table_name = 'stm'
-                       ORDER BY memory_id";
-            ids.extend(self::ids(&mut self.connection.prepare(sql)?)?);
+            let moved = "SELECT DISTINCT memory_id FROM memfold_archive WHERE table_name = 'stm'
+                         ORDER BY memory_id";
+            ids.extend(all::<_, Vec<_>>(self.connection, moved, [], read)?);
         }
-        Ok(ids)
+        Ok(ids.into_iter().flatten().collect())
     }
 
     /// Tells whether a memory says something else than when it was archived, as far as the journal knows.
@@ -152,9 +146,7 @@ impl<'a> StoreLineage<'a> {
         let sql = "SELECT before FROM memfold_journal
                    WHERE row_key = ?1 AND table_name = 'stm' AND op = 'set'
                      AND instr(before, '\"content\"') > 0 ORDER BY seq DESC LIMIT 1";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let before: Option<String> =
-            statement.query_row([id.as_str()], |row| row.get(0)).optional()?;
+        let before: Option<String> = first(self.connection, sql, [id.as_str()], cell0)?;
         let kept = before.and_then(|json| text_before(&json));
         Ok(kept.is_some() && kept.as_deref() != text)
     }
@@ -162,17 +154,14 @@ impl<'a> StoreLineage<'a> {
     fn row(&self, id: &MemoryId) -> rusqlite::Result<Option<Found>> {
         let columns = self.memories.expressions(&MEMORY_COLUMNS);
         let sql = format!("SELECT 0, {columns} FROM stm WHERE id = ?1 LIMIT 1");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let found = statement.query_row([id.as_str()], |row| Ok(self.found(&raw_memory(row)?)));
-        found.optional()
-    }
-
-    fn found(&self, raw: &RawMemory<'_>) -> Found {
-        Found {
-            facts: row_facts(raw, self.time_zone, self.now).ok(),
-            text: raw.content.text().ok().flatten().map(Into::into),
-            created_at: raw.created_at.text().ok().flatten().map(Into::into),
-        }
+        first(self.connection, &sql, [id.as_str()], |row| {
+            let raw = raw_memory(row)?;
+            Ok(Found {
+                facts: row_facts(&raw, self.time_zone, self.now).ok(),
+                text: raw.content.text().ok().flatten().map(Into::into),
+                created_at: raw.created_at.text().ok().flatten().map(Into::into),
+            })
+        })
     }
 
     /// The text of a memory in the archive table, and its survivor.
@@ -183,13 +172,11 @@ impl<'a> StoreLineage<'a> {
              WHERE memory_id = ?1 AND table_name = 'stm' ORDER BY id DESC LIMIT 1",
             archive.listed()
         );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let moved = statement.query_row([id.as_str()], |row| {
+        first(self.connection, &sql, [id.as_str()], |row| {
             let image = archive.image(row, 1)?;
             let text = image.as_ref().and_then(content_of).map(ToOwned::to_owned);
             Ok((text, row.get(0)?))
-        });
-        moved.optional()
+        })
     }
 
     fn claims(&self) -> rusqlite::Result<&Claims> {
@@ -213,8 +200,7 @@ impl<'a> StoreLineage<'a> {
             "SELECT {FOLD_COLUMNS} WHERE absorbed_id = ?1 AND (?2 IS NULL OR survivor_id = ?2)
              AND active = 1 ORDER BY id DESC LIMIT 1"
         );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        statement.query_row(params![absorbed, survivor], fold).optional()
+        first(self.connection, &sql, (absorbed, survivor), fold)
     }
 
     /// The merge of a memory by any evidence: the row's own source first, then lineage, then
@@ -239,11 +225,11 @@ impl<'a> StoreLineage<'a> {
     /// Tells whether anything in the store remembers a memory that is not there.
     fn is_remembered(&self, id: &MemoryId) -> rusqlite::Result<bool> {
         let sql = "SELECT 1 FROM memfold_lineage WHERE absorbed_id = ?1 OR survivor_id = ?1";
-        if self.has_lineage && self.connection.prepare_cached(sql)?.exists([id.as_str()])? {
+        if self.has_lineage && exists(self.connection, sql, [id.as_str()])? {
             return Ok(true);
         }
         let sql = "SELECT 1 FROM memfold_journal WHERE row_key = ?1 AND table_name = 'stm'";
-        if self.has_journal && self.connection.prepare_cached(sql)?.exists([id.as_str()])? {
+        if self.has_journal && exists(self.connection, sql, [id.as_str()])? {
             return Ok(true);
         }
         let claims = self.claims()?;
@@ -285,9 +271,7 @@ impl Lineage for StoreLineage<'_> {
         if self.has_lineage {
             let sql =
                 format!("SELECT {FOLD_COLUMNS} WHERE survivor_id = ?1 AND active = 1 ORDER BY id");
-            let mut statement = self.connection.prepare_cached(&sql)?;
-            folds =
-                statement.query_map([id.as_str()], fold)?.collect::<rusqlite::Result<Vec<_>>>()?;
+            folds = all(self.connection, &sql, [id.as_str()], fold)?;
         }
         let claimed = self.claims()?.absorbed(id.as_str());
         folds.extend(claimed.iter().map(|absorbed| provenance_fold(absorbed, id.as_str())));
@@ -302,16 +286,6 @@ impl Lineage for StoreLineage<'_> {
         }
         Ok(direct)
     }
-}
-
-/// Reads ids; an invalid text is not an id of any memory.
-fn ids(statement: &mut Statement<'_>) -> rusqlite::Result<Vec<MemoryId>> {
-    let mut rows = statement.query([])?;
-    let mut ids = Vec::new();
-    while let Some(row) = rows.next()? {
-        ids.extend(row.get_ref(0)?.as_str().ok().map(MemoryId::new));
-    }
-    Ok(ids)
 }
 
 fn fold(row: &SqlRow<'_>) -> rusqlite::Result<Fold> {
@@ -406,20 +380,48 @@ impl Claims {
 }
 
 /// Adds decisions and flags to an explanation; `content_hash` is that of the text as it is now.
-pub(crate) fn added(
+fn added(
     connection: &Connection,
     explained: Explanation,
     content_hash: Option<&str>,
 ) -> rusqlite::Result<Explanation> {
     let id = explained.resolved.id.clone();
     let mut explained = explained;
+    let holds = |row: &SqlRow<'_>| {
+        Ok::<_, rusqlite::Error>(row.get::<_, Option<String>>(2)?.as_deref() == content_hash)
+    };
     if !Columns::of(connection, "memfold_decisions")?.is_empty() {
-        explained.promotions = promotions(connection, &id)?;
-        explained.kept_apart = kept_apart(connection, &id, content_hash)?;
-        explained.declined = declined(connection, &id, content_hash)?;
+        explained.promotions = decisions(connection, "promoted", &id, |row| {
+            Ok(Promotion { access_count: row.get(5)?, run_id: row.get(0)?, at: row.get(1)? })
+        })?;
+        let others = "SELECT memory_id FROM memfold_decisions
+                      WHERE kind = 'keep_both' AND group_id = ?1 AND memory_id <> ?2 AND active = 1
+                      ORDER BY id";
+        explained.kept_apart = decisions(connection, "keep_both", &id, |row| {
+            let group: Option<String> = row.get(3)?;
+            let from = all(connection, others, (group, id.as_str()), id_at0)?;
+            Ok(KeptApart { from, holds: holds(row)?, run_id: row.get(0)?, at: row.get(1)? })
+        })?;
+        explained.declined = decisions(connection, "declined", &id, |row| {
+            let action = row.get::<_, Option<String>>(4)?.unwrap_or_default();
+            Ok(Declined { action, holds: holds(row)?, run_id: row.get(0)?, at: row.get(1)? })
+        })?;
     }
     if !Columns::of(connection, "memfold_flags")?.is_empty() {
-        explained.flags = flags(connection, &id)?;
+        let sql = "SELECT CASE WHEN left_id = ?1 THEN right_id ELSE left_id END,
+                       state, similarity, score, run_id, at
+                   FROM memfold_flags
+                   WHERE (left_id = ?1 OR right_id = ?1) AND active = 1 ORDER BY id DESC";
+        explained.flags = all(connection, sql, [id.as_str()], |row| {
+            Ok(FlagNote {
+                other: id_at0(row)?,
+                state: row.get(1)?,
+                similarity: row.get(2)?,
+                score: row.get(3)?,
+                run_id: row.get(4)?,
+                at: row.get(5)?,
+            })
+        })?;
     }
     Ok(explained)
 }
@@ -431,75 +433,259 @@ fn decisions<T>(
     id: &MemoryId,
     read: impl FnMut(&SqlRow<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<Few<T>> {
-    let mut statement = connection.prepare_cached(
+    let sql =
         "SELECT run_id, at, content_hash, group_id, action, access_count FROM memfold_decisions
-         WHERE kind = ?1 AND memory_id = ?2 AND active = 1 ORDER BY id DESC",
-    )?;
-    statement.query_map((kind, id.as_str()), read)?.collect()
-}
-
-fn promotions(connection: &Connection, id: &MemoryId) -> rusqlite::Result<Few<Promotion>> {
-    decisions(connection, "promoted", id, |row| {
-        Ok(Promotion { access_count: row.get(5)?, run_id: row.get(0)?, at: row.get(1)? })
-    })
-}
-
-fn declined(
-    connection: &Connection,
-    id: &MemoryId,
-    content_hash: Option<&str>,
-) -> rusqlite::Result<Few<Declined>> {
-    decisions(connection, "declined", id, |row| {
-        Ok(Declined {
-            action: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
-            holds: holds(row, content_hash)?,
-            run_id: row.get(0)?,
-            at: row.get(1)?,
-        })
-    })
-}
-
-fn kept_apart(
-    connection: &Connection,
-    id: &MemoryId,
-    content_hash: Option<&str>,
-) -> rusqlite::Result<Few<KeptApart>> {
-    let mut others = connection.prepare_cached(
-        "SELECT memory_id FROM memfold_decisions
-         WHERE kind = 'keep_both' AND group_id = ?1 AND memory_id <> ?2 AND active = 1 ORDER BY id",
-    )?;
-    decisions(connection, "keep_both", id, |row| {
-        let group: Option<String> = row.get(3)?;
-        let from = others
-            .query_map((group, id.as_str()), |row| row.get(0).map(|id: String| MemoryId::new(id)))?
-            .collect::<rusqlite::Result<_>>()?;
-        let holds = holds(row, content_hash)?;
-        Ok(KeptApart { from, holds, run_id: row.get(0)?, at: row.get(1)? })
-    })
-}
-
-fn holds(row: &SqlRow<'_>, content_hash: Option<&str>) -> rusqlite::Result<bool> {
-    Ok(row.get::<_, Option<String>>(2)?.as_deref() == content_hash)
-}
-
-fn flags(connection: &Connection, id: &MemoryId) -> rusqlite::Result<Few<FlagNote>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT CASE WHEN left_id = ?1 THEN right_id ELSE left_id END,
-                state, similarity, score, run_id, at
-         FROM memfold_flags WHERE (left_id = ?1 OR right_id = ?1) AND active = 1 ORDER BY id DESC",
-    )?;
-    let notes = statement.query_map([id.as_str()], |row| {
-        Ok(FlagNote {
-            other: MemoryId::new(row.get::<_, String>(0)?),
-            state: row.get(1)?,
-            similarity: row.get(2)?,
-            score: row.get(3)?,
-            run_id: row.get(4)?,
-            at: row.get(5)?,
-        })
-    })?;
-    notes.collect()
+         WHERE kind = ?1 AND memory_id = ?2 AND active = 1 ORDER BY id DESC";
+    all(connection, sql, (kind, id.as_str()), read)
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::brain_db::create::FRESH_TABLES;
+    use crate::brain_db::own::tables::migrate;
+    use memfold_core::lineage::Branch;
+
+    const NOW: Instant = Instant(1_780_272_000_000_000);
+
+    /// A store with rows (id, content, categories, source), and memfold's tables where wanted.
+    fn store(rows: &[(&str, &str, &str, &str)], has_tables: bool) -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(FRESH_TABLES).unwrap();
+        for row in rows {
+            connection
+                .execute(
+                    "INSERT INTO stm(id, content, categories, source, created_at)
+                 VALUES (?1, ?2, ?3, ?4, '2026-01-02T03:04:05')",
+                    *row,
+                )
+                .unwrap();
+        }
+        if has_tables {
+            migrate(&connection, || Ok("s".to_owned()), "t").unwrap();
+        }
+        connection
+    }
+
+    /// c was merged into b, b into a; d was archived.
+    fn chain(has_tables: bool) -> Connection {
+        let into =
+            |id: &str| format!(r#"archived:{{"merged_into":"{id}","previous_source":"agent"}}"#);
+        let survivor = r#"consolidation:{"merged_from":["c","b"],"previous_source":"agent"}"#;
+        let middle = r#"archived:{"merged_into":"a","previous_source":"user"}"#;
+        let rows = [
+            ("a", "The kiln is fired on Mondays.", r#"["pottery"]"#, survivor),
+            ("b", "the kiln is fired on Mondays", r#"["archived"]"#, middle),
+            ("c", "Kiln: Mondays", r#"["archived"]"#, &into("b")),
+            ("d", "Old.", r#"["archived"]"#, "archived:low_utility"),
+        ];
+        let connection = store(&rows, has_tables);
+        if has_tables {
+            record(&connection, "c", "b", 1);
+            record(&connection, "b", "a", 1);
+        }
+        connection
+    }
+
+    fn record(connection: &Connection, absorbed: &str, survivor: &str, active: i64) {
+        connection
+        .execute(
+            "INSERT INTO memfold_lineage(absorbed_id, survivor_id, similarity, rule_id, reasons,
+                                         run_id, unit, at, active)
+             VALUES (?1, ?2, 0.97, 'R2', 'similarity >= 0.95', 'r1', 1, 't', ?3)",
+            (absorbed, survivor, active),
+        )
+        .unwrap();
+    }
+
+    fn resolved(connection: &Connection, id: &str) -> Resolved {
+        let utc = TimeZone::UTC;
+        let lineage = StoreLineage::new(connection, &utc, NOW).unwrap();
+        resolve(&lineage, &MemoryId::new(id)).unwrap()
+    }
+
+    fn live(connection: &Connection, id: &str) -> Option<String> {
+        resolved(connection, id).live_id().map(ToString::to_string)
+    }
+
+    fn explained(connection: &Connection, id: &str) -> Explanation {
+        let utc = TimeZone::UTC;
+        let lineage = StoreLineage::new(connection, &utc, NOW).unwrap();
+        explain(connection, &MemoryId::new(id), &lineage).unwrap()
+    }
+
+    fn ids(branches: &Few<Branch>) -> Vec<&str> {
+        branches.shown.iter().map(|branch| branch.fold.absorbed.as_str()).collect()
+    }
+
+    #[test]
+    fn ids_lead_to_the_living_with_and_without_tables() {
+        for has_tables in [true, false] {
+            let connection = chain(has_tables);
+            for id in ["a", "b", "c"] {
+                assert_eq!(live(&connection, id).as_deref(), Some("a"), "{id} {has_tables}");
+            }
+            assert_eq!(resolved(&connection, "d").end, Status::Archived);
+            assert_eq!(resolved(&connection, "x").end, Status::Unknown);
+            let known_by = if has_tables { KnownBy::Lineage } else { KnownBy::Provenance };
+            assert!(resolved(&connection, "c").folds.iter().all(|fold| fold.known_by == known_by));
+        }
+    }
+
+    #[test]
+    fn a_memory_is_explained_as_a_tree() {
+        for has_tables in [true, false] {
+            let explained = explained(&chain(has_tables), "a");
+            assert_eq!(ids(&explained.absorbed), ["b"], "{has_tables}");
+            let b = &explained.absorbed.shown[0];
+            assert_eq!((ids(&b.branches), b.whereabouts), (vec!["c"], Status::Merged));
+            assert_eq!(b.text.as_deref(), Some("the kiln is fired on Mondays"));
+            assert_eq!(b.fold.similarity, has_tables.then_some(0.97));
+            let memory = explained.memory.unwrap();
+            assert_eq!((&*memory.root_source, &*memory.categories[0]), ("agent", "pottery"));
+        }
+    }
+
+    #[test]
+    fn a_deleted_ghost_is_found_in_its_survivors_list() {
+        let connection = chain(false);
+        connection.execute("DELETE FROM stm WHERE id IN ('b', 'c')", []).unwrap();
+        assert_eq!(live(&connection, "c").as_deref(), Some("a"));
+        assert_eq!(resolved(&connection, "c").whereabouts, Status::Gone);
+        let absorbed = explained(&connection, "a").absorbed;
+        assert_eq!(ids(&absorbed), ["c", "b"]);
+        assert_eq!(absorbed.shown[0].whereabouts, Status::Gone);
+    }
+
+    #[test]
+    fn a_deleted_survivor_is_told() {
+        let connection = chain(true);
+        connection.execute("DELETE FROM stm WHERE id = 'a'", []).unwrap();
+        let resolved = resolved(&connection, "c");
+        assert_eq!((resolved.end, resolved.last().as_str()), (Status::Gone, "a"));
+        assert_eq!(resolved.live_id(), None);
+    }
+
+    #[test]
+    fn what_somebody_brought_back_is_live() {
+        let connection = chain(true);
+        connection
+            .execute("UPDATE stm SET categories = '[]', source = 'agent' WHERE id = 'b'", [])
+            .unwrap();
+        assert_eq!(live(&connection, "b").as_deref(), Some("b"));
+        assert_eq!(live(&connection, "c").as_deref(), Some("b"));
+        assert_eq!(explained(&connection, "a").absorbed.shown[0].whereabouts, Status::Live);
+    }
+
+    #[test]
+    fn withdrawn_lineage_counts_no_more() {
+        let connection =
+            store(&[("a", "A.", "[]", "agent"), ("z", "Z.", r#"["archived"]"#, "x")], true);
+        record(&connection, "z", "a", 0);
+        assert_eq!(resolved(&connection, "z").end, Status::Archived);
+        assert!(explained(&connection, "a").absorbed.shown.is_empty());
+        record(&connection, "z", "a", 1);
+        assert_eq!(live(&connection, "z").as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn moved_memories_are_followed_and_quoted() {
+        let connection = store(&[("a", "A.", "[]", "agent")], true);
+        connection
+        .execute_batch(
+            r#"INSERT INTO memfold_archive(memory_id, table_name, row, indexed, survivor_id, run_id, at)
+               VALUES ('m', 'stm', '{"id":"m","content":"Moved text."}', 1, 'a', 'r1', 't'),
+                      ('m', 'embeddings', '{"id":"e"}', 0, 'a', 'r1', 't'),
+                      ('n', 'stm', '{"id":"n","content":"N."}', 1, NULL, 'r1', 't');"#,
+        )
+        .unwrap();
+        record(&connection, "m", "a", 1);
+        assert_eq!(live(&connection, "m").as_deref(), Some("a"));
+        assert_eq!(resolved(&connection, "n").end, Status::Moved);
+        let absorbed = explained(&connection, "a").absorbed;
+        assert_eq!(absorbed.shown[0].text.as_deref(), Some("Moved text."));
+        assert_eq!(absorbed.shown[0].whereabouts, Status::Moved);
+    }
+
+    #[test]
+    fn sources_that_lead_in_circles_end() {
+        let into = |id: &str| format!("archived:merged_into:{id}");
+        let rows = [
+            ("a", "A.", "[]", &*into("b")),
+            ("b", "B.", "[]", &*into("a")),
+            ("s", "S.", "[]", &*into("s")),
+        ];
+        let connection = store(&rows, false);
+        assert!(resolved(&connection, "a").is_circle && resolved(&connection, "s").is_circle);
+        assert_eq!(ids(&explained(&connection, "a").absorbed), ["b"]);
+    }
+
+    #[test]
+    fn ten_thousand_ghosts_are_counted() {
+        let connection = store(&[("a", "A.", "[]", "agent")], true);
+        connection
+            .execute_batch(
+                "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+             INSERT INTO memfold_lineage(absorbed_id, survivor_id, run_id, unit, at, active)
+             SELECT 'm' || i, 'a', 'r', 1, 't', 1 FROM n;",
+            )
+            .unwrap();
+        let absorbed = explained(&connection, "a").absorbed;
+        assert_eq!((absorbed.shown.len(), absorbed.more), (20, 9_980));
+    }
+
+    #[test]
+    fn decisions_and_flags_are_told_while_they_are_active() {
+        let connection = store(&[("a", "A.", "[]", "agent"), ("b", "B.", "[]", "agent")], true);
+        let hash = memfold_core::decisions::content_hash("A.");
+        for active in [0, 1] {
+            for (kind, member) in
+                [("keep_both", "a"), ("keep_both", "b"), ("promoted", "a"), ("declined", "a")]
+            {
+                connection
+                .execute(
+                    "INSERT INTO memfold_decisions(kind, group_id, memory_id, content_hash, action,
+                                                   access_count, run_id, unit, at, active)
+                     VALUES (?1, 'g', ?2, ?3, 'archive', 7, 'r', 1, 't', ?4)",
+                    (kind, member, &hash, active),
+                )
+                .unwrap();
+            }
+            connection
+            .execute(
+                "INSERT INTO memfold_flags(key, left_id, right_id, left_hash, right_hash, score,
+                                           state, run_id, unit, at, active)
+                 VALUES ('k', 'a', 'b', '', '', 0.9, 'open', 'r', 1, 't', ?1)",
+                [active],
+            )
+            .unwrap();
+        }
+        let told = explained(&connection, "a");
+        assert_eq!(told.promotions.shown.len(), 1);
+        assert_eq!(told.promotions.shown[0].access_count, Some(7));
+        assert_eq!(told.kept_apart.shown[0].from.shown, [MemoryId::new("b")]);
+        assert!(told.kept_apart.shown[0].holds);
+        assert_eq!((&*told.declined.shown[0].action, told.declined.shown.len()), ("archive", 1));
+        assert_eq!((told.flags.shown.len(), told.flags.shown[0].other.as_str()), (1, "b"));
+        assert_eq!(explained(&connection, "b").flags.shown[0].other.as_str(), "a");
+        assert!(!explained(&connection, "b").kept_apart.shown[0].holds);
+    }
+
+    #[test]
+    fn odd_rows_do_not_hinder() {
+        let connection = store(&[("a", "A.", "[]", "agent")], false);
+        connection
+            .execute_batch(
+                "INSERT INTO stm(id, content, source, created_at) VALUES
+                 (NULL, 'x', 'archived:x', 't'), (x'00ff', 'y', 'archived:merged_into:a', 't'),
+                 ('u', 'u', CAST(x'61726368697665643aff' AS TEXT), 't'), (7, 'seven', 'agent', 't'),
+                 ('e', '', 'agent', 't');",
+            )
+            .unwrap();
+        assert!(explained(&connection, "a").absorbed.shown.is_empty());
+        assert_eq!(live(&connection, "7").as_deref(), Some("7"));
+        for id in ["u", "e"] {
+            assert_eq!(resolved(&connection, id).end, Status::Unreadable, "{id}");
+        }
+    }
+}

@@ -1,19 +1,28 @@
-//! Reading a whole `brain.db`: memories first, then embeddings, each in one sequential pass.
+//! Reading a whole `brain.db`: memories first, then embeddings, each in one sequential pass; without texts, for
+//! retention; or memory by memory with its embedding, where nothing is held.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::{io, thread};
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef as SqlValue};
-use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow};
+use rusqlite::{Connection, Row as SqlRow, Statement};
 
-use crate::brain_db::read::access::{Columns, Stamp, embeddings_are_unique, has_rowid};
-use crate::brain_db::read::open::{BrainDb, Reader, UNLOCKED_TRIES};
+use crate::brain_db::read::access::{
+    Columns, Stamp, all, cell0, embeddings_are_unique, first, has_rowid, is_text_key,
+};
+use crate::brain_db::read::open::{BrainDb, Reader};
 use crate::memory_store::{LiveVisitor, LoadRequest, LoadStoreError, MemoryStore, VectorSink};
-use crate::reading::embedding::{EmbeddingReader, RawEmbedding};
-use crate::reading::memory::{MemoryReader, OldestRow, ReadMemories};
-use crate::reading::vector::{ModelShapes, ShapeSurvey};
+use crate::reading::memory::{
+    EMBEDDING_CELLS, EmbeddingReader, LiveReader, MemoryReader, OldestRow, RawEmbedding,
+    ReadMemories, without_text,
+};
+use crate::reading::vector::{ModelShapes, PackedRows, ShapeSurvey};
 use memfold_core::Snapshot;
-use memfold_core::memory::Memory;
+use memfold_core::memory::{Memory, Status};
 use memfold_core::row::{MEMORY_CELLS, RawMemory};
+use memfold_core::time::Instant;
 use memfold_core::value::{Value, ValueRef};
 use memfold_index::Progress;
 
@@ -50,17 +59,14 @@ impl MemoryStore for BrainDb {
         request: &LoadRequest<'_>,
         sink: &mut dyn VectorSink,
     ) -> Result<Snapshot, LoadStoreError> {
-        for _ in 0..UNLOCKED_TRIES {
-            let reader = self.connect(false)?;
-            let loaded = self.read_all(&reader, request, sink);
-            let (is_isolated, before) = (reader.access.is_isolated(), reader.stamp.clone());
-            drop(reader);
-            if is_isolated || Stamp::take(self.path()).is_ok_and(|after| after == before) {
-                return loaded;
+        let mut tries = 0;
+        self.traceless(|reader, connection| {
+            if tries > 0 {
+                sink.restart().map_err(|_| LoadStoreError::Changed { path: self.path().into() })?;
             }
-            sink.restart().map_err(|_| LoadStoreError::Changed { path: self.path().into() })?;
-        }
-        self.read_all(&self.connect(true)?, request, sink)
+            tries += 1;
+            self.read_all(&Pass::over(self, reader, connection, request), sink)
+        })
     }
 
     fn visit_live(
@@ -68,22 +74,18 @@ impl MemoryStore for BrainDb {
         request: &LoadRequest<'_>,
         visitor: &mut dyn LiveVisitor,
     ) -> Result<bool, LoadStoreError> {
-        self.visit_in_step(request, visitor)
+        self.traceless(|reader, connection| {
+            Pass::over(self, reader, connection, request).in_step(visitor)
+        })
     }
 }
 
 impl BrainDb {
     fn read_all(
         &self,
-        reader: &Reader,
-        request: &LoadRequest<'_>,
+        pass: &Pass<'_>,
         sink: &mut dyn VectorSink,
     ) -> Result<Snapshot, LoadStoreError> {
-        let transaction = reader
-            .connection
-            .unchecked_transaction()
-            .map_err(|error| self.failed(&reader.stamp, "stm", &error))?;
-        let pass = Pass::over(self, reader, &transaction, request);
         let mut notes = Vec::new();
         let read = pass.memories(&mut notes)?;
         let (shapes, embedding_count) = pass.survey(&mut notes)?;
@@ -104,19 +106,10 @@ impl BrainDb {
     /// # Errors
     /// When the store cannot be read, or when cancelled.
     pub fn memories(&self, request: &LoadRequest<'_>) -> Result<Vec<Memory>, LoadStoreError> {
-        self.traceless(|reader, connection| self.read_memories(reader, connection, request))
-    }
-
-    /// Reads the memories alone, without their embeddings, in a transaction of the caller.
-    pub(crate) fn read_memories(
-        &self,
-        reader: &Reader,
-        connection: &Connection,
-        request: &LoadRequest<'_>,
-    ) -> Result<Vec<Memory>, LoadStoreError> {
-        let pass = Pass::over(self, reader, connection, request);
-        // The findings already cover all remarks.
-        Ok(pass.memories(&mut Vec::new())?.memories)
+        self.traceless(|reader, connection| {
+            // The findings already cover all remarks.
+            Ok(Pass::over(self, reader, connection, request).memories(&mut Vec::new())?.memories)
+        })
     }
 
     pub(crate) fn failed(
@@ -155,17 +148,13 @@ impl<'a> Pass<'a> {
         Self { store, stamp, memory_columns, connection, request }
     }
 
-    fn memories(&self, notes: &mut Vec<String>) -> Result<ReadMemories, LoadStoreError> {
+    pub(crate) fn memories(&self, notes: &mut Vec<String>) -> Result<ReadMemories, LoadStoreError> {
         let failed = |error| self.failed("stm", error);
-        let columns = self.memory_columns;
         let total = self.count("stm")?;
         if total + self.archived_count()? >= u64::from(u32::MAX) {
             return Err(LoadStoreError::TooManyRows { limit: u32::MAX - 1 });
         }
-        let has_rowid = has_rowid(self.connection, "stm").map_err(failed)?;
-        let (position, order) = if has_rowid { ("rowid", "ORDER BY rowid") } else { ("0", "") };
-        let listed = columns.expressions(&MEMORY_COLUMNS);
-        let sql = format!("SELECT {position}, {listed} FROM stm {order}");
+        let sql = self.all_memories("")?;
         let mut memories = MemoryReader::new(*self.request);
         self.each_row("stm", "read memories", &sql, total, |row| {
             let at = row.get::<_, Option<i64>>(0).map_err(failed)?.unwrap_or(0);
@@ -181,8 +170,7 @@ impl<'a> Pass<'a> {
         &self,
         notes: &mut Vec<String>,
     ) -> Result<(ModelShapes, Option<u64>), LoadStoreError> {
-        let failed = |error| self.failed("embeddings", error);
-        let columns = Columns::of(self.connection, "embeddings").map_err(failed)?;
+        let columns = self.columns("embeddings")?;
         if columns.has_all(&EMBEDDING_COLUMNS) {
             let (count, survey) = self.survey_table(None)?;
             return Ok((self.shapes_of(survey)?, Some(count)));
@@ -195,9 +183,8 @@ impl<'a> Pass<'a> {
     /// Decides the shapes of embeddings from the table's, as `survey` found them, and the
     /// archive's.
     pub(crate) fn shapes_of(&self, mut survey: ShapeSurvey) -> Result<ModelShapes, LoadStoreError> {
-        let failed = |error| self.failed("embeddings", error);
         let archived = self.survey_archived(&mut survey)?;
-        let columns = Columns::of(self.connection, "embeddings").map_err(failed)?;
+        let columns = self.columns("embeddings")?;
         survey.decide(|named, length| {
             let mut blobs = Vec::new();
             if columns.has_all(&EMBEDDING_COLUMNS) {
@@ -214,7 +201,7 @@ impl<'a> Pass<'a> {
         limit: Option<u32>,
     ) -> Result<(u64, ShapeSurvey), LoadStoreError> {
         let failed = |error| self.failed("embeddings", error);
-        let columns = Columns::of(self.connection, "embeddings").map_err(failed)?;
+        let columns = self.columns("embeddings")?;
         let model = columns.expression("model");
         let limit = limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
         let sql = format!(
@@ -241,15 +228,11 @@ impl<'a> Pass<'a> {
         named: Option<&str>,
         length: usize,
     ) -> Result<Vec<Vec<u8>>, LoadStoreError> {
-        let failed = |error| self.failed("embeddings", error);
         let sql = format!(
             "SELECT embedding {OF_MEMORIES} AND ({model} IS ?1 OR ?1 IS NULL)
              AND typeof(embedding) = 'blob' AND length(embedding) = ?2 LIMIT {PROBE_BLOBS}"
         );
-        let mut statement = self.connection.prepare(&sql).map_err(failed)?;
-        let blobs =
-            statement.query_map((named, length as i64), |row| row.get(0)).map_err(failed)?;
-        blobs.collect::<Result<_, _>>().map_err(failed)
+        self.query("embeddings", |c| all(c, &sql, (named, length as i64), cell0))
     }
 
     fn embeddings(
@@ -259,10 +242,12 @@ impl<'a> Pass<'a> {
         sink: &mut dyn VectorSink,
     ) -> Result<(), LoadStoreError> {
         let failed = |error| self.failed("embeddings", error);
-        let columns = Columns::of(self.connection, "embeddings").map_err(failed)?;
+        let columns = self.columns("embeddings")?;
         let last = self.last_of_repeated()?;
-        let has_rowid = has_rowid(self.connection, "embeddings").map_err(failed)?;
-        let (position, order) = if has_rowid { ("rowid", "ORDER BY rowid") } else { ("0", "") };
+        let (position, order) = match self.has_rowid("embeddings")? {
+            true => ("rowid", "ORDER BY rowid"),
+            false => ("0", ""),
+        };
         let listed = columns.expressions(&["source_id", "content", "embedding", "model"]);
         let sql = format!("SELECT {position}, {listed} {OF_MEMORIES} {order}");
         self.each_row("embeddings", "read embeddings", &sql, count, |row| {
@@ -280,9 +265,7 @@ impl<'a> Pass<'a> {
     /// Returns the last rowid of each memory that has several embeddings.
     fn last_of_repeated(&self) -> Result<HashMap<String, i64>, LoadStoreError> {
         let failed = |error| self.failed("embeddings", error);
-        if embeddings_are_unique(self.connection).map_err(failed)?
-            || !has_rowid(self.connection, "embeddings").map_err(failed)?
-        {
+        if self.query("embeddings", embeddings_are_unique)? || !self.has_rowid("embeddings")? {
             return Ok(HashMap::new());
         }
         let sql = format!(
@@ -301,21 +284,25 @@ impl<'a> Pass<'a> {
 
     /// Returns the name that an earlier run gave the store.
     pub(crate) fn recorded_store_id(&self) -> Result<Option<Box<str>>, LoadStoreError> {
-        let failed = |error| self.failed("memfold_schema", error);
-        let columns = Columns::of(self.connection, "memfold_schema").map_err(failed)?;
-        if !columns.has("store_uuid") {
+        if !self.columns("memfold_schema")?.has("store_uuid") {
             return Ok(None);
         }
         let sql = "SELECT store_uuid FROM memfold_schema WHERE store_uuid IS NOT NULL LIMIT 1";
-        let id = self.connection.query_row(sql, [], |row| row.get::<_, String>(0)).optional();
-        id.map(|id| id.map(Into::into)).map_err(failed)
+        let id = self.query("memfold_schema", |c| first(c, sql, [], cell0::<String>))?;
+        Ok(id.map(Into::into))
+    }
+
+    /// Returns the recorded name of the store, or the one that its rows give.
+    pub(crate) fn store_id(&self) -> Result<Box<str>, LoadStoreError> {
+        match self.recorded_store_id()? {
+            Some(recorded) => Ok(recorded),
+            None => self.query("stm", derived_store_id),
+        }
     }
 
     pub(crate) fn count(&self, table: &'static str) -> Result<u64, LoadStoreError> {
-        let count: i64 = self
-            .connection
-            .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))
-            .map_err(|error| self.failed(table, &error))?;
+        let sql = format!("SELECT count(*) FROM {table}");
+        let count = self.query(table, |c| c.query_row(&sql, [], cell0::<i64>))?;
         Ok(count.unsigned_abs())
     }
 
@@ -338,6 +325,35 @@ impl<'a> Pass<'a> {
         }
         ticks.end();
         Ok(())
+    }
+
+    /// Runs statements that read a table.
+    pub(crate) fn query<T>(
+        &self,
+        table: &'static str,
+        read: impl FnOnce(&'a Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, LoadStoreError> {
+        read(self.connection).map_err(|error| self.failed(table, error))
+    }
+
+    /// Reads the columns of a table.
+    pub(crate) fn columns(&self, table: &'static str) -> Result<Columns, LoadStoreError> {
+        self.query(table, |connection| Columns::of(connection, table))
+    }
+
+    /// Tells whether rows of a table have a rowid.
+    pub(crate) fn has_rowid(&self, table: &'static str) -> Result<bool, LoadStoreError> {
+        self.query(table, |connection| has_rowid(connection, table))
+    }
+
+    /// Returns the query of all memories in the order of their table: row numbers, then [`MEMORY_COLUMNS`].
+    fn all_memories(&self, more: &str) -> Result<String, LoadStoreError> {
+        let (position, order) = match self.has_rowid("stm")? {
+            true => ("rowid", "ORDER BY rowid"),
+            false => ("0", ""),
+        };
+        let listed = self.memory_columns.expressions(&MEMORY_COLUMNS);
+        Ok(format!("SELECT {position}, {listed}{more} FROM stm {order}"))
     }
 
     pub(crate) fn failed(
@@ -469,4 +485,264 @@ fn read_blobs(connection: &Connection) -> rusqlite::Result<ReadBlobs> {
         read.bytes += bytes.map_or(0, |bytes| bytes.len() as u64);
     }
     Ok(read)
+}
+
+/// When a memory was last read, if the owner's table has the column.
+const LAST_ACCESSED: &str = "last_accessed";
+
+/// A live memory without its text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vitals {
+    /// The memory. Its text is empty, its embedding `Missing` and its base digest all zeros.
+    pub memory: Memory,
+    /// When it was last read, if known.
+    pub last_accessed: Option<Instant>,
+}
+
+impl BrainDb {
+    /// Reads the live memories without their texts and embeddings, in the order of their table. A
+    /// memory is live if a load at the request's time finds it live.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or when cancelled.
+    pub fn vitals(&self, request: &LoadRequest<'_>) -> Result<Vec<Vitals>, LoadStoreError> {
+        self.traceless(|reader, connection| Pass::over(self, reader, connection, request).vitals())
+    }
+}
+
+impl Pass<'_> {
+    fn vitals(&self) -> Result<Vec<Vitals>, LoadStoreError> {
+        let failed = |error| self.failed("stm", error);
+        let accessed = self.memory_columns.expression(LAST_ACCESSED);
+        let sql = self.all_memories(&format!(", {accessed}"))?;
+        let mut found = Vec::new();
+        // Only a table without a primary key repeats ids; the first row counts, as in a load.
+        let mut seen = HashSet::new();
+        let total = self.count("stm")?;
+        self.each_row("stm", "read memories", &sql, total, |row| {
+            let rowid = row.get::<_, Option<i64>>(0).map_err(failed)?.unwrap_or(0);
+            let raw = raw_memory(row).map_err(failed)?;
+            let Some(memory) = without_text(&raw, rowid, *self.request) else { return Ok(()) };
+            if seen.insert(memory.id.clone()) && memory.status == Status::Live {
+                let accessed = cell(row, MEMORY_CELLS + 1).map_err(failed)?;
+                let last_accessed = accessed.instant(self.request.time_zone);
+                found.push(Vitals { memory, last_accessed });
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
+
+/// Embeddings that are surveyed before the first is read; the shape of all of them is known once
+/// they are read.
+const SAMPLE_ROWS: u32 = 1024;
+
+/// Packs of rows that wait to be visited.
+const PACKS_WAITING: usize = 4;
+
+impl Pass<'_> {
+    fn in_step(&self, visitor: &mut dyn LiveVisitor) -> Result<bool, LoadStoreError> {
+        if !self.query("stm", has_keys)? {
+            return Ok(false);
+        }
+        let store_id = self.store_id()?;
+        let (_, sample) = self.survey_table(Some(SAMPLE_ROWS))?;
+        let mut shapes = self.shapes_of(sample)?;
+        loop {
+            visitor.begin(&store_id).map_err(LoadStoreError::Sink)?;
+            let decided = self.shapes_of(self.visit_all(&shapes, visitor)?)?;
+            if decided == shapes {
+                return Ok(true);
+            }
+            // The first embeddings differ from the others, so the rows were decoded with the wrong
+            // shape.
+            shapes = decided;
+        }
+    }
+
+    /// Passes all live memories to the visitor; returns the shapes of all embeddings.
+    ///
+    /// A second thread decodes the rows that this one reads and passes them on.
+    fn visit_all(
+        &self,
+        shapes: &ModelShapes,
+        visitor: &mut dyn LiveVisitor,
+    ) -> Result<ShapeSurvey, LoadStoreError> {
+        let (waiting, packs) = sync_channel(PACKS_WAITING);
+        let (give_back, shown) = channel();
+        let reader = LiveReader::new(self.request, shapes);
+        let (is_whole, (count, survey)) = thread::scope(|scope| {
+            let showing = thread::Builder::new()
+                .name("show rows".to_owned())
+                .spawn_scoped(scope, move || show(reader, &packs, &give_back, visitor))
+                .map_err(LoadStoreError::Sink)?;
+            let read =
+                self.read_all_pairs(RowQueue { filling: PackedRows::default(), waiting, shown });
+            let seen = showing.join().unwrap_or_else(|panic| resume_unwind(panic));
+            // If the visitor refuses, nobody receives further rows.
+            let seen = seen.map_err(LoadStoreError::Sink)?;
+            Ok::<_, LoadStoreError>((read?, seen))
+        })?;
+        // Embeddings without a memory have their say, too.
+        if is_whole || count == self.embeddings_of_memories()? {
+            return Ok(survey);
+        }
+        Ok(self.survey_table(None)?.1)
+    }
+
+    /// Puts all rows into the queue; returns whether these are all embeddings for sure.
+    fn read_all_pairs(&self, mut queue: RowQueue) -> Result<bool, LoadStoreError> {
+        let failed = |error| self.failed("embeddings", error);
+        let mut ticks = Ticks::begin(self.request.progress, "read memories", self.count("stm")?);
+        let is_whole = self.each_pair(|memory, embedding| {
+            pack(&mut queue.filling, memory, embedding).map_err(failed)?;
+            if queue.filling.is_full() {
+                queue.pass_on()?;
+            }
+            ticks.tick()
+        })?;
+        queue.pass_on()?;
+        ticks.end();
+        Ok(is_whole)
+    }
+
+    fn embeddings_of_memories(&self) -> Result<u64, LoadStoreError> {
+        let sql = "SELECT count(*) FROM embeddings WHERE source_type = 'stm'";
+        let count = self.query("embeddings", |c| c.query_row(sql, [], cell0::<i64>))?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// Passes on each memory with its embedding, if it has one, in the order of the memory table.
+    ///
+    /// Embeddings mostly stand in the order of their memories, so the next one is tried first. Returns whether all of them
+    /// do, and none is without a memory.
+    fn each_pair(
+        &self,
+        mut take: impl FnMut(&SqlRow<'_>, Option<&SqlRow<'_>>) -> Result<(), LoadStoreError>,
+    ) -> Result<bool, LoadStoreError> {
+        let failed_memory = |error| self.failed("stm", error);
+        let failed = |error| self.failed("embeddings", error);
+        let listed = self.memory_columns.expressions(&MEMORY_COLUMNS);
+        let sql = format!("SELECT rowid, {listed} FROM stm ORDER BY rowid");
+        let mut all = self.connection.prepare(&sql).map_err(failed_memory)?;
+        let mut memories = all.query([]).map_err(failed_memory)?;
+        let mut embeddings = Embeddings::prepare(self.connection).map_err(failed)?;
+
+        let mut memory = memories.next().map_err(failed_memory)?;
+        let mut last = i64::MIN;
+        // Without memories the embeddings are irrelevant.
+        let mut is_whole = memory.is_some();
+        while memory.is_some() {
+            let mut rest = embeddings.after.query([last]).map_err(failed)?;
+            let mut next = rest.next().map_err(failed)?;
+            while let Some(row) = memory {
+                let id = cell(row, 1).map_err(failed_memory)?;
+                if let Some(embedding) = next
+                    && cell(embedding, 1).map_err(failed)? == id
+                {
+                    last = embedding.get(0).map_err(failed)?;
+                    take(row, Some(embedding))?;
+                    memory = memories.next().map_err(failed_memory)?;
+                    next = rest.next().map_err(failed)?;
+                    continue;
+                }
+                let id = id.text().ok().flatten();
+                let mut found = embeddings.of.query([id.as_deref()]).map_err(failed)?;
+                let elsewhere = found.next().map_err(failed)?;
+                take(row, elsewhere)?;
+                memory = memories.next().map_err(failed_memory)?;
+                if let Some(embedding) = elsewhere {
+                    last = embedding.get(0).map_err(failed)?;
+                    is_whole = false;
+                    break;
+                }
+            }
+            is_whole &= next.is_none();
+        }
+        Ok(is_whole)
+    }
+}
+
+/// Rows on their way to the thread that shows them.
+struct RowQueue {
+    filling: PackedRows,
+    waiting: SyncSender<PackedRows>,
+    /// Visited packs, for reuse of their memory.
+    shown: Receiver<PackedRows>,
+}
+
+impl RowQueue {
+    /// Passes on the rows there are; waits while enough others do.
+    fn pass_on(&mut self) -> Result<(), LoadStoreError> {
+        let mut next = self.shown.try_recv().unwrap_or_default();
+        next.clear();
+        let filled = std::mem::replace(&mut self.filling, next);
+        self.waiting
+            .send(filled)
+            .map_err(|_| LoadStoreError::Sink(io::ErrorKind::BrokenPipe.into()))
+    }
+}
+
+/// Copies a row of [`MEMORY_COLUMNS`] with its row of embeddings.
+fn pack(
+    packed: &mut PackedRows,
+    memory: &SqlRow<'_>,
+    embedding: Option<&SqlRow<'_>>,
+) -> rusqlite::Result<()> {
+    packed.begin(memory.get(0)?, embedding.is_some());
+    for column in 1..=MEMORY_CELLS {
+        packed.push(cell(memory, column)?);
+    }
+    if let Some(embedding) = embedding {
+        for column in 1..=EMBEDDING_CELLS {
+            packed.push(cell(embedding, column)?);
+        }
+    }
+    Ok(())
+}
+
+/// Passes all rows to a visitor; returns the number of embeddings and their shapes.
+fn show(
+    mut reader: LiveReader<'_>,
+    packs: &Receiver<PackedRows>,
+    give_back: &Sender<PackedRows>,
+    visitor: &mut dyn LiveVisitor,
+) -> io::Result<(u64, ShapeSurvey)> {
+    for rows in packs {
+        rows.iter().try_for_each(|row| reader.take(&row, visitor))?;
+        // The reader may be done.
+        let _ = give_back.send(rows);
+    }
+    Ok(reader.finish())
+}
+
+/// Two ways to the embeddings of memories: by rowid first, then as
+/// [`raw_embedding`](crate::brain_db::read::load::raw_embedding) reads them.
+struct Embeddings<'a> {
+    /// All behind a rowid, in order.
+    after: Statement<'a>,
+    /// The one of a memory.
+    of: Statement<'a>,
+}
+
+impl<'a> Embeddings<'a> {
+    fn prepare(connection: &'a Connection) -> rusqlite::Result<Self> {
+        let columns = Columns::of(connection, "embeddings")?;
+        let listed = columns.expressions(&["source_id", "content", "embedding", "model"]);
+        let after = format!("SELECT rowid, {listed} {OF_MEMORIES} AND rowid > ?1 ORDER BY rowid");
+        let of = format!(
+            "SELECT rowid, {listed} FROM embeddings WHERE source_type = 'stm' AND source_id = ?1"
+        );
+        Ok(Self { after: connection.prepare(&after)?, of: connection.prepare(&of)? })
+    }
+}
+
+/// Tells whether a memory is found by its id, and its one embedding by that, byte for byte.
+fn has_keys(connection: &Connection) -> rusqlite::Result<bool> {
+    let has_rowids = has_rowid(connection, "stm")? && has_rowid(connection, "embeddings")?;
+    Ok(has_rowids
+        && Columns::of(connection, "embeddings")?.has("embedding")
+        && is_text_key(connection, "stm", &["id"])?
+        && is_text_key(connection, "embeddings", &["source_id", "source_type"])?)
 }

@@ -1,15 +1,23 @@
-//! [`StoreReader`]: the queries of lookups, memory by memory.
+//! [`StoreReader`]: the queries of lookups, memory by memory; which memories changed, and a load of some of them.
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 
-use rusqlite::OptionalExtension as _;
+use jiff::tz::TimeZone;
+use rusqlite::Row;
 
 use crate::brain_db::own::archive::ArchiveReader;
-use crate::brain_db::read::access::{Columns, has_rowid};
-use crate::brain_db::read::load::Pass;
+use crate::brain_db::read::access::{Columns, all, cell0, exists, first};
+use crate::brain_db::read::load::{MEMORY_COLUMNS, Pass, cell, raw_memory};
 use crate::brain_db::read::open::{BrainDb, KeptReader, OpenStoreError};
-use crate::memory_store::{LoadRequest, LoadStoreError};
+use crate::memory_store::{LoadRequest, LoadStoreError, VectorSink};
+use crate::reading::memory::{EmbeddingReader, MemoryReader, RawEmbedding};
 use crate::reading::vector::ModelShapes;
+use memfold_core::Snapshot;
+use memfold_core::memory::{MemoryId, Status};
+use memfold_core::row::{RawMemory, digest_of_columns, row_facts};
+use memfold_core::time::Instant;
+use memfold_core::value::ValueRef;
 
 /// A store inside one transaction.
 pub struct StoreReader<'a> {
@@ -48,9 +56,7 @@ impl BrainDb {
             read(&StoreReader::over(Pass::over(self, reader, connection, request))?)
         })
     }
-}
 
-impl BrainDb {
     /// As [`Self::look_up`], by a connection that is kept for the next call.
     pub fn look_up_again<T, E: From<OpenStoreError> + From<LoadStoreError>>(
         &self,
@@ -66,15 +72,11 @@ impl BrainDb {
 
 impl<'a> StoreReader<'a> {
     pub(crate) fn over(pass: Pass<'a>) -> Result<Self, LoadStoreError> {
-        let failed = |error: rusqlite::Error| pass.failed("embeddings", error);
-        let embeddings = Columns::of(pass.connection, "embeddings").map_err(failed)?;
-        let embeddings_have_rowid = has_rowid(pass.connection, "embeddings").map_err(failed)?;
-        let has_rowid_of_memories = has_rowid(pass.connection, "stm").map_err(failed)?;
         Ok(Self {
+            embeddings: pass.columns("embeddings")?,
+            has_rowid: pass.has_rowid("embeddings")?,
+            has_rowid_of_memories: pass.has_rowid("stm")?,
             pass,
-            embeddings,
-            has_rowid: embeddings_have_rowid,
-            has_rowid_of_memories,
             own: OnceCell::new(),
             archive: OnceCell::new(),
         })
@@ -98,21 +100,14 @@ impl<'a> StoreReader<'a> {
     /// # Errors
     /// When the store cannot be read.
     pub fn ids_of_text(&self, text: &str) -> Result<Vec<String>, LoadStoreError> {
-        let failed = |error| self.pass.failed("stm", error);
         let sql = "SELECT id FROM stm WHERE content = ?1 AND typeof(id) = 'text'";
-        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
-        let ids = statement.query_map([text], |row| row.get(0)).map_err(failed)?;
-        ids.collect::<Result<_, _>>().map_err(failed)
+        self.pass.query("stm", |c| all(c, sql, [text], cell0))
     }
 
     /// Tells whether any memory has an embedding, of any kind.
     pub fn has_any_embedding(&self) -> Result<bool, LoadStoreError> {
-        if !self.has_embeddings() {
-            return Ok(false);
-        }
         let sql = "SELECT 1 FROM embeddings WHERE source_type = 'stm' LIMIT 1";
-        let found = self.pass.connection.prepare_cached(sql).and_then(|mut s| s.exists([]));
-        found.map_err(|error| self.failed(error))
+        Ok(self.has_embeddings() && self.pass.query("embeddings", |c| exists(c, sql, []))?)
     }
 
     /// Counts the memories in use that have no row of `embeddings`. Reads both tables.
@@ -129,10 +124,8 @@ impl<'a> StoreReader<'a> {
              AND coalesce(source, '') NOT LIKE 'archived:%'
              AND coalesce(source, '') NOT LIKE 'consolidation:contradiction:%'"
         );
-        let failed = |error| self.pass.failed("stm", error);
-        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
-        let count: i64 = statement.query_row([], |row| row.get(0)).map_err(failed)?;
-        Ok(u64::try_from(count).unwrap_or_default())
+        let count = self.pass.query("stm", |c| c.query_row(&sql, [], cell0::<i64>))?;
+        Ok(count.unsigned_abs())
     }
 
     pub(crate) fn has_embeddings(&self) -> bool {
@@ -144,8 +137,7 @@ impl<'a> StoreReader<'a> {
             return Ok(*own);
         }
         let has = |table, needed: &[&str]| {
-            let columns = Columns::of(self.pass.connection, table);
-            columns.map(|columns| columns.has_all(needed)).map_err(|e| self.pass.failed(table, e))
+            Ok::<_, LoadStoreError>(self.pass.columns(table)?.has_all(needed))
         };
         let own = OwnTables {
             has_lineage: has("memfold_lineage", &["absorbed_id", "survivor_id", "active"])?,
@@ -172,17 +164,12 @@ impl<'a> StoreReader<'a> {
         if let Some(archive) = self.archive.get() {
             return Ok(archive.as_ref());
         }
-        let read = ArchiveReader::of(self.pass.connection);
-        let read = read.map_err(|error| self.pass.failed("memfold_archive", error))?;
+        let read = self.pass.query("memfold_archive", ArchiveReader::of)?;
         Ok(self.archive.get_or_init(|| read).as_ref())
     }
 
     pub(crate) fn embedding_columns(&self) -> String {
         self.embeddings.expressions(&["source_id", "content", "embedding", "model"])
-    }
-
-    pub(crate) fn failed(&self, error: rusqlite::Error) -> LoadStoreError {
-        self.pass.failed("embeddings", error)
     }
 }
 
@@ -386,7 +373,9 @@ impl StoreReader<'_> {
         if watermarks.is_empty() {
             return Ok(Reach::START);
         }
-        if !self.can_mark(table)? || self.has_last_rowid(table)? {
+        // A row with the last number there is: SQLite then gives new rows any number that is free.
+        let has_last = || self.watermark(table, "rowid = ?1", i64::MAX);
+        if !self.can_mark(table)? || has_last()?.is_some() {
             return Ok(Reach::Lost);
         }
         for watermark in watermarks {
@@ -406,11 +395,6 @@ impl StoreReader<'_> {
         })
     }
 
-    /// Tells whether a row has the last number there is: SQLite then gives new rows any number that is free.
-    fn has_last_rowid(&self, table: Marked) -> Result<bool, LoadStoreError> {
-        Ok(self.watermark(table, "rowid = ?1", i64::MAX)?.is_some())
-    }
-
     fn watermark(
         &self,
         table: Marked,
@@ -418,9 +402,7 @@ impl StoreReader<'_> {
         rowid: i64,
     ) -> Result<Option<Watermark>, LoadStoreError> {
         let sql = format!("{}{which}", table.sql());
-        let mut statement =
-            self.pass.connection.prepare_cached(&sql).map_err(|e| self.failed(e))?;
-        let watermark = statement.query_row([rowid], |row| {
+        let read = |row: &Row<'_>| {
             let mut hasher = blake3::Hasher::new();
             for column in [1, 2] {
                 let bytes = row.get_ref(column)?.as_blob_or_null()?.unwrap_or_default();
@@ -429,7 +411,310 @@ impl StoreReader<'_> {
             }
             let digest = hasher.finalize().to_hex()[..16].into();
             Ok(Watermark { rowid: row.get(0)?, digest })
-        });
-        watermark.optional().map_err(|error| self.failed(error))
+        };
+        self.pass.query("embeddings", |c| first(c, &sql, [rowid], read))
+    }
+}
+
+/// Detects whether a row changed: halves of hashes, so that a million rows are 16 MB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowMark {
+    /// Of the id.
+    pub id: u64,
+    /// Of the columns that a plan rests on, and of the place of the embedding.
+    pub digest: u64,
+}
+
+impl RowMark {
+    /// Returns the hash of an id as marks have it.
+    #[must_use]
+    pub fn id_of(id: &MemoryId) -> u64 {
+        half_hash(id.as_str().as_bytes())
+    }
+}
+
+/// A row that passes by.
+#[derive(Debug, Clone, Copy)]
+pub struct MarkedRow<'a> {
+    /// The id.
+    pub id: &'a str,
+    /// Its mark.
+    pub mark: RowMark,
+    /// Whether a load would find it live.
+    pub is_live: bool,
+    /// Whether it was made at or after the requested time, or has no readable time.
+    pub is_young: bool,
+}
+
+/// A row without the place of its embedding.
+struct FoundRow {
+    mark: RowMark,
+    /// Where the id stands among the ids of all rows.
+    id: (usize, usize),
+    is_live: bool,
+    is_young: bool,
+}
+
+/// No time zone is this far from UTC: a date that is earlier by this much is earlier everywhere.
+const ZONE_SPAN_US: i64 = 2 * 86_400_000_000;
+
+impl StoreReader<'_> {
+    /// Shows every row of the memory table with its mark, by ascending hash of the id; rows without a text as id are
+    /// passed over. Returns the number of all rows.
+    ///
+    /// The mark covers the columns of the base digest and the row number of the embedding, which changes whenever the
+    /// owner writes another one. A vector that is overwritten in place does not show.
+    ///
+    /// Cost: one pass over `stm` and over the keys of `embeddings`, 1 to 3 µs a row, and about 60 bytes of memory.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or when cancelled.
+    pub fn each_mark(
+        &self,
+        young_since: Instant,
+        mut take: impl FnMut(&MarkedRow<'_>),
+    ) -> Result<u64, LoadStoreError> {
+        let (mut rows, mut ids, mut row_count) = (Vec::new(), String::new(), 0);
+        let pass = &self.pass;
+        let failed = |error| pass.failed("stm", error);
+        let listed = pass.memory_columns.expressions(&MEMORY_COLUMNS);
+        let sql = format!("SELECT 0, {listed} FROM stm NOT INDEXED");
+        let young = Young::since(young_since);
+        pass.each_row("stm", "look for changes", &sql, 0, |row| {
+            row_count += 1;
+            let raw = raw_memory(row).map_err(failed)?;
+            let Some(id) = raw.id.text().ok().flatten() else { return Ok(()) };
+            let start = ids.len();
+            ids.push_str(&id);
+            let id = half_hash(id.as_bytes());
+            rows.push(FoundRow {
+                mark: RowMark { id, digest: half(&digest_of_columns(&raw).0) },
+                id: (start, ids.len()),
+                is_live: is_live(&raw, pass.request.time_zone, pass.request.now),
+                is_young: young.holds(raw.created_at, pass.request.time_zone),
+            });
+            Ok(())
+        })?;
+        // One after the other in memory, where lookups of a million rows would each wait for it.
+        rows.sort_unstable_by_key(|row| row.mark);
+        let places = self.places_of_embeddings()?;
+        let mut next = 0;
+        for FoundRow { mut mark, id, is_live, is_young } in rows {
+            next += places[next..].iter().take_while(|(of, _)| *of < mark.id).count();
+            for (_, place) in places[next..].iter().take_while(|(of, _)| *of == mark.id) {
+                mark.digest = mark.digest.wrapping_add(*place);
+            }
+            take(&MarkedRow { id: &ids[id.0..id.1], mark, is_live, is_young });
+        }
+        Ok(row_count)
+    }
+
+    /// The row numbers of embeddings beside the hash of their memory's id, ascending, mixed so that they add up to hashes.
+    fn places_of_embeddings(&self) -> Result<Vec<(u64, u64)>, LoadStoreError> {
+        let mut places: Vec<(u64, u64)> = Vec::new();
+        if !self.has_embeddings() || !self.has_rowid {
+            return Ok(places);
+        }
+        let pass = &self.pass;
+        let failed = |error| pass.failed("embeddings", error);
+        // Both columns stand in the index on the key, which is a fraction of the table.
+        let sql = "SELECT source_id, rowid FROM embeddings WHERE source_type = 'stm'";
+        pass.each_row("embeddings", "look for changes", sql, 0, |row| {
+            if let Some(id) = cell(row, 0).map_err(failed)?.text().ok().flatten() {
+                let rowid: i64 = row.get(1).map_err(failed)?;
+                places.push((half_hash(id.as_bytes()), half_hash(&rowid.to_le_bytes())));
+            }
+            Ok(())
+        })?;
+        places.sort_unstable();
+        Ok(places)
+    }
+
+    /// Reads some memories as a load of the whole store would, together with the sides of flags and
+    /// memories that a person keeps apart from one of them. Survivors and merged memories need
+    /// their own ids in the request; unknown ids are passed over. `row_count` is the number of rows
+    /// in the table.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or the sink cannot keep a vector.
+    pub fn load_some(
+        &self,
+        ids: &BTreeSet<MemoryId>,
+        row_count: u64,
+        shapes: &ModelShapes,
+        sink: &mut dyn VectorSink,
+    ) -> Result<Snapshot, LoadStoreError> {
+        let pass = &self.pass;
+        let mut memories = MemoryReader::new(*pass.request);
+        let mut lineage = Vec::new();
+        let recorded = pass.recorded()?;
+        let mut ids = ids.clone();
+        self.add_with_survivors(recorded.companions(&ids), &mut ids)?;
+        for id in &ids {
+            if !self.take_row(id.as_str(), &mut memories)? {
+                self.take_archived_row(id, &mut memories)?;
+            }
+            if self.own()?.has_lineage {
+                lineage.extend(self.lineage_of(id.as_str())?);
+            }
+        }
+        let mut read = memories.finish(lineage);
+        read.rows_total = row_count;
+        let mut embeddings = EmbeddingReader::new(&read, shapes);
+        for memory in &read.memories {
+            let id = memory.id.as_str();
+            let taken = self.last_embedding(id, |raw| embeddings.take(raw, sink))?;
+            if let Some(taken) = taken {
+                taken.map_err(LoadStoreError::Sink)?;
+            }
+            if let Some(image) = self.archived_image("embeddings", id)?.map(|(image, _)| image) {
+                let raw = RawEmbedding::from(&image);
+                embeddings.take_archived(&raw, sink).map_err(LoadStoreError::Sink)?;
+            }
+        }
+        let found = embeddings.finish();
+        let mut snapshot = found.into_snapshot(read, Some(pass.store_id()?), Vec::new());
+        recorded.add_to(&mut snapshot.decisions, &snapshot.memories);
+        Ok(snapshot)
+    }
+
+    /// Adds memories and their survivors.
+    fn add_with_survivors(
+        &self,
+        mut open: Vec<MemoryId>,
+        ids: &mut BTreeSet<MemoryId>,
+    ) -> Result<(), LoadStoreError> {
+        while let Some(id) = open.pop() {
+            if ids.insert(id.clone())
+                && let Some(survivor) = self.remembered(id.as_str())?.and_then(|it| it.merged_into)
+            {
+                open.push(survivor);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the row of an id; whether there is one.
+    pub(crate) fn take_row(
+        &self,
+        id: &str,
+        memories: &mut MemoryReader<'_>,
+    ) -> Result<bool, LoadStoreError> {
+        let listed = self.pass.memory_columns.expressions(&MEMORY_COLUMNS);
+        let position = if self.has_rowid_of_memories { "rowid" } else { "0" };
+        let sql = format!("SELECT {position}, {listed} FROM stm WHERE id = ?1 LIMIT 1");
+        let take = |row: &Row<'_>| {
+            let at = row.get::<_, Option<i64>>(0)?.unwrap_or(0);
+            memories.take(&raw_memory(row)?, at);
+            Ok(())
+        };
+        Ok(self.pass.query("stm", |c| first(c, &sql, [id], take))?.is_some())
+    }
+
+    fn take_archived_row(
+        &self,
+        id: &MemoryId,
+        memories: &mut MemoryReader<'_>,
+    ) -> Result<(), LoadStoreError> {
+        if let Some((image, survivor)) = self.archived_image("stm", id.as_str())? {
+            memories.take_archived(&RawMemory::from(&image), survivor);
+        }
+        Ok(())
+    }
+}
+
+/// Tells whether a row counts; a row without any mark is not examined.
+fn is_live(raw: &RawMemory<'_>, time_zone: &TimeZone, now: Instant) -> bool {
+    let starts = |cell: ValueRef<'_>, with: &[u8]| matches!(cell, ValueRef::Text(text) if text.starts_with(with));
+    let categories = match raw.categories {
+        ValueRef::Text(text) => text.windows(b"archive".len()).any(|window| window == b"archive"),
+        _ => false,
+    };
+    let is_marked = categories
+        || !matches!(raw.archived_by, ValueRef::Null)
+        || !matches!(raw.expires_at, ValueRef::Null)
+        || starts(raw.source, b"archived")
+        || starts(raw.source, b"consolidation");
+    if is_marked {
+        return row_facts(raw, time_zone, now).is_ok_and(|facts| facts.status == Status::Live);
+    }
+    matches!(raw.content, ValueRef::Text(text) if !text.trim_ascii().is_empty())
+}
+
+/// Tells times from a moment on without reading each of them.
+struct Young {
+    since: Instant,
+    /// A date as text that is earlier in every zone.
+    surely_before: Option<String>,
+}
+
+impl Young {
+    fn since(since: Instant) -> Self {
+        let before = Instant(since.0.saturating_sub(ZONE_SPAN_US)).to_rfc3339();
+        let surely_before =
+            before.get(..10).filter(|date| date.starts_with(|c: char| c.is_ascii_digit()));
+        Self { since, surely_before: surely_before.map(str::to_owned) }
+    }
+
+    fn holds(&self, created_at: ValueRef<'_>, time_zone: &TimeZone) -> bool {
+        if let (ValueRef::Text(text), Some(before)) = (created_at, &self.surely_before)
+            && text.len() > 10
+            && text[..10].iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
+            && text[..10] < *before.as_bytes()
+        {
+            return false;
+        }
+        created_at.instant(time_zone).is_none_or(|at| at >= self.since)
+    }
+}
+
+fn half_hash(bytes: &[u8]) -> u64 {
+    half(blake3::hash(bytes).as_bytes())
+}
+
+pub(crate) fn half(hash: &[u8; 32]) -> u64 {
+    let (first, _) = hash.as_chunks::<8>();
+    u64::from_le_bytes(first[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn young_is_what_was_made_since() {
+        let zone = TimeZone::UTC;
+        let since = Instant::parse("2026-06-01T12:00:00Z", &zone).unwrap();
+        let young = Young::since(since);
+        let holds = |text: &str| young.holds(ValueRef::Text(text.as_bytes()), &zone);
+        for old in ["2026-05-01T00:00:00", "2026-06-01T11:59:59Z", "1999-12-31 23:59:59"] {
+            assert!(!holds(old), "{old}");
+        }
+        for new in ["2026-06-01T12:00:00", "2026-06-01T05:00:00-08:00", "2027-01-01", "soon", ""] {
+            assert!(holds(new), "{new}");
+        }
+        assert!(young.holds(ValueRef::Null, &zone));
+    }
+
+    #[test]
+    fn archived_expired_and_empty_rows_are_not_live() {
+        let row = RawMemory {
+            id: ValueRef::Text(b"a"),
+            content: ValueRef::Text(b"text"),
+            categories: ValueRef::Text(br#"["a"]"#),
+            source: ValueRef::Text(b"agent"),
+            ..RawMemory::default()
+        };
+        let live =
+            |raw: &RawMemory<'_>| is_live(raw, &TimeZone::UTC, Instant(1_780_272_000_000_000));
+        assert!(live(&row));
+        assert!(live(&RawMemory { categories: ValueRef::Text(br#"["archive-tool"]"#), ..row }));
+        let survivor = br#"consolidation:{"merged_from":["b"]}"#;
+        assert!(live(&RawMemory { source: ValueRef::Text(survivor), ..row }));
+        assert!(!live(&RawMemory { categories: ValueRef::Text(br#"["archived"]"#), ..row }));
+        assert!(!live(&RawMemory { source: ValueRef::Text(b"archived:low_utility"), ..row }));
+        assert!(!live(&RawMemory { archived_by: ValueRef::Text(b"x"), ..row }));
+        assert!(!live(&RawMemory { expires_at: ValueRef::Text(b"2020-01-01"), ..row }));
+        assert!(!live(&RawMemory { content: ValueRef::Text(b" \n"), ..row }));
     }
 }

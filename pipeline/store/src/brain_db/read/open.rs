@@ -10,12 +10,12 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::brain_db::read::access::{
-    Access, Columns, REQUIRED, Stamp, beside, hides_rowids, is_view,
+    Access, Columns, REQUIRED, Stamp, all, beside, cell0, hides_rowids, is_view,
 };
 use crate::memory_store::LoadStoreError;
 
 /// How often a store is read without locks before a writer's haste calls for them.
-pub(crate) const UNLOCKED_TRIES: u32 = 2;
+const UNLOCKED_TRIES: u32 = 2;
 
 /// Tables named in an error.
 const TABLES_SHOWN: u32 = 10;
@@ -121,18 +121,9 @@ impl BrainDb {
     /// lock kept them from it.
     pub(crate) fn traceless<T, E: From<OpenStoreError>>(
         &self,
-        mut read: impl FnMut(&Reader, &Connection) -> Result<T, E>,
+        read: impl FnMut(&Reader, &Connection) -> Result<T, E>,
     ) -> Result<T, E> {
-        for _ in 0..UNLOCKED_TRIES {
-            let reader = self.connect(false)?;
-            let found = self.read_once(&reader, &mut read);
-            let (is_isolated, before) = (reader.access.is_isolated(), reader.stamp.clone());
-            drop(reader);
-            if is_isolated || Stamp::take(&self.path).is_ok_and(|after| after == before) {
-                return found;
-            }
-        }
-        self.read_once(&self.connect(true)?, &mut read)
+        self.traceless_again(&KeptReader::default(), read)
     }
 
     /// As [`Self::traceless`], by the connection that the last call left in `kept` where that sees the store as it is.
@@ -272,11 +263,9 @@ impl BrainDb {
 }
 
 fn table_names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'
-         ORDER BY name LIMIT ?1",
-    )?;
-    statement.query_map([TABLES_SHOWN], |row| row.get(0))?.collect()
+    let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'
+               ORDER BY name LIMIT ?1";
+    all(connection, sql, [TABLES_SHOWN], cell0)
 }
 
 impl BrainDb {
@@ -289,6 +278,18 @@ impl BrainDb {
     ) -> Result<T, LoadStoreError> {
         self.traceless(|reader, connection| {
             read(connection).map_err(|error| self.failed(&reader.stamp, table, &error))
+        })
+    }
+
+    /// As [`Self::consult`], of a table of ours with its columns; nothing where it does not exist.
+    pub(crate) fn consult_own<T: Default>(
+        &self,
+        table: &'static str,
+        read: impl Fn(&Connection, &Columns) -> rusqlite::Result<T>,
+    ) -> Result<T, LoadStoreError> {
+        self.consult(table, |connection| {
+            let columns = Columns::of(connection, table)?;
+            if columns.is_empty() { Ok(T::default()) } else { read(connection, &columns) }
         })
     }
 }

@@ -1,21 +1,25 @@
-//! The status of a single memory, and the memories merged into it.
+//! The status of a single memory and the memories merged into it; the queries of recall and of the start of a session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::{OptionalExtension as _, Row as SqlRow, params};
+use rusqlite::{Connection, Params, Row as SqlRow, params};
 
-use crate::brain_db::read::access::Columns;
-use crate::brain_db::read::load::{cell, raw_embedding};
+use crate::brain_db::own::archive::merged_with;
+use crate::brain_db::own::statements::{EDGE, StoredEdge};
+use crate::brain_db::read::access::{all, cell0, cells2, exists, first};
+use crate::brain_db::read::load::{MEMORY_COLUMNS, cell, raw_embedding, raw_memory};
 use crate::brain_db::read::lookup::{Reach, Reaches, StoreReader};
 use crate::memory_store::{LoadStoreError, VecSink};
-use crate::reading::embedding::{EmbeddingReader, RawEmbedding, decode_vector};
-use crate::reading::memory::{MemoryReader, ReadMemories};
+use crate::reading::memory::{
+    EmbeddingReader, MemoryReader, RawEmbedding, ReadMemories, decode_vector,
+};
 use crate::reading::vector::ModelShapes;
 use memfold_core::decisions::content_hash;
 use memfold_core::journal::RowImage;
 use memfold_core::memory::{Memory, MemoryId, Status, VectorSpace};
-use memfold_core::row::RawMemory;
-use memfold_core::row::{is_archived_by_run, parse_source};
+use memfold_core::row::{MEMORY_CELLS, RawMemory, is_archived_by_run, parse_source};
+use memfold_core::summary::Summary;
+use memfold_core::time::Instant;
 use memfold_core::value::Value;
 
 /// A live memory and its vector, as they are now.
@@ -103,14 +107,9 @@ impl StoreReader<'_> {
              WHERE memory_id = ?1 AND table_name = ?2 ORDER BY id DESC LIMIT 1",
             archive.listed()
         );
-        let failed = |error| self.failed(error);
-        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
-        let found = statement
-            .query_row([id, table], |row| {
-                Ok((archive.image(row, 1)?, row.get::<_, Option<String>>(0)?))
-            })
-            .optional()
-            .map_err(failed)?;
+        let read =
+            |row: &SqlRow<'_>| Ok((archive.image(row, 1)?, row.get::<_, Option<String>>(0)?));
+        let found = self.pass.query("embeddings", |c| first(c, &sql, [id, table], read))?;
         Ok(found.and_then(|(image, survivor)| Some((image?, survivor.map(MemoryId::new)))))
     }
 
@@ -173,16 +172,9 @@ impl StoreReader<'_> {
     ) -> Result<Vec<MemoryId>, LoadStoreError> {
         let mut ids = Vec::new();
         if self.own()?.has_lineage {
-            let failed = |error| self.failed(error);
             let sql = "SELECT absorbed_id FROM memfold_lineage
                        WHERE survivor_id = ?1 AND active = 1 ORDER BY id";
-            let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
-            let found = statement
-                .query_map([survivor.as_str()], |row| row.get::<_, String>(0))
-                .map_err(failed)?;
-            for id in found {
-                ids.push(MemoryId::new(id.map_err(failed)?));
-            }
+            ids = self.pass.query("embeddings", |c| all(c, sql, [survivor.as_str()], id_at0))?;
         }
         // The latest stand last, and memories that came along with another before it.
         ids.extend(parse_source(source).merged_from.into_iter().rev());
@@ -227,14 +219,10 @@ impl StoreReader<'_> {
     }
 
     pub(crate) fn lineage_of(&self, id: &str) -> Result<Vec<(MemoryId, MemoryId)>, LoadStoreError> {
-        let failed = |error| self.failed(error);
         let sql = "SELECT survivor_id FROM memfold_lineage
                    WHERE absorbed_id = ?1 AND active = 1 ORDER BY id DESC";
-        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
-        let survivors =
-            statement.query_map(params![id], |row| row.get::<_, String>(0)).map_err(failed)?;
-        let pair = |survivor| (MemoryId::new(id), MemoryId::new(survivor));
-        survivors.map(|survivor| survivor.map(pair).map_err(failed)).collect()
+        let pair = |row: &SqlRow<'_>| Ok((MemoryId::new(id), id_at0(row)?));
+        self.pass.query("embeddings", |c| all(c, sql, [id], pair))
     }
 
     /// Adds the vector to a memory that was read; `None` where it has no valid one.
@@ -272,17 +260,14 @@ impl StoreReader<'_> {
         if !self.has_embeddings() {
             return Ok(None);
         }
-        let failed = |error| self.failed(error);
         let order = if self.has_rowid { "ORDER BY rowid DESC" } else { "" };
         let listed = self.embedding_columns();
         let sql = format!(
             "SELECT 0, {listed} FROM embeddings
              WHERE source_type = 'stm' AND source_id = ?1 {order} LIMIT 1"
         );
-        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
-        let mut rows = statement.query([id]).map_err(failed)?;
-        let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
-        Ok(Some(take(&raw_embedding(row).map_err(failed)?)))
+        let take = |row: &SqlRow<'_>| Ok(take(&raw_embedding(row)?));
+        self.pass.query("embeddings", |c| first(c, &sql, [id], take))
     }
 }
 
@@ -316,7 +301,7 @@ impl StoreReader<'_> {
     /// Returns the contradictions that a memory is flagged for and that nobody settled, as far as its text is the one that
     /// was flagged; the latest of several with the same other side.
     pub fn open_contradictions_of(&self, memory: &Memory) -> Result<Vec<OpenFlag>, LoadStoreError> {
-        let columns = self.columns_of("memfold_flags")?;
+        let columns = self.pass.columns("memfold_flags")?;
         if !columns.has_all(&["left_id", "right_id", "left_hash", "right_hash", "state", "active"])
         {
             return Ok(Vec::new());
@@ -333,19 +318,17 @@ impl StoreReader<'_> {
             )
         };
         let sql = format!("{} UNION ALL {}", side("left", "right"), side("right", "left"));
-        let failed = |error| self.pass.failed("memfold_flags", error);
-        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
-        let flags = statement
-            .query_map(params![memory.id.as_str(), content_hash(&memory.content)], |row| {
-                let (id, at) = (row.get::<_, Option<String>>(2)?, row.get(3)?);
-                Ok(OpenFlag {
-                    row: row.get(0)?,
-                    other: MemoryId::new(row.get::<_, String>(1)?),
-                    asserted: id.map(MemoryId::new).zip(at),
-                })
+        let read = |row: &SqlRow<'_>| {
+            let (id, at) = (row.get::<_, Option<String>>(2)?, row.get(3)?);
+            Ok(OpenFlag {
+                row: row.get(0)?,
+                other: MemoryId::new(row.get::<_, String>(1)?),
+                asserted: id.map(MemoryId::new).zip(at),
             })
-            .map_err(failed)?;
-        let mut flags = flags.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        };
+        let text = params![memory.id.as_str(), content_hash(&memory.content)];
+        let flags = self.pass.query("memfold_flags", |c| all(c, &sql, text, read));
+        let mut flags: Vec<OpenFlag> = flags?;
         flags.sort_by(|a, b| a.other.cmp(&b.other).then(b.row.cmp(&a.row)));
         flags.dedup_by(|a, b| a.other == b.other);
         Ok(flags)
@@ -356,7 +339,7 @@ impl StoreReader<'_> {
         &self,
         memory: &Memory,
     ) -> Result<BTreeMap<MemoryId, Option<String>>, LoadStoreError> {
-        let columns = self.columns_of("memfold_decisions")?;
+        let columns = self.pass.columns("memfold_decisions")?;
         if !columns.has_all(&["kind", "group_id", "memory_id", "content_hash", "active"]) {
             return Ok(BTreeMap::new());
         }
@@ -366,30 +349,20 @@ impl StoreReader<'_> {
                    WHERE a.memory_id = ?1 AND a.kind = 'keep_both' AND a.active = 1
                      AND coalesce(a.content_hash, ?2) = ?2 AND b.memory_id <> ?1
                    ORDER BY b.id";
-        let failed = |error| self.pass.failed("memfold_decisions", error);
-        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
-        let others = statement
-            .query_map(params![memory.id.as_str(), content_hash(&memory.content)], |row| {
-                Ok((MemoryId::new(row.get::<_, String>(0)?), row.get(1)?))
-            })
-            .map_err(failed)?;
-        others.collect::<Result<_, _>>().map_err(failed)
+        let text = params![memory.id.as_str(), content_hash(&memory.content)];
+        let read = |row: &SqlRow<'_>| Ok((id_at0(row)?, row.get(1)?));
+        self.pass.query("memfold_decisions", |c| all(c, sql, text, read))
     }
 
     /// Tells whether a person let one memory replace another one with a different statement.
     pub fn is_superseded(&self, older: &str, by: &MemoryId) -> Result<bool, LoadStoreError> {
-        if !self.columns_of("memfold_flags")?.has_all(&["left_id", "right_id", "state", "active"]) {
+        if !self.pass.columns("memfold_flags")?.has_all(&["left_id", "right_id", "state", "active"])
+        {
             return Ok(false);
         }
         let sql = "SELECT 1 FROM memfold_flags WHERE state = 'superseded' AND active = 1
                    AND (left_id = ?1 AND right_id = ?2 OR left_id = ?2 AND right_id = ?1) LIMIT 1";
-        let failed = |error| self.pass.failed("memfold_flags", error);
-        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
-        statement.exists(params![older, by.as_str()]).map_err(failed)
-    }
-
-    fn columns_of(&self, table: &'static str) -> Result<Columns, LoadStoreError> {
-        Columns::of(self.pass.connection, table).map_err(|error| self.pass.failed(table, error))
+        self.pass.query("memfold_flags", |c| exists(c, sql, [older, by.as_str()]))
     }
 }
 
@@ -462,7 +435,7 @@ impl StoreReader<'_> {
         take: &mut impl FnMut(&str, &[f32]) -> Result<(), E>,
     ) -> Result<(), E> {
         let SpaceShapes { space, shapes } = space;
-        let failed = |error| self.failed(error);
+        let failed = |error| self.pass.failed("embeddings", error);
         if !self.has_embeddings() {
             return Ok(());
         }
@@ -503,13 +476,7 @@ impl StoreReader<'_> {
         let after = if self.has_rowid_of_memories { "rowid > ?1 ORDER BY rowid" } else { "?1 < 1" };
         let sql =
             format!("SELECT {position}, id, content FROM stm NOT INDEXED WHERE {after} LIMIT ?2");
-        self.limited(&sql, reach, limit, |row| {
-            let (id, content) = (cell(row, 1)?, cell(row, 2)?);
-            if let (Ok(Some(id)), Ok(Some(content))) = (id.text(), content.text()) {
-                take(&id, &content);
-            }
-            Ok(())
-        })
+        self.limited(&sql, reach, limit, |row| take_text(row, &mut take))
     }
 
     /// Passes on id and text of memories that were moved into the archive after a place, as
@@ -546,23 +513,284 @@ impl StoreReader<'_> {
         limit: usize,
         mut take: impl FnMut(&SqlRow<'_>) -> rusqlite::Result<()>,
     ) -> Result<bool, LoadStoreError> {
-        let failed = |error| self.failed(error);
-        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
         let most = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
-        let mut rows = statement.query(params![reach.rowid(), most]).map_err(failed)?;
-        let mut taken = 0;
-        while let Some(row) = rows.next().map_err(failed)? {
-            if taken == limit {
-                return Ok(false);
+        self.pass.query("embeddings", |connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let mut rows = statement.query(params![reach.rowid(), most])?;
+            let mut taken = 0;
+            while let Some(row) = rows.next()? {
+                if taken == limit {
+                    return Ok(false);
+                }
+                taken += 1;
+                take(row)?;
             }
-            taken += 1;
-            take(row).map_err(failed)?;
-        }
-        Ok(true)
+            Ok(true)
+        })
     }
+}
+
+/// Reads the first cell of a row as an id.
+pub(crate) fn id_at0(row: &SqlRow<'_>) -> rusqlite::Result<MemoryId> {
+    Ok(MemoryId::new(row.get::<_, String>(0)?))
+}
+
+/// Passes on the second and third cell of a row, id and text, where they are texts.
+fn take_text(row: &SqlRow<'_>, take: &mut impl FnMut(&str, &str)) -> rusqlite::Result<()> {
+    let (id, content) = (cell(row, 1)?, cell(row, 2)?);
+    if let (Ok(Some(id)), Ok(Some(content))) = (id.text(), content.text()) {
+        take(&id, &content);
+    }
+    Ok(())
 }
 
 /// Returns the text of a row as the archive keeps it.
 pub(crate) fn content_of(image: &RowImage) -> Option<&str> {
     image.get("content").and_then(Value::as_text)
+}
+
+/// Rows that are ranked: bm25 reads each of them, which takes about a microsecond.
+const RANKED_ROWS_MAX: i64 = 1_000;
+
+/// Facts that determine a memory's tier, beside its row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecallFacts {
+    /// When it was last read; none where the store does not say.
+    pub last_accessed: Option<Instant>,
+    /// Whether a consolidation wrote it as a summary.
+    pub is_summary: bool,
+    /// The edges `supersedes` in force from and to it.
+    pub supersedes: Vec<StoredEdge>,
+}
+
+/// A live memory with its times.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimedMemory {
+    /// The memory.
+    pub memory: Memory,
+    /// When it was last read.
+    pub last_accessed: Option<Instant>,
+    /// When it last changed.
+    pub updated_at: Option<Instant>,
+}
+
+/// Content for the start of a session; each list has at most the requested length.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SessionRows {
+    /// The latest summaries in force, with their fields beside the text.
+    pub summaries: Vec<(TimedMemory, Summary)>,
+    /// The newest memories and, where an index leads to them, the most important ones, by id.
+    pub memories: Vec<TimedMemory>,
+}
+
+/// Pages that a connection keeps for the next recall, in KiB. The upper pages of the tables of 100,000 memories, which
+/// every recall reads, do not fit SQLite's own 2 MiB.
+const KEPT_PAGES_KIB: i64 = 16 * 1_024;
+
+impl StoreReader<'_> {
+    /// Makes the connection keep more pages, for repeated look-ups.
+    ///
+    /// # Errors
+    /// When SQLite refuses it.
+    pub fn keep_more_pages(&self) -> Result<(), LoadStoreError> {
+        self.pass.query("stm", |c| c.pragma_update(None, "cache_size", -KEPT_PAGES_KIB))
+    }
+
+    /// Returns the ids of rows with some of the words, the best first by bm25; `None` where the
+    /// store has no full-text index that can be queried.
+    ///
+    /// Words rank, the rarest first, as long as all of them together are in at most 2,000 rows;
+    /// after these rows come the newest rows that have all other words.
+    /// The index may know texts that its owner changed since.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn ids_of_words(
+        &self,
+        words: &[String],
+        most: usize,
+    ) -> Result<Option<Vec<String>>, LoadStoreError> {
+        if !self.has_rowid_of_memories || !self.own()?.has_words {
+            return Ok(None);
+        }
+        let Ok(rowids) = self.rows_of_words(words, most) else { return Ok(None) };
+        let sql = "SELECT id FROM stm WHERE rowid = ?1 AND typeof(id) = 'text'";
+        self.pass.query("stm", |connection| {
+            let mut ids = Vec::new();
+            for rowid in rowids {
+                // The entry of a row that is gone stays in the index.
+                ids.extend(first(connection, sql, [rowid], cell0)?);
+            }
+            Ok(Some(ids))
+        })
+    }
+
+    /// Returns the ids of merged memories that have some of the words where their survivor lacks
+    /// them, the best first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn merged_ids_of_words(
+        &self,
+        words: &[String],
+        most: usize,
+    ) -> Result<Vec<String>, LoadStoreError> {
+        self.pass.query("memfold_merged", |c| merged_with(c, words, most))
+    }
+
+    fn rows_of_words(&self, words: &[String], most: usize) -> rusqlite::Result<Vec<i64>> {
+        let connection = self.pass.connection;
+        let mut counted = connection.prepare_cached(
+            "SELECT count(*) FROM (SELECT 1 FROM stm_fts WHERE stm_fts MATCH ?1 LIMIT ?2)",
+        )?;
+        let mut phrases: Vec<(i64, String)> = Vec::new();
+        for word in words {
+            let phrase = format!("\"{}\"", word.replace('"', "\"\""));
+            let count =
+                counted.query_row(params![phrase, RANKED_ROWS_MAX + 1], |row| row.get(0))?;
+            phrases.push((count, phrase));
+        }
+        phrases.retain(|(count, _)| *count > 0);
+        phrases.sort_by_key(|(count, _)| *count);
+        let (mut rare, mut common, mut row_count) = (Vec::new(), Vec::new(), 0);
+        for (count, phrase) in phrases {
+            row_count += count;
+            if row_count > RANKED_ROWS_MAX { common.push(phrase) } else { rare.push(phrase) }
+        }
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut rowids: Vec<i64> = Vec::new();
+        let asked = [(rare.join(" OR "), "rank"), (common.join(" AND "), "rowid DESC")];
+        for (query, order) in asked {
+            if query.is_empty() || rowids.len() as i64 >= most {
+                continue;
+            }
+            let sql = format!(
+                "SELECT rowid FROM stm_fts WHERE stm_fts MATCH ?1 ORDER BY {order} LIMIT ?2"
+            );
+            for rowid in all::<_, Vec<i64>>(connection, &sql, params![query, most], cell0)? {
+                if !rowids.contains(&rowid) {
+                    rowids.push(rowid);
+                }
+            }
+        }
+        rowids.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        Ok(rowids)
+    }
+
+    /// Passes on id and text of the rows that were archived where they stand. Reads the whole table.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn texts_archived_in_place(
+        &self,
+        mut take: impl FnMut(&str, &str),
+    ) -> Result<(), LoadStoreError> {
+        let sql = "SELECT 0, id, content FROM stm WHERE source LIKE 'archived:%'";
+        self.pass.query("stm", |connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                take_text(row, &mut take)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the facts that determine the tier of a memory, beside its row.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn recall_facts(&self, id: &MemoryId) -> Result<RecallFacts, LoadStoreError> {
+        let own = self.own()?;
+        let mut facts = RecallFacts::default();
+        if self.pass.memory_columns.has("last_accessed") {
+            let sql = "SELECT last_accessed FROM stm WHERE id = ?1";
+            let read = |row: &SqlRow<'_>| Ok(cell(row, 0)?.instant(self.pass.request.time_zone));
+            let found = self.pass.query("stm", |c| first(c, sql, [id.as_str()], read))?;
+            facts.last_accessed = found.flatten();
+        }
+        if own.has_summaries {
+            let sql = "SELECT 1 FROM memfold_summaries WHERE memory_id = ?1 AND active = 1 LIMIT 1";
+            let find = |c: &Connection| exists(c, sql, [id.as_str()]);
+            facts.is_summary = self.pass.query("memfold_summaries", find)?;
+        }
+        if own.has_edges {
+            let supersedes = "type = 'supersedes' AND active = 1";
+            let sql = format!(
+                "SELECT {EDGE} FROM memfold_edges WHERE target_id = ?1 AND {supersedes} UNION ALL
+                 SELECT {EDGE} FROM memfold_edges WHERE source_id = ?1 AND {supersedes}"
+            );
+            let read = |c: &Connection| all(c, &sql, [id.as_str()], StoredEdge::of_row);
+            facts.supersedes = self.pass.query("memfold_edges", read)?;
+        }
+        Ok(facts)
+    }
+
+    /// Reads the start of a session: at most `most` summaries, newest memories and most important
+    /// memories, and never the whole table.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn session_rows(&self, most: usize) -> Result<SessionRows, LoadStoreError> {
+        let limit = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut memories = Vec::new();
+        if self.has_rowid_of_memories {
+            memories = self.timed("ORDER BY rowid DESC LIMIT ?1", [limit])?;
+            if self.has_index_of_importance()? {
+                let important = "WHERE importance >= 2.0 ORDER BY importance DESC LIMIT ?1";
+                memories.extend(self.timed(important, [limit])?);
+            }
+        }
+        memories.sort_by(|a: &TimedMemory, b| a.memory.id.cmp(&b.memory.id));
+        memories.dedup_by(|a, b| a.memory.id == b.memory.id);
+        Ok(SessionRows { summaries: self.latest_summaries(limit)?, memories })
+    }
+
+    fn latest_summaries(&self, limit: i64) -> Result<Vec<(TimedMemory, Summary)>, LoadStoreError> {
+        if !self.own()?.has_summaries {
+            return Ok(Vec::new());
+        }
+        let sql = "SELECT memory_id, body FROM memfold_summaries WHERE active = 1
+                   ORDER BY id DESC LIMIT ?1";
+        let rows = self.pass.query("memfold_summaries", |c| all(c, sql, [limit], cells2));
+        let rows: Vec<(String, String)> = rows?;
+        let mut seen = BTreeSet::new();
+        let mut summaries = Vec::new();
+        for (id, body) in rows {
+            let Ok(summary) = serde_json::from_str(&body) else { continue };
+            if !seen.insert(id.clone()) {
+                continue;
+            }
+            let found = self.timed("WHERE id = ?1", [id])?.into_iter().next();
+            summaries.extend(found.map(|memory| (memory, summary)));
+        }
+        Ok(summaries)
+    }
+
+    /// Tells whether the most important rows are found without reading the others.
+    fn has_index_of_importance(&self) -> Result<bool, LoadStoreError> {
+        let sql = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND tbl_name = 'stm'
+                   AND sql LIKE '%(importance%' AND sql NOT LIKE '%WHERE%'";
+        self.pass.query("stm", |c| exists(c, sql, []))
+    }
+
+    fn timed(&self, rest: &str, params: impl Params) -> Result<Vec<TimedMemory>, LoadStoreError> {
+        let position = if self.has_rowid_of_memories { "rowid" } else { "0" };
+        let columns = self.pass.memory_columns;
+        let listed = columns.expressions(&MEMORY_COLUMNS);
+        let times = columns.expressions(&["last_accessed", "updated_at"]);
+        let sql = format!("SELECT {position}, {listed}, {times} FROM stm {rest}");
+        let zone = self.pass.request.time_zone;
+        let read = |row: &SqlRow<'_>| {
+            let mut reader = MemoryReader::new(*self.pass.request);
+            reader.take(&raw_memory(row)?, row.get(0)?);
+            let last_accessed = cell(row, MEMORY_CELLS + 1)?.instant(zone);
+            let updated_at = cell(row, MEMORY_CELLS + 2)?.instant(zone);
+            let memory = reader.finish(Vec::new()).memories.into_iter().next();
+            let memory = memory.filter(|memory| memory.status == Status::Live);
+            Ok(memory.map(|memory| TimedMemory { memory, last_accessed, updated_at }))
+        };
+        let found = self.pass.query("stm", |c| all::<_, Vec<_>>(c, &sql, params, read))?;
+        Ok(found.into_iter().flatten().collect())
+    }
 }

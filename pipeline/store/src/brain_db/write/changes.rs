@@ -1,20 +1,21 @@
-//! Carrying out changes, each with its journal entry.
+//! Applying changes, each with its journal entry; new rows of the owner's tables.
 
-use memfold_core::journal::CurrentRows;
-use memfold_core::merge::Words;
-use rusqlite::types::ToSql;
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::types::{ToSql, ValueRef};
+use rusqlite::{Row, params};
 
-use crate::brain_db::own::archive::{ArchivedRow, Moved, archived, keep};
-use crate::brain_db::own::merged::index_merged;
-use crate::brain_db::read::access::Columns;
-use crate::brain_db::read::load::Param;
-use crate::brain_db::write::layout::{Layout, Search};
-use crate::brain_db::write::rows::{
-    add_entry, drop_entry, image, indexed_words, quoted, row, select,
+use crate::brain_db::own::archive::{
+    ArchivedRow, Moved, archived, archived_image, index_merged, keep, rewrite_merged,
 };
-use crate::brain_db::write::session::{SessionError, Writes};
-use memfold_core::journal::{Change, ColumnChange, JournalEntry, Record, RowImage, RowKey, Table};
+use crate::brain_db::read::access::{Columns, cell0, cells2, first};
+use crate::brain_db::read::load::Param;
+use crate::brain_db::write::rows::{
+    Layout, Search, add_entry, drop_entry, has_entry, image, indexed_words, row, select,
+};
+use crate::brain_db::write::session::{Session, SessionError, Writes};
+use memfold_core::journal::{
+    Change, ColumnChange, CurrentRows, JournalEntry, Record, RowImage, RowKey, Table,
+};
+use memfold_core::merge::Words;
 use memfold_core::value::Value;
 
 /// Which unit of which run changes something, and when.
@@ -163,9 +164,7 @@ fn placed(
     layout: &Layout,
     id: &str,
 ) -> Result<Option<(i64, RowImage)>, SessionError> {
-    let found = writes.query("read a memory", |connection| {
-        row(connection, &layout.memories, layout.has_rowid, "id", id)
-    })?;
+    let found = writes.row_of(layout, id)?;
     Ok(found.and_then(|image| Some((image.rowid?, image))))
 }
 
@@ -173,21 +172,19 @@ fn set(writes: &Writes<'_>, row: &RowKey, columns: &[ColumnChange]) -> Result<()
     if columns.is_empty() {
         return Ok(());
     }
-    let assignments: Vec<String> = columns
-        .iter()
-        .zip(2..)
-        .map(|(change, number): (_, u32)| format!("{} = ?{number}", quoted(&change.column)))
-        .collect();
-    let sql = format!("UPDATE {} SET {} WHERE id = ?1", row.table.name(), assignments.join(", "));
     let number = row.key.parse::<i64>().unwrap_or(-1);
     let key: &dyn ToSql = if row.table.is_own() { &number } else { &row.key };
-    let values: Vec<Param<'_>> = columns.iter().map(|change| Param(&change.after)).collect();
-    let mut params: Vec<&dyn ToSql> = vec![key];
-    params.extend(values.iter().map(|value| value as &dyn ToSql));
-    match writes.execute("change a row", &sql, &*params)? {
+    let cells = columns.iter().map(|change| (change.column.as_str(), &change.after));
+    let values: Vec<_> = cells.map(|(name, value)| (name, Param(value))).collect();
+    match writes.update("change a row", row.table.name(), &bound(&values), "id", key)? {
         1 => Ok(()),
         found => Err(refused(format!("{row}: expected one row, found {found}"))),
     }
+}
+
+/// Cells as parameters of a statement.
+pub(crate) fn bound<'a>(cells: &'a [(&'a str, Param<'a>)]) -> Vec<(&'a str, &'a dyn ToSql)> {
+    cells.iter().map(|(name, value)| (*name, value as &dyn ToSql)).collect()
 }
 
 fn insert_record(
@@ -195,18 +192,11 @@ fn insert_record(
     mark: &Mark<'_>,
     record: &Record,
 ) -> Result<i64, SessionError> {
-    let names: Vec<&str> = record.cells.iter().map(|(name, _)| *name).collect();
-    let marks = (5..names.len() + 5).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
-    let sql = format!(
-        "INSERT INTO {}(run_id, unit, at, active, {}) VALUES (?1, ?2, ?3, ?4, {marks})",
-        record.table.name(),
-        names.join(", ")
-    );
-    let mut params: Vec<&dyn ToSql> = vec![&mark.run_id, &mark.unit, &mark.at, &1_i64];
-    let values: Vec<Param<'_>> = record.cells.iter().map(|(_, value)| Param(value)).collect();
-    params.extend(values.iter().map(|value| value as &dyn ToSql));
-    writes.execute("write down a record", &sql, &*params)?;
-    let key = writes.connection().last_insert_rowid();
+    let values: Vec<_> = record.cells.iter().map(|(name, value)| (*name, Param(value))).collect();
+    let mut row: Vec<(&str, &dyn ToSql)> =
+        vec![("run_id", &mark.run_id), ("unit", &mark.unit), ("at", &mark.at), ("active", &1_i64)];
+    row.extend(bound(&values));
+    let key = writes.insert("write down a record", record.table.name(), &row)?;
     if let (Table::Lineage, Some(absorbed), Some(survivor)) =
         (record.table, record.text("absorbed_id"), record.text("survivor_id"))
     {
@@ -222,26 +212,21 @@ fn write_down(
     rowid: Option<i64>,
 ) -> Result<(), SessionError> {
     let json = |value: Option<serde_json::Value>| value.map(|value| value.to_string());
-    writes
-        .execute(
-            "write the journal",
-            "INSERT INTO memfold_journal
-                (run_id, unit, op, table_name, row_key, row_rowid, before, after, deltas, survivor)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-            params![
-                mark.run_id,
-                mark.unit,
-                entry.op.name(),
-                entry.row.table.name(),
-                entry.row.key,
-                rowid,
-                json(entry.before_json()),
-                json(entry.after_json()),
-                json(entry.deltas_json()),
-                entry.survivor,
-            ],
-        )
-        .map(drop)
+    let (before, after) = (json(entry.before_json()), json(entry.after_json()));
+    let deltas = json(entry.deltas_json());
+    let row: [(&str, &dyn ToSql); 10] = [
+        ("run_id", &mark.run_id),
+        ("unit", &mark.unit),
+        ("op", &entry.op.name()),
+        ("table_name", &entry.row.table.name()),
+        ("row_key", &entry.row.key),
+        ("row_rowid", &rowid),
+        ("before", &before),
+        ("after", &after),
+        ("deltas", &deltas),
+        ("survivor", &entry.survivor),
+    ];
+    writes.insert("write the journal", "memfold_journal", &row).map(drop)
 }
 
 fn refused(reason: String) -> SessionError {
@@ -263,9 +248,8 @@ pub(crate) fn take_out(
     if let Some(reason) = layout.move_refusal() {
         return Err(move_refused(reason.to_owned()));
     }
-    let memory = writes
-        .query("read a memory", |c| row(c, &layout.memories, layout.has_rowid, "id", id))?
-        .ok_or_else(|| move_refused(format!("memory {id} is gone")))?;
+    let memory =
+        writes.row_of(layout, id)?.ok_or_else(|| move_refused(format!("memory {id} is gone")))?;
     let (indexed, words) = remove_entry(writes, layout, id, &memory, said)?;
     let row = |table: &str, image, indexed| ArchivedRow { table: table.to_owned(), image, indexed };
     let mut rows = vec![row("stm", memory, indexed)];
@@ -320,14 +304,10 @@ fn embeddings(
     if layout.embeddings.is_empty() {
         return Ok(Vec::new());
     }
-    writes.query("read embeddings", |connection| {
-        let columns = &layout.embeddings;
-        let rest = "WHERE source_type = 'stm' AND source_id = ?1 ORDER BY 1";
-        let sql = select(columns, layout.embeddings_have_rowid, rest);
-        let mut statement = connection.prepare_cached(&sql)?;
-        let rows = statement.query_map([id], |row| image(columns, row))?;
-        rows.collect()
-    })
+    let columns = &layout.embeddings;
+    let rest = "WHERE source_type = 'stm' AND source_id = ?1 ORDER BY 1";
+    let sql = select(columns, layout.embeddings_have_rowid, rest);
+    writes.all("read embeddings", &sql, [id], |row| image(columns, row))
 }
 
 /// Brings a memory back from the archive table, with the rows that were moved with it.
@@ -414,14 +394,13 @@ fn free_rowid(writes: &Writes<'_>, wanted: Option<i64>) -> Result<Option<i64>, S
         if let Some(rowid) = wanted {
             let sql = "SELECT EXISTS (SELECT 1 FROM stm WHERE rowid = ?1)
                            OR EXISTS (SELECT 1 FROM stm_fts_docsize WHERE id = ?1)";
-            if !connection.prepare_cached(sql)?.query_row([rowid], |row| row.get::<_, bool>(0))? {
+            if !connection.prepare_cached(sql)?.query_row([rowid], cell0::<bool>)? {
                 return Ok(Some(rowid));
             }
         }
         let sql = "SELECT max(coalesce((SELECT max(rowid) FROM stm), 0),
                               coalesce((SELECT max(id) FROM stm_fts_docsize), 0))";
-        let last: i64 = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
-        Ok(last.checked_add(1))
+        Ok(connection.prepare_cached(sql)?.query_row([], cell0::<i64>)?.checked_add(1))
     })
 }
 
@@ -437,34 +416,21 @@ fn insert_row(
         Some(rowid) if !is_taken(writes, table, rowid)? => Some(rowid),
         _ => None,
     };
-    let cells: Vec<_> = image.cells.iter().filter(|(name, _)| columns.has(name)).collect();
-    let mut names: Vec<String> = cells.iter().map(|(name, _)| quoted(name)).collect();
-    let values: Vec<Param<'_>> = cells.iter().map(|(_, value)| Param(value)).collect();
-    let mut params: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
-    if let Some(rowid) = &rowid {
-        names.push("rowid".to_owned());
-        params.push(rowid);
-    }
-    let marks = (1..=params.len()).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
-    let sql = format!("INSERT INTO {table}({}) VALUES ({marks})", names.join(", "));
-    writes.execute("insert a row", &sql, &*params)?;
-    Ok(writes.connection().last_insert_rowid())
+    let cells = image.cells.iter().filter(|(name, _)| columns.has(name));
+    let values: Vec<_> = cells.map(|(name, value)| (name.as_str(), Param(value))).collect();
+    let mut row = bound(&values);
+    row.extend(rowid.as_ref().map(|rowid| ("rowid", rowid as &dyn ToSql)));
+    writes.insert("insert a row", table, &row)
 }
 
 fn is_taken(writes: &Writes<'_>, table: &str, rowid: i64) -> Result<bool, SessionError> {
     let sql = format!("SELECT 1 FROM {table} WHERE rowid = ?1");
-    writes.query("look for a rowid", |connection| connection.prepare_cached(&sql)?.exists([rowid]))
+    writes.exists("look for a rowid", &sql, [rowid])
 }
 
 /// Tells whether a memory of this id stands in `stm`.
 pub(crate) fn stands(writes: &Writes<'_>, id: &str) -> Result<bool, SessionError> {
-    writes.query("look for a memory", |connection| {
-        let found = connection
-            .prepare_cached("SELECT 1 FROM stm WHERE id = ?1")?
-            .query_row([id], |_| Ok(()))
-            .optional()?;
-        Ok(found.is_some())
-    })
+    writes.exists("look for a memory", "SELECT 1 FROM stm WHERE id = ?1", [id])
 }
 
 fn move_refused(reason: String) -> SessionError {
@@ -493,18 +459,14 @@ impl CurrentRows for NowRows<'_> {
                 let columns = Columns::of(connection, own.name())?;
                 let number = key.key.parse::<i64>().unwrap_or(-1);
                 let sql = select(&columns, true, "WHERE id = ?1");
-                let mut statement = connection.prepare_cached(&sql)?;
-                let mut rows = statement.query([number])?;
-                rows.next()?.map(|row| image(&columns, row)).transpose()
+                first(connection, &sql, [number], |row| image(&columns, row))
             }
         })
     }
 
     fn is_archived(&self, id: &str) -> Result<bool, SessionError> {
-        self.writes.query("look into memfold_archive", |connection| {
-            let sql = "SELECT 1 FROM memfold_archive WHERE memory_id = ?1 AND table_name = 'stm'";
-            connection.prepare_cached(sql)?.exists([id])
-        })
+        let sql = "SELECT 1 FROM memfold_archive WHERE memory_id = ?1 AND table_name = 'stm'";
+        self.writes.exists("look into memfold_archive", sql, [id])
     }
     fn lost_columns(
         &self,
@@ -516,5 +478,480 @@ impl CurrentRows for NowRows<'_> {
 
     fn move_refusal(&self) -> Option<&str> {
         self.layout.move_refusal()
+    }
+}
+
+/// The confidence of a new memory.
+const CONFIDENCE: f64 = 1.0;
+
+/// The content of a new row of `stm`.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRow<'a> {
+    /// The id.
+    pub id: &'a str,
+    /// The text.
+    pub content: &'a str,
+    /// As stored.
+    pub categories: &'a str,
+    /// The importance.
+    pub importance: f64,
+    /// Where it came from.
+    pub source: &'a str,
+    /// When, as the owner writes times.
+    pub at: &'a str,
+}
+
+impl Writes<'_> {
+    /// Inserts a memory, searchable where `indexed`; columns that the table lacks are left out, others keep their
+    /// defaults.
+    pub fn insert_memory(
+        &self,
+        layout: &Layout,
+        row: &NewRow<'_>,
+        indexed: bool,
+    ) -> Result<(), SessionError> {
+        let cells: [(&str, Value); 12] = [
+            ("id", row.id.into()),
+            ("content", row.content.into()),
+            ("categories", row.categories.into()),
+            ("importance", Value::Real(row.importance)),
+            ("access_count", Value::Integer(0)),
+            ("created_at", row.at.into()),
+            ("updated_at", row.at.into()),
+            ("source", row.source.into()),
+            // As the owner's own writer has it, independent of the columns' defaults.
+            ("confidence", Value::Real(CONFIDENCE)),
+            ("last_accessed", row.at.into()),
+            ("validation_count", Value::Integer(0)),
+            ("contradiction_count", Value::Integer(0)),
+        ];
+        let cells = cells.into_iter().map(|(name, value)| (name.to_owned(), value));
+        put_in(self, layout, &RowImage { rowid: None, cells: cells.collect() }, indexed, None)
+    }
+
+    /// Returns model and bytes of the vector that came last, if any did.
+    pub fn last_embedding(
+        &self,
+        layout: &Layout,
+    ) -> Result<Option<(Option<String>, i64)>, SessionError> {
+        if layout.embeddings.is_empty() || !layout.embeddings_have_rowid {
+            return Ok(None);
+        }
+        let model = layout.embeddings.expression("model");
+        let sql = format!(
+            "SELECT iif(typeof({model}) = 'text', {model}, NULL), length(CAST(embedding AS BLOB))
+             FROM embeddings NOT INDEXED WHERE source_type = 'stm' ORDER BY rowid DESC LIMIT 1"
+        );
+        self.first("look for an embedding", &sql, [], cells2)
+    }
+
+    /// Returns the bytes of the vector of a model that came last, if one of the latest rows is of that model and a blob.
+    pub fn last_vector_bytes_of(
+        &self,
+        layout: &Layout,
+        model: &str,
+    ) -> Result<Option<i64>, SessionError> {
+        const ROWS_MAX: u32 = 4_096;
+        if layout.embeddings.is_empty()
+            || !layout.embeddings_have_rowid
+            || !layout.embeddings.has("model")
+        {
+            return Ok(None);
+        }
+        let sql = format!(
+            "SELECT length(embedding) FROM
+                 (SELECT model, embedding FROM embeddings NOT INDEXED WHERE source_type = 'stm'
+                  ORDER BY rowid DESC LIMIT {ROWS_MAX})
+             WHERE model = ?1 AND typeof(embedding) = 'blob' LIMIT 1"
+        );
+        self.first("look for an embedding", &sql, [model], cell0)
+    }
+
+    /// Counts one more access of a memory, and nothing else.
+    pub fn count_access(
+        &self,
+        layout: &Layout,
+        id: &str,
+        count: i64,
+        at: &str,
+    ) -> Result<(), SessionError> {
+        let accessed =
+            if layout.memories.has("last_accessed") { ", last_accessed = ?3" } else { "" };
+        let sql =
+            format!("UPDATE stm SET access_count = ?2{accessed} WHERE id = ?1 AND ?3 IS NOT NULL");
+        self.execute("count an access", &sql, rusqlite::params![id, count, at]).map(drop)
+    }
+}
+
+/// A memory to import, its cells as they are stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportedMemory {
+    /// The id.
+    pub id: String,
+    /// The text.
+    pub content: String,
+    /// The categories as JSON.
+    pub categories: String,
+    /// The importance.
+    pub importance: f64,
+    /// How often it was read.
+    pub access_count: i64,
+    /// When it was made.
+    pub created_at: String,
+    /// When it was changed.
+    pub updated_at: Option<String>,
+    /// When it expires.
+    pub expires_at: Option<String>,
+    /// Where it came from.
+    pub source: String,
+}
+
+impl Writes<'_> {
+    /// Tells whether rows were moved to an archive table of ours.
+    pub fn has_archive(&self) -> Result<bool, SessionError> {
+        let sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'memfold_archive'";
+        self.exists("look for memfold_archive", sql, [])
+    }
+
+    /// Returns the bytes of a memory's text, from `stm` or the archive; `None` where the memory
+    /// does not exist.
+    pub fn text_of(&self, id: &str, has_archive: bool) -> Result<Option<Vec<u8>>, SessionError> {
+        let bytes = |row: &Row<'_>| {
+            Ok(match row.get_ref(0)? {
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
+                _ => Vec::new(),
+            })
+        };
+        let sql = "SELECT content FROM stm WHERE id = ?1";
+        let found = self.first("look for a memory", sql, [id], bytes)?;
+        if found.is_some() || !has_archive {
+            return Ok(found);
+        }
+        let image = archived_image(self, id)?;
+        Ok(image.map(|image| match image.get("content") {
+            Some(Value::Text(bytes)) => bytes.clone(),
+            _ => Vec::new(),
+        }))
+    }
+
+    /// Inserts a memory and makes it searchable; columns that the table lacks are left out, others keep their defaults.
+    pub fn insert_imported(
+        &self,
+        layout: &Layout,
+        memory: &ImportedMemory,
+    ) -> Result<(), SessionError> {
+        let cells: [(&str, Option<Value>); 10] = [
+            ("id", Some(memory.id.as_str().into())),
+            ("content", Some(memory.content.as_str().into())),
+            ("categories", Some(memory.categories.as_str().into())),
+            ("importance", Some(Value::Real(memory.importance))),
+            ("access_count", Some(Value::Integer(memory.access_count))),
+            ("created_at", Some(memory.created_at.as_str().into())),
+            ("updated_at", memory.updated_at.as_deref().map(Into::into)),
+            ("expires_at", memory.expires_at.as_deref().map(Into::into)),
+            ("source", Some(memory.source.as_str().into())),
+            ("confidence", Some(Value::Real(CONFIDENCE))),
+        ];
+        let given = cells.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        put_in(self, layout, &RowImage { rowid: None, cells: given.collect() }, true, None)
+    }
+}
+
+/// How much of its text stands beside an embedding, as the owner has it.
+const CONTENT_CHARS: usize = 1_000;
+const ID_DIGITS: usize = 12;
+
+/// A vector for a memory.
+#[derive(Debug, Clone, Copy)]
+pub struct NewEmbedding<'a> {
+    /// The memory's id.
+    pub memory_id: &'a str,
+    /// The memory's whole text, which the vector was made of.
+    pub content: &'a str,
+    /// The vector, finite and not zero.
+    pub vector: &'a [f32],
+    /// The model's name; `None`: the default of the owner's table.
+    pub model: Option<&'a str>,
+    /// When, as the owner writes times.
+    pub at: &'a str,
+}
+
+impl NewEmbedding<'_> {
+    /// The text and the vector, as they are stored.
+    fn stored(&self) -> (String, Vec<u8>) {
+        let content = self.content.chars().take(CONTENT_CHARS).collect();
+        (content, self.vector.iter().flat_map(|value| value.to_le_bytes()).collect())
+    }
+
+    /// The cells of a row beside its keys.
+    fn cells<'a>(
+        &'a self,
+        (content, vector): &'a (String, Vec<u8>),
+    ) -> Vec<(&'static str, &'a dyn ToSql)> {
+        let mut cells: Vec<(&str, &dyn ToSql)> =
+            vec![("content", content), ("embedding", vector), ("created_at", &self.at)];
+        cells.extend(self.model.as_ref().map(|model| ("model", model as &dyn ToSql)));
+        cells
+    }
+}
+
+impl Writes<'_> {
+    /// Tells whether a memory has a row of `embeddings`, with any content.
+    pub fn has_embedding_row(&self, memory_id: &str) -> Result<bool, SessionError> {
+        let sql = "SELECT 1 FROM embeddings WHERE source_type = 'stm' AND source_id = ?1";
+        self.exists("look for an embedding", sql, [memory_id])
+    }
+
+    /// Inserts the embedding of a memory that has none, into the existing columns.
+    pub fn insert_embedding(
+        &self,
+        layout: &Layout,
+        new: &NewEmbedding<'_>,
+    ) -> Result<(), SessionError> {
+        layout.check_takes_embeddings()?;
+        let id = match layout.embedding_ids_are_texts {
+            true => Some(self.free_embedding_id(new)?),
+            // The table numbers its rows itself, or has no ids.
+            false => None,
+        };
+        let stored = new.stored();
+        let mut cells = new.cells(&stored);
+        cells.extend([("source_type", &"stm" as &dyn ToSql), ("source_id", &new.memory_id)]);
+        cells.extend(id.as_ref().map(|id| ("id", id as &dyn ToSql)));
+        cells.retain(|(column, _)| layout.embeddings.has(column));
+        self.insert("insert an embedding", "embeddings", &cells).map(drop)
+    }
+
+    /// Puts another vector in the place of a memory's; `false`: it has none.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn replace_embedding(
+        &self,
+        layout: &Layout,
+        new: &NewEmbedding<'_>,
+    ) -> Result<bool, SessionError> {
+        layout.check_takes_embeddings()?;
+        let stored = new.stored();
+        let mut cells = new.cells(&stored);
+        cells.retain(|(column, _)| layout.embeddings.has(column));
+        let (what, condition) = ("replace an embedding", "source_type = 'stm' AND source_id");
+        let changed = self.update(what, "embeddings", &cells, condition, &new.memory_id)?;
+        Ok(changed > 0)
+    }
+
+    /// Makes an id in the owner's manner that no row has.
+    fn free_embedding_id(&self, new: &NewEmbedding<'_>) -> Result<String, SessionError> {
+        let taken = "SELECT 1 FROM embeddings WHERE id = ?1";
+        let mut seed = format!("{}\0{}\0{}", new.memory_id, new.at, new.content);
+        loop {
+            let digest = blake3::hash(seed.as_bytes()).to_hex();
+            let id = format!("emb_{}", &digest[..ID_DIGITS]);
+            if !self.exists("look for an embedding's id", taken, [&id])? {
+                return Ok(id);
+            }
+            seed.push('+');
+        }
+    }
+}
+
+impl Layout {
+    /// Refuses tables with required columns of embeddings that are unknown here.
+    pub fn check_takes_embeddings(&self) -> Result<(), SessionError> {
+        let refused =
+            |reason: String| SessionError::Refused { what: "insert an embedding", reason };
+        if self.embeddings.is_empty() {
+            let columns = "with the columns source_type, source_id and embedding";
+            return Err(refused(format!("the store has no table `embeddings` {columns}")));
+        }
+        match self.wanted_of_embeddings.iter().find(|column| !is_known(column)) {
+            Some(column) => Err(refused(format!(
+                "`embeddings.{column}` must not be NULL and has no default, and memfold does not know it"
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn is_known(column: &str) -> bool {
+    ["id", "source_type", "source_id", "content", "embedding", "model", "created_at"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(column))
+}
+
+/// The number of rows of a memory in the owner's tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Traces {
+    /// Its row.
+    pub(crate) rows: u64,
+    /// Its vectors.
+    pub(crate) embeddings: u64,
+    /// Its search entry.
+    pub(crate) search_entries: u64,
+    /// Rows of `atoms` that name it.
+    pub(crate) references: u64,
+}
+
+impl Writes<'_> {
+    /// Counts the rows of a memory in the owner's tables.
+    pub(crate) fn traces(&self, layout: &Layout, id: &str) -> Result<Traces, SessionError> {
+        let found = self.row_of(layout, id)?;
+        let embeddings = if layout.embeddings.is_empty() {
+            0
+        } else {
+            let sql =
+                "SELECT count(*) FROM embeddings WHERE source_type = 'stm' AND source_id = ?1";
+            self.first("count embeddings", sql, [id], cell0::<i64>)?.unwrap_or_default()
+        };
+        let has_entry = match (found.as_ref().and_then(|row| row.rowid), &layout.search) {
+            (Some(rowid), Search::ByHand { .. }) => has_entry(self, rowid)?,
+            (Some(_), Search::ByTriggers) => true,
+            _ => false,
+        };
+        Ok(Traces {
+            rows: found.is_some().into(),
+            embeddings: embeddings.unsigned_abs(),
+            search_entries: has_entry.into(),
+            references: self.references(layout, &[id])?.len() as u64,
+        })
+    }
+
+    /// Removes a memory, its vectors and its search entry from the owner's tables.
+    pub(crate) fn erase(&self, layout: &Layout, id: &str) -> Result<(), SessionError> {
+        let found = self.row_of(layout, id)?;
+        if let Some((rowid, image)) = found.and_then(|image| Some((image.rowid?, image))) {
+            match indexed_words(self, layout, id, &image, None)? {
+                Words::Earlier(words) => drop_entry(self, layout, rowid, &words)?,
+                Words::None | Words::Now | Words::Unknown => {
+                    drop_entry(self, layout, rowid, &image)?;
+                }
+            }
+        }
+        if !layout.atoms.is_empty() {
+            let sql = "UPDATE atoms SET source_memory_id = NULL WHERE source_memory_id = ?1";
+            self.execute("take a name out of atoms", sql, [id])?;
+        }
+        if !layout.embeddings.is_empty() {
+            let sql = "DELETE FROM embeddings WHERE source_type = 'stm' AND source_id = ?1";
+            self.execute("remove an embedding", sql, [id])?;
+        }
+        self.execute("remove a memory", "DELETE FROM stm WHERE id = ?1", [id]).map(drop)
+    }
+}
+
+impl Session {
+    /// Makes SQLite overwrite deleted bytes with zeros from now on.
+    pub(crate) fn overwrite_deleted(&self) -> Result<(), SessionError> {
+        self.connection
+            .pragma_update(None, "secure_delete", true)
+            .map_err(|error| self.explain("overwrite what is deleted", &error))
+    }
+
+    /// Rewrites the search index without removed entries, and empties the write-ahead log. `false`:
+    /// another process still reads the log, which keeps old pages until it is done.
+    pub(crate) fn settle(&self) -> Result<bool, SessionError> {
+        let (is_by_hand, has_tables) = self.read::<_, SessionError>(|reads| {
+            Ok((reads.layout()?.keeps_search_by_hand(), reads.has_own_tables()?))
+        })?;
+        if has_tables {
+            self.write(rewrite_merged)?;
+        }
+        if is_by_hand {
+            let sql = "INSERT INTO stm_fts(stm_fts) VALUES ('optimize')";
+            self.write(|writes| writes.execute("optimize the search index", sql, []))?;
+        }
+        self.empty_log()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    const MEMORY: &str = "CREATE TABLE stm(id TEXT PRIMARY KEY, content TEXT);";
+
+    fn inserted(tables: &str, new: &NewEmbedding<'_>) -> Result<Connection, SessionError> {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(&format!("{MEMORY}{tables}")).unwrap();
+        let writes = Writes::new(&connection, std::path::Path::new("brain.db"));
+        writes.insert_embedding(&writes.layout()?, new)?;
+        Ok(connection)
+    }
+
+    fn new<'a>(content: &'a str, model: Option<&'a str>) -> NewEmbedding<'a> {
+        let at = "2026-06-01T12:00:00.000000";
+        NewEmbedding { memory_id: "stm_1", content, vector: &[0.5, -2.0], model, at }
+    }
+
+    #[test]
+    fn an_embedding_looks_like_the_owners() {
+        let text = "ä".repeat(1_200);
+        let table = crate::brain_db::create::FRESH_TABLES
+            .split_inclusive(';')
+            .find(|statement| statement.contains("CREATE TABLE embeddings"))
+            .unwrap();
+        let connection = inserted(table, &new(&text, None)).unwrap();
+        let row = connection
+            .query_row("SELECT * FROM embeddings", [], |row| {
+                Ok((
+                    row.get::<_, String>("id")?,
+                    row.get::<_, String>("source_type")?,
+                    row.get::<_, String>("source_id")?,
+                    row.get::<_, String>("content")?,
+                    row.get::<_, Vec<u8>>("embedding")?,
+                    (row.get::<_, String>("model")?, row.get::<_, String>("created_at")?),
+                ))
+            })
+            .unwrap();
+        let (id, source_type, source_id, content, embedding, (model, created_at)) = row;
+        let digits = id.strip_prefix("emb_").unwrap();
+        assert!(digits.len() == 12 && digits.bytes().all(|b| b.is_ascii_hexdigit()), "{id}");
+        assert_eq!((&*source_type, &*source_id), ("stm", "stm_1"));
+        assert_eq!(content, "ä".repeat(1_000));
+        assert_eq!(embedding, [0, 0, 0, 0x3f, 0, 0, 0, 0xc0]);
+        assert_eq!((&*model, &*created_at), ("all-MiniLM-L6-v2", "2026-06-01T12:00:00.000000"));
+    }
+
+    #[test]
+    fn an_id_that_is_taken_is_not_taken_again() {
+        let connection = inserted(
+            "CREATE TABLE embeddings(id TEXT PRIMARY KEY, source_type, source_id, embedding);",
+            &new("x", None),
+        )
+        .unwrap();
+        let writes = Writes::new(&connection, std::path::Path::new("brain.db"));
+        assert!(writes.has_embedding_row("stm_1").unwrap());
+        assert!(!writes.has_embedding_row("stm_2").unwrap());
+        writes.insert_embedding(&writes.layout().unwrap(), &new("x", None)).unwrap();
+        let sql = "SELECT count(DISTINCT id) FROM embeddings";
+        assert_eq!(connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap(), 2);
+    }
+
+    #[test]
+    fn only_columns_that_exist_are_written() {
+        for table in [
+            "CREATE TABLE embeddings(source_type, source_id, embedding);",
+            "CREATE TABLE embeddings(ID INTEGER PRIMARY KEY, source_type, source_id, embedding);",
+            "CREATE TABLE embeddings(source_type, source_id, embedding, more NOT NULL DEFAULT 1);",
+        ] {
+            let connection = inserted(table, &new("x", Some("m"))).unwrap();
+            let sql = "SELECT count(*) FROM embeddings WHERE source_id = 'stm_1'";
+            assert_eq!(connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+        }
+    }
+
+    #[test]
+    fn a_table_that_wants_more_is_refused() {
+        let strange = "CREATE TABLE embeddings(source_type, source_id, embedding, norm NOT NULL);";
+        for (table, words) in [
+            (strange, "`embeddings.norm` must not be NULL and has no default"),
+            ("", "no table `embeddings`"),
+            ("CREATE TABLE embeddings(source_id, vector);", "no table `embeddings`"),
+        ] {
+            let error = inserted(table, &new("x", None)).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
     }
 }

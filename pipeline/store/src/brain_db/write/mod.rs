@@ -1,9 +1,5 @@
 //! Writing to the owner's tables: one short transaction at a time, each change with its journal entry.
 
 pub(crate) mod session;
-pub(crate) mod beside;
-pub(crate) mod layout;
 pub(crate) mod rows;
 pub(crate) mod changes;
-pub(crate) mod insert;
-pub(crate) mod recalls;

@@ -1,20 +1,267 @@
-//! Reading the rows of a unit as they are now.
+//! The layout of the owner's tables, as far as writing needs it, and the rows of a unit as they are now.
 
 use std::collections::BTreeMap;
 
 use rusqlite::types::ToSql;
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params_from_iter};
+use rusqlite::{Connection, ErrorCode, Row, params_from_iter};
 
-use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::access::{
+    Columns, all, cell0, cells2, exists, first, has_rowid, quoted,
+};
 use crate::brain_db::read::load::{Param, cell};
-use crate::brain_db::write::layout::{Layout, Removal, Search};
 use crate::brain_db::write::session::{SessionError, Writes};
-use memfold_core::journal::RowImage;
+use memfold_core::journal::{REFERENCE, RowImage};
 use memfold_core::memory::MemoryId;
 use memfold_core::merge::{MemoryRow, Reference, SUPERSEDES, UnitRows, Words, leaving};
 use memfold_core::plan::{Action, ActionType, flag_key};
 use memfold_core::row::{RawMemory, base_digest};
 use memfold_core::value::{Value, ValueRef};
+use memfold_guard::text::excerpt;
+
+/// The owner's tables.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// Columns of `stm` that can be written.
+    pub(crate) memories: Columns,
+    /// Whether rows of `stm` have a rowid.
+    pub(crate) has_rowid: bool,
+    /// Columns of `embeddings`; empty where there is no usable table of that name.
+    pub(crate) embeddings: Columns,
+    pub(crate) embeddings_have_rowid: bool,
+    /// Columns of `embeddings` that want a value and have no default.
+    pub(crate) wanted_of_embeddings: Vec<String>,
+    /// Whether ids of embeddings are texts.
+    pub(crate) embedding_ids_are_texts: bool,
+    /// How texts become searchable.
+    pub(crate) search: Search,
+    /// Columns of `atoms`; empty where they name no memories.
+    pub(crate) atoms: Columns,
+    /// Side effects in the store when a row of `stm` or `embeddings` is deleted or inserted.
+    pub(crate) reactions: Vec<String>,
+}
+
+/// How texts become searchable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Search {
+    /// There is no `stm_fts`, or its layout is unknown: it is left alone.
+    None,
+    /// Triggers of the owner keep it.
+    ByTriggers,
+    /// It is kept by hand: these columns of `stm` go into the columns of the same names.
+    ByHand {
+        /// Its columns.
+        columns: Vec<String>,
+        /// How an entry is removed.
+        removal: Removal,
+    },
+}
+
+/// How an entry of a search index is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// With the exact text that was indexed.
+    ByText,
+    /// By plain DELETE, with `contentless_delete=1`.
+    Plain,
+    /// By plain DELETE, and the index keeps the texts.
+    PlainWithTexts,
+}
+
+impl Layout {
+    pub(crate) fn of(connection: &Connection) -> rusqlite::Result<Self> {
+        let memories = Columns::of(connection, "stm")?;
+        let mut embeddings = Columns::of(connection, "embeddings")?;
+        if !embeddings.has_all(&["source_type", "source_id", "embedding"]) {
+            embeddings = Columns::of(connection, "memfold_no_such_table")?;
+        }
+        let memories_have_rowid = has_rowid(connection, "stm")?;
+        let search = match memories_have_rowid {
+            true => Search::of(connection, &memories)?,
+            // Search entries belong to rowids.
+            false => Search::None,
+        };
+        let mut atoms = Columns::of(connection, "atoms")?;
+        if !atoms.has_all(&["id", REFERENCE]) || !has_rowid(connection, "atoms")? {
+            atoms = Columns::of(connection, "memfold_no_such_table")?;
+        }
+        Ok(Self {
+            has_rowid: memories_have_rowid,
+            atoms,
+            embeddings_have_rowid: has_rowid(connection, "embeddings")?,
+            wanted_of_embeddings: wanted(connection, "embeddings")?,
+            embedding_ids_are_texts: embeddings.has("id")
+                && !declares_integers(connection, "embeddings", "id")?,
+            search,
+            reactions: reactions_of(connection)?,
+            memories,
+            embeddings,
+        })
+    }
+
+    /// Tells whether search entries are ours to keep.
+    pub(crate) fn keeps_search_by_hand(&self) -> bool {
+        matches!(self.search, Search::ByHand { .. })
+    }
+
+    /// Returns why rows must not be moved out of the owner's tables, if anything forbids it: a row that is deleted and
+    /// later inserted again could take rows of other tables with it.
+    pub fn move_refusal(&self) -> Option<&str> {
+        self.reactions.first().map(String::as_str)
+    }
+}
+
+impl Search {
+    fn of(connection: &Connection, memories: &Columns) -> rusqlite::Result<Self> {
+        let sql = "SELECT sql FROM sqlite_master WHERE name = 'stm_fts' AND type = 'table'";
+        let ddl = first(connection, sql, [], cell0::<String>)?;
+        let Some(lower) = ddl.map(|ddl| ddl.to_lowercase()) else { return Ok(Self::None) };
+        let words: String =
+            lower.chars().filter(|c| !c.is_whitespace() && !matches!(c, '\'' | '"')).collect();
+        if !words.contains("usingfts5(") {
+            return Ok(Self::None);
+        }
+        let sql = "SELECT 1 FROM sqlite_master
+             WHERE type = 'trigger' AND lower(tbl_name) = 'stm' AND lower(sql) LIKE '%stm_fts%'";
+        if exists(connection, sql, [])? {
+            return Ok(Self::ByTriggers);
+        }
+        let sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
+        let is_table = |name: &str| exists(connection, sql, [name]);
+        let columns = Columns::of(connection, "stm_fts")?.into_names();
+        if !is_table("stm_fts_docsize")?
+            || columns.is_empty()
+            || !columns.iter().all(|name| memories.has(name))
+        {
+            return Ok(Self::None);
+        }
+        let removal = if is_table("stm_fts_content")? {
+            Removal::PlainWithTexts
+        } else if words.contains("contentless_delete=1") {
+            Removal::Plain
+        } else {
+            Removal::ByText
+        };
+        Ok(Self::ByHand { columns, removal })
+    }
+}
+
+/// The columns of a table that must be given a value.
+fn wanted(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let sql = "SELECT name FROM pragma_table_info(?1) WHERE \"notnull\" = 1 AND dflt_value IS NULL";
+    all(connection, sql, [table], cell0)
+}
+
+fn declares_integers(connection: &Connection, table: &str, column: &str) -> rusqlite::Result<bool> {
+    let sql =
+        "SELECT 1 FROM pragma_table_info(?1) WHERE lower(name) = ?2 AND upper(type) LIKE '%INT%'";
+    exists(connection, sql, [table, column])
+}
+
+/// Characters of a name.
+const NAME_CHARS: usize = 60;
+
+/// Lists the side effects in other tables when a row of `stm` or `embeddings` is deleted or
+/// inserted. A store in UTF-16 is listed as well: SQLite hands out its texts in UTF-8, which has no
+/// halves of characters.
+///
+/// Triggers that only keep the search index in step are not reactions.
+pub(crate) fn reactions_of(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut found = Vec::new();
+    let encoding: String = connection.query_row("PRAGMA encoding", [], |row| row.get(0))?;
+    if encoding != "UTF-8" {
+        found.push(format!(
+            "texts are stored in {encoding}, where halves of characters would be lost"
+        ));
+    }
+    let sql = "SELECT DISTINCT m.name, lower(f.\"table\")
+         FROM sqlite_master AS m, pragma_foreign_key_list(m.name) AS f
+         WHERE m.type = 'table' AND lower(f.\"table\") IN ('stm', 'embeddings') ORDER BY 1, 2";
+    for (table, to) in all::<(String, String), Vec<_>>(connection, sql, [], cells2)? {
+        let table = excerpt(&table, NAME_CHARS);
+        found.push(format!("table {table} refers to {to} by a foreign key"));
+    }
+    let sql = "SELECT name, lower(tbl_name), sql FROM sqlite_master
+         WHERE type = 'trigger'
+           AND (lower(tbl_name) IN ('stm', 'embeddings') OR lower(tbl_name) LIKE 'stm\\_fts%' ESCAPE '\\')
+         ORDER BY 1";
+    let read = |row: &Row<'_>| Ok([row.get(0)?, row.get(1)?, row.get(2)?]);
+    for [name, table, sql] in all::<[String; 3], Vec<_>>(connection, sql, [], read)? {
+        let event = event(&sql);
+        if event == Some(Event::Update) || keeps_search_in_step(&sql) {
+            continue;
+        }
+        let name = excerpt(&name, NAME_CHARS);
+        let what = if event == Some(Event::Insert) { "inserted" } else { "deleted" };
+        found.push(format!("trigger {name} runs when a row of {table} is {what}"));
+    }
+    Ok(found)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Delete,
+    Insert,
+    Update,
+}
+
+/// Returns the event of a trigger: the first event word behind its name, which SQLite stores as
+/// `CREATE TRIGGER <name> …`.
+fn event(sql: &str) -> Option<Event> {
+    let start = sql.get(.."CREATE TRIGGER ".len())?;
+    let rest = sql.strip_prefix(start).filter(|_| start.eq_ignore_ascii_case("CREATE TRIGGER "))?;
+    let words = behind_name(rest.trim_start())?;
+    for word in words.split_whitespace().take(4) {
+        match word.to_ascii_lowercase().as_str() {
+            "before" | "after" | "instead" | "of" => {}
+            "delete" => return Some(Event::Delete),
+            "insert" => return Some(Event::Insert),
+            "update" => return Some(Event::Update),
+            // A comment, or an unknown token.
+            _ => return None,
+        }
+    }
+    None
+}
+
+fn behind_name(text: &str) -> Option<&str> {
+    let close = match text.chars().next()? {
+        '[' => ']',
+        quote @ ('"' | '`' | '\'') => quote,
+        _ => return text.split_once(char::is_whitespace).map(|(_, rest)| rest),
+    };
+    let mut rest = &text[1..];
+    loop {
+        rest = rest.split_once(close)?.1;
+        // A doubled quote stands for itself.
+        match rest.strip_prefix(close).filter(|_| close != ']') {
+            Some(further) => rest = further,
+            None => return Some(rest),
+        }
+    }
+}
+
+/// Tells whether every statement of a trigger writes to `stm_fts` and nowhere else.
+fn keeps_search_in_step(sql: &str) -> bool {
+    let lower = sql.to_ascii_lowercase();
+    if lower.contains("--") || lower.contains("/*") {
+        return false;
+    }
+    let Some((_, body)) = lower.split_once("begin") else { return false };
+    let Some(body) = body.trim_end().strip_suffix("end") else { return false };
+    let writes = |statement: &str| {
+        ["insert into ", "insert or replace into ", "delete from "].iter().any(|verb| {
+            let target = statement.strip_prefix(verb).map(str::trim_start);
+            let behind = target.and_then(|target| {
+                ["stm_fts", "\"stm_fts\"", "'stm_fts'", "[stm_fts]", "`stm_fts`"]
+                    .iter()
+                    .find_map(|name| target.strip_prefix(name))
+            });
+            behind.is_some_and(|rest| rest.starts_with([' ', '(', '\n', '\t', '\r']))
+        })
+    };
+    let mut statements = body.split(';').map(str::trim).filter(|s| !s.is_empty()).peekable();
+    statements.peek().is_some() && statements.all(writes)
+}
 
 impl Writes<'_> {
     /// Reads a memory; `None` where it is gone.
@@ -26,19 +273,26 @@ impl Writes<'_> {
         self.query("read a memory", |connection| read_memory(connection, layout, id))
     }
 
+    /// Reads the row of a memory.
+    pub(crate) fn row_of(
+        &self,
+        layout: &Layout,
+        id: &str,
+    ) -> Result<Option<RowImage>, SessionError> {
+        let read = |c: &Connection| row(c, &layout.memories, layout.has_rowid, "id", id);
+        self.query("read a memory", read)
+    }
+
     /// Tells whether a memory is there and has this text.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub fn has_text(&self, id: &MemoryId, content: &str) -> Result<bool, SessionError> {
-        self.query("read a memory's text", |connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT content FROM stm WHERE id = ?1")?;
-            let now = statement.query_row([id.as_str()], |row| {
-                Ok(cell(row, 0)?.text().is_ok_and(|text| text.as_deref() == Some(content)))
-            });
-            Ok(now.optional()?.unwrap_or(false))
-        })
+        let sql = "SELECT content FROM stm WHERE id = ?1";
+        let now = self.first("read a memory's text", sql, [id.as_str()], |row| {
+            Ok(cell(row, 0)?.text().is_ok_and(|text| text.as_deref() == Some(content)))
+        });
+        Ok(now?.unwrap_or(false))
     }
 
     /// Reads the store's facts beside the rows of a unit that applies some actions.
@@ -108,16 +362,12 @@ impl Writes<'_> {
         if layout.atoms.is_empty() || ids.is_empty() {
             return Ok(Vec::new());
         }
-        self.query("look for references", |connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT CAST(id AS TEXT), source_memory_id FROM atoms
-                 WHERE source_memory_id IN (SELECT value FROM json_each(?1))
-                   AND typeof(id) IN ('text', 'integer') ORDER BY 1",
-            )?;
-            let ids = serde_json::Value::from(ids).to_string();
-            let found = statement
-                .query_map([ids], |row| Ok(Reference { atom: row.get(0)?, memory: row.get(1)? }))?;
-            found.collect()
+        let sql = "SELECT CAST(id AS TEXT), source_memory_id FROM atoms
+                   WHERE source_memory_id IN (SELECT value FROM json_each(?1))
+                     AND typeof(id) IN ('text', 'integer') ORDER BY 1";
+        let ids = serde_json::Value::from(ids).to_string();
+        self.all("look for references", sql, [ids], |row| {
+            Ok(Reference { atom: row.get(0)?, memory: row.get(1)? })
         })
     }
 }
@@ -151,9 +401,7 @@ pub(crate) fn row(
     value: &str,
 ) -> rusqlite::Result<Option<RowImage>> {
     let sql = select(columns, has_rowid, &format!("WHERE {} = ?1", columns.expression(key)));
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([value])?;
-    rows.next()?.map(|row| image(columns, row)).transpose()
+    first(connection, &sql, [value], |row| image(columns, row))
 }
 
 /// `SELECT rowid, columns… FROM table`, then `rest`.
@@ -188,14 +436,12 @@ fn embedding(
     let sql = format!(
         "SELECT embedding FROM embeddings WHERE source_type = 'stm' AND source_id = ?1 {order}"
     );
-    let mut statement = connection.prepare_cached(&sql)?;
-    statement.query_row([id], |row| Ok(cell(row, 0)?.into())).optional()
+    first(connection, &sql, [id], |row| Ok(cell(row, 0)?.into()))
 }
 
 /// Tells whether a row of `stm` has a search entry.
 pub(crate) fn is_indexed(connection: &Connection, rowid: i64) -> rusqlite::Result<bool> {
-    let mut statement = connection.prepare_cached("SELECT 1 FROM stm_fts_docsize WHERE id = ?1")?;
-    statement.exists([rowid])
+    exists(connection, "SELECT 1 FROM stm_fts_docsize WHERE id = ?1", [rowid])
 }
 
 /// An index of our own in memory, which shows how a text is cut into words.
@@ -216,14 +462,7 @@ pub(crate) fn add_entry(
         return Ok(());
     }
     writes.forget_words(rowid);
-    let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
-    let marks = (2..columns.len() + 2).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
-    let sql = format!("INSERT INTO stm_fts(rowid, {names}) VALUES (?1, {marks})");
-    let values = values(columns, image);
-    let values: Vec<Param<'_>> = values.iter().map(Param).collect();
-    let mut params: Vec<&dyn ToSql> = vec![&rowid];
-    params.extend(values.iter().map(|value| value as &dyn ToSql));
-    writes.execute("make a memory searchable", &sql, &*params).map(drop)
+    write_entry(writes, "make a memory searchable", &[("rowid", &rowid)], columns, image)
 }
 
 /// Removes a row's search entry, if it has one. `image` holds the indexed texts.
@@ -242,15 +481,22 @@ pub(crate) fn drop_entry(
     if *removal != Removal::ByText {
         return writes.execute(WHAT, "DELETE FROM stm_fts WHERE rowid = ?1", [rowid]).map(drop);
     }
-    let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
-    let marks = (2..columns.len() + 2).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
-    let sql =
-        format!("INSERT INTO stm_fts(stm_fts, rowid, {names}) VALUES ('delete', ?1, {marks})");
-    let values = values(columns, image);
-    let values: Vec<Param<'_>> = values.iter().map(Param).collect();
-    let mut params: Vec<&dyn ToSql> = vec![&rowid];
-    params.extend(values.iter().map(|value| value as &dyn ToSql));
-    writes.execute(WHAT, &sql, &*params).map(drop)
+    write_entry(writes, WHAT, &[("stm_fts", &"delete"), ("rowid", &rowid)], columns, image)
+}
+
+/// Writes the texts of a row to the index behind the cells that say what is done.
+fn write_entry(
+    writes: &Writes<'_>,
+    what: &'static str,
+    cells: &[(&str, &dyn ToSql)],
+    columns: &[String],
+    image: &RowImage,
+) -> Result<(), SessionError> {
+    let texts = values(columns, image);
+    let texts: Vec<Param<'_>> = texts.iter().map(Param).collect();
+    let texts = columns.iter().zip(&texts).map(|(name, text)| (name.as_str(), text as &dyn ToSql));
+    let cells: Vec<_> = cells.iter().copied().chain(texts).collect();
+    writes.insert(what, "stm_fts", &cells).map(drop)
 }
 
 /// Finds out which words of a row are searchable: its present words, the known earlier text `said`,
@@ -307,13 +553,9 @@ fn kept_words(
 ) -> Result<Words, SessionError> {
     let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
     let sql = format!("SELECT {names} FROM stm_fts WHERE rowid = ?1");
-    let held = writes.query("read a search entry", |connection| {
-        let mut statement = connection.prepare_cached(&sql)?;
-        let cells = statement.query_row([rowid], |row| {
-            let read = |(at, name): (usize, &String)| Ok((name.clone(), cell(row, at)?.into()));
-            columns.iter().enumerate().map(read).collect::<rusqlite::Result<Vec<_>>>()
-        });
-        cells.optional()
+    let held = writes.first("read a search entry", &sql, [rowid], |row| {
+        let read = |(at, name): (usize, &String)| Ok((name.clone(), cell(row, at)?.into()));
+        columns.iter().enumerate().map(read).collect::<rusqlite::Result<Vec<_>>>()
     })?;
     Ok(match held {
         Some(cells) if cells != of_columns(columns, image).cells => {
@@ -333,15 +575,11 @@ fn embedded_texts(
     if !layout.embeddings.has("content") {
         return Ok(Vec::new());
     }
-    writes.query("read the texts of embeddings", |connection| {
-        let mut statement = connection.prepare_cached(
-            "SELECT content FROM embeddings
-             WHERE source_type = 'stm' AND source_id = ?1 AND typeof(content) = 'text'",
-        )?;
-        let texts = statement
-            .query_map([id], |row| Ok(row.get_ref(0)?.as_str().ok().map(str::to_owned)))?;
-        Ok(texts.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
-    })
+    let sql = "SELECT content FROM embeddings
+               WHERE source_type = 'stm' AND source_id = ?1 AND typeof(content) = 'text'";
+    let read = |row: &Row<'_>| Ok(row.get_ref(0)?.as_str().ok().map(str::to_owned));
+    let texts: Vec<Option<String>> = writes.all("read the texts of embeddings", sql, [id], read)?;
+    Ok(texts.into_iter().flatten().collect())
 }
 
 fn of_columns(columns: &[String], image: &RowImage) -> RowImage {
@@ -359,20 +597,19 @@ struct Entry<'a> {
 impl<'a> Entry<'a> {
     /// `None` where entries cannot be compared with texts.
     fn of(connection: &'a Connection, rowid: i64) -> rusqlite::Result<Option<Self>> {
-        let ddl: String = connection
-            .prepare_cached(
-                "SELECT sql FROM sqlite_master WHERE name = 'stm_fts' AND type = 'table'",
-            )?
-            .query_row([], |row| row.get(0))?;
+        let sql = "SELECT sql FROM sqlite_master WHERE name = 'stm_fts' AND type = 'table'";
+        let ddl: String = connection.prepare_cached(sql)?.query_row([], cell0)?;
         // The same columns and the same tokenizer, and nothing of the store.
-        let Some((_, using)) = split_at_using(&ddl) else { return Ok(None) };
+        const WORD: &str = "using";
+        let Some(at) = ddl.to_ascii_lowercase().find(WORD) else { return Ok(None) };
+        let using = &ddl[at + WORD.len()..];
         let sql = format!("CREATE VIRTUAL TABLE IF NOT EXISTS temp.{PROBE} USING {using}");
         if connection.execute_batch(&sql).is_err() {
             return Ok(None);
         }
         let sizes = connection
             .prepare_cached("SELECT sz FROM main.stm_fts_docsize WHERE id = ?1")?
-            .query_row([rowid], |row| row.get(0))?;
+            .query_row([rowid], cell0)?;
         Ok(Some(Self { connection, rowid, sizes }))
     }
 
@@ -416,8 +653,7 @@ impl<'a> Entry<'a> {
         let values = params_from_iter(texts.cells.iter().map(|(_, value)| Param(value)));
         self.connection.prepare_cached(&insert)?.execute(values)?;
         let sql = format!("SELECT sz FROM temp.{PROBE}_docsize WHERE id = 1");
-        let sizes: Vec<u8> =
-            self.connection.prepare_cached(&sql)?.query_row([], |row| row.get(0))?;
+        let sizes: Vec<u8> = self.connection.prepare_cached(&sql)?.query_row([], cell0)?;
         Ok(sizes == self.sizes && self.holds("stm_fts", self.rowid, &phrases(texts))?)
     }
 
@@ -460,14 +696,7 @@ fn phrases(texts: &RowImage) -> Vec<String> {
     phrases
 }
 
-/// Splits a table's SQL at the word `USING`.
-fn split_at_using(sql: &str) -> Option<(&str, &str)> {
-    const WORD: &str = "using";
-    let at = sql.to_ascii_lowercase().find(WORD)?;
-    Some((&sql[..at], &sql[at + WORD.len()..]))
-}
-
-fn has_entry(writes: &Writes<'_>, rowid: i64) -> Result<bool, SessionError> {
+pub(crate) fn has_entry(writes: &Writes<'_>, rowid: i64) -> Result<bool, SessionError> {
     writes.query("look for a search entry", |connection| is_indexed(connection, rowid))
 }
 
@@ -475,6 +704,66 @@ fn values(columns: &[String], image: &RowImage) -> Vec<Value> {
     columns.iter().map(|name| image.get(name).cloned().unwrap_or(Value::Null)).collect()
 }
 
-pub(crate) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLES: &str = "CREATE TABLE stm(id TEXT PRIMARY KEY, content TEXT);
+        CREATE TABLE embeddings(id TEXT PRIMARY KEY, source_id TEXT);
+        CREATE TABLE other(a, b);
+        CREATE VIRTUAL TABLE stm_fts USING fts5(content, content='stm', content_rowid='rowid');";
+
+    fn reactions(sql: &str) -> Vec<String> {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(&format!("{TABLES}{sql}")).unwrap();
+        reactions_of(&connection).unwrap()
+    }
+
+    #[test]
+    fn what_other_tables_lose_or_get_is_found() {
+        for (sql, said) in [
+            ("CREATE TABLE n(m REFERENCES stm(id))", "table n refers to stm by a foreign key"),
+            (
+                "CREATE TABLE n(m REFERENCES EMBEDDINGS(id) ON DELETE CASCADE)",
+                "table n refers to embeddings by a foreign key",
+            ),
+            (
+                "CREATE TRIGGER \"a \"\"update\"\" b\" BEFORE DELETE ON stm BEGIN DELETE FROM other; END",
+                "trigger a \"update\" b runs when a row of stm is deleted",
+            ),
+            (
+                "create trigger t after delete on Embeddings begin delete from other; end",
+                "trigger t runs when a row of embeddings is deleted",
+            ),
+            (
+                "CREATE TRIGGER t DELETE ON stm BEGIN DELETE FROM stm_fts; DELETE FROM other; END",
+                "trigger t runs when a row of stm is deleted",
+            ),
+            (
+                "CREATE TRIGGER t /* update */ DELETE ON stm BEGIN SELECT RAISE(FAIL, 'x'); END",
+                "trigger t runs when a row of stm is deleted",
+            ),
+            (
+                "CREATE TRIGGER [t] AFTER INSERT ON stm BEGIN INSERT INTO other VALUES (1, 2); END",
+                "trigger t runs when a row of stm is inserted",
+            ),
+        ] {
+            assert_eq!(reactions(sql), [said], "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_harms_nobody_is_none() {
+        for sql in [
+            "",
+            "CREATE TABLE n(m REFERENCES other(a))",
+            "CREATE TRIGGER t AFTER UPDATE ON stm BEGIN DELETE FROM other; END",
+            "CREATE TRIGGER t AFTER DELETE ON other BEGIN DELETE FROM stm; END",
+            "CREATE TRIGGER t AFTER DELETE ON stm BEGIN
+                 INSERT INTO stm_fts(stm_fts, rowid, content) VALUES ('delete', old.rowid, old.content);
+             END",
+        ] {
+            assert_eq!(reactions(sql), Vec::<String>::new(), "{sql}");
+        }
+    }
 }

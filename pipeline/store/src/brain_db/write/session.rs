@@ -1,28 +1,38 @@
 //! [`Session`]: the right to write to a store that belongs to somebody else.
 //!
 //! Every write is one short `BEGIN IMMEDIATE` transaction. The journal mode stays as the owner set it, foreign
-//! keys are enforced, commits reach the disk. One run at a time: a lock file beside the store says who.
+//! keys are enforced, commits reach the disk.
+//!
+//! One run per store: a lock of the operating system on a file beside it. The lock is not on the store itself: closing
+//! any descriptor of that file would drop SQLite's own locks. It goes with the process, however that ends; the empty file
+//! stays, because removing it would let two runs lock two files of one name.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Transaction, TransactionBehavior};
+use rusqlite::types::ToSql;
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, Params, Row, Transaction, TransactionBehavior, ffi, params,
+    params_from_iter,
+};
 
-use crate::LoadRequest;
-use crate::LoadStoreError;
-use crate::brain_db::read::access::Columns;
-use crate::brain_db::read::access::Stamp;
+use crate::brain_db::read::access::{Columns, Stamp, all, beside, exists, first, quoted};
 use crate::brain_db::read::load::Pass;
 use crate::brain_db::read::lookup::StoreReader;
-use crate::brain_db::read::open::{BrainDb, OpenOptions, OpenStoreError, Shortage};
-use crate::brain_db::write::beside::StoreLock;
-use crate::brain_db::write::beside::running;
-use crate::brain_db::write::layout::Layout;
+use crate::brain_db::read::open::{BrainDb, OpenOptions, OpenStoreError, Shortage, free_bytes};
+use crate::brain_db::write::rows::Layout;
+use crate::memory_store::{LoadRequest, LoadStoreError};
+use crate::whole_file::OsLock;
 use memfold_core::journal::RowImage;
+use memfold_core::memory::MemoryId;
 use memfold_core::merge::Words;
+use memfold_core::runs::RunningRun;
+use memfold_index::file::FileMode;
 
 /// How long to wait before the next try to begin.
 const BETWEEN_TRIES: Duration = Duration::from_micros(500);
@@ -45,18 +55,12 @@ pub struct Session {
     pub(crate) path: PathBuf,
     pub(crate) connection: Connection,
     pub(crate) busy_timeout: Duration,
-    others: Others,
-    /// Held while a run writes; `None` for writes to our own tables only.
-    _lock: Option<StoreLock>,
-}
-
-/// Signs of other writers that a session notices.
-#[derive(Default)]
-struct Others {
-    /// A transaction could not begin at once.
+    /// Whether a transaction could not begin at once.
     made_us_wait: Cell<bool>,
     /// SQLite's count of the commits of others, as it was last seen.
     data_version: Cell<Option<i64>>,
+    /// Held while a run writes; `None` for writes to our own tables only.
+    _lock: Option<OsLock>,
 }
 
 impl std::fmt::Debug for Session {
@@ -72,7 +76,7 @@ impl Session {
     /// When it is not a store, cannot be written, or another run holds it.
     pub fn open(path: &Path, options: &SessionOptions) -> Result<Self, SessionError> {
         let mut session = Self::open_beside_runs(path, options)?;
-        session._lock = Some(StoreLock::take(&session.path, &options.holder, || {
+        session._lock = Some(take_lock(&session.path, &options.holder, || {
             running(&session.connection).ok().flatten()
         })?);
         Ok(session)
@@ -87,7 +91,14 @@ impl Session {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let connection = for_writing(&path, options.busy_timeout)?;
         let busy_timeout = options.busy_timeout;
-        Ok(Self { path, connection, busy_timeout, others: Others::default(), _lock: None })
+        Ok(Self {
+            path,
+            connection,
+            busy_timeout,
+            made_us_wait: Cell::default(),
+            data_version: Cell::default(),
+            _lock: None,
+        })
     }
 
     /// Returns the store's file, links resolved.
@@ -163,9 +174,9 @@ impl Session {
             .connection
             .query_row("PRAGMA data_version", [], |row| row.get(0))
             .map_err(|error| self.explain("look for other writers", &error))?;
-        let before = self.others.data_version.replace(Some(version));
+        let before = self.data_version.replace(Some(version));
         let wrote = before.is_some_and(|before| before != version);
-        Ok(self.others.made_us_wait.take() || wrote)
+        Ok(self.made_us_wait.take() || wrote)
     }
 
     /// Moves all of the write-ahead log into the store and truncates it. `false`: after waiting as
@@ -201,7 +212,7 @@ impl Session {
             match Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate) {
                 Err(error) if is_busy(&error) && tries > 0 => {
                     tries -= 1;
-                    self.others.made_us_wait.set(true);
+                    self.made_us_wait.set(true);
                     std::thread::sleep(BETWEEN_TRIES);
                 }
                 begun_or_not => return begun_or_not,
@@ -268,6 +279,11 @@ pub(crate) fn for_writing(path: &Path, busy_timeout: Duration) -> Result<Connect
 }
 
 const STATEMENTS_CACHED: usize = 64;
+
+/// Refuses a statement that changed no row, or several.
+pub(crate) fn one_row(changed: usize) -> rusqlite::Result<()> {
+    if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
+}
 
 /// One transaction: its holder may read and write until it ends.
 pub struct Writes<'a> {
@@ -361,6 +377,16 @@ impl<'a> Writes<'a> {
         run().map_err(self.explain(what))
     }
 
+    /// Runs a statement that changes one row, which must exist.
+    pub(crate) fn change_one(
+        &self,
+        what: &'static str,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<(), SessionError> {
+        self.query(what, |c| one_row(c.prepare_cached(sql)?.execute(params)?))
+    }
+
     /// Runs statements as one step.
     pub(crate) fn query<T>(
         &self,
@@ -368,6 +394,76 @@ impl<'a> Writes<'a> {
         run: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, SessionError> {
         run(self.connection).map_err(self.explain(what))
+    }
+
+    /// Runs a query and returns its rows as `read` has them.
+    pub(crate) fn all<T, C: FromIterator<T>>(
+        &self,
+        what: &'static str,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<C, SessionError> {
+        self.query(what, |connection| all(connection, sql, params, read))
+    }
+
+    /// As [`Self::all`], of the first row; `None` where there is none.
+    pub(crate) fn first<T>(
+        &self,
+        what: &'static str,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, SessionError> {
+        self.query(what, |connection| first(connection, sql, params, read))
+    }
+
+    /// Tells whether a query finds any row.
+    pub(crate) fn exists(
+        &self,
+        what: &'static str,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<bool, SessionError> {
+        self.query(what, |connection| exists(connection, sql, params))
+    }
+
+    /// Inserts a row and returns its number.
+    pub(crate) fn insert(
+        &self,
+        what: &'static str,
+        table: &str,
+        cells: &[(&str, &dyn ToSql)],
+    ) -> Result<i64, SessionError> {
+        let names: Vec<String> = cells.iter().map(|(name, _)| quoted(name)).collect();
+        let marks: Vec<String> = (1..=cells.len()).map(|n| format!("?{n}")).collect();
+        let (names, marks) = (names.join(", "), marks.join(", "));
+        let sql = format!("INSERT INTO {table}({names}) VALUES ({marks})");
+        self.execute(what, &sql, params_from_iter(cells.iter().map(|(_, value)| value)))?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    /// Sets cells of the rows for which `condition` holds of the parameter behind the cells' own, `key`; returns
+    /// the number of rows.
+    pub(crate) fn update(
+        &self,
+        what: &'static str,
+        table: &str,
+        cells: &[(&str, &dyn ToSql)],
+        condition: &str,
+        key: &dyn ToSql,
+    ) -> Result<usize, SessionError> {
+        let set =
+            (1..).zip(cells).map(|(n, (name, _)): (u32, _)| format!("{} = ?{n}", quoted(name)));
+        let set = set.collect::<Vec<_>>().join(", ");
+        let sql = format!("UPDATE {table} SET {set} WHERE {condition} = ?{}", cells.len() + 1);
+        let values = cells.iter().map(|(_, value)| *value).chain([key]);
+        self.execute(what, &sql, params_from_iter(values))
+    }
+
+    /// The error where something that memfold wrote cannot be understood.
+    pub(crate) fn unreadable(&self, what: String) -> SessionError {
+        SessionError::Unreadable { path: self.path.to_owned(), what }
     }
 
     fn explain(&self, what: &'static str) -> impl Fn(rusqlite::Error) -> SessionError + '_ {
@@ -598,4 +694,277 @@ impl Writes<'_> {
         let pass = Pass { store: &store, stamp, memory_columns, connection, request };
         read(&StoreReader::over(pass)?)
     }
+}
+
+/// A living run shows itself at least so often.
+const HEARTBEAT_WATCHED: Duration = Duration::from_secs(5);
+
+/// Takes the lock of a run, or tells who has it.
+fn take_lock(
+    store: &Path,
+    holder: &str,
+    running: impl Fn() -> Option<RunningRun>,
+) -> Result<OsLock, SessionError> {
+    let path = lock_path(store);
+    let refused = |error: std::io::Error| SessionError::ReadOnly {
+        path: path.clone(),
+        reason: error.to_string(),
+    };
+    let known = running();
+    let locked = |known: Option<RunningRun>| SessionError::LockedByRun {
+        path: store.to_owned(),
+        holder: known
+            .map(|run| format!("{} of {}, last seen {}", run.run_id, run.holder, run.heartbeat_at)),
+    };
+    let lock = match OsLock::take(&path, store, Duration::ZERO).map_err(refused)? {
+        None => return Err(locked(known)),
+        // The run's own row is then all there is.
+        Some(lock) if !lock.is_effective() && known.is_some() => return Err(locked(known)),
+        Some(lock) => lock,
+    };
+    // This process has the lock, so a run of this machine is dead; a run of another machine may
+    // be alive behind a file system with locks that do not reach this far.
+    let is_foreign = |run: &RunningRun| machine(&run.holder) != machine(holder);
+    if let Some(run) = known.filter(is_foreign) {
+        std::thread::sleep(HEARTBEAT_WATCHED);
+        let later = running();
+        if later.as_ref().is_some_and(|later| later.heartbeat_at != run.heartbeat_at) {
+            return Err(locked(later));
+        }
+    }
+    Ok(lock)
+}
+
+/// The lock file of a store.
+pub(crate) fn lock_path(store: &Path) -> PathBuf {
+    beside(store, ".memfold-lock")
+}
+
+/// Holders read `<machine> <process>`.
+fn machine(holder: &str) -> &str {
+    holder.split(' ').next().unwrap_or(holder)
+}
+
+/// The outcome of the copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackupOutcome {
+    /// It was made.
+    Made {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// It could not be made; undo uses the journal anyway.
+    Skipped {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Session {
+    /// Copies the store to `<store>.memfold-backup-<run_id>` as it is at one instant, rowids included, while
+    /// others go on. A copy that cannot be made leaves nothing behind.
+    #[must_use]
+    pub fn back_up(&self, run_id: &str) -> BackupOutcome {
+        let path = beside(&self.path, &format!(".memfold-backup-{run_id}"));
+        let partial = beside(&self.path, ".memfold-backup-partial");
+        if let Some(reason) = self.lacks_room() {
+            return BackupOutcome::Skipped { reason };
+        }
+        let made = self.copy_to(&partial).and_then(|()| {
+            fs::rename(&partial, &path).map_err(|error| SessionError::ReadOnly {
+                path: path.clone(),
+                reason: error.to_string(),
+            })
+        });
+        match made {
+            Ok(()) => BackupOutcome::Made { path },
+            Err(error) => {
+                // A partial copy is of no use; failing to remove it is not a second failure.
+                let _ = fs::remove_file(&partial);
+                let _ = fs::remove_file(beside(&partial, "-journal"));
+                BackupOutcome::Skipped { reason: error.to_string() }
+            }
+        }
+    }
+
+    /// A copy must leave the disk at least as much room as it takes.
+    fn lacks_room(&self) -> Option<String> {
+        let bytes = [self.path.clone(), beside(&self.path, "-wal")];
+        let bytes: u64 =
+            bytes.iter().filter_map(|path| fs::metadata(path).ok()).map(|m| m.len()).sum();
+        let free = free_bytes(&self.path)?;
+        (free < bytes.saturating_mul(2))
+            .then(|| format!("it takes {bytes} bytes and the disk has only {free} left"))
+    }
+
+    fn copy_to(&self, path: &Path) -> Result<(), SessionError> {
+        let explain = |error: rusqlite::Error| {
+            SessionError::of_sqlite(path, "copy the store", &error, Some(self.busy_timeout))
+        };
+        make_empty(&self.path, path).map_err(|error| SessionError::ReadOnly {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let is_done = copy(&self.connection, path).map_err(explain)?;
+        match is_done {
+            true => Ok(()),
+            false => Err(SessionError::Busy { path: self.path.clone(), waited: self.busy_timeout }),
+        }
+    }
+}
+
+impl BrainDb {
+    /// Copies the store into a new file as it is at one instant, rowids included, while others go on.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the file cannot be written.
+    pub fn copy_to(&self, path: &Path) -> Result<(), LoadStoreError> {
+        self.consult("stm", |connection| {
+            // A read transaction is under way, so the copy uses a connection of its own.
+            let place = connection.path().unwrap_or_default().to_owned();
+            let own = Connection::open_with_flags(place, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+            match copy(&own, path)? {
+                true => Ok(()),
+                false => {
+                    Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), None))
+                }
+            }
+        })
+    }
+}
+
+/// Makes an empty file for a copy, from the start with the read permissions of the store.
+///
+/// An existing file of this name is replaced; a link is removed and not followed.
+fn make_empty(store: &Path, path: &Path) -> io::Result<()> {
+    let mode = FileMode::like(&fs::metadata(store)?);
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode.file_bits());
+    #[cfg(not(unix))]
+    let _ = mode;
+    options.open(path).map(drop)
+}
+
+/// Copies in one step under one read lock, because a copy in pieces would start over whenever somebody writes; `false`
+/// where somebody holds the store.
+fn copy(from: &Connection, path: &Path) -> rusqlite::Result<bool> {
+    let mut copy = Connection::open(path)?;
+    let step = Backup::new(from, &mut copy)?.step(-1)?;
+    copy.close().map_err(|(_, error)| error)?;
+    Ok(matches!(step, StepResult::Done))
+}
+
+/// Returns the latest run that has not ended.
+pub(crate) fn running(connection: &Connection) -> rusqlite::Result<Option<RunningRun>> {
+    let sql = "SELECT run_id, holder, heartbeat_at FROM memfold_runs
+               WHERE state = 'running' ORDER BY seq DESC LIMIT 1";
+    first(connection, sql, [], |row| {
+        Ok(RunningRun { run_id: row.get(0)?, holder: row.get(1)?, heartbeat_at: row.get(2)? })
+    })
+}
+
+/// The waits together stay below 20 ms. Tries to begin, and the wait between two: about 11 ms.
+const TRIES: u32 = 20;
+/// How long a commit may wait for readers: only a store with a rollback journal makes it wait.
+const COMMIT_WAIT: Duration = Duration::from_millis(6);
+/// How long each of the two reads of a newly opened store may wait.
+const OPEN_WAIT: Duration = Duration::from_millis(1);
+
+/// A connection that counts recalls and writes nothing else.
+#[derive(Debug)]
+pub struct RecallCounter {
+    connection: Connection,
+    sql: String,
+}
+
+impl RecallCounter {
+    /// Connects to an existing store; changes nothing yet.
+    ///
+    /// # Errors
+    /// When it cannot be opened for writing.
+    pub fn open(path: &Path) -> Result<Self, SessionError> {
+        let explain = |error: rusqlite::Error| failed(path, "open the store for writing", &error);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(explain)?;
+        connection.busy_timeout(OPEN_WAIT).map_err(explain)?;
+        if connection.is_readonly("main").map_err(explain)? {
+            let reason = "the file is read-only".to_owned();
+            return Err(SessionError::ReadOnly { path: path.to_owned(), reason });
+        }
+        let columns = Columns::of(&connection, "stm").map_err(explain)?;
+        let mode: String =
+            connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(explain)?;
+        // In WAL mode a lost power can take the last counts, and nothing else, with it.
+        let synchronous = if mode.eq_ignore_ascii_case("wal") { "NORMAL" } else { "FULL" };
+        connection.pragma_update(None, "synchronous", synchronous).map_err(explain)?;
+        connection.pragma_update(None, "foreign_keys", true).map_err(explain)?;
+        let accessed = if columns.has("last_accessed") { ", last_accessed = ?2" } else { "" };
+        let sql = format!(
+            "UPDATE stm SET access_count = coalesce(CAST(access_count AS INTEGER), 0) + 1{accessed}
+             WHERE id = ?1 AND ?2 IS NOT NULL"
+        );
+        Ok(Self { connection, sql })
+    }
+
+    /// Raises the access count of memories by one and sets their last access, all in one transaction; `false` where
+    /// somebody else was writing for too long (20 ms), and nothing was counted.
+    ///
+    /// The count is raised in the store, not from an earlier read: no count of another writer is
+    /// lost.
+    ///
+    /// # Errors
+    /// When the owner's tables refuse it, or the disk fails.
+    pub fn count(&self, ids: &[&MemoryId], at: &str) -> Result<bool, SessionError> {
+        let path = self.connection.path().map(Path::new).unwrap_or(Path::new(""));
+        match self.try_count(ids, at) {
+            Ok(counted) => Ok(counted),
+            Err(error) if is_busy_or_locked(&error) => Ok(false),
+            Err(error) => Err(failed(path, "count a recall", &error)),
+        }
+    }
+
+    fn try_count(&self, ids: &[&MemoryId], at: &str) -> rusqlite::Result<bool> {
+        let Some(transaction) = self.begin()? else { return Ok(false) };
+        let mut statement = self.connection.prepare_cached(&self.sql)?;
+        for id in ids {
+            statement.execute(params![id.as_str(), at])?;
+        }
+        drop(statement);
+        // Dropped on failure, which rolls back.
+        transaction.commit()?;
+        Ok(true)
+    }
+
+    fn begin(&self) -> rusqlite::Result<Option<Transaction<'_>>> {
+        self.connection.busy_timeout(Duration::ZERO)?;
+        let mut begun = None;
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                std::thread::sleep(BETWEEN_TRIES);
+            }
+            match Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate) {
+                Err(error) if is_busy_or_locked(&error) => {}
+                other => {
+                    begun = Some(other?);
+                    break;
+                }
+            }
+        }
+        self.connection.busy_timeout(COMMIT_WAIT)?;
+        Ok(begun)
+    }
+}
+
+fn is_busy_or_locked(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+fn failed(path: &Path, what: &'static str, error: &rusqlite::Error) -> SessionError {
+    SessionError::of_sqlite(path, what, error, Some(COMMIT_WAIT))
 }
