@@ -865,7 +865,9 @@ mod tests {
             (name, text, counted.parse().unwrap())
         };
         let white_space = ("White space", "a    b\n\n\n   c\t\td     ", 10);
-        include_str!("measured_tokens.txt").lines().map(row).chain([white_space]).collect()
+        let path = "/home/user/.config/memfold/store-01/brain.db:42 https://ex.org/a?b=c&d=%20e#f";
+        let others = [white_space, ("Path", path, 37)];
+        include_str!("measured_tokens.txt").lines().map(row).chain(others).collect()
     }
 
     #[test]
