@@ -277,6 +277,12 @@ BLOCKS = [
             ("median s", "{wall_seconds_median:s}"), ("anonymous MiB", "{last_run.peak_anon_bytes:mib}"),
         ]),
     ]),
+    ("docs/performance.md", "figures of texts", "texts", [
+        (by_machine, "{machine}, {last_run.threads} threads, level {last_run.isa}, {run:day}.", [
+            ("data", "{data}"), ("texts", "{rows:n}"), ("near pairs", "{last_run.detected.pairs:n}"),
+            ("median s", "{wall_seconds_median:s}"), ("anonymous MiB", "{last_run.peak_anon_bytes:mib}"),
+        ]),
+    ]),
     ("docs/performance.md", "figures of join", "join", [
         (one_machine(of_rows(joins, lambda line: line.get("rows") in JOINS_SHOWN)), ORIGIN, [
             ("data", "{data}"), ("threshold", "{threshold:.2}"), ("pairs", "{last_run.pairs:n}"),
