@@ -60,7 +60,8 @@ impl SpaceJoin {
         };
         let is_large = matrix.len() > JOINED_ROWS_MAX;
         let space = is_large.then(|| Space::of(matrix, threshold, options));
-        if !space.as_ref().is_some_and(|space| space.is_dense(&space.by_hash))
+        let is_dense = |space: &Space<'_>| space.estimate(&space.by_hash).is_dense();
+        if !space.as_ref().is_some_and(is_dense)
             && let Some(pairs) = join(matrix, threshold)?
         {
             return Ok(Self { pairs, kept: None, series: Vec::new(), raised: None });
@@ -70,13 +71,14 @@ impl SpaceJoin {
         for most in if is_large { &NEIGHBORS_MAX[..1] } else { &NEIGHBORS_MAX[..] } {
             let is_series = |row: &Row| density[space.distinct[row.index()]] > *most;
             let (series, kept): (Vec<Row>, Vec<Row>) = matrix.rows().partition(is_series);
-            let distinct = space.distinct_of(&kept);
+            let estimate = is_large.then(|| space.estimate(&space.distinct_of(&kept)));
+            let is_dense = estimate.as_ref().is_some_and(Estimate::is_dense);
             let mut thresholds = vec![];
-            if !series.is_empty() && (!is_large || !space.is_dense(&distinct)) {
+            if !series.is_empty() && !is_dense {
                 thresholds.push(None);
             }
-            if is_large {
-                let raised = RAISED_PAIRS_PER_ROW.map(|pairs| space.raised(&distinct, pairs));
+            if let Some(estimate) = estimate {
+                let raised = RAISED_PAIRS_PER_ROW.map(|pairs| estimate.raised(pairs));
                 thresholds.extend(raised.into_iter().filter(Option::is_some));
             }
             for raised in thresholds {
@@ -181,24 +183,14 @@ impl<'a> Space<'a> {
         counts.into_iter().map(scaled).collect()
     }
 
-    /// Tells whether an estimate promises more pairs of some rows than the budget allows.
-    fn is_dense(&self, rows: &[Row]) -> bool {
-        let budget = default_pair_budget(rows.len() as u64);
-        self.raised(rows, budget / (rows.len() as u64).max(1)).is_some()
-    }
-
-    /// Returns the similarity at or above which some rows (by hash) have about so many pairs for each; `None` where the
-    /// threshold gives no more.
-    fn raised(&self, rows: &[Row], pairs_per_row: u64) -> Option<Similarity> {
+    /// Estimates the pairs of some rows, which are given by hash.
+    fn estimate(&self, rows: &[Row]) -> Estimate {
         let sampled = &rows[..rows.len().min(SAMPLED_ROWS)];
         let compared = &rows[..rows.len().min(ESTIMATED_ROWS)];
-        let found = self.compared(compared, sampled, <[f64]>::to_vec);
-        let mut found: Vec<f64> = found.concat();
-        found.sort_unstable_by(|a, b| b.total_cmp(a));
-        // Each pair counts for both of its rows; of a row's neighbours the sample holds its share of the rows.
-        let wanted = 2 * pairs_per_row * (compared.len() * sampled.len()) as u64;
-        let similarity = found.get((wanted / (rows.len() as u64).max(1)) as usize)?;
-        Similarity::clamped((similarity * 1000.0).ceil() / 1000.0)
+        let mut similarities = self.compared(compared, sampled, <[f64]>::to_vec).concat();
+        similarities.sort_unstable_by(|a, b| b.total_cmp(a));
+        let comparisons = (compared.len() * sampled.len()) as u64;
+        Estimate { rows: rows.len() as u64, comparisons, similarities }
     }
 
     /// Compares rows with others, and returns the outcome of the near ones for each row.
@@ -242,6 +234,30 @@ impl<'a> Space<'a> {
     }
 }
 
+/// The pairs of some rows by their similarity, estimated by comparing some of the rows with a sample of them.
+struct Estimate {
+    rows: u64,
+    comparisons: u64,
+    /// The similarities at or above the threshold, the highest first.
+    similarities: Vec<f64>,
+}
+
+impl Estimate {
+    /// Tells whether it promises more pairs than the budget allows.
+    fn is_dense(&self) -> bool {
+        self.raised(default_pair_budget(self.rows) / self.rows.max(1)).is_some()
+    }
+
+    /// Returns the similarity at or above which the rows have about so many pairs for each; `None` where the threshold
+    /// gives no more.
+    fn raised(&self, pairs_per_row: u64) -> Option<Similarity> {
+        // Each pair counts for both of its rows; of a row's neighbours the sample holds its share of the rows.
+        let wanted = 2 * pairs_per_row * self.comparisons / self.rows.max(1);
+        let similarity = self.similarities.get(wanted as usize)?;
+        Similarity::clamped((similarity * 1000.0).ceil() / 1000.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use memfold_index::Pool;
@@ -266,10 +282,11 @@ mod tests {
             let near = |near: &[f64]| near.iter().filter(|near| **near >= least.get()).count();
             space.compared(&space.by_hash, &space.by_hash, near).iter().sum::<usize>() / 2
         };
-        let raised = space.raised(&space.by_hash, 8).unwrap();
+        let estimate = space.estimate(&space.by_hash);
+        let raised = estimate.raised(8).unwrap();
         assert!((6 * ROWS..=10 * ROWS).contains(&near(raised)), "{raised:?}: {}", near(raised));
         // As many as there are: nothing is raised.
-        assert_eq!(space.raised(&space.by_hash, ROWS as u64), None);
-        assert!(!space.is_dense(&space.by_hash) && near(half) > 64 * ROWS);
+        assert_eq!(estimate.raised(ROWS as u64), None);
+        assert!(!estimate.is_dense() && near(half) > 64 * ROWS);
     }
 }
