@@ -17,6 +17,7 @@ import re
 import shlex
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -572,6 +573,67 @@ def ray():
                 line = ask("python3", ROOT / "bench/python/ray_join.py", "--data", path, "--threshold", 0.95, "--cores", cores,
                            "--tiles", Path(folder) / "tiles")
             keep({**line, "what": "join on ray", "data": name, "recipe": recipe})
+
+
+@measurement("compare", "whole runs beside an earlier build; MEMFOLD_BEFORE is a folder with its programs",
+             "machine", "what", "data")
+def compare():
+    folders = {"before": Path(os.environ["MEMFOLD_BEFORE"]), "now": work.memfold.parent}
+
+    def both(what, data, runs, measure):
+        """Runs both programs in turn; `measure` gives the seconds of one of them."""
+        found = {name: [] for name in folders}
+        for _ in range(runs):
+            for name in folders:
+                found[name].append(measure(name))
+        before, now = (statistics.median(found[name]) for name in folders)
+        keep({"what": what, "data": data, "runs": runs, "before_seconds": before, "seconds": now, "ratio": now / before})
+
+    def whole(what, data, words, prepare=lambda name: None, runs=7):
+        def measure(name):
+            prepare(name)
+            return timed(folders[name] / "memfold", *words(name), "--json", "--quiet", "--threads", 2)[0]
+
+        both(what, data, work.runs or runs, measure)
+
+    for name, path, _, runs in workloads(9, (100_000, 7), (1_000_000, 1)):
+        for threshold in (0.85, 0.95):
+            whole(f"dedup {threshold}", name, lambda _: ["dedup", path, "--threshold", threshold], runs=runs)
+    if REAL:
+        file = FOLDER / "real-36k.jsonl"
+        if not file.exists():
+            found = ask(work.memfold, "dedup", REAL, "--threshold", 1, "--json", "--quiet")
+            values = struct.iter_unpack(f"<{found['dim']}e", REAL.read_bytes()[-found["rows"] * found["dim"] * 2:])
+            file.write_text("".join(json.dumps({"vector": row}) + "\n" for row in values))
+        whole("dedup 0.95, JSON Lines", "real-36k", lambda _: ["dedup", file, "--threshold", 0.95])
+    for name, count, path, _, runs in stores("real-36k", "synthetic-100k"):
+        copies = {program: copied(path, program) for program in folders}
+        at = lambda *words: lambda program: [*words, copies[program]]
+        whole("consolidate", name, at("consolidate"), runs=runs)
+        whole("index build", name, at("index", "build"),
+              lambda program: shutil.rmtree(f"{copies[program]}.memfold", ignore_errors=True), runs=runs)
+        whole("search, new process", name, at("search", "--id", f"stm_{count // 2:012x}"), runs=51)
+        checks = {program: ask(folder / "memfold-bench", "check", copies[program], "--writers", 8, "--json", "--quiet",
+                               env={"TMPDIR": str(FOLDER)}) for program, folder in folders.items()}
+        for at_now, setting in enumerate(checks["now"]["settings"]):
+            of = lambda program: checks[program]["settings"][at_now]["p50_us"] / 1e6
+            both(f"check, {setting['mode']}, {setting['writers']} writers", name, 1, of)
+        renewed = lambda program: copied(path, program)
+        applied = at("consolidate", "--threshold", 0.9, "--execute", "--max-change-share", 1)
+        whole("consolidate --execute", name, applied, renewed, runs)
+        whole("undo", name, at("undo", "latest", "--execute"),
+              lambda program: (renewed(program), said(folders[program] / "memfold", *applied(program), "--quiet")), runs)
+        for copy in copies.values():
+            removed(copy)
+    for name, path, _, _ in workloads(1, (100_000, 1)):
+        graphs = {program: [] for program in folders}
+        for program in [*folders] * (work.runs or 3):
+            lines = said(folders[program] / "memfold-bench", "ann", "--json", "--quiet", "--base", path).splitlines()
+            graphs[program].append(next(run for run in map(json.loads, lines) if run["recall_at_k"] >= 0.99))
+        for what, seconds in [("graph build", lambda run: run["build_seconds"]),
+                              ("graph query at a recall of 0.99", lambda run: 1 / run["qps_one_thread"])]:
+            turns = {program: iter(runs) for program, runs in graphs.items()}
+            both(what, name, len(graphs["now"]), lambda program: seconds(next(turns[program])))
 
 
 # Results.

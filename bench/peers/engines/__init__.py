@@ -13,6 +13,7 @@ from engines import (
     sentence_pairs,
     sklearn_radius,
     symphonyqg_graph,
+    univo_find,
     usearch_graph,
 )
 from joins import Engine
@@ -31,6 +32,7 @@ ENGINES: dict[str, Engine] = {
         usearch_graph.ENGINE,
         symphonyqg_graph.ENGINE,
         semhash_dedup.ENGINE,
+        univo_find.ENGINE,
         sentence_pairs.ENGINE,
         sentence_clusters.ENGINE,
     ]

@@ -104,6 +104,10 @@ pub struct Detection {
     pub pairs: u64,
     /// How complete the pairs of distinct vectors behind `pairs` are, as measured; `None`: the join was exact.
     pub pair_recall: Option<MeasuredRecall>,
+    /// Live rows that count as a series: compared with no other.
+    pub series_rows: u64,
+    /// Where that is above the merge threshold: the similarity from which rows were compared.
+    pub compared_from: Option<Similarity>,
     /// Pairs at or above the merge threshold by verdict.
     pub verdicts: BTreeMap<&'static str, u64>,
     /// The nearest pairs below the threshold and the nearest ones that the guard kept apart, a few of each.

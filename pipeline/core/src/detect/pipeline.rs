@@ -128,7 +128,8 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
     if proposing.is_none() && policy.propose_threshold().is_some() {
         notes.push("too many near pairs of different texts: nothing was proposed".to_owned());
     }
-    notes.extend(series_note(snapshot, &nodes, &series));
+    let series_rows = series.iter().map(|&node| nodes.nodes[node as usize].live_count).sum();
+    notes.extend(series_note(snapshot, &nodes, &series, series_rows));
 
     let live_rows = nodes.live_rows_by_vector(joins.distinct.places.len());
     Ok(Detection {
@@ -141,6 +142,8 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
         duplicate_groups: nodes.duplicate_groups(),
         pairs: joins.live_pairs(&live_rows, threshold),
         pair_recall: joins.measured_recall(threshold),
+        series_rows,
+        compared_from: joins.raised().filter(|raised| *raised > threshold),
         verdicts: count_verdicts(&pairs, &judged.opinions, threshold),
         near_misses: judged.near_misses,
         refused: judged.refused,
@@ -194,8 +197,7 @@ fn near_pairs(policy: &Policy, joins: &Joins, nodes: &Nodes, rows: usize) -> Nea
 }
 
 /// Says which memories were left out of the comparison, by an example.
-fn series_note(snapshot: &Snapshot, nodes: &Nodes, series: &[u32]) -> Option<String> {
-    let live: u64 = series.iter().map(|&node| nodes.nodes[node as usize].live_count).sum();
+fn series_note(snapshot: &Snapshot, nodes: &Nodes, series: &[u32], live: u64) -> Option<String> {
     let example = series.iter().find_map(|&node| nodes.newest_live(node))?;
     let example = text::excerpt(&snapshot.memories[example.memory.index()].content, 60);
     Some(format!(

@@ -383,6 +383,21 @@ fn a_constant_embedder_is_reported_and_merges_nothing() {
 }
 
 #[test]
+fn memories_near_to_too_many_others_are_counted_as_a_series() {
+    const ROWS: usize = 1_500;
+    let (snapshot, mut vectors) = plain(ROWS, |i| format!("Build #{i} passed"));
+    vectors.chunks_mut(DIM).zip(0_u16..).for_each(|(vector, i)| vector[3] += f32::from(i) * 1e-5);
+    let found = run(&snapshot, &vectors, &policy(true, true, 0.95), 2);
+    assert_eq!((found.clusters.len(), found.series_rows), (0, ROWS as u64));
+    assert!(found.notes.iter().any(|note| note.starts_with("1500 memories are similar to very")));
+    let (snapshot, vectors) = (
+        Snapshot { memories: snapshot.memories[..700].to_vec(), ..snapshot },
+        &vectors[..700 * DIM],
+    );
+    assert_eq!(run(&snapshot, vectors, &policy(true, true, 0.95), 2).series_rows, 0);
+}
+
+#[test]
 fn unguarded_equal_vectors_are_one_cluster_whatever_the_texts() {
     let (snapshot, vectors) = plain(1062, |i| format!("text number {i}"));
     let found = run(&snapshot, &vectors, &policy(false, false, 0.95), 2);

@@ -10,6 +10,7 @@ use crate::time::Instant;
 use crate::{SkipReason, Snapshot};
 use jiff::Timestamp;
 use memfold_guard::text;
+use memfold_simd::Similarity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -158,6 +159,8 @@ fn detected(run: &Run<'_>) -> Detected {
         flags_deferred: run.decided.flags_deferred + (contradiction_pairs - listed),
         proposals_deferred: run.decided.proposals_deferred,
         pair_recall: Recall::from(run.detection.pair_recall),
+        series_memories: run.detection.series_rows,
+        compared_from: run.detection.compared_from.map(Similarity::get),
     }
 }
 

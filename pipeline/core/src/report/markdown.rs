@@ -67,8 +67,12 @@ impl Page {
         }
         let count = |count: u64| grouped(count);
         let recall = &report.detected.pair_recall;
+        let compared = report.detected.compared();
         let recall = match recall.kind {
-            RecallKind::Exact => "1 (exact join: no pair can be missing)".to_owned(),
+            RecallKind::Exact => compared.map_or_else(
+                || "1 (exact join: no pair can be missing)".to_owned(),
+                |compared| format!("1 {compared}"),
+            ),
             RecallKind::Sampled => format!(
                 "{}: 95 % interval, by an exact audit of {} vectors",
                 recall.estimate(4),

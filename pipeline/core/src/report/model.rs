@@ -212,8 +212,28 @@ pub struct Detected {
     pub flags_deferred: u64,
     /// Groups that may say the same and that the cap on proposals left out.
     pub proposals_deferred: u64,
-    /// How complete `pairs` is.
+    /// How complete `pairs` is, of the memories and similarities that were compared.
     pub pair_recall: Recall,
+    /// Memories near to so many others that they were compared with none.
+    #[serde(default)]
+    pub series_memories: u64,
+    /// The similarity from which memories were compared, where too many are near to each other at the merge threshold.
+    #[serde(default)]
+    pub compared_from: Option<f64>,
+}
+
+impl Detected {
+    /// Says which pairs were looked for where some were not: `from a similarity of 0.970 on`.
+    #[must_use]
+    pub fn compared(&self) -> Option<String> {
+        let from = self.compared_from.map(|from| format!("from a similarity of {from:.3} on"));
+        let series = (self.series_memories > 0).then(|| {
+            let plural = if self.series_memories == 1 { "memory" } else { "memories" };
+            format!("without those of {} {plural} in series", super::grouped(self.series_memories))
+        });
+        let parts: Vec<String> = from.into_iter().chain(series).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
 }
 
 /// Actions by type.

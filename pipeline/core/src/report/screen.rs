@@ -95,12 +95,15 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
     let recall = &report.detected.pair_recall;
     let plural = if report.detected.pairs == 1 { "" } else { "s" };
     let found = format!("{} near pair{plural}", grouped(report.detected.pairs));
-    lines.push(match recall.kind {
+    let found = match recall.kind {
         super::RecallKind::Exact => format!("{found}, all of them (exact join)"),
         super::RecallKind::Sampled => {
             format!("{found}, recall {} by an audited sample", recall.estimate(3))
         }
-    });
+    };
+    let compared = report.detected.compared();
+    let parts: Vec<String> = std::iter::once(found).chain(compared).collect();
+    lines.extend(wrap(&parts, ", ", "", "  "));
     lines.extend(without_embedding(report));
     lines.extend(judged(report).map(|parts| wrap(&parts, " · ", "", "  ")).into_iter().flatten());
     let planned = &report.planned;

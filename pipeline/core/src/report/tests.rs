@@ -54,6 +54,28 @@ fn a_run_ends_with_a_few_narrow_lines() {
 }
 
 #[test]
+fn what_was_not_compared_is_said() {
+    let mut report = report();
+    let shown = |report: &Report| {
+        let screen = screen(report, &Commands::of("brain.db", report));
+        let line = screen.lines().find(|line| line.contains("near pair")).unwrap().to_owned();
+        let markdown = markdown(report);
+        let row = markdown.lines().find(|line| line.contains("recall of pairs")).unwrap();
+        [line, row.to_owned()]
+    };
+    assert!(shown(&report)[1].contains("no pair can be missing"));
+    report.detected.series_memories = 1_203;
+    let [line, row] = shown(&report);
+    assert!(line.ends_with("(exact join), without those of 1,203 memories in series"), "{line}");
+    assert!(row.contains("1 without those of 1,203 memories in series"), "{row}");
+    report.detected.series_memories = 0;
+    report.detected.compared_from = Some(0.97);
+    let [line, row] = shown(&report);
+    assert!(line.ends_with("(exact join), from a similarity of 0.970 on"), "{line}");
+    assert!(row.contains("1 from a similarity of 0.970 on"), "{row}");
+}
+
+#[test]
 fn reports_are_never_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let report = report();
