@@ -15,7 +15,8 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 #[test]
 fn a_token_is_needed_and_cannot_be_guessed() {
     let dir = TestFolder::new();
-    std::fs::write(dir.path("token"), TOKEN).unwrap();
+    // White space around it does not count.
+    std::fs::write(dir.path("token"), format!("  {TOKEN}\n")).unwrap();
     let server = dir.serve(&["--token-file", "token"]);
     let with = |token: &str| {
         let bearer = format!("Bearer {token}");

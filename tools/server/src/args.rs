@@ -73,86 +73,82 @@ pub(crate) enum Command {
 
 /// Which stores, and what may be done with them.
 #[derive(Debug, Clone, Args)]
-pub struct StoresArgs {
+pub(crate) struct StoresArgs {
     /// The stores, of any kind, called by their names without ending
     #[arg(value_name = "DB", required_unless_present = "store")]
-    pub stores: Vec<PathBuf>,
+    pub(crate) stores: Vec<PathBuf>,
     /// A store with a name (can be repeated)
     #[arg(long, value_name = "NAME=PATH", value_parser = named)]
-    pub store: Vec<(String, PathBuf)>,
+    pub(crate) store: Vec<(String, PathBuf)>,
     /// Allow requests to write: saves, decisions, runs that execute
     #[arg(long)]
-    pub allow_writes: bool,
+    pub(crate) allow_writes: bool,
 }
 
 /// `memfold-server http`
 #[derive(Debug, Clone, Args)]
-pub struct HttpArgs {
+pub(crate) struct HttpArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields are documented")]
-    pub stores: StoresArgs,
+    pub(crate) stores: StoresArgs,
     /// Listen here; an address that others reach needs --token-file
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8077")]
-    pub listen: SocketAddr,
+    pub(crate) listen: SocketAddr,
     /// Listen on a Unix socket instead, for this user alone
     #[arg(long, value_name = "PATH")]
-    pub unix_socket: Option<PathBuf>,
+    pub(crate) unix_socket: Option<PathBuf>,
     /// Requests must send the token in this file: Authorization: Bearer TOKEN
     #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
+    pub(crate) token_file: Option<PathBuf>,
     /// A name by which a proxy calls the server (can be repeated)
     #[arg(long, value_name = "HOST")]
-    pub allow_host: Vec<String>,
+    pub(crate) allow_host: Vec<String>,
     /// A site whose pages may call the server (can be repeated)
     #[arg(long, value_name = "ORIGIN")]
-    pub allow_origin: Vec<String>,
+    pub(crate) allow_origin: Vec<String>,
     /// Requests at work at once; 16 for each may wait [default: four for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub workers: Option<u16>,
+    pub(crate) workers: Option<u16>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields are documented")]
-    pub schedule: ScheduleArgs,
+    pub(crate) schedule: ScheduleArgs,
 }
 
 /// When stores run by themselves.
 #[derive(Debug, Clone, Args)]
-pub struct ScheduleArgs {
+pub(crate) struct ScheduleArgs {
     /// Run by this cron expression, unless a store holds another one [default with --schedule: 0 2 * * *]
     #[arg(long, value_name = "CRON", num_args = 0..=1, default_missing_value = SCHEDULE_DEFAULT)]
-    pub schedule: Option<String>,
+    pub(crate) schedule: Option<String>,
     /// The zone of --schedule [default: the configuration's]
     #[arg(long, value_name = "ZONE", requires = "schedule")]
-    pub schedule_zone: Option<String>,
+    pub(crate) schedule_zone: Option<String>,
     /// What a scheduled run carries out
     #[arg(long, value_enum, value_name = "WHAT", requires = "schedule", default_value = "none")]
-    pub schedule_execute: ExecuteMode,
+    pub(crate) schedule_execute: ExecuteMode,
     /// Also run when a run is due, as `memfold status` says
     #[arg(long, requires = "schedule")]
-    pub schedule_triggers: bool,
+    pub(crate) schedule_triggers: bool,
 }
 
 /// `memfold-server mcp`
 #[derive(Debug, Clone, Args)]
-pub struct McpArgs {
+pub(crate) struct McpArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields are documented")]
-    pub stores: StoresArgs,
+    pub(crate) stores: StoresArgs,
     /// Serve one memory.jsonl with the tools of another server, which write it
     #[arg(long = "as", value_enum, value_name = "SERVER", conflicts_with = "store")]
-    pub serve_as: Option<ServerArg>,
+    pub(crate) serve_as: Option<ServerArg>,
 }
 
 /// A server whose tools are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ServerArg {
+pub(crate) enum ServerArg {
     /// The MCP reference memory server, @modelcontextprotocol/server-memory
     ServerMemory,
 }
 
 impl ScheduleArgs {
     /// Returns the settings; nothing without `--schedule`.
-    #[must_use]
-    pub fn settings(&self) -> Option<ScheduleSettings> {
+    pub(crate) fn settings(&self) -> Option<ScheduleSettings> {
         let schedule = self.schedule.clone()?;
         Some(ScheduleSettings {
             schedule,

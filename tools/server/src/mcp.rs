@@ -6,7 +6,7 @@
 mod tools;
 mod plans;
 mod answers;
-pub(crate) mod server_memory;
+mod server_memory;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,10 @@ use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
+use futures_util::future::BoxFuture;
 use memfold::ops::Failure;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+    CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, JsonObject,
     ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
@@ -26,30 +27,37 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, info_span};
 
 use crate::http::App;
-use crate::service::{Problem, ProblemKind, Service};
+use crate::service::{Problem, ProblemKind};
 
-/// Instructions for an agent when it connects.
-const INSTRUCTIONS: &str = "\
-Memories of this agent. memory_session_context returns what a session should start with, \
-memory_recall answers a question, memory_save saves a fact once and says whether it was known, \
-replaced an older wording or contradicts a memory; memory_resolve settles such a conflict. To clean \
-up: memory_consolidate with action plan returns what would be done and its digest; action apply does \
-it, given that digest; action undo undoes a run. Nothing is merged that differs in a fact.";
+pub(crate) use server_memory::server_memory;
+pub(crate) use tools::agent;
 
-/// Answers one agent.
-#[derive(Debug, Clone)]
-struct Agent {
-    service: Arc<Service>,
+/// A tool: its description and its function.
+struct AgentTool {
+    tool: Tool,
+    call: Box<dyn Fn(JsonObject) -> BoxFuture<'static, CallToolResult> + Send + Sync>,
+}
+
+/// Answers one agent with some tools.
+#[derive(Clone)]
+pub(crate) struct Agent {
+    /// What an agent is told when it connects.
+    instructions: Option<&'static str>,
+    tools: Arc<[AgentTool]>,
+    /// The answer to a call of another tool.
+    unknown: fn(&str) -> Result<CallToolResult, ErrorData>,
 }
 
 impl ServerHandler for Agent {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("memfold", env!("CARGO_PKG_VERSION")))
-            .with_instructions(INSTRUCTIONS)
+        let config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("memfold", env!("CARGO_PKG_VERSION")));
+        match self.instructions {
+            Some(instructions) => config.with_instructions(instructions),
+            None => config,
+        }
     }
 
     async fn list_tools(
@@ -57,11 +65,12 @@ impl ServerHandler for Agent {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::list()))
+        let tools = self.tools.iter().map(|known| known.tool.clone());
+        Ok(ListToolsResult::with_all_items(tools.collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::list().into_iter().find(|tool| tool.name == name)
+        self.find(name).map(|known| known.tool.clone())
     }
 
     async fn call_tool(
@@ -69,40 +78,28 @@ impl ServerHandler for Agent {
         request: CallToolRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let name = request.name.clone();
-        if self.get_tool(&name).is_none() {
-            return Err(ErrorData::invalid_params(format!("there is no tool {name:?}"), None));
-        }
-        let arguments = request.arguments.unwrap_or_default();
-        let answer = tools::call(&self.service, &name, arguments)
-            .instrument(info_span!("mcp.tool", tool = &*name))
-            .await;
-        self.service.metrics.tool(&name, answer.is_err());
-        Ok(match answer {
-            Ok(answer) => {
-                let mut result = CallToolResult::structured(answer.document);
-                // A block for a prompt, which escapes would lengthen.
-                result.content.extend(answer.text.map(ContentBlock::text));
-                result.content.drain(..result.content.len() - 1);
-                result
-            }
-            Err(problem) => {
-                CallToolResult::error(vec![ContentBlock::text(answers::refused(&problem))])
-            }
-        }
-        .into())
+        let result = match self.find(&request.name) {
+            Some(known) => (known.call)(request.arguments.unwrap_or_default()).await,
+            None => (self.unknown)(&request.name)?,
+        };
+        Ok(result.into())
     }
 }
 
-/// Serves one agent on stdin and stdout, until it closes them.
-pub(crate) async fn serve_stdio(service: Arc<Service>) -> Result<(), Failure> {
-    let failed = |error: &(dyn std::error::Error + 'static)| {
-        Failure::new("serve MCP on stdin and stdout", error, None)
-    };
-    let agent = Agent { service };
-    let running = agent.serve(rmcp::transport::stdio()).await.map_err(|error| failed(&error))?;
-    running.waiting().await.map_err(|error| failed(&error))?;
-    Ok(())
+impl Agent {
+    fn find(&self, name: &str) -> Option<&AgentTool> {
+        self.tools.iter().find(|known| known.tool.name == name)
+    }
+
+    /// Serves one agent on stdin and stdout, until it closes them.
+    pub(crate) async fn serve_stdio(self) -> Result<(), Failure> {
+        let failed = |error: &(dyn std::error::Error + 'static)| {
+            Failure::new("serve MCP on stdin and stdout", error, None)
+        };
+        let running = self.serve(rmcp::transport::stdio()).await.map_err(|error| failed(&error))?;
+        running.waiting().await.map_err(|error| failed(&error))?;
+        Ok(())
+    }
 }
 
 /// Sessions of agents at once.
@@ -136,7 +133,7 @@ async fn bounded(
 }
 
 /// Returns the routes of agents, and the token that ends their sessions.
-pub(crate) fn routes(service: Arc<Service>) -> (Router<App>, CancellationToken) {
+pub(crate) fn routes(agent: Agent) -> (Router<App>, CancellationToken) {
     let stop = CancellationToken::new();
     let config = StreamableHttpServerConfig::default()
         // The gate stands before all routes, and knows the hosts.
@@ -145,11 +142,8 @@ pub(crate) fn routes(service: Arc<Service>) -> (Router<App>, CancellationToken) 
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(SESSION_IDLE);
     let sessions = Arc::new(sessions);
-    let agents = StreamableHttpService::new(
-        move || Ok(Agent { service: Arc::clone(&service) }),
-        Arc::clone(&sessions),
-        config,
-    );
+    let agents =
+        StreamableHttpService::new(move || Ok(agent.clone()), Arc::clone(&sessions), config);
     let routes =
         Router::new().nest_service("/mcp", agents).layer(from_fn_with_state(sessions, bounded));
     (routes, stop)

@@ -4,11 +4,12 @@
 //! exporter reads the same counters.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use memfold::quick_check::Check;
+use memfold_core::lifecycle::Tier;
 
 use crate::service::ServedStore;
 
@@ -16,34 +17,55 @@ use crate::service::ServedStore;
 const SECONDS: [f64; 14] =
     [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0];
 
-/// Counters, by their names.
-pub(crate) const COUNTERS: [&str; 6] = [
-    "memfold_http_requests_total",
-    "memfold_decisions_total",
-    "memfold_runs_total",
-    "memfold_schedule_total",
-    "memfold_mcp_calls_total",
-    "memfold_refused_total",
+/// The kind of a metric, as the text format calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Counter,
+    /// Of seconds.
+    Histogram,
+    Gauge,
+}
+
+/// Every metric, and what it is.
+pub(crate) const METRICS: [(&str, Kind, &str); 15] = [
+    ("memfold_http_requests_total", Kind::Counter, "Requests by route and status."),
+    (
+        "memfold_http_request_seconds",
+        Kind::Histogram,
+        "Seconds from the head of a request to that of its answer.",
+    ),
+    ("memfold_decisions_total", Kind::Counter, "Decisions of checks and saves."),
+    ("memfold_operation_seconds", Kind::Histogram, "Seconds of checks and saves in the engine."),
+    ("memfold_runs_total", Kind::Counter, "Runs by kind and how they ended."),
+    ("memfold_run_seconds", Kind::Histogram, "Seconds of runs."),
+    ("memfold_schedule_total", Kind::Counter, "Planned times by what became of them."),
+    ("memfold_mcp_calls_total", Kind::Counter, "Calls of tools by agents."),
+    ("memfold_refused_total", Kind::Counter, "Requests refused before they were read, by why."),
+    (ACTIVE_REQUESTS, Kind::Gauge, "Requests that are being answered."),
+    (ACTIVE_RUNS, Kind::Gauge, "Runs at work."),
+    ("memfold_memories", Kind::Gauge, "Live memories by tier."),
+    ("memfold_flags_open", Kind::Gauge, "Contradictory pairs that wait for a person."),
+    ("memfold_plans_waiting", Kind::Gauge, "Saved plans with actions that nothing became of."),
+    ("memfold_store_up", Kind::Gauge, "Whether the store can be read."),
 ];
-/// Histograms of seconds, by their names.
-pub(crate) const HISTOGRAMS: [&str; 3] =
-    ["memfold_http_request_seconds", "memfold_operation_seconds", "memfold_run_seconds"];
+pub(crate) const ACTIVE_REQUESTS: &str = "memfold_requests_active";
+pub(crate) const ACTIVE_RUNS: &str = "memfold_runs_active";
 
 /// Names and values of a series.
 pub(crate) type Labels = Vec<(&'static str, String)>;
 
 /// A number that goes up and down.
 #[derive(Debug, Default)]
-pub struct Gauge(AtomicI64);
+pub(crate) struct Gauge(AtomicI64);
 
 impl Gauge {
     /// Adds to it.
-    pub fn add(&self, change: i64) {
+    pub(crate) fn add(&self, change: i64) {
         self.0.fetch_add(change, Ordering::Relaxed);
     }
 
     /// Returns it.
-    pub fn get(&self) -> i64 {
+    pub(crate) fn get(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -67,18 +89,18 @@ impl Histogram {
 
 /// The counters of the server. Names of series begin with `memfold_`.
 #[derive(Debug, Default)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     /// Requests that are being answered.
-    pub in_flight: Gauge,
+    pub(crate) in_flight: Gauge,
     /// Runs at work.
-    pub running: Gauge,
+    pub(crate) running: Gauge,
     counters: Mutex<BTreeMap<(&'static str, Labels), u64>>,
     histograms: Mutex<BTreeMap<(&'static str, Labels), Histogram>>,
 }
 
 impl Metrics {
     /// Counts a request; `route` is the path as declared, not as requested.
-    pub fn request(&self, route: &str, status: u16, seconds: f64) {
+    pub(crate) fn request(&self, route: &str, status: u16, seconds: f64) {
         self.count(
             "memfold_http_requests_total",
             &[("route", route), ("status", &status.to_string())],
@@ -87,7 +109,7 @@ impl Metrics {
     }
 
     /// Counts a check or a save.
-    pub fn checked(&self, store: &str, operation: &str, check: &Check) {
+    pub(crate) fn checked(&self, store: &str, operation: &str, check: &Check) {
         let decision = check.decision.name();
         self.count(
             "memfold_decisions_total",
@@ -98,24 +120,24 @@ impl Metrics {
     }
 
     /// Counts a run that ended.
-    pub fn run_ended(&self, store: &str, kind: &str, state: &str, seconds: f64) {
+    pub(crate) fn run_ended(&self, store: &str, kind: &str, state: &str, seconds: f64) {
         self.count("memfold_runs_total", &[("store", store), ("kind", kind), ("state", state)]);
         self.observe("memfold_run_seconds", &[("kind", kind)], seconds);
     }
 
     /// Counts scheduled work: `done`, `failed`, `elsewhere` (another server took it) or `skipped`.
-    pub fn scheduled(&self, store: &str, outcome: &str) {
+    pub(crate) fn scheduled(&self, store: &str, outcome: &str) {
         self.count("memfold_schedule_total", &[("store", store), ("outcome", outcome)]);
     }
 
     /// Counts a tool that an agent called.
-    pub fn tool(&self, tool: &str, is_error: bool) {
+    pub(crate) fn tool(&self, tool: &str, is_error: bool) {
         let outcome = if is_error { "error" } else { "ok" };
         self.count("memfold_mcp_calls_total", &[("tool", tool), ("outcome", outcome)]);
     }
 
     /// Counts an attempt with a wrong token.
-    pub fn refused(&self, why: &'static str) {
+    pub(crate) fn refused(&self, why: &'static str) {
         self.count("memfold_refused_total", &[("why", why)]);
     }
 
@@ -147,103 +169,69 @@ impl Metrics {
         }
     }
 
-    /// Returns the page; `gauges` are read on each request.
-    pub fn page(&self, gauges: &[(&'static str, String, f64)]) -> String {
-        let mut page = String::new();
-        let mut last = "";
-        let mut head = |page: &mut String, name: &'static str, kind: &str| {
-            if last != name {
-                let _ = writeln!(page, "# HELP {name} {}\n# TYPE {name} {kind}", help(name));
-                last = name;
-            }
-        };
+    /// Returns the page; `gauges` are read on each request, and stand in the order of their names.
+    pub(crate) fn page(&self, gauges: &[(&'static str, Labels, f64)]) -> String {
+        let mut page = Page::default();
         if let Ok(counters) = self.counters.lock() {
-            for ((name, labels), value) in counters.iter() {
-                let labels = written(labels);
-                head(&mut page, name, "counter");
-                let _ = writeln!(page, "{name}{{{labels}}} {value}");
+            for ((name, labels), count) in counters.iter() {
+                page.line(name, "", &written(labels), count);
             }
         }
         if let Ok(histograms) = self.histograms.lock() {
             for ((name, labels), found) in histograms.iter() {
                 let labels = written(labels);
-                head(&mut page, name, "histogram");
                 for (bound, count) in SECONDS.iter().zip(found.buckets) {
-                    let _ = writeln!(page, "{name}_bucket{{{labels},le=\"{bound}\"}} {count}");
+                    page.line(name, "_bucket", &format!("{labels},le=\"{bound}\""), &count);
                 }
-                let Histogram { count, sum, .. } = found;
-                let _ = writeln!(page, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
-                let _ = writeln!(page, "{name}_sum{{{labels}}} {sum}");
-                let _ = writeln!(page, "{name}_count{{{labels}}} {count}");
+                page.line(name, "_bucket", &format!("{labels},le=\"+Inf\""), &found.count);
+                page.line(name, "_sum", &labels, &found.sum);
+                page.line(name, "_count", &labels, &found.count);
             }
         }
-        let own = [
-            ("memfold_requests_active", String::new(), self.in_flight.get() as f64),
-            ("memfold_runs_active", String::new(), self.running.get() as f64),
-        ];
-        for (name, labels, value) in own.iter().chain(gauges) {
-            head(&mut page, name, "gauge");
-            match labels.is_empty() {
-                true => {
-                    let _ = writeln!(page, "{name} {value}");
-                }
-                false => {
-                    let _ = writeln!(page, "{name}{{{labels}}} {value}");
-                }
-            }
+        page.line(ACTIVE_REQUESTS, "", "", &self.in_flight.get());
+        page.line(ACTIVE_RUNS, "", "", &self.running.get());
+        for (name, labels, value) in gauges {
+            page.line(name, "", &written(labels), value);
         }
-        page
+        page.text
+    }
+}
+
+/// A page in the text format of Prometheus.
+#[derive(Default)]
+struct Page {
+    text: String,
+    last: &'static str,
+}
+
+impl Page {
+    /// Adds a line, and a head before the first one of a metric.
+    fn line(&mut self, name: &'static str, end: &str, labels: &str, value: &dyn Display) {
+        if self.last != name {
+            let (_, kind, words) =
+                METRICS.iter().find(|(known, ..)| *known == name).expect("the table has all");
+            let kind = format!("{kind:?}").to_lowercase();
+            let _ = writeln!(self.text, "# HELP {name} {words}\n# TYPE {name} {kind}");
+            self.last = name;
+        }
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+        let _ = writeln!(self.text, "{name}{end}{labels} {value}");
     }
 }
 
 /// Returns gauges of a store: memories by tier, flags, plans. They may be a minute old: the store is read for them.
-#[must_use]
-pub fn store_gauges(store: &ServedStore) -> Vec<(&'static str, String, f64)> {
-    let labels = |more: &[(&'static str, &str)]| {
-        written(&owned(&[&[("store", &*store.name)], more].concat()))
-    };
-    let mut gauges = Vec::new();
-    match store.survey(false) {
-        Ok(survey) => {
-            for tier in memfold_core::lifecycle::Tier::ALL {
-                let name = tier.to_string().to_lowercase();
-                gauges.push((
-                    "memfold_memories",
-                    labels(&[("tier", &name)]),
-                    survey.tiers.of(tier) as f64,
-                ));
-            }
-            gauges.push(("memfold_flags_open", labels(&[]), survey.open_flags as f64));
-            gauges.push(("memfold_plans_waiting", labels(&[]), survey.plans_waiting as f64));
-            gauges.push(("memfold_store_up", labels(&[]), 1.0));
-        }
-        Err(_) => gauges.push(("memfold_store_up", labels(&[]), 0.0)),
-    }
-    gauges.sort_by(|a, b| a.0.cmp(b.0));
+pub(crate) fn store_gauges(store: &ServedStore) -> Vec<(&'static str, Labels, f64)> {
+    let labels = owned(&[("store", &*store.name)]);
+    let Ok(survey) = store.survey(false) else { return vec![("memfold_store_up", labels, 0.0)] };
+    let tiers = Tier::ALL.map(|tier| {
+        let labels = owned(&[("store", &*store.name), ("tier", tier.as_str())]);
+        ("memfold_memories", labels, survey.tiers.of(tier) as f64)
+    });
+    let mut gauges = tiers.to_vec();
+    gauges.push(("memfold_flags_open", labels.clone(), survey.open_flags as f64));
+    gauges.push(("memfold_plans_waiting", labels.clone(), survey.plans_waiting as f64));
+    gauges.push(("memfold_store_up", labels, 1.0));
     gauges
-}
-
-pub(crate) fn help(name: &str) -> &'static str {
-    match name {
-        "memfold_http_requests_total" => "Requests by route and status.",
-        "memfold_http_request_seconds" => {
-            "Seconds from the head of a request to that of its answer."
-        }
-        "memfold_decisions_total" => "Decisions of checks and saves.",
-        "memfold_operation_seconds" => "Seconds of checks and saves in the engine.",
-        "memfold_runs_total" => "Runs by kind and how they ended.",
-        "memfold_run_seconds" => "Seconds of runs.",
-        "memfold_schedule_total" => "Planned times by what became of them.",
-        "memfold_mcp_calls_total" => "Calls of tools by agents.",
-        "memfold_refused_total" => "Requests refused before they were read, by why.",
-        "memfold_requests_active" => "Requests that are being answered.",
-        "memfold_runs_active" => "Runs at work.",
-        "memfold_memories" => "Live memories by tier.",
-        "memfold_flags_open" => "Contradictory pairs that wait for a person.",
-        "memfold_plans_waiting" => "Saved plans with actions that nothing became of.",
-        "memfold_store_up" => "Whether the store can be read.",
-        _ => "",
-    }
 }
 
 fn owned(labels: &[(&'static str, &str)]) -> Labels {
@@ -269,7 +257,7 @@ mod tests {
         metrics.request("/v1/check", 200, 0.0007);
         metrics.request("/v1/check", 422, 0.3);
         metrics.run_ended("a\"b", "undo", "done", 2.0);
-        let page = metrics.page(&[("memfold_store_up", "store=\"a\"".to_owned(), 1.0)]);
+        let page = metrics.page(&[("memfold_store_up", owned(&[("store", "a")]), 1.0)]);
         assert_eq!(page.matches("# TYPE memfold_http_requests_total").count(), 1, "{page}");
         for line in [
             "memfold_http_requests_total{route=\"/v1/check\",status=\"422\"} 1",

@@ -1,7 +1,7 @@
 //! From the command line to servers that run, and to their end.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,6 @@ const WORKERS_PER_CORE: usize = 4;
 const RUN_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs `memfold-server` with the arguments of this process.
-#[must_use]
 pub fn run() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     let exit = match Cli::try_parse_from(&typed) {
@@ -134,7 +133,7 @@ fn http(
         let clock =
             tokio::spawn(Arc::clone(&app.schedules).run(service.stores().cloned().collect()));
         let upkeep = tokio::spawn(Arc::clone(&service).shorten_logs());
-        let (agents, stop_agents) = mcp::routes(Arc::clone(&service));
+        let (agents, stop_agents) = mcp::routes(mcp::agent(&service));
         let router = router(app, Router::new().merge(agents).merge(dashboard::routes()));
         serve(listener, router, async {
             stop.asked().await;
@@ -159,43 +158,38 @@ fn stdio(
     printer: Printer,
     telemetry: &Telemetry,
 ) -> Result<Exit, Failure> {
-    if let Some(ServerArg::ServerMemory) = args.serve_as {
-        return server_memory(args);
-    }
-    let service = open(&args.stores, serving, printer, None)?;
-    telemetry.watch(&service.metrics);
-    let served = Arc::clone(&service);
+    let (agent, service) = match args.serve_as {
+        Some(ServerArg::ServerMemory) => (mcp::server_memory(only_file(args)?)?, None),
+        None => {
+            let service = open(&args.stores, serving, printer, None)?;
+            telemetry.watch(&service.metrics);
+            (mcp::agent(&service), Some(service))
+        }
+    };
     let runtime = runtime()?;
     let ended = runtime.block_on(async {
         let stop = Stop::new()?;
+        let _upkeep = service.clone().map(|service| tokio::spawn(service.shorten_logs()));
         tokio::select! {
-            ended = mcp::serve_stdio(Arc::clone(&served)) => ended,
-            () = served.shorten_logs() => Ok(()),
+            ended = agent.serve_stdio() => ended,
             () = stop.asked() => Ok(()),
         }
     });
-    service.stop(RUN_PATIENCE);
+    if let Some(service) = service {
+        service.stop(RUN_PATIENCE);
+    }
     // A read of stdin that waits would hold the runtime.
     runtime.shutdown_background();
     ended.map(|()| Exit::Done)
 }
 
-/// Serves a file with the tools of the reference server.
-fn server_memory(args: &McpArgs) -> Result<Exit, Failure> {
+/// The one file to serve with the tools of the reference server.
+fn only_file(args: &McpArgs) -> Result<&Path, Failure> {
     let [path] = &args.stores.stores[..] else {
         let advice = "name one: memfold-server mcp memory.jsonl --as server-memory";
         return Err(Failure::usage("--as server-memory serves one file", advice));
     };
-    let runtime = runtime()?;
-    let ended = runtime.block_on(async {
-        let stop = Stop::new()?;
-        tokio::select! {
-            ended = mcp::server_memory::serve_stdio(path) => ended,
-            () = stop.asked() => Ok(()),
-        }
-    });
-    runtime.shutdown_background();
-    ended.map(|()| Exit::Done)
+    Ok(path)
 }
 
 /// Ctrl-C and SIGTERM, from the moment this is made: a signal before that ends the process

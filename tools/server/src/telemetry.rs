@@ -32,7 +32,7 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::Registry;
 use ureq::{Agent, Proxy};
 
-use crate::metrics::{COUNTERS, HISTOGRAMS, Labels, Metrics, help};
+use crate::metrics::{ACTIVE_REQUESTS, ACTIVE_RUNS, Kind, Labels, METRICS, Metrics};
 
 /// The name under which a collector knows the server, unless `OTEL_SERVICE_NAME` says another.
 const SERVICE: &str = "memfold-server";
@@ -138,20 +138,18 @@ impl Telemetry {
         let metrics = metrics.map(|builder| builder.with_http_client(client.clone()).build());
         let logs = logs.then(|| LogExporter::builder().with_http());
         let logs = logs.map(|builder| builder.with_http_client(client).build());
-        let traces = built("traces", traces, printer);
-        let metrics = built("metrics", metrics, printer);
-        let logs = built("logs", logs, printer);
+        let of = || resource.clone();
         Self {
-            traces: traces.map(|exporter| {
-                let provider = SdkTracerProvider::builder().with_resource(resource.clone());
+            traces: built("traces", traces, printer).map(|exporter| {
+                let provider = SdkTracerProvider::builder().with_resource(of());
                 provider.with_batch_exporter(exporter).build()
             }),
-            metrics: metrics.map(|exporter| {
-                let provider = SdkMeterProvider::builder().with_resource(resource.clone());
+            metrics: built("metrics", metrics, printer).map(|exporter| {
+                let provider = SdkMeterProvider::builder().with_resource(of());
                 provider.with_periodic_exporter(exporter).build()
             }),
-            logs: logs.map(|exporter| {
-                let provider = SdkLoggerProvider::builder().with_resource(resource.clone());
+            logs: built("logs", logs, printer).map(|exporter| {
+                let provider = SdkLoggerProvider::builder().with_resource(of());
                 provider.with_batch_exporter(exporter).build()
             }),
         }
@@ -161,41 +159,40 @@ impl Telemetry {
     pub(crate) fn watch(&self, metrics: &Arc<Metrics>) {
         let Some(provider) = &self.metrics else { return };
         let meter = provider.meter(SCOPE);
-        for name in COUNTERS {
-            let counted = Arc::clone(metrics);
-            let counter = meter.u64_observable_counter(name).with_description(help(name));
-            let _kept = counter
-                .with_callback(move |observer| {
-                    counted
-                        .each_count(name, |labels, count| observer.observe(count, &pairs(labels)));
-                })
-                .build();
+        for (name, kind, words) in METRICS {
+            let counted = || Arc::clone(metrics);
+            match kind {
+                Kind::Counter => {
+                    let counted = counted();
+                    let counter = meter.u64_observable_counter(name).with_description(words);
+                    let observed = counter.with_callback(move |observer| {
+                        counted.each_count(name, |labels, n| observer.observe(n, &pairs(labels)));
+                    });
+                    let _kept = observed.build();
+                }
+                Kind::Histogram => {
+                    let (counts, sums) = (counted(), counted());
+                    let counter = meter.u64_observable_counter(format!("{name}_count"));
+                    let observed = counter.with_callback(move |observer| {
+                        counts.each_sum(name, |labels, n, _| observer.observe(n, &pairs(labels)));
+                    });
+                    let _kept = observed.build();
+                    let counter = meter.f64_observable_counter(format!("{name}_sum"));
+                    let observed = counter.with_unit("s").with_callback(move |observer| {
+                        sums.each_sum(name, |labels, _, s| observer.observe(s, &pairs(labels)));
+                    });
+                    let _kept = observed.build();
+                }
+                Kind::Gauge => {}
+            }
         }
-        for name in HISTOGRAMS {
-            let counted = Arc::clone(metrics);
-            let counts = meter.u64_observable_counter(format!("{name}_count"));
-            let _kept = counts
-                .with_callback(move |observer| {
-                    counted
-                        .each_sum(name, |labels, count, _| observer.observe(count, &pairs(labels)));
-                })
-                .build();
-            let counted = Arc::clone(metrics);
-            let sums = meter.f64_observable_counter(format!("{name}_sum")).with_unit("s");
-            let _kept = sums
-                .with_callback(move |observer| {
-                    counted.each_sum(name, |labels, _, sum| observer.observe(sum, &pairs(labels)));
-                })
-                .build();
-        }
-        let counted = Arc::clone(metrics);
-        let active = meter.i64_observable_gauge("memfold_requests_active");
-        let _kept =
-            active.with_callback(move |gauge| gauge.observe(counted.in_flight.get(), &[])).build();
-        let counted = Arc::clone(metrics);
-        let running = meter.i64_observable_gauge("memfold_runs_active");
-        let _kept =
-            running.with_callback(move |gauge| gauge.observe(counted.running.get(), &[])).build();
+        let (requests, runs) = (Arc::clone(metrics), Arc::clone(metrics));
+        let active = meter.i64_observable_gauge(ACTIVE_REQUESTS);
+        let active =
+            active.with_callback(move |gauge| gauge.observe(requests.in_flight.get(), &[]));
+        let running = meter.i64_observable_gauge(ACTIVE_RUNS);
+        let running = running.with_callback(move |gauge| gauge.observe(runs.running.get(), &[]));
+        let _kept = (active.build(), running.build());
     }
 
     /// Sends the rest, and ends. Data that a collector does not take by then are lost.

@@ -1,22 +1,20 @@
 //! Conflicts, and single memories: their status and their sources.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
 use jiff::tz::TimeZone;
 use memfold_core::lifecycle::{Tier, TierAssignment};
-use memfold_core::lineage::{Branch, Explanation, Few};
+use memfold_core::lineage::{Branch, Explanation};
 use memfold_core::memory::{Memory, MemoryId, Status};
+use memfold_core::report::{Piece, PieceKind, word_diff};
+use memfold_guard::text::excerpt;
 use memfold_store::brain_db::{OpenPair, StoredEdge, StoredTier};
 use serde::Deserialize;
 
-use super::shell::{
-    Fields, PieceView, Refused, Shell, moment, pieces, place, shown, similarity, text, then,
-};
-use crate::http::{App, Query};
+use super::shell::{Fields, Id, Page, Shell, place};
+use crate::http::{On, Query};
 use crate::service::{Problem, ServedStore, SettledAs};
 
 /// Pairs on a page.
@@ -28,30 +26,12 @@ const TEXT_CHARS: usize = 100_000;
 /// Edges that are displayed.
 const EDGES_SHOWN: usize = 100;
 
-#[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct MemoryQuery {
-    store: Option<String>,
-    #[serde(default)]
-    id: String,
-}
-
-struct SideView {
-    id: String,
-    created_at: String,
-    text: Option<String>,
-    /// The text, with the words that the other one does not have.
-    pieces: Vec<PieceView>,
-    /// `newer`, `older`, or empty where that is not known.
-    age: &'static str,
-}
-
 struct PairView {
-    key: String,
-    kind: &'static str,
-    similarity: String,
-    score: String,
-    at: String,
-    sides: [SideView; 2],
+    pair: OpenPair,
+    /// Which of the two is newer, where that is known.
+    newer: Option<usize>,
+    /// Each text, with the words marked that the other one does not have.
+    pieces: [Vec<Piece>; 2],
 }
 
 #[derive(Template)]
@@ -64,84 +44,48 @@ struct ConflictsPage {
 }
 
 /// The pairs that wait for a person.
-pub(super) async fn conflicts(
-    State(app): State<App>,
-    Query(query): Query<MemoryQuery>,
-) -> Result<Response, Refused> {
-    let of = app.clone();
-    let work = move |store: &Arc<ServedStore>| {
+pub(super) async fn conflicts(on: On) -> Page {
+    on.page("Conflicts", |store, shell| {
         let pairs = store.flags()?;
-        Ok(ConflictsPage {
-            shell: Shell::of(&of, store, "Conflicts"),
-            more: pairs.len().saturating_sub(PAIRS_SHOWN),
-            unflagged: store.unflagged()?,
-            pairs: pairs
-                .iter()
-                .take(PAIRS_SHOWN)
-                .map(|pair| PairView::of(pair, &store.time_zone))
-                .collect(),
-        })
-    };
-    Ok(shown(&app.service.on(query.store.as_deref(), work).await?))
+        let more = pairs.len().saturating_sub(PAIRS_SHOWN);
+        let pairs = pairs.into_iter().take(PAIRS_SHOWN);
+        let pairs = pairs.map(|pair| PairView::of(pair, &store.time_zone)).collect();
+        Ok(ConflictsPage { shell, pairs, more, unflagged: store.unflagged()? })
+    })
+    .await
 }
 
 impl PairView {
-    fn of(pair: &OpenPair, time_zone: &TimeZone) -> Self {
-        let newer = pair.newer(time_zone);
-        let texts = [0, 1].map(|side: usize| Some(text(pair.texts[side].as_deref()?, PAIR_CHARS)));
-        let side = |side: usize| SideView {
-            id: pair.ids[side].clone(),
-            created_at: pair.created_at[side].clone().unwrap_or_default(),
-            pieces: marked(texts[side].as_deref(), texts[1 - side].as_deref()),
-            text: texts[side].clone(),
-            age: match newer {
-                Some(newer) if newer == side => "newer",
-                Some(_) => "older",
-                None => "",
-            },
+    fn of(pair: OpenPair, time_zone: &TimeZone) -> Self {
+        let text = |side: usize| Some(excerpt(pair.texts[side].as_deref()?, PAIR_CHARS));
+        let marked = |side: usize| {
+            let own = text(side).unwrap_or_default();
+            let other = text(1 - side).unwrap_or_else(|| own.clone());
+            let mut pieces = word_diff(&other, &own);
+            pieces.retain(|piece| piece.kind != PieceKind::Gone);
+            pieces
         };
-        Self {
-            key: pair.key.clone(),
-            kind: pair.kind.name(),
-            similarity: similarity(pair.similarity),
-            score: similarity(pair.score),
-            at: pair.at.clone(),
-            sides: [side(0), side(1)],
-        }
+        Self { newer: pair.newer(time_zone), pieces: [0, 1].map(marked), pair }
     }
-}
-
-/// A text with the parts marked as new that the other one lacks.
-fn marked(own: Option<&str>, other: Option<&str>) -> Vec<PieceView> {
-    let mut parts = pieces(other.or(own).unwrap_or_default(), own.unwrap_or_default());
-    parts.retain(|piece| piece.tag != "del");
-    parts
 }
 
 /// How a person settles a pair.
 #[derive(Debug, Deserialize)]
 pub(super) struct SettleFields {
-    store: String,
     key: String,
     settlement: SettledAs,
 }
 
-pub(super) async fn settle(
-    State(app): State<App>,
-    Fields(fields): Fields<SettleFields>,
-) -> Result<Response, Refused> {
-    let (of, key, settlement) = (app.clone(), fields.key, fields.settlement);
-    let work = move |store: &Arc<ServedStore>| {
-        store.settle(&key, settlement)?;
-        Ok(Shell::of(&of, store, "Conflicts").to("/ui/conflicts"))
-    };
-    Ok(then(&app.service.on(Some(&fields.store), work).await?))
+pub(super) async fn settle(Fields(on, fields): Fields<SettleFields>) -> Page {
+    on.then(move |store, shell| {
+        store.settle(&fields.key, fields.settlement)?;
+        Ok(shell.to("/ui/conflicts"))
+    })
+    .await
 }
 
 /// Memories on a page.
 const MEMORIES_SHOWN: usize = 50;
-/// Characters of a text of the list.
-const LINE_CHARS: usize = 240;
 /// Categories that the list can be filtered by: the most frequent ones.
 const CATEGORIES_SHOWN: usize = 100;
 /// The filters of the list.
@@ -151,7 +95,6 @@ const STATES: [(&str, &str); 2] = [("live", "live"), ("merged", "merged into ano
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ListQuery {
-    store: Option<String>,
     /// Words of the text or the id.
     q: String,
     category: String,
@@ -160,40 +103,24 @@ pub(super) struct ListQuery {
     page: usize,
 }
 
-struct MemoryLine {
-    id: String,
-    text: String,
-    categories: Vec<String>,
-    tier: &'static str,
-    created_at: String,
-    access_count: i64,
-    survivor: Option<String>,
-}
-
 #[derive(Template)]
 #[template(path = "memories.html")]
 struct MemoriesPage {
     shell: Shell,
     query: ListQuery,
-    rows: Vec<MemoryLine>,
+    /// Memories and their tiers.
+    rows: Vec<(Memory, &'static str)>,
     found: usize,
     categories: Vec<(String, usize)>,
     tiers: [&'static str; 4],
     states: [(&'static str, &'static str); 2],
-    before: Option<String>,
-    after: Option<String>,
+    /// The page, from 0, and the last one.
     pages: (usize, usize),
 }
 
 /// The memories of a store, the newest first. Reads all of them.
-pub(super) async fn list(
-    State(app): State<App>,
-    Query(query): Query<ListQuery>,
-) -> Result<Response, Refused> {
-    let (of, wanted) = (app.clone(), query.clone());
-    let work =
-        move |store: &Arc<ServedStore>| memories(Shell::of(&of, store, "Memories"), store, wanted);
-    Ok(shown(&app.service.on(query.store.as_deref(), work).await?))
+pub(super) async fn list(on: On, Query(query): Query<ListQuery>) -> Page {
+    on.page("Memories", move |store, shell| memories(shell, store, query)).await
 }
 
 fn memories(
@@ -211,33 +138,24 @@ fn memories(
         }
     }
     let mut categories: Vec<(String, usize)> = categories.into_iter().collect();
-    categories.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    categories.sort_by_key(|(_, count)| Reverse(*count));
     categories.truncate(CATEGORIES_SHOWN);
     if query.state.is_empty() {
         query.state = STATES[0].0.to_owned();
     }
     all.retain(|memory| query.is_meant(memory, tiers.get(&memory.id)));
-    all.sort_by_key(|memory| (std::cmp::Reverse(memory.created_at.instant()), memory.id.clone()));
-    let last = all.len().saturating_sub(1) / MEMORIES_SHOWN;
+    all.sort_by_key(|memory| (Reverse(memory.created_at.instant()), memory.id.clone()));
+    let found = all.len();
+    let last = found.saturating_sub(1) / MEMORIES_SHOWN;
     let page = query.page.min(last);
-    let at = |page: usize| shell.to(&query.place(page));
-    Ok(MemoriesPage {
-        rows: all
-            .iter()
-            .skip(page * MEMORIES_SHOWN)
-            .take(MEMORIES_SHOWN)
-            .map(|memory| MemoryLine::of(memory, tiers.get(&memory.id)))
-            .collect(),
-        found: all.len(),
-        categories,
-        tiers: Tier::ALL.map(Tier::as_str),
-        states: STATES,
-        before: page.checked_sub(1).map(at),
-        after: (page < last).then(|| at(page + 1)),
-        pages: (page + 1, last + 1),
-        shell,
-        query,
-    })
+    let listed = all.into_iter().skip(page * MEMORIES_SHOWN).take(MEMORIES_SHOWN);
+    let rows = listed.map(|memory| {
+        let tier = tiers.get(&memory.id).map_or("", |tier| tier.tier.as_str());
+        (memory, tier)
+    });
+    let (rows, tiers) = (rows.collect(), Tier::ALL.map(Tier::as_str));
+    let (states, pages) = (STATES, (page, last));
+    Ok(MemoriesPage { shell, query, rows, found, categories, tiers, states, pages })
 }
 
 impl ListQuery {
@@ -267,40 +185,8 @@ impl ListQuery {
             ("state", &self.state),
             ("page", &page),
         ];
-        let pairs: Vec<_> = pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         place("/ui/memories", &pairs)
     }
-}
-
-impl MemoryLine {
-    fn of(memory: &Memory, tier: Option<&TierAssignment>) -> Self {
-        let survivor = memory.merged_into.as_ref().map(ToString::to_string);
-        Self {
-            id: memory.id.to_string(),
-            text: text(&memory.content, LINE_CHARS),
-            categories: memory.categories.iter().take(6).map(|name| text(name, 60)).collect(),
-            tier: tier.map_or("", |tier| tier.tier.as_str()),
-            created_at: memory.created_at.instant().map_or_else(String::new, |at| at.to_rfc3339()),
-            access_count: memory.access_count,
-            survivor,
-        }
-    }
-}
-
-/// A memory in the tree of merged ones.
-struct TreeLine {
-    depth: usize,
-    id: MemoryId,
-    text: String,
-    about: String,
-}
-
-struct EdgeView {
-    kind: String,
-    other: MemoryId,
-    is_outgoing: bool,
-    reason: String,
-    at: String,
 }
 
 #[derive(Template)]
@@ -308,77 +194,37 @@ struct EdgeView {
 struct MemoryPage {
     shell: Shell,
     id: String,
-    found: Found,
-}
-
-struct Found {
     explained: Explanation,
-    whereabouts: String,
     text: Option<String>,
-    tree: Vec<TreeLine>,
-    edges: Vec<EdgeView>,
+    /// The memories merged into it, with how deep they stand in the tree.
+    tree: Vec<(usize, Branch)>,
+    edges: Vec<StoredEdge>,
     tier: Option<StoredTier>,
 }
 
-pub(super) async fn page(
-    State(app): State<App>,
-    Query(query): Query<MemoryQuery>,
-) -> Result<Response, Refused> {
-    let (of, id) = (app.clone(), query.id.trim().to_owned());
-    let work = move |store: &Arc<ServedStore>| {
-        let found = Found::of(store, &id)?;
-        Ok(MemoryPage { shell: Shell::of(&of, store, "Memories"), id, found })
-    };
-    Ok(shown(&app.service.on(query.store.as_deref(), work).await?))
-}
-
-impl Found {
-    fn of(store: &ServedStore, id: &str) -> Result<Self, Problem> {
-        let explained = store.explain(id)?;
-        let found = store.db.look_up(&store.load(store.now()), |reader| reader.remembered(id))?;
-        let text = found.map(|memory| text(&memory.content, TEXT_CHARS));
+pub(super) async fn page(on: On, Query(Id { id }): Query<Id>) -> Page {
+    on.page("Memories", move |store, shell| {
+        let id = id.trim().to_owned();
+        let mut explained = store.explain(&id)?;
+        let found = store.db.look_up(&store.load(store.now()), |reader| reader.remembered(&id))?;
+        let text = found.map(|memory| excerpt(&memory.content, TEXT_CHARS));
         let text = text.or_else(|| explained.memory.as_ref()?.text.clone());
         let mut tree = Vec::new();
-        push_branches(&explained.absorbed, 0, &mut tree);
-        let memory = MemoryId::new(id);
-        let edges = store.db.edges_of(&memory)?;
-        Ok(Self {
-            whereabouts: explained.resolved.whereabouts.name().to_owned(),
-            edges: edges.iter().take(EDGES_SHOWN).map(|edge| EdgeView::of(edge, id)).collect(),
-            tier: store.db.stored_tier(&memory)?,
-            tree,
-            text,
-            explained,
-        })
-    }
-}
-
-impl EdgeView {
-    fn of(edge: &StoredEdge, id: &str) -> Self {
-        let is_outgoing = edge.source.as_str() == id;
-        Self {
-            kind: edge.kind.clone(),
-            other: if is_outgoing { edge.target.clone() } else { edge.source.clone() },
-            is_outgoing,
-            reason: text(edge.reason.as_deref().unwrap_or_default(), 300),
-            at: edge.at.clone(),
-        }
-    }
+        push_branches(std::mem::take(&mut explained.absorbed.shown), 0, &mut tree);
+        let memory = MemoryId::new(&*id);
+        let mut edges = store.db.edges_of(&memory)?;
+        edges.truncate(EDGES_SHOWN);
+        let tier = store.db.stored_tier(&memory)?;
+        Ok(MemoryPage { shell, id, explained, text, tree, edges, tier })
+    })
+    .await
 }
 
 /// The tree in lines, children below their parent. Its depth is bounded where it is read.
-fn push_branches(branches: &Few<Branch>, depth: usize, tree: &mut Vec<TreeLine>) {
-    for branch in &branches.shown {
-        let fold = &branch.fold;
-        let at = fold.at.as_deref().unwrap_or_default();
-        let similar = similarity(fold.similarity);
-        let similar = if similar.is_empty() { similar } else { format!(" similarity {similar}") };
-        tree.push(TreeLine {
-            depth,
-            id: fold.absorbed.clone(),
-            text: branch.text.clone().unwrap_or_default(),
-            about: format!("{}{similar}", moment(at)),
-        });
-        push_branches(&branch.branches, depth + 1, tree);
+fn push_branches(branches: Vec<Branch>, depth: usize, tree: &mut Vec<(usize, Branch)>) {
+    for mut branch in branches {
+        let children = std::mem::take(&mut branch.branches.shown);
+        tree.push((depth, branch));
+        push_branches(children, depth + 1, tree);
     }
 }

@@ -18,7 +18,7 @@ use axum::routing::{get, post};
 use crate::http::{App, ICON, SIGN_IN};
 
 /// Returns the routes of the dashboard.
-pub fn routes() -> Router<App> {
+pub(crate) fn routes() -> Router<App> {
     Router::new()
         .route("/", get(async || Redirect::to("/ui")))
         .route("/ui", get(overview::page))

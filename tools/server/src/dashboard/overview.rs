@@ -4,16 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
+use memfold_core::lifecycle::{Tier, TierCounts};
 use memfold_core::plan::ActionType;
-use serde::Deserialize;
 
 use super::plan::words;
 use super::runs::{is_bad, outcome, tokens_saved};
-use super::shell::{Refused, Shell, shown};
-use crate::http::{App, Query};
-use crate::schedule::ScheduleView;
+use super::shell::{Page, Shell};
+use crate::http::On;
+use crate::schedule::{ScheduleView, Schedules};
 use crate::service::{JobDocument, Problem, ServedStore};
 
 /// Points of the plot of memories over time.
@@ -35,11 +33,6 @@ const KINDS: [ActionType; 6] = [
 ];
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
-#[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct OverviewQuery {
-    store: Option<String>,
-}
-
 /// A line of a plot.
 struct Growth {
     /// `x,y x,y …` of an SVG polyline.
@@ -57,7 +50,7 @@ struct Bar {
     title: String,
 }
 
-struct Tier {
+struct TierShare {
     name: &'static str,
     count: u64,
     percent: f64,
@@ -74,7 +67,7 @@ struct OverviewPage {
     proposals: usize,
     waiting: usize,
     due: Option<String>,
-    tiers: Vec<Tier>,
+    tiers: [TierShare; 4],
     growth: Option<Growth>,
     bars: Vec<Bar>,
     bars_max: u64,
@@ -87,45 +80,38 @@ struct OverviewPage {
     schedule_outcome: Option<(String, String)>,
 }
 
-pub(super) async fn page(
-    State(app): State<App>,
-    Query(query): Query<OverviewQuery>,
-) -> Result<Response, Refused> {
-    let of = app.clone();
-    let work = move |store: &Arc<ServedStore>| overview(&of, store);
-    Ok(shown(&app.service.on(query.store.as_deref(), work).await?))
+pub(super) async fn page(on: On) -> Page {
+    let schedules = Arc::clone(&on.app.schedules);
+    let make = move |store: &Arc<ServedStore>, shell| overview(&schedules, store, shell);
+    on.page("Overview", make).await
 }
 
-fn overview(app: &App, store: &Arc<ServedStore>) -> Result<OverviewPage, Problem> {
+fn overview(
+    schedules: &Schedules,
+    store: &ServedStore,
+    mut shell: Shell,
+) -> Result<OverviewPage, Problem> {
     let survey = store.survey(true)?;
-    let counts = survey.tiers;
-    let live = counts.hot + counts.warm + counts.cold + counts.archived;
     let plans = store.plans()?;
     let drawn = &plans[..plans.len().min(PLANS_SHOWN)];
     let proposed: Vec<[u64; KINDS.len()]> =
         drawn.iter().rev().map(|plan| counts_by_kind(&plan.types)).collect();
     let ends = [drawn.last(), drawn.first()];
-    let schedule = app.schedules.view(store)?;
+    let schedule = schedules.view(store)?;
     let jobs = store.jobs();
-    let mut shell = Shell::of(app, store, "Overview");
     let latest_job = jobs.last().map(|job| job.document());
     if latest_job.as_ref().is_some_and(|job| !job.state.is_over()) {
         shell.refresh = 5;
     }
     Ok(OverviewPage {
         shell,
-        live,
+        live: survey.tiers.total(),
         open_flags: survey.open_flags,
         unflagged: store.unflagged()?,
         proposals: store.proposals()?.proposals.len(),
         waiting: survey.plans_waiting,
         due: survey.due.clone(),
-        tiers: tiers(&[
-            ("hot", counts.hot),
-            ("warm", counts.warm),
-            ("cold", counts.cold),
-            ("archived", counts.archived),
-        ]),
+        tiers: tiers(survey.tiers),
         growth: growth(&survey.created),
         bars: bars(&proposed),
         bars_max: most(&proposed),
@@ -194,16 +180,16 @@ fn bars(plans: &[[u64; KINDS.len()]]) -> Vec<Bar> {
     bars
 }
 
-fn tiers(counts: &[(&'static str, u64)]) -> Vec<Tier> {
-    let total = counts.iter().map(|(_, count)| count).sum::<u64>().max(1) as f64;
+fn tiers(counts: TierCounts) -> [TierShare; 4] {
+    let total = counts.total().max(1) as f64;
     let mut x = 0.0;
-    let tier = |(name, count): &(&'static str, u64)| {
-        let percent = *count as f64 * 100.0 / total;
-        let tier = Tier { name, count: *count, percent, x };
+    Tier::ALL.map(|tier| {
+        let (name, count) = (tier.as_str(), counts.of(tier));
+        let percent = count as f64 * 100.0 / total;
+        let share = TierShare { name, count, percent, x };
         x += percent;
-        tier
-    };
-    counts.iter().map(tier).collect()
+        share
+    })
 }
 
 #[cfg(test)]

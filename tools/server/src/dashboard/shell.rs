@@ -1,23 +1,23 @@
 //! Shared by all pages: the frame around them, forms, refusals, signing in.
 
 use std::fmt::Display;
+use std::sync::Arc;
 
 use askama::Template;
 use askama::filters::urlencode_strict;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Extension, Form, FromRequest, Request, State};
+use axum::http::StatusCode;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, SET_COOKIE,
 };
-use axum::http::{HeaderValue, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use memfold_core::report::{Piece, PieceKind, word_diff};
 use memfold_guard::text::excerpt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::http::{App, Peer};
-use crate::service::{Problem, ProblemKind, ServedStore};
+use crate::http::{App, On, Peer};
+use crate::service::{Problem, ProblemDocument, ProblemKind, ServedStore};
 
 /// Nothing runs on a page but our own file, nothing is sent elsewhere, and no site shows it in a frame.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -68,16 +68,56 @@ impl Shell {
         moment(time)
     }
 
+    /// Returns a text of a memory as it is displayed.
+    #[expect(clippy::unused_self, reason = "templates call it on what they have")]
+    pub(super) fn text(&self, text: &str, chars_max: usize) -> String {
+        excerpt(text, chars_max)
+    }
+
     /// Returns the path of a memory's page.
     pub(super) fn memory(&self, id: &dyn Display) -> String {
         self.about("/ui/memory", "id", id)
     }
 }
 
-/// Makes a path with a query.
+/// What a handler of a page returns.
+pub(super) type Page = Result<Response, Refused>;
+
+impl On {
+    /// Makes a page about the store.
+    pub(super) async fn page<P: Template>(
+        self,
+        title: &'static str,
+        make: impl FnOnce(&Arc<ServedStore>, Shell) -> Result<P, Problem> + Send + 'static,
+    ) -> Page {
+        let app = self.app.clone();
+        let work =
+            move |store: &Arc<ServedStore>| Ok(shown(&make(store, Shell::of(&app, store, title))?));
+        Ok(self.work(work).await?)
+    }
+
+    /// Does the work of a form and redirects to the page that it returns.
+    pub(super) async fn then(
+        self,
+        change: impl FnOnce(&Arc<ServedStore>, Shell) -> Result<String, Problem> + Send + 'static,
+    ) -> Page {
+        let app = self.app.clone();
+        let work = move |store: &Arc<ServedStore>| change(store, Shell::of(&app, store, ""));
+        Ok(Redirect::to(&self.work(work).await?).into_response())
+    }
+}
+
+/// The memory, the plan, the run or the job that a page is about.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Id {
+    pub(super) id: String,
+}
+
+/// Makes a path with a query; empty values are left out.
 pub(super) fn place(path: &str, pairs: &[(&str, &str)]) -> String {
     let mut place = path.to_owned();
-    for (name, value) in pairs {
+    for (name, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
         place.push(if place.contains('?') { '&' } else { '?' });
         let Ok(value) = urlencode_strict(value);
         place.push_str(&format!("{name}={value}"));
@@ -94,17 +134,9 @@ pub(super) fn shown(page: &impl Template) -> Response {
 }
 
 fn html(page: String) -> Response {
-    let mut response = Html(page).into_response();
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    // Forms would name no origin otherwise.
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    response
-}
-
-/// Redirects to a page after a form was processed.
-pub(super) fn then(place: &str) -> Response {
-    Redirect::to(place).into_response()
+    // Forms would name no origin without the policy of referrers.
+    let headers = [(CONTENT_SECURITY_POLICY, POLICY), (REFERRER_POLICY, "same-origin")];
+    (headers, Html(page)).into_response()
 }
 
 /// A problem as a page.
@@ -120,18 +152,12 @@ impl<P: Into<Problem>> From<P> for Refused {
 #[derive(Template)]
 #[template(path = "refused.html")]
 struct RefusedPage {
-    title: &'static str,
-    detail: String,
-    hint: Option<String>,
+    problem: ProblemDocument,
 }
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let document = self.0.document();
-        let status = StatusCode::from_u16(document.status).unwrap_or_default();
-        let page =
-            RefusedPage { title: document.title, detail: document.detail, hint: document.hint };
-        (status, shown(&page)).into_response()
+        (self.0.kind.status(), shown(&RefusedPage { problem: self.0.document() })).into_response()
     }
 }
 
@@ -140,12 +166,13 @@ impl IntoResponse for Refused {
 struct Signed<T> {
     #[serde(default)]
     form: String,
+    store: Option<String>,
     #[serde(flatten)]
     fields: T,
 }
 
-/// The fields of a form of one of our own pages.
-pub(super) struct Fields<T>(pub(super) T);
+/// A form of one of our own pages: the store that it is about, and its fields.
+pub(super) struct Fields<T>(pub(super) On, pub(super) T);
 
 impl<T: DeserializeOwned> FromRequest<App> for Fields<T> {
     type Rejection = Refused;
@@ -153,7 +180,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Fields<T> {
     async fn from_request(request: Request, app: &App) -> Result<Self, Refused> {
         let Form(signed) = Form::<Signed<T>>::from_request(request, app).await.map_err(of_form)?;
         app.gate.check_form(&signed.form)?;
-        Ok(Self(signed.fields))
+        Ok(Self(On { app: app.clone(), name: signed.store }, signed.fields))
     }
 }
 
@@ -183,20 +210,15 @@ pub(super) async fn sign_in_page(State(app): State<App>) -> Response {
 }
 
 pub(super) async fn sign_in(
-    State(app): State<App>,
     peer: Option<Extension<Peer>>,
-    Fields(SignIn { token }): Fields<SignIn>,
+    Fields(On { app, .. }, SignIn { token }): Fields<SignIn>,
 ) -> Response {
     let peer = peer.and_then(|Extension(peer)| peer.0);
     match app.gate.sign_in(&token, peer) {
-        Ok(cookie) => match HeaderValue::from_str(&cookie) {
-            Ok(cookie) => ([(SET_COOKIE, cookie)], Redirect::to("/ui")).into_response(),
-            Err(_) => Redirect::to("/ui").into_response(),
-        },
+        Ok(cookie) => ([(SET_COOKIE, cookie)], Redirect::to("/ui")).into_response(),
         Err(problem) => {
-            let status = StatusCode::from_u16(problem.kind.status()).unwrap_or_default();
             let page = SignInPage { form: app.gate.form_token(), problem: Some(problem.detail) };
-            (status, shown(&page)).into_response()
+            (problem.kind.status(), shown(&page)).into_response()
         }
     }
 }
@@ -219,33 +241,7 @@ pub(super) async fn nothing() -> Refused {
 }
 
 fn asset(kind: &'static str, text: &'static str) -> Response {
-    let cached = HeaderValue::from_static("private, max-age=3600");
-    let kind = HeaderValue::from_static(kind);
-    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, cached)], text).into_response()
-}
-
-/// A text of a memory: long ones in part, secrets masked, control characters escaped.
-pub(super) fn text(text: &str, chars_max: usize) -> String {
-    excerpt(text, chars_max)
-}
-
-/// A part of a text beside another one.
-pub(super) struct PieceView {
-    pub(super) tag: &'static str,
-    pub(super) text: String,
-}
-
-/// Returns the differences between two texts: removed and added parts.
-pub(super) fn pieces(from: &str, to: &str) -> Vec<PieceView> {
-    let piece = |piece: Piece| PieceView {
-        tag: match piece.kind {
-            PieceKind::Same => "span",
-            PieceKind::Gone => "del",
-            PieceKind::New => "ins",
-        },
-        text: piece.text,
-    };
-    word_diff(from, to).into_iter().map(piece).collect()
+    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "private, max-age=3600")], text).into_response()
 }
 
 /// A time as people read it, from one of ISO 8601, which is returned as it is where it is none.
@@ -253,7 +249,7 @@ pub(super) fn moment(time: &str) -> String {
     let (bare, zone) = time.split_once('[').unwrap_or((time, ""));
     let is_time = bare.is_ascii() && bare.len() >= 19 && bare.as_bytes()[10] == b'T';
     if !is_time {
-        return text(time, 60);
+        return excerpt(time, 60);
     }
     let rest = bare[19..].trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
     let (day, clock) = (&bare[..10], &bare[11..19]);
@@ -261,11 +257,6 @@ pub(super) fn moment(time: &str) -> String {
     let rest = rest.replace('Z', "UTC");
     let zone = if zone.is_empty() { &rest } else { zone.trim_end_matches(']') };
     format!("{day} {clock} {zone}").trim_end().to_owned()
-}
-
-/// A similarity as people read it.
-pub(super) fn similarity(value: Option<f64>) -> String {
-    value.map_or_else(String::new, |value| format!("{value:.3}"))
 }
 
 #[cfg(test)]

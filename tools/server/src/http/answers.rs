@@ -1,16 +1,19 @@
 //! Bodies in and answers out: JSON, and problems as `application/problem+json`.
 
+use std::sync::Arc;
+
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::header::{CONTENT_TYPE, ETAG, LOCATION, RETRY_AFTER};
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use crate::service::{Problem, ProblemKind};
+use super::routes::App;
+use crate::service::{Problem, ProblemKind, ServedStore};
 
 /// Longest body.
 pub(crate) const BODY_BYTES_MAX: usize = 16 << 20;
@@ -18,11 +21,13 @@ pub(crate) const BODY_BYTES_MAX: usize = 16 << 20;
 /// Seconds after which to try again where no other time is known.
 const RETRY_SECONDS: u32 = 1;
 
+/// What a handler returns.
+pub(crate) type Answer = Result<Response, Problem>;
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.kind.status()).unwrap_or_default();
         let body = serde_json::to_vec(&self.document()).unwrap_or_default();
-        let mut response = (status, body).into_response();
+        let mut response = (self.kind.status(), body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if matches!(
@@ -36,46 +41,55 @@ impl IntoResponse for Problem {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.kind == ProblemKind::Unauthorized {
-            headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }
 }
 
-/// A document as an answer.
-pub(crate) struct Json<T>(pub(crate) T);
-
-impl<T: Serialize> IntoResponse for Json<T> {
-    fn into_response(self) -> Response {
-        match serde_json::to_vec(&self.0) {
-            Ok(body) => json_bytes(body),
-            Err(error) => Problem::new(ProblemKind::Failed, error.to_string()).into_response(),
-        }
-    }
+/// Makes a document an answer.
+pub(crate) fn json(document: &impl Serialize) -> Answer {
+    serde_json::to_vec(document)
+        .map(json_bytes)
+        .map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))
 }
 
 /// Bytes that are JSON as an answer.
 pub(crate) fn json_bytes(body: Vec<u8>) -> Response {
-    let mut response = body.into_response();
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// Sets the `ETag` of an answer.
-pub(crate) fn with_etag(mut response: Response, digest: &str) -> Response {
-    if let Ok(value) = HeaderValue::from_str(&format!("\"{digest}\"")) {
-        response.headers_mut().insert(ETAG, value);
-    }
-    response
+/// The store that a request names; the first one where it names none.
+pub(crate) struct On {
+    pub(crate) app: App,
+    pub(crate) name: Option<String>,
 }
 
-/// Makes an answer one that tells where the work is.
-pub(crate) fn accepted(mut response: Response, place: &str) -> Response {
-    *response.status_mut() = StatusCode::ACCEPTED;
-    if let Ok(value) = HeaderValue::from_str(place) {
-        response.headers_mut().insert(LOCATION, value);
+impl FromRequestParts<App> for On {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        #[derive(Deserialize)]
+        struct Named {
+            store: Option<String>,
+        }
+        let Query(Named { store: name }) = Query::from_request_parts(parts, app).await?;
+        Ok(Self { app: app.clone(), name })
     }
-    response
+}
+
+impl On {
+    pub(crate) fn store(&self) -> Result<Arc<ServedStore>, Problem> {
+        self.app.service.store(self.name.as_deref())
+    }
+
+    /// Does work on the store where it may block.
+    pub(crate) async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<ServedStore>) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.app.service.on(self.name.as_deref(), work).await
+    }
 }
 
 /// A body of JSON. An empty body is an empty object where `T` allows it.

@@ -38,7 +38,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listen {
+pub(crate) enum Listen {
     /// An address.
     Tcp(SocketAddr),
     /// A Unix socket: the permissions of its file decide who may use it.
@@ -47,7 +47,7 @@ pub enum Listen {
 
 /// Something that listens.
 #[derive(Debug)]
-pub enum Listener {
+pub(crate) enum Listener {
     /// At an address.
     Tcp(TcpListener),
     /// At a Unix socket.
@@ -63,7 +63,7 @@ impl Listener {
     ///
     /// # Errors
     /// When the address is taken, or the socket's file cannot be made.
-    pub async fn bind(listen: &Listen) -> Result<Self, Failure> {
+    pub(crate) async fn bind(listen: &Listen) -> Result<Self, Failure> {
         match listen {
             Listen::Tcp(address) => {
                 let listener = TcpListener::bind(address).await.map_err(|error| {
@@ -85,8 +85,7 @@ impl Listener {
     }
 
     /// Returns the address, with the port that was taken.
-    #[must_use]
-    pub fn address(&self) -> Option<SocketAddr> {
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(listener) => listener.local_addr().ok(),
             Self::Unix(..) => None,
@@ -111,7 +110,7 @@ fn restrict(path: &Path) -> io::Result<()> {
 }
 
 /// Serves until `stop` is ready; then lets requests under way end, for ten seconds at most.
-pub async fn serve(listener: Listener, router: Router, stop: impl Future<Output = ()>) {
+pub(crate) async fn serve(listener: Listener, router: Router, stop: impl Future<Output = ()>) {
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     tokio::pin!(stop);

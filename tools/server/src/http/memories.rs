@@ -1,58 +1,31 @@
 //! Handlers about single memories and pairs of them.
 
-use std::sync::Arc;
-
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse as _, Response};
 use memfold::ops::{
     CheckDocument, Elapsed, FlagsDocument, RecallDocument, SaveDocument, SearchDocument,
     SettledDocument,
 };
-use serde::Deserialize;
-use serde_json::Value;
 
-use super::answers::{Json, Query, Sent, json_bytes};
-use super::routes::App;
+use super::answers::{Answer, On, Sent, json, json_bytes};
 use crate::service::{
-    MemoryRequest, Problem, ProblemKind, RecallRequest, SaveAnswer, SearchRequest, ServedStore,
-    SettleRequest,
+    MemoryRequest, Problem, ProblemKind, RecallRequest, SaveAnswer, SearchRequest, SettleRequest,
 };
 
-/// Which store a request is about.
-#[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct Of {
-    /// Its name; by default the first one.
-    pub(crate) store: Option<String>,
+pub(super) async fn check(on: On, Sent(request): Sent<MemoryRequest>) -> Answer {
+    on.work(move |store| json(&CheckDocument::new(&store.check(request)?))).await
 }
 
-pub(super) async fn check(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-    Sent(request): Sent<MemoryRequest>,
-) -> Result<Response, Problem> {
-    let check = app.service.on(of.store.as_deref(), move |store| store.check(request)).await?;
-    Ok(Json(CheckDocument::new(&check)).into_response())
-}
-
-pub(super) async fn save(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-    headers: HeaderMap,
-    Sent(request): Sent<MemoryRequest>,
-) -> Result<Response, Problem> {
-    let key =
-        match headers.get("idempotency-key") {
-            None => None,
-            Some(key) => Some(key.to_str().map(str::to_owned).map_err(|_| {
-                Problem::new(ProblemKind::Malformed, "the Idempotency-Key is no name")
-            })?),
-        };
-    let work = move |store: &Arc<ServedStore>| store.save(request, key.as_deref());
-    Ok(match app.service.on(of.store.as_deref(), work).await? {
-        SaveAnswer::Now(saved) => Json(SaveDocument::new(None, &saved)).into_response(),
-        SaveAnswer::Before(saved) => json_bytes(answered_before(&saved)),
+pub(super) async fn save(on: On, headers: HeaderMap, Sent(request): Sent<MemoryRequest>) -> Answer {
+    let key = headers.get("idempotency-key").map(|key| key.to_str().map(str::to_owned));
+    let key = key
+        .transpose()
+        .map_err(|_| Problem::new(ProblemKind::Malformed, "the Idempotency-Key is no name"))?;
+    on.work(move |store| match store.save(request, key.as_deref())? {
+        SaveAnswer::Now(saved) => json(&SaveDocument::new(None, &saved)),
+        SaveAnswer::Before(saved) => Ok(json_bytes(answered_before(&saved))),
     })
+    .await
 }
 
 /// The document of a save that was answered before, byte for byte.
@@ -61,72 +34,47 @@ fn answered_before(saved: &str) -> Vec<u8> {
     format!("{{\"schema_version\":1,\"stored\":true,{rest}").into_bytes()
 }
 
-pub(super) async fn search(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-    Sent(request): Sent<SearchRequest>,
-) -> Result<Response, Problem> {
-    let found = app.service.on(of.store.as_deref(), move |store| store.search(&request)).await?;
-    let seconds = Elapsed { open: 0.0, total: found.seconds };
-    let document = SearchDocument::new(&found.matches, found.index.as_deref(), seconds);
-    Ok(Json(document).into_response())
+pub(super) async fn search(on: On, Sent(request): Sent<SearchRequest>) -> Answer {
+    on.work(move |store| {
+        let found = store.search(&request)?;
+        let seconds = Elapsed { open: 0.0, total: found.seconds };
+        json(&SearchDocument::new(&found.matches, found.index.as_deref(), seconds))
+    })
+    .await
 }
 
-pub(super) async fn recall(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-    Sent(request): Sent<RecallRequest>,
-) -> Result<Response, Problem> {
-    let work = move |store: &Arc<ServedStore>| {
+pub(super) async fn recall(on: On, Sent(request): Sent<RecallRequest>) -> Answer {
+    on.work(move |store| {
         let answered = store.recall(&request)?;
         let seconds = Elapsed { open: 0.0, total: answered.seconds };
         let (found, answer) = (&answered.recalled, answered.answer.as_ref());
-        let document = RecallDocument::new(&request.query, request.mode, found, answer, seconds);
-        serde_json::to_vec(&document)
-            .map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))
-    };
-    Ok(json_bytes(app.service.on(of.store.as_deref(), work).await?))
+        json(&RecallDocument::new(&request.query, request.mode, found, answer, seconds))
+    })
+    .await
 }
 
-pub(super) async fn flags(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-) -> Result<Response, Problem> {
-    let store = app.service.store(of.store.as_deref())?;
-    let pairs = app.service.on(of.store.as_deref(), |store| store.flags()).await?;
-    Ok(Json(FlagsDocument::of(&pairs, &store.time_zone)).into_response())
+pub(super) async fn flags(on: On) -> Answer {
+    on.work(|store| json(&FlagsDocument::of(&store.flags()?, &store.time_zone))).await
 }
 
 pub(super) async fn settle(
-    State(app): State<App>,
-    Query(of): Query<Of>,
+    on: On,
     Path(key): Path<String>,
     Sent(request): Sent<SettleRequest>,
-) -> Result<Response, Problem> {
-    let work = move |store: &Arc<ServedStore>| store.settle(&key, request.settlement);
-    let (run, settled) = app.service.on(of.store.as_deref(), work).await?;
-    Ok(Json(SettledDocument::new(Some(run), settled)).into_response())
+) -> Answer {
+    on.work(move |store| {
+        let (run, settled) = store.settle(&key, request.settlement)?;
+        json(&SettledDocument::new(Some(run), settled))
+    })
+    .await
 }
 
-pub(super) async fn proposals(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-) -> Result<Response, Problem> {
-    let proposals = app.service.on(of.store.as_deref(), |store| store.proposals()).await?;
-    Ok(Json(proposals).into_response())
+pub(super) async fn proposals(on: On) -> Answer {
+    on.work(|store| json(&store.proposals()?)).await
 }
 
-pub(super) async fn stats(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-) -> Result<Response, Problem> {
-    let work = |store: &Arc<ServedStore>| {
-        let status = store.status()?;
-        serde_json::to_value(status.document())
-            .map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))
-    };
-    let document: Value = app.service.on(of.store.as_deref(), work).await?;
-    Ok(Json(document).into_response())
+pub(super) async fn stats(on: On) -> Answer {
+    on.work(|store| json(&store.status()?.document())).await
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ mod runs;
 mod compatible;
 mod openapi;
 
-pub(crate) use answers::Query;
+pub(crate) use answers::{On, Query};
 pub(crate) use connections::Peer;
-pub use connections::{Listen, Listener, serve};
-pub use gate::{Door, Gate, Token};
-pub use openapi::openapi;
-pub use routes::{App, router};
+pub(crate) use connections::{Listen, Listener, serve};
+pub(crate) use gate::{Gate, Token};
+pub(crate) use openapi::openapi;
+pub(crate) use routes::{App, router};
 pub(crate) use routes::{ICON, SIGN_IN};
 pub(crate) use runs::events;

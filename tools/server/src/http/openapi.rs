@@ -1,18 +1,41 @@
 //! The OpenAPI 3.1 description, made of the types that requests are read into and of the published schemas of the
 //! command line's documents.
 
+use std::borrow::Cow;
+
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::routes::{Operation, operations};
-use crate::schedule::{ScheduleSettings, ScheduleView};
-use crate::service::{
-    ApplyRequest, CompactAllAnswer, CompactAnswer, DecisionsRequest, HistoryAnswer, JobDocument,
-    MemoryRequest, ProblemDocument, ProposalsDocument, RecallRequest, RunAnswer, RunOptions,
-    RunRequest, SearchRequest, SettleRequest, UndoRequest,
-};
+use crate::service::ProblemDocument;
+
+/// A schema by its name.
+pub(super) struct Shape {
+    name: Cow<'static, str>,
+    /// Adds it and its parts, where it is made of a type.
+    add: fn(&mut SchemaGenerator),
+}
+
+impl Shape {
+    /// A schema that is added by its name, or a content type that has none.
+    pub(super) fn named(name: &'static str) -> Self {
+        Self { name: name.into(), add: |_| {} }
+    }
+
+    pub(super) fn of<T: JsonSchema>() -> Self {
+        let add = |generator: &mut SchemaGenerator| drop(generator.subschema_for::<T>());
+        Self { name: T::schema_name(), add }
+    }
+
+    fn content(&self) -> Value {
+        match self.name.contains('/') {
+            true => json!({ &*self.name: {} }),
+            false => json!({ "application/json": { "schema": reference(&self.name) } }),
+        }
+    }
+}
 
 /// Documents of the command line that requests are answered with, by their published schemas.
 const PUBLISHED: [(&str, &str); 10] = [
@@ -29,12 +52,11 @@ const PUBLISHED: [(&str, &str); 10] = [
 ];
 
 /// Describes the paths.
-#[must_use]
-pub fn openapi() -> Value {
+pub(crate) fn openapi() -> Value {
     let mut paths = Map::new();
     for operation in &operations() {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
-        path[operation.method] = described(operation);
+        path[method_of(operation)] = described(operation);
     }
     json!({
         "openapi": "3.1.0",
@@ -62,17 +84,13 @@ fn described(operation: &Operation) -> Value {
         )
     });
     let others = operation.parameters.iter().map(|name| parameter(name));
-    let content = |schema: &str| match schema.contains('/') {
-        true => json!({ schema: {} }),
-        false => json!({ "application/json": { "schema": reference(schema) } }),
-    };
-    let Operation { status, schema, .. } = *operation;
+    let content = operation.answer.content();
     let mut value = json!({
         "summary": operation.summary,
         "operationId": name_of(operation),
         "parameters": in_path.chain(others).collect::<Vec<_>>(),
         "responses": {
-            (status.to_string()): { "description": "Done", "content": content(schema) },
+            (operation.status.to_string()): { "description": "Done", "content": content },
             "default": {
                 "description": "Why it was not done",
                 "content": { "application/problem+json": { "schema": reference("ProblemDocument") } },
@@ -80,20 +98,24 @@ fn described(operation: &Operation) -> Value {
         },
     });
     if operation.parameters.contains(&"Prefer") {
-        let ended =
-            json!({ "description": "It ended within `Prefer: wait`", "content": content(schema) });
+        let ended = json!({ "description": "It ended within `Prefer: wait`", "content": content });
         value["responses"]["200"] = ended;
     }
-    if let Some(body) = operation.body {
-        value["requestBody"] = json!({ "content": content(body) });
+    if let Some(body) = &operation.body {
+        value["requestBody"] = json!({ "content": body.content() });
     }
     value
+}
+
+fn method_of(operation: &Operation) -> String {
+    operation.method.as_str().to_lowercase()
 }
 
 /// `post /v1/runs/{id}/undo` is `post_v1_runs_id_undo`.
 fn name_of(operation: &Operation) -> String {
     let words = operation.path.split(['/', '{', '}', '.']).filter(|word| !word.is_empty());
-    std::iter::once(operation.method).chain(words).collect::<Vec<_>>().join("_")
+    let method = method_of(operation);
+    std::iter::once(&*method).chain(words).collect::<Vec<_>>().join("_")
 }
 
 fn parameter(name: &str) -> Value {
@@ -135,24 +157,11 @@ fn schemas() -> Value {
     });
     let mut read = settings.clone().into_generator();
     let mut written = settings.for_serialize().into_generator();
-    add::<MemoryRequest>(&mut read);
-    add::<SearchRequest>(&mut read);
-    add::<RecallRequest>(&mut read);
-    add::<SettleRequest>(&mut read);
-    add::<RunRequest>(&mut read);
-    add::<UndoRequest>(&mut read);
-    add::<ApplyRequest>(&mut read);
-    add::<DecisionsRequest>(&mut read);
-    add::<RunOptions>(&mut read);
-    add::<ScheduleSettings>(&mut read);
-    add::<JobDocument>(&mut written);
-    add::<ProblemDocument>(&mut written);
-    add::<ProposalsDocument>(&mut written);
-    add::<ScheduleView>(&mut written);
-    add::<RunAnswer>(&mut written);
-    add::<HistoryAnswer>(&mut written);
-    add::<CompactAnswer>(&mut written);
-    add::<CompactAllAnswer>(&mut written);
+    for operation in &operations() {
+        operation.body.iter().for_each(|body| (body.add)(&mut read));
+        (operation.answer.add)(&mut written);
+    }
+    (Shape::of::<ProblemDocument>().add)(&mut written);
     for mut generator in [read, written] {
         for (name, schema) in generator.take_definitions(true) {
             let mut schema = Schema::try_from(schema).unwrap_or_default();
@@ -173,10 +182,6 @@ fn schemas() -> Value {
     all.insert("Health".to_owned(), status);
     all.sort_keys();
     Value::Object(all)
-}
-
-fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {
-    let _reference = generator.subschema_for::<T>();
 }
 
 /// Adds a published schema; its further definitions become `Name.Part`.

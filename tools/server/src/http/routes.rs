@@ -5,24 +5,31 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::HeaderValue;
+use axum::handler::Handler;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
 };
+use axum::http::{HeaderValue, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::routing::{MethodFilter, MethodRouter};
 use memfold::machine::Stopwatch;
+use schemars::JsonSchema;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span, info_span, warn};
 
-use super::answers::json_bytes;
+use super::answers::{Answer, json, json_bytes};
 use super::connections::Peer;
 use super::gate::{Door, Gate};
+use super::openapi::Shape;
 use super::{compatible, memories, openapi, runs};
 use crate::metrics::store_gauges;
-use crate::schedule::Schedules;
-use crate::service::{Problem, ProblemKind, Service};
+use crate::schedule::{ScheduleSettings, ScheduleView, Schedules};
+use crate::service::{
+    ApplyRequest, CompactAllAnswer, CompactAnswer, DecisionsRequest, HistoryAnswer, JobDocument,
+    MemoryRequest, Problem, ProblemKind, ProposalsDocument, RecallRequest, RunAnswer, RunOptions,
+    RunRequest, SearchRequest, Service, SettleRequest, UndoRequest,
+};
 use crate::telemetry::join_trace;
 
 /// Time limit for an answer, or for its first byte.
@@ -50,48 +57,61 @@ fn door(path: &str) -> Door {
 
 /// The state that all routes share.
 #[derive(Debug, Clone)]
-pub struct App {
+pub(crate) struct App {
     /// The operations of requests.
-    pub service: Arc<Service>,
+    pub(crate) service: Arc<Service>,
     /// When stores run by themselves.
-    pub schedules: Arc<Schedules>,
+    pub(crate) schedules: Arc<Schedules>,
     /// Who may ask.
-    pub gate: Arc<Gate>,
+    pub(crate) gate: Arc<Gate>,
 }
 
 /// A path: its handler, and its description.
 pub(super) struct Operation {
-    pub(super) method: &'static str,
+    pub(super) method: Method,
     pub(super) path: &'static str,
     handler: MethodRouter<App>,
     pub(super) summary: &'static str,
-    /// The schema of the body, if there is one.
-    pub(super) body: Option<&'static str>,
+    pub(super) body: Option<Shape>,
     /// The status of the answer.
     pub(super) status: u16,
-    /// The schema of the answer.
-    pub(super) schema: &'static str,
+    pub(super) answer: Shape,
     /// Parameters beside the path's.
     pub(super) parameters: &'static [&'static str],
 }
 
-fn op(
-    method: &'static str,
-    path: &'static str,
-    handler: MethodRouter<App>,
+/// Makes an operation of `post /v1/check`, for example.
+fn op<T: 'static>(
+    place: &'static str,
+    handler: impl Handler<T, App>,
     summary: &'static str,
 ) -> Operation {
-    let (body, status, schema, parameters) = (None, 200, "", &[][..]);
-    Operation { method, path, handler, summary, body, status, schema, parameters }
+    let (method, path) = place.split_once(' ').expect("a method stands before each path");
+    let method = Method::from_bytes(method.as_bytes()).expect("each method is one");
+    let filter = MethodFilter::try_from(method.clone()).expect("each method can be routed");
+    let (body, status, answer) = (None, 200, Shape::named(""));
+    let handler = axum::routing::on(filter, handler);
+    Operation { method, path, handler, summary, body, status, answer, parameters: &["store"] }
 }
 
 impl Operation {
-    fn body(self, schema: &'static str) -> Self {
-        Self { body: Some(schema), ..self }
+    fn body<T: JsonSchema>(self) -> Self {
+        Self { body: Some(Shape::of::<T>()), ..self }
     }
 
-    fn answer(self, status: u16, schema: &'static str) -> Self {
-        Self { status, schema, ..self }
+    /// Answers with a type of ours.
+    fn answer<T: JsonSchema>(self) -> Self {
+        Self { answer: Shape::of::<T>(), ..self }
+    }
+
+    /// Answers with a published document, or a content type.
+    fn published(self, name: &'static str) -> Self {
+        Self { answer: Shape::named(name), ..self }
+    }
+
+    /// Starts a job.
+    fn starts(self) -> Self {
+        Self { status: 202, ..self.answer::<JobDocument>() }
     }
 
     fn parameters(self, parameters: &'static [&'static str]) -> Self {
@@ -99,196 +119,130 @@ impl Operation {
     }
 }
 
-const STORE: &[&str] = &["store"];
-const STARTED: &[&str] = &["store", "Prefer"];
-
 /// Every path of the server except the paths of agents and pages: the router and the description
 /// are made of it.
 #[expect(clippy::too_many_lines, reason = "one table of all routes")]
 pub(super) fn operations() -> Vec<Operation> {
     vec![
-        op(
-            "post",
-            "/v1/check",
-            post(memories::check),
-            "Tells whether a memory is known; writes nothing",
-        )
-        .body("MemoryRequest")
-        .answer(200, "Check")
-        .parameters(STORE),
-        op("post", "/v1/save", post(memories::save), "Remembers a memory unless it is known")
-            .body("MemoryRequest")
-            .answer(200, "Save")
+        op("POST /v1/check", memories::check, "Tells whether a memory is known; writes nothing")
+            .body::<MemoryRequest>()
+            .published("Check"),
+        op("POST /v1/save", memories::save, "Remembers a memory unless it is known")
+            .body::<MemoryRequest>()
+            .published("Save")
             .parameters(&["store", "Idempotency-Key"]),
-        op("post", "/v1/search", post(memories::search), "Finds the nearest memories")
-            .body("SearchRequest")
-            .answer(200, "Search")
-            .parameters(STORE),
+        op("POST /v1/search", memories::search, "Finds the nearest memories")
+            .body::<SearchRequest>()
+            .published("Search"),
+        op("POST /v1/recall", memories::recall, "Finds the memories that answer a question")
+            .body::<RecallRequest>()
+            .published("Recall"),
+        op("GET /v1/flags", memories::flags, "Lists contradictory pairs that wait for a person")
+            .published("Flags"),
+        op("POST /v1/flags/{key}", memories::settle, "Settles a contradictory pair")
+            .body::<SettleRequest>()
+            .published("FlagSettled"),
+        op("GET /v1/proposals", memories::proposals, "Lists merges of which nothing is proven")
+            .answer::<ProposalsDocument>(),
+        op("GET /v1/stats", memories::stats, "Tells where the store stands").published("Status"),
+        op("GET /v1/runs", runs::list, "Lists the runs of the store and the jobs of this server")
+            .published("Runs"),
         op(
-            "post",
-            "/v1/recall",
-            post(memories::recall),
-            "Finds the memories that answer a question",
-        )
-        .body("RecallRequest")
-        .answer(200, "Recall")
-        .parameters(STORE),
-        op(
-            "get",
-            "/v1/flags",
-            get(memories::flags),
-            "Lists contradictory pairs that wait for a person",
-        )
-        .answer(200, "Flags")
-        .parameters(STORE),
-        op("post", "/v1/flags/{key}", post(memories::settle), "Settles a contradictory pair")
-            .body("SettleRequest")
-            .answer(200, "FlagSettled")
-            .parameters(STORE),
-        op(
-            "get",
-            "/v1/proposals",
-            get(memories::proposals),
-            "Lists merges of which nothing is proven",
-        )
-        .answer(200, "ProposalsDocument")
-        .parameters(STORE),
-        op("get", "/v1/stats", get(memories::stats), "Tells where the store stands")
-            .answer(200, "Status")
-            .parameters(STORE),
-        op(
-            "get",
-            "/v1/runs",
-            get(runs::list),
-            "Lists the runs of the store and the jobs of this server",
-        )
-        .answer(200, "Runs")
-        .parameters(STORE),
-        op(
-            "post",
-            "/v1/runs",
-            post(runs::start),
+            "POST /v1/runs",
+            runs::start,
             "Starts a consolidation, a dry run unless it says otherwise",
         )
-        .body("RunRequest")
-        .answer(202, "JobDocument")
-        .parameters(STARTED),
+        .body::<RunRequest>()
+        .starts()
+        .parameters(&["store", "Prefer"]),
+        op("GET /v1/runs/{id}", runs::one, "Shows a job of this server, or a run of the store")
+            .published("RunOrJob"),
+        op("DELETE /v1/runs/{id}", runs::cancel, "Asks a job to stop; what was applied stays")
+            .starts(),
         op(
-            "get",
-            "/v1/runs/{id}",
-            get(runs::one),
-            "Shows a job of this server, or a run of the store",
-        )
-        .answer(200, "RunOrJob")
-        .parameters(STORE),
-        op(
-            "delete",
-            "/v1/runs/{id}",
-            delete(runs::cancel),
-            "Asks a job to stop; what was applied stays",
-        )
-        .answer(202, "JobDocument")
-        .parameters(STORE),
-        op(
-            "get",
-            "/v1/runs/{id}/events",
-            get(runs::events),
+            "GET /v1/runs/{id}/events",
+            runs::events,
             "Follows a job as server-sent events: stage, progress, end",
         )
-        .answer(200, "text/event-stream")
+        .published("text/event-stream")
         .parameters(&["store", "Last-Event-ID"]),
-        op("post", "/v1/runs/{id}/undo", post(runs::undo), "Takes back what a run did")
-            .body("UndoRequest")
-            .answer(202, "JobDocument")
-            .parameters(STARTED),
-        op("get", "/v1/plans", get(runs::plans), "Lists plans")
-            .answer(200, "Plans")
-            .parameters(STORE),
-        op("get", "/v1/plans/{id}", get(runs::plan), "Shows a plan; its digest is the ETag")
-            .answer(200, "SavedPlan")
-            .parameters(STORE),
+        op("POST /v1/runs/{id}/undo", runs::undo, "Takes back what a run did")
+            .body::<UndoRequest>()
+            .starts()
+            .parameters(&["store", "Prefer"]),
+        op("GET /v1/plans", runs::plans, "Lists plans").published("Plans"),
+        op("GET /v1/plans/{id}", runs::plan, "Shows a plan; its digest is the ETag")
+            .published("SavedPlan"),
         op(
-            "post",
-            "/v1/plans/{id}/decisions",
-            post(runs::decide),
+            "POST /v1/plans/{id}/decisions",
+            runs::decide,
             "Writes down what a person decides about actions",
         )
-        .body("DecisionsRequest")
-        .answer(200, "SavedPlan")
+        .body::<DecisionsRequest>()
+        .published("SavedPlan")
         .parameters(&["store", "If-Match"]),
+        op("POST /v1/plans/{id}/apply", runs::apply, "Applies a plan whose digest is named")
+            .body::<ApplyRequest>()
+            .starts()
+            .parameters(&["store", "If-Match", "Prefer"]),
         op(
-            "post",
-            "/v1/plans/{id}/apply",
-            post(runs::apply),
-            "Applies a plan whose digest is named",
-        )
-        .body("ApplyRequest")
-        .answer(202, "JobDocument")
-        .parameters(&["store", "If-Match", "Prefer"]),
-        op(
-            "post",
-            "/api/v1/brain/consolidation/run",
-            post(compatible::run),
+            "POST /api/v1/brain/consolidation/run",
+            compatible::run,
             "Runs a consolidation and waits for its end",
         )
-        .body("RunOptions")
-        .answer(200, "RunAnswer")
-        .parameters(STORE),
+        .body::<RunOptions>()
+        .answer::<RunAnswer>(),
         op(
-            "get",
-            "/api/v1/brain/consolidation/schedule",
-            get(runs::schedule),
+            "GET /api/v1/brain/consolidation/schedule",
+            runs::schedule,
             "Shows when the store runs by itself",
         )
-        .answer(200, "ScheduleView")
-        .parameters(STORE),
+        .answer::<ScheduleView>(),
         op(
-            "put",
-            "/api/v1/brain/consolidation/schedule",
-            put(runs::set_schedule),
+            "PUT /api/v1/brain/consolidation/schedule",
+            runs::set_schedule,
             "Sets when the store runs by itself",
         )
-        .body("ScheduleSettings")
-        .answer(200, "ScheduleView")
-        .parameters(STORE),
+        .body::<ScheduleSettings>()
+        .answer::<ScheduleView>(),
         op(
-            "get",
-            "/api/v1/brain/consolidation/history",
-            get(compatible::history),
+            "GET /api/v1/brain/consolidation/history",
+            compatible::history,
             "Lists the consolidations of this server",
         )
-        .answer(200, "HistoryAnswer")
-        .parameters(STORE),
+        .answer::<HistoryAnswer>(),
         op(
-            "post",
-            "/v1/maintenance/compact",
-            post(compatible::compact),
+            "POST /v1/maintenance/compact",
+            compatible::compact,
             "Consolidates the memories of a user and waits for the end",
         )
-        .answer(200, "CompactAnswer")
+        .answer::<CompactAnswer>()
         .parameters(&["store", "user_id", "skip_reextract", "skip_consolidate", "dry_run"]),
         op(
-            "post",
-            "/v1/maintenance/compact_all",
-            post(compatible::compact_all),
+            "POST /v1/maintenance/compact_all",
+            compatible::compact_all,
             "Consolidates the memories of all users, in all stores",
         )
-        .answer(200, "CompactAllAnswer")
+        .answer::<CompactAllAnswer>()
         .parameters(&["store", "skip_reextract", "skip_consolidate", "dry_run"]),
-        op("get", "/healthz", get(healthz), "Whether the server lives; needs no token")
-            .answer(200, "Health"),
-        op("get", "/readyz", get(readyz), "Whether every store can be read; needs no token")
-            .answer(200, "Health"),
-        op("get", "/metrics", get(metrics), "What is counted, for Prometheus")
-            .answer(200, "text/plain"),
-        op("get", "/openapi.json", get(described), "This description")
-            .answer(200, "application/json"),
+        op("GET /healthz", healthz, "Whether the server lives; needs no token")
+            .published("Health")
+            .parameters(&[]),
+        op("GET /readyz", readyz, "Whether every store can be read; needs no token")
+            .published("Health")
+            .parameters(&[]),
+        op("GET /metrics", metrics, "What is counted, for Prometheus")
+            .published("text/plain")
+            .parameters(&[]),
+        op("GET /openapi.json", described, "This description")
+            .published("application/json")
+            .parameters(&[]),
     ]
 }
 
 /// Makes the routes. `further` are routes of other modules (of agents, for example); the gate
 /// stands before them too.
-pub fn router(app: App, further: Router<App>) -> Router {
+pub(crate) fn router(app: App, further: Router<App>) -> Router {
     operations()
         .into_iter()
         .fold(Router::new(), |router, operation| router.route(operation.path, operation.handler))
@@ -376,13 +330,13 @@ async fn healthz() -> Response {
 }
 
 /// Whether every store can be read.
-async fn readyz(State(app): State<App>) -> Result<Response, Problem> {
+async fn readyz(State(app): State<App>) -> Answer {
     for store in app.service.stores() {
         let store = Arc::clone(store);
         let looked = app.service.workers.run(move || {
             store.runs().map_err(|problem| {
                 // Nothing of the store is revealed without a token.
-                let detail = format!("a store cannot be read ({})", problem.kind.status());
+                let detail = format!("a store cannot be read ({})", problem.kind.status().as_u16());
                 Problem::new(ProblemKind::Unavailable, detail)
             })
         });
@@ -391,7 +345,7 @@ async fn readyz(State(app): State<App>) -> Result<Response, Problem> {
     Ok(json_bytes(br#"{"status":"ready"}"#.to_vec()))
 }
 
-async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
+async fn metrics(State(app): State<App>) -> Answer {
     let stores: Vec<_> = app.service.stores().cloned().collect();
     let gauges = app.service.workers.run(move || {
         let mut gauges: Vec<_> = stores.iter().flat_map(|store| store_gauges(store)).collect();
@@ -399,12 +353,9 @@ async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
         Ok(gauges)
     });
     let page = app.service.metrics.page(&gauges.await?);
-    let mut response = page.into_response();
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    Ok(response)
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response())
 }
 
-async fn described() -> Response {
-    json_bytes(openapi::openapi().to_string().into_bytes())
+async fn described() -> Answer {
+    json(&openapi::openapi())
 }

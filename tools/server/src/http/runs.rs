@@ -4,22 +4,21 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
-use axum::http::HeaderMap;
-use axum::http::header::IF_MATCH;
+use axum::extract::Path;
+use axum::http::header::{ETAG, IF_MATCH, LOCATION};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse as _;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse as _, Response};
 use futures_util::{Stream, StreamExt as _, stream};
 use memfold::ops::{PlansDocument, RunDocument, RunsDocument, SavedPlanDocument};
+use memfold_core::plan::SavedPlan;
 use serde::Serialize;
 
-use super::answers::{Json, Query, Sent, accepted, with_etag};
-use super::memories::Of;
-use super::routes::App;
-use crate::schedule::{ScheduleSettings, ScheduleView};
+use super::answers::{Answer, On, Sent, json};
+use crate::schedule::ScheduleSettings;
 use crate::service::{
     ApplyRequest, DecisionsRequest, Job, JobDocument, JobEvent, Problem, ProblemKind, RunRequest,
-    ServedStore, UndoRequest,
+    UndoRequest,
 };
 
 /// Maximum time a request may wait for a run: `Prefer: wait=SECONDS`.
@@ -35,31 +34,21 @@ struct AllRuns<'a> {
     jobs: Vec<JobDocument>,
 }
 
-pub(super) async fn list(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-) -> Result<Response, Problem> {
-    let store = app.service.store(of.store.as_deref())?;
-    let history = app.service.on(of.store.as_deref(), |store| store.runs()).await?;
-    let jobs = store.jobs();
-    let jobs = jobs.iter().map(|job| JobDocument { result: None, ..job.document() }).collect();
-    let document = AllRuns { runs: RunsDocument::of(&history), jobs };
-    Ok(Json(document).into_response())
+pub(super) async fn list(on: On) -> Answer {
+    on.work(|store| {
+        let (history, jobs) = (store.runs()?, store.jobs());
+        let jobs = jobs.iter().map(|job| JobDocument { result: None, ..job.document() });
+        json(&AllRuns { runs: RunsDocument::of(&history), jobs: jobs.collect() })
+    })
+    .await
 }
 
-pub(super) async fn start(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-    headers: HeaderMap,
-    Sent(request): Sent<RunRequest>,
-) -> Result<Response, Problem> {
-    let work = move |store: &Arc<ServedStore>| store.start_run(request);
-    let job = app.service.on(of.store.as_deref(), work).await?;
-    Ok(answer(&job, &headers).await)
+pub(super) async fn start(on: On, headers: HeaderMap, Sent(request): Sent<RunRequest>) -> Answer {
+    started(&*on.work(move |store| store.start_run(request)).await?, &headers).await
 }
 
 /// Tells where the job is; waits for its end where the caller prefers that.
-async fn answer(job: &Job, headers: &HeaderMap) -> Response {
+async fn started(job: &Job, headers: &HeaderMap) -> Answer {
     let prefers = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
     let seconds = prefers
         .flat_map(|value| value.split(','))
@@ -67,59 +56,46 @@ async fn answer(job: &Job, headers: &HeaderMap) -> Response {
     if let Some(seconds) = seconds {
         let patience = Duration::from_secs(seconds.min(WAIT_SECONDS_MAX));
         if job.wait(patience).await {
-            return match job.problem() {
-                Some(problem) => problem.into_response(),
-                None => Json(job.document()).into_response(),
-            };
+            job.problem().map_or(Ok(()), Err)?;
+            return json(&job.document());
         }
     }
-    accepted(Json(job.document()).into_response(), &format!("/v1/runs/{}", job.id))
+    accepted(job)
+}
+
+fn accepted(job: &Job) -> Answer {
+    let place = format!("/v1/runs/{}", job.id);
+    Ok((StatusCode::ACCEPTED, [(LOCATION, place)], json(&job.document())?).into_response())
 }
 
 /// A job of this server, or a run that the store remembers.
-pub(super) async fn one(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-    Path(id): Path<String>,
-) -> Result<Response, Problem> {
-    let store = app.service.store(of.store.as_deref())?;
-    if let Some(job) = store.job(&id).filter(|job| job.id == id) {
-        return Ok(Json(job.document()).into_response());
+pub(super) async fn one(on: On, Path(id): Path<String>) -> Answer {
+    if let Some(job) = on.store()?.job(&id).filter(|job| job.id == id) {
+        return json(&job.document());
     }
-    let work = move |store: &Arc<ServedStore>| {
+    on.work(move |store| {
         let run = store.run(&id)?;
-        let units = store.units(&run.run_id)?;
-        Ok((run, units))
-    };
-    let (run, units) = app.service.on(of.store.as_deref(), work).await?;
-    Ok(Json(RunDocument::of(&run, &units)).into_response())
+        json(&RunDocument::of(&run, &store.units(&run.run_id)?))
+    })
+    .await
 }
 
-fn job_of(app: &App, of: &Of, id: &str) -> Result<Arc<Job>, Problem> {
-    app.service.store(of.store.as_deref())?.job(id).ok_or_else(|| {
+fn job_of(on: &On, id: &str) -> Result<Arc<Job>, Problem> {
+    on.store()?.job(id).ok_or_else(|| {
         Problem::not_found(format!("this server has no run {id:?}"))
             .with_hint("GET /v1/runs lists the runs; only those of this server can be watched")
     })
 }
 
-pub(super) async fn cancel(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-    Path(id): Path<String>,
-) -> Result<Response, Problem> {
-    let job = job_of(&app, &of, &id)?;
+pub(super) async fn cancel(on: On, Path(id): Path<String>) -> Answer {
+    let job = job_of(&on, &id)?;
     job.cancel();
-    Ok(accepted(Json(job.document()).into_response(), &format!("/v1/runs/{}", job.id)))
+    accepted(&job)
 }
 
 /// The events of a job, from the one after `Last-Event-ID` on, until it ends.
-pub(crate) async fn events(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let job = job_of(&app, &of, &id)?;
+pub(crate) async fn events(on: On, Path(id): Path<String>, headers: HeaderMap) -> Answer {
+    let job = job_of(&on, &id)?;
     let seen = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let seen = seen.and_then(|value| value.parse().ok()).unwrap_or(0);
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
@@ -151,66 +127,56 @@ fn written(JobEvent { seq, kind, data }: &JobEvent) -> Event {
 }
 
 pub(super) async fn undo(
-    State(app): State<App>,
-    Query(of): Query<Of>,
+    on: On,
     Path(id): Path<String>,
     headers: HeaderMap,
     Sent(request): Sent<UndoRequest>,
-) -> Result<Response, Problem> {
-    let work = move |store: &Arc<ServedStore>| store.start_undo(&id, request);
-    let job = app.service.on(of.store.as_deref(), work).await?;
-    Ok(answer(&job, &headers).await)
+) -> Answer {
+    started(&*on.work(move |store| store.start_undo(&id, request)).await?, &headers).await
 }
 
-pub(super) async fn plans(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-) -> Result<Response, Problem> {
-    let plans = app.service.on(of.store.as_deref(), |store| store.plans()).await?;
-    Ok(Json(PlansDocument::new(plans)).into_response())
+pub(super) async fn plans(on: On) -> Answer {
+    on.work(|store| json(&PlansDocument::new(store.plans()?))).await
 }
 
-pub(super) async fn plan(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-    Path(id): Path<String>,
-) -> Result<Response, Problem> {
-    let plan = app.service.on(of.store.as_deref(), move |store| store.plan(&id)).await?;
-    Ok(with_etag(Json(SavedPlanDocument::of(&plan)).into_response(), &plan.plan_digest))
+pub(super) async fn plan(on: On, Path(id): Path<String>) -> Answer {
+    on.work(move |store| tagged(&store.plan(&id)?)).await
+}
+
+/// A plan with its digest as the `ETag`.
+fn tagged(plan: &SavedPlan) -> Answer {
+    let tag = format!("\"{}\"", plan.plan_digest);
+    Ok(([(ETAG, tag)], json(&SavedPlanDocument::of(plan))?).into_response())
 }
 
 pub(super) async fn decide(
-    State(app): State<App>,
-    Query(of): Query<Of>,
+    on: On,
     Path(id): Path<String>,
     headers: HeaderMap,
     Sent(request): Sent<DecisionsRequest>,
-) -> Result<Response, Problem> {
+) -> Answer {
     let expected = if_match(&headers)?;
-    let work = move |store: &Arc<ServedStore>| {
+    on.work(move |store| {
         if let Some(digest) = expected {
             store.plan_with(&id, &digest)?;
         }
-        store.decide(&id, &request)
-    };
-    let plan = app.service.on(of.store.as_deref(), work).await?;
-    Ok(with_etag(Json(SavedPlanDocument::of(&plan)).into_response(), &plan.plan_digest))
+        tagged(&store.decide(&id, &request)?)
+    })
+    .await
 }
 
 pub(super) async fn apply(
-    State(app): State<App>,
-    Query(of): Query<Of>,
+    on: On,
     Path(id): Path<String>,
     headers: HeaderMap,
     Sent(request): Sent<ApplyRequest>,
-) -> Result<Response, Problem> {
+) -> Answer {
     let digest = if_match(&headers)?.ok_or_else(|| {
         Problem::new(ProblemKind::DigestMissing, "the digest of the plan is needed")
             .with_hint("send it: If-Match: \"DIGEST\", the ETag of GET /v1/plans/{id}")
     })?;
-    let work = move |store: &Arc<ServedStore>| store.start_apply(&id, &digest, request);
-    let job = app.service.on(of.store.as_deref(), work).await?;
-    Ok(answer(&job, &headers).await)
+    let job = on.work(move |store| store.start_apply(&id, &digest, request)).await?;
+    started(&job, &headers).await
 }
 
 /// The digest that the caller expects; `*` is not a digest.
@@ -224,23 +190,12 @@ fn if_match(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     Ok(Some(digest.to_owned()))
 }
 
-pub(super) async fn schedule(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-) -> Result<Response, Problem> {
-    let schedules = Arc::clone(&app.schedules);
-    let work = move |store: &Arc<ServedStore>| schedules.view(store);
-    let view: ScheduleView = app.service.on(of.store.as_deref(), work).await?;
-    Ok(Json(view).into_response())
+pub(super) async fn schedule(on: On) -> Answer {
+    let schedules = Arc::clone(&on.app.schedules);
+    on.work(move |store| json(&schedules.view(store)?)).await
 }
 
-pub(super) async fn set_schedule(
-    State(app): State<App>,
-    Query(of): Query<Of>,
-    Sent(settings): Sent<ScheduleSettings>,
-) -> Result<Response, Problem> {
-    let schedules = Arc::clone(&app.schedules);
-    let work = move |store: &Arc<ServedStore>| schedules.set(store, settings);
-    let view: ScheduleView = app.service.on(of.store.as_deref(), work).await?;
-    Ok(Json(view).into_response())
+pub(super) async fn set_schedule(on: On, Sent(settings): Sent<ScheduleSettings>) -> Answer {
+    let schedules = Arc::clone(&on.app.schedules);
+    on.work(move |store| json(&schedules.set(store, settings)?)).await
 }

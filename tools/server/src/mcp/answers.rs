@@ -79,7 +79,7 @@ pub(super) fn refused(problem: &Problem) -> String {
         _ => hint.and_then(remark),
     };
     let error = excerpt(&problem.detail, 800);
-    json!({ "error": error, "hint": hint, "status": problem.kind.status() }).to_string()
+    json!({ "error": error, "hint": hint, "status": problem.kind.status().as_u16() }).to_string()
 }
 
 /// What a list was too long for.

@@ -15,13 +15,11 @@ use serde_json::Value;
 use super::answers::{Planned, Rest, Said, brief, fitted, notes, shown, whole};
 use super::tools::{ListParameters, behind};
 use crate::service::{
-    ApplyRequest, Job, Problem, ProblemKind, RunRequest, ServedStore, Service, UndoRequest,
+    ApplyRequest, Job, LATEST, Problem, ProblemKind, RunRequest, ServedStore, Service, UndoRequest,
 };
 
 /// A run that takes longer goes on, and the agent asks with `status`.
 const RUN_PATIENCE: Duration = Duration::from_secs(50);
-/// The name of the plan that was made last.
-const LATEST: &str = "latest";
 /// Runs that `status` lists.
 const RUNS_SHOWN: usize = 5;
 /// Memories of a unit, and memories in conflict with one.
@@ -55,7 +53,7 @@ pub(super) struct DuplicatesResult {
 }
 
 pub(super) async fn duplicates(
-    service: &Service,
+    service: Arc<Service>,
     asked: ListParameters,
 ) -> Result<DuplicatesResult, Problem> {
     let on = asked.store.as_deref();
@@ -258,14 +256,14 @@ struct UndoneUnit {
 }
 
 pub(super) async fn consolidate(
-    service: &Service,
+    service: Arc<Service>,
     asked: ConsolidateParameters,
 ) -> Result<ConsolidateResult, Problem> {
     let store = asked.store.clone();
     let on = store.as_deref();
     match asked.action {
-        Action::Plan => plan(service, asked).await,
-        Action::Apply => apply(service, asked).await,
+        Action::Plan => plan(&service, asked).await,
+        Action::Apply => apply(&service, asked).await,
         Action::Undo => {
             let run = asked.run_id.ok_or_else(|| {
                 Problem::unprocessable("undo needs run_id")
@@ -465,7 +463,7 @@ fn status(store: &ServedStore) -> Result<ConsolidateResult, Problem> {
         undone: run.undone,
     };
     let status = StoreStatus {
-        live: tiers.hot + tiers.warm + tiers.cold + tiers.archived,
+        live: tiers.total(),
         tiers,
         open_conflicts: status.open_flags,
         due: status.due.map(|reason| reason.to_string()),

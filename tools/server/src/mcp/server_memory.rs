@@ -7,21 +7,18 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::future::BoxFuture;
 use memfold::ops::Failure;
 use memfold_adapters::mcp_memory::{
-    AddedObservations, Entity, GraphError, GraphFile, Nodes, Observations, Relation,
+    AddedObservations, GraphError, GraphFile, Nodes, Observations, Relation,
 };
 use memfold_guard::{Guard, GuardPolicy};
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-    JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
-    ToolAnnotations,
-};
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+use super::{Agent, AgentTool};
 
 /// A tool of the reference server.
 struct Described {
@@ -32,6 +29,7 @@ struct Described {
     effect: Effect,
     input: fn() -> Value,
     output: fn() -> Value,
+    call: fn(&mut GraphFile, &mut JsonObject) -> Result<Answered, String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,6 +47,10 @@ const TOOLS: &[Described] = &[
         effect: Effect::Adds,
         input: || object(json!({ "entities": list(entity()) })),
         output: || object(json!({ "entities": list(entity()) })),
+        call: |graph, given| {
+            let new = graph.create_entities(take(given, "entities")?).map_err(failed)?;
+            Ok(Answered::of("entities", json!(new)))
+        },
     },
     Described {
         name: "create_relations",
@@ -57,6 +59,10 @@ const TOOLS: &[Described] = &[
         effect: Effect::Adds,
         input: || object(json!({ "relations": list(relation()) })),
         output: || object(json!({ "relations": list(relation()) })),
+        call: |graph, given| {
+            let new = graph.create_relations(take(given, "relations")?).map_err(failed)?;
+            Ok(Answered::of("relations", json!(new)))
+        },
     },
     Described {
         name: "add_observations",
@@ -73,6 +79,12 @@ const TOOLS: &[Described] = &[
             let item = json!({ "entityName": plain(), "addedObservations": list(plain()) });
             object(json!({ "results": list(object(item)) }))
         },
+        call: |graph, given| {
+            let new: Vec<NewObservations> = take(given, "observations")?;
+            let new = new.into_iter();
+            let new = new.map(|new| Observations { entity: new.entity_name, texts: new.contents });
+            Ok(Answered::added(&graph.add_observations(new.collect()).map_err(failed)?))
+        },
     },
     Described {
         name: "delete_entities",
@@ -84,6 +96,11 @@ const TOOLS: &[Described] = &[
             object(json!({ "entityNames": names }))
         },
         output: done,
+        call: |graph, given| {
+            let names: Vec<String> = take(given, "entityNames")?;
+            graph.delete_entities(&names).map_err(failed)?;
+            Ok(Answered::done("Entities deleted successfully"))
+        },
     },
     Described {
         name: "delete_observations",
@@ -97,6 +114,14 @@ const TOOLS: &[Described] = &[
             object(json!({ "deletions": list(item) }))
         },
         output: done,
+        call: |graph, given| {
+            let gone: Vec<Deletion> = take(given, "deletions")?;
+            let gone = gone.into_iter();
+            let gone = gone
+                .map(|gone| Observations { entity: gone.entity_name, texts: gone.observations });
+            graph.delete_observations(&gone.collect::<Vec<_>>()).map_err(failed)?;
+            Ok(Answered::done("Observations deleted successfully"))
+        },
     },
     Described {
         name: "delete_relations",
@@ -108,6 +133,11 @@ const TOOLS: &[Described] = &[
             object(json!({ "relations": gone }))
         },
         output: done,
+        call: |graph, given| {
+            let gone: Vec<Relation> = take(given, "relations")?;
+            graph.delete_relations(&gone).map_err(failed)?;
+            Ok(Answered::done("Relations deleted successfully"))
+        },
     },
     Described {
         name: "read_graph",
@@ -116,6 +146,7 @@ const TOOLS: &[Described] = &[
         effect: Effect::Reads,
         input: || json!({ "type": "object", "properties": {} }),
         output: nodes,
+        call: |graph, _| Ok(Answered::of_nodes(&graph.read_graph().map_err(failed)?)),
     },
     Described {
         name: "search_nodes",
@@ -129,6 +160,10 @@ const TOOLS: &[Described] = &[
             object(json!({ "query": query }))
         },
         output: nodes,
+        call: |graph, given| {
+            let query: String = take(given, "query")?;
+            Ok(Answered::of_nodes(&graph.search_nodes(&query).map_err(failed)?))
+        },
     },
     Described {
         name: "open_nodes",
@@ -140,6 +175,10 @@ const TOOLS: &[Described] = &[
             object(json!({ "names": names }))
         },
         output: nodes,
+        call: |graph, given| {
+            let names: Vec<String> = take(given, "names")?;
+            Ok(Answered::of_nodes(&graph.open_nodes(&names).map_err(failed)?))
+        },
     },
 ];
 
@@ -212,39 +251,11 @@ impl Described {
     }
 }
 
-/// Parameters of `create_entities`.
-#[derive(Deserialize)]
-struct Entities {
-    entities: Vec<Entity>,
-}
-
-/// Parameters of `create_relations` and `delete_relations`.
-#[derive(Deserialize)]
-struct Relations {
-    relations: Vec<Relation>,
-}
-
-#[derive(Deserialize)]
-struct NewObservations {
-    observations: Vec<NewObservation>,
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct NewObservation {
+struct NewObservations {
     entity_name: String,
     contents: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct EntityNames {
-    entity_names: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Deletions {
-    deletions: Vec<Deletion>,
 }
 
 #[derive(Deserialize)]
@@ -254,14 +265,16 @@ struct Deletion {
     observations: Vec<String>,
 }
 
-#[derive(Deserialize)]
-struct Query {
-    query: String,
+/// Takes a parameter out of those given.
+fn take<T: DeserializeOwned>(given: &mut JsonObject, name: &str) -> Result<T, String> {
+    let value = given.remove(name).ok_or_else(|| format!("missing field `{name}`"));
+    value
+        .and_then(|value| serde_json::from_value(value).map_err(|error| error.to_string()))
+        .map_err(|error| format!("Invalid arguments: {error}"))
 }
 
-#[derive(Deserialize)]
-struct Names {
-    names: Vec<String>,
+fn failed(error: GraphError) -> String {
+    error.to_string()
 }
 
 /// The answer of a tool.
@@ -301,134 +314,47 @@ impl Answered {
             ..Self::of("results", listed.collect())
         }
     }
+
+    fn result(self) -> CallToolResult {
+        let mut result = CallToolResult::structured(self.document);
+        result.content = vec![ContentBlock::text(self.text)];
+        result.content.extend(self.remark.map(ContentBlock::text));
+        result
+    }
 }
 
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-fn parameters<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, String> {
-    serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| format!("Invalid arguments: {error}"))
-}
-
-/// Executes a tool.
-fn call(graph: &mut GraphFile, name: &str, arguments: JsonObject) -> Result<Answered, String> {
-    let failed = |error: GraphError| error.to_string();
-    let value = |value: Result<Value, serde_json::Error>| value.unwrap_or_default();
-    Ok(match name {
-        "create_entities" => {
-            let Entities { entities } = parameters(arguments)?;
-            let new = graph.create_entities(entities).map_err(failed)?;
-            Answered::of("entities", value(serde_json::to_value(new)))
-        }
-        "create_relations" => {
-            let Relations { relations } = parameters(arguments)?;
-            let new = graph.create_relations(relations).map_err(failed)?;
-            Answered::of("relations", value(serde_json::to_value(new)))
-        }
-        "add_observations" => {
-            let NewObservations { observations } = parameters(arguments)?;
-            let observations = observations
-                .into_iter()
-                .map(|new| Observations { entity: new.entity_name, texts: new.contents });
-            Answered::added(&graph.add_observations(observations.collect()).map_err(failed)?)
-        }
-        "delete_entities" => {
-            let EntityNames { entity_names } = parameters(arguments)?;
-            graph.delete_entities(&entity_names).map_err(failed)?;
-            Answered::done("Entities deleted successfully")
-        }
-        "delete_observations" => {
-            let Deletions { deletions } = parameters(arguments)?;
-            let deletions = deletions
-                .into_iter()
-                .map(|gone| Observations { entity: gone.entity_name, texts: gone.observations });
-            graph.delete_observations(&deletions.collect::<Vec<_>>()).map_err(failed)?;
-            Answered::done("Observations deleted successfully")
-        }
-        "delete_relations" => {
-            let Relations { relations } = parameters(arguments)?;
-            graph.delete_relations(&relations).map_err(failed)?;
-            Answered::done("Relations deleted successfully")
-        }
-        "read_graph" => Answered::of_nodes(&graph.read_graph().map_err(failed)?),
-        "search_nodes" => {
-            let Query { query } = parameters(arguments)?;
-            Answered::of_nodes(&graph.search_nodes(&query).map_err(failed)?)
-        }
-        "open_nodes" => {
-            let Names { names } = parameters(arguments)?;
-            Answered::of_nodes(&graph.open_nodes(&names).map_err(failed)?)
-        }
-        _ => return Err(format!("Tool {name} not found")),
-    })
-}
-
-/// Answers one agent from a file.
-#[derive(Debug, Clone)]
-struct Reference {
-    graph: Arc<Mutex<GraphFile>>,
-}
-
-impl ServerHandler for Reference {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("memfold", env!("CARGO_PKG_VERSION")))
-    }
-
-    async fn list_tools(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(Described::tool).collect()))
-    }
-
-    fn get_tool(&self, name: &str) -> Option<Tool> {
-        TOOLS.iter().find(|tool| tool.name == name).map(Described::tool)
-    }
-
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let graph = Arc::clone(&self.graph);
-        let work = move || {
-            let mut graph = graph.lock().unwrap_or_else(PoisonError::into_inner);
-            call(&mut graph, &request.name, request.arguments.unwrap_or_default())
-        };
-        let answered = tokio::task::spawn_blocking(work).await;
-        let answered =
-            answered.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        Ok(match answered {
-            Ok(Answered { text, document, remark }) => {
-                let mut result = CallToolResult::structured(document);
-                result.content = vec![ContentBlock::text(text)];
-                result.content.extend(remark.map(ContentBlock::text));
-                result
-            }
-            Err(message) => CallToolResult::error(vec![ContentBlock::text(message)]),
-        }
-        .into())
-    }
-}
-
-/// Serves one agent on stdin and stdout, until it closes them.
-pub(crate) async fn serve_stdio(path: &Path) -> Result<(), Failure> {
-    let failed = |error: &(dyn std::error::Error + 'static)| {
-        Failure::new("serve MCP on stdin and stdout", error, None)
-    };
-    let guard = Guard::new(&GuardPolicy::default()).map_err(|error| failed(&error))?;
+/// Opens a file for one agent.
+pub(crate) fn server_memory(path: &Path) -> Result<Agent, Failure> {
+    let guard = Guard::new(&GuardPolicy::default())
+        .map_err(|error| Failure::new("serve MCP on stdin and stdout", &error, None))?;
     let mut graph = GraphFile::new(path, guard);
-    let hint =
-        || Some("name the file: memfold-server mcp memory.jsonl --as server-memory".to_owned());
-    let unread = |error: &GraphError| Failure::new("read the graph", error, hint());
-    graph.read_graph().map_err(|error| unread(&error))?;
-    let reference = Reference { graph: Arc::new(Mutex::new(graph)) };
-    let running =
-        reference.serve(rmcp::transport::stdio()).await.map_err(|error| failed(&error))?;
-    running.waiting().await.map_err(|error| failed(&error))?;
-    Ok(())
+    graph.read_graph().map_err(|error| {
+        let hint = "name the file: memfold-server mcp memory.jsonl --as server-memory";
+        Failure::new("read the graph", &error, Some(hint.to_owned()))
+    })?;
+    let graph = Arc::new(Mutex::new(graph));
+    let tools = TOOLS.iter().map(|described| {
+        let graph = Arc::clone(&graph);
+        let call = move |mut arguments: JsonObject| -> BoxFuture<'static, CallToolResult> {
+            let graph = Arc::clone(&graph);
+            let work = move || {
+                let mut graph = graph.lock().unwrap_or_else(PoisonError::into_inner);
+                (described.call)(&mut graph, &mut arguments)
+            };
+            let called = tokio::task::spawn_blocking(work);
+            let result = async { called.await.unwrap_or_else(|error| Err(error.to_string())) };
+            Box::pin(async { result.await.map_or_else(refused, Answered::result) })
+        };
+        AgentTool { tool: described.tool(), call: Box::new(call) }
+    });
+    let unknown = |name: &str| Ok(refused(format!("Tool {name} not found")));
+    Ok(Agent { instructions: None, tools: tools.collect(), unknown })
+}
+
+fn refused(message: String) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(message)])
 }

@@ -6,33 +6,33 @@ use std::sync::Arc;
 
 use memfold::quick_check::{Check, Decision, Saved};
 use memfold_core::memory::{Memory, MemoryId};
+use rmcp::ErrorData;
 use rmcp::handler::server::tool::schema_for_type;
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tracing::{Instrument as _, info_span};
 
-use super::answers::{Conflict, Rest, Said, Similar, brief, few, fitted, notes, shown};
-use super::plans::{
-    ConsolidateParameters, ConsolidateResult, DuplicatesResult, consolidate, duplicates,
-};
+use super::answers::{Conflict, Rest, Said, Similar, brief, few, fitted, notes, refused, shown};
+use super::plans::{consolidate, duplicates};
+use super::{Agent, AgentTool};
 use crate::service::{
     MemoryRequest, Problem, ProblemKind, RecallMode, RecallRequest, SaveAnswer, ServedStore,
     Service, SettledAs,
 };
 
+/// Instructions for an agent when it connects.
+const INSTRUCTIONS: &str = "\
+Memories of this agent. memory_session_context returns what a session should start with, \
+memory_recall answers a question, memory_save saves a fact once and says whether it was known, \
+replaced an older wording or contradicts a memory; memory_resolve settles such a conflict. To clean \
+up: memory_consolidate with action plan returns what would be done and its digest; action apply does \
+it, given that digest; action undo undoes a run. Nothing is merged that differs in a fact.";
+
 /// Conflicts of a save, and memories that it replaced.
 const SAVED_SHOWN: usize = 2;
-
-const SAVE: &str = "memory_save";
-const RECALL: &str = "memory_recall";
-const CHECK: &str = "memory_check";
-const DUPLICATES: &str = "memory_duplicates";
-const CONFLICTS: &str = "memory_conflicts";
-const CONSOLIDATE: &str = "memory_consolidate";
-const RESOLVE: &str = "memory_resolve";
-const CONTEXT: &str = "memory_session_context";
 
 /// The effects of a tool.
 struct Hints {
@@ -43,117 +43,146 @@ struct Hints {
 
 const READS: Hints = Hints { reads_only: true, destroys: false, idempotent: true };
 
-fn tool<P: JsonSchema + Any, A: JsonSchema + Any>(
+/// Makes a tool; its schemas are those of the parameters and of the answer.
+fn tool<P, A, F>(
+    service: &Arc<Service>,
     name: &'static str,
     title: &'static str,
     description: &'static str,
     hints: Hints,
-) -> Tool {
+    call: fn(Arc<Service>, P) -> F,
+) -> AgentTool
+where
+    P: DeserializeOwned + JsonSchema + Any + Send,
+    A: Serialize + JsonSchema + Any,
+    F: Future<Output = Result<A, Problem>> + Send + 'static,
+{
     let annotations = ToolAnnotations::with_title(title)
         .read_only(hints.reads_only)
         .destructive(hints.destroys)
         .idempotent(hints.idempotent)
         .open_world(false);
-    Tool::new(name, description, schema_for_type::<P>())
+    let tool = Tool::new(name, description, schema_for_type::<P>())
         .with_title(title)
         .with_output_schema::<A>()
-        .with_annotations(annotations)
+        .with_annotations(annotations);
+    let service = Arc::clone(service);
+    let call = move |arguments: JsonObject| {
+        let service = Arc::clone(&service);
+        let work = async move {
+            let answer = answer(Arc::clone(&service), call, arguments).await;
+            service.metrics.tool(name, answer.is_err());
+            answer.map_or_else(
+                |problem| CallToolResult::error(vec![ContentBlock::text(refused(&problem))]),
+                result,
+            )
+        };
+        let work: futures_util::future::BoxFuture<'static, CallToolResult> =
+            Box::pin(work.instrument(info_span!("mcp.tool", tool = name)));
+        work
+    };
+    AgentTool { tool, call: Box::new(call) }
 }
 
-/// The tools, in the order in which an agent needs them.
-pub(super) fn list() -> Vec<Tool> {
-    vec![
-        tool::<SaveParameters, SaveResult>(
-            SAVE,
+async fn answer<P: DeserializeOwned, A: Serialize, F: Future<Output = Result<A, Problem>>>(
+    service: Arc<Service>,
+    call: fn(Arc<Service>, P) -> F,
+    arguments: JsonObject,
+) -> Result<Value, Problem> {
+    let asked = serde_json::from_value(Value::Object(arguments))
+        .map_err(|error| Problem::unprocessable(format!("the arguments do not fit: {error}")))?;
+    serde_json::to_value(call(service, asked).await?)
+        .map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))
+}
+
+fn result(document: Value) -> CallToolResult {
+    // A block for a prompt, which escapes would lengthen.
+    let text = document["context"].as_str().map(ContentBlock::text);
+    let mut result = CallToolResult::structured(document);
+    if let Some(text) = text {
+        result.content = vec![text];
+    }
+    result
+}
+
+/// Returns the tools, in the order in which an agent needs them.
+#[expect(clippy::too_many_lines, reason = "one table of all tools")]
+pub(crate) fn agent(service: &Arc<Service>) -> Agent {
+    let tools = [
+        tool(
+            service,
+            "memory_save",
             "Save a memory",
             "Saves a memory after checking it against the others: inserts it, counts it as one that \
              is there, lets it replace an older wording, or flags a conflict. Says which and why.",
             Hints { reads_only: false, destroys: false, idempotent: true },
+            save,
         ),
-        tool::<RecallParameters, RecallResult>(
-            RECALL,
+        tool(
+            service,
+            "memory_recall",
             "Recall memories",
             "Finds the memories that answer a question, with conflicts that are open and what \
              replaced them.",
             READS,
+            recall,
         ),
-        tool::<CheckParameters, CheckResult>(
-            CHECK,
+        tool(
+            service,
+            "memory_check",
             "Check a memory",
             "Says what saving a memory would do, with the memories alike. Writes nothing.",
             READS,
+            check,
         ),
-        tool::<ListParameters, DuplicatesResult>(
-            DUPLICATES,
+        tool(
+            service,
+            "memory_duplicates",
             "List duplicates",
             "Lists memories of the latest plan that say the same: merges that are proven, and \
              proposals that are not.",
             READS,
+            duplicates,
         ),
-        tool::<ListParameters, ConflictsResult>(
-            CONFLICTS,
+        tool(
+            service,
+            "memory_conflicts",
             "List conflicts",
             "Lists pairs of memories that contradict each other and need a decision.",
             READS,
+            conflicts,
         ),
-        tool::<ConsolidateParameters, ConsolidateResult>(
-            CONSOLIDATE,
+        tool(
+            service,
+            "memory_consolidate",
             "Consolidate memories",
             "Merges duplicates without losing a fact. action plan: what would be done, and its \
              digest. apply: do it, given plan_id and plan_digest. status: the store, or the run \
              run_id. undo: undo the run run_id. explain: what became of memory_id.",
             Hints { reads_only: false, destroys: true, idempotent: true },
+            consolidate,
         ),
-        tool::<ResolveParameters, ResolveResult>(
-            RESOLVE,
+        tool(
+            service,
+            "memory_resolve",
             "Resolve a conflict",
             "Settles a conflict that memory_conflicts lists: keep both, merge, or say which one \
              holds. Can be undone.",
             Hints { reads_only: false, destroys: true, idempotent: false },
+            resolve,
         ),
-        tool::<ContextParameters, ContextResult>(
-            CONTEXT,
+        tool(
+            service,
+            "memory_session_context",
             "Start a session",
             "Returns the block of memories that a session starts with, at most 2,000 tokens.",
             READS,
+            context,
         ),
-    ]
-}
-
-/// The answer of a tool.
-pub(super) struct Answer {
-    pub(super) document: Value,
-    /// In place of the document, for a reader of text.
-    pub(super) text: Option<String>,
-}
-
-fn answer<T: Serialize>(document: &T) -> Result<Answer, Problem> {
-    serde_json::to_value(document)
-        .map(|document| Answer { document, text: None })
-        .map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))
-}
-
-/// Calls a tool.
-pub(super) async fn call(
-    service: &Arc<Service>,
-    name: &str,
-    arguments: JsonObject,
-) -> Result<Answer, Problem> {
-    match name {
-        SAVE => answer(&save(service, parse(arguments)?).await?),
-        RECALL => answer(&recall(service, parse(arguments)?).await?),
-        CHECK => answer(&check(service, parse(arguments)?).await?),
-        DUPLICATES => answer(&duplicates(service, parse(arguments)?).await?),
-        CONFLICTS => answer(&conflicts(service, parse(arguments)?).await?),
-        CONSOLIDATE => answer(&consolidate(service, parse(arguments)?).await?),
-        RESOLVE => answer(&resolve(service, parse(arguments)?).await?),
-        _ => context(service, parse(arguments)?).await,
-    }
-}
-
-fn parse<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Problem> {
-    serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| Problem::unprocessable(format!("the arguments do not fit: {error}")))
+    ];
+    let unknown =
+        |name: &str| Err(ErrorData::invalid_params(format!("there is no tool {name:?}"), None));
+    Agent { instructions: Some(INSTRUCTIONS), tools: tools.into(), unknown }
 }
 
 /// A memory to save.
@@ -217,7 +246,7 @@ struct SaveResult {
     rest: Rest,
 }
 
-async fn save(service: &Service, asked: SaveParameters) -> Result<SaveResult, Problem> {
+async fn save(service: Arc<Service>, asked: SaveParameters) -> Result<SaveResult, Problem> {
     let SaveParameters { text, categories, user_id, importance, store } = asked;
     let request = MemoryRequest {
         text: Some(text),
@@ -380,7 +409,7 @@ struct RecallResult {
     rest: Rest,
 }
 
-async fn recall(service: &Service, asked: RecallParameters) -> Result<RecallResult, Problem> {
+async fn recall(service: Arc<Service>, asked: RecallParameters) -> Result<RecallResult, Problem> {
     let RecallParameters { query, mode, limit, categories, user_id, after, store } = asked;
     if limit.is_some_and(|limit| limit > RECALLED_MAX) {
         return Err(Problem::unprocessable(format!("the limit is above {RECALLED_MAX}")));
@@ -483,7 +512,7 @@ struct CheckResult {
     rest: Rest,
 }
 
-async fn check(service: &Service, asked: CheckParameters) -> Result<CheckResult, Problem> {
+async fn check(service: Arc<Service>, asked: CheckParameters) -> Result<CheckResult, Problem> {
     let CheckParameters { text, categories, user_id, after, store } = asked;
     let request =
         MemoryRequest { text: Some(text), categories, user_id, ..MemoryRequest::default() };
@@ -540,7 +569,10 @@ struct ConflictsResult {
     rest: Rest,
 }
 
-async fn conflicts(service: &Service, asked: ListParameters) -> Result<ConflictsResult, Problem> {
+async fn conflicts(
+    service: Arc<Service>,
+    asked: ListParameters,
+) -> Result<ConflictsResult, Problem> {
     let work = move |store: &Arc<ServedStore>| {
         let pairs = store.flags()?;
         let mut result = ConflictsResult {
@@ -583,7 +615,10 @@ struct ResolveResult {
     open: usize,
 }
 
-async fn resolve(service: &Service, asked: ResolveParameters) -> Result<ResolveResult, Problem> {
+async fn resolve(
+    service: Arc<Service>,
+    asked: ResolveParameters,
+) -> Result<ResolveResult, Problem> {
     let ResolveParameters { key, settlement, store } = asked;
     let work = move |store: &Arc<ServedStore>| {
         let (run_id, settled) = store.settle(&key, settlement)?;
@@ -618,10 +653,11 @@ struct ContextResult {
     context: String,
 }
 
-async fn context(service: &Service, asked: ContextParameters) -> Result<Answer, Problem> {
+async fn context(
+    service: Arc<Service>,
+    asked: ContextParameters,
+) -> Result<ContextResult, Problem> {
     let ContextParameters { directory, branch, store } = asked;
     let work = move |store: &Arc<ServedStore>| store.session_context(&directory, &branch);
-    let context = service.on(store.as_deref(), work).await?;
-    let text = Some(context.clone());
-    Ok(Answer { text, ..answer(&ContextResult { context })? })
+    Ok(ContextResult { context: service.on(store.as_deref(), work).await? })
 }

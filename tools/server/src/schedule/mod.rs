@@ -7,5 +7,5 @@
 mod settings;
 mod work;
 
-pub use settings::{Cron, SCHEDULE_DEFAULT, ScheduleSettings, due_slot};
-pub use work::{ScheduleView, Schedules};
+pub(crate) use settings::{SCHEDULE_DEFAULT, ScheduleSettings};
+pub(crate) use work::{ScheduleView, Schedules};

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::service::{ExecuteMode, Problem};
 
 /// Every night at two.
-pub const SCHEDULE_DEFAULT: &str = "0 2 * * *";
+pub(crate) const SCHEDULE_DEFAULT: &str = "0 2 * * *";
 /// Planned times that are checked one by one; with more of them, only the last day counts: it has
 /// 1,440 minutes.
 const SLOTS_MAX: usize = 2_000;
@@ -24,19 +24,19 @@ const CRON_CHARS_MAX: usize = 200;
 /// When a store runs by itself, and what it does then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct ScheduleSettings {
+pub(crate) struct ScheduleSettings {
     /// A cron expression of five fields; by default `0 2 * * *`.
-    pub schedule: String,
+    pub(crate) schedule: String,
     /// An IANA time zone; by default that of the store's configuration.
-    pub timezone: Option<String>,
+    pub(crate) timezone: Option<String>,
     /// Whether anything runs by itself.
-    pub enabled: bool,
+    pub(crate) enabled: bool,
     /// What of the plan is carried out; by default nothing.
-    pub execute: ExecuteMode,
+    pub(crate) execute: ExecuteMode,
     /// Search only what changed since the last run that wrote.
-    pub incremental: bool,
+    pub(crate) incremental: bool,
     /// Also run when a run is due, as `memfold status` says, at most once an hour.
-    pub triggers: bool,
+    pub(crate) triggers: bool,
 }
 
 impl Default for ScheduleSettings {
@@ -54,7 +54,7 @@ impl Default for ScheduleSettings {
 
 /// A cron expression in its zone.
 #[derive(Debug, Clone)]
-pub struct Cron {
+pub(crate) struct Cron {
     cron: croner::Cron,
     zone: TimeZone,
 }
@@ -64,7 +64,7 @@ impl ScheduleSettings {
     ///
     /// # Errors
     /// When one of them is none.
-    pub fn cron(&self, zone_default: &TimeZone) -> Result<Cron, Problem> {
+    pub(crate) fn cron(&self, zone_default: &TimeZone) -> Result<Cron, Problem> {
         let zone = match self.timezone.as_deref() {
             None => zone_default.clone(),
             Some(name) => memfold_core::policy::time_zone(name).ok_or_else(|| {
@@ -91,14 +91,12 @@ impl ScheduleSettings {
 
 impl Cron {
     /// Returns the next planned times after one.
-    #[must_use]
-    pub fn next(&self, after: Timestamp, count: usize) -> Vec<Zoned> {
+    pub(crate) fn next(&self, after: Timestamp, count: usize) -> Vec<Zoned> {
         self.after(after).take(count).collect()
     }
 
     /// Says it in words.
-    #[must_use]
-    pub fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         self.cron.describe()
     }
 
@@ -118,8 +116,7 @@ impl Cron {
 
 /// Returns the planned time that is to be worked on: the latest one after `taken` that is over. Times before it were missed,
 /// and are made up for by this one.
-#[must_use]
-pub fn due_slot(cron: &Cron, taken: Timestamp, now: Timestamp) -> Option<Timestamp> {
+pub(crate) fn due_slot(cron: &Cron, taken: Timestamp, now: Timestamp) -> Option<Timestamp> {
     let over = |since: Timestamp| {
         let times = cron.after(since).map(|at| at.timestamp()).take_while(move |at| *at <= now);
         times.take(SLOTS_MAX).fold((None, 0), |(_, count), at| (Some(at), count + 1))

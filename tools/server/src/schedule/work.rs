@@ -33,22 +33,22 @@ const NEXT_SHOWN: usize = 5;
 
 /// A schedule as it is shown.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ScheduleView {
+pub(crate) struct ScheduleView {
     /// Version of this format.
-    pub schema_version: u32,
+    pub(crate) schema_version: u32,
     /// Its settings.
     #[serde(flatten)]
-    pub settings: ScheduleSettings,
+    pub(crate) settings: ScheduleSettings,
     /// The expression in words.
-    pub words: String,
+    pub(crate) words: String,
     /// The next planned times, in the schedule's zone; none where it is off.
-    pub next_runs: Vec<String>,
+    pub(crate) next_runs: Vec<String>,
     /// The last planned time that was taken.
-    pub last_slot: Option<String>,
+    pub(crate) last_slot: Option<String>,
     /// Who works on it now.
-    pub at_work: Option<String>,
+    pub(crate) at_work: Option<String>,
     /// How the last one ended.
-    pub last_outcome: Option<Value>,
+    pub(crate) last_outcome: Option<Value>,
 }
 
 /// This server's state of a store's schedule, beside the store's row.
@@ -62,7 +62,7 @@ struct Local {
 }
 
 /// When stores run by themselves.
-pub struct Schedules {
+pub(crate) struct Schedules {
     /// The settings of the command line, for a store without its own.
     settings: Option<ScheduleSettings>,
     started_at: Timestamp,
@@ -78,8 +78,7 @@ impl std::fmt::Debug for Schedules {
 
 impl Schedules {
     /// Takes the settings of the command line; without them a store is left alone until it has some.
-    #[must_use]
-    pub fn new(settings: Option<ScheduleSettings>, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(settings: Option<ScheduleSettings>, metrics: Arc<Metrics>) -> Self {
         Self::at(timestamp(machine::clock()), settings, metrics)
     }
 
@@ -92,7 +91,7 @@ impl Schedules {
     }
 
     /// Reads the clock until the process ends.
-    pub async fn run(self: Arc<Self>, stores: Vec<Arc<ServedStore>>) {
+    pub(crate) async fn run(self: Arc<Self>, stores: Vec<Arc<ServedStore>>) {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -253,7 +252,7 @@ impl Schedules {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn view(&self, store: &ServedStore) -> Result<ScheduleView, Problem> {
+    pub(crate) fn view(&self, store: &ServedStore) -> Result<ScheduleView, Problem> {
         let row = store.db.schedule(WORK)?;
         let settings = self
             .settings_of(&row)
@@ -278,7 +277,7 @@ impl Schedules {
     ///
     /// # Errors
     /// When writing is not allowed, or the settings make no sense.
-    pub fn set(
+    pub(crate) fn set(
         &self,
         store: &ServedStore,
         settings: ScheduleSettings,

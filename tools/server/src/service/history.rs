@@ -15,13 +15,13 @@ use super::problem::Problem;
 
 /// A consolidation of this server.
 #[derive(Debug, Clone)]
-pub struct PastRun {
+pub(crate) struct PastRun {
     /// Its report.
-    pub report: HistoryReport,
+    pub(crate) report: HistoryReport,
     /// Its results, as counts.
-    pub stats: CompactStats,
+    pub(crate) stats: CompactStats,
     /// The job that did it.
-    pub job_id: String,
+    pub(crate) job_id: String,
     /// How many actions the report lists.
     listed: usize,
 }
@@ -29,87 +29,87 @@ pub struct PastRun {
 /// A report of `GET /api/v1/brain/consolidation/history`.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct HistoryReport {
+pub(crate) struct HistoryReport {
     /// When it ended, in milliseconds since 1970.
-    pub timestamp: i64,
+    pub(crate) timestamp: i64,
     /// Live memories of the store.
-    pub total_candidates: u64,
+    pub(crate) total_candidates: u64,
     /// What was planned; memories that are left alone are only counted.
     // As JSON, in one piece: thousands of small pieces that stay for long keep the memory of a run from being given
     // back.
     #[schemars(with = "Vec<HistoryAction>")]
-    pub actions: Box<RawValue>,
+    pub(crate) actions: Box<RawValue>,
     /// How many actions an old report no longer lists.
     #[serde(skip_serializing_if = "is_zero")]
-    pub actions_left_out: u64,
+    pub(crate) actions_left_out: u64,
     /// Counts of them.
-    pub summary: HistorySummary,
+    pub(crate) summary: HistorySummary,
     /// Whether nothing was written.
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
     /// How long it took.
-    pub duration_ms: u64,
+    pub(crate) duration_ms: u64,
     /// The run that it wrote to the store, by which it can be undone.
-    pub run_id: Option<String>,
+    pub(crate) run_id: Option<String>,
     /// Why it failed; `null` where it did not.
-    pub error: Option<String>,
+    pub(crate) error: Option<String>,
 }
 
 /// An action of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct HistoryAction {
+pub(crate) struct HistoryAction {
     /// `MERGE` (into a new memory), `REPLACE` (one memory stays for the others), `UPDATE`, `KEEP_SEPARATE` or `SKIP`.
-    pub r#type: &'static str,
+    pub(crate) r#type: &'static str,
     /// The memories.
-    pub source_ids: Vec<String>,
+    pub(crate) source_ids: Vec<String>,
     /// The text of the new memory of a `MERGE`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub merged_content: Option<String>,
+    pub(crate) merged_content: Option<String>,
     /// The memory that stays for the others.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub replace_target_id: Option<String>,
+    pub(crate) replace_target_id: Option<String>,
     /// What changes on the memory.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub update_data: Option<Value>,
+    pub(crate) update_data: Option<Value>,
     /// Why.
-    pub reason: String,
+    pub(crate) reason: String,
 }
 
 /// Counts of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct HistorySummary {
+pub(crate) struct HistorySummary {
     /// Memories that a new memory takes the place of.
-    pub merged: u64,
+    pub(crate) merged: u64,
     /// Memories that another one stays for.
-    pub replaced: u64,
+    pub(crate) replaced: u64,
     /// Memories that were promoted or archived.
-    pub updated: u64,
+    pub(crate) updated: u64,
     /// Pairs that contradict each other.
-    pub kept_separate: u64,
+    pub(crate) kept_separate: u64,
     /// Proposals, and memories left alone.
-    pub skipped: u64,
+    pub(crate) skipped: u64,
 }
 
 /// Counts of `POST /v1/maintenance/compact`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct CompactStats {
+pub(crate) struct CompactStats {
     /// Always 0: whose time has run out is the owner's to delete.
-    pub ttl_deleted: u64,
+    pub(crate) ttl_deleted: u64,
     /// Live memories of the store, also where only those of a user were compared.
-    pub dedup_scanned: u64,
+    pub(crate) dedup_scanned: u64,
     /// Memories that were merged into others, or would be.
-    pub dedup_removed: u64,
+    pub(crate) dedup_removed: u64,
     /// New memories that models wrote.
-    pub consolidated_count: u64,
+    pub(crate) consolidated_count: u64,
     /// Memories that these take the place of.
-    pub sources_removed: u64,
+    pub(crate) sources_removed: u64,
     /// New rows written.
-    pub applied_upserts: u64,
+    pub(crate) applied_upserts: u64,
     /// Rows moved to the archive.
-    pub applied_deletes: u64,
+    pub(crate) applied_deletes: u64,
     /// How long it took.
-    pub duration_ms: u64,
+    pub(crate) duration_ms: u64,
 }
 
 /// Of `POST /api/v1/brain/consolidation/run`.

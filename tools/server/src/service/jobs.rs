@@ -8,11 +8,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use memfold::machine::{self, Stopwatch};
-use memfold::ops::Failure;
+use memfold::ops::{Failure, Listener};
 use memfold_index::Progress;
+use memfold_terminal::printer::Printer;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tracing::{Span, info, info_span};
 
@@ -34,7 +35,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Where a job stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum JobState {
+pub(crate) enum JobState {
     /// It waits for others.
     Queued,
     /// It is at work.
@@ -51,14 +52,12 @@ pub enum JobState {
 
 impl JobState {
     /// Tells whether nothing more comes of it.
-    #[must_use]
-    pub const fn is_over(self) -> bool {
+    pub(crate) const fn is_over(self) -> bool {
         !matches!(self, Self::Queued | Self::Running)
     }
 
     /// Returns the name in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Queued => "queued",
             Self::Running => "running",
@@ -72,55 +71,55 @@ impl JobState {
 
 /// The stage that a job is in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Stage {
+pub(crate) struct Stage {
     /// Its name.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Units done.
-    pub done: u64,
+    pub(crate) done: u64,
     /// Units in all; `null` where that is not known.
-    pub total: Option<u64>,
+    pub(crate) total: Option<u64>,
 }
 
 /// Something that happened in a job.
 #[derive(Debug, Clone, PartialEq)]
-pub struct JobEvent {
+pub(crate) struct JobEvent {
     /// Its number, from 1.
-    pub seq: u64,
+    pub(crate) seq: u64,
     /// `stage`, `progress` or `end`.
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// The event's data, JSON.
-    pub data: Value,
+    pub(crate) data: Value,
 }
 
 /// A job as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct JobDocument {
+pub(crate) struct JobDocument {
     /// Version of this format.
-    pub schema_version: u32,
+    pub(crate) schema_version: u32,
     /// Its id in this server.
-    pub id: String,
+    pub(crate) id: String,
     /// The store that it works on.
-    pub store: String,
+    pub(crate) store: String,
     /// `consolidate`, `apply` or `undo`.
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// Where it stands.
-    pub state: JobState,
+    pub(crate) state: JobState,
     /// When it was asked for, RFC 3339.
-    pub created_at: String,
+    pub(crate) created_at: String,
     /// When it ended, RFC 3339.
-    pub finished_at: Option<String>,
+    pub(crate) finished_at: Option<String>,
     /// The stage it is in; `null` before and after.
-    pub stage: Option<Stage>,
+    pub(crate) stage: Option<Stage>,
     /// The run that it wrote to the store; `null` where it wrote none.
-    pub run_id: Option<String>,
+    pub(crate) run_id: Option<String>,
     /// The plan that it made or applied.
-    pub plan_id: Option<String>,
+    pub(crate) plan_id: Option<String>,
     /// That plan's digest.
-    pub plan_digest: Option<String>,
+    pub(crate) plan_digest: Option<String>,
     /// What the command line would print with `--json`.
-    pub result: Option<Value>,
+    pub(crate) result: Option<Value>,
     /// Why it failed.
-    pub problem: Option<ProblemDocument>,
+    pub(crate) problem: Option<ProblemDocument>,
 }
 
 /// The result of a job that did not fail.
@@ -135,10 +134,7 @@ pub(crate) struct Outcome {
 
 #[derive(Debug)]
 struct Inner {
-    state: JobState,
-    finished_at: Option<String>,
-    stage: Option<Stage>,
-    outcome: Outcome,
+    document: JobDocument,
     problem: Option<Problem>,
     events: VecDeque<JobEvent>,
     last_told: f64,
@@ -146,12 +142,13 @@ struct Inner {
 
 /// Work that takes longer than a request.
 #[derive(Debug)]
-pub struct Job {
+pub(crate) struct Job {
     /// Its id in this server.
-    pub id: String,
+    pub(crate) id: String,
     kind: &'static str,
     store: String,
-    created_at: String,
+    /// Where remarks go.
+    printer: Printer,
     stopwatch: Stopwatch,
     is_cancelled: AtomicBool,
     inner: Mutex<Inner>,
@@ -159,86 +156,76 @@ pub struct Job {
 }
 
 impl Job {
-    fn new(store: &str, kind: &'static str) -> Self {
+    fn new(store: &str, kind: &'static str, printer: Printer) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let now = machine::clock();
-        let inner = Inner {
+        let document = JobDocument {
+            schema_version: 1,
+            id: format!("job-{:x}-{number}", now.0),
+            store: store.to_owned(),
+            kind,
             state: JobState::Queued,
+            created_at: now.to_rfc3339(),
             finished_at: None,
             stage: None,
-            outcome: Outcome::default(),
+            run_id: None,
+            plan_id: None,
+            plan_digest: None,
+            result: None,
             problem: None,
-            events: VecDeque::new(),
-            last_told: 0.0,
         };
         Self {
-            id: format!("job-{:x}-{number}", now.0),
+            id: document.id.clone(),
             kind,
             store: store.to_owned(),
-            created_at: now.to_rfc3339(),
+            printer,
             stopwatch: Stopwatch::start(),
             is_cancelled: AtomicBool::new(false),
-            inner: Mutex::new(inner),
+            inner: Mutex::new(Inner {
+                document,
+                problem: None,
+                events: VecDeque::new(),
+                last_told: 0.0,
+            }),
             seq: watch::Sender::new(0),
         }
     }
 
     /// Returns where it stands.
-    #[must_use]
-    pub fn state(&self) -> JobState {
-        locked(&self.inner).state
+    pub(crate) fn state(&self) -> JobState {
+        locked(&self.inner).document.state
     }
 
     /// Asks it to stop at the next safe point.
-    pub fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
     /// Returns it as JSON.
-    #[must_use]
-    pub fn document(&self) -> JobDocument {
-        let inner = locked(&self.inner);
-        let outcome = inner.outcome.clone();
-        JobDocument {
-            schema_version: 1,
-            id: self.id.clone(),
-            store: self.store.clone(),
-            kind: self.kind,
-            state: inner.state,
-            created_at: self.created_at.clone(),
-            finished_at: inner.finished_at.clone(),
-            stage: inner.stage,
-            run_id: outcome.run_id,
-            plan_id: outcome.plan_id,
-            plan_digest: outcome.plan_digest,
-            result: outcome.result,
-            problem: inner.problem.as_ref().map(Problem::document),
-        }
+    pub(crate) fn document(&self) -> JobDocument {
+        locked(&self.inner).document.clone()
     }
 
     /// Returns the problem that it failed with.
-    #[must_use]
-    pub fn problem(&self) -> Option<Problem> {
+    pub(crate) fn problem(&self) -> Option<Problem> {
         locked(&self.inner).problem.clone()
     }
 
     /// Returns the events after a number, and whether there will be no more.
-    #[must_use]
-    pub fn events_after(&self, seq: u64) -> (Vec<JobEvent>, bool) {
+    pub(crate) fn events_after(&self, seq: u64) -> (Vec<JobEvent>, bool) {
         let inner = locked(&self.inner);
         let events = inner.events.iter().filter(|event| event.seq > seq).cloned().collect();
-        (events, inner.state.is_over())
+        (events, inner.document.state.is_over())
     }
 
     /// Returns a receiver that changes with every event.
-    #[must_use]
-    pub fn watch(&self) -> watch::Receiver<u64> {
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.seq.subscribe()
     }
 
     /// Waits until it is over, at most for `patience`; returns whether it is.
-    pub async fn wait(&self, patience: Duration) -> bool {
+    pub(crate) async fn wait(&self, patience: Duration) -> bool {
         let mut changes = self.watch();
         let over = async {
             while !self.state().is_over() {
@@ -260,58 +247,70 @@ impl Job {
     }
 
     fn end(&self, done: Result<Outcome, Problem>) {
-        let mut inner = locked(&self.inner);
-        inner.stage = None;
-        inner.finished_at = Some(machine::clock().to_rfc3339());
+        let inner = &mut *locked(&self.inner);
+        let document = &mut inner.document;
+        document.stage = None;
+        document.finished_at = Some(machine::clock().to_rfc3339());
         match done {
             Ok(outcome) => {
-                inner.state = outcome.state.unwrap_or(JobState::Done);
-                inner.outcome = outcome;
+                document.state = outcome.state.unwrap_or(JobState::Done);
+                document.run_id = outcome.run_id;
+                document.plan_id = outcome.plan_id;
+                document.plan_digest = outcome.plan_digest;
+                document.result = outcome.result;
             }
             Err(problem) => {
-                inner.state = match problem.kind {
+                document.state = match problem.kind {
                     ProblemKind::Stopping => JobState::Interrupted,
                     _ => JobState::Failed,
                 };
+                document.problem = Some(problem.document());
                 inner.problem = Some(problem);
             }
         }
-        let data = serde_json::json!({
-            "state": inner.state.name(),
-            "run_id": inner.outcome.run_id,
-            "problem": inner.problem.as_ref().map(Problem::document),
-        });
-        self.tell(&mut inner, "end", data);
+        let JobDocument { state, run_id, problem, .. } = &inner.document;
+        let data = json!({ "state": state, "run_id": run_id, "problem": problem });
+        self.tell(inner, "end", data);
     }
 }
 
 impl Progress for Job {
     fn begin(&self, stage: &'static str, total: Option<u64>) {
         let mut inner = locked(&self.inner);
-        inner.stage = Some(Stage { name: stage, done: 0, total });
+        inner.document.stage = Some(Stage { name: stage, done: 0, total });
         inner.last_told = self.stopwatch.seconds();
-        self.tell(&mut inner, "stage", serde_json::json!({ "stage": stage, "total": total }));
+        self.tell(&mut inner, "stage", json!({ "stage": stage, "total": total }));
     }
 
     fn advance(&self, done: u64) {
         let mut inner = locked(&self.inner);
-        let Some(stage) = &mut inner.stage else { return };
+        let Some(stage) = &mut inner.document.stage else { return };
         stage.done += done;
         let stage = *stage;
         let now = self.stopwatch.seconds();
         if now - inner.last_told >= PROGRESS_EVERY {
             inner.last_told = now;
-            let data = serde_json::json!({ "stage": stage.name, "done": stage.done, "total": stage.total });
+            let data = json!({ "stage": stage.name, "done": stage.done, "total": stage.total });
             self.tell(&mut inner, "progress", data);
         }
     }
 
     fn end(&self) {
-        locked(&self.inner).stage = None;
+        locked(&self.inner).document.stage = None;
     }
 
     fn cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Relaxed)
+    }
+}
+
+impl Listener for Job {
+    fn note(&self, text: &str) {
+        self.printer.note(text);
+    }
+
+    fn detail(&self, text: &str) {
+        self.printer.detail(text);
     }
 }
 
@@ -368,7 +367,7 @@ impl ServedStore {
         kind: &'static str,
         task: impl FnOnce(&Arc<Job>) -> Result<Outcome, Problem> + Send + 'static,
     ) -> Result<Arc<Job>, Problem> {
-        let job = Arc::new(Job::new(&self.name, kind));
+        let job = Arc::new(Job::new(&self.name, kind, self.printer));
         let queue = locked(&self.jobs.queue);
         let stopping = || Problem::new(ProblemKind::Stopping, "the server stops");
         let queue = queue.as_ref().ok_or_else(stopping)?;
@@ -395,16 +394,14 @@ impl ServedStore {
     }
 
     /// Returns the jobs of this server, the latest one last.
-    #[must_use]
-    pub fn jobs(&self) -> Vec<Arc<Job>> {
+    pub(crate) fn jobs(&self) -> Vec<Arc<Job>> {
         locked(&self.jobs.known).iter().cloned().collect()
     }
 
     /// Finds a job by its id, or by the run that it wrote.
-    #[must_use]
-    pub fn job(&self, id: &str) -> Option<Arc<Job>> {
+    pub(crate) fn job(&self, id: &str) -> Option<Arc<Job>> {
         let jobs = self.jobs();
-        let by_run = |job: &&Arc<Job>| locked(&job.inner).outcome.run_id.as_deref() == Some(id);
+        let by_run = |job: &&Arc<Job>| locked(&job.inner).document.run_id.as_deref() == Some(id);
         let found = jobs.iter().find(|job| job.id == id).or_else(|| jobs.iter().find(by_run));
         found.cloned()
     }
@@ -416,7 +413,7 @@ fn work(waiting: &Receiver<Waiting>, metrics: &Metrics) {
             job.end(Err(Problem::new(ProblemKind::Stopping, "it was stopped before it began")));
             continue;
         }
-        locked(&job.inner).state = JobState::Running;
+        locked(&job.inner).document.state = JobState::Running;
         metrics.running.add(1);
         let stopwatch = Stopwatch::start();
         let job_of_task = Arc::clone(&job);
@@ -445,7 +442,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_told_of_each_stage_and_the_end() {
-        let job = Arc::new(Job::new("brain", "consolidate"));
+        let job = Arc::new(Job::new("brain", "consolidate", Printer::new(true, false, true)));
         let waiting = Arc::clone(&job);
         let waits = tokio::spawn(async move { waiting.wait(Duration::from_secs(20)).await });
         job.begin("load", Some(3));

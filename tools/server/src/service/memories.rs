@@ -20,102 +20,102 @@ use super::store::ServedStore;
 /// Longest text of a memory, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Most memories of an answer.
-pub const MATCHES_MAX: usize = 1_000;
+pub(crate) const MATCHES_MAX: usize = 1_000;
 /// Longest `Idempotency-Key`.
 const KEY_BYTES_MAX: usize = 255;
 
 /// A memory to check or to save.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct MemoryRequest {
+pub(crate) struct MemoryRequest {
     /// What it says; a save needs it.
     #[serde(default)]
-    pub text: Option<String>,
+    pub(crate) text: Option<String>,
     /// Its vector; by default made by the configured provider, where there is one.
     #[serde(default)]
-    pub vector: Option<Vec<f32>>,
+    pub(crate) vector: Option<Vec<f32>>,
     /// The model that made the vector; by default the store's.
     #[serde(default)]
-    pub model: Option<String>,
+    pub(crate) model: Option<String>,
     /// Its categories.
     #[serde(default)]
-    pub categories: Vec<String>,
+    pub(crate) categories: Vec<String>,
     /// Whose memory it is: the category `user:<id>`, across which nothing merges.
     #[serde(default)]
-    pub user_id: Option<String>,
+    pub(crate) user_id: Option<String>,
     /// How important it is; by default 1.0 for a new memory.
     #[serde(default)]
-    pub importance: Option<f64>,
+    pub(crate) importance: Option<f64>,
     /// Where it comes from; by default `agent`.
     #[serde(default)]
-    pub source: Option<String>,
+    pub(crate) source: Option<String>,
     /// Its id; saving it again under the same id changes nothing.
     #[serde(default)]
-    pub id: Option<String>,
+    pub(crate) id: Option<String>,
 }
 
 /// What to search for: one of `text`, `vector` and `id`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SearchRequest {
+pub(crate) struct SearchRequest {
     /// The text of a memory, or any where a provider of vectors is configured.
     #[serde(default)]
-    pub text: Option<String>,
+    pub(crate) text: Option<String>,
     /// A vector.
     #[serde(default)]
-    pub vector: Option<Vec<f32>>,
+    pub(crate) vector: Option<Vec<f32>>,
     /// A memory.
     #[serde(default)]
-    pub id: Option<String>,
+    pub(crate) id: Option<String>,
     /// Memories at most, up to 1,000; by default 10.
     #[serde(default)]
-    pub limit: Option<usize>,
+    pub(crate) limit: Option<usize>,
     /// Only those at least so similar.
     #[serde(default)]
-    pub threshold: Option<f64>,
+    pub(crate) threshold: Option<f64>,
     /// Only memories of all these categories.
     #[serde(default)]
-    pub categories: Vec<String>,
+    pub(crate) categories: Vec<String>,
     /// Only memories of this user.
     #[serde(default)]
-    pub user_id: Option<String>,
+    pub(crate) user_id: Option<String>,
 }
 
 /// A question.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RecallRequest {
+pub(crate) struct RecallRequest {
     /// What is asked, in words.
-    pub query: String,
+    pub(crate) query: String,
     /// The vector of the question; by default made by the configured provider, where there is one.
     #[serde(default)]
-    pub vector: Option<Vec<f32>>,
+    pub(crate) vector: Option<Vec<f32>>,
     /// How far down the tiers to look.
     #[serde(default)]
-    pub mode: RecallMode,
+    pub(crate) mode: RecallMode,
     /// Memories at most, up to 1,000; by default 10.
     #[serde(default)]
-    pub limit: Option<usize>,
+    pub(crate) limit: Option<usize>,
     /// Whether summaries are found, too.
     #[serde(default)]
-    pub include_summaries: bool,
+    pub(crate) include_summaries: bool,
     /// Work out the time that is asked for; by default where the question asks for a time.
     #[serde(default)]
-    pub reason: bool,
+    pub(crate) reason: bool,
     /// Do not count the memories as read.
     #[serde(default)]
-    pub no_count: bool,
+    pub(crate) no_count: bool,
     /// Only memories of all these categories.
     #[serde(default)]
-    pub categories: Vec<String>,
+    pub(crate) categories: Vec<String>,
     /// Only memories of this user.
     #[serde(default)]
-    pub user_id: Option<String>,
+    pub(crate) user_id: Option<String>,
 }
 
 /// The result of a save.
 #[derive(Debug, Clone, PartialEq)]
-pub enum SaveAnswer {
+pub(crate) enum SaveAnswer {
     /// It was done now.
     Now(Box<Saved>),
     /// It was done before; the JSON of the answer of that time.
@@ -127,7 +127,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When there is neither text nor vector, or one is too long.
-    pub fn check(&self, request: MemoryRequest) -> Result<Check, Problem> {
+    pub(crate) fn check(&self, request: MemoryRequest) -> Result<Check, Problem> {
         let incoming = incoming(request)?;
         if incoming.text.is_none() && incoming.vector.is_none() {
             return Err(Problem::unprocessable("there is nothing to check")
@@ -142,7 +142,11 @@ impl ServedStore {
     ///
     /// # Errors
     /// When writing is not allowed, the memory cannot be saved, or the key is another save's.
-    pub fn save(&self, request: MemoryRequest, key: Option<&str>) -> Result<SaveAnswer, Problem> {
+    pub(crate) fn save(
+        &self,
+        request: MemoryRequest,
+        key: Option<&str>,
+    ) -> Result<SaveAnswer, Problem> {
         self.may_write()?;
         let digest = digest_of(&request);
         let incoming = incoming(request)?;
@@ -190,7 +194,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When there is nothing to search by, or the store cannot be searched so.
-    pub fn search(&self, request: &SearchRequest) -> Result<Found, Problem> {
+    pub(crate) fn search(&self, request: &SearchRequest) -> Result<Found, Problem> {
         let limit = limited(request.limit)?;
         check_vector(request.vector.as_deref())?;
         let threshold = request.threshold.map(|least| {
@@ -216,7 +220,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When the store cannot be read, or the vector does not fit.
-    pub fn recall(&self, request: &RecallRequest) -> Result<Answered, Problem> {
+    pub(crate) fn recall(&self, request: &RecallRequest) -> Result<Answered, Problem> {
         let limit = request.limit.map_or(Ok(RECALLED_DEFAULT), |limit| limited(Some(limit)))?;
         check_vector(request.vector.as_deref())?;
         let scope = scope(&request.categories, request.user_id.as_deref());
@@ -238,7 +242,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn fates<'i>(
+    pub(crate) fn fates<'i>(
         &self,
         ids: impl IntoIterator<Item = &'i MemoryId>,
     ) -> Result<BTreeMap<MemoryId, Memory>, Problem> {
@@ -261,7 +265,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn session_context(&self, directory: &str, branch: &str) -> Result<String, Problem> {
+    pub(crate) fn session_context(&self, directory: &str, branch: &str) -> Result<String, Problem> {
         let place = SessionPlace {
             directory,
             branch,
@@ -275,8 +279,7 @@ impl ServedStore {
 }
 
 /// Returns the category of a user's memories.
-#[must_use]
-pub fn user_category(user: &str) -> String {
+pub(crate) fn user_category(user: &str) -> String {
     format!("user:{user}")
 }
 

@@ -13,20 +13,17 @@ mod runs;
 mod plans;
 mod history;
 
-pub(crate) use history::{CompactAllAnswer, CompactAnswer, HistoryAnswer, RunAnswer, RunOptions};
-pub use history::{CompactStats, HistoryAction, HistoryReport, HistorySummary, PastRun};
-pub use jobs::{Job, JobDocument, JobEvent, JobState, Stage};
-pub use memories::{
-    MATCHES_MAX, MemoryRequest, RecallRequest, SaveAnswer, SearchRequest, user_category,
+pub(crate) use history::{
+    CompactAllAnswer, CompactAnswer, HistoryAnswer, PastRun, RunAnswer, RunOptions,
 };
-pub use plans::{
-    Decision, DecisionsRequest, PlanDecision, Proposal, ProposalsDocument, SettleRequest,
-    SettledAs, Survey,
+pub(crate) use jobs::{Job, JobDocument, JobEvent, JobState};
+pub(crate) use memories::{MemoryRequest, RecallRequest, SaveAnswer, SearchRequest};
+pub(crate) use plans::{
+    Decision, DecisionsRequest, LATEST, PlanDecision, ProposalsDocument, SettleRequest, SettledAs,
 };
-pub use problem::{Problem, ProblemDocument, ProblemKind};
-pub use runs::{ExecuteMode, RunRequest};
-pub use store::{ServedStore, Service, Serving, name_of};
-pub use workers::Workers;
+pub(crate) use problem::{Problem, ProblemDocument, ProblemKind};
+pub(crate) use runs::{ExecuteMode, RunRequest};
+pub(crate) use store::{ServedStore, Service, Serving, name_of};
 
-pub use memfold::ops::{ApplyRequest, JudgeMode, UndoRequest};
-pub use memfold::recall::RecallMode;
+pub(crate) use memfold::ops::{ApplyRequest, JudgeMode, UndoRequest};
+pub(crate) use memfold::recall::RecallMode;

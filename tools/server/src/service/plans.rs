@@ -1,10 +1,7 @@
 //! Plans and people's decisions about them; contradictory pairs, and how they are settled.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use memfold::execute::{KeepBothRequest, keep_both};
 use memfold::lifecycle::Tiers;
@@ -27,17 +24,17 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::{Problem, ProblemKind};
 use super::runs::check_digest;
-use super::store::{ServedStore, locked};
+use super::store::{ServedStore, Stamp, locked};
 
 /// The name of the plan that was made last.
-const LATEST: &str = "latest";
+pub(crate) const LATEST: &str = "latest";
 /// How long a survey stays valid, in microseconds.
 const SURVEY_MICROS: i64 = 60_000_000;
 
 /// What a person decides about an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub(crate) enum Decision {
     /// It shall be done.
     Approve,
     /// It shall not be done.
@@ -53,26 +50,26 @@ pub enum Decision {
 /// A decision about one action, or all merges of a risk.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PlanDecision {
+pub(crate) struct PlanDecision {
     /// The action's label, such as `a3`, or `identical` for all merges of identical texts; approving
     /// those leaves out what was rejected.
-    pub action: String,
+    pub(crate) action: String,
     /// What is decided.
-    pub decision: Decision,
+    pub(crate) decision: Decision,
 }
 
 /// Decisions about a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct DecisionsRequest {
+pub(crate) struct DecisionsRequest {
     /// They are written down one after the other.
-    pub decisions: Vec<PlanDecision>,
+    pub(crate) decisions: Vec<PlanDecision>,
 }
 
 /// How a contradictory pair is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum SettledAs {
+pub(crate) enum SettledAs {
     /// Both stay.
     KeepBoth,
     /// Both say the same: the older one merges into the newer one.
@@ -97,43 +94,43 @@ impl From<SettledAs> for Settlement {
 /// A pair to settle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SettleRequest {
+pub(crate) struct SettleRequest {
     /// How.
-    pub settlement: SettledAs,
+    pub(crate) settlement: SettledAs,
 }
 
 /// Merges of which nothing is proven, for a person to decide.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ProposalsDocument {
+pub(crate) struct ProposalsDocument {
     /// Version of this format.
-    pub schema_version: u32,
+    pub(crate) schema_version: u32,
     /// The plan that they stand in; `null` where there is no plan.
-    pub plan_id: Option<String>,
+    pub(crate) plan_id: Option<String>,
     /// Its digest.
-    pub plan_digest: Option<String>,
+    pub(crate) plan_digest: Option<String>,
     /// The most probable first.
-    pub proposals: Vec<Proposal>,
+    pub(crate) proposals: Vec<Proposal>,
 }
 
 /// A merge of which nothing is proven.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Proposal {
+pub(crate) struct Proposal {
     /// The action's label.
-    pub action: String,
+    pub(crate) action: String,
     /// What a person decided.
-    pub state: ActionState,
+    pub(crate) state: ActionState,
     /// The memories, the survivor first.
-    pub ids: Vec<String>,
+    pub(crate) ids: Vec<String>,
     /// The smallest similarity among them.
-    pub similarity: Option<f64>,
+    pub(crate) similarity: Option<f64>,
     /// How probable it is that they say the same, in hundredths.
-    pub probability: Option<f64>,
+    pub(crate) probability: Option<f64>,
     /// What differs, in words.
-    pub differences: Vec<String>,
+    pub(crate) differences: Vec<String>,
     /// Why it is proposed, and what a model said.
-    pub reasons: Vec<String>,
+    pub(crate) reasons: Vec<String>,
     /// The model that decided, where one did.
-    pub decided_by: Option<String>,
+    pub(crate) decided_by: Option<String>,
 }
 
 impl ServedStore {
@@ -141,7 +138,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn plans(&self) -> Result<Vec<PlanSummary>, Problem> {
+    pub(crate) fn plans(&self) -> Result<Vec<PlanSummary>, Problem> {
         let mut plans: Vec<_> = self.kept_plans().iter().rev().map(|plan| summary(plan)).collect();
         let saved = self.db.plans()?;
         plans.retain(|kept| saved.iter().all(|saved| saved.plan_id != kept.plan_id));
@@ -153,7 +150,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When there is none.
-    pub fn plan(&self, wanted: &str) -> Result<SavedPlan, Problem> {
+    pub(crate) fn plan(&self, wanted: &str) -> Result<SavedPlan, Problem> {
         let kept = self.kept_plans();
         let known = match wanted {
             LATEST => kept.last(),
@@ -179,7 +176,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When there is none, or its digest is another one.
-    pub fn plan_with(&self, wanted: &str, digest: &str) -> Result<SavedPlan, Problem> {
+    pub(crate) fn plan_with(&self, wanted: &str, digest: &str) -> Result<SavedPlan, Problem> {
         let plan = self.plan(wanted)?;
         check_digest(&plan, digest)?;
         Ok(plan)
@@ -189,7 +186,11 @@ impl ServedStore {
     ///
     /// # Errors
     /// When writing is not allowed, the action does not exist, or it was applied meanwhile.
-    pub fn decide(&self, plan: &str, request: &DecisionsRequest) -> Result<SavedPlan, Problem> {
+    pub(crate) fn decide(
+        &self,
+        plan: &str,
+        request: &DecisionsRequest,
+    ) -> Result<SavedPlan, Problem> {
         self.may_write()?;
         let plan = self.plan(plan)?;
         let at = self.now().to_naive_local(&self.time_zone);
@@ -264,7 +265,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn flags(&self) -> Result<Vec<OpenPair>, Problem> {
+    pub(crate) fn flags(&self) -> Result<Vec<OpenPair>, Problem> {
         Ok(self.db.open_flags()?)
     }
 
@@ -272,7 +273,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn unflagged(&self) -> Result<usize, Problem> {
+    pub(crate) fn unflagged(&self) -> Result<usize, Problem> {
         let is_new = |saved: &&SavedAction| {
             let is_open = matches!(saved.state, ActionState::Proposed | ActionState::Approved);
             is_open && saved.effective().action == ActionType::FlagContradiction
@@ -292,7 +293,11 @@ impl ServedStore {
     ///
     /// # Errors
     /// When writing is not allowed, or the pair does not wait or cannot be settled so.
-    pub fn settle(&self, key: &str, settled: SettledAs) -> Result<(String, Settled), Problem> {
+    pub(crate) fn settle(
+        &self,
+        key: &str,
+        settled: SettledAs,
+    ) -> Result<(String, Settled), Problem> {
         self.may_write()?;
         self.pull()?;
         let rules = SettleRules { policy: &self.settings.configuration.policy, guard: &self.guard };
@@ -311,7 +316,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn proposals(&self) -> Result<ProposalsDocument, Problem> {
+    pub(crate) fn proposals(&self) -> Result<ProposalsDocument, Problem> {
         let plan = self.latest()?;
         let actions = plan.iter().flat_map(|plan| &plan.actions);
         let proposed =
@@ -328,7 +333,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn status(&self) -> Result<Status, Problem> {
+    pub(crate) fn status(&self) -> Result<Status, Problem> {
         Ok(ops::status(&self.path, &self.settings, self.now(), &self.printer)?)
     }
 
@@ -336,7 +341,10 @@ impl ServedStore {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn tiers(&self, now: Instant) -> Result<BTreeMap<MemoryId, TierAssignment>, Problem> {
+    pub(crate) fn tiers(
+        &self,
+        now: Instant,
+    ) -> Result<BTreeMap<MemoryId, TierAssignment>, Problem> {
         let configuration = &self.settings.configuration;
         let retention = &configuration.settings.lifecycle.retention;
         let tiers = Tiers::of(&self.db, &self.load(now), &configuration.policy, retention)?;
@@ -348,8 +356,12 @@ impl ServedStore {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn survey(&self, is_of_now: bool) -> Result<Arc<Survey>, Problem> {
-        let (now, stamp) = (self.now(), Stamp::of(self)?);
+    pub(crate) fn survey(&self, is_of_now: bool) -> Result<Arc<Survey>, Problem> {
+        let (now, path) = (self.now(), self.path.display());
+        let stamp = Stamp::of(&self.path).map_err(|error| {
+            let detail = format!("the store {path} cannot be read: {error}");
+            Problem::new(ProblemKind::Failed, detail)
+        })?;
         let mut last = locked(&self.surveyed);
         if let Some(survey) = &*last {
             let age = now.0 - survey.at.0;
@@ -376,47 +388,28 @@ impl ServedStore {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn explain(&self, id: &str) -> Result<Explanation, Problem> {
+    pub(crate) fn explain(&self, id: &str) -> Result<Explanation, Problem> {
         Ok(self.db.explain_memory(&MemoryId::new(id), &self.time_zone, self.now())?)
     }
 }
 
 /// Facts of a whole store for display.
 #[derive(Debug)]
-pub struct Survey {
+pub(crate) struct Survey {
     at: Instant,
     stamp: Stamp,
     /// Live memories by tier.
-    pub tiers: TierCounts,
+    pub(crate) tiers: TierCounts,
     /// Pairs that wait for a person.
-    pub open_flags: u64,
+    pub(crate) open_flags: u64,
     /// Saved plans with actions that nothing became of yet.
-    pub plans_waiting: usize,
+    pub(crate) plans_waiting: usize,
     /// Why a run is due.
-    pub due: Option<String>,
+    pub(crate) due: Option<String>,
     /// The run that wrote last.
-    pub last_run: Option<RunSummary>,
+    pub(crate) last_run: Option<RunSummary>,
     /// When live memories were created, where that is known: microseconds since 1970, ascending.
-    pub created: Vec<i64>,
-}
-
-/// Length and time of the last change of the store's file and of its log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp([Option<(u64, SystemTime)>; 2]);
-
-impl Stamp {
-    fn of(served: &ServedStore) -> Result<Self, Problem> {
-        let of = |path: &Path| {
-            let found = std::fs::metadata(path)?;
-            Ok::<_, io::Error>((found.len(), found.modified()?))
-        };
-        let store = of(&served.path).map_err(|error| {
-            let path = served.path.display();
-            let detail = format!("the store {path} cannot be read: {error}");
-            Problem::new(ProblemKind::Failed, detail)
-        })?;
-        Ok(Self([Some(store), of(&served.log_path()).ok()]))
-    }
+    pub(crate) created: Vec<i64>,
 }
 
 impl Proposal {

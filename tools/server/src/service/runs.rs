@@ -12,8 +12,6 @@ use memfold::ops::{
 use memfold_core::plan::{ActionState, PlanSummary, SavedPlan};
 use memfold_core::report::Mode;
 use memfold_core::runs::{RunHistory, RunState, RunSummary, UnitSummary};
-use memfold_index::Progress;
-use memfold_terminal::printer::Printer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,7 +32,7 @@ const PAST_ACTIONS_KEPT: usize = 20_000;
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum ExecuteMode {
+pub(crate) enum ExecuteMode {
     /// Nothing.
     #[default]
     None,
@@ -52,35 +50,35 @@ pub enum ExecuteMode {
 /// A consolidation that is wanted: a dry run unless it says otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct RunRequest {
+pub(crate) struct RunRequest {
     /// What of the plan is carried out at once.
-    pub execute: ExecuteMode,
+    pub(crate) execute: ExecuteMode,
     /// Save the plan in the store, for review; kept in the server's memory otherwise.
-    pub save_plan: bool,
+    pub(crate) save_plan: bool,
     /// Search only what changed since the last run that wrote.
-    pub incremental: bool,
+    pub(crate) incremental: bool,
     /// Allow merges again that were undone.
-    pub again: bool,
+    pub(crate) again: bool,
     /// Let models decide about proposals.
-    pub judge: Option<JudgeMode>,
+    pub(crate) judge: Option<JudgeMode>,
     /// Merge at or above this cosine similarity.
-    pub threshold: Option<f64>,
+    pub(crate) threshold: Option<f64>,
     /// Only memories of these categories.
-    pub categories: Vec<String>,
+    pub(crate) categories: Vec<String>,
     /// Only memories of this user.
-    pub user_id: Option<String>,
+    pub(crate) user_id: Option<String>,
     /// Only memories created at or after this time (ISO 8601).
-    pub since: Option<String>,
+    pub(crate) since: Option<String>,
     /// Only memories created before this time (ISO 8601).
-    pub until: Option<String>,
+    pub(crate) until: Option<String>,
     /// Run only the rules of this trigger.
-    pub trigger: Option<String>,
+    pub(crate) trigger: Option<String>,
     /// Plan as if it were this time (RFC 3339).
-    pub now: Option<String>,
+    pub(crate) now: Option<String>,
     /// Apply so many units at most.
-    pub limit: Option<u64>,
+    pub(crate) limit: Option<u64>,
     /// Refuse to change a larger share of the live memories without a review, 0 to 1.
-    pub max_change_share: Option<f64>,
+    pub(crate) max_change_share: Option<f64>,
 }
 
 impl RunRequest {
@@ -132,47 +130,13 @@ impl RunRequest {
     }
 }
 
-/// Passes progress of work on to its job, and remarks to the log.
-struct JobListener<'a> {
-    job: &'a Job,
-    printer: Printer,
-}
-
-impl Progress for JobListener<'_> {
-    fn begin(&self, stage: &'static str, total: Option<u64>) {
-        self.job.begin(stage, total);
-    }
-
-    fn advance(&self, done: u64) {
-        self.job.advance(done);
-    }
-
-    fn end(&self) {
-        Progress::end(self.job);
-    }
-
-    fn cancelled(&self) -> bool {
-        self.job.cancelled()
-    }
-}
-
-impl Listener for JobListener<'_> {
-    fn note(&self, text: &str) {
-        self.printer.note(text);
-    }
-
-    fn detail(&self, text: &str) {
-        self.printer.detail(text);
-    }
-}
-
 impl ServedStore {
     /// Starts a consolidation.
     ///
     /// # Errors
     /// When it wants to write where that is not allowed, cannot be fulfilled, or too many runs
     /// wait.
-    pub fn start_run(self: &Arc<Self>, request: RunRequest) -> Result<Arc<Job>, Problem> {
+    pub(crate) fn start_run(self: &Arc<Self>, request: RunRequest) -> Result<Arc<Job>, Problem> {
         if request.writes() {
             self.may_write()?;
         }
@@ -210,8 +174,7 @@ impl ServedStore {
     }
 
     /// Returns the consolidations of this server, the first one first.
-    #[must_use]
-    pub fn past_runs(&self) -> Vec<Arc<PastRun>> {
+    pub(crate) fn past_runs(&self) -> Vec<Arc<PastRun>> {
         locked(&self.past).iter().cloned().collect()
     }
 
@@ -221,13 +184,12 @@ impl ServedStore {
         scope: &Scope,
         job: &Job,
     ) -> Result<(Consolidated, Outcome), Problem> {
-        let listener = self.listener(job);
         let mut applied = Vec::new();
         if request.execute == ExecuteMode::Reviewed {
-            applied = self.apply_reviewed(&listener)?;
+            applied = self.apply_reviewed(job)?;
         }
         let wanted = request.of(self, scope);
-        let mut done = ops::consolidate(&self.serving.sources, &wanted, &listener)?;
+        let mut done = ops::consolidate(&self.serving.sources, &wanted, job)?;
         for failure in &done.written.failures {
             self.printer.failure(failure);
         }
@@ -239,7 +201,7 @@ impl ServedStore {
         if request.execute == ExecuteMode::Identical && done.saved_as.is_some() {
             let only = ApplyRequest { only: vec!["identical".to_owned()], ..Default::default() };
             let saved = self.db.plan(&plan_id)?;
-            applied.push(self.apply(&only, &saved, &listener)?);
+            applied.push(self.apply(&only, &saved, job)?);
         }
         let report = &mut done.outcome.report;
         for execution in applied.iter().filter(|execution| recorded(execution).is_some()) {
@@ -259,10 +221,6 @@ impl ServedStore {
             result: Some(result),
         };
         Ok((done, outcome))
-    }
-
-    const fn listener<'a>(&self, job: &'a Job) -> JobListener<'a> {
-        JobListener { job, printer: self.printer }
     }
 
     /// Applies approved actions that are still pending.
@@ -299,7 +257,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When writing is not allowed, the plan does not exist, or its digest is another one.
-    pub fn start_apply(
+    pub(crate) fn start_apply(
         self: &Arc<Self>,
         plan: &str,
         digest: &str,
@@ -312,7 +270,7 @@ impl ServedStore {
         }
         let store = Arc::clone(self);
         self.queue("apply", move |job| {
-            let work = || Ok(store.apply(&request, &saved, &store.listener(job))?);
+            let work = || Ok(store.apply(&request, &saved, &**job)?);
             let execution = store.mirrored(work)?;
             store.drop_plan(&saved.plan_id);
             Ok(Outcome {
@@ -329,7 +287,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When writing is not allowed, the run does not exist, or it has nothing to undo.
-    pub fn start_undo(
+    pub(crate) fn start_undo(
         self: &Arc<Self>,
         run: &str,
         request: UndoRequest,
@@ -344,8 +302,7 @@ impl ServedStore {
         preview_undo(&self.db, &target, request.options())?;
         let store = Arc::clone(self);
         self.queue("undo", move |job| {
-            let listener = store.listener(job);
-            let work = || Ok(ops::undo(&store.path, &settings, &target, &request, &listener)?);
+            let work = || Ok(ops::undo(&store.path, &settings, &target, &request, &**job)?);
             let undone = store.mirrored(work)?;
             Ok(Outcome {
                 state: Some(state_of(undone.state)),
@@ -360,7 +317,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn runs(&self) -> Result<RunHistory, Problem> {
+    pub(crate) fn runs(&self) -> Result<RunHistory, Problem> {
         Ok(self.db.runs()?)
     }
 
@@ -368,7 +325,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When there is none, or more than one.
-    pub fn run(&self, wanted: &str) -> Result<RunSummary, Problem> {
+    pub(crate) fn run(&self, wanted: &str) -> Result<RunSummary, Problem> {
         let history = self.runs()?;
         let found = ops::find_run(&history, wanted).map_err(|failure| {
             let hint = "GET /v1/runs lists them";
@@ -381,7 +338,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn units(&self, run_id: &str) -> Result<Vec<UnitSummary>, Problem> {
+    pub(crate) fn units(&self, run_id: &str) -> Result<Vec<UnitSummary>, Problem> {
         Ok(self.db.units(run_id)?)
     }
 }

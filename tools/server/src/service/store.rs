@@ -1,6 +1,7 @@
 //! [`ServedStore`]: a store that stays open, with all that its requests share.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,25 +48,25 @@ const LOOK_AT_LOGS_EVERY: Duration = Duration::from_secs(1);
 
 /// The settings that apply to every served store.
 #[derive(Debug, Clone, Default)]
-pub struct Serving {
+pub(crate) struct Serving {
     /// Where settings come from.
-    pub sources: Sources,
+    pub(crate) sources: Sources,
     /// Worker threads of runs.
-    pub threads: Option<NonZeroUsize>,
+    pub(crate) threads: Option<NonZeroUsize>,
 }
 
 /// A store that stays open.
-pub struct ServedStore {
+pub(crate) struct ServedStore {
     /// Its name in requests.
-    pub name: String,
+    pub(crate) name: String,
     /// Its file; of a store of another kind its mirror.
-    pub path: StorePath,
+    pub(crate) path: StorePath,
     /// Whether requests may write.
-    pub allow_writes: bool,
+    pub(crate) allow_writes: bool,
     /// The configuration, as the command line would read it.
-    pub settings: Settings,
+    pub(crate) settings: Settings,
     /// The zone of naive times.
-    pub time_zone: TimeZone,
+    pub(crate) time_zone: TimeZone,
     pub(crate) serving: Serving,
     origin: Option<OriginState>,
     pub(crate) printer: Printer,
@@ -90,7 +91,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// When it is not a store, cannot be read, or the configuration is not valid.
-    pub fn open(
+    pub(crate) fn open(
         name: String,
         path: PathBuf,
         serving: &Serving,
@@ -145,8 +146,7 @@ impl ServedStore {
     }
 
     /// Returns the time of the clock.
-    #[must_use]
-    pub fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         machine::clock()
     }
 
@@ -156,13 +156,13 @@ impl ServedStore {
     }
 
     /// Asks the work of the store to stop.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.jobs.stop();
     }
 
     /// Empties the write-ahead log where it has grown long: requests overlap, so that SQLite alone never would.
     pub(crate) fn shorten_log(&self) {
-        let bytes = self.log_path().metadata().map_or(0, |log| log.len());
+        let bytes = log_of(&self.path).metadata().map_or(0, |log| log.len());
         if bytes <= LOG_BYTES_MAX || self.may_write().is_err() {
             return;
         }
@@ -174,13 +174,6 @@ impl ServedStore {
         }
     }
 
-    /// The file of the write-ahead log.
-    pub(crate) fn log_path(&self) -> PathBuf {
-        let mut log = self.path.as_os_str().to_owned();
-        log.push("-wal");
-        log.into()
-    }
-
     /// How rows are read, as of a time.
     pub(crate) fn load(&self, now: Instant) -> LoadRequest<'_> {
         LoadRequest { time_zone: &self.time_zone, now, progress: &NoProgress }
@@ -190,7 +183,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// [`ProblemKind::Forbidden`].
-    pub fn may_write(&self) -> Result<(), Problem> {
+    pub(crate) fn may_write(&self) -> Result<(), Problem> {
         if !self.allow_writes {
             let start = command_line(&["memfold-server", "mcp", &self.place(), "--allow-writes"]);
             return Err(Problem::new(ProblemKind::Forbidden, "the server was not told to write")
@@ -285,8 +278,8 @@ struct OriginState {
 /// When a store of another kind was read last.
 #[derive(Default)]
 struct LastPull {
-    /// Lengths and times of change of a store that is a file, and of its write-ahead log.
-    stamp: Option<[Option<(u64, SystemTime)>; 2]>,
+    /// Of a store that is a file.
+    stamp: Option<Stamp>,
     ended: Option<Stopwatch>,
     seconds: f64,
 }
@@ -325,16 +318,30 @@ impl OriginState {
         self.stamp().is_some() || age > (pulled.seconds * PULL_SHARE).max(PULL_EVERY)
     }
 
-    fn stamp(&self) -> Option<[Option<(u64, SystemTime)>; 2]> {
-        let look = |path: &Path| {
-            let found = std::fs::metadata(path).ok().filter(|found| found.is_file())?;
-            Some((found.len(), found.modified().ok()?))
-        };
-        let mut log = self.mirrored.origin.as_os_str().to_owned();
-        log.push("-wal");
-        let file = look(&self.mirrored.origin)?;
-        Some([Some(file), look(Path::new(&log))])
+    fn stamp(&self) -> Option<Stamp> {
+        Stamp::of(&self.mirrored.origin).ok()
     }
+}
+
+/// Length and time of the last change of a file and of its write-ahead log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp([Option<(u64, SystemTime)>; 2]);
+
+impl Stamp {
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let look = |path: &Path| match std::fs::metadata(path)? {
+            file if file.is_file() => Ok((file.len(), file.modified()?)),
+            _ => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+        };
+        Ok(Self([Some(look(path)?), look(&log_of(path)).ok()]))
+    }
+}
+
+/// The file of a store's write-ahead log.
+fn log_of(store: &Path) -> PathBuf {
+    let mut log = store.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
 }
 
 /// Takes a lock; after a panic the data are used as they are.
@@ -344,13 +351,13 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// All that requests need: the stores, the threads, the counters.
 #[derive(Debug)]
-pub struct Service {
+pub(crate) struct Service {
     stores: BTreeMap<String, Arc<ServedStore>>,
     first: Arc<ServedStore>,
     /// Where blocking work is done.
-    pub workers: Workers,
+    pub(crate) workers: Workers,
     /// The counters.
-    pub metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Service {
@@ -358,7 +365,7 @@ impl Service {
     ///
     /// # Errors
     /// When there is none, two have the same name, or one cannot be opened.
-    pub fn open(
+    pub(crate) fn open(
         stores: Vec<(String, PathBuf)>,
         serving: Serving,
         printer: Printer,
@@ -392,7 +399,7 @@ impl Service {
     ///
     /// # Errors
     /// [`ProblemKind::NotFound`].
-    pub fn store(&self, name: Option<&str>) -> Result<Arc<ServedStore>, Problem> {
+    pub(crate) fn store(&self, name: Option<&str>) -> Result<Arc<ServedStore>, Problem> {
         let Some(name) = name else { return Ok(Arc::clone(&self.first)) };
         self.stores.get(name).cloned().ok_or_else(|| {
             let names: Vec<&str> = self.stores.keys().map(String::as_str).collect();
@@ -402,7 +409,7 @@ impl Service {
     }
 
     /// Returns the stores, by name.
-    pub fn stores(&self) -> impl Iterator<Item = &Arc<ServedStore>> {
+    pub(crate) fn stores(&self) -> impl Iterator<Item = &Arc<ServedStore>> {
         self.stores.values()
     }
 
@@ -410,7 +417,7 @@ impl Service {
     ///
     /// # Errors
     /// Errors of the work, and where too many wait or the store does not exist.
-    pub async fn on<T: Send + 'static>(
+    pub(crate) async fn on<T: Send + 'static>(
         &self,
         store: Option<&str>,
         work: impl FnOnce(&Arc<ServedStore>) -> Result<T, Problem> + Send + 'static,
@@ -439,7 +446,7 @@ impl Service {
     }
 
     /// Asks the work of all stores to stop, and waits for it.
-    pub fn stop(&self, patience: Duration) {
+    pub(crate) fn stop(&self, patience: Duration) {
         for store in self.stores.values() {
             store.jobs.stop();
         }
@@ -450,8 +457,7 @@ impl Service {
 }
 
 /// Returns the name of a store that was given as a path alone.
-#[must_use]
-pub fn name_of(path: &Path) -> String {
+pub(crate) fn name_of(path: &Path) -> String {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     stem.filter(|stem| !stem.is_empty()).unwrap_or_else(|| "store".to_owned())
 }

@@ -12,32 +12,25 @@ const WAITING_PER_WORKER: usize = 16;
 
 /// Threads beside which requests wait, and beyond these are turned away.
 #[derive(Debug, Clone)]
-pub struct Workers {
+pub(crate) struct Workers {
     at_work: Arc<Semaphore>,
     admitted: Arc<Semaphore>,
 }
 
 impl Workers {
     /// Allows `count` calls at once, and some for each to wait.
-    #[must_use]
-    pub fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         Self {
             at_work: Arc::new(Semaphore::new(count)),
             admitted: Arc::new(Semaphore::new(count * (1 + WAITING_PER_WORKER))),
         }
     }
 
-    /// Returns how many calls are admitted now.
-    #[must_use]
-    pub fn capacity_left(&self) -> usize {
-        self.admitted.available_permits()
-    }
-
     /// Does blocking work.
     ///
     /// # Errors
     /// Errors of the work, and [`ProblemKind::Busy`] where too many wait.
-    pub async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
@@ -83,7 +76,7 @@ mod tests {
                 })
             })
             .collect();
-        while workers.capacity_left() > 0 {
+        while workers.admitted.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
         let refused = workers.run(|| Ok(())).await.unwrap_err();
