@@ -22,7 +22,7 @@ fn build(criterion: &mut Criterion) {
     group.sample_size(10);
     let row_counts = if is_test_run() { &TEST_ROWS[..] } else { &ROW_COUNTS };
     for &row_count in row_counts {
-        let vectors = SyntheticVectors::new(row_count, 0).expect("so many can be generated");
+        let vectors = SyntheticVectors::new(row_count, 0, DIM);
         let rows = vectors.rows();
         group.throughput(Throughput::Elements(row_count.into()));
         let id = |what| BenchmarkId::new(what, format!("synthetic-{row_count}x{DIM}"));

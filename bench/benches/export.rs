@@ -6,79 +6,71 @@
 use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use memfold_bench::is_test_run;
+use memfold_bench::workload::{DIM, SyntheticVectors};
 use memfold_datasets::{
     ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, MappedColumns, VectorFile,
 };
 
-/// Components of a vector, as of small embedding models.
-const DIM: usize = 384;
-
-/// Spreads positions over \[−1, 1) (splitmix64).
-fn hashed(position: u64) -> f32 {
-    let mut bits = position.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    ((bits ^ (bits >> 31)) >> 40) as f32 / 8_388_608.0 - 1.0
-}
-
 /// Ids and vectors of the rows to be written.
 struct Rows {
     ids: Vec<String>,
-    values: Vec<f32>,
+    vectors: SyntheticVectors,
     categories: [Box<str>; 2],
     text: String,
 }
 
 impl Rows {
-    fn new(count: usize) -> Self {
+    fn new(count: u32) -> Self {
         Self {
             ids: (0..count).map(|row| format!("stm_{row:012x}")).collect(),
-            values: (0..count * DIM).map(|at| hashed(at as u64)).collect(),
+            vectors: SyntheticVectors::new(count, 0, DIM),
             categories: ["decision".into(), "preference".into()],
             text: "word ".repeat(24),
         }
     }
 
-    fn records(&self) -> impl Iterator<Item = ColumnRecord<'_>> {
-        let rows = self.ids.iter().zip(self.values.chunks(DIM)).enumerate();
-        rows.map(|(row, (id, vector))| ColumnRecord {
-            rowid: row as i64,
-            id,
-            created_at: Some(1_700_000_000_000_000 + row as i64),
-            categories: &self.categories,
-            importance: 1.0,
-            access_count: row as i64 % 7,
-            source: "agent",
-            model: "all-MiniLM-L6-v2",
-            text: Some(&self.text),
-            lineage: None,
-            vector,
-        })
+    /// Pushes all rows, every column filled.
+    fn push_all(&self, writer: &mut ColumnsWriter) {
+        let vectors = self.vectors.rows();
+        for (row, id) in vectors.rows().zip(&self.ids) {
+            let record = ColumnRecord {
+                rowid: row.index() as i64,
+                id,
+                created_at: Some(1_700_000_000_000_000 + row.index() as i64),
+                categories: &self.categories,
+                importance: 1.0,
+                access_count: row.index() as i64 % 7,
+                source: "agent",
+                model: "all-MiniLM-L6-v2",
+                text: Some(&self.text),
+                lineage: None,
+                vector: vectors.vector(row),
+            };
+            writer.push(&record).expect("rows fit");
+        }
     }
 
     fn write_bare_columns(&self, path: &Path) {
         let writer = ColumnsWriter::create(path, &ColumnsMeta::vectors(DIM as u32));
         let mut writer = writer.expect("the folder can be written");
-        for vector in self.values.chunks(DIM) {
-            writer.push_vector(vector).expect("rows fit");
+        let vectors = self.vectors.rows();
+        for row in vectors.rows() {
+            writer.push_vector(vectors.vector(row)).expect("rows fit");
         }
         writer.finish().expect("the file can be mapped");
     }
 
     fn write_full_columns(&self, path: &Path) {
         let mut writer = ColumnsWriter::create(path, &full_meta()).expect("the folder is there");
-        for record in self.records() {
-            writer.push(&record).expect("rows fit");
-        }
+        self.push_all(&mut writer);
         writer.finish().expect("the file can be mapped");
     }
 
     fn write_full_parquet(&self, path: &Path) {
         let mut writer =
             ColumnsWriter::create_parquet(path, &full_meta()).expect("the folder is there");
-        for record in self.records() {
-            writer.push(&record).expect("rows fit");
-        }
+        self.push_all(&mut writer);
         writer.publish().expect("the file can be published");
     }
 }
@@ -94,14 +86,12 @@ fn read_parquet(path: &Path, values: &mut Vec<f32>) {
 }
 
 fn export(criterion: &mut Criterion) {
-    // `cargo test` runs benchmarks without this argument.
-    let is_test = !std::env::args().any(|argument| argument == "--bench");
-    let rows = Rows::new(if is_test { 1_000 } else { 200_000 });
+    let rows = Rows::new(if is_test_run() { 1_000 } else { 200_000 });
     let folder = tempfile::tempdir().expect("there is a folder of temporary files");
     let [bare, full, parquet] = ["bare", "full", "parquet"].map(|name| folder.path().join(name));
     let mut group = criterion.benchmark_group("export");
     group.sample_size(10);
-    group.throughput(Throughput::Bytes((rows.values.len() * 4) as u64));
+    group.throughput(Throughput::Bytes((rows.ids.len() * DIM * 4) as u64));
     group.bench_function("write bare columns", |bencher| {
         bencher.iter(|| rows.write_bare_columns(&bare));
     });

@@ -1,12 +1,12 @@
 //! One lookup, on one thread: the ten nearest, or all rows of a cosine of at least 0.85.
 //!
-//! Vectors and queries are synthetic. The name of each measurement says which share of the right rows was found, over all
+//! Vectors and queries are synthetic. The name of each measurement says which share of the right rows was found, mean over the
 //! queries: it is the same in every run. `hnsw_rs` is filled on one thread, so that it has fewer rows.
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main};
-use memfold_bench::is_test_run;
 use memfold_bench::workload::{DIM, SyntheticVectors};
+use memfold_bench::{is_test_run, mean, recall_at_k};
 use memfold_index::graph::{Graph, GraphOptions, Searcher};
 use memfold_index::hnsw_rs::{HnswRsIndex, HnswRsOptions};
 use memfold_index::{
@@ -39,8 +39,7 @@ fn search(criterion: &mut Criterion) {
     let kernels = Kernels::active();
     let threshold = Similarity::new(THRESHOLD).expect("a cosine");
     for (row_count, small) in [(ROWS[size], false), (HNSW_RS_ROWS[size], true)] {
-        let vectors =
-            SyntheticVectors::new(row_count, QUERIES[size]).expect("so many can be generated");
+        let vectors = SyntheticVectors::new(row_count, QUERIES[size], DIM);
         let rows = vectors.rows();
         let scan = Scan::new(&rows, &pool, kernels).expect("rows have a direction");
         let group = criterion.benchmark_group(format!("search/synthetic-{row_count}x{DIM}"));
@@ -81,8 +80,10 @@ impl Lookups<'_, '_> {
     /// Measures both kinds of lookup.
     fn measure(&mut self, name: &str, index: &mut impl Nearest) {
         let (nearest, within) = self.answers(index);
-        let nearest = format!("{name}, {K} nearest, recall {:.4}", recall(&self.nearest, &nearest));
-        let within = format!("{name}, range, recall {:.4}", recall(&self.within, &within));
+        let nearest =
+            format!("{name}, {K} nearest, recall {:.4}", recall(&self.nearest, &nearest, K));
+        let within =
+            format!("{name}, range, recall {:.4}", recall(&self.within, &within, usize::MAX));
         let (queries, threshold) = (self.vectors.queries(), self.threshold);
         let mut next = (0..queries.len() as u32).map(Row).cycle();
         let mut query = || queries.vector(next.next().expect("there are queries"));
@@ -105,14 +106,10 @@ impl Lookups<'_, '_> {
     }
 }
 
-/// Returns the share of right rows that were found; 1 where there are none.
-fn recall(right: &[Vec<Neighbor>], found: &[Vec<Neighbor>]) -> f64 {
-    let hits = right
-        .iter()
-        .zip(found)
-        .flat_map(|(right, found)| right.iter().filter(|neighbor| found.contains(neighbor)));
-    let (hits, count) = (hits.count(), right.iter().map(Vec::len).sum::<usize>());
-    if count == 0 { 1.0 } else { hits as f64 / count as f64 }
+/// Returns the mean share of right rows that were found, of the first `k` of each query.
+fn recall(right: &[Vec<Neighbor>], found: &[Vec<Neighbor>], k: usize) -> f64 {
+    let of = |(right, found): (&Vec<_>, &Vec<_>)| recall_at_k(right, found, k, 0.0);
+    mean(&right.iter().zip(found).map(of).collect::<Vec<f64>>())
 }
 
 criterion_group!(benches, search);

@@ -1,10 +1,8 @@
 //! `memfold-bench ann`: how right and how fast an index finds nearest neighbours among vectors.
 
-use std::collections::BTreeSet;
-
 use memfold::machine::{MemoryWatch, Stopwatch};
 use memfold::ops::pool;
-use memfold_bench::percentile;
+use memfold_bench::{mean, percentile, recall_at_k};
 use memfold_cli::{GlobalArgs, open_test_set, open_vectors};
 use memfold_core::report::grouped;
 use memfold_guard::text::excerpt;
@@ -19,6 +17,7 @@ use memfold_terminal::printer::{Printer, table};
 use memfold_terminal::progress::Bars;
 
 use crate::args::{AnnArgs, AnnMethodArg};
+use crate::common::timed;
 
 /// The one method that keeps a copy of the vectors.
 const HNSW_RS: &str = "hnsw_rs";
@@ -229,8 +228,28 @@ impl Work<'_> {
             }
             find(at).map(drop)
         })?;
-        let swept = Swept { ef_search, recalls, recalls_near, latencies };
-        Ok(AnnFigures::new(self.rows, self.k(), built, &swept))
+        let (rows, Built { method, seconds, bytes, threads }) = (self.rows, built);
+        Ok(AnnFigures {
+            schema_version: 1,
+            method,
+            rows: rows.len() as u64,
+            dim: rows.dim() as u64,
+            queries: recalls.len() as u64,
+            k: self.k() as u64,
+            ef_search: ef_search.map(|width| width as u64),
+            recall_at_k: mean(&recalls),
+            recall_min: recalls.iter().copied().fold(1.0, f64::min),
+            recall_within_epsilon: mean(&recalls_near),
+            qps_one_thread: latencies.per_second,
+            latency_us: latencies,
+            build_seconds: seconds,
+            index_bytes: bytes,
+            bytes_per_vector: bytes as f64 / rows.len().max(1) as f64,
+            peak_rss_bytes: None,
+            peak_anon_bytes: None,
+            threads: threads as u64,
+            isa: Kernels::active().level().name(),
+        })
     }
 
     fn query(&self, at: usize) -> &[f32] {
@@ -296,44 +315,6 @@ struct Built {
     threads: usize,
 }
 
-/// The results of lookups with one setting.
-#[derive(Debug)]
-struct Swept {
-    ef_search: Option<usize>,
-    /// One for each query, as the next ones.
-    recalls: Vec<f64>,
-    recalls_near: Vec<f64>,
-    latencies: Latencies,
-}
-
-impl AnnFigures {
-    fn new(rows: &VectorMatrix<'_>, k: usize, built: Built, swept: &Swept) -> Self {
-        let Swept { ef_search, recalls, recalls_near, latencies } = swept;
-        let mean = |recalls: &[f64]| recalls.iter().sum::<f64>() / recalls.len().max(1) as f64;
-        Self {
-            schema_version: 1,
-            method: built.method,
-            rows: rows.len() as u64,
-            dim: rows.dim() as u64,
-            queries: recalls.len() as u64,
-            k: k as u64,
-            ef_search: ef_search.map(|width| width as u64),
-            recall_at_k: mean(recalls),
-            recall_min: recalls.iter().copied().fold(1.0, f64::min),
-            recall_within_epsilon: mean(recalls_near),
-            qps_one_thread: latencies.per_second,
-            latency_us: *latencies,
-            build_seconds: built.seconds,
-            index_bytes: built.bytes,
-            bytes_per_vector: built.bytes as f64 / rows.len().max(1) as f64,
-            peak_rss_bytes: None,
-            peak_anon_bytes: None,
-            threads: built.threads as u64,
-            isa: Kernels::active().level().name(),
-        }
-    }
-}
-
 /// The right answers, one for each query.
 type Truth = Vec<Vec<Neighbor>>;
 
@@ -363,9 +344,9 @@ fn lookups(
     let all = Stopwatch::start();
     loop {
         for at in 0..count {
-            let one = Stopwatch::start();
-            look_up(at)?;
-            microseconds.push(one.seconds() * 1e6);
+            let (found, took) = timed(|| look_up(at));
+            found?;
+            microseconds.push(took);
         }
         if microseconds.len() >= LOOKUPS_MIN || all.seconds() >= SECONDS_MAX || count == 0 {
             break;
@@ -420,27 +401,9 @@ fn screen_row(line: &AnnFigures) -> Vec<String> {
 /// By how much ann-benchmarks.com lets a neighbour be farther than the true ones.
 const EPSILON: f64 = 1e-3;
 
-/// Returns the share of the `k` nearest rows that `found` holds; 1 without any true rows.
-///
-/// One of the first `k` found counts when it is at most `epsilon` less similar than the last of the true
-/// ones, so of rows equally similar any will do; a row that is found again counts once. `truth` is exact,
-/// best first; `found` carries canonical similarities.
-fn recall_at_k(truth: &[Neighbor], found: &[Neighbor], k: usize, epsilon: f64) -> f64 {
-    let truth = &truth[..truth.len().min(k)];
-    let Some(last) = truth.last() else { return 1.0 };
-    let least = last.similarity.get() - epsilon;
-    let near = found.iter().take(k).filter(|neighbor| neighbor.similarity.get() >= least);
-    let distinct: BTreeSet<Row> = near.map(|neighbor| neighbor.row).collect();
-    distinct.len().min(truth.len()) as f64 / truth.len() as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn neighbor(row: u32, cosine: f64) -> Neighbor {
-        Neighbor { row: Row(row), similarity: memfold_simd::Similarity::new(cosine).unwrap() }
-    }
 
     #[test]
     fn few_queries_are_asked_often() {
@@ -450,23 +413,5 @@ mod tests {
             Ok(())
         });
         assert!(asked >= LOOKUPS_MIN && latencies.is_ok_and(|l| l.p50 <= l.p999), "{asked}");
-    }
-
-    #[test]
-    fn ties_count_and_repeats_do_not() {
-        let truth = [neighbor(4, 0.9), neighbor(1, 0.8), neighbor(2, 0.8)];
-        let recall = |found: &[Neighbor], k| {
-            (recall_at_k(&truth, found, k, 0.0) * k as f64).round() as usize
-        };
-        assert_eq!(recall(&truth, 3), 3);
-        assert_eq!(recall(&[neighbor(4, 0.9), neighbor(2, 0.8)], 2), 2);
-        assert_eq!(recall(&[neighbor(4, 0.9); 10], 3), 1);
-        assert_eq!(recall(&[neighbor(4, 0.9), neighbor(9, 0.7), neighbor(1, 0.8)], 2), 1);
-        assert_eq!(recall(&[], 3), 0);
-        assert!(recall_at_k(&truth, &truth, 10, 0.0) > 0.999, "no more than there are");
-        assert!(recall_at_k(&[], &truth, 3, 0.0) > 0.999, "nothing was to be found");
-        let beside = [neighbor(4, 0.9), neighbor(8, 0.7995), neighbor(9, 0.798)];
-        assert!(recall_at_k(&truth, &beside, 3, 0.0) < 0.34);
-        assert!((0.6..0.7).contains(&recall_at_k(&truth, &beside, 3, EPSILON)));
     }
 }

@@ -6,9 +6,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use memfold_cli::{GlobalArgs, StorePlaceArgs, above_zero};
 use memfold_terminal::whole;
 
-use crate::generate::GenerateArgs;
-use crate::guard::{GuardArgs, JudgeArgs};
-
 /// Generates data, and measures memfold on your own.
 #[derive(Debug, Parser)]
 #[command(name = "memfold-bench", version, propagate_version = true, max_term_width = 100)]
@@ -40,8 +37,6 @@ pub(crate) enum Command {
     Recall(RecallArgs),
     /// Let ten years go by over a store and tell how its memories move through the tiers
     Years(YearsArgs),
-    /// Draw the operating curve of what `memfold-bench guard --json` printed
-    Curve(CurveArgs),
     /// Draw plots that a script describes
     Plot(PlotArgs),
 }
@@ -68,16 +63,29 @@ pub(crate) struct YearsArgs {
     pub(crate) now: String,
 }
 
-/// `memfold-bench curve`
+/// `memfold-bench judge`
 #[derive(Debug, Args)]
-pub(crate) struct CurveArgs {
-    /// What `memfold-bench guard --json` printed; - reads stdin
-    #[arg(value_name = "FILE")]
-    pub(crate) report: PathBuf,
+pub(crate) struct JudgeArgs {
+    /// The pairs, {"a": "older", "b": "newer", "label": "duplicate"} on each line; a label is
+    /// any word, or a similarity from 0 to 5; - reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pairs: PathBuf,
+}
+
+/// `memfold-bench guard`
+#[derive(Debug, Args)]
+pub(crate) struct GuardArgs {
+    /// The pairs, {"a": "older", "b": "newer", "label": "contradiction"} on each line; a label is
+    /// any word, or a similarity from 0 to 5; - reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pairs: PathBuf,
+    /// Write the verdict on each pair here, and why (JSON Lines)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) verdicts: Option<PathBuf>,
     /// Draw precision, recall and F1 of contradiction over the threshold here (SVG)
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: PathBuf,
-    /// Replace the curve if it exists
+    #[arg(long, value_name = "FILE")]
+    pub(crate) curve: Option<PathBuf>,
+    /// Replace the files if they exist
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -136,6 +144,42 @@ pub(crate) struct ExportArgs {
     /// Also with nothing of the store in memory
     #[arg(long)]
     pub(crate) cold: bool,
+}
+
+/// `memfold-bench generate`
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArgs {
+    /// The file to write: .arrow, .parquet or .npy, or a store with --brain
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Vectors to generate [default: 10000, or all of --from]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>(0, u64::MAX))]
+    pub(crate) rows: Option<usize>,
+    /// Components per vector [default: 384, or that of --like or --from]
+    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = whole::<usize>(0, u64::MAX))]
+    pub(crate) dim: Option<usize>,
+    /// The seed: equal seeds give equal bytes on every machine
+    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u64>(0, u64::MAX))]
+    pub(crate) seed: u64,
+    /// Draw rows like those of a real file (Parquet, Arrow, npy, …): its mean and covariance,
+    /// how near neighbours are, and its groups of duplicates
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    pub(crate) like: Option<PathBuf>,
+    /// Write a whole brain.db
+    #[arg(long)]
+    pub(crate) brain: bool,
+    /// With every habit of a real store: mixed times, broken rows, archived rows
+    #[arg(long, requires = "brain")]
+    pub(crate) wild: bool,
+    /// Take the vectors from this file
+    #[arg(long, value_name = "FILE", requires = "brain")]
+    pub(crate) from: Option<PathBuf>,
+    /// Take the texts from this Parquet file (column text, and created_at where there is one)
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub(crate) texts: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// `memfold-bench likeness`

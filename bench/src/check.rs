@@ -6,10 +6,9 @@ mod service;
 
 use std::path::Path;
 
-use memfold::machine::{MemoryWatch, Stopwatch, clock};
+use memfold::machine::{MemoryWatch, clock};
 use memfold::ops::{Settings, open_quick_check};
 use memfold::quick_check::{Incoming, QuickCheck};
-use memfold_bench::plot::{Caption, Distribution, histogram};
 use memfold_bench::{percentile, put_out};
 use memfold_cli::{GlobalArgs, check_outputs, write_output};
 use memfold_terminal::failure::{Exit, Failure};
@@ -19,6 +18,8 @@ use serde::Serialize;
 use self::processes::{Executable, Place, Writers};
 use self::service::Service;
 use crate::args::CheckArgs;
+use crate::common::{answer, timed};
+use crate::plot::{Caption, Distribution, histogram};
 
 /// Checks before the measurement: they read its data into memory.
 const WARMING: usize = 32;
@@ -84,12 +85,7 @@ pub(crate) fn run(
         draw(path, args, &document)?;
         printer.note(&format!("wrote {}", path.display()));
     }
-    if global.json {
-        printer.document(&document)?;
-    } else {
-        printer.data(&screen(&document))?;
-    }
-    Ok(Exit::Done)
+    answer(global, printer, &document, || screen(&document))
 }
 
 fn measure(
@@ -125,23 +121,19 @@ fn measure(
     for writers in rounds {
         printer.detail(&format!("measuring beside {writers} writers"));
         let beside = Writers::start(*writers, args.rate, &executable)?;
-        let (microseconds, checked, used) = in_process(&quick_check, &sample);
-        let of =
-            |mode, checked, microseconds| Setting::of(mode, *writers, false, checked, microseconds);
-        found.push(of("in_process", checked, microseconds));
+        let (times, used) = in_process(&quick_check, &sample);
+        let mut push = |mode, times| found.push(Setting::of(mode, *writers, false, times));
+        push("in_process", times);
         index = index.or(Some(used));
-        let (version, whole, checked) = executable.pairs(&sample)?;
-        let beyond = whole.iter().zip(&version).map(|(whole, version)| whole - version).collect();
-        found.push(of("process", checked, whole));
-        found.push(of("version", version.len(), version));
-        found.push(of("beyond_version", checked, beyond));
+        let [whole, version, beyond] = executable.pairs(&sample)?;
+        push("process", whole);
+        push("version", version);
+        push("beyond_version", beyond);
         if let Some(service) = &mut service {
             service.post("/v1/check", &warming)?;
-            let (microseconds, checked) = service.post("/v1/check", &sample)?;
-            found.push(of("http", checked, microseconds));
+            push("http", service.post("/v1/check", &sample)?);
             service.call(&warming)?;
-            let (microseconds, checked) = service.call(&sample)?;
-            found.push(of("mcp", checked, microseconds));
+            push("mcp", service.call(&sample)?);
             // Saved rows make checks slower until they are sealed, so saves come last.
             if Some(writers) == rounds.last() {
                 found.extend(saves(&quick_check, service, *writers, &sample)?);
@@ -170,21 +162,43 @@ fn measure(
     })
 }
 
-/// Checks one after the other; returns microseconds, how many searched everything, and by which
-/// index of how many rows.
-fn in_process(quick_check: &QuickCheck, sample: &[Incoming]) -> (Vec<f64>, usize, (String, u64)) {
-    let mut microseconds = Vec::with_capacity(sample.len());
-    let mut checked = 0;
-    let mut used = (String::new(), 0);
+/// How long each of some checks or saves took, and how many of them searched everything.
+#[derive(Debug, Default)]
+struct Times {
+    microseconds: Vec<f64>,
+    checked: usize,
+}
+
+impl Times {
+    /// Does one thing after the other; `one` returns its microseconds, and whether everything was searched.
+    fn of(
+        memories: &[Incoming],
+        mut one: impl FnMut(&Incoming) -> Result<(f64, bool), Failure>,
+    ) -> Result<Self, Failure> {
+        let mut times = Self::default();
+        for incoming in memories {
+            times.push(one(incoming)?);
+        }
+        Ok(times)
+    }
+
+    fn push(&mut self, (microseconds, was_checked): (f64, bool)) {
+        self.microseconds.push(microseconds);
+        self.checked += usize::from(was_checked);
+    }
+}
+
+/// Checks one after the other; returns the times, and the kind and the rows of the index.
+fn in_process(quick_check: &QuickCheck, sample: &[Incoming]) -> (Times, (String, u64)) {
+    let (mut times, mut used) = (Times::default(), (String::new(), 0));
     for incoming in sample {
         let now = clock();
-        let stopwatch = Stopwatch::start();
-        let check = quick_check.check(incoming, now).expect("samples are memories of a store");
-        microseconds.push(stopwatch.seconds() * 1e6);
-        checked += usize::from(check.checked);
+        let (check, took) = timed(|| quick_check.check(incoming, now));
+        let check = check.expect("samples are memories of a store");
+        times.push((took, check.checked));
         used = (check.index.kind.to_owned(), check.index.rows);
     }
-    (microseconds, checked, used)
+    (times, used)
 }
 
 /// Saves new memories, in this process and through a server.
@@ -201,17 +215,14 @@ fn saves(
             .map(|(at, memory)| Incoming { id: None, text: text(at), ..memory.clone() })
             .collect()
     };
-    let (mut microseconds, mut checked) = (Vec::with_capacity(sample.len()), 0);
-    for incoming in &new("in process") {
-        let stopwatch = Stopwatch::start();
-        let saved = quick_check.save(incoming, clock());
-        microseconds.push(stopwatch.seconds() * 1e6);
+    let times = Times::of(&new("in process"), |incoming| {
+        let (saved, took) = timed(|| quick_check.save(incoming, clock()));
         let saved = saved.map_err(|error| Failure::new("save", &error, error.hint()))?;
-        checked += usize::from(saved.check.checked);
-    }
-    let in_process = Setting::of("in_process_save", writers, false, checked, microseconds);
-    let (microseconds, checked) = service.post("/v1/save", &new("over HTTP"))?;
-    Ok([in_process, Setting::of("http_save", writers, false, checked, microseconds)])
+        Ok((took, saved.check.checked))
+    })?;
+    let in_process = Setting::of("in_process_save", writers, false, times);
+    let times = service.post("/v1/save", &new("over HTTP"))?;
+    Ok([in_process, Setting::of("http_save", writers, false, times)])
 }
 
 /// Whole processes with nothing in memory; none where the system does not let us put it out.
@@ -221,28 +232,20 @@ fn cold(
     sample: &[Incoming],
     printer: Printer,
 ) -> Result<Option<Setting>, Failure> {
-    let mut microseconds = Vec::new();
-    let mut checked = 0;
+    let mut times = Times::default();
     for incoming in sample.iter().take(COLD) {
         if !put_out(&place.files()) {
             printer.note("note: files cannot be put out of memory here: nothing cold was measured");
             return Ok(None);
         }
-        let (took, was_checked) = executable.check(incoming)?;
-        microseconds.push(took);
-        checked += usize::from(was_checked);
+        times.push(executable.check(incoming)?);
     }
-    Ok(Some(Setting::of("process", 0, true, checked, microseconds)))
+    Ok(Some(Setting::of("process", 0, true, times)))
 }
 
 impl Setting {
-    fn of(
-        mode: &'static str,
-        writers: usize,
-        cold: bool,
-        checked: usize,
-        microseconds: Vec<f64>,
-    ) -> Self {
+    fn of(mode: &'static str, writers: usize, cold: bool, times: Times) -> Self {
+        let Times { microseconds, checked } = times;
         let at = |share| percentile(&microseconds, share).round();
         Self {
             mode,

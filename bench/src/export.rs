@@ -6,7 +6,7 @@ use std::path::Path;
 
 use memfold::machine::{MemoryWatch, Stopwatch};
 use memfold::ops::{Settings, open_store, scratch_dir};
-use memfold_bench::put_out;
+use memfold_bench::{percentile, put_out};
 use memfold_cli::{ExportArgs, ExportFormat, GlobalArgs, export};
 use memfold_datasets::atomic_file::NewFile;
 use memfold_store::BrainDb;
@@ -14,6 +14,8 @@ use memfold_terminal::failure::{Exit, Failure};
 use memfold_terminal::printer::{Printer, table};
 use memfold_terminal::progress::Bars;
 use serde::Serialize;
+
+use crate::common::answer;
 
 /// `memfold-bench export --json`
 #[derive(Debug, Serialize)]
@@ -87,6 +89,15 @@ struct Run {
     peak_anon_bytes: Option<u64>,
 }
 
+impl Run {
+    fn of(work: impl FnOnce() -> Result<(), Failure>) -> Result<Self, Failure> {
+        let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
+        work()?;
+        let (seconds, (_, peak_anon_bytes)) = (stopwatch.seconds(), watch.finish());
+        Ok(Self { seconds, file_bytes: None, peak_anon_bytes })
+    }
+}
+
 pub(crate) fn run(
     global: &GlobalArgs,
     args: &crate::args::ExportArgs,
@@ -97,7 +108,7 @@ pub(crate) fn run(
     let store = open_store(&args.db, &settings)?;
     let with_cold = args.cold && can_put_out(&store, printer);
     // The first pass reads the store into memory and is not counted.
-    let read = read(&store)?;
+    let (rows, bytes) = blobs(&store)?;
     let folder = scratch()?;
     let mut ways: Vec<(Way, Vec<Run>)> =
         WAYS.into_iter().filter(|way| with_cold || !way.cold).map(|way| (way, vec![])).collect();
@@ -108,21 +119,16 @@ pub(crate) fn run(
                 put_out(&[store.path().to_owned()]);
             }
             runs.push(match way.kind {
-                Kind::Sqlite => read_alone(&store)?,
-                Kind::Disk => write_alone(folder.path(), read.1)?,
+                Kind::Sqlite => Run::of(|| blobs(&store).map(drop))?,
+                Kind::Disk => write_alone(folder.path(), bytes)?,
                 Kind::Export(format) => {
                     export_once(args, format, &settings, folder.path(), printer)?
                 }
             });
         }
     }
-    let document = document(args.runs, read.0, read.1, &ways);
-    if global.json {
-        printer.document(&document)?;
-    } else {
-        printer.data(&screen(&document, &ways))?;
-    }
-    Ok(Exit::Done)
+    let document = document(args.runs, rows, bytes, &ways);
+    answer(global, printer, &document, || screen(&document, &ways))
 }
 
 fn can_put_out(store: &BrainDb, printer: Printer) -> bool {
@@ -154,7 +160,7 @@ fn scratch() -> Result<tempfile::TempDir, Failure> {
 }
 
 /// Reads every vector; returns their rows and bytes.
-fn read(store: &BrainDb) -> Result<(u64, u64), Failure> {
+fn blobs(store: &BrainDb) -> Result<(u64, u64), Failure> {
     let read = store.read_blobs().map_err(|error| {
         let hint = error.hint();
         Failure::new(&format!("read {}", store.path().display()), &error, hint)
@@ -166,21 +172,14 @@ fn read(store: &BrainDb) -> Result<(u64, u64), Failure> {
     Ok((read.rows, read.bytes))
 }
 
-fn read_alone(store: &BrainDb) -> Result<Run, Failure> {
-    let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
-    read(store)?;
-    let (seconds, (_, peak_anon_bytes)) = (stopwatch.seconds(), watch.finish());
-    Ok(Run { seconds, file_bytes: None, peak_anon_bytes })
-}
-
 /// Writes this many incompressible bytes in the way exports are written.
 fn write_alone(folder: &Path, bytes: u64) -> Result<Run, Failure> {
     let output = folder.join("bytes");
     let piece: Vec<u8> = (0..PIECE_BYTES as u32)
         .map(|at| (at.wrapping_mul(2_654_435_761).rotate_left(at % 31) >> 13) as u8)
         .collect();
-    let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
-    let written = NewFile::create(&output).and_then(|mut file| {
+    let write = || {
+        let mut file = NewFile::create(&output)?;
         let mut left = bytes;
         while left > 0 {
             let piece = &piece[..left.min(PIECE_BYTES as u64) as usize];
@@ -188,11 +187,11 @@ fn write_alone(folder: &Path, bytes: u64) -> Result<Run, Failure> {
             left -= piece.len() as u64;
         }
         file.publish()
-    });
-    written.map_err(|error| Failure::new(&format!("write {}", output.display()), &error, None))?;
-    let (seconds, (_, peak_anon_bytes)) = (stopwatch.seconds(), watch.finish());
+    };
+    let failed = |error| Failure::new(&format!("write {}", output.display()), &error, None);
+    let run = Run::of(|| write().map(drop).map_err(failed))?;
     remove(&output)?;
-    Ok(Run { seconds, file_bytes: Some(bytes), peak_anon_bytes })
+    Ok(Run { file_bytes: Some(bytes), ..run })
 }
 
 /// Removes the output, so that the next one finds as much room.
@@ -218,12 +217,10 @@ fn export_once(
         preset: None,
         force: true,
     };
-    let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
-    export(&args, format, settings, &Bars::new(printer))?;
-    let (seconds, (_, peak_anon_bytes)) = (stopwatch.seconds(), watch.finish());
+    let run = Run::of(|| export(&args, format, settings, &Bars::new(printer)).map(drop))?;
     let file_bytes = std::fs::metadata(&output).ok().map(|metadata| metadata.len());
     remove(&output)?;
-    Ok(Run { seconds, file_bytes, peak_anon_bytes })
+    Ok(Run { file_bytes, ..run })
 }
 
 fn document(
@@ -232,19 +229,22 @@ fn document(
     vector_bytes: u64,
     ways: &[(Way, Vec<Run>)],
 ) -> BenchExportDocument {
-    let median = |runs: &[Run]| sorted(runs)[(runs.len() - 1) / 2];
+    let share_of = |runs: &[Run], share| {
+        percentile(&runs.iter().map(|run| run.seconds).collect::<Vec<_>>(), share)
+    };
+    let median = |runs: &[Run]| share_of(runs, 0.5);
     let alone = |cold: bool| {
         let is_alone = |way: &Way| way.cold == cold && matches!(way.kind, Kind::Sqlite);
         ways.iter().find(|(way, _)| is_alone(way)).map_or(f64::NAN, |(_, runs)| median(runs))
     };
     let settings = ways.iter().map(|(way, runs)| {
-        let (seconds, ordered) = (median(runs), sorted(runs));
+        let seconds = median(runs);
         Setting {
             name: way.name,
             cold: way.cold,
             seconds,
-            fastest_seconds: ordered[0],
-            slowest_seconds: ordered[ordered.len() - 1],
+            fastest_seconds: share_of(runs, 0.0),
+            slowest_seconds: share_of(runs, 1.0),
             bytes_per_second: vector_bytes as f64 / seconds,
             of_sqlite: alone(way.cold) / seconds,
             file_bytes: runs.iter().find_map(|run| run.file_bytes),
@@ -253,12 +253,6 @@ fn document(
     });
     let settings = settings.collect();
     BenchExportDocument { schema_version: 1, rows, vector_bytes, runs: count, settings }
-}
-
-fn sorted(runs: &[Run]) -> Vec<f64> {
-    let mut seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
-    seconds.sort_by(f64::total_cmp);
-    seconds
 }
 
 fn screen(document: &BenchExportDocument, ways: &[(Way, Vec<Run>)]) -> String {

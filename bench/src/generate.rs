@@ -1,65 +1,31 @@
 //! `memfold-bench generate`: vectors, or a whole store.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::Args;
 use memfold::export::SYNTHETIC_MODEL;
 use memfold::ops::pool;
 use memfold_bench::synthetic::{VectorGenerator, VectorRecipe, VectorRecipeBuilder, templated};
+use memfold_bench::workload::{GeneratedMemory, created_at};
 use memfold_cli::{GlobalArgs, check_outputs};
-use memfold_core::time::Instant;
 use memfold_datasets::DataError;
 use memfold_datasets::npy::{Component, NpyWriter};
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetText, VectorFile};
 use memfold_index::{JoinOptions, Progress, VectorMatrix};
-use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore};
+use memfold_store::brain_db::{
+    BrainDbWriter, CreateOptions, CreateStoreError, StoreStyle, WrittenStore,
+};
 use memfold_terminal::failure::{Exit, Failure};
 use memfold_terminal::printer::Printer;
 use memfold_terminal::progress::Bars;
-use memfold_terminal::whole;
 use serde::Serialize;
+
+use crate::args::GenerateArgs;
 
 /// Rows where neither the command line nor a file says how many.
 const ROWS_DEFAULT: u32 = 10_000;
 
 /// The dimension of the model that most small stores use.
 const DIM_DEFAULT: usize = 384;
-
-/// `memfold-bench generate`
-#[derive(Debug, Args)]
-pub(crate) struct GenerateArgs {
-    /// The file to write: .arrow, .parquet or .npy, or a store with --brain
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: PathBuf,
-    /// Vectors to generate [default: 10000, or all of --from]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>(0, u64::MAX))]
-    pub(crate) rows: Option<usize>,
-    /// Components per vector [default: 384, or that of --like or --from]
-    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = whole::<usize>(0, u64::MAX))]
-    pub(crate) dim: Option<usize>,
-    /// The seed: equal seeds give equal bytes on every machine
-    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u64>(0, u64::MAX))]
-    pub(crate) seed: u64,
-    /// Draw rows like those of a real file (Parquet, Arrow, npy, …): its mean and covariance,
-    /// how near neighbours are, and its groups of duplicates
-    #[arg(long, value_name = "FILE", conflicts_with = "from")]
-    pub(crate) like: Option<PathBuf>,
-    /// Write a whole brain.db
-    #[arg(long)]
-    pub(crate) brain: bool,
-    /// With every habit of a real store: mixed times, broken rows, archived rows
-    #[arg(long, requires = "brain")]
-    pub(crate) wild: bool,
-    /// Take the vectors from this file
-    #[arg(long, value_name = "FILE", requires = "brain")]
-    pub(crate) from: Option<PathBuf>,
-    /// Take the texts from this Parquet file (column text, and created_at where there is one)
-    #[arg(long, value_name = "FILE", requires = "from")]
-    pub(crate) texts: Option<PathBuf>,
-    /// Replace the file if it exists
-    #[arg(long)]
-    pub(crate) force: bool,
-}
 
 /// `memfold-bench generate --json`
 #[derive(Debug, Serialize)]
@@ -196,35 +162,36 @@ fn synthetic_vectors(
         synthetic: true,
         ..ColumnsMeta::vectors(generator.dim() as u32)
     };
-    let path = &args.output;
-    match ending {
+    let failed = |error| failure(&args.output, error);
+    let rows = match ending {
         Some("npy") => {
-            let failed = |error| failure(path, error);
             let mut writer =
-                NpyWriter::create(path, generator.dim(), Component::F32).map_err(failed)?;
-            let rows =
-                each_row(&generator, bars, |_, vector, _, _| writer.push(vector).map_err(failed))?;
+                NpyWriter::create(&args.output, generator.dim(), Component::F32).map_err(failed)?;
+            let push = |_, vector: &[f32], _, _| writer.push(vector).map_err(failed);
+            let rows = each_row(&generator, bars, push)?;
             writer.finish().map_err(failed)?;
-            Ok(rows)
+            rows
         }
         Some("arrow" | "ipc" | "parquet") => {
-            let failed = |error| failure(path, error);
             let writer = match ending {
-                Some("parquet") => ColumnsWriter::create_parquet(path, &meta),
-                _ => ColumnsWriter::create(path, &meta),
+                Some("parquet") => ColumnsWriter::create_parquet(&args.output, &meta),
+                _ => ColumnsWriter::create(&args.output, &meta),
             };
             let mut writer = writer.map_err(failed)?;
-            let rows = each_row(&generator, bars, |_, vector, _, _| {
-                writer.push_vector(vector).map(drop).map_err(failed)
-            })?;
+            let push =
+                |_, vector: &[f32], _, _| writer.push_vector(vector).map(drop).map_err(failed);
+            let rows = each_row(&generator, bars, push)?;
             writer.publish().map_err(failed)?;
-            Ok(rows)
+            rows
         }
-        _ => Err(Failure::usage(
-            format!("{} does not tell the format", path.display()),
-            "end the name in .arrow, .parquet or .npy, or write a store with --brain",
-        )),
-    }
+        _ => {
+            return Err(Failure::usage(
+                format!("{} does not tell the format", args.output.display()),
+                "end the name in .arrow, .parquet or .npy, or write a store with --brain",
+            ));
+        }
+    };
+    Ok(rows)
 }
 
 fn failure(path: &Path, error: impl std::error::Error + 'static) -> Failure {
@@ -247,53 +214,20 @@ fn synthetic_store(global: &GlobalArgs, args: &GenerateArgs, bars: &Bars) -> Res
     each_row(&generator, bars, |row, vector, group, member| {
         let text = templated(group, member, args.seed);
         let row = u64::from(row);
-        push(&mut writer, row, &text, vector, &Stamp::of(row, SYNTHETIC_MODEL))
+        let memory = GeneratedMemory {
+            row,
+            text: &text,
+            created_at: &created_at(row),
+            model: SYNTHETIC_MODEL,
+            vector,
+        };
+        memory.write(&mut writer).map_err(unwritten)
     })?;
     finish(writer)
 }
 
-/// When a generated memory was made, and the model of its vector.
-struct Stamp<'a> {
-    created_at: String,
-    model: &'a str,
-}
-
-impl<'a> Stamp<'a> {
-    /// 2026-01-01T00:00:00Z, and a minute and a bit between two memories.
-    fn of(row: u64, model: &'a str) -> Self {
-        const FIRST_SECOND: i64 = 1_767_225_600;
-        const STEP_MICROSECONDS: i64 = 61_000_003;
-        const YEAR_MICROSECONDS: i64 = 365 * 86_400 * 1_000_000;
-        let offset = (row as i64).wrapping_mul(STEP_MICROSECONDS).rem_euclid(YEAR_MICROSECONDS / 2);
-        let at = Instant(FIRST_SECOND * 1_000_000 + offset);
-        Self { created_at: at.to_naive_local(&jiff::tz::TimeZone::UTC), model }
-    }
-}
-
-fn push(
-    writer: &mut BrainDbWriter,
-    row: u64,
-    text: &str,
-    vector: &[f32],
-    stamp: &Stamp<'_>,
-) -> Result<(), Failure> {
-    const CATEGORIES: [&[&str]; 4] =
-        [&["general"], &["facts"], &["coding", "facts"], &["procedure"]];
-    let memory = NewMemory {
-        id: &format!("stm_{row:012x}"),
-        content: text,
-        categories: CATEGORIES[(row % 4) as usize],
-        importance: 1.0 + (row % 3) as f64 * 0.5,
-        access_count: (row % 7) as i64,
-        created_at: &stamp.created_at,
-        updated_at: None,
-        expires_at: None,
-        source: "agent",
-        vector: Some(vector),
-        embedded_text: None,
-        model: Some(stamp.model),
-    };
-    writer.push(&memory).map_err(|error| Failure::new("generate the store", &error, error.hint()))
+fn unwritten(error: CreateStoreError) -> Failure {
+    Failure::new("generate the store", &error, error.hint())
 }
 
 fn finish(writer: BrainDbWriter) -> Result<u64, Failure> {
@@ -325,13 +259,19 @@ fn given_store(args: &GenerateArgs, vectors: &Path, bars: &Bars) -> Result<u64, 
             break;
         }
         for vector in values.chunks_exact(dim) {
-            let (text, created_at) = match &mut texts {
+            let (text, made) = match &mut texts {
                 Some(texts) => texts.next(row)?,
                 None => (templated(row as u64, 0, args.seed), None),
             };
-            let drawn = Stamp::of(row as u64, &model);
-            let stamp = Stamp { created_at: created_at.unwrap_or(drawn.created_at), model: &model };
-            push(&mut writer, row as u64, &text, vector, &stamp)?;
+            let made = made.unwrap_or_else(|| created_at(row as u64));
+            let memory = GeneratedMemory {
+                row: row as u64,
+                text: &text,
+                created_at: &made,
+                model: &model,
+                vector,
+            };
+            memory.write(&mut writer).map_err(unwritten)?;
             row += 1;
         }
         bars.advance(read as u64);

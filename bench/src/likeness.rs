@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use memfold::ops::pool;
-use memfold_bench::likeness_plots;
-use memfold_bench::synthetic::{Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES, SimilarityQuantiles};
+use memfold_bench::synthetic::{Likeness, QUANTILE_SHARES, SimilarityQuantiles};
 use memfold_cli::{GlobalArgs, check_outputs, write_output};
 use memfold_core::report::grouped;
 use memfold_datasets::VectorFile;
@@ -15,6 +14,8 @@ use memfold_terminal::progress::Bars;
 use serde::Serialize;
 
 use crate::args::LikenessArgs;
+use crate::common::answer;
+use crate::plot::{Axis, Caption, Line, Scale, lines};
 
 /// Numbers of leading directions for which the share of the variance is shown.
 const DIRECTIONS: [usize; 4] = [1, 4, 16, 64];
@@ -24,56 +25,13 @@ const DIRECTIONS: [usize; 4] = [1, 4, 16, 64];
 struct BenchLikenessDocument {
     schema_version: u32,
     /// Shares of rows, or pairs, with a similarity at or below a quantile.
-    quantile_shares: Vec<f64>,
+    quantile_shares: [f64; QUANTILE_SHARES.len()],
     /// Of the file that others should be like.
-    real: Figures,
+    real: Likeness,
     /// Of the generated file.
-    synthetic: Figures,
+    synthetic: Likeness,
     /// The largest difference of a quantile of similarity, from 0.05 to 0.95.
     largest_differences: Vec<Difference>,
-}
-
-/// The statistics of a file's vectors.
-#[derive(Debug, Serialize)]
-struct Figures {
-    rows: usize,
-    dim: usize,
-    /// Length of the mean of all directions, 0 to 1.
-    mean_norm: f64,
-    /// Shares of the variance along the leading directions, descending.
-    spectrum: Vec<f64>,
-    neighbors: Vec<Neighbors>,
-    /// Quantiles of the similarity of random rows.
-    strangers: Vec<f64>,
-    duplicates: Vec<Duplicates>,
-}
-
-/// How near rows are to the neighbour of a rank.
-#[derive(Debug, Serialize)]
-struct Neighbors {
-    /// 1 for the nearest.
-    rank: usize,
-    /// Of the similarity.
-    quantiles: Vec<f64>,
-}
-
-/// Groups of rows around the first one that is near.
-#[derive(Debug, Serialize)]
-struct Duplicates {
-    /// How near a copy is at least.
-    threshold: f64,
-    /// Rows in groups of two or more.
-    share: f64,
-    /// How many groups there are of each size, ascending.
-    group_sizes: Vec<GroupSize>,
-}
-
-/// Groups of equal size.
-#[derive(Debug, Serialize)]
-struct GroupSize {
-    /// Of each, two or more.
-    rows: u32,
-    groups: usize,
 }
 
 /// How far apart real and generated similarities are.
@@ -103,21 +61,12 @@ pub(crate) fn run(
             "generate the second file with --like and the first one",
         ));
     }
-    let document = BenchLikenessDocument::of(&real, &synthetic);
-    if !plots.is_empty() {
-        let value = serde_json::to_value(&document)
-            .map_err(|error| Failure::new("draw the plots", &error, None))?;
-        for (path, (_, svg)) in plots.iter().zip(likeness_plots::draw(&value)) {
-            write_output(path, &svg)?;
-            printer.note(&format!("wrote {}", path.display()));
-        }
+    let document = BenchLikenessDocument::new(real, synthetic);
+    for (path, svg) in plots.iter().zip(document.plots()) {
+        write_output(path, &svg)?;
+        printer.note(&format!("wrote {}", path.display()));
     }
-    if global.json {
-        printer.document(&document)?;
-    } else {
-        printer.data(&screen(&real, &synthetic))?;
-    }
-    Ok(Exit::Done)
+    answer(global, printer, &document, || document.screen())
 }
 
 fn plot_files(prefix: &Path) -> Vec<PathBuf> {
@@ -147,88 +96,143 @@ fn measure(global: &GlobalArgs, path: &Path, bars: &Bars) -> Result<Likeness, Fa
     })
 }
 
-impl BenchLikenessDocument {
-    fn of(real: &Likeness, synthetic: &Likeness) -> Self {
-        let difference = |(of, real, synthetic): (String, &SimilarityQuantiles, _)| Difference {
-            of,
-            similarity: real.largest_difference(synthetic),
-        };
-        Self {
-            schema_version: 1,
-            quantile_shares: QUANTILE_SHARES.to_vec(),
-            real: Figures::of(real),
-            synthetic: Figures::of(synthetic),
-            largest_differences: similarities(real, synthetic).map(difference).collect(),
-        }
-    }
-}
-
-impl Figures {
-    fn of(likeness: &Likeness) -> Self {
-        let neighbors = NEIGHBOR_RANKS.iter().zip(&likeness.neighbors);
-        let duplicates = likeness.duplicates.iter().map(|counts| Duplicates {
-            threshold: counts.threshold,
-            share: counts.share,
-            group_sizes: counts
-                .group_sizes
-                .iter()
-                .map(|(&rows, &groups)| GroupSize { rows, groups })
-                .collect(),
-        });
-        Self {
-            rows: likeness.rows,
-            dim: likeness.dim,
-            mean_norm: likeness.mean_norm,
-            spectrum: likeness.spectrum.clone(),
-            neighbors: neighbors
-                .map(|(&rank, of)| Neighbors { rank, quantiles: of.quantiles.clone() })
-                .collect(),
-            strangers: likeness.strangers.quantiles.clone(),
-            duplicates: duplicates.collect(),
-        }
-    }
-}
-
 /// Returns names and distributions of similarity, real and synthetic.
 fn similarities<'a>(
     real: &'a Likeness,
     synthetic: &'a Likeness,
 ) -> impl Iterator<Item = (String, &'a SimilarityQuantiles, &'a SimilarityQuantiles)> {
-    let neighbors = NEIGHBOR_RANKS.iter().zip(real.neighbors.iter().zip(&synthetic.neighbors));
+    let neighbors = real.neighbors.iter().zip(&synthetic.neighbors);
     neighbors
-        .map(|(rank, (real, synthetic))| (format!("neighbor {rank}"), real, synthetic))
+        .map(|(real, synthetic)| {
+            (format!("neighbor {}", real.rank), &real.quantiles, &synthetic.quantiles)
+        })
         .chain([("strangers".to_owned(), &real.strangers, &synthetic.strangers)])
 }
 
-fn screen(real: &Likeness, synthetic: &Likeness) -> String {
-    let both = |name: String, real: f64, synthetic: f64| {
-        vec![
-            name,
-            format!("{real:.3}"),
-            format!("{synthetic:.3}"),
-            format!("{:+.3}", synthetic - real),
+impl BenchLikenessDocument {
+    fn new(real: Likeness, synthetic: Likeness) -> Self {
+        let difference = |(of, real, synthetic): (String, &SimilarityQuantiles, _)| Difference {
+            of,
+            similarity: real.largest_difference(synthetic),
+        };
+        let largest_differences = similarities(&real, &synthetic).map(difference).collect();
+        let quantile_shares = QUANTILE_SHARES;
+        Self { schema_version: 1, quantile_shares, real, synthetic, largest_differences }
+    }
+
+    fn screen(&self) -> String {
+        let Self { real, synthetic, .. } = self;
+        let both = |name: String, real: f64, synthetic: f64| {
+            vec![
+                name,
+                format!("{real:.3}"),
+                format!("{synthetic:.3}"),
+                format!("{:+.3}", synthetic - real),
+            ]
+        };
+        let mut rows = vec![both("length of the mean".into(), real.mean_norm, synthetic.mean_norm)];
+        rows.extend(DIRECTIONS.map(|count| {
+            let name = format!("variance, {count} directions");
+            both(name, real.explained(count), synthetic.explained(count))
+        }));
+        for (name, real, synthetic) in similarities(real, synthetic) {
+            rows.push(both(format!("{name}, median"), real.median(), synthetic.median()));
+            let off = format!("{:.3}", real.largest_difference(synthetic));
+            rows.push(vec![
+                format!("{name}, farthest quantiles"),
+                String::new(),
+                String::new(),
+                off,
+            ]);
+        }
+        for (real, synthetic) in real.duplicates.iter().zip(&synthetic.duplicates) {
+            let name = format!("in groups at {}", real.threshold);
+            rows.push(both(name, real.share, synthetic.share));
+        }
+        let mut text = table(&["", "real", "synthetic", "difference"], rows);
+        text.push_str(&format!(
+            "\n{} real rows, {} synthetic ones of {} dimensions\n",
+            grouped(real.rows as u64),
+            grouped(synthetic.rows as u64),
+            real.dim
+        ));
+        text
+    }
+
+    /// Draws covariance, neighbors and groups.
+    fn plots(&self) -> [String; 3] {
+        let details = format!(
+            "{} real rows and {} synthetic ones of {} dimensions",
+            grouped(self.real.rows as u64),
+            grouped(self.synthetic.rows as u64),
+            self.real.dim
+        );
+        let caption = |title| Caption { title, details: &details };
+        [
+            self.spectrum(&caption("Covariance, kept by generate --like")),
+            self.neighbors(&caption("Nearness, kept by generate --like")),
+            self.groups(&caption("Groups of duplicates, kept by generate --like")),
         ]
-    };
-    let mut rows = vec![both("length of the mean".into(), real.mean_norm, synthetic.mean_norm)];
-    rows.extend(DIRECTIONS.map(|count| {
-        let name = format!("variance, {count} directions");
-        both(name, real.explained(count), synthetic.explained(count))
-    }));
-    for (name, real, synthetic) in similarities(real, synthetic) {
-        rows.push(both(format!("{name}, median"), real.median(), synthetic.median()));
-        let off = format!("{:.3}", real.largest_difference(synthetic));
-        rows.push(vec![format!("{name}, farthest quantiles"), String::new(), String::new(), off]);
     }
-    for (real, synthetic) in real.duplicates.iter().zip(&synthetic.duplicates) {
-        let name = format!("in groups at {}", real.threshold);
-        rows.push(both(name, real.share, synthetic.share));
+
+    /// Both files; synthetic lines are dashed.
+    fn both(&self) -> [(&'static str, &Likeness, bool); 2] {
+        [("real", &self.real, false), ("synthetic", &self.synthetic, true)]
     }
-    let mut text = table(&["", "real", "synthetic", "difference"], rows);
-    text.push_str(&format!(
-        "\n{} real rows, {} synthetic ones of {} dimensions\n",
-        grouped(real.rows as u64),
-        grouped(synthetic.rows as u64),
-        real.dim
-    ));
-    text
+
+    /// The share of the variance along the leading directions.
+    fn spectrum(&self, caption: &Caption<'_>) -> String {
+        let drawn = self.both().into_iter().enumerate().map(|(color, (kind, likeness, dashed))| {
+            let mut points = vec![(0.0, 0.0)];
+            for share in &likeness.spectrum {
+                let (direction, explained) = points[points.len() - 1];
+                points.push((direction + 1.0, explained + share));
+            }
+            Line { name: kind.to_owned(), points, color, dashed, dots: false }
+        });
+        let drawn: Vec<Line> = drawn.collect();
+        let last = drawn.iter().map(|line| line.points.len() - 1).max().unwrap_or(1);
+        let x = Axis::linear("leading directions", 0.0, last as f64);
+        lines(caption, &x, &Axis::linear("share of the variance along them", 0.0, 1.0), &drawn)
+    }
+
+    /// Quantiles of the similarity to neighbors of some ranks, and of random rows.
+    fn neighbors(&self, caption: &Caption<'_>) -> String {
+        let mut drawn = Vec::new();
+        for (color, (of, real, synthetic)) in similarities(&self.real, &self.synthetic).enumerate()
+        {
+            for (kind, found, dashed) in [("real", real, false), ("synthetic", synthetic, true)] {
+                let points = QUANTILE_SHARES.into_iter().zip(found.0.iter().copied()).collect();
+                let name = format!("{of}, {kind}");
+                drawn.push(Line { name, points, color, dashed, dots: false });
+            }
+        }
+        let lowest = drawn.iter().flat_map(|line| &line.points).map(|point| point.1);
+        let lowest = (lowest.fold(0.0, f64::min) * 10.0).floor() / 10.0;
+        let x = Axis::linear("share of rows (of pairs) that are at most so near", 0.0, 1.0);
+        lines(caption, &x, &Axis::linear("similarity", lowest, 1.0), &drawn)
+    }
+
+    /// How many groups of near rows are at least so large.
+    fn groups(&self, caption: &Caption<'_>) -> String {
+        let mut drawn = Vec::new();
+        for color in 0..self.real.duplicates.len() {
+            for (kind, likeness, dashed) in self.both() {
+                let counts = &likeness.duplicates[color];
+                let sizes = &counts.group_sizes;
+                let mut left: usize = sizes.iter().map(|size| size.groups).sum();
+                let points = sizes.iter().map(|size| {
+                    let point = (f64::from(size.rows), left as f64);
+                    left -= size.groups;
+                    point
+                });
+                let (name, points) = (format!("{}, {kind}", counts.threshold), points.collect());
+                drawn.push(Line { name, points, color, dashed, dots: true });
+            }
+        }
+        let points = || drawn.iter().flat_map(|line: &Line| &line.points);
+        let x = Axis::around("rows of a group at least", Scale::Log, points().map(|point| point.0));
+        let y = Axis::around("groups", Scale::Log, points().map(|point| point.1));
+        lines(caption, &x, &y, &drawn)
+    }
 }

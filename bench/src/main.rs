@@ -11,8 +11,9 @@ mod export;
 mod likeness;
 mod recall;
 mod years;
-mod curve;
 mod plots;
+mod plot;
+mod common;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -39,7 +40,6 @@ fn main() -> ExitCode {
         Command::Likeness(args) => likeness::run(&global, &args, printer),
         Command::Recall(args) => recall::run(&args, printer),
         Command::Years(args) => years::run(&args, printer),
-        Command::Curve(args) => curve::run(&args, printer),
         Command::Plot(args) => plots::run(&args, printer),
     });
     exit.into()

@@ -9,7 +9,7 @@ use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use serde_json::Value;
+use serde::Deserialize;
 
 const WIDTH: u32 = 760;
 const HEIGHT: u32 = 470;
@@ -44,16 +44,16 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// Title, and the line below it that names the measurement.
 #[derive(Debug, Clone, Copy)]
-pub struct Caption<'a> {
+pub(crate) struct Caption<'a> {
     /// In bold.
-    pub title: &'a str,
+    pub(crate) title: &'a str,
     /// Below the title.
-    pub details: &'a str,
+    pub(crate) details: &'a str,
 }
 
 /// How an axis is divided and labelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
+pub(crate) enum Scale {
     /// Even steps, ten at most.
     Linear,
     /// Logarithmic; `30k` is 30,000.
@@ -64,37 +64,38 @@ pub enum Scale {
 
 /// One axis; values beyond it are drawn at its end.
 #[derive(Debug, Clone)]
-pub struct Axis<'a> {
+pub(crate) struct Axis<'a> {
     name: &'a str,
     scale: Scale,
     range: Range<f64>,
 }
 
 /// One line of points, ascending in x.
-#[derive(Debug, Clone, Default)]
-pub struct Line {
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(crate) struct Line {
     /// Written beside the chart; a line without a name belongs to the one before it.
-    pub name: String,
+    pub(crate) name: String,
     /// x and y.
-    pub points: Vec<(f64, f64)>,
+    pub(crate) points: Vec<(f64, f64)>,
     /// Lines of equal number have the same colour.
-    pub color: usize,
+    #[serde(skip)]
+    pub(crate) color: usize,
     /// Drawn in dashes.
-    pub dashed: bool,
+    #[serde(skip)]
+    pub(crate) dashed: bool,
     /// Its points are drawn as well.
-    pub dots: bool,
+    #[serde(skip)]
+    pub(crate) dots: bool,
 }
 
 impl<'a> Axis<'a> {
     /// An axis from one number to another, in even steps.
-    #[must_use]
-    pub fn linear(name: &'a str, from: f64, to: f64) -> Self {
+    pub(crate) fn linear(name: &'a str, from: f64, to: f64) -> Self {
         Self { name, scale: Scale::Linear, range: from..to.max(from + f64::EPSILON) }
     }
 
     /// A logarithmic axis around values above zero.
-    #[must_use]
-    pub fn around(name: &'a str, scale: Scale, values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn around(name: &'a str, scale: Scale, values: impl Iterator<Item = f64>) -> Self {
         let logs = values.map(|value| value.max(1e-9).log10());
         let (low, high) =
             logs.fold((f64::MAX, f64::MIN), |(low, high), log| (low.min(log), high.max(log)));
@@ -158,8 +159,7 @@ impl Ranged for Axis<'_> {
 }
 
 /// Draws lines over two axes, with their names beside the chart.
-#[must_use]
-pub fn lines(caption: &Caption<'_>, x: &Axis<'_>, y: &Axis<'_>, lines: &[Line]) -> String {
+pub(crate) fn lines(caption: &Caption<'_>, x: &Axis<'_>, y: &Axis<'_>, lines: &[Line]) -> String {
     drawn(HEIGHT, caption, |root| {
         let (left, right) = root.split_horizontally(WIDTH - NAMES);
         let mut chart = ChartBuilder::on(&left)
@@ -216,67 +216,17 @@ fn draw_names<'a>(area: &Area<'_>, lines: impl Iterator<Item = &'a Line>) -> Dra
     Ok(())
 }
 
-/// The precision and recall of a classifier at one threshold; shares are in \[0, 1\].
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OperatingPoint {
-    /// The threshold, in \[0, 1\].
-    pub threshold: f64,
-    /// Right share of its picks; `None` where it picks nothing.
-    pub precision: Option<f64>,
-    /// Share of the right ones that it picks.
-    pub recall: f64,
-    /// The harmonic mean of both; `None` where it picks nothing.
-    pub f1: Option<f64>,
-}
-
-impl OperatingPoint {
-    /// Reads a point of the output of `memfold-bench guard --json`.
-    #[must_use]
-    pub fn from_json(point: &Value) -> Option<Self> {
-        Some(Self {
-            threshold: point["threshold"].as_f64()?,
-            precision: point["precision"].as_f64(),
-            recall: point["recall"].as_f64()?,
-            f1: point["f1"].as_f64(),
-        })
-    }
-}
-
-/// Draws precision, recall and F1 over the threshold, and a mark at the threshold `in_use`.
-#[must_use]
-pub fn operating_curve(caption: &Caption<'_>, points: &[OperatingPoint], in_use: f64) -> String {
-    let line = |name: &str, color, share: fn(&OperatingPoint) -> Option<f64>| {
-        let points = points.iter().filter_map(|point| Some((point.threshold, share(point)?)));
-        Line { name: name.to_owned(), points: points.collect(), color, ..Line::default() }
-    };
-    let all = [
-        line("precision", 0, |point| point.precision),
-        line("recall", 1, |point| Some(point.recall)),
-        line("F1", 2, |point| point.f1),
-        Line {
-            name: format!("in use: {in_use}"),
-            points: vec![(in_use, 0.0), (in_use, 1.0)],
-            color: 8,
-            dashed: true,
-            dots: false,
-        },
-    ];
-    let axis = |name| Axis::linear(name, 0.0, 1.0);
-    lines(caption, &axis("threshold of the score"), &axis("share"), &all)
-}
-
 /// How long something took.
 #[derive(Debug, Clone)]
-pub struct Distribution {
+pub(crate) struct Distribution {
     /// Written beside the chart.
-    pub name: String,
+    pub(crate) name: String,
     /// In any order.
-    pub microseconds: Vec<f64>,
+    pub(crate) microseconds: Vec<f64>,
 }
 
 /// Draws the share of values over a logarithmic axis of time, and a mark at each 99th percentile.
-#[must_use]
-pub fn histogram(caption: &Caption<'_>, distributions: &[Distribution]) -> String {
+pub(crate) fn histogram(caption: &Caption<'_>, distributions: &[Distribution]) -> String {
     let bar_of = |value: f64| (value.max(1.0).log10() * HISTOGRAM_BARS).floor() as i32;
     let all = || distributions.iter().flat_map(|one| one.microseconds.iter().map(|x| x.max(1.0)));
     let outlines: Vec<Vec<(f64, f64)>> = distributions
@@ -302,7 +252,7 @@ pub fn histogram(caption: &Caption<'_>, distributions: &[Distribution]) -> Strin
     let most = outlines.iter().flatten().fold(0.01_f64, |most, point| most.max(point.1));
     let drawn =
         distributions.iter().zip(outlines).enumerate().flat_map(|(color, (one, points))| {
-            let p99 = crate::percentile(&one.microseconds, 0.99);
+            let p99 = memfold_bench::percentile(&one.microseconds, 0.99);
             let outline = Line { name: one.name.clone(), points, color, ..Line::default() };
             let mark = vec![(p99, 0.0), (p99, most)];
             [outline, Line { points: mark, color, dashed: true, ..Line::default() }]
@@ -316,21 +266,20 @@ pub fn histogram(caption: &Caption<'_>, distributions: &[Distribution]) -> Strin
 }
 
 /// One bar.
-#[derive(Debug, Clone)]
-pub struct Bar {
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Bar {
     /// Written before the bar.
-    pub label: String,
+    pub(crate) label: String,
     /// Its length.
-    pub value: f64,
+    pub(crate) value: f64,
     /// Written behind the bar.
-    pub note: String,
+    pub(crate) note: String,
     /// Drawn in the colour that catches the eye.
-    pub marked: bool,
+    pub(crate) marked: bool,
 }
 
 /// Draws horizontal bars from zero.
-#[must_use]
-pub fn bars(caption: &Caption<'_>, bars: &[Bar]) -> String {
+pub(crate) fn bars(caption: &Caption<'_>, bars: &[Bar]) -> String {
     const LEFT: i32 = 190;
     const NOTE: i32 = 180;
     let largest = bars.iter().map(|bar| bar.value).fold(f64::MIN_POSITIVE, f64::max);
@@ -434,16 +383,6 @@ mod tests {
             labels(Axis::linear("", -0.2, 1.0)),
             ["-0.2", "0", "0.2", "0.4", "0.6", "0.8", "1"]
         );
-    }
-
-    #[test]
-    fn shares_are_as_high_as_they_are() {
-        let point =
-            |threshold, precision, recall, f1| OperatingPoint { threshold, precision, recall, f1 };
-        let points = [point(0.0, Some(0.5), 1.0, Some(2.0 / 3.0)), point(1.0, None, 0.0, None)];
-        let svg = operating_curve(&CAPTION, &points, 0.5);
-        assert!(["precision", "recall", "F1", "in use: 0.5"].iter().all(|name| svg.contains(name)));
-        assert_eq!(operating_curve(&CAPTION, &points, 0.5), svg, "equal data give equal bytes");
     }
 
     #[test]

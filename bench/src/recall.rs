@@ -6,11 +6,9 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 use memfold::lookup::StoreIndex;
-use memfold::machine::Stopwatch;
 use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller};
 use memfold_bench::percentile;
 use memfold_core::policy::Policy;
-use memfold_core::time::Instant;
 use memfold_index::Row;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::OpenOptions;
@@ -19,16 +17,15 @@ use memfold_terminal::printer::Printer;
 use serde_json::{Value, json};
 
 use crate::args::RecallArgs;
+use crate::common::{instant, timed};
 
 const QUESTIONS: usize = 1_000;
 const WORDS: usize = 6;
 
 pub(crate) fn run(args: &RecallArgs, printer: Printer) -> Result<Exit, Failure> {
-    let (db, now) = (&*args.db, &*args.now);
+    let db = &*args.db;
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new("measure", error, None);
-    let hint = "name an RFC 3339 time";
-    let now = Instant::parse(now, &TimeZone::UTC)
-        .ok_or_else(|| Failure::usage(format!("{now} is no time"), hint))?;
+    let now = instant(&args.now)?;
     let mut folder = db.as_os_str().to_owned();
     folder.push(".memfold");
     let index = StoreIndex::open(Path::new(&folder)).map_err(|error| failed(&error))?;
@@ -73,9 +70,9 @@ pub(crate) fn run(args: &RecallArgs, printer: Printer) -> Result<Exit, Failure> 
             let vector = by_vector.then_some(vector.as_slice());
             let mode = RecallMode::Standard;
             let asked = RecallQuery { text, vector, counts, mode, limit: 10, ..query };
-            let stopwatch = Stopwatch::start();
-            let found = recaller.recall(&asked).map_err(|error| failed(&error))?;
-            micros.push(stopwatch.seconds() * 1e6);
+            let (found, took) = timed(|| recaller.recall(&asked));
+            micros.push(took);
+            let found = found.map_err(|error| failed(&error))?;
             counted += usize::from(found.is_counted);
         }
         let [p50, p99] = [0.5, 0.99].map(|share| percentile(&micros, share).round());

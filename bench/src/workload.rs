@@ -4,22 +4,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use memfold::MemfoldError;
 use memfold::consolidate::{Outcome, RunContext, consolidate};
-use memfold::lookup::{BuildIndex, BuiltIndex, IndexError, TierChoice, build_index};
+use memfold::export::SYNTHETIC_MODEL;
+use memfold::lookup::{BuildIndex, TierChoice, build_index};
 use memfold::quick_check::{QuickCheck, QuickCheckOptions};
 use memfold_core::policy::{ConfigLoader, Policy, QuickCheckPolicy, config_hash};
 use memfold_core::time::Instant;
-use memfold_guard::{Guard, LexiconError};
+use memfold_guard::Guard;
 use memfold_index::file::FileMode;
-use memfold_index::{NoProgress, Pool, StartPoolError, VectorMatrix};
+use memfold_index::{NoProgress, Pool, VectorMatrix};
 use memfold_simd::Kernels;
 use memfold_store::brain_db::{
-    BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions, OpenStoreError,
+    BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions,
 };
 use memfold_store::{BrainDb, LoadRequest};
 
-use crate::synthetic::{GenerateError, VectorGenerator, VectorRecipe, templated};
+use crate::synthetic::{VectorGenerator, VectorRecipe, templated};
 
 /// Components of a generated vector, as of small embedding models.
 pub const DIM: usize = 384;
@@ -27,45 +27,12 @@ pub const DIM: usize = 384;
 /// One seed for all stores, so that a figure can be compared with yesterday's.
 const SEED: u64 = 1;
 
-/// 2026-01-01T00:00:00Z, in microseconds since 1970: when the first memory was made.
-const FIRST_INSTANT: i64 = 1_767_225_600_000_000;
-
-/// Time between two memories, in microseconds.
-const INTERVAL: i64 = 61_000_003;
-
 /// 2027-06-30T00:00:00Z, in microseconds since 1970: later than every memory, so that none is protected
 /// for being fresh.
 const NOW: Instant = Instant(1_814_313_600_000_000);
 
 /// A limit that nothing should reach on a machine that benchmarks: for a lock, or a check.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// Why a run of a workload failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The store could not be opened.
-    #[error(transparent)]
-    Open(#[from] OpenStoreError),
-    /// No plan was made.
-    #[error(transparent)]
-    Consolidate(#[from] MemfoldError),
-    /// No temporary folder could be made.
-    #[error("temporary folder: {0}")]
-    Folder(#[from] std::io::Error),
-    /// The vectors cannot be generated.
-    #[error(transparent)]
-    Recipe(#[from] GenerateError),
-    /// The store could not be written.
-    #[error(transparent)]
-    Create(#[from] CreateStoreError),
-    /// The threads could not be started.
-    #[error(transparent)]
-    Pool(#[from] StartPoolError),
-    /// The lexicon cannot be read.
-    #[error(transparent)]
-    Lexicon(#[from] LexiconError),
-}
 
 /// A generated `brain.db` in a temporary folder, removed when dropped.
 ///
@@ -80,21 +47,32 @@ pub struct SyntheticStore {
 impl SyntheticStore {
     /// Writes a store of `row_count` memories of [`DIM`] components. Equal on every machine and in every run.
     ///
-    /// # Errors
+    /// # Panics
     /// When the temporary folder cannot be written.
-    pub fn build(row_count: u32) -> Result<Self, RunError> {
-        let folder = tempfile::tempdir()?;
+    #[must_use]
+    pub fn build(row_count: u32) -> Self {
+        let folder = tempfile::tempdir().expect("the temporary folder can be written");
         let path = folder.path().join("brain.db");
-        let generator = VectorGenerator::new(VectorRecipe::builder(row_count, DIM, SEED).build()?);
-        let mut writer = BrainDbWriter::create(&path, CreateOptions::default())?;
+        let generator = generator(row_count, DIM);
+        let mut writer = BrainDbWriter::create(&path, CreateOptions::default())
+            .expect("the temporary folder can be written");
         let mut vector = vec![0.0; DIM];
         for row in 0..row_count {
             let planted = generator.row(row, &mut vector);
             let text = templated(planted.group, planted.member.into(), SEED);
-            write(&mut writer, row, &text, &vector)?;
+            let row = u64::from(row);
+            let (created_at, model) = (created_at(row), SYNTHETIC_MODEL);
+            let memory = GeneratedMemory {
+                row,
+                text: &text,
+                created_at: &created_at,
+                model,
+                vector: &vector,
+            };
+            memory.write(&mut writer).expect("the store can be written");
         }
-        writer.finish()?;
-        Ok(Self { folder, path })
+        writer.finish().expect("the store can be written");
+        Self { folder, path }
     }
 
     /// Returns the path of the store.
@@ -115,33 +93,62 @@ impl SyntheticStore {
     }
 }
 
-fn write(
-    writer: &mut BrainDbWriter,
-    row: u32,
-    text: &str,
-    vector: &[f32],
-) -> Result<(), CreateStoreError> {
-    const CATEGORIES: [&[&str]; 3] = [&["general"], &["facts"], &["coding", "facts"]];
-    let created_at = Instant(FIRST_INSTANT + i64::from(row) * INTERVAL);
-    writer.push(&NewMemory {
-        id: &format!("stm_{row:012x}"),
-        content: text,
-        categories: CATEGORIES[row as usize % CATEGORIES.len()],
-        importance: 1.0,
-        access_count: i64::from(row % 7),
-        created_at: &created_at.to_naive_local(&TimeZone::UTC),
-        updated_at: None,
-        expires_at: None,
-        source: "agent",
-        vector: Some(vector),
-        embedded_text: None,
-        model: Some("synthetic"),
-    })
+/// A memory of a generated store.
+#[derive(Debug, Clone, Copy)]
+pub struct GeneratedMemory<'a> {
+    /// Its place in the store, from 0, which gives its id, categories, importance and accesses.
+    pub row: u64,
+    /// What it says.
+    pub text: &'a str,
+    /// When it was made, as the owner of a store writes times.
+    pub created_at: &'a str,
+    /// The model that made its vector.
+    pub model: &'a str,
+    /// Its vector.
+    pub vector: &'a [f32],
 }
 
-/// Generated vectors of [`DIM`] components: rows to be indexed, and others like them to be looked up.
+impl GeneratedMemory<'_> {
+    /// Adds it to a store.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn write(self, writer: &mut BrainDbWriter) -> Result<(), CreateStoreError> {
+        const CATEGORIES: [&[&str]; 4] =
+            [&["general"], &["facts"], &["coding", "facts"], &["procedure"]];
+        let Self { row, text, created_at, model, vector } = self;
+        writer.push(&NewMemory {
+            id: &format!("stm_{row:012x}"),
+            content: text,
+            categories: CATEGORIES[(row % 4) as usize],
+            importance: 1.0 + (row % 3) as f64 * 0.5,
+            access_count: (row % 7) as i64,
+            created_at,
+            updated_at: None,
+            expires_at: None,
+            source: "agent",
+            vector: Some(vector),
+            embedded_text: None,
+            model: Some(model),
+        })
+    }
+}
+
+/// Returns when a generated memory was made: from 2026-01-01T00:00:00Z on within half a year, a minute and a bit
+/// between two memories.
+#[must_use]
+pub fn created_at(row: u64) -> String {
+    const FIRST: i64 = 1_767_225_600_000_000;
+    const STEP: i64 = 61_000_003;
+    const HALF_A_YEAR: i64 = 365 * 86_400 * 1_000_000 / 2;
+    let offset = (row as i64).wrapping_mul(STEP).rem_euclid(HALF_A_YEAR);
+    Instant(FIRST + offset).to_naive_local(&TimeZone::UTC)
+}
+
+/// Generated vectors: rows to be indexed or joined, and others like them to be looked up.
 #[derive(Debug)]
 pub struct SyntheticVectors {
+    dim: usize,
     rows: Vec<f32>,
     queries: Vec<f32>,
 }
@@ -149,30 +156,25 @@ pub struct SyntheticVectors {
 impl SyntheticVectors {
     /// Generates the given numbers of rows and queries. Equal on every machine and in every run.
     ///
-    /// # Errors
+    /// # Panics
     /// When there are more than a generator makes.
-    pub fn new(row_count: u32, query_count: u32) -> Result<Self, RunError> {
-        let recipe = VectorRecipe::builder(row_count + query_count, DIM, SEED).build()?;
-        let generator = VectorGenerator::new(recipe);
-        let (mut values, mut vector) = (Vec::new(), vec![0.0; DIM]);
-        for row in 0..row_count + query_count {
-            generator.row(row, &mut vector);
-            values.extend_from_slice(&vector);
-        }
-        let queries = values.split_off(row_count as usize * DIM);
-        Ok(Self { rows: values, queries })
+    #[must_use]
+    pub fn new(row_count: u32, query_count: u32, dim: usize) -> Self {
+        let mut rows = generator(row_count + query_count, dim).all();
+        let queries = rows.split_off(row_count as usize * dim);
+        Self { dim, rows, queries }
     }
 
     /// Returns the rows.
     #[must_use]
     pub fn rows(&self) -> VectorMatrix<'_> {
-        VectorMatrix::from_slice(&self.rows, DIM).expect("rows are whole")
+        VectorMatrix::from_slice(&self.rows, self.dim).expect("rows are whole")
     }
 
     /// Returns the queries.
     #[must_use]
     pub fn queries(&self) -> VectorMatrix<'_> {
-        VectorMatrix::from_slice(&self.queries, DIM).expect("queries are whole")
+        VectorMatrix::from_slice(&self.queries, self.dim).expect("queries are whole")
     }
 }
 
@@ -188,13 +190,15 @@ pub struct Workbench {
 impl Workbench {
     /// Starts one thread for each core and reads the built-in policy and lexicon.
     ///
-    /// # Errors
+    /// # Panics
     /// When the threads cannot be started.
-    pub fn start() -> Result<Self, RunError> {
+    #[must_use]
+    pub fn start() -> Self {
         let policy = Policy::builtin();
-        let guard = Guard::new(&policy.guard)?;
+        let guard = Guard::new(&policy.guard).expect("the built-in lexicon can be read");
         let config_hash = config_hash(&policy, guard.lexicon_text().as_bytes());
-        Ok(Self { policy, guard, config_hash, pool: Pool::new(None)? })
+        let pool = Pool::new(None).expect("threads start on a machine that benchmarks");
+        Self { policy, guard, config_hash, pool }
     }
 
     /// Returns the workers.
@@ -211,9 +215,9 @@ impl Workbench {
 
     /// Builds the index of a store, without a graph: lookups miss nothing.
     ///
-    /// # Errors
+    /// # Panics
     /// When the store cannot be read or its folder not written.
-    pub fn build_index(&self, store: &SyntheticStore) -> Result<BuiltIndex, IndexError> {
+    pub fn build_index(&self, store: &SyntheticStore) {
         let request = BuildIndex {
             folder: &store.index_folder(),
             mode: FileMode::PRIVATE,
@@ -226,6 +230,7 @@ impl Workbench {
             wait: BUSY_TIMEOUT,
         };
         build_index(&BrainDb::at(store.path(), OpenOptions::default()), &request)
+            .expect("the temporary folder can be written");
     }
 
     /// Opens a store for checks and saves, with the built-in policy and all the time they want.
@@ -251,9 +256,10 @@ impl Workbench {
 
     /// Opens a store and makes its plan and report, as `memfold consolidate` does.
     ///
-    /// # Errors
+    /// # Panics
     /// When the store cannot be read or the scratch folder not written.
-    pub fn consolidate(&self, store: &SyntheticStore) -> Result<Outcome, RunError> {
+    #[must_use]
+    pub fn consolidate(&self, store: &SyntheticStore) -> Outcome {
         let context = RunContext {
             now: NOW,
             time_zone: &TimeZone::UTC,
@@ -264,9 +270,16 @@ impl Workbench {
             clock: &|| 0.0,
             scratch_dir: store.folder(),
         };
-        let opened = BrainDb::open(store.path(), OpenOptions::default())?;
-        Ok(consolidate(&opened, &self.policy, &self.guard, &context)?)
+        let opened = BrainDb::open(store.path(), OpenOptions::default());
+        let opened = opened.expect("the store can be read");
+        consolidate(&opened, &self.policy, &self.guard, &context).expect("the store can be read")
     }
+}
+
+/// Prepares the invented vectors of a workload.
+fn generator(row_count: u32, dim: usize) -> VectorGenerator {
+    let recipe = VectorRecipe::builder(row_count, dim, SEED).build();
+    VectorGenerator::new(recipe.expect("so many can be generated"))
 }
 
 #[cfg(test)]
@@ -275,8 +288,8 @@ mod tests {
 
     #[test]
     fn a_synthetic_store_has_something_to_fold() {
-        let store = SyntheticStore::build(300).unwrap();
-        let outcome = Workbench::start().unwrap().consolidate(&store).unwrap();
+        let store = SyntheticStore::build(300);
+        let outcome = Workbench::start().consolidate(&store);
         assert_eq!(outcome.report.loaded.live, 300);
         assert!(outcome.report.detected.pairs > 30, "{}", outcome.report.detected.pairs);
         assert!(outcome.report.planned.merge > 10, "{}", outcome.report.planned.merge);

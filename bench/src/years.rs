@@ -13,6 +13,7 @@ use memfold_terminal::printer::Printer;
 use serde_json::{Value, json};
 
 use crate::args::YearsArgs;
+use crate::common::instant;
 
 const DAY: i64 = 86_400_000_000;
 const NIGHTS: i64 = 3_653;
@@ -21,9 +22,7 @@ const KEPT: i64 = 30;
 
 pub(crate) fn run(args: &YearsArgs, printer: Printer) -> Result<Exit, Failure> {
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new("measure", error, None);
-    let start = Instant::parse(&args.now, &TimeZone::UTC).ok_or_else(|| {
-        Failure::usage(format!("{} is no time", args.now), "name an RFC 3339 time")
-    })?;
+    let start = instant(&args.now)?;
     let store = BrainDb::open(&args.db, OpenOptions::default()).map_err(|error| failed(&error))?;
     let (policy, retention) = (Policy::builtin(), RetentionPolicy::default());
     let time_zone = &TimeZone::UTC;

@@ -12,7 +12,7 @@ use crate::{SERVER, memfold};
 const PATIENT: &str = "quick_check.time_limit_ms=60000";
 
 /// Commands, and the published documents that they print.
-const COMMANDS: [(&str, &[&str]); 11] = [
+const COMMANDS: [(&str, &[&str]); 10] = [
     ("ann", &["bench-ann"]),
     ("check", &["bench-check"]),
     ("guard", &["bench-guard"]),
@@ -22,7 +22,6 @@ const COMMANDS: [(&str, &[&str]); 11] = [
     ("likeness", &[]),
     ("recall", &[]),
     ("years", &[]),
-    ("curve", &[]),
     ("plot", &[]),
 ];
 
@@ -111,27 +110,22 @@ fn live(dir: &TestFolder) -> i64 {
 #[test]
 fn the_curve_is_drawn_where_there_is_one() {
     let dir = TestFolder::new();
-    let judge = |pairs: &str| {
-        dir.write("pairs.jsonl", pairs);
-        let words = ["guard", "--pairs", "pairs.jsonl", "--json"];
-        dir.write("guard.json", dir.succeed(&words));
-    };
-    judge(PAIRS);
-    dir.succeed("curve guard.json -o c.svg");
+    let words = ["guard", "--pairs", "pairs.jsonl", "--curve", "c.svg"];
+    dir.write("pairs.jsonl", PAIRS);
+    dir.succeed(&words);
     let svg = std::fs::read_to_string(dir.path("c.svg")).unwrap();
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
     for part in ["precision", "recall", "F1", "in use: 0.5", "16 pairs, 6 of them labelled"] {
         assert!(svg.contains(part), "{part}");
     }
-    judge(&PAIRS.replace("\"contradiction\"", "\"neutral\""));
+    dir.write("pairs.jsonl", PAIRS.replace("\"contradiction\"", "\"neutral\""));
     let before = dir.files();
-    dir.run("curve guard.json -o new.svg").fails(
+    dir.run("guard --pairs pairs.jsonl --curve new.svg").fails(
         1,
         "no pair is labelled contradiction: there is no curve to draw",
-        "give what memfold-bench guard --json prints of pairs with that label",
+        "give pairs with that label",
     );
-    dir.run("curve pairs.jsonl -o new.svg").fails_with(1, &["hint: give what"]);
-    dir.run("curve guard.json -o c.svg").fails_with(2, &["c.svg exists"]);
+    dir.run(&words).fails_with(2, &["c.svg exists"]);
     assert!(before == dir.files());
 }
 

@@ -74,9 +74,9 @@ fn unreadable_pairs_name_their_line() {
     answer.fails_with(1, &["failed to open nowhere.jsonl", "hint: name a file of JSON Lines"]);
     dir.run("guard --pairs .").fails_with(1, &["failed to read the pairs of ."]);
     for (bad, expected) in [
-        ("{\"a\": \"x\"", "line 17 is no JSON: "),
-        ("{\"a\": \"x\", \"label\": \"l\"}", "line 17 has no field \"b\""),
-        ("{\"a\": \"x\", \"b\": 7, \"label\": \"l\"}", "line 17: \"b\" is a number, not a text"),
+        ("{\"a\": \"x\"", "line 17: EOF while parsing an object"),
+        ("{\"a\": \"x\", \"label\": \"l\"}", "line 17: missing field `b`"),
+        ("{\"a\": \"x\", \"b\": 7, \"label\": \"l\"}", "line 17: invalid type: integer `7`"),
         ("{\"a\": \"x\", \"b\": \"y\", \"label\": 7}", "line 17: the label 7 is outside 0 to 5"),
     ] {
         dir.write("pairs.jsonl", format!("{PAIRS}{bad}\n"));

@@ -69,12 +69,7 @@ pub fn store_of_vectors(vectors: &[f32], dim: usize) -> InMemoryStore {
 #[must_use]
 pub fn generated_rows(rows: u32, dim: usize, seed: u64) -> Vec<f32> {
     let recipe = VectorRecipe::builder(rows, dim, seed).build().expect("the numbers are in range");
-    let generator = VectorGenerator::new(recipe);
-    let mut vectors = vec![0.0; rows as usize * dim];
-    for (row, vector) in (0..rows).zip(vectors.chunks_exact_mut(dim)) {
-        generator.row(row, vector);
-    }
-    vectors
+    VectorGenerator::new(recipe).all()
 }
 
 /// Writes [`generated_rows`] as a npy file, replacing an existing one.

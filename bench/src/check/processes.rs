@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use memfold::machine::Stopwatch;
 use memfold::ops::{Settings, index_to_read, open_options};
 use memfold::quick_check::Incoming;
 use memfold_cli::{GlobalArgs, StorePlaceArgs};
@@ -20,6 +19,9 @@ use memfold_store::BrainDb;
 use memfold_terminal::failure::Failure;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use super::Times;
+use crate::common::timed;
 
 /// A store and its index.
 pub(super) struct Place {
@@ -98,9 +100,6 @@ pub(super) struct Executable {
     configuration: Vec<OsString>,
 }
 
-/// Microseconds of `--version` and of checks, in pairs, and how many checks searched everything.
-type Pairs = (Vec<f64>, Vec<f64>, usize);
-
 impl Executable {
     /// Takes the program that is named, or the `memfold` beside this one.
     pub(super) fn find(
@@ -139,15 +138,18 @@ impl Executable {
         command.arg(&self.store.db).args(&self.configuration);
     }
 
-    pub(super) fn pairs(&self, sample: &[Incoming]) -> Result<Pairs, Failure> {
-        let (mut version, mut whole, mut checked) = (Vec::new(), Vec::new(), 0);
-        for incoming in sample {
-            version.push(timed(Command::new(&self.path).arg("--version"))?.0);
-            let (took, was_checked) = self.check(incoming)?;
-            whole.push(took);
-            checked += usize::from(was_checked);
-        }
-        Ok((version, whole, checked))
+    /// Checks each memory, and starts a process that does nothing before each; returns the times of checks, of
+    /// these processes, and the differences.
+    pub(super) fn pairs(&self, sample: &[Incoming]) -> Result<[Times; 3], Failure> {
+        let mut version = Times::default();
+        let whole = Times::of(sample, |incoming| {
+            version.push((run(Command::new(&self.path).arg("--version"))?.0, true));
+            self.check(incoming)
+        })?;
+        let both = whole.microseconds.iter().zip(&version.microseconds);
+        let microseconds = both.map(|(whole, version)| whole - version).collect();
+        let beyond = Times { microseconds, checked: whole.checked };
+        Ok([whole, version, beyond])
     }
 
     /// Checks one memory in a process of its own.
@@ -157,7 +159,7 @@ impl Executable {
         let mut command = self.command("check");
         command.arg("--text").arg(incoming.text.as_deref().unwrap_or_default());
         command.arg("--vector").arg(STANDARD.encode(bytes));
-        let (took, said) = timed(&mut command)?;
+        let (took, said) = run(&mut command)?;
         let said: Option<Value> = serde_json::from_slice(&said).ok();
         let checked = said.as_ref().and_then(|said| said["checked"].as_bool());
         let checked = checked.ok_or_else(|| {
@@ -168,10 +170,8 @@ impl Executable {
 }
 
 /// Runs a process and returns its microseconds and its output.
-fn timed(command: &mut Command) -> Result<(f64, Vec<u8>), Failure> {
-    let stopwatch = Stopwatch::start();
-    let output = command.stdin(Stdio::null()).output();
-    let microseconds = stopwatch.seconds() * 1e6;
+fn run(command: &mut Command) -> Result<(f64, Vec<u8>), Failure> {
+    let (output, microseconds) = timed(|| command.stdin(Stdio::null()).output());
     let output = output.map_err(|error| Failure::new("start memfold", &error, None))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();

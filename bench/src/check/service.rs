@@ -4,12 +4,13 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use memfold::machine::Stopwatch;
 use memfold::quick_check::Incoming;
 use memfold_terminal::failure::Failure;
 use serde_json::{Value, json};
 
+use super::Times;
 use super::processes::Executable;
+use crate::common::timed;
 
 /// A server for the store that is measured; it ends with this.
 pub(super) struct Service {
@@ -76,40 +77,27 @@ impl Service {
         Ok(service)
     }
 
-    /// Posts each memory; returns microseconds, and how many were checked in full.
-    pub(super) fn post(
-        &self,
-        path: &str,
-        memories: &[Incoming],
-    ) -> Result<(Vec<f64>, usize), Failure> {
+    /// Posts each memory.
+    pub(super) fn post(&self, path: &str, memories: &[Incoming]) -> Result<Times, Failure> {
         let url = format!("{}{path}", self.address);
-        let (mut microseconds, mut checked) = (Vec::with_capacity(memories.len()), 0);
-        for memory in memories {
+        Times::of(memories, |memory| {
             let body = json!({ "text": memory.text, "vector": memory.vector }).to_string();
             let request = self.agent.post(&url).header("Content-Type", "application/json");
-            let stopwatch = Stopwatch::start();
-            let answer =
-                request.send(&body).and_then(|mut answer| answer.body_mut().read_to_string());
-            microseconds.push(stopwatch.seconds() * 1e6);
+            let send = || request.send(&body).and_then(|mut sent| sent.body_mut().read_to_string());
+            let (answer, took) = timed(send);
             let answer =
                 answer.map_err(|error| Failure::new("ask memfold-server", &error, None))?;
-            checked += usize::from(was_checked(&serde_json::from_str(&answer).ok())?);
-        }
-        Ok((microseconds, checked))
+            Ok((took, was_checked(&serde_json::from_str(&answer).unwrap_or_default())?))
+        })
     }
 
-    /// Calls `memory_check` for each memory; returns microseconds, and how many were checked in
-    /// full.
-    pub(super) fn call(&mut self, memories: &[Incoming]) -> Result<(Vec<f64>, usize), Failure> {
-        let (mut microseconds, mut checked) = (Vec::with_capacity(memories.len()), 0);
-        for memory in memories {
+    /// Calls `memory_check` for each memory.
+    pub(super) fn call(&mut self, memories: &[Incoming]) -> Result<Times, Failure> {
+        Times::of(memories, |memory| {
             let call = json!({ "name": "memory_check", "arguments": { "text": memory.text } });
-            let stopwatch = Stopwatch::start();
-            let answer = self.ask("tools/call", &call)?;
-            microseconds.push(stopwatch.seconds() * 1e6);
-            checked += usize::from(was_checked(&Some(answer["structuredContent"].clone()))?);
-        }
-        Ok((microseconds, checked))
+            let (answer, took) = timed(|| self.ask("tools/call", &call));
+            Ok((took, was_checked(&answer?["structuredContent"])?))
+        })
     }
 
     fn ask(&mut self, method: &str, parameters: &Value) -> Result<Value, Failure> {
@@ -140,9 +128,8 @@ fn serving(path: &Path, command: &str, executable: &Executable) -> Command {
     serving
 }
 
-fn was_checked(answer: &Option<Value>) -> Result<bool, Failure> {
-    let checked = answer.as_ref().and_then(|answer| answer["checked"].as_bool());
-    checked.ok_or_else(silent)
+fn was_checked(answer: &Value) -> Result<bool, Failure> {
+    answer["checked"].as_bool().ok_or_else(silent)
 }
 
 fn silent() -> Failure {

@@ -1,13 +1,11 @@
 //! The two commands: labelled pairs in; a table, JSON and verdicts out.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
 
-use clap::Args;
 use memfold::machine::{MemoryWatch, Stopwatch};
 use memfold::ops::{Settings, judge_chain};
-use memfold_cli::{GlobalArgs, check_outputs};
+use memfold_cli::{GlobalArgs, check_outputs, write_output};
 use memfold_core::judge::ask::Asking;
 use memfold_core::judge::{Task, Usage};
 use memfold_core::report::{Commands, grouped};
@@ -18,39 +16,17 @@ use memfold_terminal::failure::{Exit, Failure};
 use memfold_terminal::printer::{Printer, is_terminal, table};
 use memfold_terminal::progress::Bars;
 
-use super::{
-    ContradictionFigures, CurvePoint, GuardBench, GuardBenchError, GuardBenchReport, JudgeBench,
-    JudgeBenchReport, JudgedPairs, LabelFigures, LabelledPairs, PairOutcome,
-};
+use super::judged::{JudgeBench, JudgeBenchReport, JudgedPairs};
+use super::pairs::{LabelledPairs, PairError};
+use super::run::{ContradictionFigures, CurvePoint, GuardBench, GuardBenchReport, LabelFigures};
+use crate::args::{GuardArgs, JudgeArgs};
+use crate::common::{answer, is_stdin, open_input, source};
+use crate::plot::{Axis, Caption, Line, lines};
 
 /// A longer label leaves no room for counts of a million.
 const LABEL_CHARS_MAX: usize = 13;
 
 memfold_terminal::documents! { "bench-guard" => GuardBenchReport }
-
-/// `memfold-bench judge`
-#[derive(Debug, Args)]
-pub(crate) struct JudgeArgs {
-    /// The pairs, {"a": "older", "b": "newer", "label": "duplicate"} on each line; a label is
-    /// any word, or a similarity from 0 to 5; - reads stdin
-    #[arg(long, value_name = "FILE")]
-    pub(crate) pairs: PathBuf,
-}
-
-/// `memfold-bench guard`
-#[derive(Debug, Args)]
-pub(crate) struct GuardArgs {
-    /// The pairs, {"a": "older", "b": "newer", "label": "contradiction"} on each line; a label is
-    /// any word, or a similarity from 0 to 5; - reads stdin
-    #[arg(long, value_name = "FILE")]
-    pub(crate) pairs: PathBuf,
-    /// Write the verdict on each pair here, and why (JSON Lines)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) verdicts: Option<PathBuf>,
-    /// Replace the file of verdicts if it exists
-    #[arg(long)]
-    pub(crate) force: bool,
-}
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -58,23 +34,24 @@ pub(crate) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let inputs = if is_stdin(&args.pairs) { vec![] } else { vec![args.pairs.clone()] };
-    check_outputs(&[("--verdicts", &args.verdicts)], &inputs, args.force)?;
+    let outputs = [("--verdicts", &args.verdicts), ("--curve", &args.curve)];
+    check_outputs(&outputs, &inputs, args.force)?;
     let (watch, bars) = (MemoryWatch::start(), Bars::new(printer));
     let (mut report, verdicts) = measure(global, args, &bars)?;
     (report.peak_rss_bytes, report.peak_anon_bytes) = watch.finish();
     if bars.cancelled() {
         return Err(Failure::interrupted());
     }
-    if let Some(file) = verdicts {
-        let path = file.publish()?;
+    if let Some(path) = &args.curve {
+        write_output(path, &curve(&report)?)?;
         printer.note(&format!("wrote {}", path.display()));
     }
-    if global.json {
-        printer.document(&report)?;
-    } else {
-        printer.data(&screen(args, &report))?;
+    if let (Some(file), Some(path)) = (verdicts, &args.verdicts) {
+        let whole = file.into_inner().map_err(io::IntoInnerError::into_error);
+        whole.and_then(NewFile::publish).map_err(|error| unwritten(path, &error))?;
+        printer.note(&format!("wrote {}", path.display()));
     }
-    Ok(Exit::Done)
+    answer(global, printer, &report, || screen(args, &report))
 }
 
 /// Counts the pairs a judge could merge and, where models are configured, queries them.
@@ -88,14 +65,8 @@ pub(crate) fn run_judge(
     let bars = Bars::new(printer);
     let similarity_min = settings.configuration.policy.propose.min_similarity.get();
     let mut bench = JudgeBench::new(&guard, judge, similarity_min);
-    for pair in LabelledPairs::new(open(&args.pairs)?) {
-        bench.push(pair.map_err(|error| {
-            Failure::new(
-                &format!("read the pairs of {}", source(&args.pairs)),
-                &error,
-                error.hint(),
-            )
-        })?);
+    for pair in LabelledPairs::new(open_input(&args.pairs, INPUT)?) {
+        bench.push(pair.map_err(|error| unread(&args.pairs, &error))?);
         if bars.cancelled() {
             return Err(Failure::interrupted());
         }
@@ -120,12 +91,7 @@ pub(crate) fn run_judge(
         };
         bench.report(Some((&mut chain, &asking)))
     };
-    if global.json {
-        printer.document(&report)?;
-    } else {
-        printer.data(&judge_screen(&args.pairs, &report))?;
-    }
-    Ok(Exit::Done)
+    answer(global, printer, &report, || judge_screen(&args.pairs, &report))
 }
 
 fn judge_screen(pairs: &Path, report: &JudgeBenchReport) -> String {
@@ -134,11 +100,11 @@ fn judge_screen(pairs: &Path, report: &JudgeBenchReport) -> String {
     let row = |one: &JudgedPairs| {
         let mut cells = vec![
             excerpt(&one.label, LABEL_CHARS_MAX),
-            grouped(one.pairs),
-            grouped(one.far),
-            grouped(one.proven),
-            grouped(one.refused_by_guard),
-            grouped(one.merged_if_said),
+            grouped(one.counts.pairs),
+            grouped(one.counts.far),
+            grouped(one.counts.proven),
+            grouped(one.counts.refused_by_guard),
+            grouped(one.counts.merged_if_said),
             format!("{:.2} %", one.merged_if_said_share * 100.0),
         ];
         if let Some(models) = &one.models {
@@ -164,26 +130,39 @@ fn judge_screen(pairs: &Path, report: &JudgeBenchReport) -> String {
     text
 }
 
+/// Advice where the pairs cannot be opened.
+const INPUT: &str = "name a file of JSON Lines, or - for stdin";
+
+fn unread(pairs: &Path, error: &PairError) -> Failure {
+    let hint = error.hint.map(str::to_owned);
+    Failure::new(&format!("read the pairs of {}", source(pairs)), error, hint)
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(&format!("write {}", path.display()), error, None)
+}
+
 /// Judges all pairs; the verdicts are written and not yet published.
 fn measure(
     global: &GlobalArgs,
     args: &GuardArgs,
     bars: &Bars,
-) -> Result<(GuardBenchReport, Option<Written>), Failure> {
+) -> Result<(GuardBenchReport, Option<BufWriter<NewFile>>), Failure> {
     let guard = Settings::load(&global.sources(), None, &[])?.guard()?;
-    let input = open(&args.pairs)?;
-    let mut verdicts = args.verdicts.as_deref().map(Written::create).transpose()?;
+    let input = open_input(&args.pairs, INPUT)?;
+    let create = |path| NewFile::create(path).map_err(|error| unwritten(path, &error));
+    let mut verdicts = args.verdicts.as_deref().map(create).transpose()?.map(BufWriter::new);
     let stopwatch = Stopwatch::start();
     let clock = || stopwatch.seconds();
     let mut bench = GuardBench::new(&guard, &clock);
-    let unread = |error: GuardBenchError| {
-        Failure::new(&format!("read the pairs of {}", source(&args.pairs)), &error, error.hint())
-    };
     bars.begin("judge pairs", None);
     for pair in LabelledPairs::new(input) {
-        let outcome = bench.judge(&pair.map_err(unread)?).map_err(unread)?;
-        if let Some(file) = &mut verdicts {
-            file.push_line(&outcome)?;
+        let outcome = pair.and_then(|pair| bench.judge(&pair));
+        let outcome = outcome.map_err(|error| unread(&args.pairs, &error))?;
+        if let (Some(file), Some(path)) = (&mut verdicts, &args.verdicts) {
+            let line = serde_json::to_string(&outcome).map_err(io::Error::from);
+            let written = line.and_then(|line| writeln!(file, "{line}"));
+            written.map_err(|error| unwritten(path, &error))?;
         }
         bars.advance(1);
         if bars.cancelled() {
@@ -194,60 +173,37 @@ fn measure(
     Ok((bench.report(), verdicts))
 }
 
-/// Tells whether the pairs come from stdin.
-fn is_stdin(pairs: &Path) -> bool {
-    pairs.as_os_str() == "-"
-}
-
-/// Returns the name of the pairs' source.
-fn source(pairs: &Path) -> String {
-    if is_stdin(pairs) { "stdin".to_owned() } else { pairs.display().to_string() }
-}
-
-fn open(pairs: &Path) -> Result<Box<dyn BufRead>, Failure> {
-    if is_stdin(pairs) {
-        return Ok(Box::new(io::stdin().lock()));
-    }
-    let file = File::open(pairs).map_err(|error| {
-        let hint = "name a file of JSON Lines, or - for stdin".to_owned();
-        Failure::new(&format!("open {}", source(pairs)), &error, Some(hint))
-    })?;
-    Ok(Box::new(BufReader::new(file)))
-}
-
-/// A file that appears at its place when it is whole.
-struct Written {
-    path: PathBuf,
-    file: BufWriter<NewFile>,
-}
-
-impl Written {
-    fn create(path: &Path) -> Result<Self, Failure> {
-        let file = NewFile::create(path).map_err(|error| unwritten(path, &error))?;
-        Ok(Self { path: path.to_owned(), file: BufWriter::new(file) })
-    }
-
-    fn push(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.file.write_all(bytes).map_err(|error| unwritten(&self.path, &error))
-    }
-
-    fn push_line(&mut self, outcome: &PairOutcome) -> Result<(), Failure> {
-        serde_json::to_writer(&mut self.file, outcome)
-            .map_err(|error| unwritten(&self.path, &error.into()))?;
-        self.push(b"\n")
-    }
-
-    fn publish(self) -> Result<PathBuf, Failure> {
-        let whole = self.file.into_inner().map_err(io::IntoInnerError::into_error);
-        match whole.and_then(NewFile::publish) {
-            Ok(_) => Ok(self.path),
-            Err(error) => Err(unwritten(&self.path, &error)),
-        }
-    }
-}
-
-fn unwritten(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(&format!("write {}", path.display()), error, None)
+/// Draws precision, recall and F1 of contradiction over the threshold, and a mark at the one in use.
+fn curve(report: &GuardBenchReport) -> Result<String, Failure> {
+    let Some(figures) = &report.contradiction else {
+        return Err(Failure::plain(
+            "no pair is labelled contradiction: there is no curve to draw",
+            "give pairs with that label",
+        ));
+    };
+    let line = |name: &str, color, share: fn(&CurvePoint) -> Option<f64>| {
+        let points = figures.curve.iter();
+        let points = points.filter_map(|point| Some((point.threshold, share(point)?))).collect();
+        Line { name: name.to_owned(), points, color, ..Line::default() }
+    };
+    let in_use = report.contradiction_threshold;
+    let drawn = [
+        line("precision", 0, |point| point.precision),
+        line("recall", 1, |point| Some(point.recall)),
+        line("F1", 2, |point| point.f1),
+        Line {
+            name: format!("in use: {in_use}"),
+            points: vec![(in_use, 0.0), (in_use, 1.0)],
+            color: 8,
+            dashed: true,
+            dots: false,
+        },
+    ];
+    let details =
+        format!("{} pairs, {} of them labelled contradiction", report.pairs, figures.labelled);
+    let caption = Caption { title: "Contradictions found, by threshold", details: &details };
+    let axis = |name| Axis::linear(name, 0.0, 1.0);
+    Ok(lines(&caption, &axis("threshold of the score"), &axis("share"), &drawn))
 }
 
 /// Returns the text for the screen, 80 columns wide.

@@ -12,11 +12,11 @@ use memfold_core::policy::JudgeSettings;
 use memfold_guard::{Guard, Side};
 use serde::Serialize;
 
-use super::{Label, LabelledPair};
+use super::pairs::{Label, LabelledPair};
 
 /// Counts, for pairs with a label, merges by proof, merges that a judge could make, and merges that
 /// models make.
-pub(crate) struct JudgeBench<'a> {
+pub(super) struct JudgeBench<'a> {
     guard: &'a Guard,
     settings: &'a JudgeSettings,
     /// From which similarity on a run proposes.
@@ -26,74 +26,70 @@ pub(crate) struct JudgeBench<'a> {
     questions: Vec<(Label, Group)>,
 }
 
-#[derive(Debug, Default)]
-struct Counts {
-    pairs: u64,
-    far: u64,
-    proven: u64,
-    refused_by_guard: u64,
-    merged_if_said: u64,
-    merged: u64,
-    kept_separate: u64,
-    left: u64,
+/// How many pairs with a label came out how.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Counts {
+    /// How many pairs have it.
+    pub(super) pairs: u64,
+    /// Further pairs that stand so far apart that nothing is proposed.
+    pub(super) far: u64,
+    /// Of these, merged by proof: no judge is queried.
+    pub(super) proven: u64,
+    /// Of these, called contradictory or different by the guard: no judge is queried, and none
+    /// would be followed.
+    pub(super) refused_by_guard: u64,
+    /// Of these, merged if a judge answers MERGE for every pair it is queried about, the proven
+    /// ones included: for duplicates the result of a perfect judge, for other labels the damage of
+    /// a careless one.
+    pub(super) merged_if_said: u64,
+    #[serde(skip)]
+    models: JudgedByModels,
 }
 
 /// The outcomes of the pairs with one label.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct JudgedPairs {
+pub(super) struct JudgedPairs {
     /// The label.
-    pub(crate) label: String,
-    /// How many pairs have it.
-    pub(crate) pairs: u64,
-    /// Further pairs that stand so far apart that nothing is proposed.
-    pub(crate) far: u64,
-    /// Of these, merged by proof: no judge is queried.
-    pub(crate) proven: u64,
-    /// Of these, called contradictory or different by the guard: no judge is queried, and none
-    /// would be followed.
-    pub(crate) refused_by_guard: u64,
-    /// Of these, merged if a judge answers MERGE for every pair it is queried about, the proven
-    /// ones included: for duplicates the result of a perfect judge, for other labels the damage of
-    /// a careless one.
-    pub(crate) merged_if_said: u64,
+    pub(super) label: String,
+    #[serde(flatten)]
+    pub(super) counts: Counts,
     /// `merged_if_said` ÷ `pairs`.
-    pub(crate) merged_if_said_share: f64,
+    pub(super) merged_if_said_share: f64,
     /// The results of the configured models; absent where none are configured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) models: Option<JudgedByModels>,
+    pub(super) models: Option<JudgedByModels>,
 }
 
 /// The models' decisions on the pairs they were queried about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) struct JudgedByModels {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct JudgedByModels {
     /// Pairs that merge now.
-    pub(crate) merged: u64,
+    pub(super) merged: u64,
     /// Pairs that are kept separate.
-    pub(crate) kept_separate: u64,
+    pub(super) kept_separate: u64,
     /// Pairs that are left for a person: skipped, refused, not answered.
-    pub(crate) left: u64,
+    pub(super) left: u64,
 }
 
 /// The results of a bench of judges.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct JudgeBenchReport {
+pub(super) struct JudgeBenchReport {
     /// The format of this report.
-    pub(crate) schema_version: u32,
+    pub(super) schema_version: u32,
     /// How many pairs were read.
-    pub(crate) pairs: u64,
+    pub(super) pairs: u64,
     /// By label.
-    pub(crate) labels: Vec<JudgedPairs>,
+    pub(super) labels: Vec<JudgedPairs>,
     /// The usage of the models; absent where none are configured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) usage: Option<Usage>,
+    pub(super) usage: Option<Usage>,
     /// Why models did not answer, with how often.
-    pub(crate) failures: BTreeMap<String, u64>,
+    pub(super) failures: BTreeMap<String, u64>,
 }
 
 impl<'a> JudgeBench<'a> {
     /// Begins with no pair.
-    #[must_use]
-    pub(crate) const fn new(
+    pub(super) const fn new(
         guard: &'a Guard,
         settings: &'a JudgeSettings,
         similarity_min: f64,
@@ -103,7 +99,7 @@ impl<'a> JudgeBench<'a> {
 
     /// Counts a pair, *b* as the newer text. A pair with a stated similarity below the proposals'
     /// minimum only counts as far.
-    pub(crate) fn push(&mut self, pair: LabelledPair) {
+    pub(super) fn push(&mut self, pair: LabelledPair) {
         if pair.similarity.is_some_and(|similarity| similarity < self.similarity_min) {
             self.labels.entry(pair.label).or_default().far += 1;
             return;
@@ -132,8 +128,7 @@ impl<'a> JudgeBench<'a> {
 
     /// Returns the figures; with a judge it is queried about every pair that the guard leaves
     /// undecided.
-    #[must_use]
-    pub(crate) fn report(
+    pub(super) fn report(
         mut self,
         judge: Option<(&mut dyn Judge, &Asking<'_>)>,
     ) -> JudgeBenchReport {
@@ -147,14 +142,12 @@ impl<'a> JudgeBench<'a> {
                 let said: Vec<Vec<Opinion>> =
                     votes.iter().map(|vote| vote.opinions.clone()).collect();
                 let outcome = outcome(self.guard, self.settings, group, &said);
-                let counts = self.labels.entry(label.clone()).or_default();
-                if merges(&outcome) {
-                    counts.merged += 1;
-                } else if outcome.accepted.is_empty() {
-                    counts.left += 1;
-                } else {
-                    counts.kept_separate += 1;
-                }
+                let models = &mut self.labels.entry(label.clone()).or_default().models;
+                *match (merges(&outcome), outcome.accepted.is_empty()) {
+                    (true, _) => &mut models.merged,
+                    (false, true) => &mut models.left,
+                    (false, false) => &mut models.kept_separate,
+                } += 1;
             }
             usage = Some(asked.tally.usage);
             failures = asked.tally.failures;
@@ -162,17 +155,9 @@ impl<'a> JudgeBench<'a> {
         let pairs = self.labels.values().map(|counts| counts.pairs).sum();
         let judged = |(label, counts): (Label, Counts)| JudgedPairs {
             label: label.to_string(),
-            pairs: counts.pairs,
-            far: counts.far,
-            proven: counts.proven,
-            refused_by_guard: counts.refused_by_guard,
-            merged_if_said: counts.merged_if_said,
             merged_if_said_share: counts.merged_if_said as f64 / counts.pairs.max(1) as f64,
-            models: has_judge.then_some(JudgedByModels {
-                merged: counts.merged,
-                kept_separate: counts.kept_separate,
-                left: counts.left,
-            }),
+            models: has_judge.then_some(counts.models),
+            counts,
         };
         let labels = self.labels.into_iter().map(judged).collect();
         JudgeBenchReport { schema_version: 1, pairs, labels, usage, failures }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use memfold_index::{JoinError, JoinOptions, VectorMatrix};
+use serde::Serialize;
 
 use super::background::{Neighborhoods, Shape};
 use super::covariance::{Codes, Covariance, dot, strided};
@@ -83,7 +84,7 @@ const QUERIES_MAX: usize = 2_048;
 const STRANGERS_MAX: usize = 256;
 
 /// The statistics of vectors.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Likeness {
     /// Rows of the matrix.
     pub rows: usize,
@@ -94,29 +95,45 @@ pub struct Likeness {
     /// Shares of the variance along the leading directions, descending; 96 at most.
     pub spectrum: Vec<f64>,
     /// To the neighbour of each of [`NEIGHBOR_RANKS`].
-    pub neighbors: Vec<SimilarityQuantiles>,
+    pub neighbors: Vec<Neighbors>,
     /// Between random rows.
     pub strangers: SimilarityQuantiles,
     /// At each of [`DUPLICATE_THRESHOLDS`].
     pub duplicates: Vec<DuplicateCounts>,
 }
 
-/// A distribution of similarities; off by 0.001 at random, since they are computed from int8 codes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SimilarityQuantiles {
-    /// At each of [`QUANTILE_SHARES`].
-    pub quantiles: Vec<f64>,
+/// How near rows are to the neighbour of a rank.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Neighbors {
+    /// 1 for the nearest.
+    pub rank: usize,
+    /// Of the similarity.
+    pub quantiles: SimilarityQuantiles,
 }
 
+/// A distribution of similarities at each of [`QUANTILE_SHARES`]; off by 0.001 at random, since they are
+/// computed from int8 codes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SimilarityQuantiles(pub Vec<f64>);
+
 /// Groups of rows around the first one that is near.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DuplicateCounts {
     /// How near a copy is at least.
     pub threshold: f64,
     /// Rows in groups of two or more.
     pub share: f64,
-    /// How many groups have how many rows.
-    pub group_sizes: BTreeMap<u32, usize>,
+    /// How many groups there are of each size, ascending.
+    pub group_sizes: Vec<GroupSize>,
+}
+
+/// Groups of equal size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct GroupSize {
+    /// Of each, two or more.
+    pub rows: u32,
+    /// How many there are.
+    pub groups: usize,
 }
 
 impl Likeness {
@@ -140,8 +157,10 @@ impl Likeness {
         // First, since it refuses rows without a direction.
         let count = |&threshold: &f64| {
             let found = Duplicates::at(&sample, threshold, options)?;
-            let mut group_sizes = BTreeMap::new();
-            found.sizes().for_each(|size| *group_sizes.entry(size).or_default() += 1);
+            let mut sizes = BTreeMap::new();
+            found.sizes().for_each(|size| *sizes.entry(size).or_default() += 1);
+            let group_sizes = sizes.into_iter().map(|(rows, groups)| GroupSize { rows, groups });
+            let group_sizes = group_sizes.collect();
             Ok(DuplicateCounts { threshold, share: found.share, group_sizes })
         };
         let duplicates: Result<_, JoinError> = DUPLICATE_THRESHOLDS.iter().map(count).collect();
@@ -149,8 +168,9 @@ impl Likeness {
         let codes = Codes::of(&values, matrix.dim(), pool);
         let ranks = NEIGHBOR_RANKS.map(|rank| rank - 1..rank);
         let found = codes.neighbors(QUERIES_MAX, &ranks, pool, kernels);
-        let neighbors = (0..ranks.len()).map(|rank| {
-            SimilarityQuantiles::of(found.iter().map(|similarities| similarities[rank]).collect())
+        let neighbors = NEIGHBOR_RANKS.iter().enumerate().map(|(at, &rank)| {
+            let found = found.iter().map(|similarities| similarities[at]).collect();
+            Neighbors { rank, quantiles: SimilarityQuantiles::of(found) }
         });
         let strangers = codes.strangers(QUERIES_MAX, STRANGERS_MAX, pool, kernels);
         let covariance = Covariance::of(matrix, pool);
@@ -182,19 +202,19 @@ impl SimilarityQuantiles {
         similarities.sort_unstable_by(f64::total_cmp);
         let last = similarities.len() - 1;
         let at = |share: f64| similarities[(share * last as f64).round() as usize];
-        Self { quantiles: QUANTILE_SHARES.into_iter().map(at).collect() }
+        Self(QUANTILE_SHARES.into_iter().map(at).collect())
     }
 
     /// Returns the median.
     #[must_use]
     pub fn median(&self) -> f64 {
-        self.quantiles[QUANTILE_SHARES.len() / 2]
+        self.0[QUANTILE_SHARES.len() / 2]
     }
 
     /// Returns the largest difference of a quantile, from 0.05 to 0.95.
     #[must_use]
     pub fn largest_difference(&self, other: &Self) -> f64 {
-        let both = self.quantiles[COMPARED].iter().zip(&other.quantiles[COMPARED]);
+        let both = self.0[COMPARED].iter().zip(&other.0[COMPARED]);
         both.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
     }
 }
@@ -214,12 +234,7 @@ mod like_tests {
     }
 
     fn generated(recipe: VectorRecipe) -> Vec<f32> {
-        let generator = VectorGenerator::new(recipe);
-        let mut values = vec![0.0; generator.len() * generator.dim()];
-        for (row, vector) in (0..).zip(values.chunks_exact_mut(generator.dim())) {
-            generator.row(row, vector);
-        }
-        values
+        VectorGenerator::new(recipe).all()
     }
 
     fn like(values: &[f32], dim: usize, rows: u32, threads: usize) -> VectorRecipe {
@@ -303,7 +318,7 @@ mod like_tests {
         let tolerances = [0.08, 0.08, 0.15];
         let neighbors = real.neighbors.iter().zip(&synthetic.neighbors).zip(tolerances);
         for ((real, synthetic), tolerance) in neighbors {
-            let off = real.largest_difference(synthetic);
+            let off = real.quantiles.largest_difference(&synthetic.quantiles);
             assert!(off < tolerance, "{real:?} {synthetic:?}: {off}");
         }
         // Neighbours just below the threshold spill over it.
@@ -319,7 +334,8 @@ mod like_tests {
         let real = measured(&source, dim);
         for count in [rows as u32 / 2, rows as u32 * 2] {
             let synthetic = measured(&generated(like(&source, dim, count, 2)), dim);
-            let off = real.neighbors[0].largest_difference(&synthetic.neighbors[0]);
+            let off =
+                real.neighbors[0].quantiles.largest_difference(&synthetic.neighbors[0].quantiles);
             assert!(off < 0.1, "{count} rows: {off}");
         }
     }
@@ -342,13 +358,13 @@ mod likeness_tests {
         assert!((found.mean_norm - 0.5_f64.sqrt()).abs() < 1e-12, "{found:?}");
         assert!((found.spectrum[0] - 1.0).abs() < 1e-9 && found.spectrum.len() <= 2, "{found:?}");
         assert!((found.explained(9) - 1.0).abs() < 1e-9);
-        let medians = [&found.neighbors[0], &found.neighbors[1]].map(SimilarityQuantiles::median);
+        let medians = [0, 1].map(|at: usize| found.neighbors[at].quantiles.median());
         assert!((medians[0] - 1.0).abs() < 0.01 && medians[1].abs() < 0.01, "{found:?}");
         let counts = &found.duplicates[2];
         assert!((counts.threshold - 0.95).abs() < 1e-12 && (counts.share - 1.0).abs() < 1e-12);
-        assert_eq!(counts.group_sizes, BTreeMap::from([(3, 2)]));
-        let away = SimilarityQuantiles { quantiles: vec![0.25; QUANTILE_SHARES.len()] };
-        assert!((away.largest_difference(&found.neighbors[0]) - 0.75).abs() < 0.01);
+        assert_eq!(counts.group_sizes, [GroupSize { rows: 3, groups: 2 }]);
+        let away = SimilarityQuantiles(vec![0.25; QUANTILE_SHARES.len()]);
+        assert!((away.largest_difference(&found.neighbors[0].quantiles) - 0.75).abs() < 0.01);
     }
 
     #[test]

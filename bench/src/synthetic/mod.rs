@@ -16,8 +16,8 @@ mod stream;
 mod texts;
 
 pub use like::{
-    DUPLICATE_THRESHOLDS, DuplicateCounts, Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES,
-    SimilarityQuantiles,
+    DUPLICATE_THRESHOLDS, DuplicateCounts, GroupSize, Likeness, NEIGHBOR_RANKS, Neighbors,
+    QUANTILE_SHARES, SimilarityQuantiles,
 };
 pub use recipe::{GenerateError, VectorRecipe, VectorRecipeBuilder};
 pub use stream::Shuffle;

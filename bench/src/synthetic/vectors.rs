@@ -87,6 +87,16 @@ impl VectorGenerator {
         GeneratedRow { group, member, similarity }
     }
 
+    /// Returns all rows, one after the other.
+    #[must_use]
+    pub fn all(&self) -> Vec<f32> {
+        let mut values = vec![0.0; self.len() * self.dim()];
+        for (row, vector) in (0..).zip(values.chunks_exact_mut(self.dim())) {
+            self.row(row, vector);
+        }
+        values
+    }
+
     /// Returns a copy of the unit vector `original` of `group`, and its cosine to it.
     ///
     /// Half of its difference from the original is common to the group: copies are about as near to
@@ -248,15 +258,8 @@ mod vectors_tests {
     #[test]
     fn rows_are_the_same_on_every_machine() {
         let generator = VectorGenerator::new(VectorRecipe::builder(100, 8, 42).build().unwrap());
-        let mut digest = blake3::Hasher::new();
-        let mut vector = [0.0; 8];
-        for row in 0..100 {
-            generator.row(row, &mut vector);
-            for value in vector {
-                digest.update(&value.to_le_bytes());
-            }
-        }
-        assert_eq!(&digest.finalize().to_hex()[..16], "574a7df1567909d0");
+        let bytes: Vec<u8> = generator.all().iter().flat_map(|value| value.to_le_bytes()).collect();
+        assert_eq!(&blake3::hash(&bytes).to_hex()[..16], "574a7df1567909d0");
     }
 
     #[test]
