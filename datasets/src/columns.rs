@@ -414,7 +414,7 @@ pub struct ColumnRecord<'a> {
 ///
 /// # Examples
 /// ```
-/// use memfold_datasets::{ColumnsMeta, ColumnsWriter, VectorFile};
+/// use memfold_datasets::{ColumnsMeta, ColumnsWriter, Corpus, CorpusOptions};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let mut writer = ColumnsWriter::create_unlinked(folder.path(), &ColumnsMeta::vectors(2))?;
@@ -426,7 +426,8 @@ pub struct ColumnRecord<'a> {
 /// let mut writer = ColumnsWriter::create_parquet(&path, &ColumnsMeta::vectors(2))?;
 /// writer.push_vector(&[0.6, 0.8])?;
 /// writer.publish()?;
-/// assert_eq!(VectorFile::open(&path)?.read_all()?, [0.6, 0.8]);
+/// let corpus = Corpus::open(&[path], &CorpusOptions::new(folder.path()))?;
+/// assert_eq!(corpus.matrix().vector(memfold_index::Row(0)), [0.6, 0.8]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ColumnsWriter {
@@ -696,11 +697,19 @@ fn texts(builder: &mut Box<dyn ArrayBuilder>) -> &mut StringBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::support::{records_meta, write_records};
-    use crate::{ParquetText, VectorFile};
+    use crate::read::support::{opened, read, records_meta, shown, vectors_in, write_records};
 
     const VECTORS: [f32; 9] =
         [0.5, -0.0, f32::MIN_POSITIVE / 2.0, 1.0, 0.0, -2.0, 65504.0, 0.125, 3.0];
+
+    /// Returns the metadata of a file of either form about its rows.
+    fn meta_of(path: &Path) -> ColumnsMeta {
+        let file = opened(path).unwrap();
+        let fields = file.schema().fields().iter();
+        let names: Vec<&str> = fields.map(|field| field.name().as_str()).collect();
+        let get = |name: &str| file.schema().metadata().get(name).map(String::as_str);
+        ColumnsMeta::from_metadata(get, ColumnSet::from_names(&names).unwrap()).unwrap()
+    }
 
     fn bits(values: &[f32]) -> Vec<u32> {
         values.iter().map(|value| value.to_bits()).collect()
@@ -721,17 +730,14 @@ mod tests {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let [paths, others] = folders.each_ref().map(|folder| write_both(folder.path()));
         for (path, other) in paths.iter().zip(&others) {
-            let file = VectorFile::open(path).unwrap();
-            assert_eq!(file.meta(), Some(records_meta(true, false)));
-            assert_eq!(bits(&file.read_all().unwrap()), bits(&VECTORS));
+            assert_eq!(meta_of(path), records_meta(true, false));
+            assert_eq!(bits(&vectors_in(path, None).unwrap()), bits(&VECTORS));
             assert!(std::fs::read(path).unwrap() == std::fs::read(other).unwrap());
         }
-        let column = |name: &str| -> Vec<Option<String>> {
-            ParquetText::open(&paths[1], &[name]).unwrap().map(Result::unwrap).collect()
-        };
-        let text = || Some("text, ünï".to_owned());
-        assert_eq!(column("text"), [None, text(), text()]);
-        assert_eq!(column("id"), ["m0", "m1", "m2"].map(|id| Some(id.to_owned())));
+        let rows = read(&paths[1]);
+        assert_eq!(shown(&rows, "id"), ["m0", "m1", "m2"].map(|id| format!("{:?}", Some(id))));
+        let text = format!("{:?}", Some("text, ünï"));
+        assert_eq!(shown(&rows, "text"), ["None", &text, &text]);
         let columns = MappedColumns::open(&paths[0]).unwrap();
         assert_eq!((columns.len(), columns.dim()), (3, 3));
         assert_eq!(*columns.meta(), records_meta(true, false));
@@ -775,16 +781,10 @@ mod tests {
         let error = columns.records().unwrap_err();
         assert_eq!(error.to_string(), "unnamed file: no column id, found row, vector");
         parquet.publish().unwrap();
-        let mut reader = VectorFile::open(&path).unwrap();
-        assert_eq!((reader.len(), reader.meta()), (count, Some(meta)));
-        let (mut row, mut values) = (0, vec![7.0]);
-        while row < count {
-            let rows = reader.read_rows(1000, &mut values).unwrap();
-            assert_eq!((rows, values.len()), (1000.min(count - row), 2 * rows));
-            assert!(values.chunks(2).enumerate().all(|(i, v)| v == [(row + i) as f32, 1.0]));
-            row += rows;
-        }
-        assert_eq!(reader.read_rows(1000, &mut values).unwrap(), 0);
+        assert_eq!(meta_of(&path), meta);
+        let values = vectors_in(&path, None).unwrap();
+        assert_eq!(values.len(), 2 * count);
+        assert!(values.chunks(2).enumerate().all(|(row, v)| v == [row as f32, 1.0]));
     }
 
     #[test]

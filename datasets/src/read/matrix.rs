@@ -272,4 +272,8 @@ impl Source for MatrixFile {
         let starts = (0..rows).step_by(step);
         Ok(Box::new(starts.map(move |start| file.batch(start, step.min(rows - start)))))
     }
+
+    fn batches_of_rows(&self, _: usize, rows: &[usize]) -> Result<Vec<RecordBatch>, DataError> {
+        rows.iter().map(|&row| self.batch(row, 1)).collect()
+    }
 }
