@@ -132,7 +132,7 @@ fn bounds_exclude_tasks_and_no_pair() {
 
 /// Every file under a folder by its path, but the lock.
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let folders = ["tiles", "pairs", "receipts", "partial", ""];
+    let folders = ["tiles", "pairs", "partial", ""];
     let entries = folders.iter().flat_map(|folder| fs::read_dir(dir.join(folder)).unwrap());
     let paths = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
     let mut files: Vec<_> = paths
@@ -167,9 +167,9 @@ fn neither_shards_nor_order_nor_threads_nor_a_second_run_change_a_byte() {
             let receipt = plan.run(task, &options).unwrap();
             assert_eq!(plan.run(task, &options).unwrap(), receipt);
         }
-        // Run again as if the receipts were lost: the same files.
+        // Run again as if their files were lost: the same ones.
         let before = contents(folder.path());
-        empty(&folder, &["receipts", "pairs"]);
+        empty(&folder, &["pairs"]);
         assert_eq!(plan.run_all(&options).unwrap(), 0);
         assert!(contents(folder.path()) == before);
         assert_eq!(plan.merge(&options).unwrap().collect(), in_one_piece(&values, DIM, 0.9));
@@ -188,7 +188,7 @@ fn a_plan_runs_at_every_level() {
         let plan = TilePlan::make(&request(&matrix, 0.9, folder.path(), 500), &made).unwrap();
         let mut receipts = None;
         for run in Level::ALL.into_iter().filter_map(at) {
-            empty(&folder, &["receipts"]);
+            empty(&folder, &["pairs"]);
             plan.run_all(&run).unwrap();
             assert_eq!(plan.merge(&run).unwrap().collect(), expected);
             let found = contents(folder.path());
@@ -314,7 +314,7 @@ fn damaged_files_are_named_with_what_to_do() {
         |path| fs::write(path, b"").unwrap(),
     ];
     for (number, damage) in damages.into_iter().enumerate() {
-        for folder in ["tiles", "pairs", "receipts", "plan.mfi"] {
+        for folder in ["tiles", "pairs", "plan.mfi"] {
             let finished = Finished::new();
             let path = match folder {
                 "plan.mfi" => finished.folder.path().join(folder),
@@ -322,22 +322,21 @@ fn damaged_files_are_named_with_what_to_do() {
             };
             if folder == "tiles" {
                 // Finished tasks need no tile.
-                fs::remove_file(finished.first("receipts")).unwrap();
+                fs::remove_file(finished.first("pairs")).unwrap();
             }
             damage(&path);
             let is_missing = number == 0;
-            if is_missing && matches!(folder, "receipts" | "plan.mfi") {
+            if is_missing && matches!(folder, "pairs" | "plan.mfi") {
                 finished.run(0.9).unwrap();
                 continue;
             }
-            // A receipt with a changed number of pairs belongs to another file.
             let error = finished.run(0.9).unwrap_err();
             let name = path.file_name().unwrap().to_str().unwrap();
             assert!(error.to_string().contains(name), "{folder} {number}: {error}");
             let hint = error.hint().unwrap();
             assert!(hint.contains("remove") && hint.contains("run again"), "{folder}: {hint}");
             if folder == "pairs" {
-                fs::remove_file(finished.first("receipts")).unwrap();
+                fs::remove_file(&path).unwrap();
                 let repaired = finished.run(0.9).unwrap();
                 assert_eq!(repaired, in_one_piece(&finished.values, DIM, 0.9));
             }
@@ -358,7 +357,7 @@ fn a_folder_of_something_else_is_refused() {
     refused(&finished, 0.9, "the input has changed");
     finished.values.truncate(DIM * 2_000);
     let error = refused(&finished, 0.9, "2000 vectors of dimension 32");
-    assert!(matches!(error, TileError::OtherPlan { .. }) && error.hint().is_some());
+    assert!(matches!(error, TileError::OtherFolder { .. }) && error.hint().is_some());
     fs::write(finished.folder.path().join("letter.txt"), b"dear").unwrap();
     refused(&finished, 0.9, "holds \"letter.txt\", which is no part of a plan of tiles");
     // Folders that are called like ours but were made by somebody else.
@@ -376,7 +375,7 @@ fn two_runs_in_one_folder_and_a_task_that_has_not_run_are_named() {
     finished.run(0.9).unwrap();
     let plan = TilePlan::open(finished.folder.path()).unwrap();
     let options = JoinOptions::new(&pool);
-    fs::remove_file(finished.first("receipts")).unwrap();
+    fs::remove_file(finished.first("pairs")).unwrap();
     assert!(matches!(plan.merge(&options), Err(TileError::NotRun { .. })));
     let error = plan.run(TileTask { left: 3, right: 999 }, &options).unwrap_err();
     assert!(error.to_string().contains("no task of the tiles 3 and 999"), "{error}");
