@@ -21,8 +21,8 @@ pub(crate) use cells::{CellKind, Cells, Texts};
 pub(crate) use matrix::Layout;
 pub use source::VectorFormat;
 pub(crate) use source::{
-    Batches, DECODE_ROWS, Opened, Source, SourceOptions, first_lengths, open, vector_column,
-    find_column, vectors_of,
+    Batches, DECODE_ROWS, Opened, Source, SourceOptions, find_column, first_lengths, open,
+    vector_column, vectors_of,
 };
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use super::support::{
     shown, touch, vecs, vectors_in, write, zip,
 };
 use super::*;
-use crate::schema::BATCH_ROWS;
 use crate::DataError;
+use crate::schema::BATCH_ROWS;
 use crate::vectors::{ComponentType, VectorCells};
 
 mod damaged;

@@ -742,7 +742,9 @@ fn every_flipped_bit_and_every_cut_of_a_generation_is_found() {
 fn outcome_of(error: &GenerationError) -> String {
     let found = error.to_string();
     match error {
-        GenerationError::Damaged { .. } if found.contains("MANIFEST: damaged: ") => "Manifest".into(),
+        GenerationError::Damaged { .. } if found.contains("MANIFEST: damaged: ") => {
+            "Manifest".into()
+        }
         GenerationError::Damaged { .. } if found.contains("MANIFEST: version ") => "Version".into(),
         GenerationError::Damaged { .. } if found.contains(" bytes long, ") => "Length".into(),
         GenerationError::Damaged { .. } => "Beginning".into(),

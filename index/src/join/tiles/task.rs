@@ -268,7 +268,10 @@ impl TilePlan {
             let numbers: &[u64] = file.section_of(PAIRS, receipt.pairs.saturating_mul(2))?;
             for &pair in bytemuck::cast_slice::<u64, PairRecord>(numbers) {
                 if !pair.is_of(self.head().row_count) {
-                    return Err(TileError::damaged(file.path(), "a pair of rows that are not there"));
+                    return Err(TileError::damaged(
+                        file.path(),
+                        "a pair of rows that are not there",
+                    ));
                 }
                 pairs.push(pair).map_err(TileError::system(&partial))?;
             }
