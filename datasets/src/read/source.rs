@@ -17,7 +17,7 @@ use super::hdf5::open as open_hdf5;
 use super::jsonl::JsonLines;
 use super::matrix::MatrixFile;
 use crate::error::{ColumnRole, EXPECTED_FORMATS, described};
-use crate::input::InputBytes;
+use crate::input::{BYTE_ORDER_MARK, InputBytes};
 use crate::parquet::{self, ParquetTable};
 use crate::schema::{VECTOR_NAMES, key};
 use crate::vectors::{ComponentType, EXPECTED, VectorCells, shape_of};
@@ -408,7 +408,7 @@ impl VectorFormat {
         {
             return Some(Self::Safetensors);
         }
-        let text = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start);
+        let text = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
         begins_object(text.trim_ascii_start()).then_some(Self::Jsonl)
     }
 
