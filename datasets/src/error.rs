@@ -128,8 +128,6 @@ pub enum ColumnRole {
     Id,
     /// It orders rows.
     Order,
-    /// It holds texts.
-    Text,
 }
 
 impl fmt::Display for ColumnRole {

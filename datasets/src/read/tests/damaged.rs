@@ -572,8 +572,7 @@ fn read_mapped(bytes: &[u8]) -> Result<usize, DataError> {
     let by_row: Vec<bool> = matrix.rows().map(|row| columns.id_at(row).is_ok()).collect();
     let ids = columns.ids()?;
     assert!(ids.iter().map(|id| id.is_some()).eq(by_row));
-    let records = columns.records()?;
-    Ok(values + matrix.rows().map(|row| records.record(row).source.len()).sum::<usize>())
+    Ok(values)
 }
 
 fn floats(count: u8) -> Vec<u8> {
