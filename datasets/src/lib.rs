@@ -2,10 +2,11 @@
 //!
 //! All column files have one [`schema`]; [`columns`] is its mapped form (Arrow IPC, read without a
 //! copy) and writes its exchange form (Parquet). [`npy`] exchanges bare vectors with numpy,
-//! [`corpus`] reads many files of any format as one matrix. [`results`] writes the results of their comparison, [`annotate`] adds these to their
-//! rows, and [`convert`] writes a file in another format. [`texts`] reads somebody's own memories
-//! in any form and writes them back; [`embedding`] is the vector of a text that has none.
-//! [`sample`] holds the memories this project wrote for its demo and its tests.
+//! [`corpus`] reads many files of any format as one matrix. [`results`] writes the results of
+//! their comparison, [`annotate`] adds these to their rows, and [`convert`] writes a file in
+//! another format. [`texts`] reads somebody's own memories in any form and writes them back;
+//! [`embedding`] is the vector of a text that has none. [`sample`] holds the memories this project
+//! wrote for its demo and its tests.
 
 pub mod schema;
 mod error;
