@@ -5,9 +5,7 @@ use proptest::prelude::*;
 
 use super::{JoinCounters, JoinError, JoinOptions, JoinedPairs, Pair, PairStream, join_pairs};
 use crate::Row;
-use crate::testing::{
-    SHAPES, Shape, StopIn, Values, matrix, near, pool, real_embeddings, rows,
-};
+use crate::testing::{SHAPES, Shape, StopIn, Values, matrix, near, pool, real_embeddings, rows};
 
 fn joined(values: &[f32], dim: usize, threshold: f64) -> (JoinCounters, JoinedPairs) {
     let pool = pool(2);
