@@ -9,7 +9,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use memfold_bench::is_test_run;
 use memfold_bench::workload::{DIM, SyntheticVectors};
 use memfold_datasets::{
-    ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, MappedColumns, VectorFile,
+    ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, Corpus, CorpusOptions, MappedColumns,
 };
 
 /// Ids and vectors of the rows to be written.
@@ -80,9 +80,10 @@ fn full_meta() -> ColumnsMeta {
     ColumnsMeta { columns, synthetic: true, ..ColumnsMeta::vectors(DIM as u32) }
 }
 
-fn read_parquet(path: &Path, values: &mut Vec<f32>) {
-    let mut reader = VectorFile::open(path).expect("the file was written");
-    while reader.read_rows(4096, values).expect("the file is whole") > 0 {}
+fn read_parquet(path: &Path) -> usize {
+    let options = CorpusOptions::new(&std::env::temp_dir());
+    let corpus = Corpus::open(&[path.into()], &options).expect("the file was written");
+    corpus.matrix().len()
 }
 
 fn export(criterion: &mut Criterion) {
@@ -103,8 +104,7 @@ fn export(criterion: &mut Criterion) {
     });
     rows.write_full_parquet(&parquet);
     group.bench_function("read Parquet vectors", |bencher| {
-        let mut values = Vec::new();
-        bencher.iter(|| read_parquet(&parquet, &mut values));
+        bencher.iter(|| read_parquet(&parquet));
     });
     // Opening reads heads, not rows: its time alone is of interest.
     group.throughput(Throughput::Elements(rows.ids.len() as u64));

@@ -9,8 +9,9 @@ use memfold_bench::workload::{GeneratedMemory, created_at};
 use memfold_cli::{GlobalArgs, check_outputs};
 use memfold_datasets::DataError;
 use memfold_datasets::npy::{Component, NpyWriter};
-use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetText, VectorFile};
-use memfold_index::{JoinOptions, Progress, VectorMatrix};
+use memfold_datasets::texts::{TextFields, TextFile};
+use memfold_datasets::{ColumnsMeta, ColumnsWriter, Corpus, CorpusOptions};
+use memfold_index::{JoinOptions, Progress};
 use memfold_store::brain_db::{
     BrainDbWriter, CreateOptions, CreateStoreError, StoreStyle, WrittenStore,
 };
@@ -87,27 +88,37 @@ fn like(
     rows: u32,
     bars: &Bars,
 ) -> Result<VectorRecipeBuilder, Failure> {
-    let file = VectorFile::open(path).map_err(|error| unreadable(path, &error))?;
-    let dim = file.dim();
+    let corpus = vectors_of(path)?;
+    let dim = corpus.dim();
     if args.dim.is_some_and(|wanted| wanted != dim) {
         return Err(Failure::usage(
             format!("--dim differs from the {dim} dimensions of {}", path.display()),
             "leave --dim out: the dimension is that of the file",
         ));
     }
-    let values = file.read_all().map_err(|error| unreadable(path, &error))?;
-    let learn = format!("learn from {}", path.display());
-    let matrix = VectorMatrix::from_slice(&values, dim)
-        .map_err(|error| Failure::new(&learn, &error, None))?;
     let pool = pool(global.threads)?;
     let options = JoinOptions { progress: bars, ..JoinOptions::new(&pool) };
-    VectorRecipe::like(&matrix, rows, args.seed, &options).map_err(|error| {
+    VectorRecipe::like(&corpus.matrix(), rows, args.seed, &options).map_err(|error| {
         if bars.cancelled() {
             return Failure::interrupted();
         }
         let hint = error.hint();
-        Failure::new(&learn, &error, hint)
+        Failure::new(&format!("learn from {}", path.display()), &error, hint)
     })
+}
+
+/// Reads the vectors of a file, all of which must be usable.
+fn vectors_of(path: &Path) -> Result<Corpus, Failure> {
+    let options = CorpusOptions::new(&std::env::temp_dir());
+    let corpus =
+        Corpus::open(&[path.into()], &options).map_err(|error| unreadable(path, &error))?;
+    match corpus.skipped().examples().first() {
+        None => Ok(corpus),
+        Some(skipped) => Err(Failure::usage(
+            format!("row {} of {} has no usable vector", skipped.row, path.display()),
+            "leave such rows out of the file",
+        )),
+    }
 }
 
 fn unreadable(path: &Path, error: &DataError) -> Failure {
@@ -242,80 +253,54 @@ const UNNAMED_MODEL: &str = "imported";
 
 /// Writes a store of given vectors, with given texts or templated ones.
 fn given_store(args: &GenerateArgs, vectors: &Path, bars: &Bars) -> Result<u64, Failure> {
-    let failed = |error| unreadable(vectors, &error);
-    let mut file = VectorFile::open(vectors).map_err(failed)?;
-    let dim = file.dim();
-    let rows = args.rows.unwrap_or(file.len()).min(file.len());
-    let model = file.meta().and_then(|meta| meta.model).unwrap_or_else(|| UNNAMED_MODEL.into());
-    let mut texts = args.texts.as_deref().map(Texts::open).transpose()?;
+    let corpus = vectors_of(vectors)?;
+    let matrix = corpus.matrix();
+    let rows = args.rows.unwrap_or(matrix.len()).min(matrix.len());
+    let model = corpus.model().unwrap_or(UNNAMED_MODEL);
+    let texts = args.texts.as_deref().map(|path| texts_of(path, rows)).transpose()?;
     let mut writer = begin_store(args)?;
-    let mut values = Vec::new();
-    let mut row = 0;
     bars.begin("generate", Some(rows as u64));
-    while row < rows {
-        values.clear();
-        let read = file.read_rows((rows - row).min(BATCH as usize), &mut values).map_err(failed)?;
-        if read == 0 {
-            break;
-        }
-        for vector in values.chunks_exact(dim) {
-            let (text, made) = match &mut texts {
-                Some(texts) => texts.next(row)?,
-                None => (templated(row as u64, 0, args.seed), None),
-            };
-            let made = made.unwrap_or_else(|| created_at(row as u64));
-            let memory = GeneratedMemory {
-                row: row as u64,
-                text: &text,
-                created_at: &made,
-                model: &model,
-                vector,
-            };
-            memory.write(&mut writer).map_err(unwritten)?;
-            row += 1;
-        }
-        bars.advance(read as u64);
-        if bars.cancelled() {
-            return Err(Failure::interrupted());
+    for row in matrix.rows().take(rows) {
+        let at = row.index() as u64;
+        // Places count from 1; a row without a text has no record.
+        let record = texts.as_ref().map(|file| {
+            let found = file.records.binary_search_by_key(&(at + 1), |record| record.place);
+            found.ok().map(|found| &file.records[found])
+        });
+        let text = match record {
+            Some(record) => record.map_or(String::new(), |record| record.text.clone()),
+            None => templated(at, 0, args.seed),
+        };
+        let made = record.flatten().and_then(|record| record.created_at.clone());
+        let memory = GeneratedMemory {
+            row: at,
+            text: &text,
+            created_at: &made.unwrap_or_else(|| created_at(at)),
+            model,
+            vector: matrix.vector(row),
+        };
+        memory.write(&mut writer).map_err(unwritten)?;
+        if (at + 1).is_multiple_of(u64::from(BATCH)) {
+            bars.advance(u64::from(BATCH));
+            if bars.cancelled() {
+                return Err(Failure::interrupted());
+            }
         }
     }
     bars.end();
     finish(writer)
 }
 
-/// The texts of a Parquet file, and their times where it has them.
-struct Texts {
-    path: String,
-    texts: ParquetText,
-    times: Option<ParquetText>,
-}
-
-impl Texts {
-    fn open(path: &Path) -> Result<Self, Failure> {
-        let shown = path.display().to_string();
-        let texts = ParquetText::open(path, &["text", "content"]).map_err(|error| {
-            let hint = error.hint();
-            Failure::new(&format!("read {shown}"), &error, hint)
-        })?;
-        // Times are welcome, not needed.
-        let times = ParquetText::open(path, &["created_at"]).ok();
-        Ok(Self { path: shown, texts, times })
+/// Reads a file of at least `rows` texts.
+fn texts_of(path: &Path, rows: usize) -> Result<TextFile, Failure> {
+    let file = TextFile::read(path, &TextFields::default());
+    let file = file.map_err(|error| unreadable(path, &error))?;
+    let found = file.records.len() + file.skipped.len();
+    if found < rows {
+        return Err(Failure::usage(
+            format!("{} has {found} texts, fewer than there are vectors", path.display()),
+            "take fewer vectors: --rows N",
+        ));
     }
-
-    /// Returns the text of the next row, and its time.
-    fn next(&mut self, row: usize) -> Result<(String, Option<String>), Failure> {
-        let failed = |error| Failure::new(&format!("read {}", self.path), &error, None);
-        let Some(text) = self.texts.next() else {
-            return Err(Failure::usage(
-                format!("{} has {row} texts, fewer than there are vectors", self.path),
-                "take fewer vectors: --rows N",
-            ));
-        };
-        let text = text.map_err(failed)?.unwrap_or_default();
-        let time = match &mut self.times {
-            Some(times) => times.next().transpose().map_err(failed)?.flatten(),
-            None => None,
-        };
-        Ok((text, time))
-    }
+    Ok(file)
 }

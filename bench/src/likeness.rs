@@ -6,8 +6,8 @@ use memfold::ops::pool;
 use memfold_bench::synthetic::{Likeness, QUANTILE_SHARES, SimilarityQuantiles};
 use memfold_cli::{GlobalArgs, check_outputs, write_output};
 use memfold_core::report::grouped;
-use memfold_datasets::VectorFile;
-use memfold_index::{JoinOptions, Progress as _, VectorMatrix};
+use memfold_datasets::{Corpus, CorpusOptions};
+use memfold_index::{JoinOptions, Progress as _};
 use memfold_terminal::failure::{Exit, Failure};
 use memfold_terminal::printer::{Printer, table};
 use memfold_terminal::progress::Bars;
@@ -82,10 +82,9 @@ fn measure(global: &GlobalArgs, path: &Path, bars: &Bars) -> Result<Likeness, Fa
     let failed = |error: &(dyn std::error::Error + 'static), hint| {
         Failure::new(&format!("measure {}", path.display()), error, hint)
     };
-    let file = VectorFile::open(path).map_err(|error| failed(&error, error.hint()))?;
-    let dim = file.dim();
-    let values = file.read_all().map_err(|error| failed(&error, error.hint()))?;
-    let matrix = VectorMatrix::from_slice(&values, dim).map_err(|error| failed(&error, None))?;
+    let corpus = Corpus::open(&[path.into()], &CorpusOptions::new(&std::env::temp_dir()))
+        .map_err(|error| failed(&error, error.hint()))?;
+    let matrix = corpus.matrix();
     let pool = pool(global.threads)?;
     let options = JoinOptions { progress: bars, ..JoinOptions::new(&pool) };
     Likeness::measure(&matrix, &options).map_err(|error| {

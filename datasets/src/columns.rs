@@ -13,7 +13,7 @@ use arrow_array::builder::{
     TimestampMicrosecondBuilder, make_builder,
 };
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::types::{Float32Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, Float32Array, RecordBatch, StringArray, UInt32Array,
 };
@@ -115,12 +115,12 @@ impl MappedColumns {
 
     fn missing(&self, column: Column) -> DataError {
         let names: Vec<&str> = self.meta.columns.columns().map(Column::name).collect();
-        let role = match column {
-            Column::Text | Column::Lineage => ColumnRole::Text,
-            _ => ColumnRole::Id,
-        };
-        let (expected, found) = (column.name().into(), names.join(", "));
-        DataError::NoColumn { path: self.path().into(), role, expected, found }
+        DataError::NoColumn {
+            path: self.path().into(),
+            role: ColumnRole::Id,
+            expected: column.name().into(),
+            found: names.join(", "),
+        }
     }
 
     /// Returns the file's metadata about its rows.
@@ -172,19 +172,6 @@ impl MappedColumns {
         let mut numbers = numbers.flat_map(|numbers| numbers.values().iter());
         // Rows are numbered with 32 bits.
         Ok(numbers.position(|number| *number == rowid).map(|row| Row(row as u32)))
-    }
-
-    /// Returns all columns beside the vectors.
-    ///
-    /// # Errors
-    /// When the file holds bare vectors, or a text is not UTF-8.
-    pub fn records(&self) -> Result<Records, DataError> {
-        let wanted: Vec<Column> = match self.meta.columns {
-            // Asking for an id gives the error that names the file.
-            ColumnSet::Vectors => vec![Column::Id],
-            set => set.columns().filter(|c| !matches!(c, Column::Row | Column::Vector)).collect(),
-        };
-        Ok(Records::new(self.decode(&wanted)?))
     }
 }
 
@@ -240,88 +227,14 @@ impl TextColumn {
     /// When `row` is not smaller than the number of rows.
     #[must_use]
     pub fn get(&self, row: Row) -> Option<&str> {
-        text(&self.batches[row.index() / BATCH_ROWS], row.index() % BATCH_ROWS)
+        let (batch, i) = (&self.batches[row.index() / BATCH_ROWS], row.index() % BATCH_ROWS);
+        batch.is_valid(i).then(|| batch.value(i))
     }
 
     /// Returns the texts in row order.
     pub fn iter(&self) -> impl Iterator<Item = Option<&str>> {
         self.batches.iter().flat_map(|batch| batch.iter())
     }
-}
-
-/// All columns beside the vectors, in the map.
-#[derive(Debug, Clone)]
-pub struct Records {
-    batches: Vec<RecordBatch>,
-}
-
-/// One row as read back.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MappedRecord<'a> {
-    /// The store's row number.
-    pub rowid: i64,
-    /// The store's id.
-    pub id: &'a str,
-    /// Microseconds since 1970 in UTC.
-    pub created_at: Option<i64>,
-    /// Categories in the store's order.
-    pub categories: Vec<Box<str>>,
-    /// As stored.
-    pub importance: f64,
-    /// How often it was read.
-    pub access_count: i64,
-    /// Where it came from.
-    pub source: &'a str,
-    /// The embedding model.
-    pub model: &'a str,
-    /// The content, where the file has it.
-    pub text: Option<&'a str>,
-    /// Provenance as JSON, where the file has it.
-    pub lineage: Option<&'a str>,
-}
-
-impl Records {
-    pub(crate) const fn new(batches: Vec<RecordBatch>) -> Self {
-        Self { batches }
-    }
-
-    /// Returns the record at `row`.
-    ///
-    /// # Panics
-    /// When `row` is not smaller than the number of rows.
-    #[must_use]
-    pub fn record(&self, row: Row) -> MappedRecord<'_> {
-        let batch = &self.batches[row.index() / BATCH_ROWS];
-        let i = row.index() % BATCH_ROWS;
-        let required = |column| string_at(batch, column, i).expect("the column has no nulls");
-        let created_at =
-            column(batch, Column::CreatedAt).as_primitive::<TimestampMicrosecondType>();
-        let categories = column(batch, Column::Categories).as_list::<i32>().value(i);
-        MappedRecord {
-            rowid: column(batch, Column::Rowid).as_primitive::<Int64Type>().value(i),
-            id: required(Column::Id),
-            created_at: created_at.is_valid(i).then(|| created_at.value(i)),
-            categories: categories.as_string::<i32>().iter().flatten().map(Into::into).collect(),
-            importance: column(batch, Column::Importance).as_primitive::<Float64Type>().value(i),
-            access_count: column(batch, Column::AccessCount).as_primitive::<Int64Type>().value(i),
-            source: required(Column::Source),
-            model: required(Column::Model),
-            text: string_at(batch, Column::Text, i),
-            lineage: string_at(batch, Column::Lineage, i),
-        }
-    }
-}
-
-fn column(batch: &RecordBatch, column: Column) -> &ArrayRef {
-    batch.column_by_name(column.name()).expect("the set was recognised by its column names")
-}
-
-fn string_at(batch: &RecordBatch, column: Column, i: usize) -> Option<&str> {
-    batch.column_by_name(column.name()).and_then(|array| text(array.as_string(), i))
-}
-
-fn text(array: &StringArray, i: usize) -> Option<&str> {
-    array.is_valid(i).then(|| array.value(i))
 }
 
 impl MappedColumns {
@@ -414,7 +327,7 @@ pub struct ColumnRecord<'a> {
 ///
 /// # Examples
 /// ```
-/// use memfold_datasets::{ColumnsMeta, ColumnsWriter, VectorFile};
+/// use memfold_datasets::{ColumnsMeta, ColumnsWriter, Corpus, CorpusOptions};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let mut writer = ColumnsWriter::create_unlinked(folder.path(), &ColumnsMeta::vectors(2))?;
@@ -426,7 +339,8 @@ pub struct ColumnRecord<'a> {
 /// let mut writer = ColumnsWriter::create_parquet(&path, &ColumnsMeta::vectors(2))?;
 /// writer.push_vector(&[0.6, 0.8])?;
 /// writer.publish()?;
-/// assert_eq!(VectorFile::open(&path)?.read_all()?, [0.6, 0.8]);
+/// let corpus = Corpus::open(&[path], &CorpusOptions::new(folder.path()))?;
+/// assert_eq!(corpus.matrix().vector(memfold_index::Row(0)), [0.6, 0.8]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ColumnsWriter {
@@ -695,12 +609,22 @@ fn texts(builder: &mut Box<dyn ArrayBuilder>) -> &mut StringBuilder {
 
 #[cfg(test)]
 mod tests {
+    use arrow_array::types::{Float64Type, TimestampMicrosecondType};
+
     use super::*;
-    use crate::read::support::{records_meta, write_records};
-    use crate::{ParquetText, VectorFile};
+    use crate::read::support::{opened, read, records_meta, shown, vectors_in, write_records};
 
     const VECTORS: [f32; 9] =
         [0.5, -0.0, f32::MIN_POSITIVE / 2.0, 1.0, 0.0, -2.0, 65504.0, 0.125, 3.0];
+
+    /// Returns the metadata of a file of either form about its rows.
+    fn meta_of(path: &Path) -> ColumnsMeta {
+        let file = opened(path).unwrap();
+        let fields = file.schema().fields().iter();
+        let names: Vec<&str> = fields.map(|field| field.name().as_str()).collect();
+        let get = |name: &str| file.schema().metadata().get(name).map(String::as_str);
+        ColumnsMeta::from_metadata(get, ColumnSet::from_names(&names).unwrap()).unwrap()
+    }
 
     fn bits(values: &[f32]) -> Vec<u32> {
         values.iter().map(|value| value.to_bits()).collect()
@@ -721,39 +645,39 @@ mod tests {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let [paths, others] = folders.each_ref().map(|folder| write_both(folder.path()));
         for (path, other) in paths.iter().zip(&others) {
-            let file = VectorFile::open(path).unwrap();
-            assert_eq!(file.meta(), Some(records_meta(true, false)));
-            assert_eq!(bits(&file.read_all().unwrap()), bits(&VECTORS));
+            assert_eq!(meta_of(path), records_meta(true, false));
+            assert_eq!(bits(&vectors_in(path, None).unwrap()), bits(&VECTORS));
             assert!(std::fs::read(path).unwrap() == std::fs::read(other).unwrap());
         }
-        let column = |name: &str| -> Vec<Option<String>> {
-            ParquetText::open(&paths[1], &[name]).unwrap().map(Result::unwrap).collect()
-        };
-        let text = || Some("text, ünï".to_owned());
-        assert_eq!(column("text"), [None, text(), text()]);
-        assert_eq!(column("id"), ["m0", "m1", "m2"].map(|id| Some(id.to_owned())));
+        let rows = read(&paths[1]);
+        assert_eq!(shown(&rows, "id"), ["m0", "m1", "m2"].map(|id| format!("{:?}", Some(id))));
+        let text = format!("{:?}", Some("text, ünï"));
+        assert_eq!(shown(&rows, "text"), ["None", &text, &text]);
         let columns = MappedColumns::open(&paths[0]).unwrap();
         assert_eq!((columns.len(), columns.dim()), (3, 3));
         assert_eq!(*columns.meta(), records_meta(true, false));
         let matrix = columns.vectors();
         assert_eq!(matrix.vector(Row(0)).as_ptr() as usize % 64, 0);
         assert!(std::ptr::eq(matrix.vector(Row(0)), columns.clone().vectors().vector(Row(0))));
-        let (ids, records) = (columns.ids().unwrap(), columns.records().unwrap());
+        let ids = columns.ids().unwrap();
         assert!(ids.iter().eq([Some("m0"), Some("m1"), Some("m2")]));
         for (row, id) in (0..).zip(["m0", "m1", "m2"]) {
             assert_eq!(bits(matrix.vector(Row(row))), bits(&VECTORS[3 * row as usize..][..3]));
             assert_eq!((columns.id_at(Row(row)).unwrap(), ids.get(Row(row))), (id, Some(id)));
             assert_eq!(columns.rowid_at(Row(row)).unwrap(), 7 * i64::from(row));
-            let record = records.record(Row(row));
-            let created_at = (row != 1).then_some(1_700_000_000_000_000);
-            assert_eq!((record.id, record.rowid), (id, 7 * i64::from(row)));
-            assert_eq!((record.created_at, record.lineage), (created_at, None));
-            assert_eq!(record.text, (row != 0).then_some("text, ünï"));
-            let expected = (3, "agent", "m", row as usize);
-            let found = (record.access_count, record.source, record.model, record.categories.len());
-            assert_eq!(found, expected);
         }
-        assert_eq!(records.record(Row(2)).categories, ["one".into(), "två".into()]);
+        let mapped = read(&paths[0]);
+        for column in records_meta(true, false).columns.columns().map(Column::name) {
+            assert_eq!(shown(&mapped, column), shown(&rows, column), "{column}");
+        }
+        let column = |name: &str| mapped[0].column_by_name(name).unwrap();
+        let times = column("created_at").as_primitive::<TimestampMicrosecondType>();
+        let time = Some(1_700_000_000_000_000);
+        assert!(times.iter().eq([time, None, time]));
+        assert_eq!(column("access_count").as_primitive::<Int64Type>().values(), &[3; 3]);
+        assert_eq!(column("importance").as_primitive::<Float64Type>().values(), &[1.5; 3]);
+        let last = column("categories").as_list::<i32>().value(2);
+        assert!(last.as_string::<i32>().iter().eq([Some("one"), Some("två")]));
         assert_eq!(columns.find_rowid(14).unwrap(), Some(Row(2)));
     }
 
@@ -772,19 +696,13 @@ mod tests {
         let matrix = columns.vectors();
         assert_eq!(matrix.len(), count);
         assert!(matrix.rows().all(|row| matrix.vector(row) == [row.index() as f32, 1.0]));
-        let error = columns.records().unwrap_err();
+        let error = columns.ids().unwrap_err();
         assert_eq!(error.to_string(), "unnamed file: no column id, found row, vector");
         parquet.publish().unwrap();
-        let mut reader = VectorFile::open(&path).unwrap();
-        assert_eq!((reader.len(), reader.meta()), (count, Some(meta)));
-        let (mut row, mut values) = (0, vec![7.0]);
-        while row < count {
-            let rows = reader.read_rows(1000, &mut values).unwrap();
-            assert_eq!((rows, values.len()), (1000.min(count - row), 2 * rows));
-            assert!(values.chunks(2).enumerate().all(|(i, v)| v == [(row + i) as f32, 1.0]));
-            row += rows;
-        }
-        assert_eq!(reader.read_rows(1000, &mut values).unwrap(), 0);
+        assert_eq!(meta_of(&path), meta);
+        let values = vectors_in(&path, None).unwrap();
+        assert_eq!(values.len(), 2 * count);
+        assert!(values.chunks(2).enumerate().all(|(row, v)| v == [row as f32, 1.0]));
     }
 
     #[test]

@@ -128,8 +128,6 @@ pub enum ColumnRole {
     Id,
     /// It orders rows.
     Order,
-    /// It holds texts.
-    Text,
 }
 
 impl fmt::Display for ColumnRole {
@@ -203,6 +201,13 @@ impl fmt::Display for VectorFault {
             }
         }
     }
+}
+
+/// Returns the message of an error about JSON without its place.
+pub(crate) fn json_message(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&place).unwrap_or(&text).to_owned()
 }
 
 /// Names in an error.

@@ -18,6 +18,9 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::DataError;
 
+/// The mark that some programs write before a text.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// Files that stay open; more are opened again when they are read. Systems allow a process 1,024.
 const OPEN_FILES_MAX: usize = 256;
 /// Bytes that a [`Cursor`] reads at once.

@@ -2,11 +2,11 @@
 //!
 //! All column files have one [`schema`]; [`columns`] is its mapped form (Arrow IPC, read without a
 //! copy) and writes its exchange form (Parquet). [`npy`] exchanges bare vectors with numpy,
-//! [`vector_file`] reads vectors from files of any format, [`corpus`] reads many files as one
-//! matrix. [`results`] writes the results of their comparison, [`annotate`] adds these to their
-//! rows, and [`convert`] writes a file in another format. [`texts`] reads somebody's own memories
-//! in any form and writes them back; [`embedding`] is the vector of a text that has none.
-//! [`sample`] holds the memories this project wrote for its demo and its tests.
+//! [`corpus`] reads many files of any format as one matrix. [`results`] writes the results of
+//! their comparison, [`annotate`] adds these to their rows, and [`convert`] writes a file in
+//! another format. [`texts`] reads somebody's own memories in any form and writes them back;
+//! [`embedding`] is the vector of a text that has none. [`sample`] holds the memories this project
+//! wrote for its demo and its tests.
 
 pub mod schema;
 mod error;
@@ -27,8 +27,7 @@ pub use catch_panic::is_catching_panics;
 pub use columns::{ColumnRecord, ColumnsWriter, MappedColumns};
 pub use error::{ColumnRole, DataError, VectorFault};
 pub use npy::NpyWriter;
-pub use parquet::ParquetText;
+pub use read::VectorFormat;
 pub use read::corpus::{self, Corpus, CorpusOptions};
-pub use read::vector_file::{self, VectorFile};
 pub use schema::{Column, ColumnSet, ColumnsMeta};
 pub use write::{TextRowsWriter, annotate, convert, results};

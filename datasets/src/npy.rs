@@ -2,7 +2,7 @@
 //! order and either order of axes.
 //!
 //! The format is numpy's (`numpy.lib.format`, versions 1.0 to 3.0). They are read by
-//! [`VectorFile`](crate::VectorFile) and written by [`NpyWriter`].
+//! [`Corpus`](crate::Corpus) and written by [`NpyWriter`].
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -236,11 +236,10 @@ impl NpyWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::VectorFile;
-    use crate::read::support::npy;
+    use crate::read::support::{npy, vectors_in};
 
     fn read(path: &Path) -> Vec<f32> {
-        VectorFile::open(path).unwrap().read_all().unwrap()
+        vectors_in(path, None).unwrap()
     }
 
     #[test]

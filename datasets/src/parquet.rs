@@ -1,10 +1,7 @@
-//! Parquet files: [`ParquetTable`], a table of columns, and [`ParquetText`], a column of texts.
+//! Parquet files: [`ParquetTable`], a table of columns.
 //!
-//! [`VectorFile`](crate::VectorFile) reads the vectors of any Parquet file, and
 //! [`ColumnsWriter`](crate::ColumnsWriter) writes the columns of [`crate::schema`]. Files that are
 //! read often belong in [`crate::columns`].
-
-use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
@@ -19,9 +16,8 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMeta
 
 use crate::DataError;
 use crate::catch_panic::decoded;
-use crate::error::ColumnRole;
 use crate::input::InputBytes;
-use crate::read::{Batches, DECODE_ROWS, Source, Texts, find_column};
+use crate::read::{Batches, DECODE_ROWS, Source};
 
 /// The first and last bytes of a Parquet file.
 pub(crate) const MAGIC: &[u8] = b"PAR1";
@@ -348,80 +344,9 @@ fn arrow_message(error: ArrowError) -> String {
     }
 }
 
-/// Reads a text column of a Parquet file: an iterator over its rows, with a small batch in memory.
-///
-/// A row without text is `None`. After an error there are no more rows.
-///
-/// # Examples
-/// ```no_run
-/// use memfold_datasets::ParquetText;
-///
-/// for text in ParquetText::open("texts.parquet".as_ref(), &["text", "content"])? {
-///     let text: Option<String> = text?;
-/// }
-/// # Ok::<(), memfold_datasets::DataError>(())
-/// ```
-pub struct ParquetText {
-    column: Box<str>,
-    row_count: usize,
-    texts: Box<dyn Iterator<Item = Result<Option<String>, DataError>> + Send>,
-}
-
-impl std::fmt::Debug for ParquetText {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ParquetText").field("column", &self.column).finish_non_exhaustive()
-    }
-}
-
-impl ParquetText {
-    /// Opens the first of the columns `names` that the file at `path` has.
-    ///
-    /// # Errors
-    /// When the file cannot be read, is not a Parquet file, or lacks the column of text.
-    pub fn open(path: &Path, names: &[&str]) -> Result<Self, DataError> {
-        let table = ParquetTable::open(InputBytes::open(path)?)?;
-        let role = ColumnRole::Text;
-        let position = find_column(table.schema(), path, names, role)?;
-        let field = table.schema().field(position);
-        let column: Box<str> = field.name().as_str().into();
-        if !Texts::accept(field.data_type()) {
-            let (path, found) = (path.into(), field.data_type().to_string());
-            return Err(DataError::ColumnType { path, role, column, expected: "text", found });
-        }
-        let texts_of = |batch: RecordBatch| -> Vec<_> {
-            let texts = Texts::of(batch.column(0)).expect("the type was checked");
-            (0..batch.num_rows()).map(|i| Ok(texts.get(i).map(str::to_owned))).collect()
-        };
-        let batches = table.batches(&[position], DECODE_ROWS)?;
-        let texts = batches.flat_map(move |batch| batch.map_or_else(|e| vec![Err(e)], texts_of));
-        Ok(Self { column, row_count: table.row_count(), texts: Box::new(texts) })
-    }
-
-    /// Returns the number of rows of the file.
-    #[must_use]
-    pub const fn row_count(&self) -> usize {
-        self.row_count
-    }
-
-    /// Returns the name of the column that was found.
-    #[must_use]
-    pub fn column(&self) -> &str {
-        &self.column
-    }
-}
-
-impl Iterator for ParquetText {
-    type Item = Result<Option<String>, DataError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.texts.next()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::io::Write;
     use std::sync::Arc;
 
     use arrow_array::types::Int64Type;
@@ -431,8 +356,7 @@ mod tests {
     use parquet::file::properties::WriterProperties;
 
     use super::*;
-    use crate::VectorFile;
-    use crate::read::support::{batch, fixture};
+    use crate::read::support::{batch, vectors_in};
 
     #[test]
     fn every_codec_is_read() {
@@ -455,40 +379,11 @@ mod tests {
             let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
             writer.write(&batch).unwrap();
             writer.close().unwrap();
-            let values = VectorFile::open(&path).unwrap().read_all().unwrap();
+            let values = vectors_in(&path, None).unwrap();
             assert!(
                 (0..500).all(|i| values[2 * i..][..2] == [(i % 7) as f32, i as f32]),
                 "{codec}"
             );
-        }
-    }
-
-    #[test]
-    fn texts_are_read_in_order() {
-        let open = |name: &str, names: &[&str]| {
-            let path = fixture(&format!("parquet/{name}.parquet"));
-            let text = ParquetText::open(&path, names).unwrap();
-            assert_eq!((text.row_count(), text.column()), (3, "text"));
-            text.map(|text| text.unwrap().unwrap_or_default()).collect::<Vec<String>>()
-        };
-        assert_eq!(open("list_f32", &["content", "text"]), ["first", "", "drei ünï"]);
-        assert_eq!(open("two_vectors", &["text"]), ["a", "b", "a"]);
-    }
-
-    #[test]
-    fn real_texts_are_read_beside_their_vectors() {
-        let Some(folder) = std::env::var_os("MEMFOLD_DATA") else {
-            let _ = std::io::stdout().write_all(b"skipped: MEMFOLD_DATA is not set\n");
-            return;
-        };
-        let folder = Path::new(&folder).join("embeddings");
-        let vectors = crate::VectorFile::open(&folder.join("vectors_f16.npy")).unwrap();
-        for name in ["text", "created_at"] {
-            let texts = ParquetText::open(&folder.join("texts.parquet"), &[name]).unwrap();
-            assert_eq!(texts.row_count(), vectors.len());
-            let texts: Vec<String> = texts.map(|text| text.unwrap().unwrap()).collect();
-            assert_eq!(texts.len(), vectors.len());
-            assert!(texts.iter().all(|text| !text.is_empty()));
         }
     }
 

@@ -151,11 +151,6 @@ pub(crate) trait Component: Copy {
         self.wide() as f32
     }
 
-    /// Tells whether an integer changes when it becomes an f32.
-    fn is_inexact(self) -> bool {
-        false
-    }
-
     /// Returns the nearest value; `None` where `value` is out of range.
     fn nearest(value: f64) -> Option<Self>;
 }
@@ -195,10 +190,6 @@ macro_rules! integer_components {
 
             fn to_f32(self) -> f32 {
                 self as f32
-            }
-
-            fn is_inexact(self) -> bool {
-                i128::from(self) != (self as f32) as i128
             }
 
             fn nearest(value: f64) -> Option<Self> {
@@ -304,16 +295,6 @@ impl Components {
         let value = wide(range.start + component);
         let value = if is_f32 { f64::from(value as f32) } else { value };
         Some(VectorFault::NotFinite { component, value })
-    }
-
-    /// Returns the defect of the first integer in `range` that f32 does not hold exactly.
-    pub(crate) fn inexact(&self, range: Range<usize>) -> Option<VectorFault> {
-        let start = range.start;
-        let component = with_values!(self, values => {
-            values[range].iter().position(|value| value.is_inexact())
-        })?;
-        let value = with_values!(self, values => values[start + component].wide());
-        Some(VectorFault::Inexact { component, value, expected: ComponentType::F32.name() })
     }
 
     /// Returns the components as values of another type.
@@ -476,11 +457,6 @@ impl VectorCells {
         !self.components.finite_and_any(self.range(i)).1
     }
 
-    /// Returns the defect of the first integer of the vector at `i` that f32 does not hold.
-    pub(crate) fn inexact(&self, i: usize) -> Option<VectorFault> {
-        self.components.inexact(self.range(i))
-    }
-
     /// Appends the components of the vector at `i`.
     pub(crate) fn append(&self, i: usize, to: &mut Vec<f32>) {
         self.components.append(self.range(i), to);
@@ -516,7 +492,7 @@ impl VectorCells {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{Float16Array, Float32Array, Int32Array, Int64Array};
+    use arrow_array::{Float16Array, Float32Array, Int32Array};
     use proptest::prelude::*;
 
     use super::*;
@@ -580,14 +556,6 @@ mod tests {
             let (component, value, expected) = (0, f64::from(value), to.name());
             assert_eq!(found, (7, VectorFault::Inexact { component, value, expected }));
         }
-    }
-
-    #[test]
-    fn integers_that_f32_does_not_hold_are_found() {
-        let found = components(Int64Array::from(vec![1, (1 << 24) + 1])).inexact(0..2);
-        let (component, expected) = (1, "f32");
-        assert_eq!(found, Some(VectorFault::Inexact { component, value: 16_777_217.0, expected }));
-        assert_eq!(components(Int32Array::from(vec![1 << 24, i32::MIN])).inexact(0..2), None);
     }
 
     proptest! {

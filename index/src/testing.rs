@@ -122,6 +122,35 @@ fn widened(half: u16) -> f32 {
     }
 }
 
+/// Asks to stop once a stage has begun and advanced so many times.
+pub(crate) struct StopIn {
+    stage: &'static str,
+    advances: u64,
+    /// 0 before the stage begins.
+    seen: AtomicU64,
+}
+
+impl StopIn {
+    pub(crate) const fn new(stage: &'static str, advances: u64) -> Self {
+        Self { stage, advances, seen: AtomicU64::new(0) }
+    }
+}
+
+impl Progress for StopIn {
+    fn begin(&self, stage: &'static str, _total: Option<u64>) {
+        self.seen.fetch_max((stage == self.stage).into(), Ordering::Relaxed);
+    }
+    fn advance(&self, _done: u64) {
+        if self.seen.load(Ordering::Relaxed) > 0 {
+            self.seen.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    fn end(&self) {}
+    fn cancelled(&self) -> bool {
+        self.seen.load(Ordering::Relaxed) > self.advances
+    }
+}
+
 /// Stops after so many looks at the wish to stop.
 #[derive(Debug, Default)]
 pub(crate) struct StopAfter {

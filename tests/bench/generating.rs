@@ -1,6 +1,6 @@
 //! `memfold-bench generate`: vectors and stores.
 
-use memfold_datasets::{MappedColumns, VectorFile};
+use memfold_datasets::{Corpus, CorpusOptions, MappedColumns};
 use serde_json::Value;
 
 use crate::memfold;
@@ -22,8 +22,8 @@ fn generated_vectors_are_the_same_for_one_seed() {
     let first = generate("a.npy", "5");
     assert_eq!(first, generate("b.npy", "5"));
     assert_ne!(first, generate("c.npy", "6"));
-    let reader = VectorFile::open(&dir.path("a.npy")).unwrap();
-    assert_eq!((reader.dim(), reader.read_all().unwrap().len()), (16, 300 * 16));
+    let corpus = Corpus::open(&[dir.path("a.npy")], &CorpusOptions::new(&dir.path(""))).unwrap();
+    assert_eq!((corpus.dim(), corpus.matrix().len()), (16, 300));
     generate("a.arrow", "5");
     let columns = MappedColumns::open(&dir.path("a.arrow")).unwrap();
     assert_eq!((columns.vectors().len(), columns.vectors().dim()), (300, 16));

@@ -59,12 +59,12 @@ fn tiles_give_the_answer_of_one_piece() {
 fn a_killed_run_goes_on_where_it_was() {
     let dir = with_rows(ROWS);
     let expected = dir.json("dedup rows.npy --threshold 0.9 --json");
-    let receipts = || std::fs::read_dir(dir.path("tiles/receipts")).map_or(0, Iterator::count);
+    let done = || std::fs::read_dir(dir.path("tiles/pairs")).map_or(0, Iterator::count);
     let mut kills = 0;
     for finished in 1..4 {
         let mut child =
             dir.command(&BY_TILES).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        while receipts() < finished && child.try_wait().unwrap().is_none() {
+        while done() < finished && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(1));
         }
         kills += usize::from(child.try_wait().unwrap().is_none());
@@ -72,7 +72,7 @@ fn a_killed_run_goes_on_where_it_was() {
         child.wait().unwrap();
     }
     assert!(kills > 0, "every run ended before it could be killed");
-    let resumed = receipts() as u64;
+    let resumed = done() as u64;
     let found = dir.json(&[&BY_TILES[..], &["--json"]].concat());
     assert_eq!(findings(&found), findings(&expected));
     assert!(resumed > 0 && found["tiles"]["tasks_resumed"] == json!(resumed), "{resumed} {found}");

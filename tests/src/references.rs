@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use memfold_core::policy::Linkage;
-use memfold_datasets::VectorFile;
+use memfold_datasets::{Corpus, CorpusOptions};
 use memfold_index::{Pool, Row, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
@@ -128,8 +128,7 @@ pub fn linkage_cases() -> Vec<LinkageCase> {
             serde_json::from_str(&text).expect("the file is as its README says");
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let matrix = name.split('-').next().unwrap_or_default();
-        let reader = VectorFile::open(&folder.join(format!("{matrix}.npy"))).expect("a matrix");
-        let vectors = reader.read_all().expect("a whole matrix");
+        let (vectors, _) = vectors_of(folder.join(format!("{matrix}.npy")), rows);
         assert_eq!((vectors.len(), labels.len()), (rows * dim, rows), "{name}");
         LinkageCase { name, linkage, threshold, dim, vectors, labels }
     };
@@ -145,16 +144,17 @@ pub fn linkage_cases() -> Vec<LinkageCase> {
 pub fn real_vectors(rows: usize) -> Option<(Vec<f32>, usize)> {
     let folder: PathBuf = std::env::var_os("MEMFOLD_DATA")?.into();
     let path = folder.join(Path::new("embeddings/vectors_f16.npy"));
-    let mut reader = VectorFile::open(&path).expect("MEMFOLD_DATA holds the vectors");
-    let dim = reader.dim();
-    let mut vectors = Vec::new();
-    while vectors.len() < rows * dim {
-        let wanted = rows - vectors.len() / dim;
-        let mut batch = Vec::new();
-        assert!(reader.read_rows(wanted, &mut batch).expect("a whole file") > 0, "too few rows");
-        vectors.append(&mut batch);
-    }
-    Some((vectors, dim))
+    Some(vectors_of(path, rows))
+}
+
+/// Reads the first `rows` vectors of a file, and their dimension.
+fn vectors_of(path: PathBuf, rows: usize) -> (Vec<f32>, usize) {
+    let corpus = Corpus::open(&[path], &CorpusOptions::new(&std::env::temp_dir()));
+    let corpus = corpus.expect("the vectors are there");
+    let matrix = corpus.matrix();
+    assert!(matrix.len() >= rows && corpus.skipped().is_empty(), "{rows} rows");
+    let vectors = matrix.rows().take(rows).flat_map(|row| matrix.vector(row));
+    (vectors.copied().collect(), corpus.dim())
 }
 
 /// Says that a test found nothing to work on.

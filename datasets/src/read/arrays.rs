@@ -73,7 +73,7 @@ pub(super) fn shape_text<T: ToString>(sizes: &[T]) -> String {
 /// The ending of an array's name.
 const EXTENSION: &str = ".npy";
 /// Most bytes that a deflated byte stands for: 258 of them take at least two bits.
-const INFLATED_RATIO_MAX: u64 = 1032;
+pub(super) const INFLATED_RATIO_MAX: u64 = 1032;
 
 /// Finds the array called `member`, or the one that holds vectors.
 ///
@@ -118,11 +118,7 @@ pub(super) fn open_npz(
     let header = Header::read(&mut array.cursor(start).take(length));
     let header = header.and_then(|header| Ok((header.layout()?, header.data_start)));
     let (layout, data_start) = header.map_err(|error| damaged(error.to_string()))?;
-    let expected = data_start + layout.data_bytes();
-    if expected != length {
-        let Layout { rows, dim, .. } = layout;
-        return Err(damaged(format!("{length} bytes, expected {expected} for {rows} × {dim}")));
-    }
+    layout.check_bytes(length, data_start).map_err(damaged)?;
     Ok(MatrixFile::new(array, start + data_start, layout, HashMap::new()))
 }
 
@@ -249,13 +245,8 @@ pub(super) fn open_safetensors(
     let layout =
         layout.map_err(|found| DataError::format(&path, format!("tensor {name:?}: {found}")))?;
     let [start, end] = tensor.data_offsets;
-    if end - start != layout.data_bytes() {
-        let Layout { rows, dim, .. } = layout;
-        let (found, expected) = (end - start, layout.data_bytes());
-        let found =
-            format!("tensor {name:?}: {found} bytes, expected {expected} for {rows} × {dim}");
-        return Err(DataError::damaged(&path, found));
-    }
+    let damaged = |found| DataError::damaged(&path, format!("tensor {name:?}: {found}"));
+    layout.check_bytes(end - start, 0).map_err(damaged)?;
     // The tensor lies inside the file.
     Ok(MatrixFile::new(bytes, data_start + start, layout, metadata))
 }

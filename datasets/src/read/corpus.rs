@@ -17,9 +17,8 @@ use memfold_index::{NoProgress, Pool, Progress, Row, VectorMatrix};
 use self::load::{SourceFile, Storage, load};
 use crate::DataError;
 use crate::error::ColumnRole;
-use crate::read::vector_file::vector_column;
-use crate::read::{CellKind, Source, Texts, find_column};
-use crate::schema::Column;
+use crate::read::{CellKind, Source, Texts, find_column, vector_column};
+use crate::schema::{Column, key};
 use crate::vectors::shape_of;
 
 /// How a corpus is read.
@@ -140,6 +139,13 @@ impl Corpus {
     /// Returns the paths of the files in their order.
     pub fn paths(&self) -> impl ExactSizeIterator<Item = &Path> {
         self.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// Returns the embedding model that the metadata of the first file name.
+    #[must_use]
+    pub fn model(&self) -> Option<&str> {
+        let metadata = self.files.first()?.source.schema().metadata();
+        metadata.get(key::MODEL).map(String::as_str)
     }
 
     /// Returns the files, open, with their paths.

@@ -12,7 +12,7 @@ use hdf5_reader::{
     Dataset, Datatype, H5Type, Hdf5File as Reader, OpenOptions, SliceInfo, SliceInfoElem,
 };
 
-use super::arrays::{Candidate, pick, shape_text};
+use super::arrays::{Candidate, INFLATED_RATIO_MAX, pick, shape_text};
 use super::matrix::{Layout, MatrixFile};
 use crate::DataError;
 use crate::catch_panic::decoded;
@@ -21,8 +21,6 @@ use crate::vectors::ComponentType;
 
 /// The data set that is searched in.
 const TRAIN: &str = "train";
-/// Most bytes that a deflated byte stands for: 258 of them take at least two bits.
-const INFLATED_RATIO_MAX: u64 = 1032;
 /// Most bytes of a chunk when it is inflated.
 const CHUNK_BYTES_MAX: usize = 64 << 20;
 /// Most bytes that are read at once: a batch, or a row of 65,536 components.

@@ -31,7 +31,8 @@ use serde_json::value::RawValue;
 
 use super::source::{Batches, Source, SourceOptions, rows_of_batches};
 use crate::DataError;
-use crate::input::{Cursor, InputBytes};
+use crate::error::json_message;
+use crate::input::{BYTE_ORDER_MARK, Cursor, InputBytes};
 use crate::schema::{DIM_MAX, VECTOR_NAMES, component_field};
 
 /// Lines of a chunk.
@@ -47,8 +48,6 @@ const MEMORY_BYTES_MAX: usize = 64 << 20;
 const LINE_BYTES_MAX: usize = 64 << 20;
 /// Most columns of a file.
 const COLUMNS_MAX: usize = 4096;
-/// The mark that some programs write before the first line.
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A file of JSON lines, parsed.
 #[derive(Debug, Clone)]
@@ -657,9 +656,7 @@ impl Visitor<'_> for ComponentSeed {
 /// Returns the defect of a line: the message of `serde_json` with the field that it is about, and
 /// without the line number, which is always 1.
 fn found(error: &serde_json::Error, field: Option<&str>) -> String {
-    let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    let text = text.strip_suffix(&place).unwrap_or(&text);
+    let text = json_message(error);
     match field {
         Some(field) => format!("field {field:?}: {text} (column {})", error.column()),
         None => format!("{text} (column {})", error.column()),

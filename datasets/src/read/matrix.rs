@@ -72,6 +72,15 @@ impl Layout {
         self.rows as u64 * self.stride() as u64
     }
 
+    /// Refuses another number of bytes than those of a header and all rows.
+    pub(super) fn check_bytes(self, found: u64, header_bytes: u64) -> Result<(), String> {
+        let (expected, Self { rows, dim, .. }) = (header_bytes + self.data_bytes(), self);
+        match found == expected {
+            true => Ok(()),
+            false => Err(format!("{found} bytes, expected {expected} for {rows} × {dim}")),
+        }
+    }
+
     /// Returns the schema of one column, `vector`.
     fn schema(self, metadata: HashMap<String, String>) -> SchemaRef {
         let item = Arc::new(Field::new("item", self.component.data_type(), false));
@@ -143,12 +152,8 @@ impl MatrixFile {
     }
 
     fn of_length(bytes: InputBytes, data_start: u64, layout: Layout) -> Result<Self, DataError> {
-        let (found, expected) = (bytes.len(), data_start + layout.data_bytes());
-        if found != expected {
-            let Layout { rows, dim, .. } = layout;
-            let found = format!("{found} bytes, expected {expected} for {rows} × {dim}");
-            return Err(DataError::damaged(bytes.path(), found));
-        }
+        let damaged = |found| DataError::damaged(bytes.path(), found);
+        layout.check_bytes(bytes.len(), data_start).map_err(damaged)?;
         Ok(Self::new(bytes, data_start, layout, HashMap::new()))
     }
 
@@ -271,5 +276,9 @@ impl Source for MatrixFile {
         let step = (BATCH_BYTES / self.layout.row_bytes()).clamp(1, BATCH_ROWS);
         let starts = (0..rows).step_by(step);
         Ok(Box::new(starts.map(move |start| file.batch(start, step.min(rows - start)))))
+    }
+
+    fn batches_of_rows(&self, _: usize, rows: &[usize]) -> Result<Vec<RecordBatch>, DataError> {
+        rows.iter().map(|&row| self.batch(row, 1)).collect()
     }
 }

@@ -4,7 +4,7 @@
 //! (npy, fbin, fvecs and their like, and [`arrays`] of npz, safetensors and HDF5 files), [`arrow`]
 //! and [`crate::parquet`] tables, [`jsonl`] JSON lines. A batch has at most
 //! [`BATCH_ROWS`](crate::schema::BATCH_ROWS) rows, so reading batch by batch takes bounded memory.
-//! [`VectorFile`](crate::VectorFile) and [`Corpus`](crate::Corpus) are made of sources.
+//! A [`Corpus`](crate::Corpus) is made of sources.
 
 mod source;
 mod matrix;
@@ -14,15 +14,16 @@ mod hdf5;
 pub(crate) mod arrow;
 mod jsonl;
 mod cells;
-pub mod vector_file;
 pub mod corpus;
 
 pub(crate) use arrow::ArrowFile;
 pub(crate) use cells::{CellKind, Cells, Texts};
 pub(crate) use matrix::Layout;
 pub use source::VectorFormat;
-pub(crate) use source::{Batches, DECODE_ROWS, Opened, Source, SourceOptions, open};
-pub(crate) use vector_file::{find_column, vectors_of};
+pub(crate) use source::{
+    Batches, DECODE_ROWS, Opened, Source, SourceOptions, find_column, first_lengths, open,
+    vector_column, vectors_of,
+};
 
 #[cfg(test)]
 pub(crate) mod support;

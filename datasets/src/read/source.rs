@@ -1,5 +1,5 @@
-//! [`Source`]: an open input file of any format, [`VectorFormat`]: which format it is, and
-//! [`open`].
+//! [`Source`]: an open input file of any format, [`VectorFormat`]: which format it is, [`open`],
+//! and [`vectors_of`]: which of its columns holds the vectors.
 
 use std::fmt::Debug;
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 use memfold_index::Pool;
 
 use super::arrays::{self, TENSOR_HEADER_BYTES_MAX, TENSOR_PREFIX_BYTES};
@@ -16,10 +16,11 @@ use super::arrow::{self, ArrowFile};
 use super::hdf5::open as open_hdf5;
 use super::jsonl::JsonLines;
 use super::matrix::MatrixFile;
-use crate::error::EXPECTED_FORMATS;
-use crate::input::InputBytes;
+use crate::error::{ColumnRole, EXPECTED_FORMATS, described};
+use crate::input::{BYTE_ORDER_MARK, InputBytes};
 use crate::parquet::{self, ParquetTable};
-use crate::vectors::ComponentType;
+use crate::schema::{VECTOR_NAMES, key};
+use crate::vectors::{ComponentType, EXPECTED, VectorCells, shape_of};
 use crate::{DataError, npy};
 
 /// Rows that are decoded at once: some MB of vectors.
@@ -65,20 +66,7 @@ pub(crate) trait Source: Debug + Send + Sync {
         &self,
         position: usize,
         rows: &[usize],
-    ) -> Result<Vec<RecordBatch>, DataError> {
-        let (mut taken, mut first_row, mut rows) = (Vec::new(), 0, rows);
-        for batch in self.batches(&[position], DECODE_ROWS)? {
-            let batch = batch?;
-            let end = first_row + batch.num_rows();
-            let (here, later) = rows.split_at(rows.partition_point(|&row| row < end));
-            taken.extend(here.iter().map(|row| batch.slice(row - first_row, 1)));
-            (first_row, rows) = (end, later);
-            if rows.is_empty() {
-                break;
-            }
-        }
-        Ok(taken)
-    }
+    ) -> Result<Vec<RecordBatch>, DataError>;
 }
 
 /// Takes rows, ascending, from batches with these numbers of rows, and decodes only the needed
@@ -164,6 +152,91 @@ fn open_hdf5(bytes: InputBytes, _: Option<&str>) -> Result<MatrixFile, DataError
         found: "an HDF5 file, and this memfold was built without the feature hdf5".into(),
         advice: "build it with `cargo install --path tools/cli --locked --features hdf5`".into(),
     })
+}
+
+/// Finds the column of vectors: the only one of bare vectors, `name`, or the first with a usual
+/// name.
+pub(crate) fn vector_column(
+    source: &dyn Source,
+    path: &Path,
+    name: Option<&str>,
+) -> Result<usize, DataError> {
+    if source.is_vectors_only() {
+        return Ok(0);
+    }
+    let names = name.map_or(VECTOR_NAMES.to_vec(), |name| vec![name]);
+    let position = find_column(source.schema(), path, &names, ColumnRole::Vector)?;
+    let field = source.schema().field(position);
+    match shape_of(field.data_type()) {
+        Some(_) => Ok(position),
+        None => Err(DataError::ColumnType {
+            path: path.into(),
+            role: ColumnRole::Vector,
+            column: field.name().as_str().into(),
+            expected: EXPECTED,
+            found: field.data_type().to_string(),
+        }),
+    }
+}
+
+/// Finds the first of the columns `names`.
+pub(crate) fn find_column(
+    schema: &Schema,
+    path: &Path,
+    names: &[&str],
+    role: ColumnRole,
+) -> Result<usize, DataError> {
+    let found = names.iter().find_map(|name| schema.index_of(name).ok());
+    found.ok_or_else(|| DataError::NoColumn {
+        path: path.into(),
+        role,
+        expected: names.join(", "),
+        found: described(
+            schema.fields().iter().map(|it| format!("{:?} ({})", it.name(), it.data_type())),
+        ),
+    })
+}
+
+/// Finds the column of vectors, and how many components these have: as its type, the first vector
+/// or the file's metadata say.
+pub(crate) fn vectors_of(
+    source: &dyn Source,
+    path: &Path,
+    name: Option<&str>,
+) -> Result<(usize, usize), DataError> {
+    let position = vector_column(source, path, name)?;
+    let schema = source.schema();
+    let stated = || schema.metadata().get(key::DIM)?.parse().ok();
+    let width = shape_of(schema.field(position).data_type()).and_then(|(_, width)| width);
+    let dim = match width {
+        Some(width) => Some(width),
+        None => first_lengths(source, position, 1, 0)?.pop().or_else(stated),
+    };
+    match dim {
+        Some(dim) => DataError::check_dim(path, dim).map(|()| (position, dim)),
+        // The first row is refused when it is read.
+        None if source.row_count() > 0 => Ok((position, 1)),
+        None => Err(DataError::shape(path, "no rows", "at least one")),
+    }
+}
+
+/// Returns how long the first vectors are, as far as they are not shorter than `length_min`.
+pub(crate) fn first_lengths(
+    source: &dyn Source,
+    position: usize,
+    count: usize,
+    length_min: usize,
+) -> Result<Vec<usize>, DataError> {
+    let mut lengths = Vec::new();
+    for batch in source.batches(&[position], DECODE_ROWS)? {
+        let cells = VectorCells::of(batch?.column(0)).expect("the type was checked");
+        let some = (0..cells.len()).filter_map(|i| cells.length(i));
+        lengths.extend(some.filter(|it| *it >= length_min).take(count - lengths.len()));
+        if lengths.len() == count {
+            break;
+        }
+    }
+    Ok(lengths)
 }
 
 /// Bytes that tell every format apart.
@@ -335,7 +408,7 @@ impl VectorFormat {
         {
             return Some(Self::Safetensors);
         }
-        let text = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start);
+        let text = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
         begins_object(text.trim_ascii_start()).then_some(Self::Jsonl)
     }
 
@@ -375,7 +448,7 @@ mod tests {
     #[test]
     fn hdf5_file_names_the_feature() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests-data/hdf5/h5py_contiguous.hdf5");
-        let error = crate::VectorFile::open(file.as_ref()).unwrap_err();
+        let error = open(file.as_ref(), &SourceOptions::default()).err().unwrap();
         assert!(error.to_string().ends_with("built without the feature hdf5"), "{error}");
         assert!(error.hint().unwrap().contains("--features hdf5"), "{error}");
     }

@@ -25,9 +25,10 @@ use parquet::arrow::ArrowWriter;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::{DECODE_ROWS, Source, SourceOptions, Texts, open};
+use super::{DECODE_ROWS, Source, SourceOptions, Texts, open, vectors_of};
 use crate::npy::{Component, NpyWriter};
-use crate::{ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, DataError, VectorFile};
+use crate::vectors::VectorCells;
+use crate::{ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, DataError};
 
 /// The form of a test file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,10 +164,30 @@ pub(crate) fn zip(members: &[(&str, &[u8], bool)]) -> Vec<u8> {
     archive.finish().unwrap().into_inner()
 }
 
+/// Reads all vectors, each of which must be finite and as long as the others; `member` names their
+/// column or array.
+pub(crate) fn vectors_in(path: &Path, member: Option<&str>) -> Result<Vec<f32>, DataError> {
+    let options = SourceOptions { member: member.map(str::to_owned), ..SourceOptions::default() };
+    let source = open(path, &options)?.source;
+    let (position, dim) = vectors_of(&*source, path, member)?;
+    let (mut values, mut row) = (Vec::new(), 0);
+    for batch in source.batches(&[position], DECODE_ROWS)? {
+        let cells = VectorCells::of(batch?.column(0)).unwrap();
+        for i in 0..cells.len() {
+            if let Some(fault) = cells.fault(i, dim, true) {
+                return Err(DataError::Vector { path: path.into(), row, fault });
+            }
+            cells.append(i, &mut values);
+            row += 1;
+        }
+    }
+    Ok(values)
+}
+
 /// Reads all vectors, which fails, and returns the error without the path.
 #[track_caller]
 pub(crate) fn said(path: &Path, member: Option<&str>) -> String {
-    let read = VectorFile::open_member(path, member).and_then(VectorFile::read_all);
+    let read = vectors_in(path, member);
     let error = read.map(|values| values.len()).expect_err(&path.display().to_string());
     assert!(error.hint().is_some() || matches!(error, DataError::Io { .. }), "{error}");
     error.to_string().replace(&format!("{}: ", path.display()), "")

@@ -11,12 +11,12 @@ use half::bf16;
 
 use super::support::{
     Form, ROWS, bin, check_said, fixture, many_columns, npy, opened, read, safetensors, said,
-    shown, touch, vecs, write, zip,
+    shown, touch, vecs, vectors_in, write, zip,
 };
 use super::*;
+use crate::DataError;
 use crate::schema::BATCH_ROWS;
 use crate::vectors::{ComponentType, VectorCells};
-use crate::{DataError, VectorFile};
 
 mod damaged;
 mod json_lines;
@@ -188,22 +188,8 @@ fn every_format_and_type_gives_the_same_rows() {
         let rows = file.batches_of_rows(0, &[0, 2]).unwrap();
         let rows: Vec<f32> = rows.iter().flat_map(|batch| values_of(batch.column(0))).collect();
         assert_eq!(rows, [expected[0], expected[1], expected[4], expected[5]], "{name}");
-        check_vector_file(&path, format, &expected);
+        assert_eq!(vectors_in(&path, None).unwrap(), expected, "{name}");
     }
-}
-
-/// Reads the vectors in portions that do not fit their batches.
-fn check_vector_file(path: &Path, format: VectorFormat, expected: &[f32]) {
-    let mut file = VectorFile::open(path).unwrap();
-    assert_eq!((file.format(), file.len(), file.dim()), (format, 3, 2));
-    assert!(file.meta().is_none());
-    let mut values = vec![9.0];
-    assert_eq!(file.read_rows(2, &mut values).unwrap(), 2);
-    assert_eq!(values, expected[..4]);
-    assert_eq!(file.read_rows(2, &mut values).unwrap(), 1);
-    assert_eq!(values, expected[4..]);
-    assert_eq!(file.read_rows(2, &mut values).unwrap(), 0);
-    assert!(values.is_empty());
 }
 
 #[test]
@@ -243,13 +229,13 @@ fn rows_of_several_batches_come_in_order() {
         assert!(found == values, "{name}");
         let some = file.batches_of_rows(0, &[69_999]).unwrap();
         assert_eq!(values_of(some[0].column(0)), values[values.len() - 32..], "{name}");
-        assert!(VectorFile::open(&path).unwrap().read_all().unwrap() == values, "{name}");
+        assert!(vectors_in(&path, None).unwrap() == values, "{name}");
     }
 }
 
 #[test]
 fn files_of_other_programs_hold_the_same_vectors() {
-    let of = |name: &str| VectorFile::open(&fixture(name)).unwrap().read_all().unwrap();
+    let of = |name: &str| vectors_in(&fixture(name), None).unwrap();
     for name in ARROW_FILES.into_iter().chain([
         "bare/numpy.fbin",
         "bare/numpy.f16bin",
@@ -298,9 +284,7 @@ fn files_of_other_programs_hold_the_same_vectors() {
 
 #[test]
 fn members_are_chosen_by_name() {
-    let of = |name: &str, member: &str| {
-        VectorFile::open_member(&fixture(name), Some(member)).unwrap().read_all().unwrap()
-    };
+    let of = |name: &str, member: &str| vectors_in(&fixture(name), Some(member)).unwrap();
     assert_eq!(of("npz/numpy_several.npz", "other"), WHOLE);
     assert_eq!(of("npz/numpy_several.npz", "emb"), ROWS);
     assert_eq!(of("npz/numpy_unnamed.npz", "a"), ROWS);
@@ -316,8 +300,7 @@ fn members_are_chosen_by_name() {
     }
     assert_eq!(of("parquet/list_f32.parquet", "embedding"), ROWS);
     // Without a name, the usual one counts.
-    let several = VectorFile::open(&fixture("npz/numpy_several.npz")).unwrap();
-    assert_eq!(several.read_all().unwrap(), ROWS);
+    assert_eq!(vectors_in(&fixture("npz/numpy_several.npz"), None).unwrap(), ROWS);
 }
 
 #[test]

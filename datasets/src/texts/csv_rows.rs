@@ -11,6 +11,7 @@ use super::record::{FoundFields, pass_over};
 use super::shapes::{Roles, Shape, TextFields, TextRole};
 use super::{TextFile, TextForm};
 use crate::DataError;
+use crate::input::BYTE_ORDER_MARK;
 
 /// Delimiters between cells, the most usual first.
 const DELIMITERS: [u8; 4] = *b",;\t|";
@@ -139,7 +140,7 @@ impl CsvDialect {
 
     /// Returns a row as an object of its cells.
     pub(super) fn object(self, header: &[u8], row: &str) -> Value {
-        let header = header.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(header);
+        let header = header.strip_prefix(BYTE_ORDER_MARK).unwrap_or(header);
         let (mut names, mut cells) = (StringRecord::new(), StringRecord::new());
         let is_read = self.records(header).read_record(&mut names).is_ok()
             && self.records(row.as_bytes()).read_record(&mut cells).is_ok();

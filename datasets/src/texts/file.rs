@@ -12,13 +12,11 @@ use super::json::{JsonText, has_json_lines, lines_of};
 use super::record::{FoundFields, Row, TextRecord};
 use super::shapes::{Roles, Shape, TextFields, TextRole, check_given};
 use super::tables::Table;
-use crate::input::InputBytes;
+use crate::input::{BYTE_ORDER_MARK, InputBytes};
 use crate::read::VectorFormat;
 use crate::read::arrow;
 use crate::{DataError, parquet};
 
-/// The mark that some programs write before a text.
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// Bytes that tell whether a file holds texts.
 const START_BYTES: usize = 64 << 10;
 /// Extensions of Markdown, which is a store of its own.

@@ -17,7 +17,7 @@ use super::record::{FoundFields, checked_vector, pass_over};
 use super::shapes::{Roles, Shape, TextFields, TextRole};
 use super::{TextFile, TextForm};
 use crate::DataError;
-use crate::error::listed;
+use crate::error::{json_message, listed};
 
 /// Number of records that are used to recognise the system and for errors about field names.
 const SAMPLE_RECORDS: usize = 20;
@@ -54,7 +54,7 @@ impl<'a> JsonText<'a> {
                 "fetch or write the file again; its copy may be incomplete",
             );
         }
-        not_json(error.line(), error.column(), &plain_message(error))
+        not_json(error.line(), error.column(), &json_message(error))
     }
 
     /// Reads the text where it is one list, or an object with one; `None` where it is something
@@ -325,9 +325,9 @@ impl Rows {
         let record = RecordSeed { roles: &self.roles, passed_over: &mut self.file.passed_over };
         match record.deserialize(&mut json).and_then(|found| json.end().map(|()| found)) {
             Ok(found) => self.push(found, place, row),
-            Err(error) if error.is_data() => self.skip(place, plain_message(&error)),
+            Err(error) if error.is_data() => self.skip(place, json_message(&error)),
             Err(error) => {
-                let found = plain_message(&error);
+                let found = json_message(&error);
                 self.skip(place, format!("{NOT_JSON}: {found}, column {}", error.column()));
             }
         }
@@ -363,11 +363,6 @@ const NO_LIST_ADVICE: &str = "write the list alone, as with jq '.NAME' FILE > LI
 fn not_json(line: usize, column: usize, found: &str) -> DataError {
     let found = format!("line {line}, column {column} is not JSON: {found}");
     DataError::texts(found, "mend the line, or write one JSON object on each line")
-}
-
-fn plain_message(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.split(" at line ").next().unwrap_or_default().to_owned()
 }
 
 /// Reads the fields of a record that have a role.

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray};
 use arrow_schema::{DataType, Field, Fields};
 use arrow_select::filter::filter_record_batch;
-use parquet::basic::Compression;
 use serde_json::Value;
 
 use super::file::{Content, Rows, header_only};
@@ -27,27 +26,25 @@ use crate::write::{JsonColumn, TableEncoding, TableWriter, is_held, zstd_propert
 #[derive(Debug)]
 pub(super) struct Table {
     source: Arc<dyn Source>,
-    kind: TableKind,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum TableKind {
-    Parquet { compression: Compression },
-    ArrowFile,
-    ArrowStream,
+    /// How the file is written again.
+    encoding: TableEncoding,
 }
 
 impl Table {
     pub(super) fn open(bytes: InputBytes) -> Result<Self, DataError> {
         let start = bytes.read(0, MAGIC.len().min(bytes.len() as usize))?;
-        if start.starts_with(MAGIC) || start.starts_with(STREAM_START) {
-            let is_file = start.starts_with(MAGIC);
-            let kind = if is_file { TableKind::ArrowFile } else { TableKind::ArrowStream };
-            return Ok(Self { source: Arc::new(ArrowFile::open(bytes)?), kind });
-        }
-        let table = ParquetTable::open(bytes)?;
-        let compression = table.compression();
-        Ok(Self { source: Arc::new(table), kind: TableKind::Parquet { compression } })
+        let encoding = match start.as_slice() {
+            MAGIC => TableEncoding::ArrowFile,
+            start if start.starts_with(STREAM_START) => TableEncoding::ArrowStream,
+            _ => {
+                let table = ParquetTable::open(bytes)?;
+                let properties = zstd_properties(table.schema().metadata());
+                let properties = properties.set_compression(table.compression()).build();
+                let encoding = TableEncoding::Parquet(properties.into());
+                return Ok(Self { source: Arc::new(table), encoding });
+            }
+        };
+        Ok(Self { source: Arc::new(ArrowFile::open(bytes)?), encoding })
     }
 
     /// Tells whether a column holds texts.
@@ -56,9 +53,9 @@ impl Table {
     }
 
     pub(super) fn read_file(self, fields: &TextFields) -> Result<TextFile, DataError> {
-        let form = match self.kind {
-            TableKind::Parquet { .. } => TextForm::Parquet,
-            TableKind::ArrowFile | TableKind::ArrowStream => TextForm::Arrow,
+        let form = match self.encoding {
+            TableEncoding::Parquet(_) => TextForm::Parquet,
+            _ => TextForm::Arrow,
         };
         let schema = Arc::clone(self.source.schema());
         let mut names = BTreeSet::new();
@@ -103,14 +100,7 @@ impl Table {
         out: &mut (dyn Write + Send),
     ) -> Result<(), DataError> {
         let schema = self.source.schema();
-        let encoding = match self.kind {
-            TableKind::ArrowFile => TableEncoding::ArrowFile,
-            TableKind::ArrowStream => TableEncoding::ArrowStream,
-            TableKind::Parquet { compression } => {
-                let properties = zstd_properties(schema.metadata()).set_compression(compression);
-                TableEncoding::Parquet(properties.build().into())
-            }
-        };
+        let encoding = self.encoding.clone();
         let mut output = TableWriter::new(out, Path::new(""), schema, encoding)?;
         let all: Vec<usize> = (0..schema.fields().len()).collect();
         let (mut first, mut left_out) = (0, left_out);

@@ -11,7 +11,7 @@ use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, UInt64Array
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use memfold_index::{Progress, Row};
 
-use super::files::{TableFile, TableFormat, is_same_file, refused, stored_column, stored_field};
+use super::files::{TableFile, is_same_file, refused, stored_column, stored_field};
 use crate::DataError;
 use crate::read::VectorFormat;
 use crate::read::corpus::Corpus;
@@ -57,7 +57,7 @@ pub fn check(corpus: &Corpus, output: &Path) -> Result<(), DataError> {
 /// An annotated copy: its columns, once all inputs agree on theirs.
 struct Copy<'a> {
     corpus: &'a Corpus,
-    format: TableFormat,
+    format: VectorFormat,
     schema: SchemaRef,
     /// Whether ordinals come first: rows of bare vectors have no other name.
     has_ordinals: bool,
@@ -177,14 +177,10 @@ fn add_columns(
 const EXTENSIONS: &str = ".parquet, .pq, .arrow, .ipc or .feather";
 
 /// Returns the format that the name of the copy tells.
-fn format_of(path: &Path) -> Result<TableFormat, DataError> {
+fn format_of(path: &Path) -> Result<VectorFormat, DataError> {
     match VectorFormat::of_extension(path) {
-        Some(VectorFormat::Columns) => Ok(TableFormat::Arrow),
-        Some(VectorFormat::Parquet) => Ok(TableFormat::Parquet),
-        _ => {
-            let found = format!("unknown extension, expected {EXTENSIONS}");
-            Err(DataError::format(path, found))
-        }
+        Some(format @ (VectorFormat::Columns | VectorFormat::Parquet)) => Ok(format),
+        _ => Err(DataError::format(path, format!("unknown extension, expected {EXTENSIONS}"))),
     }
 }
 

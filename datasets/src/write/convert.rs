@@ -12,9 +12,7 @@ use arrow_schema::{DataType, Field, FieldRef, Schema};
 use arrow_select::coalesce::BatchCoalescer;
 use memfold_index::Progress;
 
-use super::files::{
-    TableFile, TableFormat, VectorsFile, is_same_file, refused, stored_column, stored_field,
-};
+use super::files::{TableFile, VectorsFile, is_same_file, refused, stored_column, stored_field};
 use super::lines::is_held;
 use crate::DataError;
 use crate::error::VectorFault;
@@ -216,29 +214,24 @@ impl Output {
     /// Begins a file that takes its place at `path` when finished.
     fn create(path: &Path, run: &Run<'_>) -> Result<Self, DataError> {
         let schema = run.source.schema();
-        let format = match run.to {
-            VectorFormat::Columns => TableFormat::Arrow,
-            VectorFormat::Parquet => TableFormat::Parquet,
-            VectorFormat::Jsonl => TableFormat::JsonLines,
-            format => {
-                let file = VectorsFile::create(path, format, run.layout, schema.metadata());
-                return file.map(Self::Vectors);
-            }
-        };
+        if !run.to.is_table() {
+            let file = VectorsFile::create(path, run.to, run.layout, schema.metadata());
+            return file.map(Self::Vectors);
+        }
         let unheld = schema.fields().iter().find(|field| !is_held(field.data_type()));
-        if let (TableFormat::JsonLines, Some(field)) = (format, unheld) {
+        if let (VectorFormat::Jsonl, Some(field)) = (run.to, unheld) {
             let (name, held) = (field.name(), field.data_type());
             let found = format!("column {name:?} is {held}, which jsonl does not hold");
             let advice = "write Arrow or Parquet, or drop the column first";
             return Err(refused(run.input, &found, advice));
         }
-        let (columns, schema) = TableColumns::new(run, format);
-        let file = TableFile::create(path, format, &Arc::new(schema))?;
+        let (columns, schema) = TableColumns::new(run);
+        let file = TableFile::create(path, run.to, &Arc::new(schema))?;
         let rows = match is_ours(file.schema()) {
             true => BATCH_ROWS,
             false => (BATCH_BYTES_MAX / run.layout.row_bytes()).clamp(1, BATCH_ROWS),
         };
-        let coalescer = (format == TableFormat::Arrow)
+        let coalescer = (run.to == VectorFormat::Columns)
             .then(|| BatchCoalescer::new(Arc::clone(file.schema()), rows));
         Ok(Self::Table { file, columns, coalescer })
     }
@@ -293,7 +286,7 @@ fn is_ours(schema: &Schema) -> bool {
 
 /// The columns of the table that is written.
 struct TableColumns {
-    format: TableFormat,
+    format: VectorFormat,
     /// Where the vectors stand in the input.
     vector: usize,
     dim: usize,
@@ -303,9 +296,10 @@ struct TableColumns {
 
 impl TableColumns {
     /// Makes the columns of a table, and its schema, from the input's.
-    fn new(run: &Run<'_>, format: TableFormat) -> (Self, Schema) {
+    fn new(run: &Run<'_>) -> (Self, Schema) {
         let (input, vector, layout) = (run.source.schema(), run.position, run.layout);
-        let is_numbered = format != TableFormat::JsonLines
+        let format = run.to;
+        let is_numbered = format != VectorFormat::Jsonl
             && input.fields().len() == 1
             && input.field(0).name() == Column::Vector.name()
             && layout.component == ComponentType::F32

@@ -34,15 +34,8 @@ const GROUP_BYTES_MAX: usize = 128 << 20;
 /// list while it works.
 pub(crate) const ENCODED_ROWS: usize = 4096;
 
-/// The format of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TableFormat {
-    Arrow,
-    Parquet,
-    JsonLines,
-}
-
 /// How record batches are encoded.
+#[derive(Debug, Clone)]
 pub(crate) enum TableEncoding {
     ArrowFile,
     ArrowStream,
@@ -157,16 +150,17 @@ impl<W: Write + Send> TableWriter<W> {
 pub(crate) type TableFile = TableWriter<NewFile>;
 
 impl TableFile {
-    /// Begins a file of the columns of `schema`, made with [`stored_field`].
+    /// Begins a file of the columns of `schema`, made with [`stored_field`], in a format that
+    /// [holds tables](VectorFormat::is_table).
     pub(crate) fn create(
         path: &Path,
-        format: TableFormat,
+        format: VectorFormat,
         schema: &SchemaRef,
     ) -> Result<Self, DataError> {
         let encoding = match format {
-            TableFormat::Arrow => TableEncoding::ArrowFile,
-            TableFormat::JsonLines => TableEncoding::JsonLines,
-            TableFormat::Parquet => {
+            VectorFormat::Columns => TableEncoding::ArrowFile,
+            VectorFormat::Jsonl => TableEncoding::JsonLines,
+            _ => {
                 check_types(path, schema)?;
                 let properties = unless_given_up(path, || {
                     properties(schema).map_err(|error| DataError::of_parquet(path, error))
@@ -287,16 +281,16 @@ fn is_text_dictionary(data_type: &DataType) -> bool {
 
 /// Returns the field as it is stored: an Arrow file has one dictionary for each column, but each
 /// input, or part of it, brings its own.
-pub(crate) fn stored_field(field: Field, format: TableFormat) -> Field {
-    if format == TableFormat::Arrow && is_text_dictionary(field.data_type()) {
+pub(crate) fn stored_field(field: Field, format: VectorFormat) -> Field {
+    if format == VectorFormat::Columns && is_text_dictionary(field.data_type()) {
         return field.with_data_type(DataType::LargeUtf8);
     }
     field
 }
 
 /// Returns the values of a column as they are stored.
-pub(crate) fn stored_column(column: &ArrayRef, format: TableFormat) -> ArrayRef {
-    if format != TableFormat::Arrow {
+pub(crate) fn stored_column(column: &ArrayRef, format: VectorFormat) -> ArrayRef {
+    if format != VectorFormat::Columns {
         return Arc::clone(column);
     }
     match column.data_type() {

@@ -14,11 +14,11 @@ use jiff::fmt::temporal::DateTimePrinter;
 use jiff::tz::TimeZone;
 use serde_json::json;
 
-use super::files::{TableFormat, stored_column};
+use super::files::stored_column;
 use crate::DataError;
 use crate::atomic_file::NewFile;
 use crate::columns::ColumnRecord;
-use crate::read::{CellKind, Cells};
+use crate::read::{CellKind, Cells, VectorFormat};
 
 /// Rows as objects in JSON, a line for each.
 pub(super) struct Lines<W> {
@@ -101,7 +101,7 @@ impl JsonColumn {
     /// Takes an array of a type that [`is_held`] accepts.
     pub(crate) fn of(array: &ArrayRef) -> Self {
         // Dictionaries become texts.
-        let array = stored_column(array, TableFormat::Arrow);
+        let array = stored_column(array, VectorFormat::Columns);
         let values = match array.data_type() {
             // Offsets are never negative and never fall.
             DataType::List(_) => {

@@ -51,38 +51,17 @@ pub enum GenerationError {
     /// The folder of generations is a link; others' folders are read through links, not changed.
     #[error("{}: a link to another folder", .0.display())]
     Link(PathBuf),
-    /// Another version of memfold wrote the manifest.
-    #[error("{}: version {}, expected 2", path.display(), found.escape_debug())]
-    ManifestVersion {
-        /// The manifest.
-        path: PathBuf,
-        /// Its version.
-        found: String,
-    },
-    /// The manifest is damaged.
-    #[error("{}: damaged: {found}", path.display())]
-    Manifest {
-        /// The manifest.
+    /// The manifest is damaged or of another version, or a file is not the one that it names.
+    #[error("{}: {found}", path.display())]
+    Damaged {
+        /// The manifest or the file.
         path: PathBuf,
         /// The damage.
-        found: &'static str,
+        found: String,
     },
     /// The manifest names a file or a folder that is not there.
     #[error("{}: missing, though MANIFEST names it", .0.display())]
     Missing(PathBuf),
-    /// A file is not as long as the manifest says.
-    #[error("{}: {found} bytes long, expected {expected}", path.display())]
-    Length {
-        /// The file.
-        path: PathBuf,
-        /// The length in the manifest.
-        expected: u64,
-        /// The length of the file.
-        found: u64,
-    },
-    /// A file begins otherwise than the manifest says.
-    #[error("{}: not the file that MANIFEST names: it begins otherwise", .0.display())]
-    Beginning(PathBuf),
     /// A section file is damaged or of another version.
     #[error(transparent)]
     Sections(#[from] SectionFileError),
@@ -92,12 +71,14 @@ pub enum GenerationError {
     /// Another process writes.
     #[error("{}: held by another writer", .0.display())]
     Locked(PathBuf),
-    /// The name is not allowed in a generation.
-    #[error("{}: not a name for a file of a generation", .0.display())]
-    FileName(PathBuf),
-    /// A generation has at least one file.
-    #[error("{}: nothing to publish", .0.display())]
-    Empty(PathBuf),
+    /// The generation cannot be published: it has no file, or one with a name that is not allowed.
+    #[error("{}: {found}", path.display())]
+    Unfit {
+        /// The folder or the file.
+        path: PathBuf,
+        /// The fault.
+        found: &'static str,
+    },
     /// The generation was replaced or removed meanwhile.
     #[error("{}: no longer there", .0.display())]
     Gone(PathBuf),
@@ -117,6 +98,10 @@ pub enum GenerationError {
 }
 
 impl GenerationError {
+    fn damaged(path: &Path, found: impl Into<String>) -> Self {
+        Self::Damaged { path: path.into(), found: found.into() }
+    }
+
     /// The system refused `action`.
     fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.into(), source }
@@ -142,12 +127,8 @@ impl GenerationError {
             Self::NumbersSpent(_) => "delete the folder; it is derived, nothing is lost",
             Self::Sections(error) => return error.hint(),
             Self::Map(error) => return error.hint(),
-            Self::FileName(_) | Self::Empty(_) => return None,
-            Self::ManifestVersion { .. }
-            | Self::Manifest { .. }
-            | Self::Missing(_)
-            | Self::Length { .. }
-            | Self::Beginning(_) => REBUILD,
+            Self::Unfit { .. } => return None,
+            Self::Damaged { .. } | Self::Missing(_) => REBUILD,
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     "free some space, or choose another folder with --index-dir"

@@ -144,6 +144,8 @@ numbered! {
     Tile = 5 "a tile",
     /// Which tiles there are and which are joined with each other.
     TilePlan = 6 "a plan of tiles",
+    /// Near pairs of two tiles.
+    TilePairs = 7 "pairs of tiles",
 }
 
 numbered! {
@@ -214,9 +216,9 @@ pub struct SectionId(u32);
 
 impl SectionId {
     /// The largest number of this version of the format.
-    pub(crate) const MAX: u32 = 34;
+    pub(crate) const MAX: u32 = 35;
 
-    /// Names a section by its number, 1 to 34.
+    /// Names a section by its number, 1 to 35.
     ///
     /// # Panics
     /// When the number is out of range: numbers are constants.

@@ -116,32 +116,24 @@ const WIDTH_MIN: usize = 96;
 /// More directions than these are not learned: coordinates that vary most take their place.
 const LEARNED_WIDTH_MAX: usize = 384;
 
-/// More directions are tried when they may save this many times the cost of trying.
-const GAIN_MIN: f64 = 4.0;
+/// More directions are tried when they may save four times the cost of trying: so many multiplications in f32 for each
+/// unit of cost, which takes as long as 16.
+const PRODUCTS_PER_UNIT_SAVED: f64 = 4.0;
 
-/// Multiplications in f32 that take as long as the unit of the costs below.
-const UNIT_PRODUCTS: f64 = 16.0;
-
-/// Cost of a survivor of the first test, and of a product of codes in the second, in units of a pair's 64 directions
-/// in the first test (0.3 ns on a Zen 4 core, as are the other costs).
-const SURVIVOR_COST: f64 = 25.0;
-const SURVIVOR_COST_PER_CODE: f64 = 0.05;
-
-/// Cost of products of 7-bit codes where these are preferred.
-const I7_COST: f64 = 1.3;
-
-/// Cost of a pair where the processor multiplies tiles, and of each 64 directions: most of it is later work.
-const AMX_PAIR_COST: f64 = 0.24;
+/// Costs, in units of a pair's 64 directions in the first test: 0.3 ns on a Zen 4 core.
+///
+/// Of 64 directions where the processor multiplies tiles; a pair's later work takes as long as two of these.
 const AMX_PART_COST: f64 = 0.14;
+/// Of finding the hits among pairs that a kernel tests together.
+const TILE_COST: f64 = 250.0;
+/// Of a pair's row that is read from memory, for the second test or to be reranked.
+const ROW_COST: f64 = 30.0;
+/// Of each dimension of a pair that is reranked.
+const RERANK_COST_PER_DIM: f64 = 0.3;
 
-/// Pairs that a kernel tests together, and the cost of finding the hits among them.
+/// Pairs that a kernel tests together.
 const TILE_PAIRS: i32 = 384;
 const AMX_TILE_PAIRS: i32 = 1_024;
-const TILE_COST: f64 = 250.0;
-
-/// Cost of a pair that is reranked, and of each of its dimensions, in the same units.
-const RERANK_COST: f64 = 30.0;
-const RERANK_COST_PER_DIM: f64 = 0.3;
 
 /// Where cells leave more than this share of pairs, there is one cell: finding out would cost more.
 const REMAINING_MAX: f64 = 0.9;
@@ -230,16 +222,14 @@ impl Stages {
 
 /// Returns the cost of a rerank.
 fn rerank_cost(rerank: &Rerank<'_>) -> f64 {
-    RERANK_COST + RERANK_COST_PER_DIM * rerank.matrix.dim() as f64
+    ROW_COST + RERANK_COST_PER_DIM * rerank.matrix.dim() as f64
 }
 
 /// Returns the cost of the first test for a pair, and how many pairs it tests together.
 fn first_test_cost(kernels: &Kernels, width: usize) -> (f64, i32) {
-    let products = width as f64 / 64.0;
     match kernels.level() {
-        Level::Amx => (AMX_PAIR_COST + AMX_PART_COST * width.div_ceil(64) as f64, AMX_TILE_PAIRS),
-        _ if kernels.prefers_i7() => (I7_COST * products, TILE_PAIRS),
-        _ => (products, TILE_PAIRS),
+        Level::Amx => (AMX_PART_COST * (width.div_ceil(64) + 2) as f64, AMX_TILE_PAIRS),
+        _ => (width as f64 / 64.0, TILE_PAIRS),
     }
 }
 
@@ -251,7 +241,7 @@ fn may_gain(rerank: &Rerank<'_>, cost: f64, width: usize) -> bool {
     let products = covariance + learned * dim * (dim + learned) * 6.0 + rows * width as f64 * dim;
     // Fewer directions than before were too few: the first test needs about as many as there were.
     let saved = rows * rows / 2.0 * (cost - width as f64 / 128.0);
-    saved * UNIT_PRODUCTS > GAIN_MIN * products
+    saved * PRODUCTS_PER_UNIT_SAVED > products
 }
 
 /// Cells among n rows are √n divided by this, or by the other where codes of 7 bits are compared, which takes longer:
@@ -376,8 +366,7 @@ impl Survivors {
         let (test, tile_pairs) = first_test_cost(kernels, stages.first_width);
         let passing_tiles = 1.0 - (1.0 - passing_first / tested.max(1.0)).powi(tile_pairs);
         let test = test + passing_tiles * TILE_COST / f64::from(tile_pairs);
-        let survivor = SURVIVOR_COST + SURVIVOR_COST_PER_CODE * dim as f64;
-        (tested * test + passing_first * survivor + passing_all * reranked) / self.pair_count()
+        (tested * test + passing_first * ROW_COST + passing_all * reranked) / self.pair_count()
     }
 
     fn encode(&self, stages: &Stages) -> Encoded {

@@ -1,13 +1,11 @@
 //! The join against all pairs reranked one by one.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use memfold_simd::{Kernels, Level};
 use proptest::prelude::*;
 
 use super::{JoinCounters, JoinError, JoinOptions, JoinedPairs, Pair, PairStream, join_pairs};
-use crate::testing::{SHAPES, Shape, Values, matrix, near, pool, real_embeddings, rows};
-use crate::{Progress, Row};
+use crate::Row;
+use crate::testing::{SHAPES, Shape, StopIn, Values, matrix, near, pool, real_embeddings, rows};
 
 fn joined(values: &[f32], dim: usize, threshold: f64) -> (JoinCounters, JoinedPairs) {
     let pool = pool(2);
@@ -269,25 +267,11 @@ fn a_spent_budget_advises_a_threshold_or_suspects_the_model() {
     assert!(hint.contains("embedding model"));
 }
 
-/// Asks to stop once a stage begins.
-struct StopAt(&'static str, AtomicBool);
-
-impl Progress for StopAt {
-    fn begin(&self, stage: &'static str, _total: Option<u64>) {
-        self.1.fetch_or(stage == self.0, Ordering::Relaxed);
-    }
-    fn advance(&self, _done: u64) {}
-    fn end(&self) {}
-    fn cancelled(&self) -> bool {
-        self.1.load(Ordering::Relaxed)
-    }
-}
-
 #[test]
 fn every_stage_can_be_interrupted() {
     let values = rows(Shape::Random, 1_500, 40, 37);
     for stage in ["read vectors", "encode vectors", "compare pairs"] {
-        let (pool, progress) = (pool(2), &StopAt(stage, AtomicBool::new(false)));
+        let (pool, progress) = (pool(2), &StopIn::new(stage, 0));
         let options = JoinOptions { progress, ..JoinOptions::new(&pool) };
         let result = join_pairs(&matrix(&values, 40), near(0.9), &options);
         assert_eq!(result.unwrap_err(), JoinError::Cancelled, "{stage}");

@@ -5,7 +5,7 @@
 //! 2. Every two tiles are a [`TileTask`], unless (5) of [`crate::transform`] leaves no pair of their rows: a tile knows the
 //!    largest key of the rows of each of its cells towards every other cell.
 //! 3. [`TilePlan::run`] compares two tiles with the blocks and the cascade of [`super::join_pairs`] and leaves a file of sorted
-//!    pairs and a [`Receipt`]. It reads two tiles and nothing else, and leaves the same bytes wherever and however often
+//!    pairs with its [`Receipt`]. It reads two tiles and nothing else, and leaves the same bytes wherever and however often
 //!    it runs.
 //! 4. [`TilePlan::merge`] sorts the pairs of all tasks together: the [`super::PairStream`] of [`super::join_pairs`].
 //!
@@ -16,12 +16,11 @@
 //! memfold-tiles.lock            held by a run; marks the folder as one of memfold's
 //! plan.mfi                      threshold, cells, tiles with their fingerprints, tasks, equal rows; written last
 //! tiles/000017.mfi              a tile
-//! pairs/000003-000017.pairs     left, right (u32), similarity (f64), little-endian, sorted; none without pairs
-//! receipts/000003-000017        text: pairs, tests, passed_first, judged, and the blake3 of the pairs
+//! pairs/000003-000017.mfi       of a task that has run: left, right (u32) and similarity (f64) of each pair, sorted
 //! partial/                      files being written; renamed when whole
 //! ```
 //!
-//! A tile and a plan are section files ([`crate::file::sections`]). Of a tile, sections in the order of its rows:
+//! All are section files ([`crate::file::sections`]). Of a tile, sections in the order of its rows:
 //!
 //! | section | values |
 //! |---|---|
@@ -63,8 +62,8 @@ use crate::{NoProgress, Row, VectorMatrix};
 /// Most rows of a tile: two of 384 dimensions are 50 MiB of vectors and 13 MiB of codes.
 pub const TILE_ROWS_MAX: usize = 16_384;
 
-/// Changes with the format of tiles, plans and receipts.
-const VERSION: u64 = 1;
+/// Changes with the format of tiles, plans and pairs.
+const VERSION: u64 = 2;
 
 const ROWS: SectionId = SectionId::new(21);
 const SQUARED_NORMS: SectionId = SectionId::new(22);
@@ -85,6 +84,8 @@ const TASKS: SectionId = SectionId::new(32);
 const GROUPS: SectionId = SectionId::new(33);
 /// A similarity and the share of sampled pairs at or above it.
 const HISTOGRAM: SectionId = SectionId::new(34);
+/// Of a task: two numbers for each pair, as the join sorts them.
+const PAIRS: SectionId = SectionId::new(35);
 
 /// The input of a join, and how it is cut.
 #[derive(Clone, Copy)]
@@ -222,7 +223,8 @@ impl TilePlan {
     /// Refuses a plan that was made of something else.
     fn check(&self, request: &TileRequest<'_>, options: &JoinOptions<'_>) -> Result<(), TileError> {
         let other = |(found, expected): (String, String)| {
-            Err(TileError::OtherPlan { dir: self.dir.clone(), found, expected })
+            let found = format!("tiles of {found}, not of {expected}");
+            Err(TileError::OtherFolder { dir: self.dir.clone(), found })
         };
         let threshold = |threshold: f64| format!("the threshold {threshold}");
         let shape = |rows: usize, dim: usize| format!("{rows} vectors of dimension {dim}");
@@ -444,6 +446,9 @@ impl Tile {
     }
 }
 
+/// The folder of the pairs of tasks.
+const PAIRS_FOLDER: &str = "pairs";
+
 fn path_of_plan(dir: &Path) -> PathBuf {
     dir.join("plan.mfi")
 }
@@ -452,9 +457,6 @@ fn path_of_tile(dir: &Path, number: u32) -> PathBuf {
     dir.join("tiles").join(format!("{number:06}.mfi"))
 }
 
-/// Description of a missing file.
-const MISSING: &str = "the file is missing";
-
 /// Why tiles gave no pairs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -462,42 +464,27 @@ pub enum TileError {
     /// The vectors cannot be joined, or the caller asked to stop.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// A file of tiles or of the plan is missing, cut short or damaged.
-    #[error(transparent)]
-    File(SectionFileError),
-    /// A file holds something else than was written.
+    /// A file is missing, cut short, damaged, or holds something else than was written.
     #[error("{}: {found}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
         /// The damage.
         found: String,
-        /// The receipt of the task of these pairs; removing it repeats that task alone.
-        receipt: Option<PathBuf>,
     },
     /// A task has not run yet.
-    #[error("{}: no receipt, so the task has not run", path.display())]
+    #[error("{}: no such file, so the task has not run", path.display())]
     NotRun {
-        /// The receipt that is missing.
+        /// The file of its pairs.
         path: PathBuf,
     },
-    /// The folder holds the tiles of something else.
-    #[error("{} holds tiles of {found}, not of {expected}", dir.display())]
-    OtherPlan {
+    /// The folder holds the tiles of something else, or something that a plan of tiles does not.
+    #[error("{} holds {found}", dir.display())]
+    OtherFolder {
         /// The folder.
         dir: PathBuf,
-        /// The source of its plan.
+        /// Its content.
         found: String,
-        /// The source of this request.
-        expected: String,
-    },
-    /// The folder holds something that a plan of tiles does not.
-    #[error("{} holds {name:?}, which is no part of a plan of tiles", dir.display())]
-    OtherFiles {
-        /// The folder.
-        dir: PathBuf,
-        /// The first of them.
-        name: String,
     },
     /// Another process joins the tiles of this folder.
     #[error("{} is in use by another run", dir.display())]
@@ -519,19 +506,24 @@ impl From<SectionFileError> for TileError {
     fn from(error: SectionFileError) -> Self {
         match error {
             SectionFileError::Cancelled => Self::Join(JoinError::Cancelled),
-            SectionFileError::Map(MapError::Open { path, source })
-                if source.kind() == io::ErrorKind::NotFound =>
-            {
-                Self::damaged(&path, MISSING)
+            SectionFileError::Unfit { path, fault } => Self::damaged(&path, fault.to_string()),
+            SectionFileError::Map(
+                MapError::Open { path, source } | MapError::Map { path, source },
+            ) => match source.kind() {
+                io::ErrorKind::NotFound => Self::damaged(&path, "the file is missing"),
+                _ => Self::System { path, source },
+            },
+            SectionFileError::Map(MapError::NotAFile { path }) => {
+                Self::damaged(&path, "not a regular file")
             }
-            error => Self::File(error),
+            other => Self::damaged(Path::new(""), other.to_string()),
         }
     }
 }
 
 impl TileError {
     fn damaged(path: &Path, found: impl Into<String>) -> Self {
-        Self::Damaged { path: path.to_owned(), found: found.into(), receipt: None }
+        Self::Damaged { path: path.to_owned(), found: found.into() }
     }
 
     fn system(path: &Path) -> impl FnOnce(io::Error) -> Self {
@@ -541,31 +533,33 @@ impl TileError {
     /// Returns advice, where there is some.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Join(error) => error.hint(),
-            Self::Damaged { receipt: Some(receipt), .. } => Some(format!(
-                "remove {} and run again: that task alone is repeated",
-                receipt.display()
-            )),
-            Self::File(_) | Self::Damaged { .. } => {
-                Some("remove the folder and run again: all in it is derived from the input".into())
+        let hint = match self {
+            Self::Join(error) => return error.hint(),
+            Self::Damaged { path, .. } => {
+                if path.parent().is_some_and(|folder| folder.ends_with(PAIRS_FOLDER)) {
+                    let path = path.display();
+                    return Some(format!(
+                        "remove {path} and run again: that task alone is repeated"
+                    ));
+                }
+                "remove the folder and run again: all in it is derived from the input"
             }
-            Self::NotRun { .. } => Some("run the task, then merge".into()),
-            Self::OtherPlan { .. } => {
-                Some("name another folder, or remove this one: all in it is derived".into())
+            Self::NotRun { .. } => "run the task, then merge",
+            Self::OtherFolder { .. } => {
+                "name another folder, empty or not there; all in a folder of tiles is derived"
             }
-            Self::OtherFiles { .. } => {
-                Some("name an empty folder, or one that is not there".into())
-            }
-            Self::InUse { .. } => Some("wait until it has ended, or name another folder".into()),
-            Self::System { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("free some space there and run again: finished tasks are kept".into())
-            }
-            Self::System { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
-                Some("raise the limit on the size of files (ulimit -f) and run again".into())
-            }
-            Self::System { .. } => None,
-        }
+            Self::InUse { .. } => "wait until it has ended, or name another folder",
+            Self::System { source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull => {
+                    "free some space there and run again: finished tasks are kept"
+                }
+                io::ErrorKind::FileTooLarge => {
+                    "raise the limit on the size of files (ulimit -f) and run again"
+                }
+                _ => return None,
+            },
+        };
+        Some(hint.into())
     }
 
     /// Tells whether the caller asked to stop.

@@ -181,12 +181,9 @@ impl IndexError {
             | Self::Columns(_) => true,
             Self::Generation(error) => matches!(
                 error,
-                GenerationError::Manifest { .. }
-                    | GenerationError::ManifestVersion { .. }
+                GenerationError::Damaged { .. }
                     | GenerationError::Missing { .. }
                     | GenerationError::NotAFile { .. }
-                    | GenerationError::Length { .. }
-                    | GenerationError::Beginning { .. }
                     | GenerationError::Sections(_)
                     | GenerationError::Map(_)
             ),

@@ -263,16 +263,15 @@ impl Advised for StartPoolError {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use memfold_datasets::VectorFile;
+    use memfold_datasets::{Corpus, CorpusOptions};
 
     use super::*;
 
     #[test]
     fn the_file_is_named_once_and_the_system_answered() {
         let missing = io::Error::from_raw_os_error(2);
-        let unread = VectorFile::open(Path::new("no such.npy")).unwrap_err();
+        let options = CorpusOptions::new("".as_ref());
+        let unread = Corpus::open(&["no such.npy".into()], &options).unwrap_err();
         let Failure { message, hint, .. } = Failure::new("convert no such.npy", &unread, None);
         assert_eq!(message, format!("failed to convert no such.npy: {missing}"));
         assert_eq!(hint.as_deref(), Some("check the path"));

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use memfold_datasets::npy::{Component, NpyWriter};
-use memfold_datasets::{
-    ColumnSet, ColumnsMeta, ColumnsWriter, Corpus, CorpusOptions, ParquetText, VectorFile,
-};
+use memfold_datasets::{ColumnSet, ColumnsMeta, ColumnsWriter, Corpus, CorpusOptions};
 use memfold_index::Row;
 
 use super::files::{folder, with_file};
@@ -15,9 +13,6 @@ use super::{Changes, columns};
 const NPY_WORDS: &str = "\
     descr fortran_order shape <f2 <f4 <f8 >f4 |O False True ( ) , ' { } 3 65536 4294967295 \
     18446744073709551615";
-
-/// Rows that are read at a time.
-const ROWS_AT_ONCE: usize = 3;
 
 fn npy_files() -> &'static [Vec<u8>] {
     static FILES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
@@ -102,23 +97,11 @@ pub(super) fn parquet(bytes: &[u8]) {
     if which != 0 {
         changes.apply(&mut file);
     }
-    with_file("fuzzed.parquet", &file, |path| {
-        if let Ok(texts) = ParquetText::open(path, &["text", "id"]) {
-            let _ = texts.take_while(Result::is_ok).count();
-        }
-        read_corpus(path);
-    });
+    with_file("fuzzed.parquet", &file, read_corpus);
 }
 
 /// Reads a file in all ways.
 fn read_corpus(path: &Path) {
-    if let Ok(mut file) = VectorFile::open(path) {
-        let mut values = Vec::new();
-        while let Ok(count @ 1..) = file.read_rows(ROWS_AT_ONCE, &mut values) {
-            assert_eq!(values.len(), count * file.dim());
-        }
-        let _ = file.meta();
-    }
     let scratch = path.parent().unwrap_or(Path::new("."));
     let named = CorpusOptions {
         id_column: Some("id".into()),

@@ -5,8 +5,8 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memfold::lookup::corpus::CorpusColumns;
+use memfold_datasets::VectorFormat;
 use memfold_datasets::corpus::Corpus;
-use memfold_datasets::vector_file::VectorFormat;
 use memfold_datasets::{ColumnRole, DataError};
 use memfold_index::Progress;
 

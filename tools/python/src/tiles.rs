@@ -150,9 +150,7 @@ fn options<'a>(pool: &'a Pool, progress: &'a dyn Progress) -> JoinOptions<'a> {
 fn unjoined(failed: &TileError) -> PyErr {
     let kind = match failed {
         failed if failed.is_cancelled() => return interrupted(),
-        TileError::Join(_) | TileError::OtherPlan { .. } | TileError::OtherFiles { .. } => {
-            Kind::Input
-        }
+        TileError::Join(_) | TileError::OtherFolder { .. } => Kind::Input,
         _ => Kind::Store,
     };
     error(kind, failed, failed.hint())

@@ -69,7 +69,7 @@ def when_some_have_run(folder: Path, do, tasks: int = 40) -> threading.Thread:
     """Calls a function as soon as so many tasks have run."""
 
     def watch():
-        while receipts_in(folder) < tasks:
+        while finished_in(folder) < tasks:
             time.sleep(0.002)
         do()
 
@@ -78,9 +78,9 @@ def when_some_have_run(folder: Path, do, tasks: int = 40) -> threading.Thread:
     return thread
 
 
-def receipts_in(folder: Path) -> int:
+def finished_in(folder: Path) -> int:
     try:
-        return len(os.listdir(folder / "tiles" / "receipts"))
+        return len(os.listdir(folder / "tiles" / "pairs"))
     except FileNotFoundError:  # made, removed and made again before tasks run
         return 0
 
@@ -170,7 +170,7 @@ def test_a_node_that_is_removed_is_done_without(cluster, vectors, expected, tmp_
 
     def remove():
         cluster.remove_node(node, allow_graceful=False)
-        left.append(receipts_in(tmp_path))
+        left.append(finished_in(tmp_path))
 
     watch = when_some_have_run(tmp_path, remove)
     try:
@@ -203,7 +203,7 @@ def test_damaged_files_are_named_and_not_tried_again(cluster, vectors, expected,
     with pytest.raises(memfold.StoreError, match=f"{pairs.name}: .*\n.*run again") as raised:
         join(vectors, tmp_path)
     assert type(raised.value) is memfold.StoreError
-    shutil.rmtree(folder / "receipts")
+    shutil.rmtree(folder / "pairs")
     tile = folder / "tiles" / "000003.mfi"
     whole = tile.read_bytes()
     torn = bytearray(whole)

@@ -13,8 +13,9 @@ use super::{Corpus, CorpusOptions, Picked, SkipReason, SkippedRows};
 use crate::DataError;
 use crate::atomic_file::NewFile;
 use crate::error::VectorFault;
-use crate::read::vector_file::first_lengths;
-use crate::read::{CellKind, Cells, DECODE_ROWS, Opened, Source, SourceOptions, open};
+use crate::read::{
+    CellKind, Cells, DECODE_ROWS, Opened, Source, SourceOptions, first_lengths, open,
+};
 use crate::vectors::VectorCells;
 
 /// Number of vectors that are read to learn the dimension of a file that does not state it.

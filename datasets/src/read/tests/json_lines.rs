@@ -81,7 +81,7 @@ fn components_are_rounded_once() {
     // The second lies just above the middle of two neighbours; by way of f64 it would be the lower.
     let written = "[0.1, 1.00000005960464477539062500001, 16777217, 1e-46, -3.4028235e38]";
     let path = write_lines(folder.path(), &format!("{{\"emb\":{written}}}"));
-    let values = VectorFile::open(&path).unwrap().read_all().unwrap();
+    let values = vectors_in(&path, None).unwrap();
     assert_eq!(values, [0.1, 1.000_000_1, 16_777_216.0, 0.0, f32::MIN]);
 }
 
@@ -98,7 +98,7 @@ fn rows_without_a_vector_are_null() {
     let vectors = batch.column_by_name("vector").unwrap();
     assert_eq!((0..4).map(|i| vectors.is_null(i)).collect::<Vec<_>>(), [false, true, true, false]);
     assert_eq!(values_of(vectors)[6..], [3.0, 4.0]);
-    let error = VectorFile::open(&path).unwrap().read_all().unwrap_err();
+    let error = vectors_in(&path, None).unwrap_err();
     assert!(error.to_string().ends_with("row 1: the vector is null"), "{error}");
 }
 
@@ -106,9 +106,8 @@ fn rows_without_a_vector_are_null() {
 fn another_field_may_hold_the_vectors() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_lines(folder.path(), "{\"e5\":[1,2],\"x\":[1]}\n{\"e5\":[3,4],\"x\":[]}\n");
-    let vectors = VectorFile::open_member(&path, Some("e5")).unwrap();
-    assert_eq!(vectors.read_all().unwrap(), [1.0, 2.0, 3.0, 4.0]);
-    let error = VectorFile::open(&path).unwrap_err().to_string();
+    assert_eq!(vectors_in(&path, Some("e5")).unwrap(), [1.0, 2.0, 3.0, 4.0]);
+    let error = vectors_in(&path, None).unwrap_err().to_string();
     let expected = "no column vector, embedding, embeddings, emb, found \"e5\" (List(Float64)), \
                     \"x\" (List(Float64))";
     assert!(error.ends_with(expected), "{error}");

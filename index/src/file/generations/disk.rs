@@ -51,6 +51,13 @@ pub(super) fn is_file_name(name: &str) -> bool {
         && !name.eq_ignore_ascii_case(LOCK)
 }
 
+/// Refuses a name that no file of a generation may have.
+pub(super) fn check_file_name(name: &str, path: &Path) -> Result<(), GenerationError> {
+    let found = "not a name for a file of a generation";
+    let unfit = || GenerationError::Unfit { path: path.into(), found };
+    is_file_name(name).then_some(()).ok_or_else(unfit)
+}
+
 /// Tells whether the folder of a generation may hold something of this name, finished or not.
 fn is_in_generation(name: &str) -> bool {
     let finished = name.strip_suffix(PENDING).unwrap_or(name);

@@ -91,10 +91,12 @@ impl Generation {
             let mapped = disk::map(&path)?.ok_or_else(|| missing(&path))?;
             let (expected, found) = (file.bytes, mapped.len() as u64);
             if found != expected {
-                return Err(GenerationError::Length { path, expected, found });
+                let found = format!("{found} bytes long, expected {expected}");
+                return Err(GenerationError::damaged(&path, found));
             }
             if head_checksum(&mapped) != file.head_checksum {
-                return Err(GenerationError::Beginning(path));
+                let found = "not the file that MANIFEST names: it begins otherwise";
+                return Err(GenerationError::damaged(&path, found));
             }
             files.insert(file.name.clone(), mapped);
         }
@@ -273,7 +275,7 @@ impl GenerationWriter {
                 manifest.map(|live| live.number)
             }
             // Nothing is known to be superfluous before there is a new one.
-            Err(GenerationError::Manifest { .. } | GenerationError::ManifestVersion { .. }) => None,
+            Err(GenerationError::Damaged { .. }) => None,
             Err(error) => return Err(error),
         };
         let highest = numbers.chain(live).max().unwrap_or(0);
@@ -302,9 +304,7 @@ impl GenerationWriter {
     /// When it exists, its name is not allowed, or the system refuses.
     pub fn create(&self, name: &str) -> Result<File, GenerationError> {
         let path = self.path.join(name);
-        if !disk::is_file_name(name) {
-            return Err(GenerationError::FileName(path));
-        }
+        disk::check_file_name(name, &path)?;
         disk::create_file(&path, self.mode)
     }
 
@@ -319,7 +319,8 @@ impl GenerationWriter {
         let mut names = disk::names_in(&self.path)?;
         names.sort_unstable();
         if names.is_empty() {
-            return Err(GenerationError::Empty(self.path.clone()));
+            let (path, found) = (self.path.clone(), "nothing to publish");
+            return Err(GenerationError::Unfit { path, found });
         }
         let files = names.into_iter().map(|name| self.seal(name)).collect::<Result<_, _>>()?;
         let manifest = Manifest { number: self.number, previous: self.live, files };
@@ -336,9 +337,7 @@ impl GenerationWriter {
     /// Checks a file, gives it its permissions and makes it durable.
     fn seal(&self, name: String) -> Result<ManifestFile, GenerationError> {
         let path = self.path.join(&name);
-        if !disk::is_file_name(&name) {
-            return Err(GenerationError::FileName(path));
-        }
+        disk::check_file_name(&name, &path)?;
         let mapped = disk::map(&path)?.ok_or_else(|| GenerationError::Missing(path.clone()))?;
         disk::set_mode(&path, self.mode)?;
         disk::sync(&path)?;

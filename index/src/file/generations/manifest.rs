@@ -81,7 +81,7 @@ impl Manifest {
     }
 
     fn decode(path: &Path, bytes: &[u8]) -> Result<Self, GenerationError> {
-        let damaged = |found| GenerationError::Manifest { path: path.into(), found };
+        let damaged = |found: &str| GenerationError::damaged(path, format!("damaged: {found}"));
         if bytes.len() as u64 > BYTES_MAX {
             return Err(damaged(TOO_LONG));
         }
@@ -89,8 +89,8 @@ impl Manifest {
         let (title, rest) = text.split_once('\n').ok_or_else(|| damaged("it is cut short"))?;
         let version = title.strip_prefix(TITLE).ok_or_else(|| damaged("it begins otherwise"))?;
         if version != VERSION {
-            let (path, found) = (path.into(), version.into());
-            return Err(GenerationError::ManifestVersion { path, found });
+            let found = format!("version {}, expected {VERSION}", version.escape_debug());
+            return Err(GenerationError::damaged(path, found));
         }
         let manifest = parse(rest).ok_or_else(|| damaged("a line is missing or misspelt"))?;
         // One way to write it: this settles the checksum, the order of lines, zeros and spaces at once.
@@ -121,7 +121,7 @@ impl Manifest {
         let pending = disk::pending(&path);
         let text = self.encode();
         if text.len() as u64 > BYTES_MAX {
-            return Err(GenerationError::Manifest { path, found: TOO_LONG });
+            return Err(GenerationError::damaged(&path, format!("damaged: {TOO_LONG}")));
         }
         disk::remove(&pending)?;
         let mut file = disk::create_file(&pending, mode)?;
@@ -221,7 +221,7 @@ mod tests {
             ("file columns.arrow", &*(long + "file columns.arrow")),
         ] {
             let forged = decode(seal(&EXAMPLE.replace(from, to)).as_bytes());
-            assert!(matches!(forged, Err(GenerationError::Manifest { .. })), "{to:?}");
+            assert!(matches!(forged, Err(GenerationError::Damaged { .. })), "{to:?}");
         }
         for version in ["1", "3"] {
             let other = seal(&EXAMPLE.replace("manifest 2", &format!("manifest {version}")));

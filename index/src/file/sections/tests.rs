@@ -256,7 +256,7 @@ fn forged_headers_are_refused() {
     let lengths = "not what the lengths of the sections give";
     for (at, width, value, byte, found) in [
         (12, 4, 0, 12, "unknown kind of file 0"),
-        (12, 4, 7, 12, "unknown kind of file 7"),
+        (12, 4, 8, 12, "unknown kind of file 8"),
         (16, 4, u64::MAX, 16, "4294967295 rows"),
         (20, 4, 8, 20, "8 nodes of 7 rows"),
         (24, 4, 0, 24, "dimension 0"),
@@ -276,7 +276,7 @@ fn forged_headers_are_refused() {
         (C + 32, 1, 9, C + 32, lengths),
         (4_087, 1, 255, 4_087, lengths),
         (A, 4, 0, A, "unknown section 0"),
-        (A, 4, 35, A, "unknown section 35"),
+        (A, 4, 36, A, "unknown section 36"),
         (A, 4, 5, C, "a second section 5"),
         (A + 4, 4, 0, A + 4, "section 3 of unknown numbers 0"),
         (A + 4, 4, 10, A + 4, "section 3 of unknown numbers 10"),

@@ -9,9 +9,9 @@ use memfold_simd::Kernels;
 use tempfile::NamedTempFile;
 
 use super::{
-    ALLOWANCES, BOUNDS, CELLS, CENTROIDS, CODES, FIRST_CODES, GROUPS, HISTOGRAM, KEYS, Parameters,
-    ROWS, SQUARED_NORMS, TASKS, TILES, Tile, TileError, TilePlan, TileRequest, VECTORS, VERSION,
-    path_of_plan, path_of_tile,
+    ALLOWANCES, BOUNDS, CELLS, CENTROIDS, CODES, FIRST_CODES, GROUPS, HISTOGRAM, KEYS,
+    PAIRS_FOLDER, Parameters, ROWS, SQUARED_NORMS, TASKS, TILES, Tile, TileError, TilePlan,
+    TileRequest, VECTORS, VERSION, path_of_plan, path_of_tile,
 };
 use crate::distinct::DistinctRows;
 use crate::file::{FileHead, FileKind, SectionFileError, SectionFileWriter};
@@ -24,7 +24,7 @@ use crate::join::rerank::Rerank;
 use crate::{Mapped, Row, VectorMatrix};
 
 /// Folders of a plan.
-const FOLDERS: [&str; 4] = ["tiles", "pairs", "receipts", PARTIAL];
+const FOLDERS: [&str; 3] = ["tiles", PAIRS_FOLDER, PARTIAL];
 
 /// The folder of files that are being written.
 pub(super) const PARTIAL: &str = "partial";
@@ -49,8 +49,9 @@ pub(super) fn prepare(dir: &Path) -> Result<(), TileError> {
             // Temporary files where the system has no unnamed ones.
             || name.to_string_lossy().starts_with(".tmp");
         if !(is_marked && is_ours) {
-            let name = name.to_string_lossy().into_owned();
-            return Err(TileError::OtherFiles { dir: dir.to_owned(), name });
+            let found =
+                format!("{:?}, which is no part of a plan of tiles", name.to_string_lossy());
+            return Err(TileError::OtherFolder { dir: dir.to_owned(), found });
         }
     }
     let marked = File::options().create(true).truncate(false).write(true).open(&lock);
@@ -87,38 +88,27 @@ fn clear(path: &Path) -> Result<(), TileError> {
     fs::create_dir(path).map_err(TileError::system(path))
 }
 
-/// Writes a file in the folder of partial ones and renames it to its place.
-pub(super) fn write_whole(
-    dir: &Path,
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<&File>) -> Result<(), TileError>,
-) -> Result<(), TileError> {
-    let place = dir.join(PARTIAL);
-    let file = NamedTempFile::new_in(&place).map_err(TileError::system(&place))?;
-    let mut output = BufWriter::with_capacity(1 << 20, file.as_file());
-    write(&mut output)?;
-    output.flush().map_err(TileError::system(path))?;
-    drop(output);
-    file.persist(path).map_err(|error| TileError::system(path)(error.error))?;
-    Ok(())
-}
-
 /// A section file on its way to the disk.
-type Sections<'a, 'f> = SectionFileWriter<&'a mut BufWriter<&'f File>>;
+type Sections = SectionFileWriter<BufWriter<NamedTempFile>>;
 
-fn write_sections(
+/// Writes a file in the folder of partial ones and renames it to its place.
+pub(super) fn write_sections(
     dir: &Path,
     path: &Path,
     head: FileHead,
-    write: impl for<'a, 'f> FnOnce(Sections<'a, 'f>) -> Result<Sections<'a, 'f>, SectionFileError>,
+    write: impl FnOnce(Sections) -> Result<Sections, SectionFileError>,
 ) -> Result<(), TileError> {
-    write_whole(dir, path, |output| {
-        let written = SectionFileWriter::new(output, head).and_then(write);
-        written.and_then(|writer| writer.finish().map(drop)).map_err(|error| match error {
-            SectionFileError::Write { source, .. } => TileError::system(path)(source),
-            error => error.into(),
-        })
-    })
+    let place = dir.join(PARTIAL);
+    let file = NamedTempFile::new_in(&place).map_err(TileError::system(&place))?;
+    let output = BufWriter::with_capacity(1 << 20, file);
+    let written = SectionFileWriter::new(output, head).and_then(write);
+    let written = written.and_then(SectionFileWriter::finish).map_err(|error| match error {
+        SectionFileError::Write { source, .. } => TileError::system(path)(source),
+        error => error.into(),
+    })?;
+    let file = written.into_inner().map_err(|error| TileError::system(path)(error.into()))?;
+    file.persist(path).map_err(|error| TileError::system(path)(error.error))?;
+    Ok(())
 }
 
 /// Returns a digest of everything that the pairs depend on.
@@ -142,7 +132,7 @@ pub(super) fn identity(request: &TileRequest<'_>, digest: &[u8; 32]) -> [u8; 32]
 pub(super) fn build(request: &TileRequest<'_>, options: &JoinOptions<'_>) -> Result<(), TileError> {
     let JoinOptions { kernels, pool, progress, .. } = *options;
     let (matrix, dir) = (request.matrix, request.dir);
-    ["tiles", "pairs", "receipts"].iter().try_for_each(|name| clear(&dir.join(name)))?;
+    ["tiles", PAIRS_FOLDER].iter().try_for_each(|name| clear(&dir.join(name)))?;
     let options = &JoinOptions { scratch_dir: Some(dir), ..*options };
     let distinct = DistinctRows::of(matrix, kernels, pool, Some(dir), progress)?;
     let rerank = Rerank { matrix, distinct: &distinct, kernels, threshold: request.threshold };

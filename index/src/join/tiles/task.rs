@@ -1,31 +1,33 @@
 //! Runs tasks and puts their pairs together.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytemuck::{Pod, Zeroable};
 use memfold_simd::Similarity;
 
-use super::build::{PARTIAL, write_whole};
+use super::build::{PARTIAL, write_sections};
 use super::{
-    HISTOGRAM, MISSING, ROWS, SQUARED_NORMS, TASKS, TILE_ROWS_MAX, TileError, TilePlan,
+    HISTOGRAM, PAIRS, PAIRS_FOLDER, ROWS, SQUARED_NORMS, TASKS, TILE_ROWS_MAX, TileError, TilePlan,
     TileRequest, TileSummary, TileTask, VECTORS,
 };
 use crate::distinct::DistinctRows;
-use crate::file::MapError;
+use crate::file::{FileHead, FileKind, MapError, SectionFile, SectionFileError};
 use crate::join::compare::{Cascade, TASK_LEFTS_MAX, Workspace};
 use crate::join::pairs::{PAIRS_IN_MEMORY, PairRecord, Task};
 use crate::join::rerank::Rerank;
 use crate::join::{JoinCounters, JoinError, JoinOptions, PairStream, default_pair_budget};
-use crate::{ExternalSort, Mapped, Row, Sorted, VectorMatrix};
+use crate::{ExternalSort, NoProgress, Row, Sorted, VectorMatrix};
 
 /// Pairs of a task that are sorted in memory: 16 MiB.
 const TASK_PAIRS_IN_MEMORY: usize = 1 << 20;
 
-/// Results and counters of a task. They depend on the plan alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Counters of a task, which its file holds beside its pairs. They depend on the plan alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
 pub struct Receipt {
-    /// Near pairs of distinct rows: the records of the file of pairs, which is there unless this is 0.
+    /// Near pairs of distinct rows.
     pub pairs: u64,
     /// Pairs that the first test looked at; where there is none, pairs that were judged.
     pub tests: u64,
@@ -33,41 +35,8 @@ pub struct Receipt {
     pub passed_first: u64,
     /// Pairs that were judged.
     pub judged: u64,
-    /// The blake3 of the file of pairs.
-    pub blake3: [u8; 32],
-}
-
-/// The first line of a receipt.
-const RECEIPT: &str = "memfold receipt 1";
-
-impl Receipt {
-    /// Returns the text of a receipt that belongs to a plan.
-    fn to_text(self, plan: u64) -> String {
-        let Self { pairs, tests, passed_first, judged, blake3 } = self;
-        let blake3 = blake3::Hash::from_bytes(blake3).to_hex();
-        format!(
-            "{RECEIPT}\nplan {plan:016x}\npairs {pairs}\ntests {tests}\npassed_first {passed_first}\n\
-             judged {judged}\nblake3 {blake3}\n"
-        )
-    }
-
-    /// `None`: no receipt of this version.
-    fn from_text(text: &str) -> Option<(u64, Self)> {
-        let values: Vec<&str> =
-            text.lines().filter_map(|line| line.split(' ').next_back()).collect();
-        let &[_, plan, pairs, tests, passed_first, judged, blake3] = &values[..] else {
-            return None;
-        };
-        let plan = u64::from_str_radix(plan, 16).ok()?;
-        let receipt = Self {
-            pairs: pairs.parse().ok()?,
-            tests: tests.parse().ok()?,
-            passed_first: passed_first.parse().ok()?,
-            judged: judged.parse().ok()?,
-            blake3: *blake3::Hash::from_hex(blake3).ok()?.as_bytes(),
-        };
-        (receipt.to_text(plan) == text).then_some((plan, receipt))
-    }
+    /// The fingerprint of the plan.
+    plan: u64,
 }
 
 /// Finds every pair at or above `threshold` as [`super::super::join_pairs`] does, by tiles in `dir`.
@@ -153,10 +122,10 @@ impl TilePlan {
         Ok(resumed.into_inner())
     }
 
-    /// Compares the rows of two tiles, writes their pairs and then a receipt, unless there is one: in that case it does
+    /// Compares the rows of two tiles and writes their pairs with a receipt, unless there is one: in that case it does
     /// nothing.
     ///
-    /// Both files appear whole or not at all, so it may be killed, run twice and run by several processes at once.
+    /// The file appears whole or not at all, so it may be killed, run twice and run by several processes at once.
     ///
     /// # Errors
     /// When the plan lacks the tile, a tile is missing or damaged, the task finds more pairs than the budget allows, the
@@ -175,28 +144,17 @@ impl TilePlan {
 
     fn compare(&self, task: TileTask, options: &JoinOptions<'_>) -> Result<Receipt, TileError> {
         let (pairs, did) = self.find(task, options)?;
-        let mut hasher = blake3::Hasher::new();
-        if !pairs.is_empty() {
-            let path = self.path_of_pairs(task);
-            write_whole(self.dir(), &path, |output| {
-                let written = pairs.iter().try_for_each(|pair| {
-                    hasher.update(bytemuck::bytes_of(&pair));
-                    output.write_all(bytemuck::bytes_of(&pair))
-                });
-                written.map_err(TileError::system(&path))
-            })?;
-        }
         let receipt = Receipt {
             pairs: pairs.len() as u64,
             tests: if self.tests().is_some() { did.pairs_tested } else { did.pairs_judged },
             passed_first: did.pairs_passed_first,
             judged: did.pairs_judged,
-            blake3: *hasher.finalize().as_bytes(),
+            plan: self.fingerprint(),
         };
-        let text = receipt.to_text(self.fingerprint());
-        let path = self.path_of_receipt(task);
-        write_whole(self.dir(), &path, |output| {
-            output.write_all(text.as_bytes()).map_err(TileError::system(&path))
+        let parameters = bytemuck::bytes_of(&receipt).to_vec();
+        let head = FileHead { kind: FileKind::TilePairs, parameters, ..self.head().clone() };
+        write_sections(self.dir(), &self.path_of_pairs(task), head, |writer| {
+            writer.chunks(PAIRS, pairs.iter().map(bytemuck::cast::<PairRecord, [u64; 2]>))
         })?;
         Ok(receipt)
     }
@@ -259,22 +217,27 @@ impl TilePlan {
     /// Returns the receipt of a finished task; `None`: it has not finished.
     ///
     /// # Errors
-    /// When the receipt is damaged or belongs to another plan.
+    /// When its file is damaged or belongs to another plan.
     pub fn receipt(&self, task: TileTask) -> Result<Option<Receipt>, TileError> {
-        let path = self.path_of_receipt(task);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) if source.kind() == io::ErrorKind::InvalidData => String::new(),
-            Err(source) => return Err(TileError::System { path, source }),
+        Ok(self.finished(task)?.map(|(receipt, _)| receipt))
+    }
+
+    /// Maps the file of a task without looking at its pairs; `None`: it has not finished.
+    fn finished(&self, task: TileTask) -> Result<Option<(Receipt, SectionFile)>, TileError> {
+        let path = self.path_of_pairs(task);
+        let file = match SectionFile::open(&path, FileKind::TilePairs) {
+            Err(SectionFileError::Map(MapError::Open { source, .. }))
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                return Ok(None);
+            }
+            opened => opened?,
         };
-        let damaged = |found: &str| self.damaged(task, &path, found);
-        let (plan, receipt) =
-            Receipt::from_text(&text).ok_or_else(|| damaged("the receipt is damaged"))?;
-        if plan != self.fingerprint() {
-            return Err(damaged("a receipt of another plan"));
-        }
-        Ok(Some(receipt))
+        let receipt: Option<Receipt> =
+            bytemuck::try_pod_read_unaligned(&file.head().parameters).ok();
+        let receipt = receipt.filter(|receipt| receipt.plan == self.fingerprint());
+        let other = || TileError::damaged(&path, "pairs of another plan");
+        Ok(Some((receipt.ok_or_else(other)?, file)))
     }
 
     /// Puts the pairs of all tasks together: the answer of [`super::super::join_pairs`].
@@ -293,53 +256,29 @@ impl TilePlan {
         let mut pairs = ExternalSort::new(Some(&partial), PAIRS_IN_MEMORY);
         let mut found = 0;
         for task in self.tasks()? {
-            let path = self.path_of_receipt(task);
-            let receipt = self.receipt(task)?.ok_or(TileError::NotRun { path })?;
+            let path = self.path_of_pairs(task);
+            let (receipt, file) = self.finished(task)?.ok_or(TileError::NotRun { path })?;
             counters.pairs_tested += if tests.is_some() { receipt.tests } else { 0 };
             counters.pairs_passed_first += receipt.passed_first;
             counters.pairs_judged += receipt.judged;
             found += receipt.pairs;
             self.check_budget(found, options)?;
             options.check_cancelled()?;
-            self.read_pairs(task, &receipt, &mut pairs)?;
+            file.verify(&NoProgress)?;
+            let numbers: &[u64] = file.section_of(PAIRS, receipt.pairs.saturating_mul(2))?;
+            for &pair in bytemuck::cast_slice::<u64, PairRecord>(numbers) {
+                if !pair.is_of(self.head().row_count) {
+                    return Err(TileError::damaged(
+                        file.path(),
+                        "a pair of rows that are not there",
+                    ));
+                }
+                pairs.push(pair).map_err(TileError::system(&partial))?;
+            }
         }
         let sorted = pairs.finish().map_err(TileError::system(&partial))?;
         let rows = self.head().node_count.into();
         Ok(PairStream::new(sorted, self.groups()?, rows, counters, None))
-    }
-
-    /// Reads the pairs of a task and compares them with its receipt.
-    fn read_pairs(
-        &self,
-        task: TileTask,
-        receipt: &Receipt,
-        pairs: &mut ExternalSort<PairRecord>,
-    ) -> Result<(), TileError> {
-        if receipt.pairs == 0 {
-            return Ok(());
-        }
-        let path = self.path_of_pairs(task);
-        let damaged = |found: String| self.damaged(task, &path, found);
-        let bytes = Mapped::open(&path).map_err(|error| match error {
-            MapError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                damaged(MISSING.into())
-            }
-            error => TileError::system(&path)(io::Error::other(error)),
-        })?;
-        let expected = receipt.pairs.saturating_mul(size_of::<PairRecord>() as u64);
-        if bytes.len() as u64 != expected {
-            return Err(damaged(format!("{} bytes long, expected {expected}", bytes.len())));
-        }
-        if *blake3::hash(&bytes).as_bytes() != receipt.blake3 {
-            return Err(damaged("not the pairs that the task found".into()));
-        }
-        for &pair in bytemuck::cast_slice::<u8, PairRecord>(&bytes) {
-            if !pair.is_of(self.head().row_count) {
-                return Err(damaged("a pair of rows that are not there".into()));
-            }
-            pairs.push(pair).map_err(TileError::system(self.dir()))?;
-        }
-        Ok(())
     }
 
     /// Ends a join that has found more pairs than its budget.
@@ -355,17 +294,7 @@ impl TilePlan {
         Err(JoinError::PairBudget { budget, threshold, histogram }.into())
     }
 
-    /// Advises to repeat a task.
-    fn damaged(&self, task: TileTask, path: &Path, found: impl Into<String>) -> TileError {
-        let receipt = Some(self.path_of_receipt(task));
-        TileError::Damaged { path: path.to_owned(), found: found.into(), receipt }
-    }
-
     fn path_of_pairs(&self, task: TileTask) -> PathBuf {
-        self.dir().join("pairs").join(format!("{:06}-{:06}.pairs", task.left, task.right))
-    }
-
-    fn path_of_receipt(&self, task: TileTask) -> PathBuf {
-        self.dir().join("receipts").join(format!("{:06}-{:06}", task.left, task.right))
+        self.dir().join(PAIRS_FOLDER).join(format!("{:06}-{:06}.mfi", task.left, task.right))
     }
 }

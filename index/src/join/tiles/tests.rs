@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use memfold_simd::{Kernels, Level};
 use proptest::prelude::*;
@@ -11,8 +10,8 @@ use tempfile::TempDir;
 use super::task::join_tiles;
 use super::{TileError, TilePlan, TileRequest, TileSummary, TileTask};
 use crate::join::{JoinError, JoinOptions, JoinedPairs, PairStream, join_pairs};
-use crate::testing::{SHAPES, Shape, matrix, near, pool, real_embeddings, rows};
-use crate::{Progress, Row, VectorMatrix};
+use crate::testing::{SHAPES, Shape, StopIn, matrix, near, pool, real_embeddings, rows};
+use crate::{Row, VectorMatrix};
 
 fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
@@ -38,22 +37,6 @@ fn in_one_piece(values: &[f32], dim: usize, threshold: f64) -> JoinedPairs {
     join_pairs(&matrix, near(threshold), &JoinOptions::new(&pool)).unwrap().collect()
 }
 
-#[test]
-fn tiles_find_the_pairs_of_the_join_of_one_piece() {
-    for (seed, shape) in (0..).zip(SHAPES) {
-        for dim in [3, 30, 150] {
-            let values = rows(shape, 1_300, dim, seed);
-            for threshold in [0.6, 0.95] {
-                let expected = in_one_piece(&values, dim, threshold);
-                for rows_max in [90, 700, 16_384] {
-                    let found = by_tiles(&values, dim, threshold, rows_max);
-                    assert!(found == expected, "{shape:?} {dim} {threshold} {rows_max}");
-                }
-            }
-        }
-    }
-}
-
 /// Nothing can be learned from rows that all point one way, and the join of one piece panicked.
 #[test]
 fn rows_that_point_one_way_are_joined() {
@@ -70,7 +53,7 @@ proptest! {
     fn any_rows_cut_in_any_way_give_the_same_pairs(
         shape in prop::sample::select(SHAPES.to_vec()),
         row_count in 1_usize..2_400,
-        dim in 1_usize..48,
+        dim in 1_usize..150,
         threshold in 0.3_f64..=1.0,
         rows_max in 1_usize..3_000,
         seed: u64,
@@ -132,7 +115,7 @@ fn bounds_exclude_tasks_and_no_pair() {
 
 /// Every file under a folder by its path, but the lock.
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let folders = ["tiles", "pairs", "receipts", "partial", ""];
+    let folders = ["tiles", "pairs", "partial", ""];
     let entries = folders.iter().flat_map(|folder| fs::read_dir(dir.join(folder)).unwrap());
     let paths = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
     let mut files: Vec<_> = paths
@@ -167,9 +150,9 @@ fn neither_shards_nor_order_nor_threads_nor_a_second_run_change_a_byte() {
             let receipt = plan.run(task, &options).unwrap();
             assert_eq!(plan.run(task, &options).unwrap(), receipt);
         }
-        // Run again as if the receipts were lost: the same files.
+        // Run again as if their files were lost: the same ones.
         let before = contents(folder.path());
-        empty(&folder, &["receipts", "pairs"]);
+        empty(&folder, &["pairs"]);
         assert_eq!(plan.run_all(&options).unwrap(), 0);
         assert!(contents(folder.path()) == before);
         assert_eq!(plan.merge(&options).unwrap().collect(), in_one_piece(&values, DIM, 0.9));
@@ -188,7 +171,7 @@ fn a_plan_runs_at_every_level() {
         let plan = TilePlan::make(&request(&matrix, 0.9, folder.path(), 500), &made).unwrap();
         let mut receipts = None;
         for run in Level::ALL.into_iter().filter_map(at) {
-            empty(&folder, &["receipts"]);
+            empty(&folder, &["pairs"]);
             plan.run_all(&run).unwrap();
             assert_eq!(plan.merge(&run).unwrap().collect(), expected);
             let found = contents(folder.path());
@@ -197,31 +180,11 @@ fn a_plan_runs_at_every_level() {
     }
 }
 
-/// Asks to stop after some units of a stage.
-struct StopAfter(u64, AtomicU64);
-
-impl Progress for StopAfter {
-    fn begin(&self, stage: &'static str, _total: Option<u64>) {
-        if stage == "compare pairs" {
-            self.1.store(1, Ordering::Relaxed);
-        }
-    }
-    fn advance(&self, _done: u64) {
-        if self.1.load(Ordering::Relaxed) > 0 {
-            self.1.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-    fn end(&self) {}
-    fn cancelled(&self) -> bool {
-        self.1.load(Ordering::Relaxed) > self.0
-    }
-}
-
 #[test]
 fn an_interrupted_run_goes_on_where_it_ended() {
     let (values, folder, pool) = (clusters(), folder(), pool(2));
     let options = JoinOptions::new(&pool);
-    let stop = StopAfter(20, AtomicU64::new(0));
+    let stop = StopIn::new("compare pairs", 20);
     let stopping = JoinOptions { progress: &stop, ..options };
     assert!(join_in(&folder, &values, 0.9, &stopping).unwrap_err().is_cancelled());
     // As a process leaves it that is killed while it writes.
@@ -314,7 +277,7 @@ fn damaged_files_are_named_with_what_to_do() {
         |path| fs::write(path, b"").unwrap(),
     ];
     for (number, damage) in damages.into_iter().enumerate() {
-        for folder in ["tiles", "pairs", "receipts", "plan.mfi"] {
+        for folder in ["tiles", "pairs", "plan.mfi"] {
             let finished = Finished::new();
             let path = match folder {
                 "plan.mfi" => finished.folder.path().join(folder),
@@ -322,22 +285,21 @@ fn damaged_files_are_named_with_what_to_do() {
             };
             if folder == "tiles" {
                 // Finished tasks need no tile.
-                fs::remove_file(finished.first("receipts")).unwrap();
+                fs::remove_file(finished.first("pairs")).unwrap();
             }
             damage(&path);
             let is_missing = number == 0;
-            if is_missing && matches!(folder, "receipts" | "plan.mfi") {
+            if is_missing && matches!(folder, "pairs" | "plan.mfi") {
                 finished.run(0.9).unwrap();
                 continue;
             }
-            // A receipt with a changed number of pairs belongs to another file.
             let error = finished.run(0.9).unwrap_err();
             let name = path.file_name().unwrap().to_str().unwrap();
             assert!(error.to_string().contains(name), "{folder} {number}: {error}");
             let hint = error.hint().unwrap();
             assert!(hint.contains("remove") && hint.contains("run again"), "{folder}: {hint}");
             if folder == "pairs" {
-                fs::remove_file(finished.first("receipts")).unwrap();
+                fs::remove_file(&path).unwrap();
                 let repaired = finished.run(0.9).unwrap();
                 assert_eq!(repaired, in_one_piece(&finished.values, DIM, 0.9));
             }
@@ -358,7 +320,7 @@ fn a_folder_of_something_else_is_refused() {
     refused(&finished, 0.9, "the input has changed");
     finished.values.truncate(DIM * 2_000);
     let error = refused(&finished, 0.9, "2000 vectors of dimension 32");
-    assert!(matches!(error, TileError::OtherPlan { .. }) && error.hint().is_some());
+    assert!(matches!(error, TileError::OtherFolder { .. }) && error.hint().is_some());
     fs::write(finished.folder.path().join("letter.txt"), b"dear").unwrap();
     refused(&finished, 0.9, "holds \"letter.txt\", which is no part of a plan of tiles");
     // Folders that are called like ours but were made by somebody else.
@@ -376,7 +338,7 @@ fn two_runs_in_one_folder_and_a_task_that_has_not_run_are_named() {
     finished.run(0.9).unwrap();
     let plan = TilePlan::open(finished.folder.path()).unwrap();
     let options = JoinOptions::new(&pool);
-    fs::remove_file(finished.first("receipts")).unwrap();
+    fs::remove_file(finished.first("pairs")).unwrap();
     assert!(matches!(plan.merge(&options), Err(TileError::NotRun { .. })));
     let error = plan.run(TileTask { left: 3, right: 999 }, &options).unwrap_err();
     assert!(error.to_string().contains("no task of the tiles 3 and 999"), "{error}");

@@ -324,15 +324,14 @@ pub fn verify_corpus_index(
 /// Compares every row with the one at its place in the file.
 fn difference(index: &CorpusIndex, corpus: &Corpus) -> Result<IndexDifference, IndexError> {
     let columns = index.files().columns();
-    let (records, indexed, matrix) = (columns.records()?, columns.vectors(), corpus.matrix());
+    let (indexed, matrix) = (columns.vectors(), corpus.matrix());
     let mut found = IndexDifference::default();
     for row in indexed.rows() {
-        let record = records.record(row);
-        match corpus.row_at(record.rowid.cast_unsigned()) {
+        match corpus.row_at(columns.rowid_at(row)?.cast_unsigned()) {
             None => found.gone += 1,
             Some(at) => {
                 let is_same = matrix.vector(at) == indexed.vector(row)
-                    && corpus.id(at).unwrap_or_default() == record.id;
+                    && corpus.id(at).unwrap_or_default() == columns.id_at(row)?;
                 *(if is_same { &mut found.same } else { &mut found.changed }) += 1;
             }
         }
