@@ -507,11 +507,11 @@ def incremental():
         removed(copy)
 
 
-@measurement("stores", "pull and plan of memory folders, git notes and the file of the MCP server", "data")
+@measurement("stores", "pull and plan of memory folders, git notes, the file of the MCP server and Markdown", "data")
 def other_stores():
     script, now = ["python3", ROOT / "bench/stores/make_store.py"], "2026-06-30T12:00:00Z"
     for kind, records, name in (("json_folder", 10_000, "json-folder-10k"), ("git_notes", 20_000, "git-notes-20k"),
-                                ("mcp_memory", 10_000, "memory-10k.jsonl")):
+                                ("mcp_memory", 10_000, "memory-10k.jsonl"), ("markdown", 10_000, "markdown-10k")):
         store, mirror = FOLDER / name, FOLDER / f"{name}.mirror.db"
         if not store.exists():
             said(*script, kind, records, store)
@@ -533,6 +533,14 @@ def other_stores():
 def torture():
     words = [built("torture"), "--memfold", work.memfold, *(["--full"] if work.full else [])]
     keep(*map(json.loads, said(*words).splitlines()))
+
+
+@measurement("store-kills", "kills of runs and undos on every kind of store; --full for 300 of each", "suite")
+def store_kills():
+    words = ["cargo", "test", "--workspace", "--locked", "--test", "cli", "kills_lose_no_fact", "--", "--nocapture"]
+    done = subprocess.run(words, check=True, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+                          env={**os.environ, "MEMFOLD_TEST_KILLS": "300" if work.full else "12"})
+    keep(*map(json.loads, re.findall(r'^{"suite".*', done.stderr, re.MULTILINE)), results="torture")
 
 
 @measurement("peers", "other engines at the same joins and lookups (bench/peers/README.md)")

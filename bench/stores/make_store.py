@@ -2,7 +2,8 @@
 """Makes a store of another system as its owner would: `make_store.py KIND COUNT STORE`.
 
 KIND is json_folder (a file for each memory, 500 to an agent, with indexes), git_notes (a note for each memory, and
-an index.db with vectors) or mcp_memory (a memory.jsonl, 20 observations to an entity). `make_store.py vectors 0
+an index.db with vectors), mcp_memory (a memory.jsonl, 20 observations to an entity) or markdown (a folder of files,
+500 bullets to a file, 20 to a heading). `make_store.py vectors 0
 MIRROR` gives every memory of a mirror a vector. One memory in twenty says what an earlier one says; equal texts have
 equal vectors. The same call makes the same store.
 """
@@ -114,6 +115,18 @@ def mcp_memory(count, store):
             file.write(json.dumps({**entity, "observations": observations}, separators=(",", ":")) + "\n")
 
 
+def markdown(count, store):
+    os.makedirs(store)
+    for first in range(0, count, 500):
+        lines = ["# Notes", ""]
+        for number in range(first, min(first + 500, count)):
+            lines += ["", f"## Overview {number // 20}", ""] if number % 20 == 0 else []
+            lines.append(f"- {body(number)}")
+        name = "MEMORY.md" if first == 0 else f"notes-{first // 500}.md"
+        with open(os.path.join(store, name), "w") as file:
+            file.write("\n".join(lines) + "\n")
+
+
 def vectors(_, mirror):
     connection = sqlite3.connect(mirror)
     rows = connection.execute(
@@ -128,5 +141,5 @@ def vectors(_, mirror):
 
 
 if __name__ == "__main__":
-    makers = {"json_folder": json_folder, "git_notes": git_notes, "mcp_memory": mcp_memory, "vectors": vectors}
-    makers[sys.argv[1]](int(sys.argv[2]), sys.argv[3])
+    makers = [json_folder, git_notes, mcp_memory, markdown, vectors]
+    next(maker for maker in makers if maker.__name__ == sys.argv[1])(int(sys.argv[2]), sys.argv[3])

@@ -30,6 +30,7 @@ mod recalling;
 mod incremental;
 mod other_stores;
 mod sqlite_tables;
+mod killed_stores;
 mod hooks;
 mod saving;
 mod lifecycle;

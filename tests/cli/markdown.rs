@@ -3,23 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::support::TestFolder;
+use crate::support::{TestFolder, copy};
 
 const NOW: [&str; 2] = ["--now", "2026-11-28T12:00:00Z"];
 
 /// Copies a folder or a file of `tests/data/markdown`; returns the name of the store.
 fn copied<'a>(dir: &TestFolder, name: &'a str) -> &'a str {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/markdown").join(name);
-    let mut open = vec![(data, dir.path(name))];
-    while let Some((from, to)) = open.pop() {
-        if from.is_file() {
-            std::fs::copy(&from, &to).unwrap();
-            continue;
-        }
-        std::fs::create_dir_all(&to).unwrap();
-        let items = std::fs::read_dir(&from).unwrap().map(|item| item.unwrap());
-        open.extend(items.map(|item| (item.path(), to.join(item.file_name()))));
-    }
+    copy(&data, &dir.path(name));
     name
 }
 

@@ -2,11 +2,9 @@
 //! command.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::support::TestFolder;
 
@@ -185,67 +183,4 @@ fn impossible_mirror_commands_are_refused() {
     dir.succeed("status memory.jsonl --mirror here.db");
     let refused = dir.run("status other.jsonl --mirror here.db");
     refused.fails_with(1, &["is no mirror of", "name another file: --mirror PATH"]);
-}
-
-/// Asks the MCP memory server, started with its file; `None` where there is none to start.
-fn ask_the_server(dir: &TestFolder, tool: &str, arguments: &Value) -> Option<Value> {
-    let folder = PathBuf::from(std::env::var_os("MEMFOLD_MCP_SERVER")?);
-    let program = "node_modules/@modelcontextprotocol/server-memory/dist/index.js";
-    let mut server = Command::new("node")
-        .arg(folder.join(program))
-        .env("MEMORY_FILE_PATH", dir.path("memory.jsonl"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut requests = server.stdin.take().unwrap();
-    let mut answers = BufReader::new(server.stdout.take().unwrap()).lines();
-    let about = json!({ "name": "test", "version": "1" });
-    let hello = json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": about });
-    let mut request = |message: Value| {
-        writeln!(requests, "{message}").unwrap();
-        requests.flush().unwrap();
-    };
-    request(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }));
-    answers.next().unwrap().unwrap();
-    request(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    let call = json!({ "name": tool, "arguments": arguments });
-    request(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call }));
-    let answer: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
-    server.kill().unwrap();
-    server.wait().unwrap();
-    let text = answer["result"]["content"][0]["text"].as_str();
-    Some(serde_json::from_str(text.unwrap_or_else(|| panic!("{answer}"))).unwrap())
-}
-
-/// The server reads memfold's writes, and memfold the server's writes in between.
-#[test]
-fn mcp_memory_server_continues_with_the_file() {
-    let dir = TestFolder::new();
-    let observations = ["Prefers green tea", "Lives in Bern"];
-    let alice = json!({ "name": "Alice", "entityType": "person", "observations": observations });
-    let entities = json!({ "entities": [alice] });
-    if ask_the_server(&dir, "create_entities", &entities).is_none() {
-        return skipped("MEMFOLD_MCP_SERVER is not set");
-    }
-    let doubled = memory(&dir).replace("\"Lives in Bern\"", "\"Lives in Bern\",\"Lives in Bern\"");
-    dir.write("memory.jsonl", &doubled);
-    dir.succeed(&EXECUTE);
-    let graph = ask_the_server(&dir, "read_graph", &json!({})).unwrap();
-    assert_eq!(graph["entities"][0]["observations"], json!(observations));
-    let added = json!([{ "entityName": "Alice", "contents": ["Plays chess"] }]);
-    ask_the_server(&dir, "add_observations", &json!({ "observations": added })).unwrap();
-    let pulled = dir.run("doctor memory.jsonl").err;
-    assert!(pulled.contains("1 new"), "{pulled}");
-    dir.succeed("undo memory.jsonl latest --execute");
-    let graph = ask_the_server(&dir, "read_graph", &json!({})).unwrap();
-    let found = &graph["entities"][0]["observations"];
-    let expected = ["Prefers green tea", "Lives in Bern", "Lives in Bern", "Plays chess"];
-    assert_eq!(*found, json!(expected));
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
 }

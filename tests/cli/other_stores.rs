@@ -1,20 +1,17 @@
 //! JSON memory folders and git notes, from the dry run to the undo.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use memfold_tests::torture::{Calls, Fault, FaultKind, Shim};
 use serde_json::{Value, json};
 
+use crate::killed_stores::git_notes;
 use crate::support::TestFolder;
-
-/// Kills of a run; half as many are of an undo.
-const KILLS: u64 = 12;
 
 const NOW: [&str; 2] = ["--now", "2026-11-24T12:00:00Z"];
 
-fn entry(id: &str, kind: &str, text: &str, reads: u64) -> Value {
+pub(crate) fn entry(id: &str, kind: &str, text: &str, reads: u64) -> Value {
     json!({
         "id": id, "type": kind, "subtype": "note", "created_by": "DEV-001",
         "created_at": "2026-01-05T10:00:00Z", "updated_at": "2026-01-05T10:00:00Z",
@@ -223,13 +220,17 @@ fn triggers_narrow_a_run_to_what_they_are_about() {
     assert!(!dir.json(&[&whole[..], &["--json"]].concat())["notes"].to_string().contains("index"));
 }
 
-fn git(dir: &TestFolder, words: &[&str]) -> Option<String> {
+pub(crate) fn has_git() -> bool {
+    Command::new("git").arg("--version").output().is_ok()
+}
+
+pub(crate) fn git(repository: &Path, words: &[&str]) -> String {
     let mut command = Command::new("git");
-    command.current_dir(dir.path("repo")).args(["-c", "user.name=n", "-c", "user.email=n@m"]);
-    let output = command.args(words).env("GIT_CONFIG_GLOBAL", "/dev/null").output().ok()?;
+    command.current_dir(repository).args(["-c", "user.name=n", "-c", "user.email=n@m"]);
+    let output = command.args(words).env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{words:?}: {stderr}");
-    Some(String::from_utf8(output.stdout).unwrap())
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
@@ -237,11 +238,11 @@ fn git(dir: &TestFolder, words: &[&str]) -> Option<String> {
 fn git_notes_are_merged_beside_the_owners_and_undone() {
     let dir = TestFolder::new();
     std::fs::create_dir(dir.path("repo")).unwrap();
-    if Command::new("git").arg("--version").output().is_err() {
+    if !has_git() {
         eprintln!("skipped: git is not installed");
         return;
     }
-    let run = |words: &[&str]| git(&dir, words).unwrap();
+    let run = |words: &[&str]| git(&dir.path("repo"), words);
     let _ = run(&["init", "--quiet", "."]);
     for day in ["01", "02"] {
         let _ = run(&["commit", "--quiet", "--allow-empty", "-m", day]);
@@ -276,137 +277,19 @@ fn git_notes_are_merged_beside_the_owners_and_undone() {
     assert_eq!(refs(), owners);
 }
 
-/// Makes a repository with two namespaces of three pairs each.
-fn repository_with_pairs(dir: &TestFolder) {
-    std::fs::create_dir(dir.path("repo")).unwrap();
-    let run = |words: &[&str]| git(dir, words).unwrap();
-    let _ = run(&["init", "--quiet", "."]);
-    for (at, text) in ["Events go to PostgreSQL", "Builds run on four workers", "Logs are kept"]
-        .iter()
-        .flat_map(|text| [text, text])
-        .enumerate()
-    {
-        let _ = run(&["commit", "--quiet", "--allow-empty", "-m", &at.to_string()]);
-        for namespace in ["decisions", "learnings"] {
-            let note = format!(
-                "---\ntype: {namespace}\ntimestamp: '2026-0{}-01T10:00:00+00:00'\nsummary: {text}\n\
-                 ---\n\nIn {namespace}.\n",
-                at + 1
-            );
-            let name = format!("--ref=refs/notes/mem/{namespace}");
-            let _ = run(&["notes", &name, "add", "-m", &note, "HEAD"]);
-        }
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for item in std::fs::read_dir(from).unwrap() {
-        let item = item.unwrap();
-        let to = to.join(item.file_name());
-        match item.file_type().unwrap().is_dir() {
-            true => copy(&item.path(), &to),
-            false => drop(std::fs::copy(item.path(), to).unwrap()),
-        }
-    }
-}
-
-/// Returns the notes that memfold wrote, without the time and the id of their run.
-fn written_notes(dir: &TestFolder) -> BTreeMap<String, Vec<String>> {
-    let names = git(dir, &["for-each-ref", "--format=%(refname)", "refs/notes"]).unwrap();
-    let ours = names.lines().filter(|name| name.starts_with("refs/notes/mem-"));
-    let notes = ours.map(|name| {
-        let reference = format!("--ref={name}");
-        let list = git(dir, &["notes", &reference, "list"]).unwrap();
-        let commits = list.lines().filter_map(|line| line.split_once(' '));
-        (name.to_owned(), commits.map(|(_, commit)| commit.to_owned()).collect())
-    });
-    notes.collect()
-}
-
-/// Returns the remains that a process must not leave in a repository: locks, and objects without a
-/// name.
-fn left_in_repository(dir: &TestFolder) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut open = vec![dir.path("repo/.git")];
-    while let Some(folder) = open.pop() {
-        for item in std::fs::read_dir(folder).unwrap() {
-            let path = item.unwrap().path();
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            if name.ends_with(".lock") || name.starts_with(".tmp") || name.starts_with("tmp_") {
-                found.push(path);
-            } else if path.is_dir() {
-                open.push(path);
-            }
-        }
-    }
-    found
-}
-
-/// A kill left `.git/refs/notes/mem-meta/decisions.lock`, at which every later run stopped, and nameless objects.
-#[test]
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn kills_leave_nothing_in_a_repository() {
-    let Some(shim) =
-        Shim::build().filter(|_| Command::new("git").arg("--version").output().is_ok())
-    else {
-        return eprintln!("skipped: no git, or no C compiler on Linux");
-    };
-    let execute = ["consolidate", "repo", "--execute", "--max-change-share", "1", NOW[0], NOW[1]];
-    let undo = ["undo", "repo", "latest", "--execute"];
-    let (template, dir) = (TestFolder::new(), TestFolder::new());
-    repository_with_pairs(&template);
-    let renew = || {
-        let _ = std::fs::remove_dir_all(dir.path("repo"));
-        copy(&template.path("repo"), &dir.path("repo"));
-    };
-    let git_folder = dir.path("repo/.git");
-    renew();
-    for (words, kills) in [(&execute[..], KILLS), (&undo, KILLS / 2)] {
-        let mut command = dir.command(words);
-        let counter = shim.count(&mut command, &git_folder, Calls::Writes);
-        assert!(command.output().unwrap().status.success());
-        let writes: u64 = std::fs::read_to_string(counter).unwrap().parse().unwrap();
-        let expected = written_notes(&dir);
-        for kill in 0..kills {
-            renew();
-            if words == undo {
-                dir.succeed(&execute);
-            }
-            let mut command = dir.command(words);
-            let at = kill * writes / kills + 1;
-            shim.inject(
-                &mut command,
-                &git_folder,
-                Fault { kind: FaultKind::Kill, at, is_sticky: true },
-            );
-            assert!(!command.output().unwrap().status.success(), "write {at}");
-            let _ = git(&dir, &["fsck", "--strict"]).unwrap();
-            // An undo that was killed before it began is begun, any other run is completed.
-            if words != undo || written_notes(&dir) != expected {
-                let _ = dir.run(words);
-            }
-            dir.succeed(&execute);
-            assert_eq!(written_notes(&dir), expected, "write {at}");
-            assert_eq!(left_in_repository(&dir), [] as [PathBuf; 0], "write {at}");
-        }
-        renew();
-        dir.succeed(&execute);
-    }
-}
-
 /// A lock that no memfold left stays, and doctor names it.
 #[test]
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn foreign_git_locks_stay() {
-    if Command::new("git").arg("--version").output().is_err() {
+    if !has_git() {
         eprintln!("skipped: git is not installed");
         return;
     }
     let dir = TestFolder::new();
-    repository_with_pairs(&dir);
-    let lock = "repo/.git/refs/notes/mem-meta/decisions.lock";
-    std::fs::create_dir_all(dir.path("repo/.git/refs/notes/mem-meta")).unwrap();
+    std::fs::create_dir(dir.path("store")).unwrap();
+    git_notes(&dir);
+    let lock = "store/.git/refs/notes/mem-meta/decisions.lock";
+    std::fs::create_dir_all(dir.path("store/.git/refs/notes/mem-meta")).unwrap();
     for (mark, content) in [
         ("", ""),
         ("refs/notes/mem-meta/learnings 1111\n", "1111\n"),
@@ -415,15 +298,16 @@ fn foreign_git_locks_stay() {
         ("refs/notes/mem-meta/decisions 11", "1111\n"),
     ] {
         dir.write(lock, content);
-        dir.write("repo/.git/memfold-lock", mark);
-        let words = ["consolidate", "repo", "--execute", "--max-change-share", "1", NOW[0], NOW[1]];
+        dir.write("store/.git/memfold-lock", mark);
+        let words =
+            ["consolidate", "store", "--execute", "--max-change-share", "1", NOW[0], NOW[1]];
         let answer = dir.run(&words);
         assert!(answer.code == Some(5) && answer.err.contains("decisions.lock"), "{answer:?}");
         assert_eq!(std::fs::read_to_string(dir.path(lock)).unwrap(), content, "{mark}");
     }
-    let found = dir.run("doctor repo");
+    let found = dir.run("doctor store");
     assert!(found.err.contains("decisions.lock locks a ref that memfold writes"), "{found:?}");
-    dir.write("repo/.git/memfold-lock", "refs/notes/mem-meta/decisions 1111\n");
-    let found = dir.run("doctor repo");
+    dir.write("store/.git/memfold-lock", "refs/notes/mem-meta/decisions 1111\n");
+    let found = dir.run("doctor store");
     assert!(found.err.contains("the next run that writes removes it"), "{found:?}");
 }

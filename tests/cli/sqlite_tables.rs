@@ -1,9 +1,7 @@
 //! A table of a SQLite file: named or recognised, planned, applied, undone, and the refusals.
 
 use std::path::Path;
-use std::process::Stdio;
 
-use memfold_tests::torture::{Calls, Fault, FaultKind, Shim};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
@@ -27,7 +25,7 @@ fn made(sql: &str) -> TestFolder {
 }
 
 /// Every cell with its storage class.
-fn rows(path: &Path) -> Vec<String> {
+pub(crate) fn rows(path: &Path) -> Vec<String> {
     let connection = Connection::open(path).unwrap();
     let mut statement = connection.prepare("SELECT rowid, * FROM notes ORDER BY 1").unwrap();
     let columns = statement.column_count();
@@ -145,89 +143,4 @@ fn what_is_not_recognised_says_which_command_to_type() {
     let named = ["consolidate", "brain.db", "--table", "stm"];
     brain.run(&named).fails_with(1, &["it is a brain.db, not a table of another system"]);
     assert_eq!(dir.files().len(), 1);
-}
-
-/// Twenty-four facts, each of them twice.
-fn pairs() -> String {
-    let mut sql =
-        String::from("CREATE TABLE notes (id INTEGER PRIMARY KEY, body TEXT, extra BLOB);\n");
-    for at in 0..24 {
-        sql.push_str(&format!(
-            "INSERT INTO notes (body, extra) VALUES ('Server {at} listens on port {}', x'0{}');\n",
-            8000 + at,
-            at % 10
-        ));
-        sql.push_str(&format!(
-            "INSERT INTO notes (body, extra) VALUES ('Server {at} listens on port {}.', NULL);\n",
-            8000 + at
-        ));
-    }
-    sql
-}
-
-/// After a kill at any write, the next run leaves the same state as an undisturbed one.
-#[test]
-#[expect(clippy::print_stderr, reason = "what was killed is said")]
-fn kills_lose_no_row_and_leave_no_half_of_a_unit() {
-    let kills = std::env::var("MEMFOLD_TEST_KILLS").map_or(12, |kills| kills.parse().unwrap());
-    let dir = made(&pairs());
-    let (database, template) = (dir.path("notes.db"), std::fs::read(dir.path("notes.db")).unwrap());
-    let before = rows(&database);
-    let mirror = ["--mirror", "state/mirror.db"];
-    let execute = consolidate(&[&NAMED[..], &EXECUTE, &["--removed", "delete"], &mirror].concat());
-    let undo = [&["undo", "notes.db", "latest", "--execute"][..], &mirror].concat();
-    let renew = || {
-        let _ = std::fs::remove_dir_all(dir.path("state"));
-        std::fs::create_dir(dir.path("state")).unwrap();
-        for ending in ["-wal", "-shm", "-journal"] {
-            let _ = std::fs::remove_file(dir.path(&format!("notes.db{ending}")));
-        }
-        std::fs::write(&database, &template).unwrap();
-    };
-    let Some(shim) = Shim::build() else {
-        eprintln!("skipped: no C compiler builds the shim that kills");
-        return;
-    };
-    renew();
-    let mut measured = Vec::new();
-    for words in [&execute, &undo] {
-        let mut command = dir.command(words);
-        let counter = shim.count(&mut command, dir.folder(), Calls::Writes);
-        assert!(command.output().unwrap().status.success());
-        let writes: u64 = std::fs::read_to_string(counter).unwrap().parse().unwrap();
-        measured.push((writes, rows(&database)));
-    }
-    assert_eq!((measured[0].1.len(), &measured[1].1), (24, &before));
-    let mut killed = 0;
-    for number in 0..kills {
-        renew();
-        let is_undo = number % 2 == 1;
-        if is_undo {
-            let _ = dir.succeed(&execute);
-        }
-        let (words, (writes, expected)) =
-            if is_undo { (&undo, &measured[1]) } else { (&execute, &measured[0]) };
-        let share = f64::from(number) * 0.618_034 % 1.0;
-        let at = (share * *writes as f64) as u64 + 1;
-        let mut command = dir.command(words);
-        let fault = Fault { kind: FaultKind::Kill, at, is_sticky: true };
-        shim.inject(&mut command, dir.folder(), fault);
-        let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-        let is_killed = !ended.success();
-        killed += usize::from(is_killed);
-        // No unit is there in half: of each pair one row is left at least.
-        let left = rows(&database);
-        for server in 0..24 {
-            let of = format!("Server {server} listens");
-            assert!(left.iter().any(|row| row.contains(&of)), "kill {number} at write {at}: {of}");
-        }
-        if is_killed && (!is_undo || left != *expected) {
-            let _ = dir.run(words);
-        }
-        // Undone merges are not repeated.
-        let _ = dir.succeed(&execute);
-        assert_eq!(&rows(&database), expected, "kill {number} at write {at}");
-    }
-    eprintln!("{killed} of {kills} killed");
-    assert!(killed > 0, "every run ended before it could be killed");
 }

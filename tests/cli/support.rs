@@ -196,6 +196,19 @@ fn pair() -> Vec<PlainMemory> {
     ]
 }
 
+/// Copies a file or a folder.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    if from.is_file() {
+        std::fs::copy(from, to).unwrap();
+        return;
+    }
+    std::fs::create_dir_all(to).unwrap();
+    for item in std::fs::read_dir(from).unwrap() {
+        let item = item.unwrap();
+        copy(&item.path(), &to.join(item.file_name()));
+    }
+}
+
 /// The commands that a help lists.
 pub(crate) fn listed_commands(help: &str) -> Vec<String> {
     let list = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next());

@@ -39,6 +39,19 @@ impl Client {
         Self::start(dir.command(&["mcp", file, "--as", "server-memory"]))
     }
 
+    /// A client of the package in the folder `MEMFOLD_MCP_SERVER`; `None` where that is not set.
+    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+    fn of_reference(dir: &TestFolder, file: &str) -> Option<Self> {
+        let Some(folder) = std::env::var_os("MEMFOLD_MCP_SERVER") else {
+            eprintln!("skipped: MEMFOLD_MCP_SERVER is not set");
+            return None;
+        };
+        let script = "node_modules/@modelcontextprotocol/server-memory/dist/index.js";
+        let mut command = Command::new("node");
+        command.arg(Path::new(&folder).join(script)).env("MEMORY_FILE_PATH", dir.path(file));
+        Some(Self::start(command))
+    }
+
     fn send(&mut self, message: &Value) {
         self.input.write_all(format!("{message}\n").as_bytes()).unwrap();
         self.input.flush().unwrap();
@@ -134,23 +147,12 @@ fn graph_of(path: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// The calls of a client, replayed on the package and on memfold: `MEMFOLD_SERVER_MEMORY` names its `dist/index.js`.
+/// The calls of a client, replayed on the package and on memfold.
 #[test]
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn the_reference_server_answers_the_same_and_reads_the_same_file() {
-    const VARIABLE: &str = "MEMFOLD_SERVER_MEMORY";
-    let Some(script) = std::env::var_os(VARIABLE) else {
-        return eprintln!(
-            "skipped: {VARIABLE} names no dist/index.js of @modelcontextprotocol/server-memory"
-        );
-    };
     let dir = TestFolder::new();
-    let node = |file: &str| {
-        let mut command = Command::new("node");
-        command.arg(&script).env("MEMORY_FILE_PATH", dir.path(file));
-        Client::start(command)
-    };
-    let (mut theirs, mut ours) = (node("theirs.jsonl"), Client::of(&dir, "ours.jsonl"));
+    let Some(mut theirs) = Client::of_reference(&dir, "theirs.jsonl") else { return };
+    let mut ours = Client::of(&dir, "ours.jsonl");
     let listed = |client: &mut Client| -> Vec<Value> {
         let tools = client.ask("tools/list", &json!({}))["tools"].clone();
         let kept = ["name", "title", "description", "inputSchema", "annotations"];
@@ -168,7 +170,8 @@ fn the_reference_server_answers_the_same_and_reads_the_same_file() {
         assert_eq!(fails(&mine), fails(&reference), "{tool} {arguments}");
     }
     // Each goes on with the file of the other.
-    let (mut theirs_on, mut ours_on) = (node("ours.jsonl"), Client::of(&dir, "theirs.jsonl"));
+    let mut theirs_on = Client::of_reference(&dir, "ours.jsonl").unwrap();
+    let mut ours_on = Client::of(&dir, "theirs.jsonl");
     assert_eq!(theirs_on.graph(), ours_on.graph());
     for client in [theirs, ours, theirs_on, ours_on] {
         client.end();
@@ -221,6 +224,7 @@ fn files_in_other_shapes_are_read_and_broken_lines_keep_their_bytes() {
     for (name, text) in [
         ("array.json", format!("[\n  {entity},\n  {relation},\n  {relation}\n]\n")),
         ("object.json", format!("{{\"entities\": [{entity}], \"relations\": [{relation}]}}")),
+        ("lines.json", format!("[{entity},{relation}]").replace(',', ",\n ")),
         ("untyped.jsonl", format!("{entity}\n{relation}\n{relation}\n")),
     ] {
         std::fs::write(dir.path(name), text).unwrap();
@@ -266,14 +270,25 @@ fn files_in_other_shapes_are_read_and_broken_lines_keep_their_bytes() {
     client.end();
 }
 
+/// Each server reads memfold's writes, and memfold the server's writes in between.
 #[test]
 fn runs_and_undo_of_memfold_work_beside_it() {
-    let dir = TestFolder::new();
-    let mut client = Client::of(&dir, "memory.jsonl");
+    for start in [
+        |dir: &TestFolder| Some(Client::of(dir, "memory.jsonl")),
+        |dir: &TestFolder| Client::of_reference(dir, "memory.jsonl"),
+    ] {
+        let dir = TestFolder::new();
+        if let Some(client) = start(&dir) {
+            run_and_undo_beside(&dir, client);
+        }
+    }
+}
+
+fn run_and_undo_beside(dir: &TestFolder, mut client: Client) {
     let entity = json!({ "name": "Ana", "entityType": "person", "observations":
         ["Prefers green tea in the morning", "Lives in Bern", "Prefers green tea in the morning."] });
     client.call("create_entities", &json!({ "entities": [entity] }));
-    let mut agent = crate::agents::Agent::start(&dir, &["memory.jsonl", "--allow-writes"]);
+    let mut agent = crate::agents::Agent::start(dir, &["memory.jsonl", "--allow-writes"]);
     let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
     assert_eq!(plan["planned"]["merge"], 1, "{plan}");
     let apply = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": plan["plan_digest"] });

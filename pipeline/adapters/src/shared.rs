@@ -29,6 +29,22 @@ pub(crate) fn digest(bytes: impl AsRef<[u8]>) -> String {
     blake3::hash(bytes.as_ref()).to_hex()[..32].to_owned()
 }
 
+/// Digits of a digest in an id.
+const ID_DIGITS: usize = 12;
+
+/// Returns the first digits of a digest, as ids that follow from texts have them.
+pub(crate) fn id_digits(bytes: impl AsRef<[u8]>) -> String {
+    blake3::hash(bytes.as_ref()).to_hex()[..ID_DIGITS].to_owned()
+}
+
+/// The importance of a record of a system that knows none; routine in `brain.db`.
+pub(crate) const IMPORTANCE: f64 = 1.0;
+
+/// Returns the words of a list between commas.
+pub(crate) fn words(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
 /// Returns the standing of a record that was merged into another one, or archived.
 pub(crate) fn retired_standing(into: Option<&str>) -> OriginStanding {
     into.map_or(OriginStanding::Archived, |into| OriginStanding::Merged { into: into.to_owned() })

@@ -99,17 +99,19 @@ pub(crate) fn run(
     if let Some(Named { path, .. }) = command.store() {
         *path = Mirrored { unread, ..mirrored }.into();
     }
-    let exit = dispatch(global, command, printer)?;
+    let exit = dispatch(global, command, printer);
     match exit {
-        Exit::Done | Exit::Partial | Exit::ChangesPending if publishes => {
+        Ok(exit @ (Exit::Done | Exit::Partial | Exit::ChangesPending)) if publishes => {
             let conflicts = synchronization.publish()?;
             Ok(if conflicts.is_empty() { exit } else { Exit::Partial })
         }
-        Exit::Interrupted if publishes => {
+        Ok(Exit::Interrupted) if publishes => {
             synchronization.tell_of_interruption();
-            Ok(exit)
+            exit
         }
-        exit => Ok(exit),
+        // A killed undo may have left changes that are not published, and nothing to undo.
+        Err(_) if publishes => synchronization.publish().and(exit),
+        exit => exit,
     }
 }
 

@@ -25,7 +25,7 @@ use serde_json::Value;
 use super::ledger::{self, Entry, Fields, Ledger, RefKind, text, texts};
 use super::repository::{NotesRef, NotesRepository};
 use super::{GitNotes, PREFIX};
-use crate::sqlite_file;
+use crate::{shared, sqlite_file};
 use memfold_store::origin::{
     LinkKind, OriginContents, OriginError, OriginLink, OriginRecord, OriginStanding, Skipped,
 };
@@ -38,9 +38,6 @@ const MODEL: &str = "all-MiniLM-L6-v2";
 const SOURCE: &str = "git-notes";
 /// Statuses of memories that the owner has put away.
 const ARCHIVED_STATUSES: [&str; 2] = ["archived", "tombstone"];
-/// The importance of a namespace that the table lacks.
-const IMPORTANCE_DEFAULT: f64 = 1.0;
-
 /// Importance by namespace: the table of retention (0.5 to 1.0) on the scale of `brain.db`, 4 · share − 1.
 ///
 /// Decisions would be 3, from which on a memory is protected as critical; they are put just below, because
@@ -321,7 +318,7 @@ fn summary(id: &str, entry: &Entry, fields: &Fields) -> Base {
         text: lines.join("\n"),
         tags: texts(fields, "tags"),
         attributes,
-        importance: fields.get("importance").and_then(Value::as_f64).unwrap_or(IMPORTANCE_DEFAULT),
+        importance: fields.get("importance").and_then(Value::as_f64).unwrap_or(shared::IMPORTANCE),
         access_count: fields.get("activation_count").and_then(Value::as_i64).unwrap_or(0),
         created_at: time("created_at"),
         updated_at: time("updated_at"),
@@ -337,7 +334,7 @@ fn summary(id: &str, entry: &Entry, fields: &Fields) -> Base {
 
 fn importance(namespace: &str) -> f64 {
     let known = IMPORTANCE.iter().find(|(name, _)| *name == namespace);
-    known.map_or(IMPORTANCE_DEFAULT, |(_, importance)| *importance)
+    known.map_or(shared::IMPORTANCE, |(_, importance)| *importance)
 }
 
 const VECTORS: &str = "vec_memories";
@@ -451,8 +448,7 @@ impl<'de> Visitor<'de> for WordsVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Words, E> {
-        let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-        Ok(Words(words.map(str::to_owned).collect()))
+        Ok(Words(shared::words(text)))
     }
 
     fn visit_unit<E: de::Error>(self) -> Result<Words, E> {

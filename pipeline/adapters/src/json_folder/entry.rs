@@ -20,7 +20,7 @@ use crate::json::{
     Kind, Member, Node, Piece, Style, indent_at, parse, quoted, set, set_existing, spliced, unset,
     with_member, with_more, with_pieces, with_texts, without_member,
 };
-use crate::shared::retired_standing;
+use crate::shared::{retired_standing, words};
 use memfold_store::origin::{LinkKind, OriginLink, OriginRecord, OriginStanding};
 
 /// Members with one value each that are attributes of the record.
@@ -69,9 +69,6 @@ fn integer(node: &Node) -> Option<i64> {
 
 /// Tags: a list, or a text with commas.
 fn tags(entry: &Node) -> Vec<String> {
-    let words = |text: &str| {
-        text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
-    };
     match entry.get("tags").map(|tags| &tags.kind) {
         Some(Kind::List(items)) => items.iter().filter_map(Node::text).map(str::to_owned).collect(),
         Some(Kind::Text(text)) => words(text),

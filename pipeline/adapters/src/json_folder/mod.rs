@@ -137,7 +137,7 @@ impl Origin for JsonFolder {
     }
 
     fn rebuild(&self, at: &str) -> Result<Vec<String>, OriginError> {
-        let _lock = lock(&self.root.0)?;
+        let _lock = OsLock::beside(&self.root.0, &self.root.0)?;
         self.writer(&[])?.rebuild_indexes(at)
     }
 
@@ -146,7 +146,7 @@ impl Origin for JsonFolder {
     }
 
     fn write(&self, units: &[OriginUnit]) -> Result<Published, OriginError> {
-        let _lock = lock(&self.root.0)?;
+        let _lock = OsLock::beside(&self.root.0, &self.root.0)?;
         self.writer(units)?.write()
     }
 }
@@ -199,18 +199,6 @@ impl Root {
 /// Returns the temporary files that killed processes left anywhere in a folder.
 fn leftovers(folder: &Path) -> Vec<PathBuf> {
     leftovers_below(folder, usize::MAX, &|_| true)
-}
-
-/// Takes the lock beside a folder: one process writes.
-fn lock(root: &Path) -> Result<OsLock, OriginError> {
-    let mut name = root.as_os_str().to_owned();
-    name.push(".memfold-lock");
-    let path = PathBuf::from(name);
-    match OsLock::take(&path, root, Duration::ZERO) {
-        Ok(Some(lock)) => Ok(lock),
-        Ok(None) => Err(OriginError::Locked { path }),
-        Err(error) => Err(failed("lock", &path)(error)),
-    }
 }
 
 /// A file of memories.

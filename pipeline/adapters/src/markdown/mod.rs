@@ -33,8 +33,8 @@ use self::document::{Document, Live};
 use self::scan::{Memory, front_matter};
 use self::write::{Archived, Kept, Ledger, Writer, Written, digest};
 use crate::shared::{
-    FileLayer, FreeIds, advice_on, advice_on_removed, failed, leftovers_below, remove_leftovers,
-    supersedes, walk,
+    FileLayer, FreeIds, IMPORTANCE, advice_on, advice_on_removed, failed, id_digits,
+    leftovers_below, remove_leftovers, supersedes, walk, words,
 };
 use memfold_store::origin::{
     Origin, OriginContents, OriginError, OriginRecord, OriginStanding, OriginUnit, Published,
@@ -155,9 +155,6 @@ const WORKSPACE_FILES: [&str; 2] = ["memory.md", "user.md"];
 const DAYS: &str = "memory";
 /// A value of front matter that is longer is no category.
 const VALUE_CHARS_MAX: usize = 64;
-/// Markdown has none; routine in `brain.db`.
-const IMPORTANCE: f64 = 1.0;
-const ID_DIGITS: usize = 12;
 /// Marks within a text that protect a memory from changes.
 const PROTECTING: [&str; 3] = ["!important", "never delete", "never-delete"];
 /// The category of protected memories, one of the defaults of `protection.categories`.
@@ -466,18 +463,13 @@ fn document(path: &str, text: &str, kept: &Kept) -> Document {
     free.taken.extend(kept.written.iter().map(|written| written.id.clone()));
     let mut written: Vec<&Written> = kept.written.iter().collect();
     document.name(|memory| {
-        let hash = hash(&memory.text);
+        let hash = id_digits(&memory.text);
         match written.iter().position(|written| written.hash == hash) {
             Some(at) => written.remove(at).id.clone(),
             None => free.take(&format!("{path}#{hash}")),
         }
     });
     document
-}
-
-/// Returns the digits of a text in its id.
-fn hash(text: &str) -> String {
-    blake3::hash(text.as_bytes()).to_hex()[..ID_DIGITS].to_owned()
 }
 
 /// Returns the subject of a memory by its file and the titles above it, without general words.
@@ -548,7 +540,7 @@ impl Front {
         match key {
             "description" => self.description = text,
             "name" | "title" => {}
-            "tags" => self.tags = text.split(',').map(|tag| tag.trim().to_owned()).collect(),
+            "tags" => self.tags = words(&text),
             "created" | "created_at" | "date" if is_time(&text) => {
                 self.created_at = Some(at_midnight(text))
             }

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::document::{Document, Removed};
 use super::scan::{Form, Kind, Memory, scan};
-use super::{ARCHIVE, Body, Files, MarkdownFile, hash};
+use super::{ARCHIVE, Body, Files, MarkdownFile};
 use crate::shared::{
-    self, FileLayer, Reasons, Refusal, check, failed, note, read_text, retired_standing,
+    self, FileLayer, Reasons, Refusal, check, failed, id_digits, note, read_text, retired_standing,
 };
 use memfold_store::origin::{
     OriginChange, OriginError, OriginRecord, OriginStanding, OriginUnit, Published,
@@ -254,7 +254,7 @@ impl<'a> Writer<'a> {
         let Some((path, file)) = self.file_mut(id) else { return Ok(()) };
         let Body::Pieces(document) = &mut file.body else { return Ok(()) };
         document.rewrite(id, raw, &record.text);
-        let hash = hash(&record.text);
+        let hash = id_digits(&record.text);
         let follows = id.starts_with(&format!("{path}#{hash}"));
         match file.written.iter_mut().find(|written| written.id == id) {
             Some(written) => written.hash = hash,
@@ -290,7 +290,7 @@ impl<'a> Writer<'a> {
         }
         file.written.push(Written {
             id: record.id.clone(),
-            hash: hash(&record.text),
+            hash: id_digits(&record.text),
             lead,
             made_of: made_of.to_vec(),
         });

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use super::lines::{EntityLine, Line, Pieces, observation_text, with_observations};
 use crate::json::quoted;
 use crate::shared::{
-    FreeIds, Reasons, Refusal, attribute, check, digest, failed, read_text, remove,
-    retired_standing, supersedes,
+    FreeIds, IMPORTANCE, Reasons, Refusal, attribute, check, digest, failed, id_digits, read_text,
+    remove, retired_standing, supersedes,
 };
 use memfold_store::origin::{
     OriginChange, OriginContents, OriginError, OriginRecord, OriginUnit, Skipped,
@@ -29,9 +29,6 @@ use memfold_store::whole_file::{self, OsLock, PATIENCE};
 const ENTITY_DEFAULT: &str = "memories";
 /// The type of an entity that memfold makes.
 const TYPE_DEFAULT: &str = "memory";
-const ID_DIGITS: usize = 12;
-/// The file knows none; routine in `brain.db`.
-const IMPORTANCE: f64 = 1.0;
 
 /// Both files in memory.
 #[derive(Debug, Clone)]
@@ -515,9 +512,7 @@ impl<'a> Ids<'a> {
 
 /// The id of the first observation with a text.
 fn hashed(entity: &str, text: &str) -> String {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(entity.as_bytes()).update(&[0]).update(text.as_bytes());
-    format!("{entity}#{}", &hasher.finalize().to_hex()[..ID_DIGITS])
+    format!("{entity}#{}", id_digits(format!("{entity}\0{text}")))
 }
 
 fn raw_record(entity: &str, entity_type: Option<&str>, raw: &str) -> String {
@@ -737,13 +732,15 @@ pub(super) fn head(path: &Path, bytes: usize) -> Vec<u8> {
 const REWRITE: Duration = Duration::from_millis(200);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// Reads a file; one that is empty only once it stays so.
-pub(super) fn settled(path: &Path) -> io::Result<Vec<u8>> {
+/// Opens and reads a file; one that is empty only once it stays so.
+pub(super) fn settled(path: &Path) -> io::Result<(File, Vec<u8>)> {
     let mut left = REWRITE;
     loop {
-        let bytes = fs::read(path)?;
+        let mut file = File::open(path)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
         if !bytes.is_empty() || left.is_zero() {
-            return Ok(bytes);
+            return Ok((file, bytes));
         }
         std::thread::sleep(BETWEEN_LOOKS);
         left = left.saturating_sub(BETWEEN_LOOKS);
@@ -759,7 +756,7 @@ pub(super) fn lock(path: &Path) -> Result<OsLock, OriginError> {
 impl Files {
     /// Reads both files; a missing archive is an empty one.
     pub(super) fn read(path: &Path) -> Result<Self, OriginError> {
-        let memory = settled(path).map_err(failed("read", path))?;
+        let (_, memory) = settled(path).map_err(failed("read", path))?;
         let archive = read_text(&archive_path(path))?.unwrap_or_default();
         Ok(Self { memory, archive })
     }

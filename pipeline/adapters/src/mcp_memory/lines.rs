@@ -3,6 +3,8 @@
 //! A piece is a line. A file that is one JSON document, an array of entities and relations or an object with lists of
 //! them, is cut as if each entity and each relation stood on a line.
 
+use serde::{Deserialize, Serialize};
+
 use crate::json::{Kind, Node, parse};
 
 /// A line as it is understood.
@@ -10,7 +12,9 @@ use crate::json::{Kind, Node, parse};
 pub(super) enum Line {
     /// An entity with its observations.
     Entity(EntityLine),
-    /// A relation, or nothing.
+    /// A relation.
+    Relation(Relation),
+    /// A relation that lacks a field, or nothing.
     Other,
     /// Something that cannot be understood, and why.
     Bad(String),
@@ -18,6 +22,18 @@ pub(super) enum Line {
 
 /// The fields of a relation.
 const RELATION: [&str; 3] = ["from", "to", "relationType"];
+/// A relation between two entities.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Relation {
+    /// The name of the entity where it starts.
+    pub from: String,
+    /// The name of the entity where it ends.
+    pub to: String,
+    /// The type.
+    pub relation_type: String,
+}
+
 /// Where observations that are objects have their text.
 const TEXTS: [&str; 4] = ["text", "content", "observation", "contents"];
 /// The lists of a document.
@@ -49,12 +65,14 @@ impl Line {
         // Some servers of the same layout write `_type`, others no type.
         let has = |key: &str| fields.get(key).is_some();
         match fields.get("type").or_else(|| fields.get("_type")).and_then(Node::text) {
-            Some("relation") => return Self::Other,
+            Some("relation") => return relation(&fields).map_or(Self::Other, Self::Relation),
             Some("entity") => {}
             Some(other) => {
                 return Self::Bad(format!("type {other:?} is neither entity nor relation"));
             }
-            None if RELATION.iter().all(|key| has(key)) => return Self::Other,
+            None if RELATION.iter().all(|key| has(key)) => {
+                return relation(&fields).map_or(Self::Other, Self::Relation);
+            }
             None if has("name") && has("observations") => {}
             None => return Self::Bad("no field \"type\"".to_owned()),
         }
@@ -76,15 +94,25 @@ impl Line {
     }
 }
 
+impl EntityLine {
+    /// Returns the observations; one that is not a text as written.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        (0..self.observations.len()).map(|at| self.text(at))
+    }
+
+    pub(super) fn text(&self, at: usize) -> &str {
+        let (raw, text) = &self.observations[at];
+        text.as_ref().unwrap_or(raw)
+    }
+}
+
 fn trimmed(line: &str) -> &str {
     line.trim_start_matches('\u{feff}').trim()
 }
 
-/// Returns the fields of a relation: from, to, type.
-pub(super) fn relation(line: &str) -> Option<[String; 3]> {
-    let fields = parse(trimmed(line)).ok()?;
-    let [from, to, kind] = RELATION.map(|key| fields.text_of(key).map(str::to_owned));
-    Some([from?, to?, kind?])
+fn relation(fields: &Node) -> Option<Relation> {
+    let [from, to, relation_type] = RELATION.map(|key| fields.text_of(key).map(str::to_owned));
+    Some(Relation { from: from?, to: to?, relation_type: relation_type? })
 }
 
 /// Returns the text of an observation as written in JSON, which may be a field of an object; `None` where there is none.

@@ -18,10 +18,9 @@ mod served;
 use std::path::{Path, PathBuf};
 
 use self::graph::{Files, Graph};
+pub use self::lines::Relation;
 use self::lines::{Line, Pieces};
-pub use self::served::{
-    AddedObservations, Entity, GraphError, GraphFile, Nodes, Observations, Relation,
-};
+pub use self::served::{AddedObservations, Entity, GraphError, GraphFile, Nodes, Observations};
 use crate::shared::{advice_on, note, remove_leftovers};
 use memfold_store::origin::{Origin, OriginContents, OriginError, OriginUnit, Published};
 
@@ -48,8 +47,8 @@ pub(crate) fn is_one(path: &Path) -> bool {
     let head = match graph::head(path, BYTES_LOOKED_AT) {
         // Another program may be about to write it.
         head if head.is_empty() => match graph::settled(path) {
-            Ok(bytes) if bytes.is_empty() => return is_named_so(path),
-            Ok(mut bytes) => {
+            Ok((_, bytes)) if bytes.is_empty() => return is_named_so(path),
+            Ok((_, mut bytes)) => {
                 bytes.truncate(BYTES_LOOKED_AT);
                 bytes
             }
@@ -75,13 +74,8 @@ pub(crate) fn is_one(path: &Path) -> bool {
     lines.any(is_of_graph)
 }
 
-/// Tells whether a line is an entity or a relation.
 fn is_of_graph(line: &str) -> bool {
-    match Line::read(line) {
-        Line::Entity(_) => true,
-        Line::Other => lines::relation(line).is_some(),
-        Line::Bad(_) => false,
-    }
+    matches!(Line::read(line), Line::Entity(_) | Line::Relation(_))
 }
 
 /// An empty file is known by its name, or by the archive beside it.

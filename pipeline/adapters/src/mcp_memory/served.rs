@@ -5,8 +5,9 @@
 //! other change replaces the file by a rename, and both are synced before the answer. Lines that cannot be understood keep their
 //! places byte for byte.
 //!
-//! A graph that was read stays in memory. It is current as long as the file is the same one and as long as it was, and its
-//! beginning is read again only where somebody replaced it: bytes that others appended are read alone.
+//! A graph that was read stays in memory. Of a file that others appended to, only the new bytes are read; of one that
+//! others replaced, only lines that differ are parsed. An append is synced after the lock is released, so that several
+//! processes sync at once.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -20,7 +21,8 @@ use memfold_store::whole_file::{self, OsLock};
 use serde::{Deserialize, Serialize};
 
 use super::graph::settled;
-use super::lines::{self, Line, Pieces, with_observations};
+use super::lines::{EntityLine, Line, Pieces, Relation, with_observations};
+use crate::json::quoted;
 
 /// Bytes at the end of the part that was read that must still be there for the rest to count as appended.
 const TAIL_BYTES: usize = 4096;
@@ -35,18 +37,6 @@ pub struct Entity {
     pub entity_type: String,
     /// Facts about it.
     pub observations: Vec<String>,
-}
-
-/// A relation between two entities.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Relation {
-    /// The name of the entity where it starts.
-    pub from: String,
-    /// The name of the entity where it ends.
-    pub to: String,
-    /// The type.
-    pub relation_type: String,
 }
 
 /// A graph, or a part of one.
@@ -122,19 +112,11 @@ impl std::fmt::Debug for GraphFile {
     }
 }
 
-/// A part of the file.
+/// A line of the file.
 #[derive(Debug)]
 struct Item {
     bytes: Vec<u8>,
-    node: Node,
-}
-
-#[derive(Debug)]
-enum Node {
-    Entity(Entity),
-    Relation(Relation),
-    /// Something else, or nothing.
-    Other,
+    line: Line,
 }
 
 /// The file as it was read.
@@ -180,8 +162,8 @@ impl GraphFile {
         self.reading(|graph| {
             graph.with_relations(|entity| {
                 has(&entity.name)
-                    || has(&entity.entity_type)
-                    || entity.observations.iter().any(|text| has(text))
+                    || entity.entity_type.as_deref().is_some_and(has)
+                    || entity.texts().any(has)
             })
         })
     }
@@ -202,7 +184,8 @@ impl GraphFile {
         self.writing(|graph, _| {
             let is_new = |entity: &Entity| !graph.entities.contains_key(&entity.name);
             let new: Vec<Entity> = entities.into_iter().filter(is_new).collect();
-            Ok((new.clone(), Edit::Append(new.into_iter().map(Node::Entity).collect())))
+            let items = new.iter().map(|entity| Item::new("entity", entity)).collect();
+            Ok((new, Edit::Append(items)))
         })
     }
 
@@ -217,7 +200,8 @@ impl GraphFile {
         self.writing(|graph, _| {
             let is_new = |relation: &Relation| !graph.relations.contains(relation);
             let new: Vec<Relation> = relations.into_iter().filter(is_new).collect();
-            Ok((new.clone(), Edit::Append(new.into_iter().map(Node::Relation).collect())))
+            let items = new.iter().map(|relation| Item::new("relation", relation)).collect();
+            Ok((new, Edit::Append(items)))
         })
     }
 
@@ -246,12 +230,12 @@ impl GraphFile {
     /// # Errors
     /// As [`Self::create_entities`].
     pub fn delete_entities(&mut self, names: &[String]) -> Result<(), GraphError> {
-        self.deleting(|node| match node {
-            Node::Entity(entity) => names.contains(&entity.name),
-            Node::Relation(relation) => {
+        self.deleting(|line| match line {
+            Line::Entity(entity) => names.contains(&entity.name),
+            Line::Relation(relation) => {
                 names.contains(&relation.from) || names.contains(&relation.to)
             }
-            Node::Other => false,
+            Line::Other | Line::Bad(_) => false,
         })
     }
 
@@ -260,7 +244,7 @@ impl GraphFile {
     /// # Errors
     /// As [`Self::create_entities`].
     pub fn delete_relations(&mut self, relations: &[Relation]) -> Result<(), GraphError> {
-        self.deleting(|node| matches!(node, Node::Relation(found) if relations.contains(found)))
+        self.deleting(|line| matches!(line, Line::Relation(found) if relations.contains(found)))
     }
 
     /// Deletes observations of entities.
@@ -279,10 +263,10 @@ impl GraphFile {
         })
     }
 
-    fn deleting(&mut self, is_gone: impl Fn(&Node) -> bool) -> Result<(), GraphError> {
+    fn deleting(&mut self, is_gone: impl Fn(&Line) -> bool) -> Result<(), GraphError> {
         self.writing(|graph, _| {
             let before = graph.items.len();
-            graph.items.retain(|item| !is_gone(&item.node));
+            graph.items.retain(|item| !is_gone(&item.line));
             let is_changed = graph.items.len() < before;
             if is_changed {
                 graph.index();
@@ -318,7 +302,7 @@ impl GraphFile {
             let made = OpenOptions::new().create(true).append(true).open(&self.path);
             made.map_err(self.failed("make"))?;
         }
-        let _lock = OsLock::wait_on(&self.path).map_err(self.failed("lock"))?;
+        let lock = OsLock::wait_on(&self.path).map_err(self.failed("lock"))?;
         // After a failure in the middle the file is read anew.
         let mut loaded = self.load()?;
         let (done, edit) = match work(&mut loaded, &self.guard) {
@@ -329,18 +313,19 @@ impl GraphFile {
             }
         };
         let written = match edit {
-            Edit::Append(nodes) if nodes.is_empty() => Ok(()),
-            Edit::Append(nodes) if loaded.is_document => {
-                loaded.items.extend(nodes.into_iter().map(Item::new));
-                loaded.index();
-                loaded.rewrite(&self.path)
+            Edit::Append(items) if items.is_empty() => Ok(None),
+            Edit::Append(items) if loaded.is_document => {
+                items.into_iter().for_each(|item| loaded.insert(item));
+                loaded.rewrite(&self.path).map(|()| None)
             }
-            Edit::Append(nodes) => {
-                loaded.append(&self.path, nodes.into_iter().map(Item::new).collect())
-            }
-            Edit::Rewrite => loaded.rewrite(&self.path),
+            Edit::Append(items) => loaded.append(&self.path, items).map(Some),
+            Edit::Rewrite => loaded.rewrite(&self.path).map(|()| None),
         };
-        written.map_err(self.failed("write"))?;
+        let appended = written.map_err(self.failed("write"))?;
+        drop(lock);
+        if let Some(file) = appended {
+            file.sync_data().map_err(self.failed("write"))?;
+        }
         self.loaded = Some(loaded);
         Ok(done)
     }
@@ -349,18 +334,17 @@ impl GraphFile {
     fn load(&mut self) -> Result<Loaded, GraphError> {
         let failed = self.failed("read");
         let found = fs::metadata(&self.path).map_err(&failed)?;
-        if let Some(mut loaded) = self.loaded.take()
-            && loaded.follow(&found).map_err(&failed)?
-        {
-            return Ok(loaded);
+        let mut loaded = self.loaded.take().unwrap_or_default();
+        if !loaded.follow(&found).map_err(&failed)? {
+            loaded.read(&self.path).map_err(failed)?;
         }
-        Loaded::read(&self.path).map_err(failed)
+        Ok(loaded)
     }
 }
 
 /// How the file is changed.
 enum Edit {
-    Append(Vec<Node>),
+    Append(Vec<Item>),
     Rewrite,
 }
 
@@ -371,81 +355,101 @@ impl Edit {
 }
 
 impl Item {
-    fn new(node: Node) -> Self {
+    /// Writes a node as a line.
+    fn new<T: Serialize>(kind: &str, node: &T) -> Self {
         #[derive(Serialize)]
         struct Typed<'a, T> {
             r#type: &'a str,
             #[serde(flatten)]
             node: &'a T,
         }
-        let bytes = match &node {
-            Node::Entity(node) => serde_json::to_vec(&Typed { r#type: "entity", node }),
-            Node::Relation(node) => serde_json::to_vec(&Typed { r#type: "relation", node }),
-            Node::Other => Ok(Vec::new()),
-        };
-        Self { bytes: bytes.unwrap_or_default(), node }
+        Self::read(&serde_json::to_vec(&Typed { r#type: kind, node }).unwrap_or_default())
     }
 
     fn read(bytes: &[u8]) -> Self {
-        let node = std::str::from_utf8(bytes).map_or(Node::Other, |text| match Line::read(text) {
-            Line::Entity(entity) => {
-                let texts = entity.observations.into_iter();
-                Node::Entity(Entity {
-                    name: entity.name,
-                    entity_type: entity.entity_type.unwrap_or_default(),
-                    observations: texts.map(|(raw, text)| text.unwrap_or(raw)).collect(),
-                })
-            }
-            Line::Other => relation(text).map_or(Node::Other, Node::Relation),
-            Line::Bad(_) => Node::Other,
-        });
-        Self { bytes: bytes.to_vec(), node }
+        let line = std::str::from_utf8(bytes).map_or(Line::Other, Line::read);
+        Self { bytes: bytes.to_vec(), line }
+    }
+
+    /// Tells whether both are entities of one name.
+    fn has_the_name_of(&self, other: &Self) -> bool {
+        matches!((&self.line, &other.line), (Line::Entity(one), Line::Entity(two)) if one.name == two.name)
+    }
+
+    /// Writes the line anew, with the observations that its entity has now.
+    fn write_observations(&mut self) {
+        if let Line::Entity(entity) = &self.line {
+            let raw: Vec<&str> = entity.observations.iter().map(|(raw, _)| raw.as_str()).collect();
+            self.bytes =
+                with_observations(&String::from_utf8_lossy(&self.bytes), &raw).into_bytes();
+        }
     }
 }
 
-fn relation(text: &str) -> Option<Relation> {
-    let [from, to, relation_type] = lines::relation(text)?;
-    Some(Relation { from, to, relation_type })
+/// Returns a line without its end; `None` where it is blank.
+fn trimmed(line: &[u8]) -> Option<&[u8]> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    (!line.trim_ascii().is_empty()).then_some(line)
 }
 
 impl Loaded {
-    fn read(path: &Path) -> io::Result<Self> {
+    /// Reads the whole file.
+    fn read(&mut self, path: &Path) -> io::Result<()> {
         // Other programs empty the file before they write it anew.
-        settled(path)?;
-        let mut file = File::open(path)?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        let (file, bytes) = settled(path)?;
         let found = file.metadata()?;
-        let mut loaded = Self { file: Some(file), ..Self::default() };
         let pieces = Pieces::of(&bytes);
-        loaded.is_document = pieces.is_document();
-        for (at, part) in pieces.parts.iter().enumerate() {
-            // The text between the members of a document is not a line.
-            if pieces.is_read(at) {
-                loaded.push(part);
-            }
-        }
-        loaded.note(&bytes, &found);
-        Ok(loaded)
+        self.file = Some(file);
+        self.is_document = pieces.is_document();
+        // The text between the members of a document is not a line.
+        let parts = pieces.parts.iter().enumerate().filter(|(at, _)| pieces.is_read(*at));
+        self.take_in(parts.map(|(_, part)| *part));
+        self.tail.clear();
+        self.note(&bytes, &found);
+        Ok(())
     }
 
-    fn push(&mut self, line: &[u8]) {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        if !line.iter().all(u8::is_ascii_whitespace) {
-            self.insert(Item::read(line));
+    /// Puts lines in place of the lines that were read before; equal ones are not parsed again.
+    fn take_in<'l>(&mut self, lines: impl Iterator<Item = &'l [u8]>) {
+        let mut at = 0;
+        for line in lines.filter_map(trimmed) {
+            match self.items.get(at) {
+                Some(known) if known.bytes == line => {}
+                Some(known) => {
+                    let item = Item::read(line);
+                    if known.has_the_name_of(&item) {
+                        self.items[at] = item;
+                        self.words.remove(&at);
+                    } else {
+                        // Lines came between, or went.
+                        self.truncate(at);
+                        self.insert(item);
+                    }
+                }
+                None => self.insert(Item::read(line)),
+            }
+            at += 1;
+        }
+        self.truncate(at);
+    }
+
+    fn truncate(&mut self, count: usize) {
+        if count < self.items.len() {
+            self.items.truncate(count);
+            self.index();
         }
     }
 
     fn insert(&mut self, item: Item) {
         let at = self.items.len();
-        match &item.node {
-            Node::Entity(entity) => {
+        match &item.line {
+            Line::Entity(entity) => {
                 self.entities.entry(entity.name.clone()).or_insert(at);
             }
-            Node::Relation(relation) => {
+            Line::Relation(relation) => {
                 self.relations.insert(relation.clone());
             }
-            Node::Other => {}
+            Line::Other | Line::Bad(_) => {}
         }
         self.items.push(item);
     }
@@ -491,12 +495,14 @@ impl Loaded {
             return Ok(false);
         }
         let appended = appended.to_vec();
-        appended.split(|byte| *byte == b'\n').for_each(|line| self.push(line));
+        let lines = appended.split(|byte| *byte == b'\n').filter_map(trimmed);
+        lines.for_each(|line| self.insert(Item::read(line)));
         self.note(&appended, &now);
         Ok(true)
     }
 
-    fn append(&mut self, path: &Path, items: Vec<Item>) -> io::Result<()> {
+    /// Appends lines; returns the file, which is not synced.
+    fn append(&mut self, path: &Path, items: Vec<Item>) -> io::Result<File> {
         let mut bytes = Vec::new();
         for item in &items {
             let is_within_line = match bytes.is_empty() {
@@ -510,14 +516,18 @@ impl Loaded {
         }
         let mut file = OpenOptions::new().append(true).open(path)?;
         file.write_all(&bytes)?;
-        file.sync_data()?;
         let found = file.metadata()?;
         items.into_iter().for_each(|item| self.insert(item));
         self.note(&bytes, &found);
-        Ok(())
+        Ok(file)
     }
 
     fn rewrite(&mut self, path: &Path) -> io::Result<()> {
+        if self.is_document {
+            // A member may stand on several lines; within a text there is no line end.
+            let is_within = |byte: &u8| !matches!(byte, b'\n' | b'\r');
+            self.items.iter_mut().for_each(|item| item.bytes.retain(is_within));
+        }
         let lines: Vec<&[u8]> = self.items.iter().map(|item| &*item.bytes).collect();
         let bytes = lines.join(&b'\n');
         let found = whole_file::replace_and_look(path, &bytes)?;
@@ -537,15 +547,19 @@ impl Loaded {
 
     fn nodes(
         &self,
-        is_wanted: impl Fn(&Entity) -> bool,
+        is_wanted: impl Fn(&EntityLine) -> bool,
         is_related: impl Fn(&Relation) -> bool,
     ) -> Nodes {
         let mut nodes = Nodes::default();
         let mut seen = HashSet::new();
         for item in &self.items {
-            match &item.node {
-                Node::Entity(entity) if is_wanted(entity) => nodes.entities.push(entity.clone()),
-                Node::Relation(relation) if is_related(relation) && seen.insert(relation) => {
+            match &item.line {
+                Line::Entity(entity) if is_wanted(entity) => nodes.entities.push(Entity {
+                    name: entity.name.clone(),
+                    entity_type: entity.entity_type.clone().unwrap_or_default(),
+                    observations: entity.texts().map(str::to_owned).collect(),
+                }),
+                Line::Relation(relation) if is_related(relation) && seen.insert(relation) => {
                     nodes.relations.push(relation.clone());
                 }
                 _ => {}
@@ -555,7 +569,7 @@ impl Loaded {
     }
 
     /// Returns entities with the relations that have one of them at an end.
-    fn with_relations(&self, is_wanted: impl Fn(&Entity) -> bool) -> Nodes {
+    fn with_relations(&self, is_wanted: impl Fn(&EntityLine) -> bool) -> Nodes {
         let entities = self.nodes(is_wanted, |_| false).entities;
         let names: BTreeSet<&str> = entities.iter().map(|entity| entity.name.as_str()).collect();
         let touches =
@@ -568,70 +582,54 @@ impl Loaded {
         let mut result = AddedObservations { entity: name, added: Vec::new(), known: Vec::new() };
         let Some(at) = self.entities.get(&result.entity).copied() else { return result };
         let Self { items, words, .. } = self;
-        let Item { bytes, node: Node::Entity(entity) } = &mut items[at] else { return result };
+        let Line::Entity(entity) = &mut items[at].line else { return result };
         let words = words.entry(at).or_insert_with(|| {
             let mut words: HashMap<String, Vec<usize>> = HashMap::new();
-            for (at, text) in entity.observations.iter().enumerate() {
+            for (at, text) in entity.texts().enumerate() {
                 words.entry(words_of(text)).or_default().push(at);
             }
             words
         });
         let mut new = Vec::new();
-        // Texts of one request are compared with earlier ones alone, as the reference server does.
-        let before = entity.observations.len();
         for text in texts {
             let key = words_of(&text);
-            let near = words.get(&key).into_iter().flatten().filter(|near| **near < before);
-            let near: Vec<&String> = near.map(|near| &entity.observations[*near]).collect();
-            if near.iter().any(|near| **near == text) {
+            // Texts of one request are compared with earlier ones alone, as the reference server does.
+            let near = words.get(&key).into_iter().flatten();
+            let near: Vec<&str> = near.map(|near| entity.text(*near)).collect();
+            if near.contains(&&*text) {
                 continue;
             }
-            let says_it = near.into_iter().find(|near| says_the_same(guard, near, &text));
-            if let Some(says_it) = says_it {
-                result.known.push(KnownObservation { says_it: says_it.clone(), text });
-                continue;
+            match near.into_iter().find(|near| says_the_same(guard, near, &text)) {
+                Some(says_it) => {
+                    let says_it = says_it.to_owned();
+                    result.known.push(KnownObservation { says_it, text });
+                }
+                None => new.push((key, text)),
             }
-            new.push((key, text));
         }
         for (key, text) in new {
             words.entry(key).or_default().push(entity.observations.len());
-            entity.observations.push(text.clone());
+            entity.observations.push((quoted(&text), Some(text.clone())));
             result.added.push(text);
         }
         if !result.added.is_empty() {
-            *bytes = with_added(bytes, &result.added);
+            items[at].write_observations();
         }
         result
     }
 
     /// Keeps some observations of an entity; tells whether any went.
     fn keep_observations(&mut self, at: usize, is_kept: impl Fn(&str) -> bool) -> bool {
-        let Item { bytes, node: Node::Entity(entity) } = &mut self.items[at] else { return false };
+        let Line::Entity(entity) = &mut self.items[at].line else { return false };
         let before = entity.observations.len();
-        let line = String::from_utf8_lossy(bytes).into_owned();
-        let Line::Entity(written) = Line::read(&line) else { return false };
-        let kept =
-            written.observations.iter().filter(|(raw, text)| is_kept(text.as_ref().unwrap_or(raw)));
-        let raw: Vec<&str> = kept.map(|(raw, _)| raw.as_str()).collect();
-        if raw.len() == before {
+        entity.observations.retain(|(raw, text)| is_kept(text.as_ref().unwrap_or(raw)));
+        if entity.observations.len() == before {
             return false;
         }
-        *bytes = with_observations(&line, &raw).into_bytes();
-        entity.observations.retain(|text| is_kept(text));
+        self.items[at].write_observations();
         self.words.remove(&at);
         true
     }
-}
-
-/// The line of an entity with further observations at the end.
-fn with_added(line: &[u8], added: &[String]) -> Vec<u8> {
-    let line = String::from_utf8_lossy(line).into_owned();
-    let Line::Entity(written) = Line::read(&line) else { return line.into_bytes() };
-    let added = added.iter().map(|text| serde_json::to_string(text).unwrap_or_default());
-    let all: Vec<String> =
-        written.observations.into_iter().map(|(raw, _)| raw).chain(added).collect();
-    let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    with_observations(&line, &all).into_bytes()
 }
 
 /// The words of a text, whatever their order and case: texts that differ in them are not compared.

@@ -18,11 +18,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::layout::{Flag, Layout, USERS, Vectors};
-use crate::shared::{digest, failed, make_folder_of, read_text};
+use crate::shared::{IMPORTANCE, digest, failed, make_folder_of, read_text, words};
 use crate::sqlite_file::{floats, quoted, shown, vec0_vectors};
 
-/// Routine in `brain.db`; these tables know no importance.
-const IMPORTANCE: f64 = 1.0;
 /// A longer value of metadata is a text of its own, not an attribute.
 const ATTRIBUTE_CHARS: usize = 80;
 /// Seconds since 1970 are fewer than this until the year 5138.
@@ -193,11 +191,9 @@ fn time(value: &Value) -> Option<String> {
 fn tags(value: &Value) -> Vec<String> {
     let text = shown(value);
     let listed: Option<Vec<Json>> = serde_json::from_str(&text).ok();
-    let tags: Vec<String> = match listed {
-        Some(listed) => listed.iter().filter_map(|tag| Some(tag.as_str()?.to_owned())).collect(),
-        None => text.split(',').map(|tag| tag.trim().to_owned()).collect(),
-    };
-    tags.into_iter().filter(|tag| !tag.is_empty()).collect()
+    let Some(listed) = listed else { return words(&text) };
+    let tags = listed.iter().filter_map(Json::as_str).filter(|tag| !tag.is_empty());
+    tags.map(str::to_owned).collect()
 }
 
 /// The short values of a JSON object; the name of a user is the attribute `user`.
