@@ -15,9 +15,9 @@ use memfold_index::file::FileMode;
 use memfold_index::{NoProgress, Pool, StartPoolError, VectorMatrix};
 use memfold_simd::Kernels;
 use memfold_store::brain_db::{
-    BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions, OpenStoreError,
+    BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions,
 };
-use memfold_store::{BrainDb, LoadRequest};
+use memfold_store::{BrainDb, LoadRequest, StoreError};
 
 use crate::synthetic::{GenerateError, VectorGenerator, VectorRecipe, templated};
 
@@ -46,7 +46,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
 pub enum RunError {
     /// The store could not be opened.
     #[error(transparent)]
-    Open(#[from] OpenStoreError),
+    Open(#[from] StoreError),
     /// No plan was made.
     #[error(transparent)]
     Consolidate(#[from] MemfoldError),

@@ -15,10 +15,8 @@ use memfold_core::plan::protected_by;
 use memfold_core::policy::{Policy, ProtectionPolicy};
 use memfold_core::runs::{RunKind, RunState, RunSummary};
 use memfold_core::time::Instant;
-use memfold_store::brain_db::{
-    AssignedTier, Session, SessionError, StoredEdge, StoredMerge, Vitals,
-};
-use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
+use memfold_store::brain_db::{AssignedTier, Session, StoredEdge, StoredMerge, Vitals};
+use memfold_store::{BrainDb, LoadRequest, StoreError};
 use tracing::info_span;
 
 /// The time of an edge with an unreadable time.
@@ -47,7 +45,7 @@ impl Tiers {
         load: &LoadRequest<'_>,
         policy: &Policy,
         retention: &RetentionPolicy,
-    ) -> Result<Self, LoadStoreError> {
+    ) -> Result<Self, StoreError> {
         let vitals = store.vitals(load)?;
         Self::of_vitals(store, &vitals, load, policy, retention)
     }
@@ -62,7 +60,7 @@ impl Tiers {
         load: &LoadRequest<'_>,
         policy: &Policy,
         retention: &RetentionPolicy,
-    ) -> Result<Self, LoadStoreError> {
+    ) -> Result<Self, StoreError> {
         let _span = info_span!("retention.compute", memories = vitals.len() as i64).entered();
         let edges = recorded_edges(store, load.time_zone)?;
         let superseded = superseded_by(&edges);
@@ -101,7 +99,7 @@ impl Tiers {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn keep(&self, session: &Session, at: &str) -> Result<(), SessionError> {
+    pub fn keep(&self, session: &Session, at: &str) -> Result<(), StoreError> {
         let assigned = self.transitions.iter().map(|transition| AssignedTier {
             memory_id: transition.id.clone(),
             tier: transition.to.tier.as_str(),
@@ -139,7 +137,7 @@ impl EdgeMap {
     ///
     /// # Errors
     /// When the store cannot be read, or when cancelled.
-    pub fn of(store: &BrainDb, load: &LoadRequest<'_>) -> Result<Self, LoadStoreError> {
+    pub fn of(store: &BrainDb, load: &LoadRequest<'_>) -> Result<Self, StoreError> {
         let memories = store.memories(load)?;
         let mut edges = recorded_edges(store, load.time_zone)?;
         edges.extend(store.merges()?.into_iter().map(|merge| consolidates(merge, load.time_zone)));
@@ -157,7 +155,7 @@ impl EdgeMap {
 }
 
 /// Returns the edges in force that earlier runs recorded; of types that this version does not know, none.
-fn recorded_edges(store: &BrainDb, time_zone: &TimeZone) -> Result<Vec<Edge>, LoadStoreError> {
+fn recorded_edges(store: &BrainDb, time_zone: &TimeZone) -> Result<Vec<Edge>, StoreError> {
     let edges = store.edges()?.into_iter();
     Ok(edges.filter_map(|edge| recorded(edge, time_zone)).collect())
 }

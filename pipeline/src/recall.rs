@@ -22,9 +22,9 @@ use memfold_core::time::Instant;
 use memfold_index::NoProgress;
 use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{
-    KeptReader, Reach, RecallCounter, RecallFacts, SessionError, StoreReader, StoredEdge,
+    KeptReader, Reach, RecallCounter, RecallFacts, StoreReader, StoredEdge,
 };
-use memfold_store::{BrainDb, LoadRequest};
+use memfold_store::{BrainDb, LoadRequest, StoreError};
 use tracing::info_span;
 
 use crate::lookup::{KeptIndex, SearchError, Searched, StoreIndex, Wanted, near_vector};
@@ -408,12 +408,12 @@ impl Recaller {
         }
     }
 
-    fn count(&self, memories: &[RecalledMemory], now: Instant) -> Result<bool, SessionError> {
+    fn count(&self, memories: &[RecalledMemory], now: Instant) -> Result<bool, StoreError> {
         // Another thread counts at this moment: to wait for it is to wait for its transaction.
         let Ok(mut counter) = self.counter.try_lock() else { return Ok(false) };
         if counter.is_none() {
             *counter = match RecallCounter::open(self.store.path()) {
-                Err(SessionError::Busy { .. }) => return Ok(false),
+                Err(StoreError::Busy { .. }) => return Ok(false),
                 opened => Some(opened?),
             };
         }

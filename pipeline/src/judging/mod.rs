@@ -23,8 +23,8 @@ use memfold_guard::Guard;
 use memfold_guard::text::excerpt;
 use memfold_index::JoinOptions;
 use memfold_simd::Similarity;
-use memfold_store::LoadStoreError;
-use memfold_store::brain_db::{BrainDb, Session, SessionError, StoredJudgement, StoredSummary};
+use memfold_store::StoreError;
+use memfold_store::brain_db::{BrainDb, Session, StoredJudgement, StoredSummary};
 use tracing::info_span;
 
 use crate::calibration::{Calibration, Decision};
@@ -145,7 +145,7 @@ impl StoredAnswers {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn read(store: &BrainDb) -> Result<Self, LoadStoreError> {
+    pub fn read(store: &BrainDb) -> Result<Self, StoreError> {
         let mut answers = Self { summaries: store.summaries()?, ..Self::default() };
         for (stored, at) in store.judgements()? {
             let day = at.get(..DATE_CHARS).unwrap_or_default().to_owned();
@@ -196,13 +196,13 @@ impl StoredAnswers {
 }
 
 impl Records for StoredAnswers {
-    type Error = SessionError;
+    type Error = StoreError;
 
-    fn find(&self, key: &str) -> Result<Option<Vote>, SessionError> {
+    fn find(&self, key: &str) -> Result<Option<Vote>, StoreError> {
         Ok(self.known.get(key).cloned())
     }
 
-    fn keep(&mut self, judgements: &[Judgement]) -> Result<(), SessionError> {
+    fn keep(&mut self, judgements: &[Judgement]) -> Result<(), StoreError> {
         if let Some((session, at)) = &self.keep {
             let stored: Vec<StoredJudgement> = judgements.iter().map(stored).collect();
             session.keep_judgements(&stored, at)?;

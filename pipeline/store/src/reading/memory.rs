@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 
-use crate::memory_store::{LiveRow, LiveVisitor, LoadRequest, LoadStoreError, VectorSink};
+use crate::error::StoreError;
+use crate::memory_store::{LiveRow, LiveVisitor, LoadRequest, VectorSink};
 use crate::reading::vector::{ModelShapes, RawRow, ShapeSurvey, decode_components};
 use memfold_core::decisions::Decisions;
 use memfold_core::journal::RowImage;
@@ -347,7 +348,7 @@ pub fn read_rows(
     memories: &[[ValueRef<'_>; MEMORY_CELLS]],
     embeddings: &[[ValueRef<'_>; EMBEDDING_CELLS]],
     sink: &mut dyn VectorSink,
-) -> Result<Snapshot, LoadStoreError> {
+) -> Result<Snapshot, StoreError> {
     let mut reader = MemoryReader::new(*request);
     for (position, cells) in (1..).zip(memories) {
         reader.take(&RawMemory::of_cells(*cells), position);
@@ -358,10 +359,10 @@ pub fn read_rows(
         survey.add(model.text().ok().flatten().as_deref(), None);
     }
     // Without lengths, no blob is taken for doubles.
-    let shapes = survey.decide(|_, _| Ok::<_, LoadStoreError>(Vec::new()))?;
+    let shapes = survey.decide(|_, _| Ok::<_, StoreError>(Vec::new()))?;
     let mut reader = EmbeddingReader::new(&read, &shapes);
     for cells in embeddings {
-        reader.take(&RawEmbedding::of_cells(*cells), sink).map_err(LoadStoreError::Sink)?;
+        reader.take(&RawEmbedding::of_cells(*cells), sink).map_err(StoreError::Sink)?;
     }
     Ok(reader.finish().into_snapshot(read, None, Vec::new()))
 }

@@ -18,7 +18,8 @@ use crate::brain_db::read::lineage::StoreLineage;
 use crate::brain_db::read::open::{BrainDb, OpenOptions};
 use crate::brain_db::write::changes::stands;
 use crate::brain_db::write::rows::Layout;
-use crate::brain_db::write::session::{Session, SessionError, Writes};
+use crate::brain_db::write::session::{Session, Writes};
+use crate::error::StoreError;
 use crate::upkeep::restore::{UpkeepError, UpkeepRun};
 use memfold_core::lineage::Lineage as _;
 use memfold_core::memory::{MemoryId, Status};
@@ -168,7 +169,7 @@ fn ghosts(lineage: &StoreLineage<'_>, id: &MemoryId) -> rusqlite::Result<BTreeSe
 }
 
 /// Tells whether anything of ours names a memory that is nowhere else known.
-fn is_named(reads: &Writes<'_>, id: &MemoryId) -> Result<bool, SessionError> {
+fn is_named(reads: &Writes<'_>, id: &MemoryId) -> Result<bool, StoreError> {
     let erasure = Plan::of(reads, BTreeSet::from([id.clone()]))?.erasure;
     Ok(erasure != Erasure { ids: erasure.ids.clone(), ..Erasure::default() })
 }
@@ -189,7 +190,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(reads: &Writes<'_>, ids: BTreeSet<MemoryId>) -> Result<Self, SessionError> {
+    fn of(reads: &Writes<'_>, ids: BTreeSet<MemoryId>) -> Result<Self, StoreError> {
         let has_tables = reads.has_own_tables()?;
         let mut plan = Self {
             erasure: Erasure { ids: ids.iter().cloned().collect(), ..Erasure::default() },
@@ -258,7 +259,7 @@ impl Plan {
     }
 
     /// Counts the rows that are erased as a whole.
-    fn count_rows(&mut self, reads: &Writes<'_>) -> Result<(), SessionError> {
+    fn count_rows(&mut self, reads: &Writes<'_>) -> Result<(), StoreError> {
         let layout = reads.layout()?;
         self.count_traces_and_records(reads, &layout)?;
         if self.erasure.memories + self.erasure.embeddings > 0 {
@@ -279,7 +280,7 @@ impl Plan {
         &mut self,
         reads: &Writes<'_>,
         layout: &Layout,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         for id in self.erasure.ids.clone() {
             let traces = reads.traces(layout, id.as_str())?;
             self.erasure.memories += traces.rows;
@@ -327,7 +328,7 @@ impl Plan {
         Ok(())
     }
 
-    fn carry_out(&self, writes: &Writes<'_>) -> Result<(), SessionError> {
+    fn carry_out(&self, writes: &Writes<'_>) -> Result<(), StoreError> {
         let layout = writes.layout()?;
         for (naming, found) in &self.renamed {
             for renamed in found {
@@ -732,7 +733,7 @@ fn names(text: &[u8], id: &[u8]) -> bool {
 /// A backup that cannot be read counts as holding it.
 fn may_hold(path: &Path, ids: &[MemoryId]) -> bool {
     let Ok(store) = BrainDb::open(path, OpenOptions::default()) else { return true };
-    let held = store.look_on::<_, SessionError>(|reads| {
+    let held = store.look_on::<_, StoreError>(|reads| {
         for id in ids {
             if stands(reads, id.as_str())? {
                 return Ok(true);

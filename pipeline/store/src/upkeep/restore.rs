@@ -12,7 +12,8 @@ use crate::brain_db::read::lineage::StoreLineage;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::changes::{Mark, apply};
 use crate::brain_db::write::rows::Layout;
-use crate::brain_db::write::session::{Session, SessionError, Writes};
+use crate::brain_db::write::session::{Session, Writes};
+use crate::error::StoreError;
 use memfold_core::journal::{Change, ColumnChange, RowImage, RowKey, Table};
 use memfold_core::lineage::{Lineage as _, Resolved, resolve};
 use memfold_core::memory::{MemoryId, Status};
@@ -44,7 +45,7 @@ impl UpkeepRun<'_> {
     }
 
     /// Begins a run, does the work, given the run's id, and records the end. Returns the id.
-    pub fn carry_out<T, E: From<SessionError>>(
+    pub fn carry_out<T, E: From<StoreError>>(
         &self,
         session: &Session,
         kind: RunKind,
@@ -75,7 +76,7 @@ impl UpkeepRun<'_> {
 pub enum UpkeepError {
     /// The store cannot be read or written.
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Store(#[from] StoreError),
     /// It is not archived.
     #[error("{id} is not archived: it is {}", whereabouts.name())]
     NotArchived {
@@ -112,7 +113,7 @@ impl UpkeepError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Session(error) => return error.hint(),
+            Self::Store(error) => return error.hint(),
             Self::NotArchived { whereabouts: Status::Gone, .. } => {
                 "somebody deleted its row: `memfold undo DB --memory ID --recreate` may bring it back"
             }
@@ -177,7 +178,7 @@ pub fn restorable(
     store: &BrainDb,
     time_zone: &TimeZone,
     now: Instant,
-) -> Result<Vec<RestoreCandidate>, SessionError> {
+) -> Result<Vec<RestoreCandidate>, StoreError> {
     store.look_on(|reads| {
         let what = "look for memories to restore";
         reads.query(what, |connection| {
@@ -332,7 +333,7 @@ fn apart_from(
     reads: &Writes<'_>,
     layout: &Layout,
     resolved: &Resolved,
-) -> Result<Vec<MemoryId>, SessionError> {
+) -> Result<Vec<MemoryId>, StoreError> {
     let mut found: Vec<MemoryId> = Vec::new();
     let ends = [resolved.folds.first(), resolved.folds.last()];
     for survivor in ends.into_iter().flatten().map(|fold| &fold.survivor) {
@@ -363,7 +364,7 @@ fn bring_back(
     layout: &Layout,
     mark: &Mark<'_>,
     examined: &Examined,
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     let id = &examined.restoration.id;
     let mut changes = Vec::new();
     if let Archived::Moved(_) = examined.row {
@@ -423,7 +424,7 @@ fn decisions(
     layout: &Layout,
     mark: &Mark<'_>,
     examined: &Examined,
-) -> Result<Vec<Change>, SessionError> {
+) -> Result<Vec<Change>, StoreError> {
     let own = &examined.restoration.id;
     let apart_from = &examined.restoration.apart_from;
     let group = format!("{}/{}", mark.run_id, mark.unit);
@@ -486,7 +487,7 @@ pub fn preview_prune(
     store: &BrainDb,
     before: Instant,
     time_zone: &TimeZone,
-) -> Result<Pruned, SessionError> {
+) -> Result<Pruned, StoreError> {
     store.look_on(|reads| old(reads, before, time_zone))
 }
 
@@ -499,7 +500,7 @@ pub fn prune(
     session: &Session,
     before: Instant,
     run: &UpkeepRun<'_>,
-) -> Result<(String, Pruned), SessionError> {
+) -> Result<(String, Pruned), StoreError> {
     run.carry_out(session, RunKind::Prune, None, |_| {
         let pruned = session.read(|reads| old(reads, before, run.time_zone))?;
         let mut units = 0;
@@ -507,7 +508,7 @@ pub fn prune(
             units += drop_run(session, &run.run_id)?;
         }
         for plan in &pruned.plans {
-            session.write::<_, SessionError>(|writes| {
+            session.write::<_, StoreError>(|writes| {
                 writes.query("remove a plan", |c| drop_plan(c, plan))
             })?;
         }
@@ -515,10 +516,10 @@ pub fn prune(
     })
 }
 
-fn drop_run(session: &Session, run_id: &str) -> Result<u64, SessionError> {
+fn drop_run(session: &Session, run_id: &str) -> Result<u64, StoreError> {
     let mut dropped = 0;
     loop {
-        let count = session.write::<_, SessionError>(|writes| {
+        let count = session.write::<_, StoreError>(|writes| {
             writes.query("remove old units", |c| drop_units(c, run_id, UNITS_AT_ONCE))
         })?;
         if count == 0 {
@@ -528,7 +529,7 @@ fn drop_run(session: &Session, run_id: &str) -> Result<u64, SessionError> {
     }
 }
 
-fn old(reads: &Writes<'_>, before: Instant, time_zone: &TimeZone) -> Result<Pruned, SessionError> {
+fn old(reads: &Writes<'_>, before: Instant, time_zone: &TimeZone) -> Result<Pruned, StoreError> {
     if !reads.has_own_tables()? {
         return Ok(Pruned::default());
     }

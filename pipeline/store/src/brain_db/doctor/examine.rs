@@ -18,10 +18,11 @@ use crate::brain_db::read::access::{
     Columns, Stamp, all, beside, cell0, exists, first, has_rowid, quoted,
 };
 use crate::brain_db::read::load::Pass;
-use crate::brain_db::read::open::{BrainDb, OpenOptions, OpenStoreError, free_bytes};
+use crate::brain_db::read::open::{BrainDb, OpenOptions, free_bytes};
 use crate::brain_db::write::rows::reactions_of;
 use crate::brain_db::write::session::lock_path;
-use crate::memory_store::{LoadRequest, LoadStoreError, MemoryStore as _};
+use crate::error::StoreError;
+use crate::memory_store::{LoadRequest, MemoryStore as _};
 use memfold_core::memory::{CreatedAt, Embedding, InvalidEmbedding, Memory, MemoryId, Status};
 use memfold_core::report::StoreFigures;
 use memfold_core::time::Instant;
@@ -34,7 +35,7 @@ pub struct Checkup {
     /// The facts.
     pub facts: Facts,
     /// The memories, or why they cannot be read; damage is listed in the facts.
-    pub loaded: Result<Snapshot, LoadStoreError>,
+    pub loaded: Result<Snapshot, StoreError>,
     /// How many vectors each of the snapshot's spaces has.
     pub vectors: Vec<u64>,
 }
@@ -49,10 +50,10 @@ impl BrainDb {
         &self,
         request: &LoadRequest<'_>,
         shared_texts: usize,
-    ) -> Result<Checkup, LoadStoreError> {
+    ) -> Result<Checkup, StoreError> {
         let mut census = VectorCensus::default();
         let loaded = match self.load(request, &mut census) {
-            Err(error) if !matches!(error, LoadStoreError::Read { .. }) => return Err(error),
+            Err(error) if !matches!(error, StoreError::Read { .. }) => return Err(error),
             loaded => loaded,
         };
         let snapshot = loaded.as_ref().ok();
@@ -278,12 +279,9 @@ impl Health {
 /// nothing and never fails: an unreadable store is critical, a locked one a warning.
 #[must_use]
 pub fn health(path: &Path, options: OpenOptions, request: &LoadRequest<'_>) -> Health {
-    let looked = BrainDb::open(path, options)
-        .map_err(LoadStoreError::from)
-        .and_then(|store| store.glance(request));
-    match looked {
+    match BrainDb::open(path, options).and_then(|store| store.glance(request)) {
         Ok((facts, counts)) => judged(&facts, counts),
-        Err(LoadStoreError::Open(error @ OpenStoreError::Locked { .. })) => {
+        Err(error @ StoreError::Locked { .. }) => {
             Health::unknown(HealthStatus::Warning, &error.to_string())
         }
         Err(error) => Health::unknown(HealthStatus::Critical, &error.to_string()),
@@ -303,7 +301,7 @@ fn judged(facts: &Facts, counts: HealthCounts) -> Health {
 }
 
 impl BrainDb {
-    fn glance(&self, request: &LoadRequest<'_>) -> Result<(Facts, HealthCounts), LoadStoreError> {
+    fn glance(&self, request: &LoadRequest<'_>) -> Result<(Facts, HealthCounts), StoreError> {
         self.traceless(|reader, connection| {
             let failed = |error| self.failed(&reader.stamp, "stm", &error);
             let is_whole_file_checked = length(self.path()) <= CHECKED_BYTES_MAX;
@@ -764,7 +762,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn figures(&self) -> Result<StoreFigures, LoadStoreError> {
+    pub fn figures(&self) -> Result<StoreFigures, StoreError> {
         self.traceless(|reader, connection| {
             read_figures(connection).map_err(|error| self.failed(&reader.stamp, "stm", &error))
         })

@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use crate::brain_db::read::access::{Columns, all, cell0, cells2, first};
 use crate::brain_db::read::open::BrainDb;
-use crate::brain_db::write::session::{Session, SessionError, Writes};
+use crate::brain_db::write::session::{Session, Writes};
+use crate::error::StoreError;
 use memfold_core::memory::MemoryId;
 use memfold_core::plan::{
     Action, ActionState, ActionType, Plan, PlanSummary, SavedAction, SavedPlan, plan_digest,
@@ -25,7 +26,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read, or a plan is damaged.
-    pub fn plans(&self) -> Result<Vec<PlanSummary>, SessionError> {
+    pub fn plans(&self) -> Result<Vec<PlanSummary>, StoreError> {
         self.look(list_plans)
     }
 
@@ -33,17 +34,17 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read, no plan or more than one matches, or it is damaged.
-    pub fn plan(&self, wanted: &str) -> Result<SavedPlan, SessionError> {
+    pub fn plan(&self, wanted: &str) -> Result<SavedPlan, StoreError> {
         self.look(|connection| find_plan(connection, wanted))
     }
 
     fn look<T>(
         &self,
-        read: impl Fn(&Connection) -> Result<T, SessionError>,
-    ) -> Result<T, SessionError> {
+        read: impl Fn(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         self.traceless(|reader, connection| {
             read(connection).map_err(|error| match error {
-                SessionError::Plans(error) => self.explain(&error, &reader.stamp).into(),
+                StoreError::Plans(error) => self.explain(&error, &reader.stamp),
                 error => error,
             })
         })
@@ -64,7 +65,7 @@ impl Session {
         plan: &Plan,
         access_counts: &BTreeMap<MemoryId, i64>,
         at: &str,
-    ) -> Result<String, SessionError> {
+    ) -> Result<String, StoreError> {
         self.prepare(at)?;
         let plan_id = plan_id(plan);
         if self.read(|reads| reads.query("read memfold_plans", |c| plan_exists(c, &plan_id)))? {
@@ -87,7 +88,7 @@ impl Session {
     ///
     /// # Errors
     /// When no plan or several begin that way, or the stored plan is invalid.
-    pub fn plan(&self, name: &str) -> Result<SavedPlan, SessionError> {
+    pub fn plan(&self, name: &str) -> Result<SavedPlan, StoreError> {
         let begun = self.connection.unchecked_transaction()?;
         find_plan(&begun, name)
     }
@@ -101,7 +102,7 @@ impl Session {
         plan_id: &str,
         positions: &[usize],
         state: ActionState,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let update = ActionUpdate::of(state);
         self.write(|writes| {
             for position in positions {
@@ -121,7 +122,7 @@ impl Session {
         plan_id: &str,
         position: usize,
         amended: Option<&Action>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         self.write(|writes| {
             writes.check_undecided(plan_id, position)?;
             writes.amend(plan_id, position, amended)
@@ -139,7 +140,7 @@ impl Writes<'_> {
         plan_id: &str,
         position: usize,
         update: &ActionUpdate<'_>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let ActionUpdate { state, run_id, unit, note } = update;
         let sql = "UPDATE memfold_actions SET state = ?3, run_id = ?4, unit = ?5, note = ?6
                    WHERE plan_id = ?1 AND position = ?2";
@@ -155,7 +156,7 @@ impl Writes<'_> {
         &self,
         plan_id: &str,
         position: usize,
-    ) -> Result<Option<String>, SessionError> {
+    ) -> Result<Option<String>, StoreError> {
         let sql = "SELECT note FROM memfold_actions WHERE plan_id = ?1 AND position = ?2";
         let found = self.first("read an action", sql, (plan_id, position as i64), cell0);
         Ok(found?.flatten())
@@ -167,7 +168,7 @@ impl Writes<'_> {
         plan_id: &str,
         position: usize,
         amended: Option<&Action>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let sql = "UPDATE memfold_actions SET amended = ?3 WHERE plan_id = ?1 AND position = ?2";
         let row = params![plan_id, position as i64, amended.map(json)];
         self.change_one("write down an amendment", sql, row)
@@ -177,7 +178,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// Where that is so, or the store cannot be read.
-    pub fn check_undecided(&self, plan_id: &str, position: usize) -> Result<(), SessionError> {
+    pub fn check_undecided(&self, plan_id: &str, position: usize) -> Result<(), StoreError> {
         let sql = "SELECT state FROM memfold_actions WHERE plan_id = ?1 AND position = ?2";
         let found = self.first("read an action", sql, (plan_id, position as i64), cell0::<String>);
         let reason = match found?.as_deref().map(ActionState::of_name) {
@@ -187,7 +188,7 @@ impl Writes<'_> {
             }
             Some(_) => return Ok(()),
         };
-        Err(SessionError::Refused { what: "write down a decision", reason })
+        Err(StoreError::Refused { what: "write down a decision", reason })
     }
 }
 
@@ -209,7 +210,7 @@ pub(crate) fn plan_exists(connection: &Connection, plan_id: &str) -> rusqlite::R
 pub(crate) fn load_plan(
     connection: &Connection,
     plan_id: &str,
-) -> Result<Option<SavedPlan>, SessionError> {
+) -> Result<Option<SavedPlan>, StoreError> {
     if !has_tables(connection)? {
         return Ok(None);
     }
@@ -240,7 +241,7 @@ pub(crate) fn load_plan(
     Ok(Some(saved))
 }
 
-fn header(row: &Row<'_>, plan_id: &str) -> Result<SavedPlan, SessionError> {
+fn header(row: &Row<'_>, plan_id: &str) -> Result<SavedPlan, StoreError> {
     let text = |column| cell(row, column, plan_id);
     let plan = Plan {
         schema_version: cell(row, "schema_version", plan_id)?,
@@ -265,7 +266,7 @@ fn saved_action(
     row: &Row<'_>,
     plan_id: &str,
     forms: &BTreeMap<i64, Value>,
-) -> Result<SavedAction, SessionError> {
+) -> Result<SavedAction, StoreError> {
     let position: i64 = cell(row, "position", plan_id)?;
     let amended: Option<String> = cell(row, "amended", plan_id)?;
     let state: String = cell(row, "state", plan_id)?;
@@ -285,8 +286,8 @@ fn saved_action(
 }
 
 /// Finds a plan by its name, the beginning of its name or `latest`.
-pub(crate) fn find_plan(connection: &Connection, wanted: &str) -> Result<SavedPlan, SessionError> {
-    let unknown = |candidates| SessionError::UnknownPlan { wanted: wanted.to_owned(), candidates };
+pub(crate) fn find_plan(connection: &Connection, wanted: &str) -> Result<SavedPlan, StoreError> {
+    let unknown = |candidates| StoreError::UnknownPlan { wanted: wanted.to_owned(), candidates };
     if !has_tables(connection)? {
         return Err(unknown(Vec::new()));
     }
@@ -302,7 +303,7 @@ pub(crate) fn find_plan(connection: &Connection, wanted: &str) -> Result<SavedPl
     match named.as_slice() {
         [name] => load_plan(connection, name)?.ok_or_else(|| unknown(newest)),
         [] => Err(unknown(newest)),
-        _ => Err(SessionError::AmbiguousPlan { wanted: wanted.to_owned(), candidates: named }),
+        _ => Err(StoreError::AmbiguousPlan { wanted: wanted.to_owned(), candidates: named }),
     }
 }
 
@@ -314,7 +315,7 @@ fn newest_names(connection: &Connection, prefix: &str) -> rusqlite::Result<Vec<S
 }
 
 /// Lists the plans, last saved first; nothing where there are no tables.
-pub(crate) fn list_plans(connection: &Connection) -> Result<Vec<PlanSummary>, SessionError> {
+pub(crate) fn list_plans(connection: &Connection) -> Result<Vec<PlanSummary>, StoreError> {
     if !has_tables(connection)? {
         return Ok(Vec::new());
     }
@@ -335,7 +336,7 @@ pub(crate) fn list_plans(connection: &Connection) -> Result<Vec<PlanSummary>, Se
     Ok(summaries)
 }
 
-fn count_actions(connection: &Connection, summary: &mut PlanSummary) -> Result<(), SessionError> {
+fn count_actions(connection: &Connection, summary: &mut PlanSummary) -> Result<(), StoreError> {
     let plan_id = summary.plan_id.clone();
     let mut statement = connection.prepare_cached(
         "SELECT type, state, count(*) AS many FROM memfold_actions
@@ -368,7 +369,7 @@ fn cell<T: rusqlite::types::FromSql>(
     row: &Row<'_>,
     column: &'static str,
     plan_id: &str,
-) -> Result<T, SessionError> {
+) -> Result<T, StoreError> {
     row.get(column).map_err(|error| damaged(plan_id, column, &error.to_string()))
 }
 
@@ -376,7 +377,7 @@ fn parsed<T: DeserializeOwned>(
     row: &Row<'_>,
     column: &'static str,
     plan_id: &str,
-) -> Result<T, SessionError> {
+) -> Result<T, StoreError> {
     parse(&cell::<String>(row, column, plan_id)?, column, plan_id)
 }
 
@@ -384,13 +385,13 @@ fn parse<T: DeserializeOwned>(
     json: &str,
     column: &'static str,
     plan_id: &str,
-) -> Result<T, SessionError> {
+) -> Result<T, StoreError> {
     serde_json::from_str(json).map_err(|error| damaged(plan_id, column, &error.to_string()))
 }
 
-fn damaged(plan_id: &str, column: &'static str, reason: &str) -> SessionError {
+fn damaged(plan_id: &str, column: &'static str, reason: &str) -> StoreError {
     let (plan_id, reason) = (plan_id.to_owned(), reason.to_owned());
-    SessionError::DamagedPlan { plan_id, column, reason }
+    StoreError::DamagedPlan { plan_id, column, reason }
 }
 
 /// The new state of an action, and its cause.
@@ -775,7 +776,7 @@ mod tests {
         connection.execute(rename, []).unwrap();
         let ambiguous = found("pabc").unwrap_err();
         assert_eq!(ambiguous.to_string(), "several saved plans begin with \"pabc\"");
-        assert!(matches!(found("%___%"), Err(SessionError::UnknownPlan { .. })));
+        assert!(matches!(found("%___%"), Err(StoreError::UnknownPlan { .. })));
     }
 
     #[test]

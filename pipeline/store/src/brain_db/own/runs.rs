@@ -13,8 +13,8 @@ use crate::brain_db::read::load::cell;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::changes::Mark;
 use crate::brain_db::write::rows::Layout;
-use crate::brain_db::write::session::{Session, SessionError, Writes, one_row};
-use crate::memory_store::LoadStoreError;
+use crate::brain_db::write::session::{Session, Writes, one_row};
+use crate::error::StoreError;
 use memfold_core::journal::{JournalEntry, Op, RowKey, Table};
 use memfold_core::memory::MemoryId;
 use memfold_core::report::Executed;
@@ -59,7 +59,7 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn begin_run(&self, start: &RunStart<'_>) -> Result<String, SessionError> {
+    pub fn begin_run(&self, start: &RunStart<'_>) -> Result<String, StoreError> {
         self.write(|writes| {
             writes.query("begin the run", |connection| {
                 mark_dead(connection, start.at)?;
@@ -80,7 +80,7 @@ impl Session {
         state: RunState,
         at: &str,
         executed: Executed,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         self.write(|writes| writes.finish_run(run_id, state, at, executed))
     }
 
@@ -88,7 +88,7 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn is_first_execution(&self) -> Result<bool, SessionError> {
+    pub fn is_first_execution(&self) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM memfold_runs WHERE kind = 'execute'";
         self.read(|reads| {
             Ok(!reads.has_own_tables()? || !reads.exists("read memfold_runs", sql, [])?)
@@ -102,7 +102,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn begin_ended_run(&self, start: &RunStart<'_>) -> Result<String, SessionError> {
+    pub fn begin_ended_run(&self, start: &RunStart<'_>) -> Result<String, StoreError> {
         self.query("begin the run", |connection| {
             let run_id = free_run_id(connection, start.run_id)?;
             begin(connection, &RunStart { run_id: &run_id, ..*start })?;
@@ -115,7 +115,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the run is not under way, or the store cannot be written.
-    pub fn beat(&self, run_id: &str, at: &str, executed: Executed) -> Result<(), SessionError> {
+    pub fn beat(&self, run_id: &str, at: &str, executed: Executed) -> Result<(), StoreError> {
         self.query("write down the run", |connection| beat(connection, run_id, at, executed))
     }
 
@@ -129,7 +129,7 @@ impl Writes<'_> {
         state: RunState,
         at: &str,
         executed: Executed,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         self.query("finish the run", |connection| finish(connection, run_id, state, at, executed))
     }
 
@@ -137,7 +137,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn applied_units(&self, run_id: &str) -> Result<Option<i64>, SessionError> {
+    pub fn applied_units(&self, run_id: &str) -> Result<Option<i64>, StoreError> {
         let sql = "SELECT applied FROM memfold_runs WHERE run_id = ?1";
         self.first("read memfold_runs", sql, [run_id], cell0)
     }
@@ -410,7 +410,7 @@ impl Writes<'_> {
         layout: &Layout,
         mark: &Mark<'_>,
         unit: &NewUnit<'_>,
-    ) -> Result<BTreeMap<MemoryId, String>, SessionError> {
+    ) -> Result<BTreeMap<MemoryId, String>, StoreError> {
         let mut digests = BTreeMap::new();
         for &id in &unit.memories {
             let row = self.memory(layout, id)?;
@@ -430,7 +430,7 @@ impl Writes<'_> {
         run_id: &str,
         unit: i64,
         undone_by: Option<&str>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let state = if undone_by.is_some() { "undone" } else { "applied" };
         let sql =
             "UPDATE memfold_units SET state = ?3, undone_by = ?4 WHERE run_id = ?1 AND unit = ?2";
@@ -441,7 +441,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn unit(&self, run_id: &str, number: i64) -> Result<Option<UnitRecord>, SessionError> {
+    pub fn unit(&self, run_id: &str, number: i64) -> Result<Option<UnitRecord>, StoreError> {
         self.query("read memfold_units", |connection| unit(connection, run_id, number))
     }
 
@@ -449,7 +449,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn units_of_run(&self, run_id: &str) -> Result<Vec<UnitRecord>, SessionError> {
+    pub fn units_of_run(&self, run_id: &str) -> Result<Vec<UnitRecord>, StoreError> {
         self.units("run_id = ?1 ORDER BY unit", run_id)
     }
 
@@ -458,14 +458,14 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn units_of_plan(&self, plan_id: &str) -> Result<Vec<UnitRecord>, SessionError> {
+    pub fn units_of_plan(&self, plan_id: &str) -> Result<Vec<UnitRecord>, StoreError> {
         if !self.has_own_tables()? {
             return Ok(Vec::new());
         }
         self.units("plan_id = ?1 AND state = 'applied' ORDER BY rowid", plan_id)
     }
 
-    fn units(&self, condition: &str, value: &str) -> Result<Vec<UnitRecord>, SessionError> {
+    fn units(&self, condition: &str, value: &str) -> Result<Vec<UnitRecord>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM memfold_units WHERE {condition}");
         self.all("read memfold_units", &sql, [value], read_unit)
     }
@@ -474,7 +474,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn last_unit_of_memory(&self, id: &MemoryId) -> Result<Option<UnitRecord>, SessionError> {
+    pub fn last_unit_of_memory(&self, id: &MemoryId) -> Result<Option<UnitRecord>, StoreError> {
         let sql = "SELECT j.run_id, j.unit FROM memfold_journal AS j
                    JOIN memfold_units AS u ON u.run_id = j.run_id AND u.unit = j.unit
                    WHERE j.row_key = ?1 AND j.table_name = 'stm' AND u.state = 'applied'
@@ -494,7 +494,7 @@ impl Writes<'_> {
         &self,
         run_id: Option<&str>,
         label: &str,
-    ) -> Result<Option<UnitRecord>, SessionError> {
+    ) -> Result<Option<UnitRecord>, StoreError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM memfold_units
              WHERE (?1 IS NULL OR run_id = ?1) AND reverts_run IS NULL
@@ -518,7 +518,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn later_units(&self, run_id: &str, unit: i64) -> Result<Vec<(String, i64)>, SessionError> {
+    pub fn later_units(&self, run_id: &str, unit: i64) -> Result<Vec<(String, i64)>, StoreError> {
         let sql = "SELECT DISTINCT later.run_id, later.unit FROM memfold_journal AS own
              JOIN memfold_journal AS later
                ON later.row_key = own.row_key AND later.table_name = 'stm' AND later.seq > own.seq
@@ -534,7 +534,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn moved_memories(&self, run_id: &str, unit: i64) -> Result<bool, SessionError> {
+    pub fn moved_memories(&self, run_id: &str, unit: i64) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM memfold_journal WHERE run_id = ?1 AND unit = ?2 AND op = ?3";
         self.exists("read memfold_journal", sql, params![run_id, unit, Op::TakeOut.name()])
     }
@@ -544,7 +544,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read, or an entry cannot be understood.
-    pub fn journal(&self, run_id: &str, unit: i64) -> Result<Vec<JournalEntry>, SessionError> {
+    pub fn journal(&self, run_id: &str, unit: i64) -> Result<Vec<JournalEntry>, StoreError> {
         let sql = "SELECT seq, op, table_name, row_key, row_rowid, before, after, deltas, survivor
                    FROM memfold_journal WHERE run_id = ?1 AND unit = ?2 ORDER BY seq";
         let read = |row: &SqlRow<'_>| {
@@ -660,7 +660,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn runs(&self) -> Result<RunHistory, LoadStoreError> {
+    pub fn runs(&self) -> Result<RunHistory, StoreError> {
         self.consult_own("memfold_runs", |connection, _| {
             let chain_break = verify_chain(connection)?;
             Ok(RunHistory { runs: list_runs(connection)?, chain_break })
@@ -671,7 +671,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn units(&self, run_id: &str) -> Result<Vec<UnitSummary>, LoadStoreError> {
+    pub fn units(&self, run_id: &str) -> Result<Vec<UnitSummary>, StoreError> {
         self.consult_own("memfold_units", |connection, _| {
             let sql =
                 "SELECT unit, state, undone_by, plan_id, actions, reverts_run, reverts_unit, at

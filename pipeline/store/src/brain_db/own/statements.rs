@@ -10,8 +10,8 @@ use crate::brain_db::own::tables::own_tables_exist;
 use crate::brain_db::read::access::{Columns, all, cell0, first};
 use crate::brain_db::read::load::cell;
 use crate::brain_db::read::open::BrainDb;
-use crate::brain_db::write::session::{Session, SessionError, Writes};
-use crate::memory_store::LoadStoreError;
+use crate::brain_db::write::session::{Session, Writes};
+use crate::error::StoreError;
 use memfold_core::decisions::content_hash;
 use memfold_core::journal::{Record, Table};
 use memfold_core::memory::MemoryId;
@@ -67,7 +67,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn open_flags(&self) -> Result<Vec<OpenPair>, LoadStoreError> {
+    pub fn open_flags(&self) -> Result<Vec<OpenPair>, StoreError> {
         self.consult("memfold_flags", |connection| {
             if !own_tables_exist(connection)? {
                 return Ok(Vec::new());
@@ -126,7 +126,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn near_flags(&self) -> Result<Vec<WaitingFlag>, SessionError> {
+    pub fn near_flags(&self) -> Result<Vec<WaitingFlag>, StoreError> {
         self.waiting_flags("kind = 'near' ORDER BY id", &[])
     }
 
@@ -134,7 +134,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn waiting_flag(&self, key: &str) -> Result<Option<WaitingFlag>, SessionError> {
+    pub fn waiting_flag(&self, key: &str) -> Result<Option<WaitingFlag>, StoreError> {
         let begins = "substr(key, 1, length(?1)) = ?1 AND length(?1) > 0 ORDER BY id DESC";
         let flags = self.waiting_flags(begins, &[key])?;
         let is_one = flags.windows(2).all(|pair| pair[0].key == pair[1].key);
@@ -146,7 +146,7 @@ impl Writes<'_> {
         &self,
         condition: &str,
         params: &[&str],
-    ) -> Result<Vec<WaitingFlag>, SessionError> {
+    ) -> Result<Vec<WaitingFlag>, StoreError> {
         if !self.has_own_tables()? {
             return Ok(Vec::new());
         }
@@ -175,7 +175,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn count_open_flags(&self, id: &MemoryId) -> Result<usize, SessionError> {
+    pub fn count_open_flags(&self, id: &MemoryId) -> Result<usize, StoreError> {
         let sql = "SELECT count(*) FROM
                    (SELECT id FROM memfold_flags WHERE left_id = ?1 AND state = 'open' AND active = 1
                     UNION SELECT id FROM memfold_flags
@@ -188,7 +188,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn close_flag(&self, flag: i64) -> Result<(), SessionError> {
+    pub fn close_flag(&self, flag: i64) -> Result<(), StoreError> {
         let sql = "UPDATE memfold_flags SET state = 'closed' WHERE id = ?1";
         self.execute("close a flag", sql, [flag]).map(drop)
     }
@@ -197,7 +197,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn flag_as_contradiction(&self, flag: i64, score: f64) -> Result<(), SessionError> {
+    pub fn flag_as_contradiction(&self, flag: i64, score: f64) -> Result<(), StoreError> {
         let sql = "UPDATE memfold_flags SET kind = 'contradiction', score = ?2 WHERE id = ?1";
         self.execute("change a flag", sql, (flag, score)).map(drop)
     }
@@ -206,7 +206,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn close_outdated_flags(&self) -> Result<(), SessionError> {
+    pub fn close_outdated_flags(&self) -> Result<(), StoreError> {
         for flag in self.waiting_flags("1 ORDER BY id", &[])? {
             let mut holds = true;
             for (memory, hash) in &flag.sides {
@@ -223,7 +223,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn closed_flags_of(&self, run_id: &str, unit: i64) -> Result<Vec<Record>, SessionError> {
+    pub fn closed_flags_of(&self, run_id: &str, unit: i64) -> Result<Vec<Record>, StoreError> {
         let columns = COPIED.join(", ");
         let sql = format!("SELECT {columns} FROM memfold_flags WHERE run_id = ?1 AND unit = ?2");
         self.all("read memfold_flags", &sql, params![run_id, unit], |row| {
@@ -347,7 +347,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn edges(&self) -> Result<Vec<StoredEdge>, LoadStoreError> {
+    pub fn edges(&self) -> Result<Vec<StoredEdge>, StoreError> {
         self.edges_where("1", None)
     }
 
@@ -355,7 +355,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn edges_of(&self, id: &MemoryId) -> Result<Vec<StoredEdge>, LoadStoreError> {
+    pub fn edges_of(&self, id: &MemoryId) -> Result<Vec<StoredEdge>, StoreError> {
         self.edges_where("(source_id = ?1 OR target_id = ?1)", Some(id))
     }
 
@@ -363,7 +363,7 @@ impl BrainDb {
         &self,
         condition: &str,
         id: Option<&MemoryId>,
-    ) -> Result<Vec<StoredEdge>, LoadStoreError> {
+    ) -> Result<Vec<StoredEdge>, StoreError> {
         self.consult_own("memfold_edges", |connection, _| {
             let sql = format!(
                 "SELECT {EDGE} FROM memfold_edges WHERE active = 1 AND {condition}
@@ -377,7 +377,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn merges(&self) -> Result<Vec<StoredMerge>, LoadStoreError> {
+    pub fn merges(&self) -> Result<Vec<StoredMerge>, StoreError> {
         self.consult_own("memfold_lineage", |connection, _| {
             let sql = "SELECT absorbed_id, survivor_id, similarity, rule_id, run_id, at
                        FROM memfold_lineage WHERE active = 1 ORDER BY id";
@@ -399,7 +399,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn summaries(&self) -> Result<Vec<StoredSummary>, LoadStoreError> {
+    pub fn summaries(&self) -> Result<Vec<StoredSummary>, StoreError> {
         self.consult_own("memfold_summaries", |connection, _| {
             let sql = "SELECT s.memory_id, s.sources, s.body FROM memfold_summaries AS s
                        JOIN stm ON stm.id = s.memory_id
@@ -434,7 +434,7 @@ impl Writes<'_> {
         source: &MemoryId,
         target: &MemoryId,
         kind: &str,
-    ) -> Result<bool, SessionError> {
+    ) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM memfold_edges
                    WHERE source_id = ?1 AND target_id = ?2 AND type = ?3 AND active = 1";
         self.exists("look for an edge", sql, [source.as_str(), target.as_str(), kind])
@@ -503,7 +503,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn judgements(&self) -> Result<Vec<(StoredJudgement, String)>, LoadStoreError> {
+    pub fn judgements(&self) -> Result<Vec<(StoredJudgement, String)>, StoreError> {
         self.consult_own("memfold_judgements", |connection, _| {
             let sql = format!("SELECT {JUDGEMENT} FROM memfold_judgements ORDER BY key");
             let read = |row: &Row<'_>| {
@@ -536,7 +536,7 @@ impl Session {
         &self,
         judgements: &[StoredJudgement],
         at: &str,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         self.write(|writes| {
             writes.prepare(at)?;
             let sql = format!(
@@ -594,7 +594,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn assigned_tiers(&self) -> Result<BTreeMap<MemoryId, String>, LoadStoreError> {
+    pub fn assigned_tiers(&self) -> Result<BTreeMap<MemoryId, String>, StoreError> {
         self.consult_own("memfold_tiers", |connection, _| {
             all(connection, "SELECT memory_id, tier FROM memfold_tiers", [], |row| {
                 Ok((MemoryId::new(row.get::<_, String>(0)?), row.get(1)?))
@@ -606,7 +606,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn stored_tier(&self, id: &MemoryId) -> Result<Option<StoredTier>, LoadStoreError> {
+    pub fn stored_tier(&self, id: &MemoryId) -> Result<Option<StoredTier>, StoreError> {
         self.consult_own("memfold_tiers", |connection, columns| {
             // Tables of an earlier version lack the column.
             let earlier = columns.expression("earlier");
@@ -640,7 +640,7 @@ impl Session {
         assigned: &[AssignedTier],
         gone: &[MemoryId],
         at: &str,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let keep = format!(
             "INSERT INTO memfold_tiers(memory_id, tier, retention, reasons, at)
              VALUES (?1, ?2, ?3, ?4, ?5)
@@ -660,7 +660,7 @@ impl Session {
                     let row = params![memory_id.as_str(), tier, retention, reasons, at];
                     writes.execute("store a tier", &keep, row)?;
                 }
-                Ok::<_, SessionError>(())
+                Ok::<_, StoreError>(())
             })?;
         }
         for batch in gone.chunks(BATCH_ROWS) {
@@ -669,7 +669,7 @@ impl Session {
                     let sql = "DELETE FROM memfold_tiers WHERE memory_id = ?1";
                     writes.execute("remove a tier", sql, [memory_id.as_str()])?;
                 }
-                Ok::<_, SessionError>(())
+                Ok::<_, StoreError>(())
             })?;
         }
         Ok(())
@@ -690,7 +690,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn answered(&self, key: &str) -> Result<Option<AnsweredRequest>, SessionError> {
+    pub fn answered(&self, key: &str) -> Result<Option<AnsweredRequest>, StoreError> {
         let sql = "SELECT digest, answer FROM memfold_requests WHERE key = ?1";
         let read = |row: &Row<'_>| Ok(AnsweredRequest { digest: row.get(0)?, answer: row.get(1)? });
         self.first("read memfold_requests", sql, [key], read)
@@ -709,7 +709,7 @@ impl Writes<'_> {
         memories: &str,
         at: &str,
         forgotten_before: &str,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let old = "DELETE FROM memfold_requests WHERE at < ?1";
         self.execute("drop old answers", old, [forgotten_before])?;
         let insert = "INSERT INTO memfold_requests(key, digest, memories, answer, at)
@@ -753,7 +753,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn schedule(&self, name: &str) -> Result<ScheduleRow, LoadStoreError> {
+    pub fn schedule(&self, name: &str) -> Result<ScheduleRow, StoreError> {
         self.consult_own("memfold_schedule", |connection, _| {
             let sql = "SELECT settings, slot, holder, leased_until, outcome FROM memfold_schedule
                        WHERE name = ?1";
@@ -783,7 +783,7 @@ impl Session {
         settings: &str,
         slot: &str,
         at: &str,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         self.write(|writes| {
             writes.prepare(at)?;
             add_row(writes, name)?;
@@ -798,7 +798,7 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn take_slot(&self, name: &str, lease: Lease<'_>, at: &str) -> Result<bool, SessionError> {
+    pub fn take_slot(&self, name: &str, lease: Lease<'_>, at: &str) -> Result<bool, StoreError> {
         let Lease { slot, holder, now, until } = lease;
         self.write(|writes| {
             writes.prepare(at)?;
@@ -815,7 +815,7 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn extend_slot(&self, name: &str, holder: &str, until: &str) -> Result<(), SessionError> {
+    pub fn extend_slot(&self, name: &str, holder: &str, until: &str) -> Result<(), StoreError> {
         self.write(|writes| {
             let sql =
                 "UPDATE memfold_schedule SET leased_until = ?3 WHERE name = ?1 AND holder = ?2";
@@ -828,7 +828,7 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn end_slot(&self, name: &str, holder: &str, outcome: &str) -> Result<(), SessionError> {
+    pub fn end_slot(&self, name: &str, holder: &str, outcome: &str) -> Result<(), StoreError> {
         self.write(|writes| {
             let sql = "UPDATE memfold_schedule SET holder = NULL, leased_until = NULL, outcome = ?3
                        WHERE name = ?1 AND holder = ?2";
@@ -837,7 +837,7 @@ impl Session {
     }
 }
 
-fn add_row(writes: &Writes<'_>, name: &str) -> Result<(), SessionError> {
+fn add_row(writes: &Writes<'_>, name: &str) -> Result<(), StoreError> {
     let sql = "INSERT OR IGNORE INTO memfold_schedule(name) VALUES (?1)";
     writes.execute("store the schedule", sql, [name]).map(drop)
 }

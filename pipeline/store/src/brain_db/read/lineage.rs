@@ -12,7 +12,7 @@ use crate::brain_db::read::access::{Columns, all, cell0, exists, first};
 use crate::brain_db::read::load::{MEMORY_COLUMNS, raw_memory};
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::read::rows::{content_of, id_at0};
-use crate::memory_store::LoadStoreError;
+use crate::error::StoreError;
 use memfold_core::decisions;
 use memfold_core::journal::RowImage;
 use memfold_core::lineage::{
@@ -33,7 +33,7 @@ impl BrainDb {
         id: &MemoryId,
         time_zone: &TimeZone,
         now: Instant,
-    ) -> Result<Resolved, LoadStoreError> {
+    ) -> Result<Resolved, StoreError> {
         self.consult("stm", |connection| {
             resolve(&StoreLineage::new(connection, time_zone, now)?, id)
         })
@@ -48,7 +48,7 @@ impl BrainDb {
         id: &MemoryId,
         time_zone: &TimeZone,
         now: Instant,
-    ) -> Result<Explanation, LoadStoreError> {
+    ) -> Result<Explanation, StoreError> {
         self.consult("stm", |connection| {
             explain(connection, id, &StoreLineage::new(connection, time_zone, now)?)
         })

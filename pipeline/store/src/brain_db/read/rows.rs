@@ -9,7 +9,8 @@ use crate::brain_db::own::statements::{EDGE, StoredEdge};
 use crate::brain_db::read::access::{all, cell0, cells2, exists, first};
 use crate::brain_db::read::load::{MEMORY_COLUMNS, cell, raw_embedding, raw_memory};
 use crate::brain_db::read::lookup::{Reach, Reaches, StoreReader};
-use crate::memory_store::{LoadStoreError, VecSink};
+use crate::error::StoreError;
+use crate::memory_store::VecSink;
 use crate::reading::memory::{
     EmbeddingReader, MemoryReader, RawEmbedding, ReadMemories, decode_vector,
 };
@@ -59,7 +60,7 @@ impl StoreReader<'_> {
         id: &str,
         space: Option<&VectorSpace>,
         shapes: &ModelShapes,
-    ) -> Result<Option<LiveMemory>, LoadStoreError> {
+    ) -> Result<Option<LiveMemory>, StoreError> {
         let Some(read) = self.read_memory(id)? else { return Ok(None) };
         if !is_live(&read) {
             return Ok(None);
@@ -72,7 +73,7 @@ impl StoreReader<'_> {
     /// Reads a memory that is live, was merged into another or was archived by a rule of ours, in
     /// the table or in the archive; an archived one with the categories that it had. `None` for
     /// anything else: expired, archived by its owner, a record, unreadable, gone.
-    pub fn remembered(&self, id: &str) -> Result<Option<Memory>, LoadStoreError> {
+    pub fn remembered(&self, id: &str) -> Result<Option<Memory>, StoreError> {
         let Some(read) = self.read_memory(id)? else { return self.moved_memory(id) };
         let memory = read.memories.into_iter().next();
         Ok(memory.and_then(|memory| match memory.status {
@@ -83,12 +84,12 @@ impl StoreReader<'_> {
     }
 
     /// As [`Self::remembered`], of a live memory only.
-    pub fn live_memory(&self, id: &str) -> Result<Option<Memory>, LoadStoreError> {
+    pub fn live_memory(&self, id: &str) -> Result<Option<Memory>, StoreError> {
         Ok(self.remembered(id)?.filter(|memory| memory.status == Status::Live))
     }
 
     /// Reads a memory in the archive table: its marks were never written.
-    fn moved_memory(&self, id: &str) -> Result<Option<Memory>, LoadStoreError> {
+    fn moved_memory(&self, id: &str) -> Result<Option<Memory>, StoreError> {
         let Some((image, survivor)) = self.archived_image("stm", id)? else { return Ok(None) };
         let mut memories = MemoryReader::new(*self.pass.request);
         memories.take_archived(&RawMemory::from(&image), survivor);
@@ -100,7 +101,7 @@ impl StoreReader<'_> {
         &self,
         table: &str,
         id: &str,
-    ) -> Result<Option<(RowImage, Option<MemoryId>)>, LoadStoreError> {
+    ) -> Result<Option<(RowImage, Option<MemoryId>)>, StoreError> {
         let Some(archive) = self.archive()? else { return Ok(None) };
         let sql = format!(
             "SELECT survivor_id, {} FROM memfold_archive
@@ -114,11 +115,7 @@ impl StoreReader<'_> {
     }
 
     /// Returns the vector of a live memory, where it has a valid one of the space.
-    pub fn vector(
-        &self,
-        id: &str,
-        space: SpaceShapes<'_>,
-    ) -> Result<Option<Vec<f32>>, LoadStoreError> {
+    pub fn vector(&self, id: &str, space: SpaceShapes<'_>) -> Result<Option<Vec<f32>>, StoreError> {
         Ok(self.live(id, Some(space.space), space.shapes)?.map(|live| live.vector))
     }
 
@@ -128,7 +125,7 @@ impl StoreReader<'_> {
         live: &Memory,
         space: Option<SpaceShapes<'_>>,
         most: usize,
-    ) -> Result<Option<Vec<Ghost>>, LoadStoreError> {
+    ) -> Result<Option<Vec<Ghost>>, StoreError> {
         let mut ghosts: Vec<Ghost> = Vec::new();
         let mut seen = BTreeSet::from([live.id.clone()]);
         // The source of a memory names the memories merged into it; a merged row's source no longer
@@ -165,11 +162,7 @@ impl StoreReader<'_> {
     }
 
     /// The memories that were merged into one: by our own tables, then by its source.
-    fn folded_into(
-        &self,
-        survivor: &MemoryId,
-        source: &str,
-    ) -> Result<Vec<MemoryId>, LoadStoreError> {
+    fn folded_into(&self, survivor: &MemoryId, source: &str) -> Result<Vec<MemoryId>, StoreError> {
         let mut ids = Vec::new();
         if self.own()?.has_lineage {
             let sql = "SELECT absorbed_id FROM memfold_lineage
@@ -186,7 +179,7 @@ impl StoreReader<'_> {
         &self,
         id: &str,
         space: SpaceShapes<'_>,
-    ) -> Result<Option<Vec<f32>>, LoadStoreError> {
+    ) -> Result<Option<Vec<f32>>, StoreError> {
         let SpaceShapes { space, shapes } = space;
         let mut vector = Vec::new();
         let found =
@@ -202,7 +195,7 @@ impl StoreReader<'_> {
     }
 
     /// Reads the row of a memory in any state; `None` where there is none.
-    fn read_memory(&self, id: &str) -> Result<Option<ReadMemories>, LoadStoreError> {
+    fn read_memory(&self, id: &str) -> Result<Option<ReadMemories>, StoreError> {
         let mut memories = MemoryReader::new(*self.pass.request);
         if !self.take_row(id, &mut memories)? {
             return Ok(None);
@@ -218,7 +211,7 @@ impl StoreReader<'_> {
         Ok(Some(memories.finish(self.lineage_of(id)?)))
     }
 
-    pub(crate) fn lineage_of(&self, id: &str) -> Result<Vec<(MemoryId, MemoryId)>, LoadStoreError> {
+    pub(crate) fn lineage_of(&self, id: &str) -> Result<Vec<(MemoryId, MemoryId)>, StoreError> {
         let sql = "SELECT survivor_id FROM memfold_lineage
                    WHERE absorbed_id = ?1 AND active = 1 ORDER BY id DESC";
         let pair = |row: &SqlRow<'_>| Ok((MemoryId::new(id), id_at0(row)?));
@@ -230,7 +223,7 @@ impl StoreReader<'_> {
         &self,
         read: ReadMemories,
         shapes: &ModelShapes,
-    ) -> Result<Option<(LiveMemory, VectorSpace)>, LoadStoreError> {
+    ) -> Result<Option<(LiveMemory, VectorSpace)>, StoreError> {
         let Some(id) = read.memories.first().map(|memory| memory.id.clone()) else {
             return Ok(None);
         };
@@ -239,7 +232,7 @@ impl StoreReader<'_> {
         if let Some(taken) =
             self.last_embedding(id.as_str(), |raw| embeddings.take(raw, &mut sink))?
         {
-            taken.map_err(LoadStoreError::Sink)?;
+            taken.map_err(StoreError::Sink)?;
         }
         let found = embeddings.finish();
         let snapshot = found.into_snapshot(read, None, Vec::new());
@@ -256,7 +249,7 @@ impl StoreReader<'_> {
         &self,
         id: &str,
         take: impl FnOnce(&RawEmbedding<'_>) -> T,
-    ) -> Result<Option<T>, LoadStoreError> {
+    ) -> Result<Option<T>, StoreError> {
         if !self.has_embeddings() {
             return Ok(None);
         }
@@ -300,7 +293,7 @@ pub struct OpenFlag {
 impl StoreReader<'_> {
     /// Returns the contradictions that a memory is flagged for and that nobody settled, as far as its text is the one that
     /// was flagged; the latest of several with the same other side.
-    pub fn open_contradictions_of(&self, memory: &Memory) -> Result<Vec<OpenFlag>, LoadStoreError> {
+    pub fn open_contradictions_of(&self, memory: &Memory) -> Result<Vec<OpenFlag>, StoreError> {
         let columns = self.pass.columns("memfold_flags")?;
         if !columns.has_all(&["left_id", "right_id", "left_hash", "right_hash", "state", "active"])
         {
@@ -338,7 +331,7 @@ impl StoreReader<'_> {
     pub fn kept_apart_from(
         &self,
         memory: &Memory,
-    ) -> Result<BTreeMap<MemoryId, Option<String>>, LoadStoreError> {
+    ) -> Result<BTreeMap<MemoryId, Option<String>>, StoreError> {
         let columns = self.pass.columns("memfold_decisions")?;
         if !columns.has_all(&["kind", "group_id", "memory_id", "content_hash", "active"]) {
             return Ok(BTreeMap::new());
@@ -355,7 +348,7 @@ impl StoreReader<'_> {
     }
 
     /// Tells whether a person let one memory replace another one with a different statement.
-    pub fn is_superseded(&self, older: &str, by: &MemoryId) -> Result<bool, LoadStoreError> {
+    pub fn is_superseded(&self, older: &str, by: &MemoryId) -> Result<bool, StoreError> {
         if !self.pass.columns("memfold_flags")?.has_all(&["left_id", "right_id", "state", "active"])
         {
             return Ok(false);
@@ -372,7 +365,7 @@ impl StoreReader<'_> {
     ///
     /// # Errors
     /// When the store cannot be read, or the error of `take`.
-    pub fn since<E: From<LoadStoreError>>(
+    pub fn since<E: From<StoreError>>(
         &self,
         reaches: Reaches,
         space: SpaceShapes<'_>,
@@ -395,7 +388,7 @@ impl StoreReader<'_> {
         reach: Reach,
         limit: usize,
         mut take: impl FnMut(&str),
-    ) -> Result<bool, LoadStoreError> {
+    ) -> Result<bool, StoreError> {
         if reach == Reaches::START.revived || !self.own()?.has_revived {
             return Ok(true);
         }
@@ -417,7 +410,7 @@ impl StoreReader<'_> {
         reach: Reach,
         limit: usize,
         mut take: impl FnMut(&str, &str),
-    ) -> Result<bool, LoadStoreError> {
+    ) -> Result<bool, StoreError> {
         let mut revived = Vec::new();
         let is_complete = self.revived_since(reach, limit, |id| revived.push(id.to_owned()))?;
         for id in revived {
@@ -428,7 +421,7 @@ impl StoreReader<'_> {
         Ok(is_complete)
     }
 
-    fn vectors_since<E: From<LoadStoreError>>(
+    fn vectors_since<E: From<StoreError>>(
         &self,
         reach: Reach,
         space: SpaceShapes<'_>,
@@ -471,7 +464,7 @@ impl StoreReader<'_> {
         reach: Reach,
         limit: usize,
         mut take: impl FnMut(&str, &str),
-    ) -> Result<bool, LoadStoreError> {
+    ) -> Result<bool, StoreError> {
         let position = if self.has_rowid_of_memories { "rowid" } else { "0" };
         let after = if self.has_rowid_of_memories { "rowid > ?1 ORDER BY rowid" } else { "?1 < 1" };
         let sql =
@@ -489,7 +482,7 @@ impl StoreReader<'_> {
         reach: Reach,
         limit: usize,
         mut take: impl FnMut(&str, &str),
-    ) -> Result<bool, LoadStoreError> {
+    ) -> Result<bool, StoreError> {
         let Some(archive) = self.archive()? else { return Ok(true) };
         let sql = format!(
             "SELECT rowid, memory_id, {} FROM memfold_archive NOT INDEXED
@@ -512,7 +505,7 @@ impl StoreReader<'_> {
         reach: Reach,
         limit: usize,
         mut take: impl FnMut(&SqlRow<'_>) -> rusqlite::Result<()>,
-    ) -> Result<bool, LoadStoreError> {
+    ) -> Result<bool, StoreError> {
         let most = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
         self.pass.query("embeddings", |connection| {
             let mut statement = connection.prepare_cached(sql)?;
@@ -592,7 +585,7 @@ impl StoreReader<'_> {
     ///
     /// # Errors
     /// When SQLite refuses it.
-    pub fn keep_more_pages(&self) -> Result<(), LoadStoreError> {
+    pub fn keep_more_pages(&self) -> Result<(), StoreError> {
         self.pass.query("stm", |c| c.pragma_update(None, "cache_size", -KEPT_PAGES_KIB))
     }
 
@@ -609,7 +602,7 @@ impl StoreReader<'_> {
         &self,
         words: &[String],
         most: usize,
-    ) -> Result<Option<Vec<String>>, LoadStoreError> {
+    ) -> Result<Option<Vec<String>>, StoreError> {
         if !self.has_rowid_of_memories || !self.own()?.has_words {
             return Ok(None);
         }
@@ -634,7 +627,7 @@ impl StoreReader<'_> {
         &self,
         words: &[String],
         most: usize,
-    ) -> Result<Vec<String>, LoadStoreError> {
+    ) -> Result<Vec<String>, StoreError> {
         self.pass.query("memfold_merged", |c| merged_with(c, words, most))
     }
 
@@ -684,7 +677,7 @@ impl StoreReader<'_> {
     pub fn texts_archived_in_place(
         &self,
         mut take: impl FnMut(&str, &str),
-    ) -> Result<(), LoadStoreError> {
+    ) -> Result<(), StoreError> {
         let sql = "SELECT 0, id, content FROM stm WHERE source LIKE 'archived:%'";
         self.pass.query("stm", |connection| {
             let mut statement = connection.prepare_cached(sql)?;
@@ -700,7 +693,7 @@ impl StoreReader<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn recall_facts(&self, id: &MemoryId) -> Result<RecallFacts, LoadStoreError> {
+    pub fn recall_facts(&self, id: &MemoryId) -> Result<RecallFacts, StoreError> {
         let own = self.own()?;
         let mut facts = RecallFacts::default();
         if self.pass.memory_columns.has("last_accessed") {
@@ -731,7 +724,7 @@ impl StoreReader<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn session_rows(&self, most: usize) -> Result<SessionRows, LoadStoreError> {
+    pub fn session_rows(&self, most: usize) -> Result<SessionRows, StoreError> {
         let limit = i64::try_from(most).unwrap_or(i64::MAX);
         let mut memories = Vec::new();
         if self.has_rowid_of_memories {
@@ -746,7 +739,7 @@ impl StoreReader<'_> {
         Ok(SessionRows { summaries: self.latest_summaries(limit)?, memories })
     }
 
-    fn latest_summaries(&self, limit: i64) -> Result<Vec<(TimedMemory, Summary)>, LoadStoreError> {
+    fn latest_summaries(&self, limit: i64) -> Result<Vec<(TimedMemory, Summary)>, StoreError> {
         if !self.own()?.has_summaries {
             return Ok(Vec::new());
         }
@@ -768,13 +761,13 @@ impl StoreReader<'_> {
     }
 
     /// Tells whether the most important rows are found without reading the others.
-    fn has_index_of_importance(&self) -> Result<bool, LoadStoreError> {
+    fn has_index_of_importance(&self) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND tbl_name = 'stm'
                    AND sql LIKE '%(importance%' AND sql NOT LIKE '%WHERE%'";
         self.pass.query("stm", |c| exists(c, sql, []))
     }
 
-    fn timed(&self, rest: &str, params: impl Params) -> Result<Vec<TimedMemory>, LoadStoreError> {
+    fn timed(&self, rest: &str, params: impl Params) -> Result<Vec<TimedMemory>, StoreError> {
         let position = if self.has_rowid_of_memories { "rowid" } else { "0" };
         let columns = self.pass.memory_columns;
         let listed = columns.expressions(&MEMORY_COLUMNS);
