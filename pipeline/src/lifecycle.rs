@@ -10,12 +10,13 @@ use memfold_core::lifecycle::{
     Confidence, DueState, Edge, EdgeType, RetentionInput, RetentionPolicy, Tier, TierAssignment,
     TierCounts, TierReason, Transition, assign, references, superseded_by, transitions,
 };
+use memfold_core::lineage::Fold;
 use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_core::plan::protected_by;
 use memfold_core::policy::{Policy, ProtectionPolicy};
 use memfold_core::runs::{RunKind, RunState, RunSummary};
 use memfold_core::time::Instant;
-use memfold_store::brain_db::{AssignedTier, Session, StoredEdge, StoredMerge, Vitals};
+use memfold_store::brain_db::{AssignedTier, Session, StoredEdge};
 use memfold_store::{BrainDb, LoadRequest, StoreError};
 use tracing::info_span;
 
@@ -46,32 +47,29 @@ impl Tiers {
         policy: &Policy,
         retention: &RetentionPolicy,
     ) -> Result<Self, StoreError> {
-        let vitals = store.vitals(load)?;
-        Self::of_vitals(store, &vitals, load, policy, retention)
+        Self::of_memories(store, &store.live_without_texts(load)?, load, policy, retention)
     }
 
-    /// Computes the tiers of memories that were read.
+    /// Computes the tiers of live memories that were read, with or without their texts.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn of_vitals(
+    pub fn of_memories(
         store: &BrainDb,
-        vitals: &[Vitals],
+        memories: &[Memory],
         load: &LoadRequest<'_>,
         policy: &Policy,
         retention: &RetentionPolicy,
     ) -> Result<Self, StoreError> {
-        let _span = info_span!("retention.compute", memories = vitals.len() as i64).entered();
+        let _span = info_span!("retention.compute", memories = memories.len() as i64).entered();
         let edges = recorded_edges(store, load.time_zone)?;
         let superseded = superseded_by(&edges);
         let summaries = store.summaries()?;
         let summaries: BTreeSet<&MemoryId> =
             summaries.iter().map(|summary| &summary.memory_id).collect();
         let policy = ageless(policy);
-        let assigned = |vitals: &Vitals| {
-            let memory = &vitals.memory;
+        let assigned = |memory: &Memory| {
             let input = RetentionInput {
-                last_accessed: vitals.last_accessed,
                 is_superseded: superseded.contains_key(&memory.id),
                 is_pinned: protected_by(memory, false, &policy, load.now).is_some(),
                 is_summary: summaries.contains(&memory.id),
@@ -79,7 +77,7 @@ impl Tiers {
             };
             (memory.id.clone(), assign(&input, load.now, retention))
         };
-        let assignments: BTreeMap<_, _> = vitals.iter().map(assigned).collect();
+        let assignments: BTreeMap<_, _> = memories.iter().map(assigned).collect();
         let stored = store.assigned_tiers()?;
         let gone = stored.keys().filter(|id| !assignments.contains_key(*id)).cloned().collect();
         // A tier that cannot be read is as good as none.
@@ -177,11 +175,15 @@ fn recorded(edge: StoredEdge, time_zone: &TimeZone) -> Option<Edge> {
         reason: edge.reason.unwrap_or_default(),
         confidence,
         run_id: Some(edge.run_id),
-        created_at: Instant::parse(&edge.at, time_zone).unwrap_or(UNKNOWN_TIME),
+        created_at: parsed(Some(&edge.at), time_zone),
     })
 }
 
-fn consolidates(merge: StoredMerge, time_zone: &TimeZone) -> Edge {
+fn parsed(at: Option<&str>, time_zone: &TimeZone) -> Instant {
+    at.and_then(|at| Instant::parse(at, time_zone)).unwrap_or(UNKNOWN_TIME)
+}
+
+fn consolidates(merge: Fold, time_zone: &TimeZone) -> Edge {
     let rule = merge.rule_id.map_or_else(String::new, |rule| format!(" by {rule}"));
     Edge {
         source: merge.survivor,
@@ -190,8 +192,8 @@ fn consolidates(merge: StoredMerge, time_zone: &TimeZone) -> Edge {
         weight: merge.similarity.unwrap_or(1.0).clamp(0.0, 1.0),
         reason: format!("merged{rule}"),
         confidence: Confidence::High,
-        run_id: Some(merge.run_id),
-        created_at: Instant::parse(&merge.at, time_zone).unwrap_or(UNKNOWN_TIME),
+        run_id: merge.run_id,
+        created_at: parsed(merge.at.as_deref(), time_zone),
     }
 }
 
@@ -225,17 +227,17 @@ fn names_id(memory: &Memory, id: &str) -> Edge {
 /// A memory is new by its creation time. One without a readable time counts as old.
 #[must_use]
 pub fn due_state(
-    vitals: &[Vitals],
+    memories: &[Memory],
     runs: &[RunSummary],
     unindexed: u64,
     time_zone: &TimeZone,
 ) -> DueState {
     let last_run =
         last_completed(runs).and_then(|run| Instant::parse(run.finished_at.as_deref()?, time_zone));
-    let written = || vitals.iter().filter_map(|vitals| vitals.memory.created_at.instant());
+    let written = || memories.iter().filter_map(|memory| memory.created_at.instant());
     let new_memories = match last_run {
         Some(last) => written().filter(|at| *at > last).count(),
-        None => vitals.len(),
+        None => memories.len(),
     };
     DueState {
         last_run,

@@ -386,7 +386,6 @@ impl Recaller {
         let Candidate { memory, near, word_rank, found_as } = candidate;
         let superseded_by = superseding(&memory.id, &facts.supersedes, &self.options.time_zone);
         let input = RetentionInput {
-            last_accessed: facts.last_accessed,
             is_superseded: superseded_by.is_some(),
             is_pinned: protected_by(&memory, false, &self.options.policy, now).is_some(),
             is_summary: facts.is_summary,

@@ -139,7 +139,7 @@ fn state_time(rows: &SessionRows, now: Instant) -> Option<Instant> {
     let summaries = rows.summaries.iter().map(|(timed, _)| timed);
     let all = summaries.chain(&rows.memories);
     let times = all.flat_map(|timed| {
-        [timed.memory.created_at.instant(), timed.updated_at, timed.last_accessed]
+        [timed.memory.created_at.instant(), timed.updated_at, timed.memory.last_accessed]
     });
     let known = times.flatten().filter(|at| *at <= now).max();
     let has_any = !rows.summaries.is_empty() || !rows.memories.is_empty();
@@ -158,10 +158,7 @@ impl Asked<'_> {
     /// Tells whether a memory is HOT. Edges are read only for memories that would be HOT without
     /// them.
     fn is_hot(&self, timed: &TimedMemory) -> Result<bool, SearchError> {
-        let mut input = RetentionInput {
-            last_accessed: timed.last_accessed,
-            ..RetentionInput::of(&timed.memory)
-        };
+        let mut input = RetentionInput::of(&timed.memory);
         let is_hot = |input: &_| assign(input, self.generated_at, self.retention).tier == Tier::Hot;
         if !is_hot(&input) {
             return Ok(false);

@@ -23,10 +23,10 @@ pub use own::plans::ActionUpdate;
 pub use own::runs::{ActionRecord, NewUnit, RunStart, UnitRecord};
 pub use own::statements::{
     AnsweredRequest, AssignedTier, Lease, OpenPair, ScheduleRow, StoredEdge, StoredJudgement,
-    StoredMerge, StoredSummary, StoredTier, WaitingFlag,
+    StoredSummary, StoredTier, WaitingFlag,
 };
 pub use read::access::{Access, Stamp};
-pub use read::load::{Param, ReadBlobs, Vitals, cell};
+pub use read::load::{Param, ReadBlobs, cell};
 pub use read::lookup::{MarkedRow, Marks, Reach, Reaches, RowMark, StoreReader, Watermark};
 pub use read::open::{BrainDb, KeptReader, OpenOptions, Shortage};
 pub use read::rows::{

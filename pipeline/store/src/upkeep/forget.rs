@@ -14,18 +14,20 @@ use crate::brain_db::own::archive::{ArchiveReader, erase_merged};
 use crate::brain_db::own::runs::forget_target;
 use crate::brain_db::own::statements::{restated_in, summaries_of};
 use crate::brain_db::read::access::{all, cell0, cells2, exists, first};
-use crate::brain_db::read::lineage::StoreLineage;
+use crate::brain_db::read::lookup::StoreReader;
 use crate::brain_db::read::open::{BrainDb, OpenOptions};
 use crate::brain_db::write::changes::stands;
 use crate::brain_db::write::rows::Layout;
 use crate::brain_db::write::session::{Session, Writes};
 use crate::error::StoreError;
+use crate::memory_store::LoadRequest;
 use crate::upkeep::restore::{UpkeepError, UpkeepRun};
 use memfold_core::lineage::Lineage as _;
 use memfold_core::memory::{MemoryId, Status};
 use memfold_core::runs::RunKind;
 use memfold_core::time::Instant;
 use memfold_guard::text::excerpt;
+use memfold_index::NoProgress;
 
 /// Characters of an id.
 const ID_CHARS: usize = 80;
@@ -127,9 +129,9 @@ fn all_ids(
     now: Instant,
 ) -> Result<BTreeSet<MemoryId>, UpkeepError> {
     let shown = |id: &MemoryId| excerpt(id.as_str(), ID_CHARS);
-    let (whereabouts, ghosts) = reads.query("look for the memory", |connection| {
-        let lineage = StoreLineage::new(connection, time_zone, now)?;
-        Ok((lineage.place(id)?.whereabouts, ghosts(&lineage, id)?))
+    let request = LoadRequest { time_zone, now, progress: &NoProgress };
+    let (whereabouts, ghosts) = reads.look_up::<_, StoreError>(&request, |lineage| {
+        Ok((lineage.place(id)?.whereabouts, ghosts(lineage, id)?))
     })?;
     if whereabouts == Status::Unknown && !is_named(reads, id)? {
         return Err(UpkeepError::Unknown { id: shown(id) });
@@ -151,7 +153,7 @@ fn all_ids(
 }
 
 /// All that was merged into a memory and lives on in it only.
-fn ghosts(lineage: &StoreLineage<'_>, id: &MemoryId) -> rusqlite::Result<BTreeSet<MemoryId>> {
+fn ghosts(lineage: &StoreReader<'_>, id: &MemoryId) -> Result<BTreeSet<MemoryId>, StoreError> {
     let mut found = BTreeSet::new();
     let mut open = vec![id.clone()];
     while let Some(next) = open.pop() {

@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use crate::brain_db::own::archive::archived_image;
 use crate::brain_db::own::runs::{NewUnit, RunStart};
-use crate::brain_db::own::statements::active_folds_of;
 use crate::brain_db::read::access::{all, cell0, cells2};
-use crate::brain_db::read::lineage::StoreLineage;
+use crate::brain_db::read::lookup::StoreReader;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::changes::{Mark, apply};
 use crate::brain_db::write::rows::Layout;
 use crate::brain_db::write::session::{Session, Writes};
 use crate::error::StoreError;
+use crate::memory_store::LoadRequest;
 use memfold_core::journal::{Change, ColumnChange, RowImage, RowKey, Table};
 use memfold_core::lineage::{Lineage as _, Resolved, resolve};
 use memfold_core::memory::{MemoryId, Status};
@@ -24,6 +24,7 @@ use memfold_core::runs::{RunKind, RunState};
 use memfold_core::time::Instant;
 use memfold_core::value::Value;
 use memfold_guard::text::excerpt;
+use memfold_index::NoProgress;
 
 /// A run of upkeep.
 #[derive(Debug, Clone, Copy)]
@@ -179,23 +180,20 @@ pub fn restorable(
     time_zone: &TimeZone,
     now: Instant,
 ) -> Result<Vec<RestoreCandidate>, StoreError> {
-    store.look_on(|reads| {
-        let what = "look for memories to restore";
-        reads.query(what, |connection| {
-            let lineage = StoreLineage::new(connection, time_zone, now)?;
-            let mut candidates = Vec::new();
-            for id in lineage.archived_ids()? {
-                candidates.extend(candidate(&lineage, id)?);
-            }
-            Ok(candidates)
-        })
+    let request = LoadRequest { time_zone, now, progress: &NoProgress };
+    store.look_up(&request, |lineage| {
+        let mut candidates = Vec::new();
+        for id in lineage.archived_ids()? {
+            candidates.extend(candidate(lineage, id)?);
+        }
+        Ok(candidates)
     })
 }
 
 fn candidate(
-    lineage: &StoreLineage<'_>,
+    lineage: &StoreReader<'_>,
     id: MemoryId,
-) -> rusqlite::Result<Option<RestoreCandidate>> {
+) -> Result<Option<RestoreCandidate>, StoreError> {
     let resolved = resolve(lineage, &id)?;
     let survivor = (!resolved.folds.is_empty()).then(|| resolved.last().clone());
     let is_lost = resolved.is_circle
@@ -297,9 +295,8 @@ fn examine(
     now: Instant,
 ) -> Result<Examined, UpkeepError> {
     let layout = reads.layout()?;
-    let resolved = reads.query("look for the memory", |connection| {
-        resolve(&StoreLineage::new(connection, time_zone, now)?, id)
-    })?;
+    let request = LoadRequest { time_zone, now, progress: &NoProgress };
+    let resolved = reads.look_up(&request, |lineage| resolve(lineage, id))?;
     let whereabouts = resolved.whereabouts;
     let not_archived =
         || UpkeepError::NotArchived { id: excerpt(id.as_str(), TEXT_CHARS), whereabouts };
@@ -323,8 +320,11 @@ fn examine(
         text: text.map(|text| excerpt(text, TEXT_CHARS)),
     };
     let facts = marks(row.image(), time_zone, now);
-    let lineage_keys = reads
-        .query("read memfold_lineage", |connection| active_folds_of(connection, id.as_str()))?;
+    let sql = "SELECT id FROM memfold_lineage WHERE absorbed_id = ?1 AND active = 1 ORDER BY id";
+    let lineage_keys = match reads.has_own_tables()? {
+        true => reads.all("read memfold_lineage", sql, [id.as_str()], cell0)?,
+        false => Vec::new(),
+    };
     Ok(Examined { restoration, row, resolved, facts, lineage_keys, is_unsearchable })
 }
 

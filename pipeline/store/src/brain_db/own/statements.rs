@@ -262,18 +262,6 @@ fn still_says(connection: &Connection, id: &str, hash: &str) -> rusqlite::Result
     Ok(found?.unwrap_or(false))
 }
 
-/// Returns the keys of the lineage rows in force that say into which memory a memory was merged.
-pub(crate) fn active_folds_of(
-    connection: &Connection,
-    absorbed: &str,
-) -> rusqlite::Result<Vec<i64>> {
-    if !own_tables_exist(connection)? {
-        return Ok(Vec::new());
-    }
-    let sql = "SELECT id FROM memfold_lineage WHERE absorbed_id = ?1 AND active = 1 ORDER BY id";
-    all(connection, sql, [absorbed], cell0)
-}
-
 /// An edge between two memories, in force.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEdge {
@@ -290,23 +278,6 @@ pub struct StoredEdge {
     /// `high`, `medium` or `low`.
     pub confidence: Option<String>,
     /// The run that made it.
-    pub run_id: String,
-    /// When, as the owner writes times.
-    pub at: String,
-}
-
-/// A merge in force.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredMerge {
-    /// The memory that was merged.
-    pub absorbed: MemoryId,
-    /// The memory that it was merged into.
-    pub survivor: MemoryId,
-    /// Their similarity, where both had a vector.
-    pub similarity: Option<f64>,
-    /// The rule.
-    pub rule_id: Option<String>,
-    /// The run that merged them.
     pub run_id: String,
     /// When, as the owner writes times.
     pub at: String,
@@ -370,27 +341,6 @@ impl BrainDb {
                  ORDER BY source_id, target_id, type"
             );
             all(connection, &sql, params_from_iter(id.map(MemoryId::as_str)), StoredEdge::of_row)
-        })
-    }
-
-    /// Returns the merges in force, in the order in which they were recorded; none where memfold never wrote to the store.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn merges(&self) -> Result<Vec<StoredMerge>, StoreError> {
-        self.consult_own("memfold_lineage", |connection, _| {
-            let sql = "SELECT absorbed_id, survivor_id, similarity, rule_id, run_id, at
-                       FROM memfold_lineage WHERE active = 1 ORDER BY id";
-            all(connection, sql, [], |row| {
-                Ok(StoredMerge {
-                    absorbed: MemoryId::new(row.get::<_, String>(0)?),
-                    survivor: MemoryId::new(row.get::<_, String>(1)?),
-                    similarity: row.get(2)?,
-                    rule_id: row.get(3)?,
-                    run_id: row.get(4)?,
-                    at: row.get(5)?,
-                })
-            })
         })
     }
 

@@ -23,7 +23,6 @@ use crate::reading::vector::{ModelShapes, PackedRows, ShapeSurvey};
 use memfold_core::Snapshot;
 use memfold_core::memory::{Memory, Status};
 use memfold_core::row::{MEMORY_CELLS, RawMemory};
-use memfold_core::time::Instant;
 use memfold_core::value::{Value, ValueRef};
 use memfold_index::Progress;
 
@@ -150,7 +149,7 @@ impl<'a> Pass<'a> {
         if total + self.archived_count()? >= u64::from(u32::MAX) {
             return Err(StoreError::TooManyRows { limit: u32::MAX - 1 });
         }
-        let sql = self.all_memories("")?;
+        let sql = self.all_memories()?;
         let mut memories = MemoryReader::new(*self.request);
         self.each_row("stm", "read memories", &sql, total, |row| {
             let at = row.get::<_, Option<i64>>(0).map_err(failed)?.unwrap_or(0);
@@ -343,13 +342,13 @@ impl<'a> Pass<'a> {
     }
 
     /// Returns the query of all memories in the order of their table: row numbers, then [`MEMORY_COLUMNS`].
-    fn all_memories(&self, more: &str) -> Result<String, StoreError> {
+    fn all_memories(&self) -> Result<String, StoreError> {
         let (position, order) = match self.has_rowid("stm")? {
             true => ("rowid", "ORDER BY rowid"),
             false => ("0", ""),
         };
         let listed = self.memory_columns.expressions(&MEMORY_COLUMNS);
-        Ok(format!("SELECT {position}, {listed}{more} FROM stm {order}"))
+        Ok(format!("SELECT {position}, {listed} FROM stm {order}"))
     }
 
     pub(crate) fn failed(
@@ -483,34 +482,24 @@ fn read_blobs(connection: &Connection) -> rusqlite::Result<ReadBlobs> {
     Ok(read)
 }
 
-/// When a memory was last read, if the owner's table has the column.
-const LAST_ACCESSED: &str = "last_accessed";
-
-/// A live memory without its text.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Vitals {
-    /// The memory. Its text is empty, its embedding `Missing` and its base digest all zeros.
-    pub memory: Memory,
-    /// When it was last read, if known.
-    pub last_accessed: Option<Instant>,
-}
-
 impl BrainDb {
     /// Reads the live memories without their texts and embeddings, in the order of their table. A
-    /// memory is live if a load at the request's time finds it live.
+    /// memory is live if a load at the request's time finds it live. Texts are empty, embeddings
+    /// `Missing` and base digests all zeros.
     ///
     /// # Errors
     /// When the store cannot be read, or when cancelled.
-    pub fn vitals(&self, request: &LoadRequest<'_>) -> Result<Vec<Vitals>, StoreError> {
-        self.traceless(|reader, connection| Pass::over(self, reader, connection, request).vitals())
+    pub fn live_without_texts(&self, request: &LoadRequest<'_>) -> Result<Vec<Memory>, StoreError> {
+        self.traceless(|reader, connection| {
+            Pass::over(self, reader, connection, request).live_without_texts()
+        })
     }
 }
 
 impl Pass<'_> {
-    fn vitals(&self) -> Result<Vec<Vitals>, StoreError> {
+    fn live_without_texts(&self) -> Result<Vec<Memory>, StoreError> {
         let failed = |error| self.failed("stm", error);
-        let accessed = self.memory_columns.expression(LAST_ACCESSED);
-        let sql = self.all_memories(&format!(", {accessed}"))?;
+        let sql = self.all_memories()?;
         let mut found = Vec::new();
         // Only a table without a primary key repeats ids; the first row counts, as in a load.
         let mut seen = HashSet::new();
@@ -520,9 +509,7 @@ impl Pass<'_> {
             let raw = raw_memory(row).map_err(failed)?;
             let Some(memory) = without_text(&raw, rowid, *self.request) else { return Ok(()) };
             if seen.insert(memory.id.clone()) && memory.status == Status::Live {
-                let accessed = cell(row, MEMORY_CELLS + 1).map_err(failed)?;
-                let last_accessed = accessed.instant(self.request.time_zone);
-                found.push(Vitals { memory, last_accessed });
+                found.push(memory);
             }
             Ok(())
         })?;

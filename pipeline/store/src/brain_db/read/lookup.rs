@@ -8,6 +8,7 @@ use rusqlite::Row;
 
 use crate::brain_db::own::archive::ArchiveReader;
 use crate::brain_db::read::access::{Columns, all, cell0, exists, first};
+use crate::brain_db::read::lineage::Claims;
 use crate::brain_db::read::load::{MEMORY_COLUMNS, Pass, cell, raw_memory};
 use crate::brain_db::read::open::{BrainDb, KeptReader};
 use crate::error::StoreError;
@@ -28,6 +29,7 @@ pub struct StoreReader<'a> {
     pub(crate) has_rowid_of_memories: bool,
     own: OnceCell<OwnTables>,
     archive: OnceCell<Option<ArchiveReader>>,
+    pub(crate) claims: OnceCell<Claims>,
 }
 
 /// The tables that exist beside those of memories and embeddings.
@@ -35,6 +37,7 @@ pub struct StoreReader<'a> {
 pub(crate) struct OwnTables {
     pub(crate) has_lineage: bool,
     pub(crate) has_archive: bool,
+    pub(crate) has_journal: bool,
     pub(crate) has_revived: bool,
     pub(crate) has_edges: bool,
     pub(crate) has_summaries: bool,
@@ -80,6 +83,7 @@ impl<'a> StoreReader<'a> {
             pass,
             own: OnceCell::new(),
             archive: OnceCell::new(),
+            claims: OnceCell::new(),
         })
     }
 
@@ -145,6 +149,7 @@ impl<'a> StoreReader<'a> {
                 "memfold_archive",
                 &["memory_id", "table_name", "row", "survivor_id", "run_id", "at"],
             )?,
+            has_journal: has("memfold_journal", &["seq", "row_key", "table_name", "before"])?,
             has_revived: has("memfold_revived", &["seq", "memory_id", "at"])?,
             has_edges: has(
                 "memfold_edges",
@@ -554,9 +559,7 @@ impl StoreReader<'_> {
             if !self.take_row(id.as_str(), &mut memories)? {
                 self.take_archived_row(id, &mut memories)?;
             }
-            if self.own()?.has_lineage {
-                lineage.extend(self.lineage_of(id.as_str())?);
-            }
+            lineage.extend(self.survivors_of(id)?);
         }
         let mut read = memories.finish(lineage);
         read.rows_total = row_count;

@@ -43,6 +43,14 @@ pub struct Ghost {
     pub vector: Option<Vec<f32>>,
 }
 
+/// A row that was moved out of a table.
+pub(crate) struct ArchivedRecord {
+    /// The row; `None` where it cannot be read.
+    pub(crate) image: Option<RowImage>,
+    /// The memory that it was merged into.
+    pub(crate) survivor: Option<MemoryId>,
+}
+
 /// Vectors that are compared, and how the store's models write them.
 #[derive(Debug, Clone, Copy)]
 pub struct SpaceShapes<'a> {
@@ -96,22 +104,33 @@ impl StoreReader<'_> {
         Ok(memories.finish(Vec::new()).memories.into_iter().next())
     }
 
-    /// Returns the latest readable record of a row that was moved out of a table, and its survivor.
+    /// Returns the latest record of a row that was moved out of a table, where it can be read, and its survivor.
     pub(crate) fn archived_image(
         &self,
         table: &str,
         id: &str,
     ) -> Result<Option<(RowImage, Option<MemoryId>)>, StoreError> {
+        let found = self.archived_record(table, id)?;
+        Ok(found.and_then(|record| Some((record.image?, record.survivor))))
+    }
+
+    /// As [`Self::archived_image`]; a record that cannot be read has no image.
+    pub(crate) fn archived_record(
+        &self,
+        table: &str,
+        id: &str,
+    ) -> Result<Option<ArchivedRecord>, StoreError> {
         let Some(archive) = self.archive()? else { return Ok(None) };
         let sql = format!(
             "SELECT survivor_id, {} FROM memfold_archive
              WHERE memory_id = ?1 AND table_name = ?2 ORDER BY id DESC LIMIT 1",
             archive.listed()
         );
-        let read =
-            |row: &SqlRow<'_>| Ok((archive.image(row, 1)?, row.get::<_, Option<String>>(0)?));
-        let found = self.pass.query("embeddings", |c| first(c, &sql, [id, table], read))?;
-        Ok(found.and_then(|(image, survivor)| Some((image?, survivor.map(MemoryId::new)))))
+        let read = |row: &SqlRow<'_>| {
+            let survivor = row.get::<_, Option<String>>(0)?.map(MemoryId::new);
+            Ok(ArchivedRecord { image: archive.image(row, 1)?, survivor })
+        };
+        self.pass.query("embeddings", |c| first(c, &sql, [id, table], read))
     }
 
     /// Returns the vector of a live memory, where it has a valid one of the space.
@@ -163,12 +182,8 @@ impl StoreReader<'_> {
 
     /// The memories that were merged into one: by our own tables, then by its source.
     fn folded_into(&self, survivor: &MemoryId, source: &str) -> Result<Vec<MemoryId>, StoreError> {
-        let mut ids = Vec::new();
-        if self.own()?.has_lineage {
-            let sql = "SELECT absorbed_id FROM memfold_lineage
-                       WHERE survivor_id = ?1 AND active = 1 ORDER BY id";
-            ids = self.pass.query("embeddings", |c| all(c, sql, [survivor.as_str()], id_at0))?;
-        }
+        let recorded = self.merges_into(survivor)?.into_iter();
+        let mut ids: Vec<MemoryId> = recorded.map(|fold| fold.absorbed).collect();
         // The latest stand last, and memories that came along with another before it.
         ids.extend(parse_source(source).merged_from.into_iter().rev());
         Ok(ids)
@@ -202,20 +217,22 @@ impl StoreReader<'_> {
         }
         let read = memories.finish(Vec::new());
         let is_archived = |memory: &Memory| memory.status == Status::Archived;
-        if !read.memories.iter().any(is_archived) || !self.own()?.has_lineage {
+        if !read.memories.iter().any(is_archived) {
             return Ok(Some(read));
         }
         // Its own marks do not name its survivor, but ours may.
         let mut memories = MemoryReader::new(*self.pass.request);
         self.take_row(id, &mut memories)?;
-        Ok(Some(memories.finish(self.lineage_of(id)?)))
+        Ok(Some(memories.finish(self.survivors_of(&MemoryId::new(id))?)))
     }
 
-    pub(crate) fn lineage_of(&self, id: &str) -> Result<Vec<(MemoryId, MemoryId)>, StoreError> {
-        let sql = "SELECT survivor_id FROM memfold_lineage
-                   WHERE absorbed_id = ?1 AND active = 1 ORDER BY id DESC";
-        let pair = |row: &SqlRow<'_>| Ok((MemoryId::new(id), id_at0(row)?));
-        self.pass.query("embeddings", |c| all(c, sql, [id], pair))
+    /// Returns the recorded survivors of a memory beside it, the latest first.
+    pub(crate) fn survivors_of(
+        &self,
+        id: &MemoryId,
+    ) -> Result<Vec<(MemoryId, MemoryId)>, StoreError> {
+        let merges = self.merges_of(id)?.into_iter();
+        Ok(merges.map(|fold| (fold.absorbed, fold.survivor)).collect())
     }
 
     /// Adds the vector to a memory that was read; `None` where it has no valid one.
@@ -548,21 +565,17 @@ const RANKED_ROWS_MAX: i64 = 1_000;
 /// Facts that determine a memory's tier, beside its row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecallFacts {
-    /// When it was last read; none where the store does not say.
-    pub last_accessed: Option<Instant>,
     /// Whether a consolidation wrote it as a summary.
     pub is_summary: bool,
     /// The edges `supersedes` in force from and to it.
     pub supersedes: Vec<StoredEdge>,
 }
 
-/// A live memory with its times.
+/// A live memory with the time of its last change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimedMemory {
     /// The memory.
     pub memory: Memory,
-    /// When it was last read.
-    pub last_accessed: Option<Instant>,
     /// When it last changed.
     pub updated_at: Option<Instant>,
 }
@@ -696,12 +709,6 @@ impl StoreReader<'_> {
     pub fn recall_facts(&self, id: &MemoryId) -> Result<RecallFacts, StoreError> {
         let own = self.own()?;
         let mut facts = RecallFacts::default();
-        if self.pass.memory_columns.has("last_accessed") {
-            let sql = "SELECT last_accessed FROM stm WHERE id = ?1";
-            let read = |row: &SqlRow<'_>| Ok(cell(row, 0)?.instant(self.pass.request.time_zone));
-            let found = self.pass.query("stm", |c| first(c, sql, [id.as_str()], read))?;
-            facts.last_accessed = found.flatten();
-        }
         if own.has_summaries {
             let sql = "SELECT 1 FROM memfold_summaries WHERE memory_id = ?1 AND active = 1 LIMIT 1";
             let find = |c: &Connection| exists(c, sql, [id.as_str()]);
@@ -771,17 +778,16 @@ impl StoreReader<'_> {
         let position = if self.has_rowid_of_memories { "rowid" } else { "0" };
         let columns = self.pass.memory_columns;
         let listed = columns.expressions(&MEMORY_COLUMNS);
-        let times = columns.expressions(&["last_accessed", "updated_at"]);
-        let sql = format!("SELECT {position}, {listed}, {times} FROM stm {rest}");
+        let updated_at = columns.expression("updated_at");
+        let sql = format!("SELECT {position}, {listed}, {updated_at} FROM stm {rest}");
         let zone = self.pass.request.time_zone;
         let read = |row: &SqlRow<'_>| {
             let mut reader = MemoryReader::new(*self.pass.request);
             reader.take(&raw_memory(row)?, row.get(0)?);
-            let last_accessed = cell(row, MEMORY_CELLS + 1)?.instant(zone);
-            let updated_at = cell(row, MEMORY_CELLS + 2)?.instant(zone);
+            let updated_at = cell(row, MEMORY_CELLS + 1)?.instant(zone);
             let memory = reader.finish(Vec::new()).memories.into_iter().next();
             let memory = memory.filter(|memory| memory.status == Status::Live);
-            Ok(memory.map(|memory| TimedMemory { memory, last_accessed, updated_at }))
+            Ok(memory.map(|memory| TimedMemory { memory, updated_at }))
         };
         let found = self.pass.query("stm", |c| all::<_, Vec<_>>(c, &sql, params, read))?;
         Ok(found.into_iter().flatten().collect())
