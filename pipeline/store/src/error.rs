@@ -241,9 +241,6 @@ pub enum StoreError {
         /// The defect.
         reason: String,
     },
-    /// SQLite refuses.
-    #[error("read the saved plans: {0}")]
-    Plans(#[from] rusqlite::Error),
 }
 
 impl StoreError {

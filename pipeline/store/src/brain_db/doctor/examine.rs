@@ -23,7 +23,8 @@ use crate::brain_db::write::rows::reactions_of;
 use crate::brain_db::write::session::lock_path;
 use crate::error::StoreError;
 use crate::memory_store::{LoadRequest, MemoryStore as _};
-use memfold_core::memory::{CreatedAt, Embedding, InvalidEmbedding, Memory, MemoryId, Status};
+use crate::reading::memory::lack_of;
+use memfold_core::memory::{CreatedAt, Embedding, Memory, MemoryId, Status};
 use memfold_core::report::StoreFigures;
 use memfold_core::time::Instant;
 use memfold_core::{SkipReason, Snapshot};
@@ -164,7 +165,9 @@ impl MemoryFacts {
             if matches!(memory.embedding, Embedding::Invalid(_)) {
                 facts.invalid_embeddings.push(memory.id.to_string());
             }
-            for reason in complaints(memory) {
+            let time = matches!(memory.created_at, CreatedAt::Unreadable(_))
+                .then_some(SkipReason::CreatedAtUnreadable);
+            for reason in time.into_iter().chain(lack_of(&memory.embedding)) {
                 if let Some(found) = facts.skipped.get_mut(&reason) {
                     found.illustrate(memory.id.as_str());
                 }
@@ -172,22 +175,6 @@ impl MemoryFacts {
         }
         facts
     }
-}
-
-/// The reasons that a live memory is counted under.
-fn complaints(memory: &Memory) -> impl Iterator<Item = SkipReason> {
-    let time = matches!(memory.created_at, CreatedAt::Unreadable(_))
-        .then_some(SkipReason::CreatedAtUnreadable);
-    let embedding = match memory.embedding {
-        Embedding::Vector { .. } => None,
-        Embedding::Stale => Some(SkipReason::EmbeddingStale),
-        Embedding::Missing => Some(SkipReason::EmbeddingMissing),
-        Embedding::Invalid(InvalidEmbedding::Length) => Some(SkipReason::EmbeddingLength),
-        Embedding::Invalid(InvalidEmbedding::NotFinite) => Some(SkipReason::EmbeddingNotFinite),
-        Embedding::Invalid(InvalidEmbedding::Zero) => Some(SkipReason::EmbeddingZero),
-        Embedding::Invalid(InvalidEmbedding::Unreadable) => Some(SkipReason::EmbeddingUnreadable),
-    };
-    time.into_iter().chain(embedding)
 }
 
 /// Larger files are checked in part: their memory table alone.
@@ -437,14 +424,8 @@ fn examine_full_text(
     if matches!(kind, FullTextKind::Absent | FullTextKind::Opaque) {
         return Ok(FullText { kind, ..FullText::default() });
     }
-    // SQLite loads the tokenizer when the table is first used.
-    if let Err(error) = connection.prepare("SELECT rowid FROM stm_fts LIMIT 0") {
-        let (kind, refusal) = (FullTextKind::Unusable, Some(error.to_string()));
-        return Ok(FullText { kind, refusal, ..FullText::default() });
-    }
     let (orphans, orphans_ahead) = orphans(connection)?;
-    let missing = missing(connection, live)?;
-    Ok(FullText { kind, missing, orphans, orphans_ahead, ..FullText::default() })
+    Ok(FullText { kind, missing: missing(connection, live)?, orphans, orphans_ahead })
 }
 
 fn kind(connection: &Connection) -> rusqlite::Result<FullTextKind> {

@@ -8,12 +8,12 @@ use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
 use crate::brain_db::own::plans::{packed, unpacked};
-use crate::brain_db::read::access::{Columns, all, cell0, cells2, exists, first};
+use crate::brain_db::read::access::{Columns, all, cell0, cells2, first};
 use crate::brain_db::read::load::cell;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::changes::Mark;
 use crate::brain_db::write::rows::Layout;
-use crate::brain_db::write::session::{Session, Writes, one_row};
+use crate::brain_db::write::session::{Session, Writes};
 use crate::error::StoreError;
 use memfold_core::journal::{JournalEntry, Op, RowKey, Table};
 use memfold_core::memory::MemoryId;
@@ -61,12 +61,10 @@ impl Session {
     /// When the store cannot be written.
     pub fn begin_run(&self, start: &RunStart<'_>) -> Result<String, StoreError> {
         self.write(|writes| {
-            writes.query("begin the run", |connection| {
-                mark_dead(connection, start.at)?;
-                let run_id = free_run_id(connection, start.run_id)?;
-                begin(connection, &RunStart { run_id: &run_id, ..*start })?;
-                Ok(run_id)
-            })
+            writes.mark_dead(start.at)?;
+            let run_id = writes.free_run_id(start.run_id)?;
+            writes.begin(&RunStart { run_id: &run_id, ..*start })?;
+            Ok(run_id)
         })
     }
 
@@ -103,12 +101,10 @@ impl Writes<'_> {
     /// # Errors
     /// When the store cannot be written.
     pub fn begin_ended_run(&self, start: &RunStart<'_>) -> Result<String, StoreError> {
-        self.query("begin the run", |connection| {
-            let run_id = free_run_id(connection, start.run_id)?;
-            begin(connection, &RunStart { run_id: &run_id, ..*start })?;
-            end(connection, &run_id, RunState::Done, start.at)?;
-            Ok(run_id)
-        })
+        let run_id = self.free_run_id(start.run_id)?;
+        self.begin(&RunStart { run_id: &run_id, ..*start })?;
+        self.end(&run_id, RunState::Done, start.at)?;
+        Ok(run_id)
     }
 
     /// Records that a run is alive, and its progress.
@@ -116,7 +112,11 @@ impl Writes<'_> {
     /// # Errors
     /// When the run is not under way, or the store cannot be written.
     pub fn beat(&self, run_id: &str, at: &str, executed: Executed) -> Result<(), StoreError> {
-        self.query("write down the run", |connection| beat(connection, run_id, at, executed))
+        let sql = "UPDATE memfold_runs SET heartbeat_at = ?2, applied = ?3, stale = ?4, failed = ?5
+                   WHERE run_id = ?1 AND state = 'running'";
+        let Executed { applied, stale, failed } = executed;
+        let row = params![run_id, at, applied as i64, stale as i64, failed as i64];
+        self.change_one("write down the run", sql, row)
     }
 
     /// Records the end of a run.
@@ -130,7 +130,8 @@ impl Writes<'_> {
         at: &str,
         executed: Executed,
     ) -> Result<(), StoreError> {
-        self.query("finish the run", |connection| finish(connection, run_id, state, at, executed))
+        self.beat(run_id, at, executed)?;
+        self.end(run_id, state, at)
     }
 
     /// Returns how many units a run applied; `None` where the run does not exist.
@@ -141,97 +142,51 @@ impl Writes<'_> {
         let sql = "SELECT applied FROM memfold_runs WHERE run_id = ?1";
         self.first("read memfold_runs", sql, [run_id], cell0)
     }
-}
 
-/// Records the start of a run.
-pub(crate) fn begin(connection: &Connection, start: &RunStart<'_>) -> rusqlite::Result<()> {
-    let RunStart { run_id, kind, plan_id, target, holder, at } = *start;
-    connection
-        .prepare_cached(
-            "INSERT INTO memfold_runs(seq, run_id, kind, plan_id, target, state, holder, started_at,
-                                      heartbeat_at, engine_version, prev_hash)
-             VALUES ((SELECT ifnull(max(seq), 0) + 1 FROM memfold_runs),
-                     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, '')",
-        )?
-        .execute(params![
-            run_id,
-            kind.name(),
-            plan_id,
-            target,
-            RunState::Running.name(),
-            holder,
-            at,
-            env!("CARGO_PKG_VERSION"),
-        ])?;
-    Ok(())
-}
-
-/// Ends a run: nothing of it changes from here on, and the chain covers it.
-fn end(connection: &Connection, run_id: &str, state: RunState, at: &str) -> rusqlite::Result<()> {
-    let previous = last_hash(connection)?;
-    let changed = connection
-        .prepare_cached(
-            "UPDATE memfold_runs SET state = ?2, finished_at = ?3, prev_hash = ?4,
-                    chained = (SELECT ifnull(max(chained), 0) + 1 FROM memfold_runs)
-             WHERE run_id = ?1 AND chained IS NULL",
-        )?
-        .execute(params![run_id, state.name(), at, previous])?;
-    one_row(changed)
-}
-
-/// Records that a run is alive, and its progress.
-///
-/// # Errors
-/// When the run is not under way, and when SQLite refuses.
-fn beat(
-    connection: &Connection,
-    run_id: &str,
-    at: &str,
-    executed: Executed,
-) -> rusqlite::Result<()> {
-    let changed = connection.execute(
-        "UPDATE memfold_runs SET heartbeat_at = ?2, applied = ?3, stale = ?4, failed = ?5
-         WHERE run_id = ?1 AND state = 'running'",
-        params![run_id, at, executed.applied as i64, executed.stale as i64, executed.failed as i64],
-    )?;
-    one_row(changed)
-}
-
-/// Records the end of a run.
-///
-/// # Errors
-/// When the run is not under way, and when SQLite refuses.
-pub(crate) fn finish(
-    connection: &Connection,
-    run_id: &str,
-    state: RunState,
-    at: &str,
-    executed: Executed,
-) -> rusqlite::Result<()> {
-    beat(connection, run_id, at, executed)?;
-    end(connection, run_id, state, at)
-}
-
-/// Marks runs that never ended as interrupted, and returns their ids in their order. Only the
-/// holder of the store's lock may call it.
-fn mark_dead(connection: &Connection, at: &str) -> rusqlite::Result<Vec<String>> {
-    let sql = "SELECT run_id FROM memfold_runs WHERE chained IS NULL ORDER BY seq";
-    let dead: Vec<String> = all(connection, sql, [], cell0)?;
-    for run_id in &dead {
-        end(connection, run_id, RunState::Interrupted, at)?;
+    /// Records the start of a run.
+    fn begin(&self, start: &RunStart<'_>) -> Result<(), StoreError> {
+        let RunStart { run_id, kind, plan_id, target, holder, at } = *start;
+        let sql = "INSERT INTO memfold_runs(seq, run_id, kind, plan_id, target, state, holder, started_at,
+                                            heartbeat_at, engine_version, prev_hash)
+                   VALUES ((SELECT ifnull(max(seq), 0) + 1 FROM memfold_runs),
+                           ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, '')";
+        let (kind, state) = (kind.name(), RunState::Running.name());
+        let row =
+            params![run_id, kind, plan_id, target, state, holder, at, env!("CARGO_PKG_VERSION")];
+        self.execute("begin the run", sql, row).map(drop)
     }
-    Ok(dead)
-}
 
-/// Returns the wanted id, or the same time with other digits where the id is taken.
-fn free_run_id(connection: &Connection, wanted: &str) -> rusqlite::Result<String> {
-    let taken = "SELECT 1 FROM memfold_runs WHERE run_id = ?1";
-    let time = wanted.rsplit_once('-').map_or(wanted, |(time, _)| time);
-    let mut id = wanted.to_owned();
-    while exists(connection, taken, [&id])? {
-        id = format!("{time}-{}", &hash(id.as_bytes())[..ID_HEX]);
+    /// Ends a run: nothing of it changes from here on, and the chain covers it.
+    fn end(&self, run_id: &str, state: RunState, at: &str) -> Result<(), StoreError> {
+        const WHAT: &str = "finish the run";
+        let previous = self.query(WHAT, last_hash)?;
+        let sql = "UPDATE memfold_runs SET state = ?2, finished_at = ?3, prev_hash = ?4,
+                       chained = (SELECT ifnull(max(chained), 0) + 1 FROM memfold_runs)
+                   WHERE run_id = ?1 AND chained IS NULL";
+        self.change_one(WHAT, sql, params![run_id, state.name(), at, previous])
     }
-    Ok(id)
+
+    /// Marks runs that never ended as interrupted, and returns their ids in their order. Only the
+    /// holder of the store's lock may call it.
+    fn mark_dead(&self, at: &str) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT run_id FROM memfold_runs WHERE chained IS NULL ORDER BY seq";
+        let dead: Vec<String> = self.all("read memfold_runs", sql, [], cell0)?;
+        for run_id in &dead {
+            self.end(run_id, RunState::Interrupted, at)?;
+        }
+        Ok(dead)
+    }
+
+    /// Returns the wanted id, or the same time with other digits where the id is taken.
+    fn free_run_id(&self, wanted: &str) -> Result<String, StoreError> {
+        let taken = "SELECT 1 FROM memfold_runs WHERE run_id = ?1";
+        let time = wanted.rsplit_once('-').map_or(wanted, |(time, _)| time);
+        let mut id = wanted.to_owned();
+        while self.exists("read memfold_runs", taken, [&id])? {
+            id = format!("{time}-{}", &hash(id.as_bytes())[..ID_HEX]);
+        }
+        Ok(id)
+    }
 }
 
 /// Returns all runs, the first one first.
@@ -733,17 +688,28 @@ mod tests {
         RunStart { run_id, kind, plan_id: None, target: Some("m1"), holder: "host 7", at: "t1" }
     }
 
+    fn writes(connection: &Connection) -> Writes<'_> {
+        Writes::new(connection, std::path::Path::new("brain.db"))
+    }
+
+    fn begin(connection: &Connection, run_id: &str) {
+        writes(connection).begin(&start(run_id)).unwrap();
+    }
+
+    fn finish(connection: &Connection, run_id: &str, state: RunState) {
+        writes(connection).finish_run(run_id, state, "t3", SOME).unwrap();
+    }
+
     fn begin_ended(connection: &Connection, run_id: &str) {
-        let writes = Writes::new(connection, std::path::Path::new("brain.db"));
         let start = RunStart { kind: RunKind::Save, ..start(run_id) };
-        assert_eq!(writes.begin_ended_run(&start).unwrap(), run_id);
+        assert_eq!(writes(connection).begin_ended_run(&start).unwrap(), run_id);
     }
 
     fn three_runs() -> Connection {
         let connection = store();
         for run_id in ["r1", "r2", "r3"] {
-            begin(&connection, &start(run_id)).unwrap();
-            finish(&connection, run_id, RunState::Done, "t2", SOME).unwrap();
+            begin(&connection, run_id);
+            finish(&connection, run_id, RunState::Done);
         }
         connection
     }
@@ -751,11 +717,11 @@ mod tests {
     #[test]
     fn a_run_is_listed_with_what_became_of_it() {
         let connection = store();
-        begin(&connection, &start("r1")).unwrap();
-        beat(&connection, "r1", "t2", SOME).unwrap();
+        begin(&connection, "r1");
+        writes(&connection).beat("r1", "t2", SOME).unwrap();
         let alive = running(&connection).unwrap().unwrap();
         assert_eq!((&*alive.run_id, &*alive.heartbeat_at, &*alive.holder), ("r1", "t2", "host 7"));
-        finish(&connection, "r1", RunState::Partial, "t3", SOME).unwrap();
+        finish(&connection, "r1", RunState::Partial);
         assert_eq!(running(&connection).unwrap(), None);
         connection
             .execute_batch(
@@ -776,21 +742,21 @@ mod tests {
     fn a_run_that_ended_stays_as_it_is() {
         let connection = three_runs();
         let before = list_runs(&connection).unwrap();
-        assert!(beat(&connection, "r1", "t9", NONE).is_err());
-        assert!(finish(&connection, "r1", RunState::Failed, "t9", NONE).is_err());
-        assert!(mark_dead(&connection, "t9").unwrap().is_empty());
+        assert!(writes(&connection).beat("r1", "t9", NONE).is_err());
+        assert!(writes(&connection).finish_run("r1", RunState::Failed, "t9", NONE).is_err());
+        assert!(writes(&connection).mark_dead("t9").unwrap().is_empty());
         assert_eq!(list_runs(&connection).unwrap(), before);
     }
 
     #[test]
     fn runs_that_never_ended_were_interrupted() {
         let connection = store();
-        begin(&connection, &start("r2")).unwrap();
-        beat(&connection, "r2", "t2", SOME).unwrap();
-        assert_eq!(mark_dead(&connection, "t3").unwrap(), ["r2"]);
+        begin(&connection, "r2");
+        writes(&connection).beat("r2", "t2", SOME).unwrap();
+        assert_eq!(writes(&connection).mark_dead("t3").unwrap(), ["r2"]);
         let run = list_runs(&connection).unwrap().remove(0);
         assert_eq!((&*run.state, run.executed), ("interrupted", SOME));
-        begin(&connection, &start("r1")).unwrap();
+        begin(&connection, "r1");
         assert_eq!(verify_chain(&connection).unwrap(), None);
     }
 
@@ -798,12 +764,12 @@ mod tests {
     fn a_taken_id_gets_other_digits() {
         let connection = store();
         let wanted = "20260101T000000Z-0000000a";
-        assert_eq!(free_run_id(&connection, wanted).unwrap(), wanted);
+        assert_eq!(writes(&connection).free_run_id(wanted).unwrap(), wanted);
         let mut seen = vec![wanted.to_owned()];
         for _ in 0..3 {
-            begin(&connection, &start(seen.last().unwrap())).unwrap();
-            let next = free_run_id(&connection, wanted).unwrap();
-            assert_eq!(next, free_run_id(&connection, wanted).unwrap());
+            begin(&connection, seen.last().unwrap());
+            let next = writes(&connection).free_run_id(wanted).unwrap();
+            assert_eq!(next, writes(&connection).free_run_id(wanted).unwrap());
             assert!(next.len() == wanted.len() && next.starts_with("20260101T000000Z-"), "{next}");
             assert!(!seen.contains(&next));
             seen.push(next);
@@ -849,12 +815,12 @@ mod tests {
     #[test]
     fn saves_may_come_while_a_run_is_under_way() {
         let connection = store();
-        begin(&connection, &start("r1")).unwrap();
+        begin(&connection, "r1");
         for run_id in ["s1", "s2"] {
             begin_ended(&connection, run_id);
         }
-        beat(&connection, "r1", "t5", SOME).unwrap();
-        finish(&connection, "r1", RunState::Done, "t6", SOME).unwrap();
+        writes(&connection).beat("r1", "t5", SOME).unwrap();
+        finish(&connection, "r1", RunState::Done);
         begin_ended(&connection, "s3");
         assert_eq!(verify_chain(&connection).unwrap(), None);
         connection.execute("DELETE FROM memfold_runs WHERE run_id = 'r1'", []).unwrap();
@@ -881,8 +847,8 @@ mod tests {
             previous = connection.query_row(&sql, [], row_hash).unwrap();
         }
         migrate(&connection, || unreachable!(), "t").unwrap();
-        begin(&connection, &start("r3")).unwrap();
-        finish(&connection, "r3", RunState::Done, "t2", SOME).unwrap();
+        begin(&connection, "r3");
+        finish(&connection, "r3", RunState::Done);
         assert_eq!(verify_chain(&connection).unwrap(), None);
         connection.execute("UPDATE memfold_runs SET kind = 'x' WHERE run_id = 'r2'", []).unwrap();
         assert_eq!(verify_chain(&connection).unwrap().unwrap().run_id, "r3");

@@ -39,7 +39,25 @@ use memfold_index::file::FileMode;
 const BETWEEN_TRIES: Duration = Duration::from_micros(500);
 
 fn is_busy(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// Begins to write, and tries again so many times while somebody else does.
+fn begin_between_others(
+    connection: &Connection,
+    mut tries: u128,
+    wait: impl Fn(),
+) -> rusqlite::Result<Transaction<'_>> {
+    loop {
+        match Transaction::new_unchecked(connection, TransactionBehavior::Immediate) {
+            Err(error) if is_busy(&error) && tries > 0 => {
+                tries -= 1;
+                wait();
+                std::thread::sleep(BETWEEN_TRIES);
+            }
+            begun_or_not => return begun_or_not,
+        }
+    }
 }
 
 /// How to open a store for writing.
@@ -203,22 +221,11 @@ impl Session {
     /// transaction to the next.
     fn begin(&self) -> Result<Transaction<'_>, StoreError> {
         let wait = |timeout| self.connection.busy_timeout(timeout);
-        let begun = wait(Duration::ZERO).and_then(|()| self.begin_between_others());
+        let tries = self.busy_timeout.as_micros() / BETWEEN_TRIES.as_micros();
+        let wait_for_others = || self.made_us_wait.set(true);
+        let begun = wait(Duration::ZERO)
+            .and_then(|()| begin_between_others(&self.connection, tries, wait_for_others));
         wait(self.busy_timeout).and(begun).map_err(|error| self.explain("begin to write", &error))
-    }
-
-    fn begin_between_others(&self) -> rusqlite::Result<Transaction<'_>> {
-        let mut tries = self.busy_timeout.as_micros() / BETWEEN_TRIES.as_micros();
-        loop {
-            match Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate) {
-                Err(error) if is_busy(&error) && tries > 0 => {
-                    tries -= 1;
-                    self.made_us_wait.set(true);
-                    std::thread::sleep(BETWEEN_TRIES);
-                }
-                begun_or_not => return begun_or_not,
-            }
-        }
     }
 
     fn commit(&self, transaction: Transaction<'_>) -> Result<(), StoreError> {
@@ -277,11 +284,6 @@ pub(crate) fn for_writing(path: &Path, busy_timeout: Duration) -> Result<Connect
 }
 
 const STATEMENTS_CACHED: usize = 64;
-
-/// Refuses a statement that changed no row, or several.
-pub(crate) fn one_row(changed: usize) -> rusqlite::Result<()> {
-    if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
-}
 
 /// One transaction: its holder may read and write until it ends.
 pub struct Writes<'a> {
@@ -379,7 +381,10 @@ impl<'a> Writes<'a> {
         sql: &str,
         params: impl Params,
     ) -> Result<(), StoreError> {
-        self.query(what, |c| one_row(c.prepare_cached(sql)?.execute(params)?))
+        self.query(what, |c| match c.prepare_cached(sql)?.execute(params)? {
+            1 => Ok(()),
+            changed => Err(rusqlite::Error::StatementChangedRows(changed)),
+        })
     }
 
     /// Runs statements as one step.
@@ -660,8 +665,8 @@ pub(crate) fn running(connection: &Connection) -> rusqlite::Result<Option<Runnin
     })
 }
 
-/// The waits together stay below 20 ms. Tries to begin, and the wait between two: about 11 ms.
-const TRIES: u32 = 20;
+/// The waits together stay below 20 ms. Further tries to begin, and the wait before each: about 11 ms.
+const TRIES: u128 = 19;
 /// How long a commit may wait for readers: only a store with a rollback journal makes it wait.
 const COMMIT_WAIT: Duration = Duration::from_millis(6);
 /// How long each of the two reads of a newly opened store may wait.
@@ -714,46 +719,24 @@ impl RecallCounter {
     pub fn count(&self, ids: &[&MemoryId], at: &str) -> Result<bool, StoreError> {
         let path = self.connection.path().map(Path::new).unwrap_or(Path::new(""));
         match self.try_count(ids, at) {
-            Ok(counted) => Ok(counted),
-            Err(error) if is_busy_or_locked(&error) => Ok(false),
+            Ok(()) => Ok(true),
+            Err(error) if is_busy(&error) => Ok(false),
             Err(error) => Err(failed(path, "count a recall", &error)),
         }
     }
 
-    fn try_count(&self, ids: &[&MemoryId], at: &str) -> rusqlite::Result<bool> {
-        let Some(transaction) = self.begin()? else { return Ok(false) };
+    fn try_count(&self, ids: &[&MemoryId], at: &str) -> rusqlite::Result<()> {
+        self.connection.busy_timeout(Duration::ZERO)?;
+        let transaction = begin_between_others(&self.connection, TRIES, || {})?;
+        self.connection.busy_timeout(COMMIT_WAIT)?;
         let mut statement = self.connection.prepare_cached(&self.sql)?;
         for id in ids {
             statement.execute(params![id.as_str(), at])?;
         }
         drop(statement);
         // Dropped on failure, which rolls back.
-        transaction.commit()?;
-        Ok(true)
+        transaction.commit()
     }
-
-    fn begin(&self) -> rusqlite::Result<Option<Transaction<'_>>> {
-        self.connection.busy_timeout(Duration::ZERO)?;
-        let mut begun = None;
-        for attempt in 0..TRIES {
-            if attempt > 0 {
-                std::thread::sleep(BETWEEN_TRIES);
-            }
-            match Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate) {
-                Err(error) if is_busy_or_locked(&error) => {}
-                other => {
-                    begun = Some(other?);
-                    break;
-                }
-            }
-        }
-        self.connection.busy_timeout(COMMIT_WAIT)?;
-        Ok(begun)
-    }
-}
-
-fn is_busy_or_locked(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 fn failed(path: &Path, what: &'static str, error: &rusqlite::Error) -> StoreError {
