@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use jiff::tz::TimeZone;
 use memfold_core::lifecycle::{
     Confidence, DueState, Edge, EdgeType, RetentionInput, RetentionPolicy, Tier, TierAssignment,
-    TierCounts, TierReason, Transition, assign, references, superseded_by, transitions,
+    TierCounts, Transition, assign, references, superseded_by, transitions,
 };
 use memfold_core::lineage::Fold;
 use memfold_core::memory::{Memory, MemoryId, Status};
@@ -16,7 +16,7 @@ use memfold_core::plan::protected_by;
 use memfold_core::policy::{Policy, ProtectionPolicy};
 use memfold_core::runs::{RunKind, RunState, RunSummary};
 use memfold_core::time::Instant;
-use memfold_store::brain_db::{AssignedTier, Session, StoredEdge};
+use memfold_store::brain_db::Session;
 use memfold_store::{BrainDb, LoadRequest, StoreError};
 use tracing::info_span;
 
@@ -62,7 +62,7 @@ impl Tiers {
         retention: &RetentionPolicy,
     ) -> Result<Self, StoreError> {
         let _span = info_span!("retention.compute", memories = memories.len() as i64).entered();
-        let edges = recorded_edges(store, load.time_zone)?;
+        let edges = store.edges(load.time_zone)?;
         let superseded = superseded_by(&edges);
         let summaries = store.summaries()?;
         let summaries: BTreeSet<&MemoryId> =
@@ -98,18 +98,8 @@ impl Tiers {
     /// # Errors
     /// When the store cannot be written.
     pub fn keep(&self, session: &Session, at: &str) -> Result<(), StoreError> {
-        let assigned = self.transitions.iter().map(|transition| AssignedTier {
-            memory_id: transition.id.clone(),
-            tier: transition.to.tier.as_str(),
-            retention: transition.to.retention.overall,
-            reasons: names(&transition.to.reasons),
-        });
-        session.keep_tiers(&assigned.collect::<Vec<_>>(), &self.gone, at)
+        session.keep_tiers(&self.transitions, &self.gone, at)
     }
-}
-
-fn names(reasons: &[TierReason]) -> String {
-    serde_json::to_string(reasons).unwrap_or_default()
 }
 
 /// The policy without protection by age: a memory is not pinned for being new.
@@ -137,7 +127,7 @@ impl EdgeMap {
     /// When the store cannot be read, or when cancelled.
     pub fn of(store: &BrainDb, load: &LoadRequest<'_>) -> Result<Self, StoreError> {
         let memories = store.memories(load)?;
-        let mut edges = recorded_edges(store, load.time_zone)?;
+        let mut edges = store.edges(load.time_zone)?;
         edges.extend(store.merges()?.into_iter().map(|merge| consolidates(merge, load.time_zone)));
         edges.extend(named_in_texts(&memories));
         let memories = memories.into_iter().map(|memory| (memory.id.clone(), memory)).collect();
@@ -152,37 +142,6 @@ impl EdgeMap {
     }
 }
 
-/// Returns the edges in force that earlier runs recorded; of types that this version does not know, none.
-fn recorded_edges(store: &BrainDb, time_zone: &TimeZone) -> Result<Vec<Edge>, StoreError> {
-    let edges = store.edges()?.into_iter();
-    Ok(edges.filter_map(|edge| recorded(edge, time_zone)).collect())
-}
-
-fn recorded(edge: StoredEdge, time_zone: &TimeZone) -> Option<Edge> {
-    let edge_type = EdgeType::parse(&edge.kind)?;
-    let confidence = match edge.confidence.as_deref() {
-        Some("high") => Confidence::High,
-        Some("medium") => Confidence::Medium,
-        // An edge that replaces a memory must state its confidence; other edges are facts.
-        None if edge_type != EdgeType::Supersedes => Confidence::High,
-        _ => Confidence::Low,
-    };
-    Some(Edge {
-        source: edge.source,
-        target: edge.target,
-        edge_type,
-        weight: edge.weight.clamp(0.0, 1.0),
-        reason: edge.reason.unwrap_or_default(),
-        confidence,
-        run_id: Some(edge.run_id),
-        created_at: parsed(Some(&edge.at), time_zone),
-    })
-}
-
-fn parsed(at: Option<&str>, time_zone: &TimeZone) -> Instant {
-    at.and_then(|at| Instant::parse(at, time_zone)).unwrap_or(UNKNOWN_TIME)
-}
-
 fn consolidates(merge: Fold, time_zone: &TimeZone) -> Edge {
     let rule = merge.rule_id.map_or_else(String::new, |rule| format!(" by {rule}"));
     Edge {
@@ -193,7 +152,7 @@ fn consolidates(merge: Fold, time_zone: &TimeZone) -> Edge {
         reason: format!("merged{rule}"),
         confidence: Confidence::High,
         run_id: merge.run_id,
-        created_at: parsed(merge.at.as_deref(), time_zone),
+        created_at: merge.at.and_then(|at| Instant::parse(&at, time_zone)).unwrap_or(UNKNOWN_TIME),
     }
 }
 

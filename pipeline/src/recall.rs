@@ -11,19 +11,15 @@ use std::sync::{Arc, Mutex};
 
 use jiff::tz::TimeZone;
 use memfold_core::lifecycle::{
-    Edge, EdgeType, Retention, RetentionInput, RetentionPolicy, Tier, TierReason, assign,
-    superseded_by,
+    Edge, Retention, RetentionInput, RetentionPolicy, Tier, TierReason, assign, superseded_by,
 };
 use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_core::plan::protected_by;
 use memfold_core::policy::Policy;
-use memfold_core::summary::Confidence;
 use memfold_core::time::Instant;
 use memfold_index::NoProgress;
 use memfold_simd::{Kernels, Similarity};
-use memfold_store::brain_db::{
-    KeptReader, Reach, RecallCounter, RecallFacts, StoreReader, StoredEdge,
-};
+use memfold_store::brain_db::{KeptReader, Reach, RecallCounter, RecallFacts, StoreReader};
 use memfold_store::{BrainDb, LoadRequest, StoreError};
 use tracing::info_span;
 
@@ -384,7 +380,7 @@ impl Recaller {
     fn judged(&self, candidate: Candidate, facts: &RecallFacts, now: Instant) -> RecalledMemory {
         let score = candidate.score();
         let Candidate { memory, near, word_rank, found_as } = candidate;
-        let superseded_by = superseding(&memory.id, &facts.supersedes, &self.options.time_zone);
+        let superseded_by = superseding(&memory.id, &facts.supersedes);
         let input = RetentionInput {
             is_superseded: superseded_by.is_some(),
             is_pinned: protected_by(&memory, false, &self.options.policy, now).is_some(),
@@ -546,31 +542,8 @@ fn archived_with(
 }
 
 /// Returns the memory that supersedes another, by the edges from and to it.
-pub(crate) fn superseding(
-    id: &MemoryId,
-    edges: &[StoredEdge],
-    time_zone: &TimeZone,
-) -> Option<MemoryId> {
-    let edges: Vec<Edge> = edges.iter().map(|edge| edge_of(edge, time_zone)).collect();
-    superseded_by(&edges).get(id).map(|edge| edge.source.clone())
-}
-
-fn edge_of(stored: &StoredEdge, time_zone: &TimeZone) -> Edge {
-    let confidence = match stored.confidence.as_deref() {
-        Some("high") => Confidence::High,
-        Some("medium") => Confidence::Medium,
-        _ => Confidence::Low,
-    };
-    Edge {
-        source: stored.source.clone(),
-        target: stored.target.clone(),
-        edge_type: EdgeType::parse(&stored.kind).unwrap_or(EdgeType::References),
-        weight: stored.weight,
-        reason: stored.reason.clone().unwrap_or_default(),
-        confidence,
-        run_id: Some(stored.run_id.clone()),
-        created_at: Instant::parse(&stored.at, time_zone).unwrap_or(Instant(i64::MIN)),
-    }
+pub(crate) fn superseding(id: &MemoryId, edges: &[Edge]) -> Option<MemoryId> {
+    superseded_by(edges).get(id).map(|edge| edge.source.clone())
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub fn session_context(
     store.look_up(&load, |reader| {
         let rows = reader.session_rows(ROWS_MAX)?;
         let Some(generated_at) = state_time(&rows, now) else { return Ok(None) };
-        let asked = Asked { reader, place, generated_at, retention: place.retention };
+        let asked = Asked { reader, generated_at, retention: place.retention };
         let mut summaries = Vec::new();
         for (timed, summary) in &rows.summaries {
             if asked.superseding(&timed.memory.id)?.is_none() {
@@ -149,7 +149,6 @@ fn state_time(rows: &SessionRows, now: Instant) -> Option<Instant> {
 
 struct Asked<'a> {
     reader: &'a StoreReader<'a>,
-    place: &'a SessionPlace<'a>,
     generated_at: Instant,
     retention: &'a RetentionPolicy,
 }
@@ -165,14 +164,14 @@ impl Asked<'_> {
         }
         let facts = self.reader.recall_facts(&timed.memory.id)?;
         let id = &timed.memory.id;
-        input.is_superseded = superseding(id, &facts.supersedes, self.place.time_zone).is_some();
+        input.is_superseded = superseding(id, &facts.supersedes).is_some();
         input.is_summary = facts.is_summary;
         Ok(is_hot(&input))
     }
 
     fn superseding(&self, id: &MemoryId) -> Result<Option<MemoryId>, SearchError> {
         let facts = self.reader.recall_facts(id)?;
-        Ok(superseding(id, &facts.supersedes, self.place.time_zone))
+        Ok(superseding(id, &facts.supersedes))
     }
 }
 

@@ -22,8 +22,7 @@ pub use own::origins::{LastUnit, MemoryState, MirrorMemory, MirrorOf, MirroredRe
 pub use own::plans::ActionUpdate;
 pub use own::runs::{ActionRecord, NewUnit, RunStart, UnitRecord};
 pub use own::statements::{
-    AnsweredRequest, AssignedTier, Lease, OpenPair, ScheduleRow, StoredEdge, StoredJudgement,
-    StoredSummary, StoredTier, WaitingFlag,
+    AnsweredRequest, KeptVote, Lease, OpenPair, ScheduleRow, StoredSummary, StoredTier, WaitingFlag,
 };
 pub use read::access::{Access, Stamp};
 pub use read::load::{Param, ReadBlobs, cell};

@@ -7,10 +7,10 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::tz::TimeZone;
-use memfold_core::lifecycle::{Tier, TierAssignment};
+use memfold_core::lifecycle::{Edge, Tier, TierAssignment};
 use memfold_core::lineage::{Branch, Explanation, Few};
 use memfold_core::memory::{Memory, MemoryId, Status};
-use memfold_store::brain_db::{OpenPair, StoredEdge, StoredTier};
+use memfold_store::brain_db::{OpenPair, StoredTier};
 use serde::Deserialize;
 
 use super::shell::{
@@ -341,10 +341,11 @@ impl Found {
         let mut tree = Vec::new();
         push_branches(&explained.absorbed, 0, &mut tree);
         let memory = MemoryId::new(id);
-        let edges = store.db.edges_of(&memory)?;
+        let time_zone = store.load(store.now()).time_zone;
+        let edges = store.db.edges_of(&memory, time_zone)?.into_iter().take(EDGES_SHOWN);
         Ok(Self {
             whereabouts: explained.resolved.whereabouts.name().to_owned(),
-            edges: edges.iter().take(EDGES_SHOWN).map(|edge| EdgeView::of(edge, id)).collect(),
+            edges: edges.map(|edge| EdgeView::of(edge, id, time_zone)).collect(),
             tier: store.db.stored_tier(&memory)?,
             tree,
             text,
@@ -354,14 +355,14 @@ impl Found {
 }
 
 impl EdgeView {
-    fn of(edge: &StoredEdge, id: &str) -> Self {
+    fn of(edge: Edge, id: &str, time_zone: &TimeZone) -> Self {
         let is_outgoing = edge.source.as_str() == id;
         Self {
-            kind: edge.kind.clone(),
-            other: if is_outgoing { edge.target.clone() } else { edge.source.clone() },
+            kind: edge.edge_type.name().to_owned(),
+            other: if is_outgoing { edge.target } else { edge.source },
             is_outgoing,
-            reason: text(edge.reason.as_deref().unwrap_or_default(), 300),
-            at: edge.at.clone(),
+            reason: text(&edge.reason, 300),
+            at: edge.created_at.to_naive_local(time_zone),
         }
     }
 }

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::tz::TimeZone;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
-use crate::brain_db::own::tables::own_tables_exist;
 use crate::brain_db::read::access::{Columns, all, cell0, first};
 use crate::brain_db::read::load::cell;
 use crate::brain_db::read::open::BrainDb;
@@ -14,6 +13,8 @@ use crate::brain_db::write::session::{Session, Writes};
 use crate::error::StoreError;
 use memfold_core::decisions::content_hash;
 use memfold_core::journal::{Record, Table};
+use memfold_core::judge::{Judgement, Vote};
+use memfold_core::lifecycle::{Confidence, Edge, EdgeType, Transition};
 use memfold_core::memory::MemoryId;
 use memfold_core::merge::FlagKind;
 use memfold_core::summary::Summary;
@@ -68,11 +69,7 @@ impl BrainDb {
     /// # Errors
     /// When the store cannot be read.
     pub fn open_flags(&self) -> Result<Vec<OpenPair>, StoreError> {
-        self.consult("memfold_flags", |connection| {
-            if !own_tables_exist(connection)? {
-                return Ok(Vec::new());
-            }
-            let columns = Columns::of(connection, "memfold_flags")?;
+        self.consult_own("memfold_flags", |connection, columns| {
             let kind = if columns.has("kind") { "f.kind" } else { "NULL" };
             let asserted = match columns.has("asserted_id") {
                 true => "f.asserted_id, f.asserted_at",
@@ -262,27 +259,6 @@ fn still_says(connection: &Connection, id: &str, hash: &str) -> rusqlite::Result
     Ok(found?.unwrap_or(false))
 }
 
-/// An edge between two memories, in force.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredEdge {
-    /// The source memory.
-    pub source: MemoryId,
-    /// The memory that it leads to.
-    pub target: MemoryId,
-    /// `supersedes`, `consolidates` or `references`.
-    pub kind: String,
-    /// How strong, from 0 to 1.
-    pub weight: f64,
-    /// Why.
-    pub reason: Option<String>,
-    /// `high`, `medium` or `low`.
-    pub confidence: Option<String>,
-    /// The run that made it.
-    pub run_id: String,
-    /// When, as the owner writes times.
-    pub at: String,
-}
-
 /// A summary in force.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredSummary {
@@ -294,53 +270,66 @@ pub struct StoredSummary {
     pub summary: Summary,
 }
 
-/// The columns that [`StoredEdge::of_row`] reads.
+/// The columns that [`edge`] reads.
 pub(crate) const EDGE: &str = "source_id, target_id, type, weight, reason, confidence, run_id, at";
 
-impl StoredEdge {
-    /// Reads the columns [`EDGE`].
-    pub(crate) fn of_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            source: MemoryId::new(row.get::<_, String>(0)?),
-            target: MemoryId::new(row.get::<_, String>(1)?),
-            kind: row.get(2)?,
-            weight: row.get(3)?,
-            reason: row.get(4)?,
-            confidence: row.get(5)?,
-            run_id: row.get(6)?,
-            at: row.get(7)?,
-        })
-    }
+/// The time of an edge with an unreadable time.
+const TIME_UNKNOWN: Instant = Instant(0);
+
+/// Reads the columns [`EDGE`]; `None` where this version does not know the type.
+pub(crate) fn edge(row: &Row<'_>, time_zone: &TimeZone) -> rusqlite::Result<Option<Edge>> {
+    let Some(edge_type) = EdgeType::parse(&row.get::<_, String>(2)?) else { return Ok(None) };
+    let confidence: Option<String> = row.get(5)?;
+    let confidence = match confidence.as_deref() {
+        // An edge that replaces a memory must state its confidence; other edges are facts.
+        None if edge_type != EdgeType::Supersedes => Confidence::High,
+        stated => stated.and_then(Confidence::of_name).unwrap_or(Confidence::Low),
+    };
+    let at: String = row.get(7)?;
+    Ok(Some(Edge {
+        source: MemoryId::new(row.get::<_, String>(0)?),
+        target: MemoryId::new(row.get::<_, String>(1)?),
+        edge_type,
+        weight: row.get::<_, f64>(3)?.clamp(0.0, 1.0),
+        reason: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
+        confidence,
+        run_id: Some(row.get(6)?),
+        created_at: Instant::parse(&at, time_zone).unwrap_or(TIME_UNKNOWN),
+    }))
 }
 
 impl BrainDb {
-    /// Returns the edges in force, by source, target and type; none where memfold never wrote to the store.
+    /// Returns the edges in force, by source, target and type; none where memfold never wrote to the
+    /// store. Types that this version does not know are left out.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn edges(&self) -> Result<Vec<StoredEdge>, StoreError> {
-        self.edges_where("1", None)
+    pub fn edges(&self, time_zone: &TimeZone) -> Result<Vec<Edge>, StoreError> {
+        self.edges_where("1", None, time_zone)
     }
 
     /// Returns the edges in force from and to a memory, as [`Self::edges`] does.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn edges_of(&self, id: &MemoryId) -> Result<Vec<StoredEdge>, StoreError> {
-        self.edges_where("(source_id = ?1 OR target_id = ?1)", Some(id))
+    pub fn edges_of(&self, id: &MemoryId, time_zone: &TimeZone) -> Result<Vec<Edge>, StoreError> {
+        self.edges_where("(source_id = ?1 OR target_id = ?1)", Some(id), time_zone)
     }
 
     fn edges_where(
         &self,
         condition: &str,
         id: Option<&MemoryId>,
-    ) -> Result<Vec<StoredEdge>, StoreError> {
+        time_zone: &TimeZone,
+    ) -> Result<Vec<Edge>, StoreError> {
         self.consult_own("memfold_edges", |connection, _| {
             let sql = format!(
                 "SELECT {EDGE} FROM memfold_edges WHERE active = 1 AND {condition}
                  ORDER BY source_id, target_id, type"
             );
-            all(connection, &sql, params_from_iter(id.map(MemoryId::as_str)), StoredEdge::of_row)
+            let id = params_from_iter(id.map(MemoryId::as_str));
+            let edges: Vec<_> = all(connection, &sql, id, |row| edge(row, time_zone))?;
+            Ok(edges.into_iter().flatten().collect())
         })
     }
 
@@ -420,58 +409,34 @@ pub(crate) fn restated_in(
     Ok(found.difference(ids).cloned().collect())
 }
 
-/// The opinion of one model on one group of memories.
+/// An answer of a model as it is kept.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StoredJudgement {
-    /// The hash of the question and of the model.
-    pub key: String,
-    /// The model.
-    pub judge: String,
-    /// The ids of the memories.
-    pub memories: Vec<String>,
-    /// The opinions, as JSON.
-    pub opinions: String,
-    /// Requests that the answer took.
-    pub requests: i64,
-    /// Tokens that were sent.
-    pub prompt_tokens: i64,
-    /// Tokens of the answer.
-    pub completion_tokens: i64,
+pub struct KeptVote {
+    /// The answer; `None` where its opinions cannot be read.
+    pub vote: Option<Vote>,
     /// Its cost.
     pub cost: f64,
-    /// How long it took.
-    pub latency_ms: i64,
+    /// When it was kept, as the owner writes times.
+    pub at: String,
 }
 
-/// The columns of a judgement.
-const JUDGEMENT: &str = "key, judge, memories, opinions, requests, prompt_tokens, completion_tokens, \
-                         cost, latency_ms, at";
-
 impl BrainDb {
-    /// Returns all stored judgements and their times, in the order of the keys. Rows that cannot be
-    /// read are left out.
+    /// Returns all kept answers of models, in the order of their keys. Rows that cannot be read are
+    /// left out.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn judgements(&self) -> Result<Vec<(StoredJudgement, String)>, StoreError> {
+    pub fn votes(&self) -> Result<Vec<KeptVote>, StoreError> {
         self.consult_own("memfold_judgements", |connection, _| {
-            let sql = format!("SELECT {JUDGEMENT} FROM memfold_judgements ORDER BY key");
+            let sql = "SELECT key, judge, opinions, cost, at FROM memfold_judgements ORDER BY key";
             let read = |row: &Row<'_>| {
-                let memories: String = row.get(2)?;
-                let stored = StoredJudgement {
-                    key: row.get(0)?,
-                    judge: row.get(1)?,
-                    memories: serde_json::from_str(&memories).unwrap_or_default(),
-                    opinions: row.get(3)?,
-                    requests: row.get(4)?,
-                    prompt_tokens: row.get(5)?,
-                    completion_tokens: row.get(6)?,
-                    cost: row.get(7)?,
-                    latency_ms: row.get(8)?,
-                };
-                Ok::<_, rusqlite::Error>((stored, row.get(9)?))
+                let (key, judge, opinions): (_, _, String) =
+                    (row.get(0)?, row.get(1)?, row.get(2)?);
+                let opinions = serde_json::from_str(&opinions).ok();
+                let vote = opinions.map(|opinions| Vote { key, judge, opinions });
+                Ok::<_, rusqlite::Error>(KeptVote { vote, cost: row.get(3)?, at: row.get(4)? })
             };
-            let rows: Vec<Option<_>> = all(connection, &sql, [], |row| Ok(read(row).ok()))?;
+            let rows: Vec<Option<_>> = all(connection, sql, [], |row| Ok(read(row).ok()))?;
             Ok(rows.into_iter().flatten().collect())
         })
     }
@@ -482,25 +447,25 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn keep_judgements(
-        &self,
-        judgements: &[StoredJudgement],
-        at: &str,
-    ) -> Result<(), StoreError> {
+    pub fn keep_judgements(&self, judgements: &[Judgement], at: &str) -> Result<(), StoreError> {
+        let json = |value: serde_json::Result<String>| value.unwrap_or_default();
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         self.write(|writes| {
             writes.prepare(at)?;
-            let sql = format!(
-                "INSERT OR REPLACE INTO memfold_judgements({JUDGEMENT})
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
-            );
-            for it in judgements {
-                let memories = serde_json::Value::from(it.memories.clone()).to_string();
+            let sql = "INSERT OR REPLACE INTO memfold_judgements(key, judge, memories, opinions,
+                           requests, prompt_tokens, completion_tokens, cost, latency_ms, at)
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+            for Judgement { vote: Vote { key, judge, opinions }, memories, usage } in judgements {
+                let memories = json(serde_json::to_string(memories));
+                let opinions = json(serde_json::to_string(opinions));
+                let (requests, latency_ms) = (count(usage.requests), count(usage.latency_ms));
+                let tokens = [usage.prompt_tokens, usage.completion_tokens].map(count);
                 #[rustfmt::skip]
                 let row = params![
-                    it.key, it.judge, memories, it.opinions, it.requests, it.prompt_tokens,
-                    it.completion_tokens, it.cost, it.latency_ms, at
+                    key, judge, memories, opinions, requests, tokens[0], tokens[1], usage.cost,
+                    latency_ms, at
                 ];
-                writes.execute("keep a judgement", &sql, row)?;
+                writes.execute("keep a judgement", sql, row)?;
             }
             Ok(())
         })
@@ -524,19 +489,6 @@ pub struct StoredTier {
     pub at: String,
     /// The tiers before and when each was assigned, oldest first; the latest 32.
     pub earlier: Vec<(String, String)>,
-}
-
-/// The tier of a memory, to be stored.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AssignedTier {
-    /// The memory.
-    pub memory_id: MemoryId,
-    /// `hot`, `warm`, `cold` or `archived`.
-    pub tier: &'static str,
-    /// Its retention then, from 0 to 1.
-    pub retention: f64,
-    /// The reasons for the tier, as a JSON array of names.
-    pub reasons: String,
 }
 
 impl BrainDb {
@@ -579,7 +531,7 @@ impl BrainDb {
 }
 
 impl Session {
-    /// Stores tiers in place of earlier ones and removes the tiers of memories that are `gone`;
+    /// Stores changed tiers in place of earlier ones and removes the tiers of memories that are `gone`;
     /// makes memfold's tables where needed. Each batch is one transaction: after an interruption
     /// the next call goes on. `at` is the time as the owner writes times.
     ///
@@ -587,7 +539,7 @@ impl Session {
     /// When the store cannot be written.
     pub fn keep_tiers(
         &self,
-        assigned: &[AssignedTier],
+        changed: &[Transition],
         gone: &[MemoryId],
         at: &str,
     ) -> Result<(), StoreError> {
@@ -603,11 +555,13 @@ impl Session {
              at = CASE WHEN tier = excluded.tier THEN at ELSE excluded.at END,
              tier = excluded.tier, retention = excluded.retention, reasons = excluded.reasons"
         );
-        for batch in assigned.chunks(BATCH_ROWS) {
+        for batch in changed.chunks(BATCH_ROWS) {
             self.write(|writes| {
                 writes.prepare(at)?;
-                for AssignedTier { memory_id, tier, retention, reasons } in batch {
-                    let row = params![memory_id.as_str(), tier, retention, reasons, at];
+                for Transition { id, to, .. } in batch {
+                    let reasons = serde_json::to_string(&to.reasons).unwrap_or_default();
+                    let (tier, retention) = (to.tier.as_str(), to.retention.overall);
+                    let row = params![id.as_str(), tier, retention, reasons, at];
                     writes.execute("store a tier", &keep, row)?;
                 }
                 Ok::<_, StoreError>(())

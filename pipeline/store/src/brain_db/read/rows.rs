@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::{Connection, Params, Row as SqlRow, params};
 
 use crate::brain_db::own::archive::merged_with;
-use crate::brain_db::own::statements::{EDGE, StoredEdge};
+use crate::brain_db::own::statements::{EDGE, edge};
 use crate::brain_db::read::access::{all, cell0, cells2, exists, first};
 use crate::brain_db::read::load::{MEMORY_COLUMNS, cell, raw_embedding, raw_memory};
 use crate::brain_db::read::lookup::{Reach, Reaches, StoreReader};
@@ -17,6 +17,7 @@ use crate::reading::memory::{
 use crate::reading::vector::ModelShapes;
 use memfold_core::decisions::content_hash;
 use memfold_core::journal::RowImage;
+use memfold_core::lifecycle::Edge;
 use memfold_core::memory::{Memory, MemoryId, Status, VectorSpace};
 use memfold_core::row::{MEMORY_CELLS, RawMemory, is_archived_by_run, parse_source};
 use memfold_core::summary::Summary;
@@ -568,7 +569,7 @@ pub struct RecallFacts {
     /// Whether a consolidation wrote it as a summary.
     pub is_summary: bool,
     /// The edges `supersedes` in force from and to it.
-    pub supersedes: Vec<StoredEdge>,
+    pub supersedes: Vec<Edge>,
 }
 
 /// A live memory with the time of its last change.
@@ -720,8 +721,10 @@ impl StoreReader<'_> {
                 "SELECT {EDGE} FROM memfold_edges WHERE target_id = ?1 AND {supersedes} UNION ALL
                  SELECT {EDGE} FROM memfold_edges WHERE source_id = ?1 AND {supersedes}"
             );
-            let read = |c: &Connection| all(c, &sql, [id.as_str()], StoredEdge::of_row);
-            facts.supersedes = self.pass.query("memfold_edges", read)?;
+            let read = |row: &SqlRow<'_>| edge(row, self.pass.request.time_zone);
+            let edges: Vec<_> =
+                self.pass.query("memfold_edges", |c| all(c, &sql, [id.as_str()], read))?;
+            facts.supersedes = edges.into_iter().flatten().collect();
         }
         Ok(facts)
     }
