@@ -3,6 +3,7 @@
 use jiff::tz::TimeZone;
 use memfold::lifecycle::Tiers;
 use memfold_core::lifecycle::{RetentionPolicy, Tier};
+use memfold_core::memory::Memory;
 use memfold_core::policy::Policy;
 use memfold_core::time::Instant;
 use memfold_index::NoProgress;
@@ -32,11 +33,11 @@ pub(crate) fn run(args: &YearsArgs, printer: Printer) -> Result<Exit, Failure> {
         progress: &NoProgress,
     };
     // Read once: nothing is written to the store meanwhile.
-    let vitals = store.vitals(&at(0)).map_err(|error| failed(&error))?;
+    let memories = store.live_without_texts(&at(0)).map_err(|error| failed(&error))?;
     let mut points: Vec<Value> = Vec::new();
     let (mut last, mut changes, mut low_pins) = (None::<Tiers>, 0_u64, 0_u64);
     for night in 0..=NIGHTS {
-        let tiers = Tiers::of_vitals(&store, &vitals, &at(night), &policy, &retention);
+        let tiers = Tiers::of_memories(&store, &memories, &at(night), &policy, &retention);
         let tiers = tiers.map_err(|error| failed(&error))?;
         if let Some(last) = &last {
             let moved = |(id, now): &(&_, &memfold_core::lifecycle::TierAssignment)| {
@@ -44,12 +45,12 @@ pub(crate) fn run(args: &YearsArgs, printer: Printer) -> Result<Exit, Failure> {
             };
             changes += tiers.assignments.iter().filter(moved).count() as u64;
         }
-        let is_pin = |vitals: &&memfold_store::brain_db::Vitals| vitals.memory.importance >= 3.0;
-        let tier = |vitals: &memfold_store::brain_db::Vitals| {
-            tiers.assignments.get(&vitals.memory.id).map(|assigned| assigned.tier)
+        let is_pin = |memory: &&Memory| memory.importance >= 3.0;
+        let is_low = |memory: &&Memory| {
+            let assigned = tiers.assignments.get(&memory.id);
+            assigned.map(|assigned| assigned.tier) < Some(Tier::Warm)
         };
-        let is_low = |vitals: &&memfold_store::brain_db::Vitals| tier(vitals) < Some(Tier::Warm);
-        low_pins += vitals.iter().filter(is_pin).filter(is_low).count() as u64;
+        low_pins += memories.iter().filter(is_pin).filter(is_low).count() as u64;
         if night % KEPT == 0 {
             let counts = tiers.counts();
             let [hot, warm, cold, archived] = Tier::ALL.map(|tier| counts.of(tier));
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &YearsArgs, printer: Printer) -> Result<Exit, Failure> {
         last = Some(tiers);
     }
     let line = json!({
-        "memories": vitals.len(),
+        "memories": memories.len(),
         "nights": NIGHTS,
         "changes_of_tier": changes,
         "important_below_warm": low_pins,

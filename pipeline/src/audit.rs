@@ -3,7 +3,8 @@
 
 use memfold_core::plan::{ActionState, SavedAction};
 use memfold_core::runs::{Executed, RunKind, RunState, RunSummary};
-use memfold_store::brain_db::{RunStart, Session, SessionError};
+use memfold_store::StoreError;
+use memfold_store::brain_db::{RunStart, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -128,7 +129,7 @@ pub fn record(
     start: &RunStart<'_>,
     subject: Subject,
     findings: Findings,
-) -> Result<String, SessionError> {
+) -> Result<String, StoreError> {
     let run_id = session.begin_run(&RunStart { kind: subject.kind(), ..*start })?;
     let Findings { right, wrong, unsure } = findings;
     let executed = Executed { applied: right, stale: unsure, failed: wrong };

@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_core::plan::{ActionState, ActionType, SavedPlan};
-use memfold_store::BrainDb;
-use memfold_store::brain_db::SessionError;
+use memfold_store::{BrainDb, StoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -134,7 +133,7 @@ fn chosen(half: &[&Decision]) -> Option<f64> {
 ///
 /// # Errors
 /// When the saved plans cannot be read.
-pub fn decisions(store: &BrainDb) -> Result<BTreeMap<Option<String>, Vec<Decision>>, SessionError> {
+pub fn decisions(store: &BrainDb) -> Result<BTreeMap<Option<String>, Vec<Decision>>, StoreError> {
     let mut found: BTreeMap<Option<String>, Vec<Decision>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     // The last saved plan comes first.

@@ -4,8 +4,7 @@ use memfold_core::detect::DetectError;
 use memfold_core::policy::ConfigError;
 use memfold_guard::LexiconError;
 use memfold_index::StartPoolError;
-use memfold_store::brain_db::SessionError;
-use memfold_store::{LoadStoreError, OpenStoreError};
+use memfold_store::StoreError;
 
 use crate::columns::ColumnsError;
 use crate::execute::ExecuteError;
@@ -26,9 +25,9 @@ pub enum MemfoldError {
     /// The user's lexicon is not valid.
     #[error(transparent)]
     Lexicon(#[from] LexiconError),
-    /// The store cannot be opened.
+    /// The store cannot be opened, read or written.
     #[error(transparent)]
-    Open(#[from] OpenStoreError),
+    Store(#[from] StoreError),
     /// The store is no `brain.db`: its mirror is one.
     #[error("{} is a store of kind {kind}, expected a brain.db", path.display())]
     NeedsMirror {
@@ -40,15 +39,9 @@ pub enum MemfoldError {
     /// No thread can be started.
     #[error(transparent)]
     Threads(#[from] StartPoolError),
-    /// The store cannot be written.
-    #[error(transparent)]
-    Session(#[from] SessionError),
     /// The plan was not applied, or not to the end.
     #[error(transparent)]
     Execute(Box<ExecuteError>),
-    /// The store could not be read.
-    #[error(transparent)]
-    Load(#[from] LoadStoreError),
     /// The temporary columns could not be written or mapped.
     #[error(transparent)]
     Columns(#[from] ColumnsError),
@@ -73,7 +66,7 @@ impl MemfoldError {
         match self {
             Self::Configuration(error) => error.hint(),
             Self::Lexicon(error) => error.hint(),
-            Self::Open(error) => error.hint(),
+            Self::Store(error) => error.hint(),
             Self::TimeZone { .. } => {
                 Some("use an IANA name such as Europe/Berlin, or UTC".to_owned())
             }
@@ -90,10 +83,8 @@ impl MemfoldError {
                 crate::mirror::mirror_path(path).display()
             )),
             Self::Threads(_) => Some("use fewer threads".to_owned()),
-            Self::Load(error) => error.hint(),
             Self::Columns(error) => error.hint(),
             Self::Detect(error) => error.hint(),
-            Self::Session(error) => error.hint(),
             Self::Execute(error) => error.hint(),
             Self::Cancelled => {
                 Some("what was answered is kept; running again continues".to_owned())
@@ -107,7 +98,7 @@ impl MemfoldError {
         matches!(
             self,
             Self::Cancelled
-                | Self::Load(LoadStoreError::Cancelled)
+                | Self::Store(StoreError::Cancelled)
                 | Self::Detect(DetectError::Cancelled)
         )
     }

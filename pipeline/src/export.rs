@@ -12,7 +12,7 @@ use memfold_datasets::{
     Column, ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, TextRowsWriter,
 };
 use memfold_index::{Progress, Row};
-use memfold_store::{LiveRow, LiveVisitor, LoadRequest, LoadStoreError, MemoryStore};
+use memfold_store::{LiveRow, LiveVisitor, LoadRequest, MemoryStore, StoreError};
 use serde_json::json;
 
 use super::columns::{ColumnSink, ColumnsError, VectorColumns};
@@ -56,7 +56,7 @@ pub struct Exported {
 pub enum ExportError {
     /// The store could not be read.
     #[error(transparent)]
-    Load(#[from] LoadStoreError),
+    Store(#[from] StoreError),
     /// The temporary columns could not be written or mapped.
     #[error(transparent)]
     Columns(#[from] ColumnsError),
@@ -93,7 +93,7 @@ impl ExportError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Load(error) => error.hint(),
+            Self::Store(error) => error.hint(),
             Self::Columns(error) => error.hint(),
             Self::Write(error) => error.hint(),
             Self::NoVectors { model: Some(_), .. } => {
@@ -113,7 +113,7 @@ impl ExportError {
     /// Tells whether the caller cancelled.
     #[must_use]
     pub const fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Cancelled | Self::Load(LoadStoreError::Cancelled))
+        matches!(self, Self::Cancelled | Self::Store(StoreError::Cancelled))
     }
 }
 
@@ -342,8 +342,8 @@ pub fn export(
             Ok(exported)
         }
         Err(error) => Err(match files.failed {
-            Some(failed) if matches!(error, LoadStoreError::Sink(_)) => ExportError::Write(failed),
-            _ => ExportError::Load(error),
+            Some(failed) if matches!(error, StoreError::Sink(_)) => ExportError::Write(failed),
+            _ => ExportError::Store(error),
         }),
     }
 }

@@ -8,17 +8,16 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use jiff::tz::TimeZone;
 use memfold_core::lifecycle::{
     Confidence, DueState, Edge, EdgeType, RetentionInput, RetentionPolicy, Tier, TierAssignment,
-    TierCounts, TierReason, Transition, assign, references, superseded_by, transitions,
+    TierCounts, Transition, assign, references, superseded_by, transitions,
 };
+use memfold_core::lineage::Fold;
 use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_core::plan::protected_by;
 use memfold_core::policy::{Policy, ProtectionPolicy};
 use memfold_core::runs::{RunKind, RunState, RunSummary};
 use memfold_core::time::Instant;
-use memfold_store::brain_db::{
-    AssignedTier, Session, SessionError, StoredEdge, StoredMerge, Vitals,
-};
-use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
+use memfold_store::brain_db::Session;
+use memfold_store::{BrainDb, LoadRequest, StoreError};
 use tracing::info_span;
 
 /// The time of an edge with an unreadable time.
@@ -47,33 +46,30 @@ impl Tiers {
         load: &LoadRequest<'_>,
         policy: &Policy,
         retention: &RetentionPolicy,
-    ) -> Result<Self, LoadStoreError> {
-        let vitals = store.vitals(load)?;
-        Self::of_vitals(store, &vitals, load, policy, retention)
+    ) -> Result<Self, StoreError> {
+        Self::of_memories(store, &store.live_without_texts(load)?, load, policy, retention)
     }
 
-    /// Computes the tiers of memories that were read.
+    /// Computes the tiers of live memories that were read, with or without their texts.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn of_vitals(
+    pub fn of_memories(
         store: &BrainDb,
-        vitals: &[Vitals],
+        memories: &[Memory],
         load: &LoadRequest<'_>,
         policy: &Policy,
         retention: &RetentionPolicy,
-    ) -> Result<Self, LoadStoreError> {
-        let _span = info_span!("retention.compute", memories = vitals.len() as i64).entered();
-        let edges = recorded_edges(store, load.time_zone)?;
+    ) -> Result<Self, StoreError> {
+        let _span = info_span!("retention.compute", memories = memories.len() as i64).entered();
+        let edges = store.edges(load.time_zone)?;
         let superseded = superseded_by(&edges);
         let summaries = store.summaries()?;
         let summaries: BTreeSet<&MemoryId> =
             summaries.iter().map(|summary| &summary.memory_id).collect();
         let policy = ageless(policy);
-        let assigned = |vitals: &Vitals| {
-            let memory = &vitals.memory;
+        let assigned = |memory: &Memory| {
             let input = RetentionInput {
-                last_accessed: vitals.last_accessed,
                 is_superseded: superseded.contains_key(&memory.id),
                 is_pinned: protected_by(memory, false, &policy, load.now).is_some(),
                 is_summary: summaries.contains(&memory.id),
@@ -81,7 +77,7 @@ impl Tiers {
             };
             (memory.id.clone(), assign(&input, load.now, retention))
         };
-        let assignments: BTreeMap<_, _> = vitals.iter().map(assigned).collect();
+        let assignments: BTreeMap<_, _> = memories.iter().map(assigned).collect();
         let stored = store.assigned_tiers()?;
         let gone = stored.keys().filter(|id| !assignments.contains_key(*id)).cloned().collect();
         // A tier that cannot be read is as good as none.
@@ -101,19 +97,9 @@ impl Tiers {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn keep(&self, session: &Session, at: &str) -> Result<(), SessionError> {
-        let assigned = self.transitions.iter().map(|transition| AssignedTier {
-            memory_id: transition.id.clone(),
-            tier: transition.to.tier.as_str(),
-            retention: transition.to.retention.overall,
-            reasons: names(&transition.to.reasons),
-        });
-        session.keep_tiers(&assigned.collect::<Vec<_>>(), &self.gone, at)
+    pub fn keep(&self, session: &Session, at: &str) -> Result<(), StoreError> {
+        session.keep_tiers(&self.transitions, &self.gone, at)
     }
-}
-
-fn names(reasons: &[TierReason]) -> String {
-    serde_json::to_string(reasons).unwrap_or_default()
 }
 
 /// The policy without protection by age: a memory is not pinned for being new.
@@ -139,9 +125,9 @@ impl EdgeMap {
     ///
     /// # Errors
     /// When the store cannot be read, or when cancelled.
-    pub fn of(store: &BrainDb, load: &LoadRequest<'_>) -> Result<Self, LoadStoreError> {
+    pub fn of(store: &BrainDb, load: &LoadRequest<'_>) -> Result<Self, StoreError> {
         let memories = store.memories(load)?;
-        let mut edges = recorded_edges(store, load.time_zone)?;
+        let mut edges = store.edges(load.time_zone)?;
         edges.extend(store.merges()?.into_iter().map(|merge| consolidates(merge, load.time_zone)));
         edges.extend(named_in_texts(&memories));
         let memories = memories.into_iter().map(|memory| (memory.id.clone(), memory)).collect();
@@ -156,34 +142,7 @@ impl EdgeMap {
     }
 }
 
-/// Returns the edges in force that earlier runs recorded; of types that this version does not know, none.
-fn recorded_edges(store: &BrainDb, time_zone: &TimeZone) -> Result<Vec<Edge>, LoadStoreError> {
-    let edges = store.edges()?.into_iter();
-    Ok(edges.filter_map(|edge| recorded(edge, time_zone)).collect())
-}
-
-fn recorded(edge: StoredEdge, time_zone: &TimeZone) -> Option<Edge> {
-    let edge_type = EdgeType::parse(&edge.kind)?;
-    let confidence = match edge.confidence.as_deref() {
-        Some("high") => Confidence::High,
-        Some("medium") => Confidence::Medium,
-        // An edge that replaces a memory must state its confidence; other edges are facts.
-        None if edge_type != EdgeType::Supersedes => Confidence::High,
-        _ => Confidence::Low,
-    };
-    Some(Edge {
-        source: edge.source,
-        target: edge.target,
-        edge_type,
-        weight: edge.weight.clamp(0.0, 1.0),
-        reason: edge.reason.unwrap_or_default(),
-        confidence,
-        run_id: Some(edge.run_id),
-        created_at: Instant::parse(&edge.at, time_zone).unwrap_or(UNKNOWN_TIME),
-    })
-}
-
-fn consolidates(merge: StoredMerge, time_zone: &TimeZone) -> Edge {
+fn consolidates(merge: Fold, time_zone: &TimeZone) -> Edge {
     let rule = merge.rule_id.map_or_else(String::new, |rule| format!(" by {rule}"));
     Edge {
         source: merge.survivor,
@@ -192,8 +151,8 @@ fn consolidates(merge: StoredMerge, time_zone: &TimeZone) -> Edge {
         weight: merge.similarity.unwrap_or(1.0).clamp(0.0, 1.0),
         reason: format!("merged{rule}"),
         confidence: Confidence::High,
-        run_id: Some(merge.run_id),
-        created_at: Instant::parse(&merge.at, time_zone).unwrap_or(UNKNOWN_TIME),
+        run_id: merge.run_id,
+        created_at: merge.at.and_then(|at| Instant::parse(&at, time_zone)).unwrap_or(UNKNOWN_TIME),
     }
 }
 
@@ -227,17 +186,17 @@ fn names_id(memory: &Memory, id: &str) -> Edge {
 /// A memory is new by its creation time. One without a readable time counts as old.
 #[must_use]
 pub fn due_state(
-    vitals: &[Vitals],
+    memories: &[Memory],
     runs: &[RunSummary],
     unindexed: u64,
     time_zone: &TimeZone,
 ) -> DueState {
     let last_run =
         last_completed(runs).and_then(|run| Instant::parse(run.finished_at.as_deref()?, time_zone));
-    let written = || vitals.iter().filter_map(|vitals| vitals.memory.created_at.instant());
+    let written = || memories.iter().filter_map(|memory| memory.created_at.instant());
     let new_memories = match last_run {
         Some(last) => written().filter(|at| *at > last).count(),
-        None => vitals.len(),
+        None => memories.len(),
     };
     DueState {
         last_run,

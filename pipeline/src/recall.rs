@@ -11,20 +11,16 @@ use std::sync::{Arc, Mutex};
 
 use jiff::tz::TimeZone;
 use memfold_core::lifecycle::{
-    Edge, EdgeType, Retention, RetentionInput, RetentionPolicy, Tier, TierReason, assign,
-    superseded_by,
+    Edge, Retention, RetentionInput, RetentionPolicy, Tier, TierReason, assign, superseded_by,
 };
 use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_core::plan::protected_by;
 use memfold_core::policy::Policy;
-use memfold_core::summary::Confidence;
 use memfold_core::time::Instant;
 use memfold_index::NoProgress;
 use memfold_simd::{Kernels, Similarity};
-use memfold_store::brain_db::{
-    KeptReader, Reach, RecallCounter, RecallFacts, SessionError, StoreReader, StoredEdge,
-};
-use memfold_store::{BrainDb, LoadRequest};
+use memfold_store::brain_db::{KeptReader, Reach, RecallCounter, RecallFacts, StoreReader};
+use memfold_store::{BrainDb, LoadRequest, StoreError};
 use tracing::info_span;
 
 use crate::lookup::{KeptIndex, SearchError, Searched, StoreIndex, Wanted, near_vector};
@@ -384,9 +380,8 @@ impl Recaller {
     fn judged(&self, candidate: Candidate, facts: &RecallFacts, now: Instant) -> RecalledMemory {
         let score = candidate.score();
         let Candidate { memory, near, word_rank, found_as } = candidate;
-        let superseded_by = superseding(&memory.id, &facts.supersedes, &self.options.time_zone);
+        let superseded_by = superseding(&memory.id, &facts.supersedes);
         let input = RetentionInput {
-            last_accessed: facts.last_accessed,
             is_superseded: superseded_by.is_some(),
             is_pinned: protected_by(&memory, false, &self.options.policy, now).is_some(),
             is_summary: facts.is_summary,
@@ -408,12 +403,12 @@ impl Recaller {
         }
     }
 
-    fn count(&self, memories: &[RecalledMemory], now: Instant) -> Result<bool, SessionError> {
+    fn count(&self, memories: &[RecalledMemory], now: Instant) -> Result<bool, StoreError> {
         // Another thread counts at this moment: to wait for it is to wait for its transaction.
         let Ok(mut counter) = self.counter.try_lock() else { return Ok(false) };
         if counter.is_none() {
             *counter = match RecallCounter::open(self.store.path()) {
-                Err(SessionError::Busy { .. }) => return Ok(false),
+                Err(StoreError::Busy { .. }) => return Ok(false),
                 opened => Some(opened?),
             };
         }
@@ -547,31 +542,8 @@ fn archived_with(
 }
 
 /// Returns the memory that supersedes another, by the edges from and to it.
-pub(crate) fn superseding(
-    id: &MemoryId,
-    edges: &[StoredEdge],
-    time_zone: &TimeZone,
-) -> Option<MemoryId> {
-    let edges: Vec<Edge> = edges.iter().map(|edge| edge_of(edge, time_zone)).collect();
-    superseded_by(&edges).get(id).map(|edge| edge.source.clone())
-}
-
-fn edge_of(stored: &StoredEdge, time_zone: &TimeZone) -> Edge {
-    let confidence = match stored.confidence.as_deref() {
-        Some("high") => Confidence::High,
-        Some("medium") => Confidence::Medium,
-        _ => Confidence::Low,
-    };
-    Edge {
-        source: stored.source.clone(),
-        target: stored.target.clone(),
-        edge_type: EdgeType::parse(&stored.kind).unwrap_or(EdgeType::References),
-        weight: stored.weight,
-        reason: stored.reason.clone().unwrap_or_default(),
-        confidence,
-        run_id: Some(stored.run_id.clone()),
-        created_at: Instant::parse(&stored.at, time_zone).unwrap_or(Instant(i64::MIN)),
-    }
+pub(crate) fn superseding(id: &MemoryId, edges: &[Edge]) -> Option<MemoryId> {
+    superseded_by(edges).get(id).map(|edge| edge.source.clone())
 }
 
 #[cfg(test)]

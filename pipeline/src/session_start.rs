@@ -60,7 +60,7 @@ pub fn session_context(
     store.look_up(&load, |reader| {
         let rows = reader.session_rows(ROWS_MAX)?;
         let Some(generated_at) = state_time(&rows, now) else { return Ok(None) };
-        let asked = Asked { reader, place, generated_at, retention: place.retention };
+        let asked = Asked { reader, generated_at, retention: place.retention };
         let mut summaries = Vec::new();
         for (timed, summary) in &rows.summaries {
             if asked.superseding(&timed.memory.id)?.is_none() {
@@ -139,7 +139,7 @@ fn state_time(rows: &SessionRows, now: Instant) -> Option<Instant> {
     let summaries = rows.summaries.iter().map(|(timed, _)| timed);
     let all = summaries.chain(&rows.memories);
     let times = all.flat_map(|timed| {
-        [timed.memory.created_at.instant(), timed.updated_at, timed.last_accessed]
+        [timed.memory.created_at.instant(), timed.updated_at, timed.memory.last_accessed]
     });
     let known = times.flatten().filter(|at| *at <= now).max();
     let has_any = !rows.summaries.is_empty() || !rows.memories.is_empty();
@@ -149,7 +149,6 @@ fn state_time(rows: &SessionRows, now: Instant) -> Option<Instant> {
 
 struct Asked<'a> {
     reader: &'a StoreReader<'a>,
-    place: &'a SessionPlace<'a>,
     generated_at: Instant,
     retention: &'a RetentionPolicy,
 }
@@ -158,24 +157,21 @@ impl Asked<'_> {
     /// Tells whether a memory is HOT. Edges are read only for memories that would be HOT without
     /// them.
     fn is_hot(&self, timed: &TimedMemory) -> Result<bool, SearchError> {
-        let mut input = RetentionInput {
-            last_accessed: timed.last_accessed,
-            ..RetentionInput::of(&timed.memory)
-        };
+        let mut input = RetentionInput::of(&timed.memory);
         let is_hot = |input: &_| assign(input, self.generated_at, self.retention).tier == Tier::Hot;
         if !is_hot(&input) {
             return Ok(false);
         }
         let facts = self.reader.recall_facts(&timed.memory.id)?;
         let id = &timed.memory.id;
-        input.is_superseded = superseding(id, &facts.supersedes, self.place.time_zone).is_some();
+        input.is_superseded = superseding(id, &facts.supersedes).is_some();
         input.is_summary = facts.is_summary;
         Ok(is_hot(&input))
     }
 
     fn superseding(&self, id: &MemoryId) -> Result<Option<MemoryId>, SearchError> {
         let facts = self.reader.recall_facts(id)?;
-        Ok(superseding(id, &facts.supersedes, self.place.time_zone))
+        Ok(superseding(id, &facts.supersedes))
     }
 }
 

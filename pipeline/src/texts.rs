@@ -16,11 +16,10 @@ use memfold_core::{SkipReason, Snapshot};
 use memfold_datasets::texts::{TextFields, TextFile, TextRecord};
 use memfold_guard::Guard;
 use memfold_index::NoProgress;
-use memfold_store::brain_db::SessionError;
 use memfold_store::origin::{
     Origin, OriginContents, OriginError, OriginRecord, OriginUnit, Published, Skipped,
 };
-use memfold_store::{BrainDb, LoadRequest, LoadStoreError, MemoryStore, NoVectors, VectorSink};
+use memfold_store::{BrainDb, LoadRequest, MemoryStore, NoVectors, StoreError, VectorSink};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -100,7 +99,7 @@ impl Answers {
 ///
 /// # Errors
 /// When the mirror cannot be read.
-pub fn answered(mirror: &BrainDb) -> Result<Vec<SavedAction>, SessionError> {
+pub fn answered(mirror: &BrainDb) -> Result<Vec<SavedAction>, StoreError> {
     // The last saved comes first.
     let Some(last) = mirror.plans()?.into_iter().next() else { return Ok(Vec::new()) };
     let plan = mirror.plan(&last.plan_id)?;
@@ -307,7 +306,7 @@ impl<'a> TextStore<'a> {
         index: usize,
         request: &LoadRequest<'_>,
         spaces: &mut Spaces<'_>,
-    ) -> Result<Memory, LoadStoreError> {
+    ) -> Result<Memory, StoreError> {
         let record = &self.file.records[index];
         let time = |text: &Option<String>| Instant::parse_any(text.as_deref()?, request.time_zone);
         let expires_at = time(&record.expires_at);
@@ -367,13 +366,13 @@ impl MemoryStore for TextStore<'_> {
         &self,
         request: &LoadRequest<'_>,
         sink: &mut dyn VectorSink,
-    ) -> Result<Snapshot, LoadStoreError> {
+    ) -> Result<Snapshot, StoreError> {
         let mut spaces = Spaces { sink, known: Vec::new() };
         let mut memories = Vec::with_capacity(self.ids.len());
         let mut hasher = blake3::Hasher::new();
         for index in 0..self.ids.len() {
             if request.progress.cancelled() {
-                return Err(LoadStoreError::Cancelled);
+                return Err(StoreError::Cancelled);
             }
             let memory = self.memory(index, request, &mut spaces)?;
             hasher.update(&memory.base_digest.0);
@@ -413,7 +412,7 @@ struct Spaces<'a> {
 }
 
 impl Spaces<'_> {
-    fn embedding(&mut self, record: &TextRecord) -> Result<Embedding, LoadStoreError> {
+    fn embedding(&mut self, record: &TextRecord) -> Result<Embedding, StoreError> {
         let Some(vector) = &record.vector else { return Ok(Embedding::Missing) };
         if vector_fault(vector).is_some() {
             return Ok(Embedding::Invalid(InvalidEmbedding::Unreadable));
@@ -423,13 +422,13 @@ impl Spaces<'_> {
         let at = match self.known.iter().position(|known| *known == space) {
             Some(at) => at,
             None => {
-                self.sink.open_space(&space).map_err(LoadStoreError::Sink)?;
+                self.sink.open_space(&space).map_err(StoreError::Sink)?;
                 self.known.push(space);
                 self.known.len() - 1
             }
         };
         let space = memfold_core::memory::SpaceIndex(at as u32);
-        let row = self.sink.push(space, vector).map_err(LoadStoreError::Sink)?;
+        let row = self.sink.push(space, vector).map_err(StoreError::Sink)?;
         Ok(Embedding::Vector { space, row })
     }
 }

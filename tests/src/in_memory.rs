@@ -4,7 +4,7 @@ use memfold_core::Snapshot;
 use memfold_core::row::categories_to_json;
 use memfold_core::value::ValueRef;
 use memfold_store::reading::read_rows;
-use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, VectorSink};
+use memfold_store::{LoadRequest, MemoryStore, StoreError, VectorSink};
 
 /// A store that is a list of rows.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -90,7 +90,7 @@ impl MemoryStore for InMemoryStore {
         &self,
         request: &LoadRequest<'_>,
         sink: &mut dyn VectorSink,
-    ) -> Result<Snapshot, LoadStoreError> {
+    ) -> Result<Snapshot, StoreError> {
         let categories: Vec<String> =
             self.rows.iter().map(|row| categories_to_json(&row.categories)).collect();
         let memories: Vec<_> =

@@ -87,7 +87,7 @@ fn write_rules_bind_library_callers() {
 fn missing_store_and_wrong_configuration_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let missing = Memfold::open(folder.path().join("brain.db")).err().unwrap();
-    assert!(matches!(missing, MemfoldError::Open(_)) && missing.hint().is_some());
+    assert!(matches!(missing, MemfoldError::Store(_)) && missing.hint().is_some());
     let db = db();
     std::fs::write(db.path().with_file_name("memfold.yaml"), "no_such_key: 1\n").unwrap();
     let wrong = Memfold::open(db.path()).err().unwrap();

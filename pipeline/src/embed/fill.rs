@@ -14,9 +14,9 @@ use memfold_core::detect::newest_first;
 use memfold_core::memory::{Embedding, Memory, MemoryId, SpaceIndex, Status, VectorSpace};
 use memfold_core::time::Instant;
 use memfold_index::{Progress, Row};
-use memfold_store::brain_db::{Layout, NewEmbedding, Session, SessionError, Writes};
+use memfold_store::brain_db::{Layout, NewEmbedding, Session, Writes};
 use memfold_store::reading::MODEL_UNNAMED;
-use memfold_store::{BrainDb, LoadRequest, MemoryStore, VectorSink};
+use memfold_store::{BrainDb, LoadRequest, MemoryStore, StoreError, VectorSink};
 use serde::Serialize;
 
 use super::{EmbedError, Embedder, HttpError};
@@ -150,11 +150,11 @@ impl<'a> Filler<'a> {
     }
 
     /// Inserts vectors in one transaction, as far as their memories still exist and still lack one.
-    fn write_together(&mut self, batch: &[Pending], placed: &[Placed]) -> Result<(), SessionError> {
+    fn write_together(&mut self, batch: &[Pending], placed: &[Placed]) -> Result<(), StoreError> {
         let at = (self.clock)().to_naive_local(self.time_zone);
         let model = self.filled.model.as_deref();
         let [mut filled, mut present, mut changed] = [0; 3];
-        self.session.write::<_, SessionError>(|writes| {
+        self.session.write::<_, StoreError>(|writes| {
             let layout = writes.layout()?;
             for (position, vector) in placed {
                 let Pending { id, content } = &batch[*position];
@@ -300,8 +300,8 @@ impl NewVectors {
         memory_id: &str,
         content: &str,
         at: &str,
-    ) -> Result<(), SessionError> {
-        let refused = |reason| SessionError::Refused { what: "insert an embedding", reason };
+    ) -> Result<(), StoreError> {
+        let refused = |reason| StoreError::Refused { what: "insert an embedding", reason };
         let vector = self.by_text.get(content).ok_or_else(|| {
             refused("there is no vector of the new text: configure embed.provider".to_owned())
         })?;
@@ -318,7 +318,7 @@ pub(crate) fn model_of(
     layout: &Layout,
     model: Option<&str>,
     vector: &[f32],
-) -> Result<Result<Option<String>, String>, SessionError> {
+) -> Result<Result<Option<String>, String>, StoreError> {
     let (dim, own) = (vector.len(), 4 * vector.len() as i64);
     if let Some(model) = model {
         return Ok(match writes.last_vector_bytes_of(layout, model)? {

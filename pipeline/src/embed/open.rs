@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use memfold_core::time::Instant;
 use memfold_index::NoProgress;
 use memfold_store::reading::MODEL_UNNAMED;
-use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
+use memfold_store::{BrainDb, LoadRequest, StoreError};
 
 use super::http::{Api, HttpEmbedder};
 use super::provider::{EmbedError, Embedder};
@@ -17,7 +17,7 @@ use super::{EmbedSettings, KeyFromElsewhere, Provider, local};
 pub fn store_model(store: &BrainDb) -> Option<String> {
     let (time_zone, now) = (&TimeZone::UTC, Instant(0));
     let load = LoadRequest { time_zone, now, progress: &NoProgress };
-    let shapes = store.look_up::<_, LoadStoreError>(&load, |reader| reader.shapes()).ok()?;
+    let shapes = store.look_up::<_, StoreError>(&load, |reader| reader.shapes()).ok()?;
     let model = shapes.model(None).into_owned();
     (model != MODEL_UNNAMED).then_some(model)
 }

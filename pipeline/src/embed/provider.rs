@@ -1,8 +1,7 @@
 //! [`Embedder`]: the provider of vectors for texts, and the checks of its answers.
 
 use memfold_core::judge::http::HttpError;
-use memfold_store::LoadStoreError;
-use memfold_store::brain_db::SessionError;
+use memfold_store::StoreError;
 
 /// Makes vectors of texts.
 pub trait Embedder: Send {
@@ -106,12 +105,9 @@ pub enum EmbedError {
         /// Why.
         reason: String,
     },
-    /// The store cannot be read.
+    /// The store cannot be read or written.
     #[error(transparent)]
-    Load(#[from] LoadStoreError),
-    /// The store cannot be written.
-    #[error(transparent)]
-    Session(#[from] SessionError),
+    Store(#[from] StoreError),
     /// Vectors of another model cannot be compared with the store's.
     #[error("the store's vectors are of the model {expected:?}, these would be of {found:?}")]
     FillModel {
@@ -163,8 +159,7 @@ impl EmbedError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Load(error) => return error.hint(),
-            Self::Session(error) => return error.hint(),
+            Self::Store(error) => return error.hint(),
             Self::FillModel { expected, .. } => {
                 return Some(format!(
                     "use the store's model; if it is the same under another name, say so: \
@@ -197,7 +192,7 @@ impl EmbedError {
     /// Tells whether the caller cancelled.
     #[must_use]
     pub const fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Cancelled | Self::Load(LoadStoreError::Cancelled))
+        matches!(self, Self::Cancelled | Self::Store(StoreError::Cancelled))
     }
 }
 

@@ -18,8 +18,8 @@ use memfold_datasets::{
 use memfold_index::file::FileMode;
 use memfold_index::{JoinError, JoinOptions, Progress, Row, default_pair_budget, join_pairs};
 use memfold_simd::Similarity;
-use memfold_store::brain_db::{NewEmbedding, Session, SessionError};
-use memfold_store::{BrainDb, LoadRequest, MemoryStore};
+use memfold_store::brain_db::{NewEmbedding, Session};
+use memfold_store::{BrainDb, LoadRequest, MemoryStore, StoreError};
 use serde::Serialize;
 
 use super::fill::{Asker, Filled, Pending, Refusal, check_space};
@@ -409,7 +409,7 @@ impl BothModels {
             kept.write(&file, mode, &old.model)?;
         }
         let at = now.to_naive_local(time_zone);
-        let replaced = session.write::<_, SessionError>(|writes| {
+        let replaced = session.write::<_, StoreError>(|writes| {
             let layout = writes.layout()?;
             let mut done = Replaced::default();
             for Memory { id, content, .. } in &self.live {

@@ -7,9 +7,9 @@ use memfold_core::merge::{KeptInPlace, MemoryRow, MergeContext, Step, UnitChange
 use memfold_core::plan::{ActionState, SavedAction, SavedPlan, action_label, plan_id};
 use memfold_core::report::Executed;
 use memfold_core::runs::{RunKind, RunState};
+use memfold_store::StoreError;
 use memfold_store::brain_db::{
-    ActionRecord, ActionUpdate, BrainDb, Layout, Mark, NewUnit, RunStart, Session, SessionError,
-    Writes, apply,
+    ActionRecord, ActionUpdate, BrainDb, Layout, Mark, NewUnit, RunStart, Session, Writes, apply,
 };
 
 use tracing::field::Empty;
@@ -166,7 +166,7 @@ fn begin(
     request: &ExecuteRequest<'_>,
     saved: &SavedPlan,
     at: &str,
-) -> Result<String, SessionError> {
+) -> Result<String, StoreError> {
     session.begin_run(&RunStart {
         run_id: request.run_id,
         kind: RunKind::Execute,
@@ -211,7 +211,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Applies units up to the limit; `false` where the user cancelled.
-    fn apply_all(&mut self, units: &[ExecutionUnit<'_>]) -> Result<bool, SessionError> {
+    fn apply_all(&mut self, units: &[ExecutionUnit<'_>]) -> Result<bool, StoreError> {
         let progress = self.request.progress;
         progress.begin("apply", Some(units.len() as u64));
         let mut rest = units;
@@ -233,7 +233,7 @@ impl Run<'_> {
     }
 
     /// One transaction; returns how many units were dealt with.
-    fn apply_some(&mut self, units: &[ExecutionUnit<'_>]) -> Result<usize, SessionError> {
+    fn apply_some(&mut self, units: &[ExecutionUnit<'_>]) -> Result<usize, StoreError> {
         let batch = match self.session.write(|writes| self.batch(writes, units)) {
             Ok(batch) => batch,
             Err(error) if error.stops_the_run() => return Err(error),
@@ -275,11 +275,7 @@ impl Run<'_> {
     }
 
     /// Applies units in one transaction until its time is over.
-    fn batch(
-        &self,
-        writes: &Writes<'_>,
-        units: &[ExecutionUnit<'_>],
-    ) -> Result<Batch, SessionError> {
+    fn batch(&self, writes: &Writes<'_>, units: &[ExecutionUnit<'_>]) -> Result<Batch, StoreError> {
         let layout = writes.layout()?;
         let clock = self.request.clock;
         let until = clock() + self.pace.seconds_max();
@@ -313,7 +309,7 @@ impl Run<'_> {
         layout: &Layout,
         unit: &ExecutionUnit<'_>,
         batch: &mut Batch,
-    ) -> Result<Result<Applied, String>, SessionError> {
+    ) -> Result<Result<Applied, String>, StoreError> {
         let expected = |id: &MemoryId| batch.digests.get(id).or_else(|| self.expected.get(id));
         let rows = match read_fresh(writes, layout, unit, expected)? {
             Ok(rows) => rows,
@@ -375,7 +371,7 @@ impl Run<'_> {
         writes: &Writes<'_>,
         unit: &ExecutionUnit<'_>,
         reason: &str,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         for action in &unit.actions {
             self.mark_action(writes, action.position, action.state, None, Some(reason))?;
         }
@@ -389,12 +385,12 @@ impl Run<'_> {
         state: ActionState,
         unit: Option<i64>,
         note: Option<&str>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let update = ActionUpdate { state, run_id: Some(self.run_id), unit, note };
         writes.set_action_state(self.plan_id, position, &update)
     }
 
-    fn beat(&self, writes: &Writes<'_>, executed: Executed) -> Result<(), SessionError> {
+    fn beat(&self, writes: &Writes<'_>, executed: Executed) -> Result<(), StoreError> {
         let at = heartbeat(self.request.now, self.request.clock, self.started)
             .to_naive_local(self.request.time_zone);
         writes.beat(self.run_id, &at, executed)
@@ -449,7 +445,7 @@ pub fn preview(
     store: &BrainDb,
     saved: &SavedPlan,
     selection: &Selection,
-) -> Result<(Vec<UnitOutcome>, Vec<Blocked>), SessionError> {
+) -> Result<(Vec<UnitOutcome>, Vec<Blocked>), StoreError> {
     let (units, blocked) = units(&saved.actions, selection);
     let outcomes = store.look_on(|reads| {
         let expected = expected_digests(reads, saved)?;
@@ -459,7 +455,7 @@ pub fn preview(
             let result = read.map_or_else(UnitResult::Stale, |_| UnitResult::Applied);
             Ok(UnitOutcome::of(unit, result))
         });
-        tried.collect::<Result<Vec<_>, SessionError>>()
+        tried.collect::<Result<Vec<_>, StoreError>>()
     })?;
     Ok((outcomes, blocked))
 }
@@ -468,7 +464,7 @@ pub fn preview(
 fn expected_digests(
     reads: &Writes<'_>,
     saved: &SavedPlan,
-) -> Result<BTreeMap<MemoryId, String>, SessionError> {
+) -> Result<BTreeMap<MemoryId, String>, StoreError> {
     let mut expected = saved.plan.base_digests.clone();
     for unit in reads.units_of_plan(&saved.plan_id)? {
         expected.extend(unit.digests);
@@ -504,7 +500,7 @@ fn read_fresh<'e>(
     layout: &Layout,
     unit: &ExecutionUnit<'_>,
     expected: impl Fn(&MemoryId) -> Option<&'e String>,
-) -> Result<Result<Vec<MemoryRow>, String>, SessionError> {
+) -> Result<Result<Vec<MemoryRow>, String>, StoreError> {
     let mut rows = Vec::new();
     for id in unit.ids() {
         let Some(row) = reads.memory(layout, id)? else {

@@ -10,8 +10,8 @@ use memfold_core::report::{AppliedReport, AppliedRun, Executed};
 use memfold_core::runs::RunState;
 use memfold_core::time::Instant;
 use memfold_index::Progress;
-use memfold_store::LoadStoreError;
-use memfold_store::brain_db::{BackupOutcome, SessionError};
+use memfold_store::StoreError;
+use memfold_store::brain_db::BackupOutcome;
 
 use crate::embed::fill::NewVectors;
 
@@ -54,9 +54,9 @@ pub struct ExecuteRequest<'a> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecuteError {
-    /// The store cannot be written.
+    /// The store cannot be read or written.
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Store(#[from] StoreError),
     /// The store failed in the middle of a run; units applied before stay applied.
     #[error("run {run_id} stopped after {} applied units: {error}", executed.applied)]
     Stopped {
@@ -66,7 +66,7 @@ pub enum ExecuteError {
         executed: Executed,
         /// Why.
         #[source]
-        error: Box<SessionError>,
+        error: Box<StoreError>,
     },
     /// The configuration forbids every write.
     #[error("{key}, so nothing may be written")]
@@ -136,7 +136,7 @@ pub enum ExecuteError {
         executed: Executed,
         /// Why.
         #[source]
-        error: Box<SessionError>,
+        error: Box<StoreError>,
     },
     /// The store knows nothing of the kind.
     #[error("there is no {target} to undo")]
@@ -158,9 +158,6 @@ pub enum ExecuteError {
         /// The requested target.
         target: String,
     },
-    /// The store cannot be read.
-    #[error(transparent)]
-    Load(#[from] LoadStoreError),
     /// No pair of this name waits.
     #[error("no pair {key} waits for a look")]
     UnknownPair {
@@ -188,9 +185,8 @@ impl ExecuteError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Session(error) => error.hint(),
+            Self::Store(error) => error.hint(),
             Self::Stopped { error, .. } | Self::UndoStopped { error, .. } => error.hint(),
-            Self::Load(error) => error.hint(),
             Self::Unknown { .. } => Some("`memfold runs DB` lists what was done".to_owned()),
             Self::Undone { by, .. } => {
                 Some(format!("`memfold undo DB {by}` takes the undo itself back"))

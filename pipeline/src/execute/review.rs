@@ -6,9 +6,9 @@ use memfold_core::merge::kept_apart;
 use memfold_core::plan::{ActionState, ActionType, SavedAction};
 use memfold_core::report::Executed;
 use memfold_core::runs::{RunKind, RunState};
+use memfold_store::StoreError;
 use memfold_store::brain_db::{
-    ActionRecord, ActionUpdate, Layout, Mark, NewUnit, RunStart, Session, SessionError, Writes,
-    apply,
+    ActionRecord, ActionUpdate, Layout, Mark, NewUnit, RunStart, Session, Writes, apply,
 };
 
 /// The name of a decision that keeps memories apart, in a run's list.
@@ -34,7 +34,7 @@ pub struct KeepBothRequest<'a> {
 ///
 /// # Errors
 /// When the action was applied meanwhile, or the store cannot be written.
-pub fn keep_both(session: &Session, request: &KeepBothRequest<'_>) -> Result<String, SessionError> {
+pub fn keep_both(session: &Session, request: &KeepBothRequest<'_>) -> Result<String, StoreError> {
     let KeepBothRequest { plan_id, action, run_id, at, holder } = *request;
     let run_id = session.begin_run(&RunStart {
         run_id,
@@ -57,7 +57,7 @@ fn keep(
     writes: &Writes<'_>,
     request: &KeepBothRequest<'_>,
     run_id: &str,
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     let KeepBothRequest { plan_id, action, at, .. } = *request;
     writes.check_undecided(plan_id, action.position)?;
     let unit = 1;
@@ -86,14 +86,14 @@ fn apart(
     layout: &Layout,
     ids: &[MemoryId],
     group: &str,
-) -> Result<Vec<Change>, SessionError> {
+) -> Result<Vec<Change>, StoreError> {
     let mut changes = Vec::with_capacity(ids.len());
     for id in ids {
         changes.extend(kept_apart(writes.memory(layout, id)?.as_ref(), group));
     }
     if changes.len() < 2 {
         let reason = "fewer than two of its memories are there".to_owned();
-        return Err(SessionError::Refused { what: "keep memories apart", reason });
+        return Err(StoreError::Refused { what: "keep memories apart", reason });
     }
     Ok(changes)
 }
@@ -180,7 +180,7 @@ mod tests {
             store.plan(&self.plan_id).unwrap().actions.remove(0)
         }
 
-        fn keep_both(&self) -> Result<String, SessionError> {
+        fn keep_both(&self) -> Result<String, StoreError> {
             let request = KeepBothRequest {
                 plan_id: &self.plan_id,
                 action: &self.action(),

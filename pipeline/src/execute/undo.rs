@@ -11,9 +11,10 @@ use memfold_core::report::Executed;
 use memfold_core::runs::{RunKind, RunState};
 use memfold_core::time::Instant;
 use memfold_index::Progress;
+use memfold_store::StoreError;
 use memfold_store::brain_db::{
     ActionRecord, ActionUpdate, BrainDb, Layout, Mark, NewUnit, NowRows, RunStart, Session,
-    SessionError, UnitRecord, Writes, apply,
+    UnitRecord, Writes, apply,
 };
 
 use super::select::{APPROVED_NOTE, is_approved};
@@ -164,7 +165,7 @@ impl Batch {
         self.outcomes.push(outcome(unit, found));
     }
 
-    fn fail(&mut self, unit: &UnitRecord, error: &SessionError) {
+    fn fail(&mut self, unit: &UnitRecord, error: &StoreError) {
         self.executed.failed += 1;
         self.outcomes.push(outcome(unit, Err(vec![(error.to_string(), None)])));
     }
@@ -172,7 +173,7 @@ impl Batch {
 
 impl Run<'_> {
     /// Undoes all units; `false` where the user cancelled.
-    fn take_all_back(&mut self, units: &[UnitRecord]) -> Result<bool, SessionError> {
+    fn take_all_back(&mut self, units: &[UnitRecord]) -> Result<bool, StoreError> {
         let progress = self.request.progress;
         progress.begin("undo", Some(units.len() as u64));
         let mut rest = units;
@@ -190,7 +191,7 @@ impl Run<'_> {
     }
 
     /// One transaction; returns how many units were dealt with.
-    fn take_some_back(&mut self, units: &[UnitRecord]) -> Result<usize, SessionError> {
+    fn take_some_back(&mut self, units: &[UnitRecord]) -> Result<usize, StoreError> {
         let moved =
             self.session.read(|reads| reads.moved_memories(&units[0].run_id, units[0].unit))?;
         let work = |writes: &Writes<'_>| self.batch(writes, units, moved);
@@ -226,7 +227,7 @@ impl Run<'_> {
         writes: &Writes<'_>,
         units: &[UnitRecord],
         moved: bool,
-    ) -> Result<Batch, SessionError> {
+    ) -> Result<Batch, StoreError> {
         let layout = writes.layout()?;
         let clock = self.request.clock;
         let until = clock() + self.pace.seconds_max();
@@ -260,7 +261,7 @@ impl Run<'_> {
         layout: &Layout,
         unit: &UnitRecord,
         number: i64,
-    ) -> Result<TakenBack, SessionError> {
+    ) -> Result<TakenBack, StoreError> {
         let alone = BTreeSet::new();
         let changes = match examine(writes, layout, unit, self.request.options, &alone)? {
             Ok(changes) => changes,
@@ -282,11 +283,7 @@ impl Run<'_> {
 
     /// Marks a unit as undone; the unit that it had undone itself is in force again, and so on to
     /// the unit that applied actions, which is returned.
-    fn turn_over(
-        &self,
-        writes: &Writes<'_>,
-        unit: &UnitRecord,
-    ) -> Result<UnitRecord, SessionError> {
+    fn turn_over(&self, writes: &Writes<'_>, unit: &UnitRecord) -> Result<UnitRecord, StoreError> {
         let mut by = Some(self.run_id.to_owned());
         let mut at = unit.clone();
         loop {
@@ -353,11 +350,7 @@ fn find(reads: &Writes<'_>, target: &UndoTarget) -> Result<Vec<UnitRecord>, Exec
 }
 
 /// A run without units did nothing, or was pruned, or never was.
-fn missing(
-    reads: &Writes<'_>,
-    target: &UndoTarget,
-    run: &str,
-) -> Result<ExecuteError, SessionError> {
+fn missing(reads: &Writes<'_>, target: &UndoTarget, run: &str) -> Result<ExecuteError, StoreError> {
     let applied = reads.applied_units(run)?;
     let target = target.to_string();
     Ok(match applied {
@@ -375,7 +368,7 @@ fn examine(
     unit: &UnitRecord,
     options: RevertOptions,
     going: &BTreeSet<(&str, i64)>,
-) -> Result<Examined, SessionError> {
+) -> Result<Examined, StoreError> {
     let later = reads.later_units(&unit.run_id, unit.unit)?;
     let blocking = later.iter().find(|(run, number)| !going.contains(&(run.as_str(), *number)));
     if let Some((run, _)) = blocking {
@@ -400,7 +393,7 @@ fn decisions(
     layout: &Layout,
     unit: &UnitRecord,
     group: &str,
-) -> Result<Vec<Change>, SessionError> {
+) -> Result<Vec<Change>, StoreError> {
     let mut changes = Vec::new();
     let rules = [
         ActionType::Merge,
@@ -412,7 +405,7 @@ fn decisions(
     let mut decide = |id: &MemoryId, kind: &str, about| {
         let row = writes.memory(layout, id)?;
         changes.extend(row.and_then(|row| decision(&row, kind, about)));
-        Ok::<_, SessionError>(())
+        Ok::<_, StoreError>(())
     };
     let touched = unit.actions.iter().filter(|action| rules.contains(&action.action));
     for id in touched.flat_map(|action| &action.ids).collect::<BTreeSet<_>>() {

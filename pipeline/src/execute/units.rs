@@ -12,8 +12,9 @@ use memfold_core::merge::{
 use memfold_core::plan::{Action, ActionState, ActionType, SavedAction, action_label};
 use memfold_core::time::Instant;
 use memfold_guard::{Guard, Verdict};
+use memfold_store::StoreError;
 use memfold_store::brain_db::{
-    ActionRecord, Layout, Mark, NewUnit, Session, SessionError, WaitingFlag, Writes, apply,
+    ActionRecord, Layout, Mark, NewUnit, Session, WaitingFlag, Writes, apply,
 };
 
 use super::Selection;
@@ -104,15 +105,15 @@ pub(crate) fn changes_of(
     context: &MergeContext<'_>,
     actions: &[Step<'_>],
     rows: Vec<MemoryRow>,
-) -> Result<UnitChanges, SessionError> {
+) -> Result<UnitChanges, StoreError> {
     let named: Vec<&Action> = actions.iter().map(|step| step.action).collect();
     let rows = writes.unit_rows(layout, rows, &named)?;
     changes(actions, &rows, context).map_err(unreadable)
 }
 
 /// Says that a row can no longer be read.
-pub(crate) fn unreadable(error: UnreadableRow) -> SessionError {
-    SessionError::Refused { what: "read a memory", reason: error.to_string() }
+pub(crate) fn unreadable(error: UnreadableRow) -> StoreError {
+    StoreError::Refused { what: "read a memory", reason: error.to_string() }
 }
 
 /// Carries out an action and further changes as one unit of a run. Returns why a memory was not moved away, though
@@ -126,7 +127,7 @@ pub(crate) fn carry_out_alone(
     action: &Action,
     rows: Vec<MemoryRow>,
     further: Vec<Change>,
-) -> Result<Option<String>, SessionError> {
+) -> Result<Option<String>, StoreError> {
     let ids: Vec<MemoryId> = rows.iter().map(|row| row.id.clone()).collect();
     let UnitChanges { mut changes, kept } =
         changes_of(writes, layout, context, &[Step::of(action)], rows)?;
@@ -146,7 +147,7 @@ pub(crate) fn write_unit(
     action: ActionRecord,
     changes: &[Change],
     memories: &[MemoryId],
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     apply(writes, layout, mark, changes)?;
     let memories = memories.iter().collect();
     let unit = NewUnit { actions: vec![action], memories, ..NewUnit::default() };
@@ -198,7 +199,7 @@ impl Pace {
     }
 
     /// Lets others at the store after a transaction of some units.
-    pub(super) fn pause(&mut self, session: &Session, units: usize) -> Result<(), SessionError> {
+    pub(super) fn pause(&mut self, session: &Session, units: usize) -> Result<(), StoreError> {
         self.alone = self.alone.saturating_sub(units);
         self.beside =
             if session.met_others()? { REMEMBERED } else { self.beside.saturating_sub(1) };
@@ -221,7 +222,7 @@ pub struct Rejudged {
 ///
 /// # Errors
 /// When the store cannot be written.
-pub fn rejudge_flags(session: &Session, guard: &Guard) -> Result<Rejudged, SessionError> {
+pub fn rejudge_flags(session: &Session, guard: &Guard) -> Result<Rejudged, StoreError> {
     let waiting = session.read(|reads| reads.near_flags())?;
     let mut rejudged = Rejudged::default();
     for flag in waiting {
@@ -245,7 +246,7 @@ pub fn rejudge_flags(session: &Session, guard: &Guard) -> Result<Rejudged, Sessi
 }
 
 /// The texts of a flag's memories, if both are unchanged.
-fn texts(writes: &Writes<'_>, flag: &WaitingFlag) -> Result<Option<[String; 2]>, SessionError> {
+fn texts(writes: &Writes<'_>, flag: &WaitingFlag) -> Result<Option<[String; 2]>, StoreError> {
     let layout = writes.layout()?;
     let mut texts = Vec::with_capacity(2);
     for (id, hash) in &flag.sides {

@@ -13,9 +13,9 @@ use memfold_core::time::Instant;
 use memfold_datasets::texts::{Shape, TextFile};
 use memfold_index::Progress;
 use memfold_index::file::FileMode;
+use memfold_store::StoreError;
 use memfold_store::brain_db::{
-    CreateStoreError, ImportedMemory, NewEmbedding, NewStore, Session, SessionError,
-    SessionOptions, Writes,
+    CreateStoreError, ImportedMemory, NewEmbedding, NewStore, Session, SessionOptions, Writes,
 };
 
 use self::line::{Context, Line, NamedVector};
@@ -189,13 +189,13 @@ struct Inserting<'a> {
 }
 
 impl<'a> Inserting<'a> {
-    fn begin(writes: &'a Writes<'a>) -> Result<Self, SessionError> {
+    fn begin(writes: &'a Writes<'a>) -> Result<Self, StoreError> {
         let (layout, has_archive) = (writes.layout()?, writes.has_archive()?);
         Ok(Self { writes, layout, has_archive, imported: Imported::default() })
     }
 
     /// Inserts a memory, its search entry and its embedding, unless its id is there; tells whether it did.
-    fn insert(&mut self, line: &Line) -> Result<bool, SessionError> {
+    fn insert(&mut self, line: &Line) -> Result<bool, StoreError> {
         let Line { memory, vector, .. } = line;
         self.imported.lines += 1;
         match self.writes.text_of(&memory.id, self.has_archive)? {
@@ -218,7 +218,7 @@ impl<'a> Inserting<'a> {
         &mut self,
         memory: &ImportedMemory,
         vector: &NamedVector,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let (model, vector) = (vector.model.as_deref(), &*vector.components);
         self.writes.insert_embedding(
             &self.layout,
@@ -269,7 +269,7 @@ pub enum ImportError {
     Create(#[from] CreateStoreError),
     /// The store cannot be written.
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Store(#[from] StoreError),
     /// The caller cancelled.
     #[error("interrupted")]
     Cancelled,
@@ -284,7 +284,7 @@ impl ImportError {
                 "nothing was imported; mend or remove these lines and import the file again".into(),
             ),
             Self::Create(error) => error.hint(),
-            Self::Session(error) => error.hint(),
+            Self::Store(error) => error.hint(),
             Self::Cancelled => None,
         }
     }

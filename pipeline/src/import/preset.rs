@@ -6,9 +6,9 @@
 
 use super::line::Line;
 use memfold_datasets::texts::{IMPORTANCE_TOP, SCOPES, Shape, TextRole};
-use memfold_store::BrainDb;
-use memfold_store::brain_db::{MemoryState, MirrorMemory, MirroredRecord, SessionError, Writes};
+use memfold_store::brain_db::{MemoryState, MirrorMemory, MirroredRecord, Writes};
 use memfold_store::origin::{OriginRecord, OriginStanding};
+use memfold_store::{BrainDb, StoreError};
 use serde_json::{Value, json};
 
 /// Begins the mark of a record that came by a preset.
@@ -117,7 +117,7 @@ pub(super) fn keep_lines(
     shape: &Shape,
     lines: &[&Line],
     at: &str,
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     let mut memories = writes.mirror_memories()?;
     for line in lines {
         let Some(raw) = &line.raw else { continue };
@@ -164,9 +164,9 @@ pub struct ExportedLines {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn export_lines(store: &BrainDb, shape: &Shape) -> Result<ExportedLines, SessionError> {
+pub fn export_lines(store: &BrainDb, shape: &Shape) -> Result<ExportedLines, StoreError> {
     let (records, mut memories) = store.look_on(|reads| {
-        Ok::<_, SessionError>((reads.mirrored_records()?, reads.mirror_memories()?))
+        Ok::<_, StoreError>((reads.mirrored_records()?, reads.mirror_memories()?))
     })?;
     let mut records: Vec<MirroredRecord> =
         records.into_values().filter(|record| record.mark == mark(shape)).collect();

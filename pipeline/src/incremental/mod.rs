@@ -21,7 +21,7 @@ use memfold_core::policy::{Policy, RuleAction};
 use memfold_core::report::Incremental;
 use memfold_guard::Guard;
 use memfold_store::brain_db::StoreReader;
-use memfold_store::{BrainDb, LoadRequest, LoadStoreError, OpenStoreError};
+use memfold_store::{BrainDb, LoadRequest, StoreError};
 use tracing::field::Empty;
 use tracing::info_span;
 
@@ -193,14 +193,8 @@ impl From<MemfoldError> for Halt {
     }
 }
 
-impl From<LoadStoreError> for Halt {
-    fn from(error: LoadStoreError) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-impl From<OpenStoreError> for Halt {
-    fn from(error: OpenStoreError) -> Self {
+impl From<StoreError> for Halt {
+    fn from(error: StoreError) -> Self {
         Self::Failed(error.into())
     }
 }

@@ -16,7 +16,7 @@ use memfold_index::file::{
     SectionId,
 };
 use memfold_store::brain_db::{MarkedRow, RowMark};
-use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
+use memfold_store::{BrainDb, LoadRequest, StoreError};
 use serde::{Deserialize, Serialize};
 
 /// Hashes of ids, ascending.
@@ -76,7 +76,7 @@ impl RowMarks {
         store: &BrainDb,
         load: &LoadRequest<'_>,
         policy: &Policy,
-    ) -> Result<Self, LoadStoreError> {
+    ) -> Result<Self, StoreError> {
         store.look_up(load, |reader| {
             let mut marks = Self::default();
             reader.each_mark(young_since(policy, load.now), |row| marks.add(row))?;

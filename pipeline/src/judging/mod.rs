@@ -23,8 +23,8 @@ use memfold_guard::Guard;
 use memfold_guard::text::excerpt;
 use memfold_index::JoinOptions;
 use memfold_simd::Similarity;
-use memfold_store::LoadStoreError;
-use memfold_store::brain_db::{BrainDb, Session, SessionError, StoredJudgement, StoredSummary};
+use memfold_store::StoreError;
+use memfold_store::brain_db::{BrainDb, KeptVote, Session, StoredSummary};
 use tracing::info_span;
 
 use crate::calibration::{Calibration, Decision};
@@ -145,15 +145,12 @@ impl StoredAnswers {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn read(store: &BrainDb) -> Result<Self, LoadStoreError> {
+    pub fn read(store: &BrainDb) -> Result<Self, StoreError> {
         let mut answers = Self { summaries: store.summaries()?, ..Self::default() };
-        for (stored, at) in store.judgements()? {
+        for KeptVote { vote, cost, at } in store.votes()? {
             let day = at.get(..DATE_CHARS).unwrap_or_default().to_owned();
-            *answers.cost_by_day.entry(day).or_default() += stored.cost;
-            if let Ok(opinions) = serde_json::from_str::<Vec<Opinion>>(&stored.opinions) {
-                let (key, judge) = (stored.key, stored.judge);
-                answers.known.insert(key.clone(), Vote { key, judge, opinions });
-            }
+            *answers.cost_by_day.entry(day).or_default() += cost;
+            answers.known.extend(vote.map(|vote| (vote.key.clone(), vote)));
         }
         for flag in store.open_flags()? {
             if let Some((id, _)) = flag.asserted {
@@ -196,37 +193,20 @@ impl StoredAnswers {
 }
 
 impl Records for StoredAnswers {
-    type Error = SessionError;
+    type Error = StoreError;
 
-    fn find(&self, key: &str) -> Result<Option<Vote>, SessionError> {
+    fn find(&self, key: &str) -> Result<Option<Vote>, StoreError> {
         Ok(self.known.get(key).cloned())
     }
 
-    fn keep(&mut self, judgements: &[Judgement]) -> Result<(), SessionError> {
+    fn keep(&mut self, judgements: &[Judgement]) -> Result<(), StoreError> {
         if let Some((session, at)) = &self.keep {
-            let stored: Vec<StoredJudgement> = judgements.iter().map(stored).collect();
-            session.keep_judgements(&stored, at)?;
+            session.keep_judgements(judgements, at)?;
         }
         for Judgement { vote, .. } in judgements {
             self.known.insert(vote.key.clone(), vote.clone());
         }
         Ok(())
-    }
-}
-
-fn stored(judgement: &Judgement) -> StoredJudgement {
-    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-    let usage = &judgement.usage;
-    StoredJudgement {
-        key: judgement.vote.key.clone(),
-        judge: judgement.vote.judge.clone(),
-        memories: judgement.memories.iter().map(ToString::to_string).collect(),
-        opinions: serde_json::to_string(&judgement.vote.opinions).unwrap_or_default(),
-        requests: count(usage.requests),
-        prompt_tokens: count(usage.prompt_tokens),
-        completion_tokens: count(usage.completion_tokens),
-        cost: usage.cost,
-        latency_ms: count(usage.latency_ms),
     }
 }
 

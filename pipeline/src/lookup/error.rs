@@ -14,7 +14,7 @@ use memfold_index::index_file::OpenIndexFileError;
 use super::fresh::ROWS_MAX;
 use crate::columns::ColumnsError;
 use crate::export::ExportError;
-use memfold_store::{LoadStoreError, OpenStoreError};
+use memfold_store::StoreError;
 
 pub(super) const REBUILD: &str =
     "run `memfold index build` again; the index is derived and can be deleted";
@@ -84,7 +84,7 @@ pub enum IndexError {
     },
     /// The store cannot be read.
     #[error(transparent)]
-    Store(#[from] LoadStoreError),
+    Store(#[from] StoreError),
     /// Rows were renumbered, or it is another store.
     #[error("the index no longer fits the store")]
     Foreign,
@@ -128,12 +128,6 @@ pub enum IndexError {
     /// The caller cancelled.
     #[error("interrupted")]
     Cancelled,
-}
-
-impl From<OpenStoreError> for IndexError {
-    fn from(error: OpenStoreError) -> Self {
-        LoadStoreError::from(error).into()
-    }
 }
 
 impl IndexError {
@@ -200,7 +194,7 @@ impl IndexError {
             | Self::IndexBuild(BuildGraphError::Cancelled)
             | Self::File(SectionFileError::Cancelled)
             | Self::Gate(VerifyGraphError::Cancelled)
-            | Self::Store(LoadStoreError::Cancelled)
+            | Self::Store(StoreError::Cancelled)
             | Self::Corpus(DataError::Cancelled) => true,
             _ => false,
         }
@@ -213,7 +207,7 @@ impl IndexError {
 pub enum SearchError {
     /// The store cannot be read.
     #[error(transparent)]
-    Store(#[from] LoadStoreError),
+    Store(#[from] StoreError),
     /// The query does not fit the vectors.
     #[error(transparent)]
     Query(#[from] VectorError),
@@ -269,12 +263,6 @@ pub enum SearchError {
         /// The number of rows.
         rows: u64,
     },
-}
-
-impl From<OpenStoreError> for SearchError {
-    fn from(error: OpenStoreError) -> Self {
-        LoadStoreError::from(error).into()
-    }
 }
 
 impl From<DataError> for SearchError {

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use memfold_store::OpenStoreError;
-use memfold_store::brain_db::{CreateStoreError, SessionError};
+use memfold_store::StoreError;
+use memfold_store::brain_db::CreateStoreError;
 use memfold_store::origin::OriginError;
 
 use crate::execute::ExecuteError;
@@ -19,12 +19,9 @@ pub enum MirrorError {
     /// The mirror cannot be made.
     #[error(transparent)]
     Create(#[from] CreateStoreError),
-    /// The mirror cannot be opened.
+    /// The mirror cannot be opened, read or written.
     #[error(transparent)]
-    Open(#[from] OpenStoreError),
-    /// The mirror cannot be written.
-    #[error(transparent)]
-    Session(#[from] SessionError),
+    Store(#[from] StoreError),
     /// A unit cannot be undone.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
@@ -69,8 +66,7 @@ impl MirrorError {
         match self {
             Self::Origin(error) => error.hint(),
             Self::Create(error) => error.hint(),
-            Self::Open(error) => error.hint(),
-            Self::Session(error) => error.hint(),
+            Self::Store(error) => error.hint(),
             Self::Execute(error) => error.hint(),
             Self::File { .. } => {
                 Some("name a file in a folder that can be written: --mirror PATH".to_owned())
@@ -89,8 +85,8 @@ impl MirrorError {
     pub fn is_locked(&self) -> bool {
         match self {
             Self::Locked { .. } | Self::Origin(OriginError::Locked { .. }) => true,
-            Self::Session(error) | Self::Execute(ExecuteError::Session(error)) => {
-                error.is_locked_by_run()
+            Self::Store(error) | Self::Execute(ExecuteError::Store(error)) => {
+                matches!(error, StoreError::LockedByRun { .. })
             }
             _ => false,
         }

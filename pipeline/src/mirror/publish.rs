@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_core::time::Instant;
-use memfold_store::brain_db::{LastUnit, MemoryState, MirroredRecord, SessionError};
+use memfold_store::StoreError;
+use memfold_store::brain_db::{LastUnit, MemoryState, MirroredRecord};
 use memfold_store::origin::{
     OriginChange, OriginConflict, OriginRecord, OriginStanding, OriginUnit, Published,
 };
@@ -83,7 +84,7 @@ impl Mirror<'_> {
         if publishing.units.is_empty() {
             return Ok(finished);
         }
-        let json = serde_json::to_string(&publishing).map_err(|error| SessionError::Refused {
+        let json = serde_json::to_string(&publishing).map_err(|error| StoreError::Refused {
             what: "write down what is published",
             reason: error.to_string(),
         })?;
@@ -112,7 +113,7 @@ impl Mirror<'_> {
                 let changes = group.iter().filter_map(|id| found.remove(id));
                 publishing.units.push(self.unit(changes.collect(), last));
             }
-            Ok::<_, SessionError>(())
+            Ok::<_, StoreError>(())
         })?;
         Ok(publishing)
     }

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memfold_store::brain_db::{
-    Layout, MemoryState, MirrorMemory, MirroredRecord, SessionError, Writes,
-};
+use memfold_store::StoreError;
+use memfold_store::brain_db::{Layout, MemoryState, MirrorMemory, MirroredRecord, Writes};
 use memfold_store::origin::{OriginContents, OriginRecord, OriginStanding, Skipped};
 
 use super::MirrorError;
@@ -70,7 +69,7 @@ impl Mirror<'_> {
             };
             taking.take_all(&contents.records)?;
             taking.write_down()?;
-            Ok::<_, SessionError>(taking.pulled)
+            Ok::<_, StoreError>(taking.pulled)
         })?;
         pulled.taken_back = disputed.into_iter().map(|(id, _)| id).collect();
         pulled.is_unfinished = !present.publishing.is_empty();
@@ -81,7 +80,7 @@ impl Mirror<'_> {
     pub(super) fn present(&self) -> Result<Present, MirrorError> {
         let (records, memories, withdrawn) = self.session.read(|reads| {
             let (records, memories) = (reads.mirrored_records()?, reads.mirror_memories()?);
-            Ok::<_, SessionError>((records, memories, reads.withdrawn_memories()?))
+            Ok::<_, StoreError>((records, memories, reads.withdrawn_memories()?))
         })?;
         let publishing = self.publishing()?.map(|publishing| publishing.ids()).unwrap_or_default();
         Ok(Present { records, memories, withdrawn, publishing })
@@ -120,7 +119,7 @@ struct Taking<'a> {
 }
 
 impl<'a> Taking<'a> {
-    fn take_all(&mut self, records: &'a [OriginRecord]) -> Result<(), SessionError> {
+    fn take_all(&mut self, records: &'a [OriginRecord]) -> Result<(), StoreError> {
         let mut ids = BTreeSet::new();
         for record in records {
             if !ids.insert(record.id.as_str()) {
@@ -143,7 +142,7 @@ impl<'a> Taking<'a> {
         Ok(())
     }
 
-    fn take(&mut self, record: &'a OriginRecord) -> Result<(), SessionError> {
+    fn take(&mut self, record: &'a OriginRecord) -> Result<(), StoreError> {
         let mark = record.mark();
         match self.present.records.get(&record.id) {
             Some(known) if known.mark == mark => return Ok(()),
@@ -156,7 +155,7 @@ impl<'a> Taking<'a> {
 
     /// Records the states after the pull: of the taken records, and of other records with a memory
     /// that the pull changed.
-    fn write_down(&self) -> Result<(), SessionError> {
+    fn write_down(&self) -> Result<(), StoreError> {
         if self.taken.is_empty() && self.pulled.removed == 0 {
             return Ok(());
         }

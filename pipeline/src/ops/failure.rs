@@ -10,10 +10,10 @@ use memfold_guard::LexiconError;
 use memfold_index::file::GenerationError;
 use memfold_index::{JoinError, StartPoolError, TileError};
 use memfold_simd::RequestLevelError;
-use memfold_store::brain_db::{CreateStoreError, SessionError};
+use memfold_store::StoreError;
+use memfold_store::brain_db::CreateStoreError;
 use memfold_store::origin::OriginError;
 use memfold_store::upkeep::UpkeepError;
-use memfold_store::{LoadStoreError, OpenStoreError};
 
 use crate::MemfoldError;
 use crate::dedup::DedupError;
@@ -182,13 +182,12 @@ advised! {
     CreateStoreError => |_| FailureKind::Failed;
     DataError => |error| interrupted_if(matches!(error, DataError::Cancelled));
     EmbedError => |error| match error {
-        EmbedError::Session(error) => error.kind(),
+        EmbedError::Store(error) => error.kind(),
         error if error.is_cancelled() => FailureKind::Interrupted,
         _ => FailureKind::Failed,
     };
     ExecuteError => |error| match error {
-        ExecuteError::Session(error) => error.kind(),
-        ExecuteError::Load(error) => error.kind(),
+        ExecuteError::Store(error) => error.kind(),
         ExecuteError::Forbidden { .. } => FailureKind::Forbidden,
         ExecuteError::Unguarded { .. } => FailureKind::Unguarded,
         ExecuteError::AnotherPlan { .. } => FailureKind::AnotherPlan,
@@ -203,24 +202,17 @@ advised! {
     IndexError => |error| interrupted_if(error.is_cancelled());
     JoinError => |error| interrupted_if(matches!(error, JoinError::Cancelled));
     LexiconError => |_| FailureKind::Usage;
-    LoadStoreError => |error| match error {
-        LoadStoreError::Cancelled => FailureKind::Interrupted,
-        LoadStoreError::Changed { .. } | LoadStoreError::Sink(_) => FailureKind::Unavailable,
-        _ => FailureKind::Failed,
-    };
     MemfoldError => |error| interrupted_if(error.is_cancelled());
     MirrorError => |error| match error.is_locked() {
         true => FailureKind::Locked,
         false => FailureKind::Failed,
     };
-    OpenStoreError => |_| FailureKind::Failed;
     OriginError => |_| FailureKind::Failed;
     PickError => |_| FailureKind::Usage;
     ReportFileError => |_| FailureKind::Failed;
     RequestLevelError => |_| FailureKind::Usage;
     SaveError => |error| match error {
-        SaveError::Session(error) => error.kind(),
-        SaveError::Load(error) => error.kind(),
+        SaveError::Store(error) => error.kind(),
         SaveError::Search(error) => error.kind(),
         SaveError::IdTaken { .. } | SaveError::Forgotten => FailureKind::Conflict,
         _ => FailureKind::Unsuitable,
@@ -231,12 +223,16 @@ advised! {
         SearchError::Cancelled => FailureKind::Interrupted,
         _ => FailureKind::Failed,
     };
-    SessionError => |error| match error {
-        SessionError::UnknownPlan { .. } => FailureKind::NotFound,
-        SessionError::AmbiguousPlan { .. } | SessionError::Refused { .. } => FailureKind::Conflict,
-        SessionError::ReadOnly { .. } => FailureKind::Forbidden,
-        SessionError::Busy { .. } | SessionError::Full { .. } => FailureKind::Unavailable,
-        error if error.is_locked_by_run() => FailureKind::Locked,
+    StoreError => |error| match error {
+        StoreError::Cancelled => FailureKind::Interrupted,
+        StoreError::UnknownPlan { .. } => FailureKind::NotFound,
+        StoreError::AmbiguousPlan { .. } | StoreError::Refused { .. } => FailureKind::Conflict,
+        StoreError::ReadOnly { .. } => FailureKind::Forbidden,
+        StoreError::Busy { .. }
+        | StoreError::Full { .. }
+        | StoreError::Changed { .. }
+        | StoreError::Sink(_) => FailureKind::Unavailable,
+        StoreError::LockedByRun { .. } => FailureKind::Locked,
         _ => FailureKind::Failed,
     };
     TileError => |error| match error {
@@ -245,7 +241,7 @@ advised! {
         _ => FailureKind::Failed,
     };
     UpkeepError => |error| match error {
-        UpkeepError::Session(error) => error.kind(),
+        UpkeepError::Store(error) => error.kind(),
         _ => FailureKind::Failed,
     };
     WriteFileError => |_| FailureKind::Failed;

@@ -7,7 +7,7 @@ use memfold_core::memory::{Memory, MemoryId};
 use memfold_core::plan::SavedPlan;
 use memfold_core::report::Mode;
 use memfold_store::brain_db::OpenPair;
-use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, NoVectors};
+use memfold_store::{LoadRequest, MemoryStore, NoVectors, StoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -111,7 +111,7 @@ pub fn with_merged(
     store: &dyn MemoryStore,
     mut named: BTreeSet<MemoryId>,
     request: &LoadRequest<'_>,
-) -> Result<BTreeMap<MemoryId, Memory>, LoadStoreError> {
+) -> Result<BTreeMap<MemoryId, Memory>, StoreError> {
     let snapshot = store.load(request, &mut NoVectors::default())?;
     let is_new = |memory: &&Memory, named: &BTreeSet<MemoryId>| {
         let is_named = |survivor: &MemoryId| named.contains(survivor);

@@ -174,9 +174,11 @@ pub fn status(
     let load = LoadRequest { time_zone: &time_zone, now: at, progress: &NoProgress };
     let configuration = &settings.configuration;
     let lifecycle = &configuration.settings.lifecycle;
-    let vitals = store.vitals(&load).map_err(|error| Failure::of("read the memories", &error))?;
+    let memories = store
+        .live_without_texts(&load)
+        .map_err(|error| Failure::of("read the memories", &error))?;
     let (policy, retention) = (&configuration.policy, &lifecycle.retention);
-    let tiers = Tiers::of_vitals(&store, &vitals, &load, policy, retention)
+    let tiers = Tiers::of_memories(&store, &memories, &load, policy, retention)
         .map_err(|error| Failure::of("read the memories", &error))?;
     let runs = store.runs().map_err(|error| Failure::of("read the runs", &error))?.runs;
     let flags = store.open_flags().map_err(|error| Failure::of("read the flags", &error))?;
@@ -186,9 +188,9 @@ pub fn status(
         .into_iter()
         .filter(|plan| waiting(plan) > (0, 0));
     let index = IndexState::of(db, &store, &load, listener)?;
-    let unindexed = index.map_or(0, |index| index.unindexed(vitals.len() as u64));
-    let since = due_state(&vitals, &runs, unindexed, &time_zone);
-    let instants = vitals.iter().filter_map(|vitals| vitals.memory.created_at.instant());
+    let unindexed = index.map_or(0, |index| index.unindexed(memories.len() as u64));
+    let since = due_state(&memories, &runs, unindexed, &time_zone);
+    let instants = memories.iter().filter_map(|memory| memory.created_at.instant());
     let mut created: Vec<Instant> = instants.collect();
     created.sort_unstable();
     Ok(Status {

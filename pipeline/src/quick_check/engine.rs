@@ -15,10 +15,9 @@ use memfold_index::NoProgress;
 use memfold_index::file::FileMode;
 use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{
-    AnsweredRequest, KeptReader, OpenOptions, Session, SessionError, SessionOptions, StoreReader,
-    Writes,
+    AnsweredRequest, KeptReader, OpenOptions, Session, SessionOptions, StoreReader, Writes,
 };
-use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
+use memfold_store::{BrainDb, LoadRequest, StoreError};
 use tracing::field::Empty;
 use tracing::info_span;
 
@@ -370,12 +369,9 @@ impl Saved {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
-    /// The store cannot be written.
+    /// The store cannot be read or written.
     #[error(transparent)]
-    Session(#[from] SessionError),
-    /// The store cannot be read.
-    #[error(transparent)]
-    Load(#[from] LoadStoreError),
+    Store(#[from] StoreError),
     /// Memories that were found cannot be read again.
     #[error(transparent)]
     Search(#[from] SearchError),
@@ -423,8 +419,7 @@ impl SaveError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Session(error) => error.hint(),
-            Self::Load(error) => error.hint(),
+            Self::Store(error) => error.hint(),
             Self::Search(error) => error.hint(),
             Self::NoText => Some("give one with --text".to_owned()),
             Self::ReservedSource { .. } => {

@@ -21,12 +21,12 @@ use memfold_core::runs::RunKind;
 use memfold_core::time::Instant;
 use memfold_core::value::Value;
 use memfold_guard::text::strict_key;
-use memfold_store::LoadRequest;
 use memfold_store::brain_db::{
-    ActionRecord, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, RunStart, SessionError,
-    Writes, apply_to_new_row,
+    ActionRecord, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, RunStart, Writes,
+    apply_to_new_row,
 };
 use memfold_store::upkeep::{UpkeepError, revive};
+use memfold_store::{LoadRequest, StoreError};
 
 /// The rule that stands in lineage.
 const RULE: &str = "quick-check";
@@ -451,7 +451,7 @@ impl<'a> Writing<'a> {
     fn can_record(&self) -> Result<bool, SaveError> {
         match self.writes.prepare(&self.at) {
             Ok(()) => Ok(true),
-            Err(SessionError::NewerTables { .. }) => Ok(false),
+            Err(StoreError::NewerTables { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -487,7 +487,7 @@ impl<'a> Writing<'a> {
         match self.writes.insert_embedding(&self.layout, &row) {
             Ok(()) => Ok(None),
             // The text is worth more than its vector, which can be made again.
-            Err(error @ SessionError::Refused { .. }) => {
+            Err(error @ StoreError::Refused { .. }) => {
                 Ok(Some(format!("the vector was not saved: {error}")))
             }
             Err(error) => Err(error.into()),
@@ -546,9 +546,9 @@ impl<'a> Writing<'a> {
 
 fn revived(error: UpkeepError) -> SaveError {
     match error {
-        UpkeepError::Session(error) => error.into(),
+        UpkeepError::Store(error) => error.into(),
         error => {
-            SessionError::Refused { what: "bring a memory back", reason: error.to_string() }.into()
+            StoreError::Refused { what: "bring a memory back", reason: error.to_string() }.into()
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A `brain.db` is read and written directly; [`reading`] understands its cells. Stores of other systems
 //! are [`origin`]s, which `memfold-adapters` reads and writes.
 
+mod error;
 mod memory_store;
 pub mod reading;
 pub mod brain_db;
@@ -12,7 +13,8 @@ pub mod origin;
 
 pub use memfold_core::journal;
 
-pub use brain_db::{BrainDb, OpenOptions, OpenStoreError};
+pub use brain_db::{BrainDb, OpenOptions};
+pub use error::StoreError;
 pub use memory_store::{
-    LiveRow, LiveVisitor, LoadRequest, LoadStoreError, MemoryStore, NoVectors, VecSink, VectorSink,
+    LiveRow, LiveVisitor, LoadRequest, MemoryStore, NoVectors, VecSink, VectorSink,
 };

@@ -1,11 +1,10 @@
 //! [`MemoryStore`], the trait every adapter implements, and the request and the sinks of a load.
 
 use std::io;
-use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
 
-use crate::brain_db::read::open::OpenStoreError;
+use crate::error::StoreError;
 use memfold_core::Snapshot;
 use memfold_core::memory::{Memory, SpaceIndex, VectorSpace};
 use memfold_core::time::Instant;
@@ -23,7 +22,7 @@ pub trait MemoryStore {
         &self,
         request: &LoadRequest<'_>,
         sink: &mut dyn VectorSink,
-    ) -> Result<Snapshot, LoadStoreError>;
+    ) -> Result<Snapshot, StoreError>;
 
     /// Shows the live memories one by one in the order of their table, in one read transaction, and holds none of them;
     /// `false` where this store can only be loaded (the default).
@@ -37,7 +36,7 @@ pub trait MemoryStore {
         &self,
         _request: &LoadRequest<'_>,
         _visitor: &mut dyn LiveVisitor,
-    ) -> Result<bool, LoadStoreError> {
+    ) -> Result<bool, StoreError> {
         Ok(false)
     }
 }
@@ -157,60 +156,6 @@ pub trait LiveVisitor: Send {
     /// # Errors
     /// When the visitor cannot go on.
     fn visit(&mut self, row: &LiveRow<'_>, vector: Option<(&str, &[f32])>) -> io::Result<()>;
-}
-
-/// Why a store could not be loaded.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoadStoreError {
-    /// The store cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenStoreError),
-    /// A table cannot be read to its end.
-    #[error("read table {table} of {}: {reason}", path.display())]
-    Read {
-        /// The store.
-        path: PathBuf,
-        /// The table.
-        table: &'static str,
-        /// The SQLite error.
-        reason: String,
-    },
-    /// Somebody wrote while the store was read, and the vectors already taken cannot be given back.
-    #[error("{} was changed by another process while it was read", path.display())]
-    Changed {
-        /// The store.
-        path: PathBuf,
-    },
-    /// Memories are numbered with 32 bits.
-    #[error("the store holds more than {limit} memories")]
-    TooManyRows {
-        /// How many can be loaded.
-        limit: u32,
-    },
-    /// The vectors could not be kept.
-    #[error("keep the vectors of the store: {0}")]
-    Sink(#[source] std::io::Error),
-    /// The caller cancelled.
-    #[error("interrupted")]
-    Cancelled,
-}
-
-impl LoadStoreError {
-    /// Returns advice for the user, if there is any.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Open(error) => error.hint(),
-            Self::Read { .. } => Some(
-                "run `PRAGMA integrity_check` on the store; if it is damaged, restore a backup"
-                    .into(),
-            ),
-            Self::Changed { .. } => Some("run the command again".into()),
-            Self::Sink(_) => Some("check the free space of the folder for temporary files".into()),
-            Self::TooManyRows { .. } | Self::Cancelled => None,
-        }
-    }
 }
 
 /// Keeps the vectors of each space in one `Vec<f32>`, row after row.

@@ -23,14 +23,14 @@ use memfold_core::time::Instant;
 use memfold_store::brain_db::{
     BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, StoreStyle, WrittenStore,
 };
-use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, VecSink};
+use memfold_store::{LoadRequest, MemoryStore, StoreError, VecSink};
 
 /// 2026-06-01T00:00:00Z.
 const NOW: Instant = Instant(1_780_272_000_000_000);
 
 const DIM: usize = 8;
 
-fn load_with(store: &dyn MemoryStore, sink: &mut VecSink) -> Result<Snapshot, LoadStoreError> {
+fn load_with(store: &dyn MemoryStore, sink: &mut VecSink) -> Result<Snapshot, StoreError> {
     let zone = TimeZoneDatabase::bundled().get("Europe/Berlin").unwrap();
     store.load(&LoadRequest { time_zone: &zone, now: NOW, progress: &NoProgress }, sink)
 }

@@ -8,9 +8,9 @@ use rusqlite::Connection;
 
 use super::{plain_store, rollback, write};
 use memfold_store::brain_db::CreateOptions;
-use memfold_store::{BrainDb, OpenOptions, OpenStoreError};
+use memfold_store::{BrainDb, OpenOptions, StoreError};
 
-fn refused(path: &Path) -> (OpenStoreError, String, String) {
+fn refused(path: &Path) -> (StoreError, String, String) {
     let options = OpenOptions::default().busy_timeout(Duration::from_millis(30));
     let error = BrainDb::open(path, options).unwrap_err();
     let folder = path.parent().unwrap().display().to_string();
@@ -128,7 +128,7 @@ fn a_hot_journal_is_left_to_a_writer() {
     fs::copy(folder.path().join("brain.db-journal"), folder.path().join("crashed.db-journal"))
         .unwrap();
     let (error, message, hint) = refused(&copy);
-    assert!(matches!(error, OpenStoreError::HotJournal { .. }), "{error:?}");
+    assert!(matches!(error, StoreError::HotJournal { .. }), "{error:?}");
     assert!(message.starts_with("DIR/crashed.db has a hot rollback journal: "), "{message}");
     assert!(hint.starts_with("open crashed.db once with a program that may write"), "{hint}");
 }
@@ -152,7 +152,7 @@ fn no_permission_is_said_plainly() {
 #[test]
 fn a_log_that_cannot_be_read_has_its_own_words() {
     let path = Path::new("/memories/brain.db").to_path_buf();
-    let error = OpenStoreError::HotWal { path, reason: "unable to open database file".into() };
+    let error = StoreError::HotWal { path, reason: "unable to open database file".into() };
     assert_eq!(
         error.to_string(),
         "the write-ahead log of /memories/brain.db cannot be read: unable to open database file"

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use super::{NOW, folder_state, load, plain_store, rollback, write};
 use memfold_core::memory::{SpaceIndex, VectorSpace};
 use memfold_store::{
-    BrainDb, LoadRequest, LoadStoreError, MemoryStore as _, OpenOptions, VecSink, VectorSink,
+    BrainDb, LoadRequest, MemoryStore as _, OpenOptions, StoreError, VecSink, VectorSink,
 };
 
 const ADD_ROW: &str = "INSERT INTO stm (id, content, categories, created_at)
@@ -106,7 +106,7 @@ impl VectorSink for Disturbed {
 fn load_disturbed(
     restarts: Option<u32>,
     disturbances: u32,
-) -> (Result<u64, LoadStoreError>, Disturbed, Vec<String>) {
+) -> (Result<u64, StoreError>, Disturbed, Vec<String>) {
     let (folder, path) = plain_store(20);
     let store = BrainDb::open(&path, OpenOptions::default()).unwrap();
     let mut sink = Disturbed { path, sink: VecSink::default(), restarts, disturbances };

@@ -270,9 +270,8 @@ impl Memory {
             error(Kind::Store, failure.message, Some(hint))
         })?;
         let (options, stopwatch) = (ops::session_options(&self.settings), Stopwatch::start());
-        let unopened = |failed: memfold_store::brain_db::SessionError| {
-            error(Kind::Store, &failed, failed.hint())
-        };
+        let unopened =
+            |failed: memfold_store::StoreError| error(Kind::Store, &failed, failed.hint());
         let session = Session::open(&self.path, &options).map_err(unopened)?;
         let (now, store_id) = (machine::clock(), session.store_id().map_err(unopened)?);
         let undone = undo(
@@ -486,7 +485,7 @@ fn unexecuted(failed: &ExecuteError) -> PyErr {
 
 fn unsaved(failed: SaveError) -> PyErr {
     let kind = match failed {
-        SaveError::Session(_) | SaveError::Load(_) | SaveError::Search(_) => Kind::Store,
+        SaveError::Store(_) | SaveError::Search(_) => Kind::Store,
         _ => Kind::Input,
     };
     error(kind, &failed, failed.hint())

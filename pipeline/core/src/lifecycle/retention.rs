@@ -89,12 +89,12 @@ pub struct RetentionInput<'a> {
 }
 
 impl<'a> RetentionInput<'a> {
-    /// Takes the values of a loaded row. Last access and the flags are the caller's to set.
+    /// Takes the values of a loaded row. The flags are the caller's to set.
     #[must_use]
     pub fn of(memory: &'a Memory) -> Self {
         Self {
             created_at: memory.created_at.instant(),
-            last_accessed: None,
+            last_accessed: memory.last_accessed,
             access_count: memory.access_count,
             categories: &memory.categories,
             importance: memory.importance,

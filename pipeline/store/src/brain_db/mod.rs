@@ -22,13 +22,12 @@ pub use own::origins::{LastUnit, MemoryState, MirrorMemory, MirrorOf, MirroredRe
 pub use own::plans::ActionUpdate;
 pub use own::runs::{ActionRecord, NewUnit, RunStart, UnitRecord};
 pub use own::statements::{
-    AnsweredRequest, AssignedTier, Lease, OpenPair, ScheduleRow, StoredEdge, StoredJudgement,
-    StoredMerge, StoredSummary, StoredTier, WaitingFlag,
+    AnsweredRequest, KeptVote, Lease, OpenPair, ScheduleRow, StoredSummary, StoredTier, WaitingFlag,
 };
 pub use read::access::{Access, Stamp};
-pub use read::load::{Param, ReadBlobs, Vitals, cell};
+pub use read::load::{Param, ReadBlobs, cell};
 pub use read::lookup::{MarkedRow, Marks, Reach, Reaches, RowMark, StoreReader, Watermark};
-pub use read::open::{BrainDb, KeptReader, OpenOptions, OpenStoreError, Shortage};
+pub use read::open::{BrainDb, KeptReader, OpenOptions, Shortage};
 pub use read::rows::{
     Ghost, LiveMemory, OpenFlag, RecallFacts, SessionRows, SpaceShapes, TimedMemory,
 };
@@ -36,6 +35,4 @@ pub use write::changes::{
     ImportedMemory, Mark, NewEmbedding, NewRow, NowRows, apply, apply_to_new_row,
 };
 pub use write::rows::Layout;
-pub use write::session::{
-    BackupOutcome, RecallCounter, Session, SessionError, SessionOptions, Writes,
-};
+pub use write::session::{BackupOutcome, RecallCounter, Session, SessionOptions, Writes};

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 
-use crate::memory_store::{LiveRow, LiveVisitor, LoadRequest, LoadStoreError, VectorSink};
+use crate::error::StoreError;
+use crate::memory_store::{LiveRow, LiveVisitor, LoadRequest, VectorSink};
 use crate::reading::vector::{ModelShapes, RawRow, ShapeSurvey, decode_components};
 use memfold_core::decisions::Decisions;
 use memfold_core::journal::RowImage;
@@ -347,7 +348,7 @@ pub fn read_rows(
     memories: &[[ValueRef<'_>; MEMORY_CELLS]],
     embeddings: &[[ValueRef<'_>; EMBEDDING_CELLS]],
     sink: &mut dyn VectorSink,
-) -> Result<Snapshot, LoadStoreError> {
+) -> Result<Snapshot, StoreError> {
     let mut reader = MemoryReader::new(*request);
     for (position, cells) in (1..).zip(memories) {
         reader.take(&RawMemory::of_cells(*cells), position);
@@ -358,10 +359,10 @@ pub fn read_rows(
         survey.add(model.text().ok().flatten().as_deref(), None);
     }
     // Without lengths, no blob is taken for doubles.
-    let shapes = survey.decide(|_, _| Ok::<_, LoadStoreError>(Vec::new()))?;
+    let shapes = survey.decide(|_, _| Ok::<_, StoreError>(Vec::new()))?;
     let mut reader = EmbeddingReader::new(&read, &shapes);
     for cells in embeddings {
-        reader.take(&RawEmbedding::of_cells(*cells), sink).map_err(LoadStoreError::Sink)?;
+        reader.take(&RawEmbedding::of_cells(*cells), sink).map_err(StoreError::Sink)?;
     }
     Ok(reader.finish().into_snapshot(read, None, Vec::new()))
 }
@@ -474,15 +475,12 @@ impl<'a> EmbeddingReader<'a> {
             }
             Err(unfit) => unfit,
         };
-        let tally = &mut self.found.tally;
-        match unfit {
-            Embedding::Stale => tally.illustrate(SkipReason::EmbeddingStale, || {
-                format!("{}: made for {}", memory.id, raw.content.shown())
-            }),
-            Embedding::Invalid(invalid) => tally.illustrate(reason_of(invalid), || {
-                format!("{}: found {}", memory.id, raw.embedding.shown())
-            }),
-            Embedding::Missing | Embedding::Vector { .. } => {}
+        let example = || match unfit {
+            Embedding::Stale => format!("{}: made for {}", memory.id, raw.content.shown()),
+            _ => format!("{}: found {}", memory.id, raw.embedding.shown()),
+        };
+        if let Some(reason) = lack_of(&unfit).filter(|_| unfit != Embedding::Missing) {
+            self.found.tally.illustrate(reason, example);
         }
         Ok(unfit)
     }
@@ -597,12 +595,8 @@ fn count(memory: &Memory, tally: &mut Tally) {
             if let CreatedAt::Unreadable(text) = &memory.created_at {
                 tally.add(SkipReason::CreatedAtUnreadable, || format!("{}: {text:?}", memory.id));
             }
-            match memory.embedding {
-                Embedding::Vector { .. } => return,
-                Embedding::Stale => SkipReason::EmbeddingStale,
-                Embedding::Missing => SkipReason::EmbeddingMissing,
-                Embedding::Invalid(invalid) => reason_of(invalid),
-            }
+            let Some(reason) = lack_of(&memory.embedding) else { return };
+            reason
         }
         Status::Merged => SkipReason::Folded,
         Status::Expired => SkipReason::Expired,
@@ -612,13 +606,17 @@ fn count(memory: &Memory, tally: &mut Tally) {
     tally.add(reason, || memory.id.to_string());
 }
 
-fn reason_of(invalid: InvalidEmbedding) -> SkipReason {
-    match invalid {
-        InvalidEmbedding::Length => SkipReason::EmbeddingLength,
-        InvalidEmbedding::NotFinite => SkipReason::EmbeddingNotFinite,
-        InvalidEmbedding::Zero => SkipReason::EmbeddingZero,
-        InvalidEmbedding::Unreadable => SkipReason::EmbeddingUnreadable,
-    }
+/// Returns why a memory has no usable vector; `None` where it has one.
+pub(crate) const fn lack_of(embedding: &Embedding) -> Option<SkipReason> {
+    Some(match embedding {
+        Embedding::Vector { .. } => return None,
+        Embedding::Stale => SkipReason::EmbeddingStale,
+        Embedding::Missing => SkipReason::EmbeddingMissing,
+        Embedding::Invalid(InvalidEmbedding::Length) => SkipReason::EmbeddingLength,
+        Embedding::Invalid(InvalidEmbedding::NotFinite) => SkipReason::EmbeddingNotFinite,
+        Embedding::Invalid(InvalidEmbedding::Zero) => SkipReason::EmbeddingZero,
+        Embedding::Invalid(InvalidEmbedding::Unreadable) => SkipReason::EmbeddingUnreadable,
+    })
 }
 
 /// Tells whether the text an embedding was made for is not a sufficiently long prefix of the text

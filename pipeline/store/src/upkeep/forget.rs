@@ -14,17 +14,20 @@ use crate::brain_db::own::archive::{ArchiveReader, erase_merged};
 use crate::brain_db::own::runs::forget_target;
 use crate::brain_db::own::statements::{restated_in, summaries_of};
 use crate::brain_db::read::access::{all, cell0, cells2, exists, first};
-use crate::brain_db::read::lineage::StoreLineage;
+use crate::brain_db::read::lookup::StoreReader;
 use crate::brain_db::read::open::{BrainDb, OpenOptions};
 use crate::brain_db::write::changes::stands;
 use crate::brain_db::write::rows::Layout;
-use crate::brain_db::write::session::{Session, SessionError, Writes};
+use crate::brain_db::write::session::{Session, Writes};
+use crate::error::StoreError;
+use crate::memory_store::LoadRequest;
 use crate::upkeep::restore::{UpkeepError, UpkeepRun};
 use memfold_core::lineage::Lineage as _;
 use memfold_core::memory::{MemoryId, Status};
 use memfold_core::runs::RunKind;
 use memfold_core::time::Instant;
 use memfold_guard::text::excerpt;
+use memfold_index::NoProgress;
 
 /// Characters of an id.
 const ID_CHARS: usize = 80;
@@ -126,9 +129,9 @@ fn all_ids(
     now: Instant,
 ) -> Result<BTreeSet<MemoryId>, UpkeepError> {
     let shown = |id: &MemoryId| excerpt(id.as_str(), ID_CHARS);
-    let (whereabouts, ghosts) = reads.query("look for the memory", |connection| {
-        let lineage = StoreLineage::new(connection, time_zone, now)?;
-        Ok((lineage.place(id)?.whereabouts, ghosts(&lineage, id)?))
+    let request = LoadRequest { time_zone, now, progress: &NoProgress };
+    let (whereabouts, ghosts) = reads.look_up::<_, StoreError>(&request, |lineage| {
+        Ok((lineage.place(id)?.whereabouts, ghosts(lineage, id)?))
     })?;
     if whereabouts == Status::Unknown && !is_named(reads, id)? {
         return Err(UpkeepError::Unknown { id: shown(id) });
@@ -150,7 +153,7 @@ fn all_ids(
 }
 
 /// All that was merged into a memory and lives on in it only.
-fn ghosts(lineage: &StoreLineage<'_>, id: &MemoryId) -> rusqlite::Result<BTreeSet<MemoryId>> {
+fn ghosts(lineage: &StoreReader<'_>, id: &MemoryId) -> Result<BTreeSet<MemoryId>, StoreError> {
     let mut found = BTreeSet::new();
     let mut open = vec![id.clone()];
     while let Some(next) = open.pop() {
@@ -168,7 +171,7 @@ fn ghosts(lineage: &StoreLineage<'_>, id: &MemoryId) -> rusqlite::Result<BTreeSe
 }
 
 /// Tells whether anything of ours names a memory that is nowhere else known.
-fn is_named(reads: &Writes<'_>, id: &MemoryId) -> Result<bool, SessionError> {
+fn is_named(reads: &Writes<'_>, id: &MemoryId) -> Result<bool, StoreError> {
     let erasure = Plan::of(reads, BTreeSet::from([id.clone()]))?.erasure;
     Ok(erasure != Erasure { ids: erasure.ids.clone(), ..Erasure::default() })
 }
@@ -189,7 +192,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(reads: &Writes<'_>, ids: BTreeSet<MemoryId>) -> Result<Self, SessionError> {
+    fn of(reads: &Writes<'_>, ids: BTreeSet<MemoryId>) -> Result<Self, StoreError> {
         let has_tables = reads.has_own_tables()?;
         let mut plan = Self {
             erasure: Erasure { ids: ids.iter().cloned().collect(), ..Erasure::default() },
@@ -258,7 +261,7 @@ impl Plan {
     }
 
     /// Counts the rows that are erased as a whole.
-    fn count_rows(&mut self, reads: &Writes<'_>) -> Result<(), SessionError> {
+    fn count_rows(&mut self, reads: &Writes<'_>) -> Result<(), StoreError> {
         let layout = reads.layout()?;
         self.count_traces_and_records(reads, &layout)?;
         if self.erasure.memories + self.erasure.embeddings > 0 {
@@ -279,7 +282,7 @@ impl Plan {
         &mut self,
         reads: &Writes<'_>,
         layout: &Layout,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         for id in self.erasure.ids.clone() {
             let traces = reads.traces(layout, id.as_str())?;
             self.erasure.memories += traces.rows;
@@ -327,7 +330,7 @@ impl Plan {
         Ok(())
     }
 
-    fn carry_out(&self, writes: &Writes<'_>) -> Result<(), SessionError> {
+    fn carry_out(&self, writes: &Writes<'_>) -> Result<(), StoreError> {
         let layout = writes.layout()?;
         for (naming, found) in &self.renamed {
             for renamed in found {
@@ -732,7 +735,7 @@ fn names(text: &[u8], id: &[u8]) -> bool {
 /// A backup that cannot be read counts as holding it.
 fn may_hold(path: &Path, ids: &[MemoryId]) -> bool {
     let Ok(store) = BrainDb::open(path, OpenOptions::default()) else { return true };
-    let held = store.look_on::<_, SessionError>(|reads| {
+    let held = store.look_on::<_, StoreError>(|reads| {
         for id in ids {
             if stands(reads, id.as_str())? {
                 return Ok(true);

@@ -6,13 +6,14 @@ use serde::Serialize;
 
 use crate::brain_db::own::archive::archived_image;
 use crate::brain_db::own::runs::{NewUnit, RunStart};
-use crate::brain_db::own::statements::active_folds_of;
 use crate::brain_db::read::access::{all, cell0, cells2};
-use crate::brain_db::read::lineage::StoreLineage;
+use crate::brain_db::read::lookup::StoreReader;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::changes::{Mark, apply};
 use crate::brain_db::write::rows::Layout;
-use crate::brain_db::write::session::{Session, SessionError, Writes};
+use crate::brain_db::write::session::{Session, Writes};
+use crate::error::StoreError;
+use crate::memory_store::LoadRequest;
 use memfold_core::journal::{Change, ColumnChange, RowImage, RowKey, Table};
 use memfold_core::lineage::{Lineage as _, Resolved, resolve};
 use memfold_core::memory::{MemoryId, Status};
@@ -23,6 +24,7 @@ use memfold_core::runs::{RunKind, RunState};
 use memfold_core::time::Instant;
 use memfold_core::value::Value;
 use memfold_guard::text::excerpt;
+use memfold_index::NoProgress;
 
 /// A run of upkeep.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +46,7 @@ impl UpkeepRun<'_> {
     }
 
     /// Begins a run, does the work, given the run's id, and records the end. Returns the id.
-    pub fn carry_out<T, E: From<SessionError>>(
+    pub fn carry_out<T, E: From<StoreError>>(
         &self,
         session: &Session,
         kind: RunKind,
@@ -75,7 +77,7 @@ impl UpkeepRun<'_> {
 pub enum UpkeepError {
     /// The store cannot be read or written.
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Store(#[from] StoreError),
     /// It is not archived.
     #[error("{id} is not archived: it is {}", whereabouts.name())]
     NotArchived {
@@ -112,7 +114,7 @@ impl UpkeepError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Session(error) => return error.hint(),
+            Self::Store(error) => return error.hint(),
             Self::NotArchived { whereabouts: Status::Gone, .. } => {
                 "somebody deleted its row: `memfold undo DB --memory ID --recreate` may bring it back"
             }
@@ -177,24 +179,21 @@ pub fn restorable(
     store: &BrainDb,
     time_zone: &TimeZone,
     now: Instant,
-) -> Result<Vec<RestoreCandidate>, SessionError> {
-    store.look_on(|reads| {
-        let what = "look for memories to restore";
-        reads.query(what, |connection| {
-            let lineage = StoreLineage::new(connection, time_zone, now)?;
-            let mut candidates = Vec::new();
-            for id in lineage.archived_ids()? {
-                candidates.extend(candidate(&lineage, id)?);
-            }
-            Ok(candidates)
-        })
+) -> Result<Vec<RestoreCandidate>, StoreError> {
+    let request = LoadRequest { time_zone, now, progress: &NoProgress };
+    store.look_up(&request, |lineage| {
+        let mut candidates = Vec::new();
+        for id in lineage.archived_ids()? {
+            candidates.extend(candidate(lineage, id)?);
+        }
+        Ok(candidates)
     })
 }
 
 fn candidate(
-    lineage: &StoreLineage<'_>,
+    lineage: &StoreReader<'_>,
     id: MemoryId,
-) -> rusqlite::Result<Option<RestoreCandidate>> {
+) -> Result<Option<RestoreCandidate>, StoreError> {
     let resolved = resolve(lineage, &id)?;
     let survivor = (!resolved.folds.is_empty()).then(|| resolved.last().clone());
     let is_lost = resolved.is_circle
@@ -296,9 +295,8 @@ fn examine(
     now: Instant,
 ) -> Result<Examined, UpkeepError> {
     let layout = reads.layout()?;
-    let resolved = reads.query("look for the memory", |connection| {
-        resolve(&StoreLineage::new(connection, time_zone, now)?, id)
-    })?;
+    let request = LoadRequest { time_zone, now, progress: &NoProgress };
+    let resolved = reads.look_up(&request, |lineage| resolve(lineage, id))?;
     let whereabouts = resolved.whereabouts;
     let not_archived =
         || UpkeepError::NotArchived { id: excerpt(id.as_str(), TEXT_CHARS), whereabouts };
@@ -322,8 +320,11 @@ fn examine(
         text: text.map(|text| excerpt(text, TEXT_CHARS)),
     };
     let facts = marks(row.image(), time_zone, now);
-    let lineage_keys = reads
-        .query("read memfold_lineage", |connection| active_folds_of(connection, id.as_str()))?;
+    let sql = "SELECT id FROM memfold_lineage WHERE absorbed_id = ?1 AND active = 1 ORDER BY id";
+    let lineage_keys = match reads.has_own_tables()? {
+        true => reads.all("read memfold_lineage", sql, [id.as_str()], cell0)?,
+        false => Vec::new(),
+    };
     Ok(Examined { restoration, row, resolved, facts, lineage_keys, is_unsearchable })
 }
 
@@ -332,7 +333,7 @@ fn apart_from(
     reads: &Writes<'_>,
     layout: &Layout,
     resolved: &Resolved,
-) -> Result<Vec<MemoryId>, SessionError> {
+) -> Result<Vec<MemoryId>, StoreError> {
     let mut found: Vec<MemoryId> = Vec::new();
     let ends = [resolved.folds.first(), resolved.folds.last()];
     for survivor in ends.into_iter().flatten().map(|fold| &fold.survivor) {
@@ -363,7 +364,7 @@ fn bring_back(
     layout: &Layout,
     mark: &Mark<'_>,
     examined: &Examined,
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     let id = &examined.restoration.id;
     let mut changes = Vec::new();
     if let Archived::Moved(_) = examined.row {
@@ -423,7 +424,7 @@ fn decisions(
     layout: &Layout,
     mark: &Mark<'_>,
     examined: &Examined,
-) -> Result<Vec<Change>, SessionError> {
+) -> Result<Vec<Change>, StoreError> {
     let own = &examined.restoration.id;
     let apart_from = &examined.restoration.apart_from;
     let group = format!("{}/{}", mark.run_id, mark.unit);
@@ -486,7 +487,7 @@ pub fn preview_prune(
     store: &BrainDb,
     before: Instant,
     time_zone: &TimeZone,
-) -> Result<Pruned, SessionError> {
+) -> Result<Pruned, StoreError> {
     store.look_on(|reads| old(reads, before, time_zone))
 }
 
@@ -499,7 +500,7 @@ pub fn prune(
     session: &Session,
     before: Instant,
     run: &UpkeepRun<'_>,
-) -> Result<(String, Pruned), SessionError> {
+) -> Result<(String, Pruned), StoreError> {
     run.carry_out(session, RunKind::Prune, None, |_| {
         let pruned = session.read(|reads| old(reads, before, run.time_zone))?;
         let mut units = 0;
@@ -507,7 +508,7 @@ pub fn prune(
             units += drop_run(session, &run.run_id)?;
         }
         for plan in &pruned.plans {
-            session.write::<_, SessionError>(|writes| {
+            session.write::<_, StoreError>(|writes| {
                 writes.query("remove a plan", |c| drop_plan(c, plan))
             })?;
         }
@@ -515,10 +516,10 @@ pub fn prune(
     })
 }
 
-fn drop_run(session: &Session, run_id: &str) -> Result<u64, SessionError> {
+fn drop_run(session: &Session, run_id: &str) -> Result<u64, StoreError> {
     let mut dropped = 0;
     loop {
-        let count = session.write::<_, SessionError>(|writes| {
+        let count = session.write::<_, StoreError>(|writes| {
             writes.query("remove old units", |c| drop_units(c, run_id, UNITS_AT_ONCE))
         })?;
         if count == 0 {
@@ -528,7 +529,7 @@ fn drop_run(session: &Session, run_id: &str) -> Result<u64, SessionError> {
     }
 }
 
-fn old(reads: &Writes<'_>, before: Instant, time_zone: &TimeZone) -> Result<Pruned, SessionError> {
+fn old(reads: &Writes<'_>, before: Instant, time_zone: &TimeZone) -> Result<Pruned, StoreError> {
     if !reads.has_own_tables()? {
         return Ok(Pruned::default());
     }

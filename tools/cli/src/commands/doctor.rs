@@ -14,7 +14,7 @@ use memfold_index::NoProgress;
 use memfold_store::brain_db::{
     Checkup, Finding, Health, HealthStatus, Mend, OpenOptions, Rival, Severity, findings, health,
 };
-use memfold_store::{LoadRequest, LoadStoreError};
+use memfold_store::{LoadRequest, StoreError};
 use serde::Serialize;
 
 use crate::args::{GlobalArgs, store_path};
@@ -110,7 +110,7 @@ fn examine(args: &DoctorArgs, settings: &Settings, printer: Printer) -> Result<C
     store.checkup(&request, shared_texts).map_err(|error| unreadable(args, &error))
 }
 
-fn unreadable(args: &DoctorArgs, error: &LoadStoreError) -> Failure {
+fn unreadable(args: &DoctorArgs, error: &StoreError) -> Failure {
     Failure::of(&format!("read {}", args.db.display()), error)
 }
 

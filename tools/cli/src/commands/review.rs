@@ -26,9 +26,9 @@ use memfold_core::report::{Commands, run_id};
 use memfold_core::time::Instant;
 use memfold_guard::text::excerpt;
 use memfold_index::NoProgress;
-use memfold_store::LoadRequest;
-use memfold_store::brain_db::{BrainDb, Session, SessionError};
+use memfold_store::brain_db::{BrainDb, Session};
 use memfold_store::journal::RevertOptions;
+use memfold_store::{LoadRequest, StoreError};
 use serde::Serialize;
 
 use self::walk::Lines;
@@ -385,7 +385,7 @@ impl Writer<'_> {
     /// Writes to memfold's own tables, also while others are at work.
     fn beside_runs(
         &self,
-        write: impl FnOnce(&Session) -> Result<(), SessionError>,
+        write: impl FnOnce(&Session) -> Result<(), StoreError>,
     ) -> Result<(), Failure> {
         let session = writing::open_own_tables(self.db, self.settings)?;
         write(&session).map_err(|error| failure(&error))
@@ -461,6 +461,6 @@ impl ReviewStore for Writer<'_> {
     }
 }
 
-fn failure(error: &SessionError) -> Failure {
+fn failure(error: &StoreError) -> Failure {
     Failure::of("write the answer", error)
 }

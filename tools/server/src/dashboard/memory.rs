@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use jiff::tz::TimeZone;
-use memfold_core::lifecycle::{Tier, TierAssignment};
+use memfold_core::lifecycle::{Edge, Tier, TierAssignment};
 use memfold_core::lineage::{Branch, Explanation};
 use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_core::report::{Piece, PieceKind, word_diff};
 use memfold_guard::text::excerpt;
-use memfold_store::brain_db::{OpenPair, StoredEdge, StoredTier};
+use memfold_store::brain_db::{OpenPair, StoredTier};
 use serde::Deserialize;
 
 use super::shell::{Fields, Id, Page, Shell, place};
@@ -198,7 +198,8 @@ struct MemoryPage {
     text: Option<String>,
     /// The memories merged into it, with how deep they stand in the tree.
     tree: Vec<(usize, Branch)>,
-    edges: Vec<StoredEdge>,
+    edges: Vec<Edge>,
+    time_zone: TimeZone,
     tier: Option<StoredTier>,
 }
 
@@ -212,10 +213,11 @@ pub(super) async fn page(on: On, Query(Id { id }): Query<Id>) -> Page {
         let mut tree = Vec::new();
         push_branches(std::mem::take(&mut explained.absorbed.shown), 0, &mut tree);
         let memory = MemoryId::new(&*id);
-        let mut edges = store.db.edges_of(&memory)?;
+        let time_zone = store.load(store.now()).time_zone.clone();
+        let mut edges = store.db.edges_of(&memory, &time_zone)?;
         edges.truncate(EDGES_SHOWN);
         let tier = store.db.stored_tier(&memory)?;
-        Ok(MemoryPage { shell, id, explained, text, tree, edges, tier })
+        Ok(MemoryPage { shell, id, explained, text, tree, edges, time_zone, tier })
     })
     .await
 }

@@ -10,7 +10,7 @@ use memfold::session_start::{SessionPlace, session_context};
 use memfold_core::memory::{Memory, MemoryId};
 use memfold_guard::text::is_blank;
 use memfold_simd::Similarity;
-use memfold_store::LoadStoreError;
+use memfold_store::StoreError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -256,7 +256,7 @@ impl ServedStore {
                     fates.insert(id.clone(), memory);
                 }
             }
-            Ok::<_, LoadStoreError>(fates)
+            Ok::<_, StoreError>(fates)
         });
         Ok(found?)
     }

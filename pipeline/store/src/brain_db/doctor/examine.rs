@@ -18,11 +18,13 @@ use crate::brain_db::read::access::{
     Columns, Stamp, all, beside, cell0, exists, first, has_rowid, quoted,
 };
 use crate::brain_db::read::load::Pass;
-use crate::brain_db::read::open::{BrainDb, OpenOptions, OpenStoreError, free_bytes};
+use crate::brain_db::read::open::{BrainDb, OpenOptions, free_bytes};
 use crate::brain_db::write::rows::reactions_of;
 use crate::brain_db::write::session::lock_path;
-use crate::memory_store::{LoadRequest, LoadStoreError, MemoryStore as _};
-use memfold_core::memory::{CreatedAt, Embedding, InvalidEmbedding, Memory, MemoryId, Status};
+use crate::error::StoreError;
+use crate::memory_store::{LoadRequest, MemoryStore as _};
+use crate::reading::memory::lack_of;
+use memfold_core::memory::{CreatedAt, Embedding, Memory, MemoryId, Status};
 use memfold_core::report::StoreFigures;
 use memfold_core::time::Instant;
 use memfold_core::{SkipReason, Snapshot};
@@ -34,7 +36,7 @@ pub struct Checkup {
     /// The facts.
     pub facts: Facts,
     /// The memories, or why they cannot be read; damage is listed in the facts.
-    pub loaded: Result<Snapshot, LoadStoreError>,
+    pub loaded: Result<Snapshot, StoreError>,
     /// How many vectors each of the snapshot's spaces has.
     pub vectors: Vec<u64>,
 }
@@ -49,10 +51,10 @@ impl BrainDb {
         &self,
         request: &LoadRequest<'_>,
         shared_texts: usize,
-    ) -> Result<Checkup, LoadStoreError> {
+    ) -> Result<Checkup, StoreError> {
         let mut census = VectorCensus::default();
         let loaded = match self.load(request, &mut census) {
-            Err(error) if !matches!(error, LoadStoreError::Read { .. }) => return Err(error),
+            Err(error) if !matches!(error, StoreError::Read { .. }) => return Err(error),
             loaded => loaded,
         };
         let snapshot = loaded.as_ref().ok();
@@ -163,7 +165,9 @@ impl MemoryFacts {
             if matches!(memory.embedding, Embedding::Invalid(_)) {
                 facts.invalid_embeddings.push(memory.id.to_string());
             }
-            for reason in complaints(memory) {
+            let time = matches!(memory.created_at, CreatedAt::Unreadable(_))
+                .then_some(SkipReason::CreatedAtUnreadable);
+            for reason in time.into_iter().chain(lack_of(&memory.embedding)) {
                 if let Some(found) = facts.skipped.get_mut(&reason) {
                     found.illustrate(memory.id.as_str());
                 }
@@ -171,22 +175,6 @@ impl MemoryFacts {
         }
         facts
     }
-}
-
-/// The reasons that a live memory is counted under.
-fn complaints(memory: &Memory) -> impl Iterator<Item = SkipReason> {
-    let time = matches!(memory.created_at, CreatedAt::Unreadable(_))
-        .then_some(SkipReason::CreatedAtUnreadable);
-    let embedding = match memory.embedding {
-        Embedding::Vector { .. } => None,
-        Embedding::Stale => Some(SkipReason::EmbeddingStale),
-        Embedding::Missing => Some(SkipReason::EmbeddingMissing),
-        Embedding::Invalid(InvalidEmbedding::Length) => Some(SkipReason::EmbeddingLength),
-        Embedding::Invalid(InvalidEmbedding::NotFinite) => Some(SkipReason::EmbeddingNotFinite),
-        Embedding::Invalid(InvalidEmbedding::Zero) => Some(SkipReason::EmbeddingZero),
-        Embedding::Invalid(InvalidEmbedding::Unreadable) => Some(SkipReason::EmbeddingUnreadable),
-    };
-    time.into_iter().chain(embedding)
 }
 
 /// Larger files are checked in part: their memory table alone.
@@ -278,12 +266,9 @@ impl Health {
 /// nothing and never fails: an unreadable store is critical, a locked one a warning.
 #[must_use]
 pub fn health(path: &Path, options: OpenOptions, request: &LoadRequest<'_>) -> Health {
-    let looked = BrainDb::open(path, options)
-        .map_err(LoadStoreError::from)
-        .and_then(|store| store.glance(request));
-    match looked {
+    match BrainDb::open(path, options).and_then(|store| store.glance(request)) {
         Ok((facts, counts)) => judged(&facts, counts),
-        Err(LoadStoreError::Open(error @ OpenStoreError::Locked { .. })) => {
+        Err(error @ StoreError::Locked { .. }) => {
             Health::unknown(HealthStatus::Warning, &error.to_string())
         }
         Err(error) => Health::unknown(HealthStatus::Critical, &error.to_string()),
@@ -303,7 +288,7 @@ fn judged(facts: &Facts, counts: HealthCounts) -> Health {
 }
 
 impl BrainDb {
-    fn glance(&self, request: &LoadRequest<'_>) -> Result<(Facts, HealthCounts), LoadStoreError> {
+    fn glance(&self, request: &LoadRequest<'_>) -> Result<(Facts, HealthCounts), StoreError> {
         self.traceless(|reader, connection| {
             let failed = |error| self.failed(&reader.stamp, "stm", &error);
             let is_whole_file_checked = length(self.path()) <= CHECKED_BYTES_MAX;
@@ -439,14 +424,8 @@ fn examine_full_text(
     if matches!(kind, FullTextKind::Absent | FullTextKind::Opaque) {
         return Ok(FullText { kind, ..FullText::default() });
     }
-    // SQLite loads the tokenizer when the table is first used.
-    if let Err(error) = connection.prepare("SELECT rowid FROM stm_fts LIMIT 0") {
-        let (kind, refusal) = (FullTextKind::Unusable, Some(error.to_string()));
-        return Ok(FullText { kind, refusal, ..FullText::default() });
-    }
     let (orphans, orphans_ahead) = orphans(connection)?;
-    let missing = missing(connection, live)?;
-    Ok(FullText { kind, missing, orphans, orphans_ahead, ..FullText::default() })
+    Ok(FullText { kind, missing: missing(connection, live)?, orphans, orphans_ahead })
 }
 
 fn kind(connection: &Connection) -> rusqlite::Result<FullTextKind> {
@@ -764,7 +743,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn figures(&self) -> Result<StoreFigures, LoadStoreError> {
+    pub fn figures(&self) -> Result<StoreFigures, StoreError> {
         self.traceless(|reader, connection| {
             read_figures(connection).map_err(|error| self.failed(&reader.stamp, "stm", &error))
         })

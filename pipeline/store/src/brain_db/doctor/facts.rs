@@ -109,8 +109,6 @@ pub struct SpaceFacts {
 pub struct FullText {
     /// Its kind.
     pub kind: FullTextKind,
-    /// Why it cannot be used, where it cannot.
-    pub refusal: Option<String>,
     /// Live memories that are not in it.
     pub missing: Found,
     /// Entries without a row.
@@ -133,8 +131,6 @@ pub enum FullTextKind {
     External,
     /// It does not tell which rows are in it.
     Opaque,
-    /// It cannot be used here; its tokenizer may be in an extension, for example.
-    Unusable,
 }
 
 /// memfold's own tables.

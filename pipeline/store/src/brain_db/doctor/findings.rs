@@ -600,17 +600,6 @@ fn judge_full_text(index: &FullText, memories: Option<&MemoryFacts>) -> Vec<Find
             let what = "the full-text index keeps no list of its rows; it was not compared";
             return vec![Finding::new(Severity::Info, "full_text_opaque", what)];
         }
-        FullTextKind::Unusable => {
-            let reason = index.refusal.as_deref().unwrap_or_default();
-            let what = format!(
-                "the full-text index stm_fts cannot be used here ({reason}): no memory can be saved or merged"
-            );
-            let advice = "its tokenizer is in an extension that memfold does not load; make the index \
-                          with one that SQLite has, such as unicode61";
-            return vec![
-                Finding::new(Severity::Critical, "full_text_unusable", what).advice(advice),
-            ];
-        }
         FullTextKind::Contentless | FullTextKind::Stored | FullTextKind::External => {}
     }
     let mut found = Vec::new();

@@ -13,8 +13,9 @@ use rusqlite::{Connection, Row, Row as SqlRow, params};
 use crate::brain_db::read::access::{Columns, all, cell0, cells2, first};
 use crate::brain_db::read::load::{PROBE_BLOBS, Param, Pass, cell};
 use crate::brain_db::write::changes::Mark;
-use crate::brain_db::write::session::{SessionError, Writes};
-use crate::memory_store::{LoadStoreError, VectorSink};
+use crate::brain_db::write::session::Writes;
+use crate::error::StoreError;
+use crate::memory_store::VectorSink;
 use crate::reading::memory::{EmbeddingReader, MemoryReader, RawEmbedding};
 use crate::reading::vector::ShapeSurvey;
 use memfold_core::decisions::{Decisions, FlaggedPairs, SingleAction, content_hash};
@@ -122,7 +123,7 @@ pub(crate) fn keep(
     mark: &Mark<'_>,
     moved: Moved<'_>,
     row: &ArchivedRow,
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     let ArchivedRow { table, image, indexed } = row;
     let shape = writes.query("archive a row", |connection| shape_of(connection, image))?;
     let json = if shape.is_some() { String::new() } else { image.to_json().to_string() };
@@ -170,7 +171,7 @@ fn shape_of(connection: &Connection, image: &RowImage) -> rusqlite::Result<Optio
 }
 
 /// Returns the archived rows of a memory: its own first.
-pub(crate) fn archived(writes: &Writes<'_>, id: &str) -> Result<Vec<ArchivedRow>, SessionError> {
+pub(crate) fn archived(writes: &Writes<'_>, id: &str) -> Result<Vec<ArchivedRow>, StoreError> {
     let rows = writes.query("read memfold_archive", |connection| {
         let Some(reader) = ArchiveReader::of(connection)? else { return Ok(Vec::new()) };
         let sql = format!(
@@ -189,10 +190,7 @@ pub(crate) fn archived(writes: &Writes<'_>, id: &str) -> Result<Vec<ArchivedRow>
 }
 
 /// Returns a memory's row in the archive table.
-pub(crate) fn archived_image(
-    reads: &Writes<'_>,
-    id: &str,
-) -> Result<Option<RowImage>, SessionError> {
+pub(crate) fn archived_image(reads: &Writes<'_>, id: &str) -> Result<Option<RowImage>, StoreError> {
     let rows = archived(reads, id)?;
     Ok(rows.into_iter().find(|row| row.table == "stm").map(|row| row.image))
 }
@@ -203,10 +201,10 @@ pub(crate) fn index_merged(
     lineage: i64,
     absorbed: &str,
     survivor: &str,
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     let text = |id: &str| {
         let bytes = writes.text_of(id, true)?.unwrap_or_default();
-        Ok::<_, SessionError>(String::from_utf8_lossy(&bytes).into_owned())
+        Ok::<_, StoreError>(String::from_utf8_lossy(&bytes).into_owned())
     };
     let (own, other) = (text(absorbed)?, text(survivor)?);
     let known: BTreeSet<String> = words(&other).collect();
@@ -223,7 +221,7 @@ fn words(text: &str) -> impl Iterator<Item = String> + '_ {
 }
 
 /// Keeps the words of all memories that were merged before there was a table for them.
-pub(crate) fn index_all_merged(writes: &Writes<'_>) -> Result<(), SessionError> {
+pub(crate) fn index_all_merged(writes: &Writes<'_>) -> Result<(), StoreError> {
     let sql = "SELECT id, absorbed_id, survivor_id FROM memfold_lineage";
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let merges: Vec<(i64, String, String)> = writes.all("read memfold_lineage", sql, [], read)?;
@@ -254,21 +252,21 @@ pub(crate) fn merged_with(
 }
 
 /// Removes the words of a memory, and of the memories merged into it.
-pub(crate) fn erase_merged(writes: &Writes<'_>, id: &str) -> Result<(), SessionError> {
+pub(crate) fn erase_merged(writes: &Writes<'_>, id: &str) -> Result<(), StoreError> {
     let sql = "DELETE FROM memfold_merged WHERE rowid IN
                    (SELECT id FROM memfold_lineage WHERE absorbed_id = ?1 OR survivor_id = ?1)";
     writes.execute("erase the words of a merged memory", sql, [id]).map(drop)
 }
 
 /// Rewrites the index without removed entries.
-pub(crate) fn rewrite_merged(writes: &Writes<'_>) -> Result<(), SessionError> {
+pub(crate) fn rewrite_merged(writes: &Writes<'_>) -> Result<(), StoreError> {
     let sql = "INSERT INTO memfold_merged(memfold_merged) VALUES ('optimize')";
     writes.execute("optimize the index of merged memories", sql, []).map(drop)
 }
 
 impl Pass<'_> {
     /// Returns (merged, survivor) pairs of earlier runs, the latest record of each first.
-    pub(crate) fn lineage(&self) -> Result<Vec<(MemoryId, MemoryId)>, LoadStoreError> {
+    pub(crate) fn lineage(&self) -> Result<Vec<(MemoryId, MemoryId)>, StoreError> {
         let mut pairs = Vec::new();
         self.own_rows("memfold_lineage", &["absorbed_id", "survivor_id"], &[], |row| {
             if let (Some(absorbed), Some(survivor)) = (text(row, 0)?, text(row, 1)?) {
@@ -281,7 +279,7 @@ impl Pass<'_> {
     }
 
     /// Returns decisions and flags in the order in which they were recorded.
-    pub(crate) fn recorded(&self) -> Result<Recorded, LoadStoreError> {
+    pub(crate) fn recorded(&self) -> Result<Recorded, StoreError> {
         let mut recorded = Recorded::default();
         let optional = ["group_id", "content_hash", "action", "access_count", "at"];
         self.own_rows("memfold_decisions", &["kind", "memory_id"], &optional, |row| {
@@ -321,7 +319,7 @@ impl Pass<'_> {
         needed: &[&str],
         optional: &[&str],
         mut take: impl FnMut(&SqlRow<'_>) -> rusqlite::Result<()>,
-    ) -> Result<(), LoadStoreError> {
+    ) -> Result<(), StoreError> {
         let columns = self.columns(table)?;
         if !columns.has_all(needed) {
             return Ok(());
@@ -508,7 +506,7 @@ impl Pass<'_> {
     pub(crate) fn archived_memories(
         &self,
         memories: &mut MemoryReader<'_>,
-    ) -> Result<Option<String>, LoadStoreError> {
+    ) -> Result<Option<String>, StoreError> {
         let mut unreadable = 0;
         let broken = self.archived("stm", |row, survivor| {
             if !memories.take_archived(&RawMemory::from(row), survivor) {
@@ -528,7 +526,7 @@ impl Pass<'_> {
     pub(crate) fn survey_archived(
         &self,
         survey: &mut ShapeSurvey,
-    ) -> Result<ArchivedBlobs, LoadStoreError> {
+    ) -> Result<ArchivedBlobs, StoreError> {
         let mut blobs = ArchivedBlobs::default();
         self.archived("embeddings", |row, _| {
             if let (named, Some(blob)) = survey.add_raw(&RawEmbedding::from(row)) {
@@ -544,9 +542,9 @@ impl Pass<'_> {
         &self,
         embeddings: &mut EmbeddingReader<'_>,
         sink: &mut dyn VectorSink,
-    ) -> Result<Option<String>, LoadStoreError> {
+    ) -> Result<Option<String>, StoreError> {
         let broken = self.archived("embeddings", |row, _| {
-            embeddings.take_archived(&RawEmbedding::from(row), sink).map_err(LoadStoreError::Sink)
+            embeddings.take_archived(&RawEmbedding::from(row), sink).map_err(StoreError::Sink)
         })?;
         Ok((broken > 0).then(|| {
             format!("{broken} embeddings in {TABLE} cannot be read: only their texts were compared")
@@ -554,7 +552,7 @@ impl Pass<'_> {
     }
 
     /// Returns how many rows there are in the archive.
-    pub(crate) fn archived_count(&self) -> Result<u64, LoadStoreError> {
+    pub(crate) fn archived_count(&self) -> Result<u64, StoreError> {
         if self.archive()?.is_some() { self.count(TABLE) } else { Ok(0) }
     }
 
@@ -563,8 +561,8 @@ impl Pass<'_> {
     fn archived(
         &self,
         table: &str,
-        mut take: impl FnMut(&RowImage, Option<MemoryId>) -> Result<(), LoadStoreError>,
-    ) -> Result<u64, LoadStoreError> {
+        mut take: impl FnMut(&RowImage, Option<MemoryId>) -> Result<(), StoreError>,
+    ) -> Result<u64, StoreError> {
         let failed = |error| self.failed(TABLE, error);
         let Some(archive) = self.archive()? else { return Ok(0) };
         let columns = self.columns(TABLE)?;
@@ -588,7 +586,7 @@ impl Pass<'_> {
         Ok(broken)
     }
 
-    fn archive(&self) -> Result<Option<ArchiveReader>, LoadStoreError> {
+    fn archive(&self) -> Result<Option<ArchiveReader>, StoreError> {
         self.query(TABLE, ArchiveReader::of)
     }
 }

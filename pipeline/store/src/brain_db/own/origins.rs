@@ -15,7 +15,8 @@ use crate::brain_db::read::load::Param;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::changes::{NewEmbedding, bound, put_back, put_in, revived};
 use crate::brain_db::write::rows::{Layout, add_entry, drop_entry};
-use crate::brain_db::write::session::{SessionError, Writes};
+use crate::brain_db::write::session::Writes;
+use crate::error::StoreError;
 use crate::origin::{LinkKind, OriginRecord, OriginStanding};
 use memfold_core::journal::RowImage;
 use memfold_core::row::{archives, categories_to_json, parse_categories, parse_source};
@@ -102,7 +103,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn mirror_of(&self) -> Result<Option<MirrorOf>, SessionError> {
+    pub fn mirror_of(&self) -> Result<Option<MirrorOf>, StoreError> {
         self.look_on(|reads| reads.mirror_of())
     }
 }
@@ -112,7 +113,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn mirror_of(&self) -> Result<Option<MirrorOf>, SessionError> {
+    pub fn mirror_of(&self) -> Result<Option<MirrorOf>, StoreError> {
         self.query("read memfold_mirror", |connection| {
             if Columns::of(connection, "memfold_mirror")?.is_empty() {
                 return Ok(None);
@@ -128,7 +129,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn set_mirror_of(&self, kind: &str, place: &str) -> Result<(), SessionError> {
+    pub fn set_mirror_of(&self, kind: &str, place: &str) -> Result<(), StoreError> {
         const WHAT: &str = "name the origin";
         let sql = "UPDATE memfold_mirror SET kind = ?1, place = ?2";
         if self.execute(WHAT, sql, [kind, place])? == 0 {
@@ -146,7 +147,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn set_publishing(&self, publishing: Option<&str>) -> Result<(), SessionError> {
+    pub fn set_publishing(&self, publishing: Option<&str>) -> Result<(), StoreError> {
         let sql = "UPDATE memfold_mirror SET publishing = ?1";
         self.execute("write down what is published", sql, [publishing]).map(drop)
     }
@@ -155,7 +156,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read, or holds a record that cannot be understood.
-    pub fn mirrored_records(&self) -> Result<BTreeMap<String, MirroredRecord>, SessionError> {
+    pub fn mirrored_records(&self) -> Result<BTreeMap<String, MirroredRecord>, StoreError> {
         let sql = "SELECT id, mark, digest, record, pulled, published, ours FROM memfold_origins";
         let records = self.query("read memfold_origins", |connection| {
             if Columns::of(connection, "memfold_origins")?.is_empty() {
@@ -176,9 +177,9 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn put_mirrored(&self, record: &MirroredRecord, at: &str) -> Result<(), SessionError> {
+    pub fn put_mirrored(&self, record: &MirroredRecord, at: &str) -> Result<(), StoreError> {
         let json = |value: serde_json::Result<String>| {
-            value.map_err(|error| SessionError::Refused {
+            value.map_err(|error| StoreError::Refused {
                 what: "write a record down",
                 reason: error.to_string(),
             })
@@ -198,7 +199,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn drop_mirrored(&self, id: &str) -> Result<(), SessionError> {
+    pub fn drop_mirrored(&self, id: &str) -> Result<(), StoreError> {
         self.execute("remove a record", "DELETE FROM memfold_origins WHERE id = ?1", [id]).map(drop)
     }
 
@@ -206,7 +207,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn mirror_memories(&self) -> Result<BTreeMap<String, MirrorMemory>, SessionError> {
+    pub fn mirror_memories(&self) -> Result<BTreeMap<String, MirrorMemory>, StoreError> {
         let mut memories = self.query("read memories", standing_memories)?;
         for (id, survivor) in self.query("read the archive", moved_memories)? {
             memories.entry(id).or_insert_with(|| retired(survivor));
@@ -234,7 +235,7 @@ impl Writes<'_> {
         layout: &Layout,
         record: &OriginRecord,
         at: &str,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let found = self.standing_row(layout, &record.id)?;
         let is_live = record.standing == OriginStanding::Live;
         let image = RowImage { rowid: None, cells: cells(record) };
@@ -275,7 +276,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn drop_record(&self, layout: &Layout, id: &str) -> Result<(), SessionError> {
+    pub fn drop_record(&self, layout: &Layout, id: &str) -> Result<(), StoreError> {
         self.standing_row(layout, id)?;
         self.erase(layout, id)?;
         self.withdraw_lineage(id)?;
@@ -286,7 +287,7 @@ impl Writes<'_> {
     }
 
     /// Reads the row of a memory, back from the archive where it was moved there.
-    fn standing_row(&self, layout: &Layout, id: &str) -> Result<Option<RowImage>, SessionError> {
+    fn standing_row(&self, layout: &Layout, id: &str) -> Result<Option<RowImage>, StoreError> {
         if let Some(found) = self.row_of(layout, id)? {
             return Ok(Some(found));
         }
@@ -304,7 +305,7 @@ impl Writes<'_> {
         before: &RowImage,
         after: &RowImage,
         is_live: bool,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let cells = after.cells.iter().filter(|(name, _)| layout.memories.has(name));
         if let Some(rowid) = before.rowid {
             drop_entry(self, layout, rowid, before)?;
@@ -318,12 +319,12 @@ impl Writes<'_> {
         }
     }
 
-    fn withdraw_lineage(&self, id: &str) -> Result<(), SessionError> {
+    fn withdraw_lineage(&self, id: &str) -> Result<(), StoreError> {
         let sql = "UPDATE memfold_lineage SET active = 0 WHERE absorbed_id = ?1 AND active = 1";
         self.execute("withdraw a merge", sql, [id]).map(drop)
     }
 
-    fn take_links(&self, record: &OriginRecord, at: &str) -> Result<(), SessionError> {
+    fn take_links(&self, record: &OriginRecord, at: &str) -> Result<(), StoreError> {
         let sql = "UPDATE memfold_edges SET active = 0
                    WHERE source_id = ?1 AND run_id = ?2 AND active = 1";
         self.execute("withdraw an edge", sql, [&*record.id, PULLED_RUN])?;
@@ -344,7 +345,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn last_unit_of(&self, id: &str) -> Result<Option<LastUnit>, SessionError> {
+    pub fn last_unit_of(&self, id: &str) -> Result<Option<LastUnit>, StoreError> {
         let sql = "SELECT u.run_id, u.at, u.actions, u.reverts_run,
                        (SELECT rule_id FROM memfold_lineage
                         WHERE absorbed_id = ?1 AND active = 1 ORDER BY id DESC LIMIT 1)
@@ -359,7 +360,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn withdrawn_memories(&self) -> Result<BTreeSet<String>, SessionError> {
+    pub fn withdrawn_memories(&self) -> Result<BTreeSet<String>, StoreError> {
         self.query("read the archive", |connection| {
             if !own_tables_exist(connection)? {
                 return Ok(BTreeSet::new());
@@ -372,7 +373,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn made_of(&self, id: &str) -> Result<Vec<String>, SessionError> {
+    pub fn made_of(&self, id: &str) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT absorbed_id FROM memfold_lineage WHERE survivor_id = ?1 AND active = 1
                    UNION SELECT target_id FROM memfold_edges
                        WHERE source_id = ?1 AND active = 1 AND run_id <> ?2

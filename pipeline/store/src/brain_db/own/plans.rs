@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::brain_db::read::access::{Columns, all, cell0, cells2, first};
 use crate::brain_db::read::open::BrainDb;
-use crate::brain_db::write::session::{Session, SessionError, Writes};
+use crate::brain_db::write::session::{Session, Writes};
+use crate::error::StoreError;
 use memfold_core::memory::MemoryId;
 use memfold_core::plan::{
     Action, ActionState, ActionType, Plan, PlanSummary, SavedAction, SavedPlan, plan_digest,
@@ -25,28 +26,16 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read, or a plan is damaged.
-    pub fn plans(&self) -> Result<Vec<PlanSummary>, SessionError> {
-        self.look(list_plans)
+    pub fn plans(&self) -> Result<Vec<PlanSummary>, StoreError> {
+        self.look_on(|reads| reads.plans())
     }
 
     /// Finds a saved plan by its name, the first four or more characters of its name, or `latest`.
     ///
     /// # Errors
     /// When the store cannot be read, no plan or more than one matches, or it is damaged.
-    pub fn plan(&self, wanted: &str) -> Result<SavedPlan, SessionError> {
-        self.look(|connection| find_plan(connection, wanted))
-    }
-
-    fn look<T>(
-        &self,
-        read: impl Fn(&Connection) -> Result<T, SessionError>,
-    ) -> Result<T, SessionError> {
-        self.traceless(|reader, connection| {
-            read(connection).map_err(|error| match error {
-                SessionError::Plans(error) => self.explain(&error, &reader.stamp).into(),
-                error => error,
-            })
-        })
+    pub fn plan(&self, wanted: &str) -> Result<SavedPlan, StoreError> {
+        self.look_on(|reads| reads.plan(wanted))
     }
 }
 
@@ -64,10 +53,10 @@ impl Session {
         plan: &Plan,
         access_counts: &BTreeMap<MemoryId, i64>,
         at: &str,
-    ) -> Result<String, SessionError> {
+    ) -> Result<String, StoreError> {
         self.prepare(at)?;
         let plan_id = plan_id(plan);
-        if self.read(|reads| reads.query("read memfold_plans", |c| plan_exists(c, &plan_id)))? {
+        if self.read(|reads| reads.plan_exists(&plan_id))? {
             return Ok(plan_id);
         }
         for start in (0..plan.actions.len()).step_by(ACTIONS_AT_ONCE) {
@@ -87,9 +76,8 @@ impl Session {
     ///
     /// # Errors
     /// When no plan or several begin that way, or the stored plan is invalid.
-    pub fn plan(&self, name: &str) -> Result<SavedPlan, SessionError> {
-        let begun = self.connection.unchecked_transaction()?;
-        find_plan(&begun, name)
+    pub fn plan(&self, name: &str) -> Result<SavedPlan, StoreError> {
+        self.read(|reads| reads.plan(name))
     }
 
     /// Records that a person approves or rejects actions, or reopens them (proposed): all or none.
@@ -101,7 +89,7 @@ impl Session {
         plan_id: &str,
         positions: &[usize],
         state: ActionState,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let update = ActionUpdate::of(state);
         self.write(|writes| {
             for position in positions {
@@ -121,7 +109,7 @@ impl Session {
         plan_id: &str,
         position: usize,
         amended: Option<&Action>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         self.write(|writes| {
             writes.check_undecided(plan_id, position)?;
             writes.amend(plan_id, position, amended)
@@ -139,7 +127,7 @@ impl Writes<'_> {
         plan_id: &str,
         position: usize,
         update: &ActionUpdate<'_>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let ActionUpdate { state, run_id, unit, note } = update;
         let sql = "UPDATE memfold_actions SET state = ?3, run_id = ?4, unit = ?5, note = ?6
                    WHERE plan_id = ?1 AND position = ?2";
@@ -155,7 +143,7 @@ impl Writes<'_> {
         &self,
         plan_id: &str,
         position: usize,
-    ) -> Result<Option<String>, SessionError> {
+    ) -> Result<Option<String>, StoreError> {
         let sql = "SELECT note FROM memfold_actions WHERE plan_id = ?1 AND position = ?2";
         let found = self.first("read an action", sql, (plan_id, position as i64), cell0);
         Ok(found?.flatten())
@@ -167,7 +155,7 @@ impl Writes<'_> {
         plan_id: &str,
         position: usize,
         amended: Option<&Action>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let sql = "UPDATE memfold_actions SET amended = ?3 WHERE plan_id = ?1 AND position = ?2";
         let row = params![plan_id, position as i64, amended.map(json)];
         self.change_one("write down an amendment", sql, row)
@@ -177,7 +165,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// Where that is so, or the store cannot be read.
-    pub fn check_undecided(&self, plan_id: &str, position: usize) -> Result<(), SessionError> {
+    pub fn check_undecided(&self, plan_id: &str, position: usize) -> Result<(), StoreError> {
         let sql = "SELECT state FROM memfold_actions WHERE plan_id = ?1 AND position = ?2";
         let found = self.first("read an action", sql, (plan_id, position as i64), cell0::<String>);
         let reason = match found?.as_deref().map(ActionState::of_name) {
@@ -187,9 +175,12 @@ impl Writes<'_> {
             }
             Some(_) => return Ok(()),
         };
-        Err(SessionError::Refused { what: "write down a decision", reason })
+        Err(StoreError::Refused { what: "write down a decision", reason })
     }
 }
+
+/// The step that fails where plans cannot be read.
+const READ: &str = "read the saved plans";
 
 /// The word for the plan that was saved last.
 const LATEST: &str = "latest";
@@ -200,47 +191,102 @@ const PREFIX_CHARS_MIN: usize = 4;
 /// Names listed in an error.
 const CANDIDATES_SHOWN: u32 = 5;
 
-/// Tells whether a plan was saved.
-pub(crate) fn plan_exists(connection: &Connection, plan_id: &str) -> rusqlite::Result<bool> {
-    connection.prepare_cached("SELECT 1 FROM memfold_plans WHERE plan_id = ?1")?.exists([plan_id])
+impl Writes<'_> {
+    /// Tells whether a plan was saved.
+    fn plan_exists(&self, plan_id: &str) -> Result<bool, StoreError> {
+        self.exists(READ, "SELECT 1 FROM memfold_plans WHERE plan_id = ?1", [plan_id])
+    }
+
+    /// Finds a plan by its name, the beginning of its name or `latest`.
+    fn plan(&self, wanted: &str) -> Result<SavedPlan, StoreError> {
+        let unknown =
+            |candidates| StoreError::UnknownPlan { wanted: wanted.to_owned(), candidates };
+        if !self.query(READ, has_tables)? {
+            return Err(unknown(Vec::new()));
+        }
+        if let Some(plan) = self.load_plan(wanted)? {
+            return Ok(plan);
+        }
+        let newest = self.newest_plans("")?;
+        let named = match wanted {
+            LATEST => newest.first().cloned().into_iter().collect(),
+            _ if wanted.chars().count() >= PREFIX_CHARS_MIN => self.newest_plans(wanted)?,
+            _ => Vec::new(),
+        };
+        match named.as_slice() {
+            [name] => self.load_plan(name)?.ok_or_else(|| unknown(newest)),
+            [] => Err(unknown(newest)),
+            _ => Err(StoreError::AmbiguousPlan { wanted: wanted.to_owned(), candidates: named }),
+        }
+    }
+
+    /// The names that begin in a way, last saved first.
+    fn newest_plans(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT plan_id FROM memfold_plans WHERE substr(plan_id, 1, length(?1)) = ?1
+                   ORDER BY rowid DESC LIMIT ?2";
+        self.all(READ, sql, params![prefix, CANDIDATES_SHOWN], cell0)
+    }
+
+    /// Loads a plan by its whole name; `None` where there is none.
+    fn load_plan(&self, plan_id: &str) -> Result<Option<SavedPlan>, StoreError> {
+        let sql = "SELECT schema_version, store_id, config_hash, overrides, engine_version, now,
+                       plan_digest, saved_at
+                   FROM memfold_plans WHERE plan_id = ?1";
+        let header = self.first(READ, sql, [plan_id], |row| Ok(header(row, plan_id)))?;
+        let Some(header) = header else { return Ok(None) };
+        let mut saved = header?;
+        let forms = self.query(READ, forms)?;
+        let sql =
+            "SELECT position, body, amended, state, base_digests, access_count, run_id, unit, note
+                   FROM memfold_actions WHERE plan_id = ?1 ORDER BY position";
+        let read = |row: &Row<'_>| {
+            let digests = parsed::<Digests>(row, "base_digests", plan_id);
+            Ok(saved_action(row, plan_id, &forms).and_then(|action| Ok((action, digests?))))
+        };
+        for action in self.all::<_, Vec<_>>(READ, sql, [plan_id], read)? {
+            let (action, digests) = action?;
+            saved.plan.base_digests.extend(digests.of(&action.action));
+            saved.plan.actions.push(action.action.clone());
+            saved.actions.push(action);
+        }
+        Ok(Some(saved))
+    }
+
+    /// Lists the plans, last saved first; nothing where there are no tables.
+    fn plans(&self) -> Result<Vec<PlanSummary>, StoreError> {
+        if !self.query(READ, has_tables)? {
+            return Ok(Vec::new());
+        }
+        let sql =
+            "SELECT plan_id, saved_at, now, plan_digest FROM memfold_plans ORDER BY rowid DESC";
+        let mut summaries: Vec<PlanSummary> = self.all(READ, sql, [], |row| {
+            Ok(PlanSummary {
+                plan_id: row.get(0)?,
+                saved_at: row.get(1)?,
+                now: row.get(2)?,
+                plan_digest: row.get(3)?,
+                types: BTreeMap::new(),
+                states: BTreeMap::new(),
+            })
+        })?;
+        let sql = "SELECT type, state, count(*) AS many FROM memfold_actions
+                   WHERE plan_id = ?1 GROUP BY type, state";
+        for summary in &mut summaries {
+            let plan_id = summary.plan_id.as_str();
+            let counts: Vec<_> = self.all(READ, sql, [plan_id], |row| Ok(counted(row, plan_id)))?;
+            for count in counts {
+                let (action, state, many) = count?;
+                *summary.types.entry(action).or_default() += many;
+                if action != ActionType::Noop {
+                    *summary.states.entry(state).or_default() += many;
+                }
+            }
+        }
+        Ok(summaries)
+    }
 }
 
-/// Loads a plan by its whole name; `None` where there is none.
-pub(crate) fn load_plan(
-    connection: &Connection,
-    plan_id: &str,
-) -> Result<Option<SavedPlan>, SessionError> {
-    if !has_tables(connection)? {
-        return Ok(None);
-    }
-    let header = connection
-        .query_row(
-            "SELECT schema_version, store_id, config_hash, overrides, engine_version, now,
-                 plan_digest, saved_at
-             FROM memfold_plans WHERE plan_id = ?1",
-            [plan_id],
-            |row| Ok(header(row, plan_id)),
-        )
-        .optional()?;
-    let Some(header) = header else { return Ok(None) };
-    let mut saved = header?;
-    let forms = forms(connection)?;
-    let mut statement = connection.prepare(
-        "SELECT position, body, amended, state, base_digests, access_count, run_id, unit, note
-         FROM memfold_actions WHERE plan_id = ?1 ORDER BY position",
-    )?;
-    let mut rows = statement.query([plan_id])?;
-    while let Some(row) = rows.next()? {
-        let action = saved_action(row, plan_id, &forms)?;
-        let digests: Digests = parsed(row, "base_digests", plan_id)?;
-        saved.plan.base_digests.extend(digests.of(&action.action));
-        saved.plan.actions.push(action.action.clone());
-        saved.actions.push(action);
-    }
-    Ok(Some(saved))
-}
-
-fn header(row: &Row<'_>, plan_id: &str) -> Result<SavedPlan, SessionError> {
+fn header(row: &Row<'_>, plan_id: &str) -> Result<SavedPlan, StoreError> {
     let text = |column| cell(row, column, plan_id);
     let plan = Plan {
         schema_version: cell(row, "schema_version", plan_id)?,
@@ -265,7 +311,7 @@ fn saved_action(
     row: &Row<'_>,
     plan_id: &str,
     forms: &BTreeMap<i64, Value>,
-) -> Result<SavedAction, SessionError> {
+) -> Result<SavedAction, StoreError> {
     let position: i64 = cell(row, "position", plan_id)?;
     let amended: Option<String> = cell(row, "amended", plan_id)?;
     let state: String = cell(row, "state", plan_id)?;
@@ -284,77 +330,13 @@ fn saved_action(
     })
 }
 
-/// Finds a plan by its name, the beginning of its name or `latest`.
-pub(crate) fn find_plan(connection: &Connection, wanted: &str) -> Result<SavedPlan, SessionError> {
-    let unknown = |candidates| SessionError::UnknownPlan { wanted: wanted.to_owned(), candidates };
-    if !has_tables(connection)? {
-        return Err(unknown(Vec::new()));
-    }
-    if let Some(plan) = load_plan(connection, wanted)? {
-        return Ok(plan);
-    }
-    let newest = newest_names(connection, "")?;
-    let named = match wanted {
-        LATEST => newest.first().cloned().into_iter().collect(),
-        _ if wanted.chars().count() >= PREFIX_CHARS_MIN => newest_names(connection, wanted)?,
-        _ => Vec::new(),
-    };
-    match named.as_slice() {
-        [name] => load_plan(connection, name)?.ok_or_else(|| unknown(newest)),
-        [] => Err(unknown(newest)),
-        _ => Err(SessionError::AmbiguousPlan { wanted: wanted.to_owned(), candidates: named }),
-    }
-}
-
-/// The names that begin in a way, last saved first.
-fn newest_names(connection: &Connection, prefix: &str) -> rusqlite::Result<Vec<String>> {
-    let sql = "SELECT plan_id FROM memfold_plans WHERE substr(plan_id, 1, length(?1)) = ?1
-               ORDER BY rowid DESC LIMIT ?2";
-    all(connection, sql, params![prefix, CANDIDATES_SHOWN], cell0)
-}
-
-/// Lists the plans, last saved first; nothing where there are no tables.
-pub(crate) fn list_plans(connection: &Connection) -> Result<Vec<PlanSummary>, SessionError> {
-    if !has_tables(connection)? {
-        return Ok(Vec::new());
-    }
-    let sql = "SELECT plan_id, saved_at, now, plan_digest FROM memfold_plans ORDER BY rowid DESC";
-    let mut summaries: Vec<PlanSummary> = all(connection, sql, [], |row| {
-        Ok(PlanSummary {
-            plan_id: row.get(0)?,
-            saved_at: row.get(1)?,
-            now: row.get(2)?,
-            plan_digest: row.get(3)?,
-            types: BTreeMap::new(),
-            states: BTreeMap::new(),
-        })
-    })?;
-    for summary in &mut summaries {
-        count_actions(connection, summary)?;
-    }
-    Ok(summaries)
-}
-
-fn count_actions(connection: &Connection, summary: &mut PlanSummary) -> Result<(), SessionError> {
-    let plan_id = summary.plan_id.clone();
-    let mut statement = connection.prepare_cached(
-        "SELECT type, state, count(*) AS many FROM memfold_actions
-         WHERE plan_id = ?1 GROUP BY type, state",
-    )?;
-    let mut rows = statement.query([&plan_id])?;
-    while let Some(row) = rows.next()? {
-        let (name, state): (String, String) =
-            (cell(row, "type", &plan_id)?, cell(row, "state", &plan_id)?);
-        let many: i64 = cell(row, "many", &plan_id)?;
-        let action = ActionType::of_name(&name).ok_or_else(|| damaged(&plan_id, "type", &name))?;
-        let state =
-            ActionState::of_name(&state).ok_or_else(|| damaged(&plan_id, "state", &state))?;
-        *summary.types.entry(action).or_default() += many.unsigned_abs();
-        if action != ActionType::Noop {
-            *summary.states.entry(state).or_default() += many.unsigned_abs();
-        }
-    }
-    Ok(())
+/// Reads how many actions of a type are in a state.
+fn counted(row: &Row<'_>, plan_id: &str) -> Result<(ActionType, ActionState, u64), StoreError> {
+    let (name, state): (String, String) =
+        (cell(row, "type", plan_id)?, cell(row, "state", plan_id)?);
+    let action = ActionType::of_name(&name).ok_or_else(|| damaged(plan_id, "type", &name))?;
+    let state = ActionState::of_name(&state).ok_or_else(|| damaged(plan_id, "state", &state))?;
+    Ok((action, state, cell::<i64>(row, "many", plan_id)?.unsigned_abs()))
 }
 
 fn has_tables(connection: &Connection) -> rusqlite::Result<bool> {
@@ -368,7 +350,7 @@ fn cell<T: rusqlite::types::FromSql>(
     row: &Row<'_>,
     column: &'static str,
     plan_id: &str,
-) -> Result<T, SessionError> {
+) -> Result<T, StoreError> {
     row.get(column).map_err(|error| damaged(plan_id, column, &error.to_string()))
 }
 
@@ -376,7 +358,7 @@ fn parsed<T: DeserializeOwned>(
     row: &Row<'_>,
     column: &'static str,
     plan_id: &str,
-) -> Result<T, SessionError> {
+) -> Result<T, StoreError> {
     parse(&cell::<String>(row, column, plan_id)?, column, plan_id)
 }
 
@@ -384,13 +366,13 @@ fn parse<T: DeserializeOwned>(
     json: &str,
     column: &'static str,
     plan_id: &str,
-) -> Result<T, SessionError> {
+) -> Result<T, StoreError> {
     serde_json::from_str(json).map_err(|error| damaged(plan_id, column, &error.to_string()))
 }
 
-fn damaged(plan_id: &str, column: &'static str, reason: &str) -> SessionError {
+fn damaged(plan_id: &str, column: &'static str, reason: &str) -> StoreError {
     let (plan_id, reason) = (plan_id.to_owned(), reason.to_owned());
-    SessionError::DamagedPlan { plan_id, column, reason }
+    StoreError::DamagedPlan { plan_id, column, reason }
 }
 
 /// The new state of an action, and its cause.
@@ -684,7 +666,10 @@ mod tests {
         let counts = BTreeMap::from([(MemoryId::new("a"), 7)]);
         let all = 0..plan.actions.len();
         save_actions(connection, plan, &name, all, &counts).unwrap();
-        assert!(plan_exists(connection, &name).unwrap() || find_plan(connection, &name).is_err());
+        assert!(
+            writes(connection).plan_exists(&name).unwrap()
+                || writes(connection).plan(&name).is_err()
+        );
         save_header(connection, plan, &name, saved_at).unwrap();
         name
     }
@@ -698,7 +683,7 @@ mod tests {
             .set_action_state(&name, 0, &ActionUpdate::of(ActionState::Rejected))
             .unwrap();
         assert_eq!(keep(&connection, &sample(), "t2"), name);
-        let saved = load_plan(&connection, &name).unwrap().unwrap();
+        let saved = writes(&connection).load_plan(&name).unwrap().unwrap();
         assert_eq!(
             (saved.saved_at.as_str(), saved.actions[0].state),
             ("t1", ActionState::Rejected)
@@ -718,7 +703,7 @@ mod tests {
         let name = keep(&connection, &plan, "t");
         assert_ne!(name, plan_id(&sample()));
         assert_eq!(plan_digest(&plan), plan_digest(&sample()));
-        let saved = load_plan(&connection, &name).unwrap().unwrap();
+        let saved = writes(&connection).load_plan(&name).unwrap().unwrap();
         assert_eq!(*saved.overrides(), plan.overrides);
     }
 
@@ -735,7 +720,7 @@ mod tests {
         writes(&connection).set_action_state(&name, 0, &applied).unwrap();
         let swapped = action(ActionType::Merge, &["b", "a"]);
         writes(&connection).amend(&name, 0, Some(&swapped)).unwrap();
-        let saved = load_plan(&connection, &name).unwrap().unwrap();
+        let saved = writes(&connection).load_plan(&name).unwrap().unwrap();
         let first = &saved.actions[0];
         assert_eq!((first.run_id.as_deref(), first.unit), (Some("run"), Some(3)));
         assert_eq!((first.note.as_deref(), first.label()), (Some("why"), "a1".to_owned()));
@@ -745,7 +730,7 @@ mod tests {
             .set_action_state(&name, 0, &ActionUpdate::of(ActionState::Proposed))
             .unwrap();
         writes(&connection).amend(&name, 0, None).unwrap();
-        let first = load_plan(&connection, &name).unwrap().unwrap().actions.remove(0);
+        let first = writes(&connection).load_plan(&name).unwrap().unwrap().actions.remove(0);
         assert_eq!((first.run_id, first.unit, first.note, first.amended), (None, None, None, None));
     }
 
@@ -765,7 +750,7 @@ mod tests {
         // The clock was set back between them.
         let older = keep(&connection, &sample(), "2026-10-25T02:50:00");
         let newer = keep(&connection, &plan_of(Vec::new()), "2026-10-25T02:10:00");
-        let found = |wanted: &str| find_plan(&connection, wanted).map(|plan| plan.plan_id);
+        let found = |wanted: &str| writes(&connection).plan(wanted).map(|plan| plan.plan_id);
         assert_eq!(found(&older).unwrap(), older);
         assert_eq!(found(&older[..4]).unwrap(), older);
         assert_eq!(found("latest").unwrap(), newer);
@@ -775,16 +760,17 @@ mod tests {
         connection.execute(rename, []).unwrap();
         let ambiguous = found("pabc").unwrap_err();
         assert_eq!(ambiguous.to_string(), "several saved plans begin with \"pabc\"");
-        assert!(matches!(found("%___%"), Err(SessionError::UnknownPlan { .. })));
+        assert!(matches!(found("%___%"), Err(StoreError::UnknownPlan { .. })));
     }
 
     #[test]
     fn a_store_without_plans_says_how_to_save_one() {
         let none = Connection::open_in_memory().unwrap();
         for connection in [none, store()] {
-            assert!(list_plans(&connection).unwrap().is_empty());
-            assert!(load_plan(&connection, "p0").unwrap().is_none());
-            let hint = find_plan(&connection, "latest").unwrap_err().hint().unwrap();
+            assert!(writes(&connection).plans().unwrap().is_empty());
+            let unknown = writes(&connection).plan("p0");
+            assert!(matches!(unknown, Err(StoreError::UnknownPlan { .. })));
+            let hint = writes(&connection).plan("latest").unwrap_err().hint().unwrap();
             assert_eq!(hint, "save one first: memfold consolidate DB --save-plan");
         }
     }
@@ -797,7 +783,7 @@ mod tests {
         writes(&connection)
             .set_action_state(&name, 1, &ActionUpdate::of(ActionState::Approved))
             .unwrap();
-        let summaries = list_plans(&connection).unwrap();
+        let summaries = writes(&connection).plans().unwrap();
         assert_eq!(
             serde_json::to_value(&summaries[0]).unwrap(),
             json!({
@@ -828,7 +814,7 @@ mod tests {
             let connection = store();
             let name = keep(&connection, &sample(), "t");
             connection.execute(damage, []).unwrap();
-            let error = load_plan(&connection, &name).unwrap_err();
+            let error = writes(&connection).load_plan(&name).unwrap_err();
             let expected = format!("saved plan {name} is damaged: {said}");
             assert!(error.to_string().starts_with(&expected), "{damage}: {error}");
             assert!(error.hint().is_some());
@@ -836,7 +822,9 @@ mod tests {
         let connection = store();
         keep(&connection, &sample(), "t");
         connection.execute("UPDATE memfold_actions SET type = 'x'", []).unwrap();
-        assert!(list_plans(&connection).unwrap_err().to_string().ends_with("is damaged: type: x"));
+        assert!(
+            writes(&connection).plans().unwrap_err().to_string().ends_with("is damaged: type: x")
+        );
     }
 
     prop_compose! {
@@ -885,7 +873,7 @@ mod tests {
         fn plans_come_back_to_the_last_bit(plan in any_plan()) {
             let connection = store();
             let name = keep(&connection, &plan, "t");
-            let loaded = load_plan(&connection, &name).unwrap().unwrap().plan;
+            let loaded = writes(&connection).load_plan(&name).unwrap().unwrap().plan;
             let json = |plan: &Plan| canonical_json(serde_json::to_value(plan).unwrap());
             prop_assert_eq!(json(&loaded), json(&plan));
             prop_assert_eq!(plan_id(&loaded), name);
@@ -912,7 +900,7 @@ mod tests {
         }
         let connection = store();
         let name = keep(&connection, &plan, "t");
-        assert_eq!(load_plan(&connection, &name).unwrap().unwrap().plan, plan);
+        assert_eq!(writes(&connection).load_plan(&name).unwrap().unwrap().plan, plan);
         let sql = "SELECT body, base_digests FROM memfold_actions ORDER BY position";
         let mut statement = connection.prepare(sql).unwrap();
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
@@ -923,7 +911,7 @@ mod tests {
         }
         assert!(rows[5].0.contains("equal text"), "what a model proposed has no form");
         connection.execute("DELETE FROM memfold_forms", []).unwrap();
-        let error = load_plan(&connection, &name).unwrap_err().to_string();
+        let error = writes(&connection).load_plan(&name).unwrap_err().to_string();
         assert!(error.starts_with(&format!("saved plan {name} is damaged: body: ")), "{error}");
     }
 }

@@ -8,13 +8,13 @@ use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
 use crate::brain_db::own::plans::{packed, unpacked};
-use crate::brain_db::read::access::{Columns, all, cell0, cells2, exists, first};
+use crate::brain_db::read::access::{Columns, all, cell0, cells2, first};
 use crate::brain_db::read::load::cell;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::changes::Mark;
 use crate::brain_db::write::rows::Layout;
-use crate::brain_db::write::session::{Session, SessionError, Writes, one_row};
-use crate::memory_store::LoadStoreError;
+use crate::brain_db::write::session::{Session, Writes};
+use crate::error::StoreError;
 use memfold_core::journal::{JournalEntry, Op, RowKey, Table};
 use memfold_core::memory::MemoryId;
 use memfold_core::report::Executed;
@@ -59,14 +59,12 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn begin_run(&self, start: &RunStart<'_>) -> Result<String, SessionError> {
+    pub fn begin_run(&self, start: &RunStart<'_>) -> Result<String, StoreError> {
         self.write(|writes| {
-            writes.query("begin the run", |connection| {
-                mark_dead(connection, start.at)?;
-                let run_id = free_run_id(connection, start.run_id)?;
-                begin(connection, &RunStart { run_id: &run_id, ..*start })?;
-                Ok(run_id)
-            })
+            writes.mark_dead(start.at)?;
+            let run_id = writes.free_run_id(start.run_id)?;
+            writes.begin(&RunStart { run_id: &run_id, ..*start })?;
+            Ok(run_id)
         })
     }
 
@@ -80,7 +78,7 @@ impl Session {
         state: RunState,
         at: &str,
         executed: Executed,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         self.write(|writes| writes.finish_run(run_id, state, at, executed))
     }
 
@@ -88,7 +86,7 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn is_first_execution(&self) -> Result<bool, SessionError> {
+    pub fn is_first_execution(&self) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM memfold_runs WHERE kind = 'execute'";
         self.read(|reads| {
             Ok(!reads.has_own_tables()? || !reads.exists("read memfold_runs", sql, [])?)
@@ -102,21 +100,23 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn begin_ended_run(&self, start: &RunStart<'_>) -> Result<String, SessionError> {
-        self.query("begin the run", |connection| {
-            let run_id = free_run_id(connection, start.run_id)?;
-            begin(connection, &RunStart { run_id: &run_id, ..*start })?;
-            end(connection, &run_id, RunState::Done, start.at)?;
-            Ok(run_id)
-        })
+    pub fn begin_ended_run(&self, start: &RunStart<'_>) -> Result<String, StoreError> {
+        let run_id = self.free_run_id(start.run_id)?;
+        self.begin(&RunStart { run_id: &run_id, ..*start })?;
+        self.end(&run_id, RunState::Done, start.at)?;
+        Ok(run_id)
     }
 
     /// Records that a run is alive, and its progress.
     ///
     /// # Errors
     /// When the run is not under way, or the store cannot be written.
-    pub fn beat(&self, run_id: &str, at: &str, executed: Executed) -> Result<(), SessionError> {
-        self.query("write down the run", |connection| beat(connection, run_id, at, executed))
+    pub fn beat(&self, run_id: &str, at: &str, executed: Executed) -> Result<(), StoreError> {
+        let sql = "UPDATE memfold_runs SET heartbeat_at = ?2, applied = ?3, stale = ?4, failed = ?5
+                   WHERE run_id = ?1 AND state = 'running'";
+        let Executed { applied, stale, failed } = executed;
+        let row = params![run_id, at, applied as i64, stale as i64, failed as i64];
+        self.change_one("write down the run", sql, row)
     }
 
     /// Records the end of a run.
@@ -129,109 +129,64 @@ impl Writes<'_> {
         state: RunState,
         at: &str,
         executed: Executed,
-    ) -> Result<(), SessionError> {
-        self.query("finish the run", |connection| finish(connection, run_id, state, at, executed))
+    ) -> Result<(), StoreError> {
+        self.beat(run_id, at, executed)?;
+        self.end(run_id, state, at)
     }
 
     /// Returns how many units a run applied; `None` where the run does not exist.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn applied_units(&self, run_id: &str) -> Result<Option<i64>, SessionError> {
+    pub fn applied_units(&self, run_id: &str) -> Result<Option<i64>, StoreError> {
         let sql = "SELECT applied FROM memfold_runs WHERE run_id = ?1";
         self.first("read memfold_runs", sql, [run_id], cell0)
     }
-}
 
-/// Records the start of a run.
-pub(crate) fn begin(connection: &Connection, start: &RunStart<'_>) -> rusqlite::Result<()> {
-    let RunStart { run_id, kind, plan_id, target, holder, at } = *start;
-    connection
-        .prepare_cached(
-            "INSERT INTO memfold_runs(seq, run_id, kind, plan_id, target, state, holder, started_at,
-                                      heartbeat_at, engine_version, prev_hash)
-             VALUES ((SELECT ifnull(max(seq), 0) + 1 FROM memfold_runs),
-                     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, '')",
-        )?
-        .execute(params![
-            run_id,
-            kind.name(),
-            plan_id,
-            target,
-            RunState::Running.name(),
-            holder,
-            at,
-            env!("CARGO_PKG_VERSION"),
-        ])?;
-    Ok(())
-}
-
-/// Ends a run: nothing of it changes from here on, and the chain covers it.
-fn end(connection: &Connection, run_id: &str, state: RunState, at: &str) -> rusqlite::Result<()> {
-    let previous = last_hash(connection)?;
-    let changed = connection
-        .prepare_cached(
-            "UPDATE memfold_runs SET state = ?2, finished_at = ?3, prev_hash = ?4,
-                    chained = (SELECT ifnull(max(chained), 0) + 1 FROM memfold_runs)
-             WHERE run_id = ?1 AND chained IS NULL",
-        )?
-        .execute(params![run_id, state.name(), at, previous])?;
-    one_row(changed)
-}
-
-/// Records that a run is alive, and its progress.
-///
-/// # Errors
-/// When the run is not under way, and when SQLite refuses.
-fn beat(
-    connection: &Connection,
-    run_id: &str,
-    at: &str,
-    executed: Executed,
-) -> rusqlite::Result<()> {
-    let changed = connection.execute(
-        "UPDATE memfold_runs SET heartbeat_at = ?2, applied = ?3, stale = ?4, failed = ?5
-         WHERE run_id = ?1 AND state = 'running'",
-        params![run_id, at, executed.applied as i64, executed.stale as i64, executed.failed as i64],
-    )?;
-    one_row(changed)
-}
-
-/// Records the end of a run.
-///
-/// # Errors
-/// When the run is not under way, and when SQLite refuses.
-pub(crate) fn finish(
-    connection: &Connection,
-    run_id: &str,
-    state: RunState,
-    at: &str,
-    executed: Executed,
-) -> rusqlite::Result<()> {
-    beat(connection, run_id, at, executed)?;
-    end(connection, run_id, state, at)
-}
-
-/// Marks runs that never ended as interrupted, and returns their ids in their order. Only the
-/// holder of the store's lock may call it.
-fn mark_dead(connection: &Connection, at: &str) -> rusqlite::Result<Vec<String>> {
-    let sql = "SELECT run_id FROM memfold_runs WHERE chained IS NULL ORDER BY seq";
-    let dead: Vec<String> = all(connection, sql, [], cell0)?;
-    for run_id in &dead {
-        end(connection, run_id, RunState::Interrupted, at)?;
+    /// Records the start of a run.
+    fn begin(&self, start: &RunStart<'_>) -> Result<(), StoreError> {
+        let RunStart { run_id, kind, plan_id, target, holder, at } = *start;
+        let sql = "INSERT INTO memfold_runs(seq, run_id, kind, plan_id, target, state, holder, started_at,
+                                            heartbeat_at, engine_version, prev_hash)
+                   VALUES ((SELECT ifnull(max(seq), 0) + 1 FROM memfold_runs),
+                           ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, '')";
+        let (kind, state) = (kind.name(), RunState::Running.name());
+        let row =
+            params![run_id, kind, plan_id, target, state, holder, at, env!("CARGO_PKG_VERSION")];
+        self.execute("begin the run", sql, row).map(drop)
     }
-    Ok(dead)
-}
 
-/// Returns the wanted id, or the same time with other digits where the id is taken.
-fn free_run_id(connection: &Connection, wanted: &str) -> rusqlite::Result<String> {
-    let taken = "SELECT 1 FROM memfold_runs WHERE run_id = ?1";
-    let time = wanted.rsplit_once('-').map_or(wanted, |(time, _)| time);
-    let mut id = wanted.to_owned();
-    while exists(connection, taken, [&id])? {
-        id = format!("{time}-{}", &hash(id.as_bytes())[..ID_HEX]);
+    /// Ends a run: nothing of it changes from here on, and the chain covers it.
+    fn end(&self, run_id: &str, state: RunState, at: &str) -> Result<(), StoreError> {
+        const WHAT: &str = "finish the run";
+        let previous = self.query(WHAT, last_hash)?;
+        let sql = "UPDATE memfold_runs SET state = ?2, finished_at = ?3, prev_hash = ?4,
+                       chained = (SELECT ifnull(max(chained), 0) + 1 FROM memfold_runs)
+                   WHERE run_id = ?1 AND chained IS NULL";
+        self.change_one(WHAT, sql, params![run_id, state.name(), at, previous])
     }
-    Ok(id)
+
+    /// Marks runs that never ended as interrupted, and returns their ids in their order. Only the
+    /// holder of the store's lock may call it.
+    fn mark_dead(&self, at: &str) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT run_id FROM memfold_runs WHERE chained IS NULL ORDER BY seq";
+        let dead: Vec<String> = self.all("read memfold_runs", sql, [], cell0)?;
+        for run_id in &dead {
+            self.end(run_id, RunState::Interrupted, at)?;
+        }
+        Ok(dead)
+    }
+
+    /// Returns the wanted id, or the same time with other digits where the id is taken.
+    fn free_run_id(&self, wanted: &str) -> Result<String, StoreError> {
+        let taken = "SELECT 1 FROM memfold_runs WHERE run_id = ?1";
+        let time = wanted.rsplit_once('-').map_or(wanted, |(time, _)| time);
+        let mut id = wanted.to_owned();
+        while self.exists("read memfold_runs", taken, [&id])? {
+            id = format!("{time}-{}", &hash(id.as_bytes())[..ID_HEX]);
+        }
+        Ok(id)
+    }
 }
 
 /// Returns all runs, the first one first.
@@ -410,7 +365,7 @@ impl Writes<'_> {
         layout: &Layout,
         mark: &Mark<'_>,
         unit: &NewUnit<'_>,
-    ) -> Result<BTreeMap<MemoryId, String>, SessionError> {
+    ) -> Result<BTreeMap<MemoryId, String>, StoreError> {
         let mut digests = BTreeMap::new();
         for &id in &unit.memories {
             let row = self.memory(layout, id)?;
@@ -430,7 +385,7 @@ impl Writes<'_> {
         run_id: &str,
         unit: i64,
         undone_by: Option<&str>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let state = if undone_by.is_some() { "undone" } else { "applied" };
         let sql =
             "UPDATE memfold_units SET state = ?3, undone_by = ?4 WHERE run_id = ?1 AND unit = ?2";
@@ -441,7 +396,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn unit(&self, run_id: &str, number: i64) -> Result<Option<UnitRecord>, SessionError> {
+    pub fn unit(&self, run_id: &str, number: i64) -> Result<Option<UnitRecord>, StoreError> {
         self.query("read memfold_units", |connection| unit(connection, run_id, number))
     }
 
@@ -449,7 +404,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn units_of_run(&self, run_id: &str) -> Result<Vec<UnitRecord>, SessionError> {
+    pub fn units_of_run(&self, run_id: &str) -> Result<Vec<UnitRecord>, StoreError> {
         self.units("run_id = ?1 ORDER BY unit", run_id)
     }
 
@@ -458,14 +413,14 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn units_of_plan(&self, plan_id: &str) -> Result<Vec<UnitRecord>, SessionError> {
+    pub fn units_of_plan(&self, plan_id: &str) -> Result<Vec<UnitRecord>, StoreError> {
         if !self.has_own_tables()? {
             return Ok(Vec::new());
         }
         self.units("plan_id = ?1 AND state = 'applied' ORDER BY rowid", plan_id)
     }
 
-    fn units(&self, condition: &str, value: &str) -> Result<Vec<UnitRecord>, SessionError> {
+    fn units(&self, condition: &str, value: &str) -> Result<Vec<UnitRecord>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM memfold_units WHERE {condition}");
         self.all("read memfold_units", &sql, [value], read_unit)
     }
@@ -474,7 +429,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn last_unit_of_memory(&self, id: &MemoryId) -> Result<Option<UnitRecord>, SessionError> {
+    pub fn last_unit_of_memory(&self, id: &MemoryId) -> Result<Option<UnitRecord>, StoreError> {
         let sql = "SELECT j.run_id, j.unit FROM memfold_journal AS j
                    JOIN memfold_units AS u ON u.run_id = j.run_id AND u.unit = j.unit
                    WHERE j.row_key = ?1 AND j.table_name = 'stm' AND u.state = 'applied'
@@ -494,7 +449,7 @@ impl Writes<'_> {
         &self,
         run_id: Option<&str>,
         label: &str,
-    ) -> Result<Option<UnitRecord>, SessionError> {
+    ) -> Result<Option<UnitRecord>, StoreError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM memfold_units
              WHERE (?1 IS NULL OR run_id = ?1) AND reverts_run IS NULL
@@ -518,7 +473,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn later_units(&self, run_id: &str, unit: i64) -> Result<Vec<(String, i64)>, SessionError> {
+    pub fn later_units(&self, run_id: &str, unit: i64) -> Result<Vec<(String, i64)>, StoreError> {
         let sql = "SELECT DISTINCT later.run_id, later.unit FROM memfold_journal AS own
              JOIN memfold_journal AS later
                ON later.row_key = own.row_key AND later.table_name = 'stm' AND later.seq > own.seq
@@ -534,7 +489,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn moved_memories(&self, run_id: &str, unit: i64) -> Result<bool, SessionError> {
+    pub fn moved_memories(&self, run_id: &str, unit: i64) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM memfold_journal WHERE run_id = ?1 AND unit = ?2 AND op = ?3";
         self.exists("read memfold_journal", sql, params![run_id, unit, Op::TakeOut.name()])
     }
@@ -544,7 +499,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read, or an entry cannot be understood.
-    pub fn journal(&self, run_id: &str, unit: i64) -> Result<Vec<JournalEntry>, SessionError> {
+    pub fn journal(&self, run_id: &str, unit: i64) -> Result<Vec<JournalEntry>, StoreError> {
         let sql = "SELECT seq, op, table_name, row_key, row_rowid, before, after, deltas, survivor
                    FROM memfold_journal WHERE run_id = ?1 AND unit = ?2 ORDER BY seq";
         let read = |row: &SqlRow<'_>| {
@@ -660,7 +615,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn runs(&self) -> Result<RunHistory, LoadStoreError> {
+    pub fn runs(&self) -> Result<RunHistory, StoreError> {
         self.consult_own("memfold_runs", |connection, _| {
             let chain_break = verify_chain(connection)?;
             Ok(RunHistory { runs: list_runs(connection)?, chain_break })
@@ -671,7 +626,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn units(&self, run_id: &str) -> Result<Vec<UnitSummary>, LoadStoreError> {
+    pub fn units(&self, run_id: &str) -> Result<Vec<UnitSummary>, StoreError> {
         self.consult_own("memfold_units", |connection, _| {
             let sql =
                 "SELECT unit, state, undone_by, plan_id, actions, reverts_run, reverts_unit, at
@@ -733,17 +688,28 @@ mod tests {
         RunStart { run_id, kind, plan_id: None, target: Some("m1"), holder: "host 7", at: "t1" }
     }
 
+    fn writes(connection: &Connection) -> Writes<'_> {
+        Writes::new(connection, std::path::Path::new("brain.db"))
+    }
+
+    fn begin(connection: &Connection, run_id: &str) {
+        writes(connection).begin(&start(run_id)).unwrap();
+    }
+
+    fn finish(connection: &Connection, run_id: &str, state: RunState) {
+        writes(connection).finish_run(run_id, state, "t3", SOME).unwrap();
+    }
+
     fn begin_ended(connection: &Connection, run_id: &str) {
-        let writes = Writes::new(connection, std::path::Path::new("brain.db"));
         let start = RunStart { kind: RunKind::Save, ..start(run_id) };
-        assert_eq!(writes.begin_ended_run(&start).unwrap(), run_id);
+        assert_eq!(writes(connection).begin_ended_run(&start).unwrap(), run_id);
     }
 
     fn three_runs() -> Connection {
         let connection = store();
         for run_id in ["r1", "r2", "r3"] {
-            begin(&connection, &start(run_id)).unwrap();
-            finish(&connection, run_id, RunState::Done, "t2", SOME).unwrap();
+            begin(&connection, run_id);
+            finish(&connection, run_id, RunState::Done);
         }
         connection
     }
@@ -751,11 +717,11 @@ mod tests {
     #[test]
     fn a_run_is_listed_with_what_became_of_it() {
         let connection = store();
-        begin(&connection, &start("r1")).unwrap();
-        beat(&connection, "r1", "t2", SOME).unwrap();
+        begin(&connection, "r1");
+        writes(&connection).beat("r1", "t2", SOME).unwrap();
         let alive = running(&connection).unwrap().unwrap();
         assert_eq!((&*alive.run_id, &*alive.heartbeat_at, &*alive.holder), ("r1", "t2", "host 7"));
-        finish(&connection, "r1", RunState::Partial, "t3", SOME).unwrap();
+        finish(&connection, "r1", RunState::Partial);
         assert_eq!(running(&connection).unwrap(), None);
         connection
             .execute_batch(
@@ -776,21 +742,21 @@ mod tests {
     fn a_run_that_ended_stays_as_it_is() {
         let connection = three_runs();
         let before = list_runs(&connection).unwrap();
-        assert!(beat(&connection, "r1", "t9", NONE).is_err());
-        assert!(finish(&connection, "r1", RunState::Failed, "t9", NONE).is_err());
-        assert!(mark_dead(&connection, "t9").unwrap().is_empty());
+        assert!(writes(&connection).beat("r1", "t9", NONE).is_err());
+        assert!(writes(&connection).finish_run("r1", RunState::Failed, "t9", NONE).is_err());
+        assert!(writes(&connection).mark_dead("t9").unwrap().is_empty());
         assert_eq!(list_runs(&connection).unwrap(), before);
     }
 
     #[test]
     fn runs_that_never_ended_were_interrupted() {
         let connection = store();
-        begin(&connection, &start("r2")).unwrap();
-        beat(&connection, "r2", "t2", SOME).unwrap();
-        assert_eq!(mark_dead(&connection, "t3").unwrap(), ["r2"]);
+        begin(&connection, "r2");
+        writes(&connection).beat("r2", "t2", SOME).unwrap();
+        assert_eq!(writes(&connection).mark_dead("t3").unwrap(), ["r2"]);
         let run = list_runs(&connection).unwrap().remove(0);
         assert_eq!((&*run.state, run.executed), ("interrupted", SOME));
-        begin(&connection, &start("r1")).unwrap();
+        begin(&connection, "r1");
         assert_eq!(verify_chain(&connection).unwrap(), None);
     }
 
@@ -798,12 +764,12 @@ mod tests {
     fn a_taken_id_gets_other_digits() {
         let connection = store();
         let wanted = "20260101T000000Z-0000000a";
-        assert_eq!(free_run_id(&connection, wanted).unwrap(), wanted);
+        assert_eq!(writes(&connection).free_run_id(wanted).unwrap(), wanted);
         let mut seen = vec![wanted.to_owned()];
         for _ in 0..3 {
-            begin(&connection, &start(seen.last().unwrap())).unwrap();
-            let next = free_run_id(&connection, wanted).unwrap();
-            assert_eq!(next, free_run_id(&connection, wanted).unwrap());
+            begin(&connection, seen.last().unwrap());
+            let next = writes(&connection).free_run_id(wanted).unwrap();
+            assert_eq!(next, writes(&connection).free_run_id(wanted).unwrap());
             assert!(next.len() == wanted.len() && next.starts_with("20260101T000000Z-"), "{next}");
             assert!(!seen.contains(&next));
             seen.push(next);
@@ -849,12 +815,12 @@ mod tests {
     #[test]
     fn saves_may_come_while_a_run_is_under_way() {
         let connection = store();
-        begin(&connection, &start("r1")).unwrap();
+        begin(&connection, "r1");
         for run_id in ["s1", "s2"] {
             begin_ended(&connection, run_id);
         }
-        beat(&connection, "r1", "t5", SOME).unwrap();
-        finish(&connection, "r1", RunState::Done, "t6", SOME).unwrap();
+        writes(&connection).beat("r1", "t5", SOME).unwrap();
+        finish(&connection, "r1", RunState::Done);
         begin_ended(&connection, "s3");
         assert_eq!(verify_chain(&connection).unwrap(), None);
         connection.execute("DELETE FROM memfold_runs WHERE run_id = 'r1'", []).unwrap();
@@ -881,8 +847,8 @@ mod tests {
             previous = connection.query_row(&sql, [], row_hash).unwrap();
         }
         migrate(&connection, || unreachable!(), "t").unwrap();
-        begin(&connection, &start("r3")).unwrap();
-        finish(&connection, "r3", RunState::Done, "t2", SOME).unwrap();
+        begin(&connection, "r3");
+        finish(&connection, "r3", RunState::Done);
         assert_eq!(verify_chain(&connection).unwrap(), None);
         connection.execute("UPDATE memfold_runs SET kind = 'x' WHERE run_id = 'r2'", []).unwrap();
         assert_eq!(verify_chain(&connection).unwrap().unwrap().run_id, "r3");

@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::tz::TimeZone;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
-use crate::brain_db::own::tables::own_tables_exist;
 use crate::brain_db::read::access::{Columns, all, cell0, first};
 use crate::brain_db::read::load::cell;
 use crate::brain_db::read::open::BrainDb;
-use crate::brain_db::write::session::{Session, SessionError, Writes};
-use crate::memory_store::LoadStoreError;
+use crate::brain_db::write::session::{Session, Writes};
+use crate::error::StoreError;
 use memfold_core::decisions::content_hash;
 use memfold_core::journal::{Record, Table};
+use memfold_core::judge::{Judgement, Vote};
+use memfold_core::lifecycle::{Confidence, Edge, EdgeType, Transition};
 use memfold_core::memory::MemoryId;
 use memfold_core::merge::FlagKind;
 use memfold_core::summary::Summary;
@@ -67,12 +68,8 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn open_flags(&self) -> Result<Vec<OpenPair>, LoadStoreError> {
-        self.consult("memfold_flags", |connection| {
-            if !own_tables_exist(connection)? {
-                return Ok(Vec::new());
-            }
-            let columns = Columns::of(connection, "memfold_flags")?;
+    pub fn open_flags(&self) -> Result<Vec<OpenPair>, StoreError> {
+        self.consult_own("memfold_flags", |connection, columns| {
             let kind = if columns.has("kind") { "f.kind" } else { "NULL" };
             let asserted = match columns.has("asserted_id") {
                 true => "f.asserted_id, f.asserted_at",
@@ -126,7 +123,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn near_flags(&self) -> Result<Vec<WaitingFlag>, SessionError> {
+    pub fn near_flags(&self) -> Result<Vec<WaitingFlag>, StoreError> {
         self.waiting_flags("kind = 'near' ORDER BY id", &[])
     }
 
@@ -134,7 +131,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn waiting_flag(&self, key: &str) -> Result<Option<WaitingFlag>, SessionError> {
+    pub fn waiting_flag(&self, key: &str) -> Result<Option<WaitingFlag>, StoreError> {
         let begins = "substr(key, 1, length(?1)) = ?1 AND length(?1) > 0 ORDER BY id DESC";
         let flags = self.waiting_flags(begins, &[key])?;
         let is_one = flags.windows(2).all(|pair| pair[0].key == pair[1].key);
@@ -146,7 +143,7 @@ impl Writes<'_> {
         &self,
         condition: &str,
         params: &[&str],
-    ) -> Result<Vec<WaitingFlag>, SessionError> {
+    ) -> Result<Vec<WaitingFlag>, StoreError> {
         if !self.has_own_tables()? {
             return Ok(Vec::new());
         }
@@ -175,7 +172,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn count_open_flags(&self, id: &MemoryId) -> Result<usize, SessionError> {
+    pub fn count_open_flags(&self, id: &MemoryId) -> Result<usize, StoreError> {
         let sql = "SELECT count(*) FROM
                    (SELECT id FROM memfold_flags WHERE left_id = ?1 AND state = 'open' AND active = 1
                     UNION SELECT id FROM memfold_flags
@@ -188,7 +185,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn close_flag(&self, flag: i64) -> Result<(), SessionError> {
+    pub fn close_flag(&self, flag: i64) -> Result<(), StoreError> {
         let sql = "UPDATE memfold_flags SET state = 'closed' WHERE id = ?1";
         self.execute("close a flag", sql, [flag]).map(drop)
     }
@@ -197,7 +194,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn flag_as_contradiction(&self, flag: i64, score: f64) -> Result<(), SessionError> {
+    pub fn flag_as_contradiction(&self, flag: i64, score: f64) -> Result<(), StoreError> {
         let sql = "UPDATE memfold_flags SET kind = 'contradiction', score = ?2 WHERE id = ?1";
         self.execute("change a flag", sql, (flag, score)).map(drop)
     }
@@ -206,7 +203,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn close_outdated_flags(&self) -> Result<(), SessionError> {
+    pub fn close_outdated_flags(&self) -> Result<(), StoreError> {
         for flag in self.waiting_flags("1 ORDER BY id", &[])? {
             let mut holds = true;
             for (memory, hash) in &flag.sides {
@@ -223,7 +220,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn closed_flags_of(&self, run_id: &str, unit: i64) -> Result<Vec<Record>, SessionError> {
+    pub fn closed_flags_of(&self, run_id: &str, unit: i64) -> Result<Vec<Record>, StoreError> {
         let columns = COPIED.join(", ");
         let sql = format!("SELECT {columns} FROM memfold_flags WHERE run_id = ?1 AND unit = ?2");
         self.all("read memfold_flags", &sql, params![run_id, unit], |row| {
@@ -262,56 +259,6 @@ fn still_says(connection: &Connection, id: &str, hash: &str) -> rusqlite::Result
     Ok(found?.unwrap_or(false))
 }
 
-/// Returns the keys of the lineage rows in force that say into which memory a memory was merged.
-pub(crate) fn active_folds_of(
-    connection: &Connection,
-    absorbed: &str,
-) -> rusqlite::Result<Vec<i64>> {
-    if !own_tables_exist(connection)? {
-        return Ok(Vec::new());
-    }
-    let sql = "SELECT id FROM memfold_lineage WHERE absorbed_id = ?1 AND active = 1 ORDER BY id";
-    all(connection, sql, [absorbed], cell0)
-}
-
-/// An edge between two memories, in force.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredEdge {
-    /// The source memory.
-    pub source: MemoryId,
-    /// The memory that it leads to.
-    pub target: MemoryId,
-    /// `supersedes`, `consolidates` or `references`.
-    pub kind: String,
-    /// How strong, from 0 to 1.
-    pub weight: f64,
-    /// Why.
-    pub reason: Option<String>,
-    /// `high`, `medium` or `low`.
-    pub confidence: Option<String>,
-    /// The run that made it.
-    pub run_id: String,
-    /// When, as the owner writes times.
-    pub at: String,
-}
-
-/// A merge in force.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredMerge {
-    /// The memory that was merged.
-    pub absorbed: MemoryId,
-    /// The memory that it was merged into.
-    pub survivor: MemoryId,
-    /// Their similarity, where both had a vector.
-    pub similarity: Option<f64>,
-    /// The rule.
-    pub rule_id: Option<String>,
-    /// The run that merged them.
-    pub run_id: String,
-    /// When, as the owner writes times.
-    pub at: String,
-}
-
 /// A summary in force.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredSummary {
@@ -323,74 +270,66 @@ pub struct StoredSummary {
     pub summary: Summary,
 }
 
-/// The columns that [`StoredEdge::of_row`] reads.
+/// The columns that [`edge`] reads.
 pub(crate) const EDGE: &str = "source_id, target_id, type, weight, reason, confidence, run_id, at";
 
-impl StoredEdge {
-    /// Reads the columns [`EDGE`].
-    pub(crate) fn of_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            source: MemoryId::new(row.get::<_, String>(0)?),
-            target: MemoryId::new(row.get::<_, String>(1)?),
-            kind: row.get(2)?,
-            weight: row.get(3)?,
-            reason: row.get(4)?,
-            confidence: row.get(5)?,
-            run_id: row.get(6)?,
-            at: row.get(7)?,
-        })
-    }
+/// The time of an edge with an unreadable time.
+const TIME_UNKNOWN: Instant = Instant(0);
+
+/// Reads the columns [`EDGE`]; `None` where this version does not know the type.
+pub(crate) fn edge(row: &Row<'_>, time_zone: &TimeZone) -> rusqlite::Result<Option<Edge>> {
+    let Some(edge_type) = EdgeType::parse(&row.get::<_, String>(2)?) else { return Ok(None) };
+    let confidence: Option<String> = row.get(5)?;
+    let confidence = match confidence.as_deref() {
+        // An edge that replaces a memory must state its confidence; other edges are facts.
+        None if edge_type != EdgeType::Supersedes => Confidence::High,
+        stated => stated.and_then(Confidence::of_name).unwrap_or(Confidence::Low),
+    };
+    let at: String = row.get(7)?;
+    Ok(Some(Edge {
+        source: MemoryId::new(row.get::<_, String>(0)?),
+        target: MemoryId::new(row.get::<_, String>(1)?),
+        edge_type,
+        weight: row.get::<_, f64>(3)?.clamp(0.0, 1.0),
+        reason: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
+        confidence,
+        run_id: Some(row.get(6)?),
+        created_at: Instant::parse(&at, time_zone).unwrap_or(TIME_UNKNOWN),
+    }))
 }
 
 impl BrainDb {
-    /// Returns the edges in force, by source, target and type; none where memfold never wrote to the store.
+    /// Returns the edges in force, by source, target and type; none where memfold never wrote to the
+    /// store. Types that this version does not know are left out.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn edges(&self) -> Result<Vec<StoredEdge>, LoadStoreError> {
-        self.edges_where("1", None)
+    pub fn edges(&self, time_zone: &TimeZone) -> Result<Vec<Edge>, StoreError> {
+        self.edges_where("1", None, time_zone)
     }
 
     /// Returns the edges in force from and to a memory, as [`Self::edges`] does.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn edges_of(&self, id: &MemoryId) -> Result<Vec<StoredEdge>, LoadStoreError> {
-        self.edges_where("(source_id = ?1 OR target_id = ?1)", Some(id))
+    pub fn edges_of(&self, id: &MemoryId, time_zone: &TimeZone) -> Result<Vec<Edge>, StoreError> {
+        self.edges_where("(source_id = ?1 OR target_id = ?1)", Some(id), time_zone)
     }
 
     fn edges_where(
         &self,
         condition: &str,
         id: Option<&MemoryId>,
-    ) -> Result<Vec<StoredEdge>, LoadStoreError> {
+        time_zone: &TimeZone,
+    ) -> Result<Vec<Edge>, StoreError> {
         self.consult_own("memfold_edges", |connection, _| {
             let sql = format!(
                 "SELECT {EDGE} FROM memfold_edges WHERE active = 1 AND {condition}
                  ORDER BY source_id, target_id, type"
             );
-            all(connection, &sql, params_from_iter(id.map(MemoryId::as_str)), StoredEdge::of_row)
-        })
-    }
-
-    /// Returns the merges in force, in the order in which they were recorded; none where memfold never wrote to the store.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn merges(&self) -> Result<Vec<StoredMerge>, LoadStoreError> {
-        self.consult_own("memfold_lineage", |connection, _| {
-            let sql = "SELECT absorbed_id, survivor_id, similarity, rule_id, run_id, at
-                       FROM memfold_lineage WHERE active = 1 ORDER BY id";
-            all(connection, sql, [], |row| {
-                Ok(StoredMerge {
-                    absorbed: MemoryId::new(row.get::<_, String>(0)?),
-                    survivor: MemoryId::new(row.get::<_, String>(1)?),
-                    similarity: row.get(2)?,
-                    rule_id: row.get(3)?,
-                    run_id: row.get(4)?,
-                    at: row.get(5)?,
-                })
-            })
+            let id = params_from_iter(id.map(MemoryId::as_str));
+            let edges: Vec<_> = all(connection, &sql, id, |row| edge(row, time_zone))?;
+            Ok(edges.into_iter().flatten().collect())
         })
     }
 
@@ -399,7 +338,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn summaries(&self) -> Result<Vec<StoredSummary>, LoadStoreError> {
+    pub fn summaries(&self) -> Result<Vec<StoredSummary>, StoreError> {
         self.consult_own("memfold_summaries", |connection, _| {
             let sql = "SELECT s.memory_id, s.sources, s.body FROM memfold_summaries AS s
                        JOIN stm ON stm.id = s.memory_id
@@ -434,7 +373,7 @@ impl Writes<'_> {
         source: &MemoryId,
         target: &MemoryId,
         kind: &str,
-    ) -> Result<bool, SessionError> {
+    ) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM memfold_edges
                    WHERE source_id = ?1 AND target_id = ?2 AND type = ?3 AND active = 1";
         self.exists("look for an edge", sql, [source.as_str(), target.as_str(), kind])
@@ -470,58 +409,34 @@ pub(crate) fn restated_in(
     Ok(found.difference(ids).cloned().collect())
 }
 
-/// The opinion of one model on one group of memories.
+/// An answer of a model as it is kept.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StoredJudgement {
-    /// The hash of the question and of the model.
-    pub key: String,
-    /// The model.
-    pub judge: String,
-    /// The ids of the memories.
-    pub memories: Vec<String>,
-    /// The opinions, as JSON.
-    pub opinions: String,
-    /// Requests that the answer took.
-    pub requests: i64,
-    /// Tokens that were sent.
-    pub prompt_tokens: i64,
-    /// Tokens of the answer.
-    pub completion_tokens: i64,
+pub struct KeptVote {
+    /// The answer; `None` where its opinions cannot be read.
+    pub vote: Option<Vote>,
     /// Its cost.
     pub cost: f64,
-    /// How long it took.
-    pub latency_ms: i64,
+    /// When it was kept, as the owner writes times.
+    pub at: String,
 }
 
-/// The columns of a judgement.
-const JUDGEMENT: &str = "key, judge, memories, opinions, requests, prompt_tokens, completion_tokens, \
-                         cost, latency_ms, at";
-
 impl BrainDb {
-    /// Returns all stored judgements and their times, in the order of the keys. Rows that cannot be
-    /// read are left out.
+    /// Returns all kept answers of models, in the order of their keys. Rows that cannot be read are
+    /// left out.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn judgements(&self) -> Result<Vec<(StoredJudgement, String)>, LoadStoreError> {
+    pub fn votes(&self) -> Result<Vec<KeptVote>, StoreError> {
         self.consult_own("memfold_judgements", |connection, _| {
-            let sql = format!("SELECT {JUDGEMENT} FROM memfold_judgements ORDER BY key");
+            let sql = "SELECT key, judge, opinions, cost, at FROM memfold_judgements ORDER BY key";
             let read = |row: &Row<'_>| {
-                let memories: String = row.get(2)?;
-                let stored = StoredJudgement {
-                    key: row.get(0)?,
-                    judge: row.get(1)?,
-                    memories: serde_json::from_str(&memories).unwrap_or_default(),
-                    opinions: row.get(3)?,
-                    requests: row.get(4)?,
-                    prompt_tokens: row.get(5)?,
-                    completion_tokens: row.get(6)?,
-                    cost: row.get(7)?,
-                    latency_ms: row.get(8)?,
-                };
-                Ok::<_, rusqlite::Error>((stored, row.get(9)?))
+                let (key, judge, opinions): (_, _, String) =
+                    (row.get(0)?, row.get(1)?, row.get(2)?);
+                let opinions = serde_json::from_str(&opinions).ok();
+                let vote = opinions.map(|opinions| Vote { key, judge, opinions });
+                Ok::<_, rusqlite::Error>(KeptVote { vote, cost: row.get(3)?, at: row.get(4)? })
             };
-            let rows: Vec<Option<_>> = all(connection, &sql, [], |row| Ok(read(row).ok()))?;
+            let rows: Vec<Option<_>> = all(connection, sql, [], |row| Ok(read(row).ok()))?;
             Ok(rows.into_iter().flatten().collect())
         })
     }
@@ -532,25 +447,25 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn keep_judgements(
-        &self,
-        judgements: &[StoredJudgement],
-        at: &str,
-    ) -> Result<(), SessionError> {
+    pub fn keep_judgements(&self, judgements: &[Judgement], at: &str) -> Result<(), StoreError> {
+        let json = |value: serde_json::Result<String>| value.unwrap_or_default();
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         self.write(|writes| {
             writes.prepare(at)?;
-            let sql = format!(
-                "INSERT OR REPLACE INTO memfold_judgements({JUDGEMENT})
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
-            );
-            for it in judgements {
-                let memories = serde_json::Value::from(it.memories.clone()).to_string();
+            let sql = "INSERT OR REPLACE INTO memfold_judgements(key, judge, memories, opinions,
+                           requests, prompt_tokens, completion_tokens, cost, latency_ms, at)
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+            for Judgement { vote: Vote { key, judge, opinions }, memories, usage } in judgements {
+                let memories = json(serde_json::to_string(memories));
+                let opinions = json(serde_json::to_string(opinions));
+                let (requests, latency_ms) = (count(usage.requests), count(usage.latency_ms));
+                let tokens = [usage.prompt_tokens, usage.completion_tokens].map(count);
                 #[rustfmt::skip]
                 let row = params![
-                    it.key, it.judge, memories, it.opinions, it.requests, it.prompt_tokens,
-                    it.completion_tokens, it.cost, it.latency_ms, at
+                    key, judge, memories, opinions, requests, tokens[0], tokens[1], usage.cost,
+                    latency_ms, at
                 ];
-                writes.execute("keep a judgement", &sql, row)?;
+                writes.execute("keep a judgement", sql, row)?;
             }
             Ok(())
         })
@@ -576,25 +491,12 @@ pub struct StoredTier {
     pub earlier: Vec<(String, String)>,
 }
 
-/// The tier of a memory, to be stored.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AssignedTier {
-    /// The memory.
-    pub memory_id: MemoryId,
-    /// `hot`, `warm`, `cold` or `archived`.
-    pub tier: &'static str,
-    /// Its retention then, from 0 to 1.
-    pub retention: f64,
-    /// The reasons for the tier, as a JSON array of names.
-    pub reasons: String,
-}
-
 impl BrainDb {
     /// Returns the stored tiers by memory; none where no tier was ever stored.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn assigned_tiers(&self) -> Result<BTreeMap<MemoryId, String>, LoadStoreError> {
+    pub fn assigned_tiers(&self) -> Result<BTreeMap<MemoryId, String>, StoreError> {
         self.consult_own("memfold_tiers", |connection, _| {
             all(connection, "SELECT memory_id, tier FROM memfold_tiers", [], |row| {
                 Ok((MemoryId::new(row.get::<_, String>(0)?), row.get(1)?))
@@ -606,7 +508,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn stored_tier(&self, id: &MemoryId) -> Result<Option<StoredTier>, LoadStoreError> {
+    pub fn stored_tier(&self, id: &MemoryId) -> Result<Option<StoredTier>, StoreError> {
         self.consult_own("memfold_tiers", |connection, columns| {
             // Tables of an earlier version lack the column.
             let earlier = columns.expression("earlier");
@@ -629,7 +531,7 @@ impl BrainDb {
 }
 
 impl Session {
-    /// Stores tiers in place of earlier ones and removes the tiers of memories that are `gone`;
+    /// Stores changed tiers in place of earlier ones and removes the tiers of memories that are `gone`;
     /// makes memfold's tables where needed. Each batch is one transaction: after an interruption
     /// the next call goes on. `at` is the time as the owner writes times.
     ///
@@ -637,10 +539,10 @@ impl Session {
     /// When the store cannot be written.
     pub fn keep_tiers(
         &self,
-        assigned: &[AssignedTier],
+        changed: &[Transition],
         gone: &[MemoryId],
         at: &str,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let keep = format!(
             "INSERT INTO memfold_tiers(memory_id, tier, retention, reasons, at)
              VALUES (?1, ?2, ?3, ?4, ?5)
@@ -653,14 +555,16 @@ impl Session {
              at = CASE WHEN tier = excluded.tier THEN at ELSE excluded.at END,
              tier = excluded.tier, retention = excluded.retention, reasons = excluded.reasons"
         );
-        for batch in assigned.chunks(BATCH_ROWS) {
+        for batch in changed.chunks(BATCH_ROWS) {
             self.write(|writes| {
                 writes.prepare(at)?;
-                for AssignedTier { memory_id, tier, retention, reasons } in batch {
-                    let row = params![memory_id.as_str(), tier, retention, reasons, at];
+                for Transition { id, to, .. } in batch {
+                    let reasons = serde_json::to_string(&to.reasons).unwrap_or_default();
+                    let (tier, retention) = (to.tier.as_str(), to.retention.overall);
+                    let row = params![id.as_str(), tier, retention, reasons, at];
                     writes.execute("store a tier", &keep, row)?;
                 }
-                Ok::<_, SessionError>(())
+                Ok::<_, StoreError>(())
             })?;
         }
         for batch in gone.chunks(BATCH_ROWS) {
@@ -669,7 +573,7 @@ impl Session {
                     let sql = "DELETE FROM memfold_tiers WHERE memory_id = ?1";
                     writes.execute("remove a tier", sql, [memory_id.as_str()])?;
                 }
-                Ok::<_, SessionError>(())
+                Ok::<_, StoreError>(())
             })?;
         }
         Ok(())
@@ -690,7 +594,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn answered(&self, key: &str) -> Result<Option<AnsweredRequest>, SessionError> {
+    pub fn answered(&self, key: &str) -> Result<Option<AnsweredRequest>, StoreError> {
         let sql = "SELECT digest, answer FROM memfold_requests WHERE key = ?1";
         let read = |row: &Row<'_>| Ok(AnsweredRequest { digest: row.get(0)?, answer: row.get(1)? });
         self.first("read memfold_requests", sql, [key], read)
@@ -709,7 +613,7 @@ impl Writes<'_> {
         memories: &str,
         at: &str,
         forgotten_before: &str,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let old = "DELETE FROM memfold_requests WHERE at < ?1";
         self.execute("drop old answers", old, [forgotten_before])?;
         let insert = "INSERT INTO memfold_requests(key, digest, memories, answer, at)
@@ -753,7 +657,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn schedule(&self, name: &str) -> Result<ScheduleRow, LoadStoreError> {
+    pub fn schedule(&self, name: &str) -> Result<ScheduleRow, StoreError> {
         self.consult_own("memfold_schedule", |connection, _| {
             let sql = "SELECT settings, slot, holder, leased_until, outcome FROM memfold_schedule
                        WHERE name = ?1";
@@ -783,7 +687,7 @@ impl Session {
         settings: &str,
         slot: &str,
         at: &str,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         self.write(|writes| {
             writes.prepare(at)?;
             add_row(writes, name)?;
@@ -798,7 +702,7 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn take_slot(&self, name: &str, lease: Lease<'_>, at: &str) -> Result<bool, SessionError> {
+    pub fn take_slot(&self, name: &str, lease: Lease<'_>, at: &str) -> Result<bool, StoreError> {
         let Lease { slot, holder, now, until } = lease;
         self.write(|writes| {
             writes.prepare(at)?;
@@ -815,7 +719,7 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn extend_slot(&self, name: &str, holder: &str, until: &str) -> Result<(), SessionError> {
+    pub fn extend_slot(&self, name: &str, holder: &str, until: &str) -> Result<(), StoreError> {
         self.write(|writes| {
             let sql =
                 "UPDATE memfold_schedule SET leased_until = ?3 WHERE name = ?1 AND holder = ?2";
@@ -828,7 +732,7 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn end_slot(&self, name: &str, holder: &str, outcome: &str) -> Result<(), SessionError> {
+    pub fn end_slot(&self, name: &str, holder: &str, outcome: &str) -> Result<(), StoreError> {
         self.write(|writes| {
             let sql = "UPDATE memfold_schedule SET holder = NULL, leased_until = NULL, outcome = ?3
                        WHERE name = ?1 AND holder = ?2";
@@ -837,7 +741,7 @@ impl Session {
     }
 }
 
-fn add_row(writes: &Writes<'_>, name: &str) -> Result<(), SessionError> {
+fn add_row(writes: &Writes<'_>, name: &str) -> Result<(), StoreError> {
     let sql = "INSERT OR IGNORE INTO memfold_schedule(name) VALUES (?1)";
     writes.execute("store the schedule", sql, [name]).map(drop)
 }

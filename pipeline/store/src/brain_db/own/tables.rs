@@ -9,7 +9,8 @@ use crate::brain_db::own::archive::index_all_merged;
 use crate::brain_db::read::access::{cell0, cells2, first};
 use crate::brain_db::read::load::derived_store_id;
 use crate::brain_db::read::open::BrainDb;
-use crate::brain_db::write::session::{Session, SessionError, Writes};
+use crate::brain_db::write::session::{Session, Writes};
+use crate::error::StoreError;
 
 /// Version of the tables: how many migrations have run.
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
@@ -368,7 +369,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When they are of a later version, or cannot be written.
-    pub fn prepare(&self, at: &str) -> Result<(), SessionError> {
+    pub fn prepare(&self, at: &str) -> Result<(), StoreError> {
         let (before, found) = self.query("make memfold's tables", |connection| {
             let before = recorded_version(connection)?;
             let found = migrate(connection, || derived_store_id(connection).map(Into::into), at)?;
@@ -376,7 +377,7 @@ impl Writes<'_> {
         })?;
         if let Some(found) = found {
             let path = self.path().to_owned();
-            return Err(SessionError::NewerTables { path, found, known: VERSION });
+            return Err(StoreError::NewerTables { path, found, known: VERSION });
         }
         if before.is_some_and(|(version, _)| version < MERGED_SINCE) {
             index_all_merged(self)?;
@@ -388,7 +389,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn has_own_tables(&self) -> Result<bool, SessionError> {
+    pub fn has_own_tables(&self) -> Result<bool, StoreError> {
         self.query("look for memfold's tables", own_tables_exist)
     }
 }
@@ -401,7 +402,7 @@ pub(crate) fn recorded_version(connection: &Connection) -> rusqlite::Result<Opti
     first(connection, "SELECT version, store_uuid FROM memfold_schema LIMIT 1", [], cells2)
 }
 
-fn store_id(reads: &Writes<'_>) -> Result<String, SessionError> {
+fn store_id(reads: &Writes<'_>) -> Result<String, StoreError> {
     reads.query("read the store's name", |connection| match recorded_version(connection)? {
         Some((_, store_id)) => Ok(store_id),
         None => derived_store_id(connection).map(Into::into),
@@ -414,7 +415,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn store_id(&self) -> Result<String, SessionError> {
+    pub fn store_id(&self) -> Result<String, StoreError> {
         self.look_on(store_id)
     }
 }
@@ -424,7 +425,7 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn store_id(&self) -> Result<String, SessionError> {
+    pub fn store_id(&self) -> Result<String, StoreError> {
         self.read(store_id)
     }
 }

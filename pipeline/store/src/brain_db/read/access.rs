@@ -32,7 +32,7 @@ pub enum Access {
 }
 
 /// The size and times of a store's files; any write by anybody changes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stamp {
     database: FileStamp,
     header: Vec<u8>,

@@ -1,18 +1,19 @@
-//! The store's facts about a memory: its row, lineage, provenance, decisions and flags.
+//! Lineage: which memory was merged into which, by `memfold_lineage`, the archive and the rows' sources; and the other
+//! facts that explain a memory: provenance, decisions and flags.
 
-use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::tz::TimeZone;
-use rusqlite::{Connection, Row as SqlRow};
+use rusqlite::{Connection, Params, Row as SqlRow};
 use serde_json::Value;
 
-use crate::brain_db::own::archive::ArchiveReader;
 use crate::brain_db::read::access::{Columns, all, cell0, exists, first};
 use crate::brain_db::read::load::{MEMORY_COLUMNS, raw_memory};
+use crate::brain_db::read::lookup::StoreReader;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::read::rows::{content_of, id_at0};
-use crate::memory_store::LoadStoreError;
+use crate::error::StoreError;
+use crate::memory_store::LoadRequest;
 use memfold_core::decisions;
 use memfold_core::journal::RowImage;
 use memfold_core::lineage::{
@@ -22,6 +23,7 @@ use memfold_core::lineage::{
 use memfold_core::memory::{MemoryId, Status};
 use memfold_core::row::{RowFacts, parse_source, row_facts};
 use memfold_core::time::Instant;
+use memfold_index::NoProgress;
 
 impl BrainDb {
     /// Finds the live memory that holds the statement of the memory with this id.
@@ -33,10 +35,9 @@ impl BrainDb {
         id: &MemoryId,
         time_zone: &TimeZone,
         now: Instant,
-    ) -> Result<Resolved, LoadStoreError> {
-        self.consult("stm", |connection| {
-            resolve(&StoreLineage::new(connection, time_zone, now)?, id)
-        })
+    ) -> Result<Resolved, StoreError> {
+        let request = LoadRequest { time_zone, now, progress: &NoProgress };
+        self.look_up(&request, |reader| resolve(reader, id))
     }
 
     /// Returns all facts about a memory.
@@ -48,37 +49,43 @@ impl BrainDb {
         id: &MemoryId,
         time_zone: &TimeZone,
         now: Instant,
-    ) -> Result<Explanation, LoadStoreError> {
-        self.consult("stm", |connection| {
-            explain(connection, id, &StoreLineage::new(connection, time_zone, now)?)
-        })
+    ) -> Result<Explanation, StoreError> {
+        let request = LoadRequest { time_zone, now, progress: &NoProgress };
+        self.look_up(&request, |reader| reader.explain(id))
+    }
+
+    /// Returns the merges in force, in the order in which they were recorded; none where memfold
+    /// never wrote to the store.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn merges(&self) -> Result<Vec<Fold>, StoreError> {
+        self.consult_own("memfold_lineage", |connection, _| merges(connection, "1 ORDER BY id", []))
     }
 }
 
-fn explain(
+/// Reads the merges in force that meet a condition; `memfold_lineage` must exist.
+fn merges(
     connection: &Connection,
-    id: &MemoryId,
-    lineage: &StoreLineage<'_>,
-) -> rusqlite::Result<Explanation> {
-    let memory = lineage.view(id)?;
-    let content_hash = lineage.place(id)?.text.as_deref().map(decisions::content_hash);
-    let explained = explain_folds(lineage, id, memory)?;
-    added(connection, explained, content_hash.as_deref())
-}
-
-const FOLD_COLUMNS: &str =
-    "absorbed_id, survivor_id, similarity, rule_id, reasons, run_id, at FROM memfold_lineage";
-
-/// Reads lineage from a store.
-pub(crate) struct StoreLineage<'a> {
-    connection: &'a Connection,
-    time_zone: &'a TimeZone,
-    now: Instant,
-    memories: Columns,
-    has_lineage: bool,
-    archive: Option<ArchiveReader>,
-    has_journal: bool,
-    claims: OnceCell<Claims>,
+    condition: &str,
+    params: impl Params,
+) -> rusqlite::Result<Vec<Fold>> {
+    let sql = format!(
+        "SELECT absorbed_id, survivor_id, similarity, rule_id, reasons, run_id, at
+         FROM memfold_lineage WHERE active = 1 AND {condition}"
+    );
+    all(connection, &sql, params, |row| {
+        Ok(Fold {
+            absorbed: MemoryId::new(row.get::<_, String>(0)?),
+            survivor: MemoryId::new(row.get::<_, String>(1)?),
+            similarity: row.get(2)?,
+            rule_id: row.get(3)?,
+            reasons: row.get(4)?,
+            run_id: row.get(5)?,
+            at: row.get(6)?,
+            known_by: KnownBy::Lineage,
+        })
+    })
 }
 
 /// A row of the memory table.
@@ -88,29 +95,33 @@ struct Found {
     created_at: Option<String>,
 }
 
-impl<'a> StoreLineage<'a> {
-    /// Finds out which tables exist.
-    pub(crate) fn new(
-        connection: &'a Connection,
-        time_zone: &'a TimeZone,
-        now: Instant,
-    ) -> rusqlite::Result<Self> {
-        let has = |table| Columns::of(connection, table).map(|columns| !columns.is_empty());
-        Ok(Self {
-            connection,
-            time_zone,
-            now,
-            memories: Columns::of(connection, "stm")?,
-            has_lineage: has("memfold_lineage")?,
-            archive: ArchiveReader::of(connection)?,
-            has_journal: has("memfold_journal")?,
-            claims: OnceCell::new(),
-        })
+impl StoreReader<'_> {
+    /// Returns the recorded merges of a memory, the latest first.
+    pub(crate) fn merges_of(&self, absorbed: &MemoryId) -> Result<Vec<Fold>, StoreError> {
+        self.merges("absorbed_id = ?1 ORDER BY id DESC", absorbed)
+    }
+
+    /// Returns the recorded merges into a memory, in their order.
+    pub(crate) fn merges_into(&self, survivor: &MemoryId) -> Result<Vec<Fold>, StoreError> {
+        self.merges("survivor_id = ?1 ORDER BY id", survivor)
+    }
+
+    fn merges(&self, condition: &str, id: &MemoryId) -> Result<Vec<Fold>, StoreError> {
+        if !self.own()?.has_lineage {
+            return Ok(Vec::new());
+        }
+        self.pass.query("memfold_lineage", |c| merges(c, condition, [id.as_str()]))
+    }
+
+    fn explain(&self, id: &MemoryId) -> Result<Explanation, StoreError> {
+        let content_hash = self.place(id)?.text.as_deref().map(decisions::content_hash);
+        let explained = explain_folds(self, id, self.view(id)?)?;
+        self.pass.query("memfold_decisions", |c| added(c, explained, content_hash.as_deref()))
     }
 
     /// Returns a memory for display.
-    pub(crate) fn view(&self, id: &MemoryId) -> rusqlite::Result<Option<MemoryView>> {
-        Ok(self.row(id)?.and_then(|found| {
+    fn view(&self, id: &MemoryId) -> Result<Option<MemoryView>, StoreError> {
+        Ok(self.found(id)?.and_then(|found| {
             let facts = found.facts?;
             Some(MemoryView {
                 text: found.text,
@@ -124,124 +135,101 @@ impl<'a> StoreLineage<'a> {
     }
 
     /// Returns the memories that their source marks as archived, or that are in the archive table.
-    pub(crate) fn archived_ids(&self) -> rusqlite::Result<Vec<MemoryId>> {
+    pub(crate) fn archived_ids(&self) -> Result<Vec<MemoryId>, StoreError> {
         // An invalid text is not an id of any memory.
         let read = |row: &SqlRow<'_>| Ok(row.get_ref(0)?.as_str().ok().map(MemoryId::new));
         let in_place =
             "SELECT id FROM stm WHERE source LIKE 'archived:%' AND typeof(id) = 'text' ORDER BY id";
-        let mut ids: Vec<Option<MemoryId>> = all(self.connection, in_place, [], read)?;
-        if self.archive.is_some() {
+        let mut ids: Vec<Option<MemoryId>> =
+            self.pass.query("stm", |c| all(c, in_place, [], read))?;
+        if self.archive()?.is_some() {
             let moved = "SELECT DISTINCT memory_id FROM memfold_archive WHERE table_name = 'stm'
                          ORDER BY memory_id";
-            ids.extend(all::<_, Vec<_>>(self.connection, moved, [], read)?);
+            let moved = self.pass.query("memfold_archive", |c| all(c, moved, [], read));
+            ids.extend::<Vec<_>>(moved?);
         }
         Ok(ids.into_iter().flatten().collect())
     }
 
     /// Tells whether a memory says something else than when it was archived, as far as the journal knows.
-    pub(crate) fn was_edited(&self, id: &MemoryId, text: Option<&str>) -> rusqlite::Result<bool> {
-        if !self.has_journal {
+    pub(crate) fn was_edited(&self, id: &MemoryId, text: Option<&str>) -> Result<bool, StoreError> {
+        if !self.own()?.has_journal {
             return Ok(false);
         }
         let sql = "SELECT before FROM memfold_journal
                    WHERE row_key = ?1 AND table_name = 'stm' AND op = 'set'
                      AND instr(before, '\"content\"') > 0 ORDER BY seq DESC LIMIT 1";
-        let before: Option<String> = first(self.connection, sql, [id.as_str()], cell0)?;
-        let kept = before.and_then(|json| text_before(&json));
+        let before = self.pass.query("memfold_journal", |c| first(c, sql, [id.as_str()], cell0));
+        let kept = before?.and_then(|json: String| text_before(&json));
         Ok(kept.is_some() && kept.as_deref() != text)
     }
 
-    fn row(&self, id: &MemoryId) -> rusqlite::Result<Option<Found>> {
-        let columns = self.memories.expressions(&MEMORY_COLUMNS);
+    fn found(&self, id: &MemoryId) -> Result<Option<Found>, StoreError> {
+        let columns = self.pass.memory_columns.expressions(&MEMORY_COLUMNS);
         let sql = format!("SELECT 0, {columns} FROM stm WHERE id = ?1 LIMIT 1");
-        first(self.connection, &sql, [id.as_str()], |row| {
+        let LoadRequest { time_zone, now, .. } = *self.pass.request;
+        let read = |row: &SqlRow<'_>| {
             let raw = raw_memory(row)?;
             Ok(Found {
-                facts: row_facts(&raw, self.time_zone, self.now).ok(),
+                facts: row_facts(&raw, time_zone, now).ok(),
                 text: raw.content.text().ok().flatten().map(Into::into),
                 created_at: raw.created_at.text().ok().flatten().map(Into::into),
             })
-        })
+        };
+        self.pass.query("stm", |c| first(c, &sql, [id.as_str()], read))
     }
 
-    /// The text of a memory in the archive table, and its survivor.
-    fn moved(&self, id: &MemoryId) -> rusqlite::Result<Option<(Option<String>, Option<String>)>> {
-        let Some(archive) = &self.archive else { return Ok(None) };
-        let sql = format!(
-            "SELECT survivor_id, {} FROM memfold_archive
-             WHERE memory_id = ?1 AND table_name = 'stm' ORDER BY id DESC LIMIT 1",
-            archive.listed()
-        );
-        first(self.connection, &sql, [id.as_str()], |row| {
-            let image = archive.image(row, 1)?;
-            let text = image.as_ref().and_then(content_of).map(ToOwned::to_owned);
-            Ok((text, row.get(0)?))
-        })
-    }
-
-    fn claims(&self) -> rusqlite::Result<&Claims> {
+    fn claims(&self) -> Result<&Claims, StoreError> {
         if let Some(claims) = self.claims.get() {
             return Ok(claims);
         }
-        let read = Claims::read(self.connection)?;
+        let read = self.pass.query("stm", Claims::read)?;
         Ok(self.claims.get_or_init(|| read))
-    }
-
-    /// The latest merge of a memory in our own tables: into one survivor, or into any.
-    pub(crate) fn recorded(
-        &self,
-        absorbed: &str,
-        survivor: Option<&str>,
-    ) -> rusqlite::Result<Option<Fold>> {
-        if !self.has_lineage {
-            return Ok(None);
-        }
-        let sql = format!(
-            "SELECT {FOLD_COLUMNS} WHERE absorbed_id = ?1 AND (?2 IS NULL OR survivor_id = ?2)
-             AND active = 1 ORDER BY id DESC LIMIT 1"
-        );
-        first(self.connection, &sql, (absorbed, survivor), fold)
     }
 
     /// The merge of a memory by any evidence: the row's own source first, then lineage, then
     /// survivors' lists.
-    fn latest(&self, id: &MemoryId) -> rusqlite::Result<Option<Fold>> {
-        let facts = self.row(id)?.and_then(|found| found.facts);
+    fn latest(&self, id: &MemoryId) -> Result<Option<Fold>, StoreError> {
+        let facts = self.found(id)?.and_then(|found| found.facts);
         let own_word = match facts.and_then(|facts| facts.merged_into) {
-            Some(survivor) => Some(survivor.as_str().to_owned()),
-            None => self.moved(id)?.and_then(|(_, survivor)| survivor),
+            Some(survivor) => Some(survivor),
+            None => self.archived_record("stm", id.as_str())?.and_then(|record| record.survivor),
         };
+        let mut recorded = self.merges_of(id)?.into_iter();
         if let Some(survivor) = own_word {
-            let recorded = self.recorded(id.as_str(), Some(&survivor))?;
-            return Ok(Some(recorded.unwrap_or_else(|| provenance_fold(id.as_str(), &survivor))));
+            let same = recorded.find(|fold| fold.survivor == survivor);
+            return Ok(Some(same.unwrap_or_else(|| provenance_fold(id.clone(), survivor))));
         }
-        if let Some(recorded) = self.recorded(id.as_str(), None)? {
+        if let Some(recorded) = recorded.next() {
             return Ok(Some(recorded));
         }
-        let survivor = self.claims()?.survivor(id.as_str());
-        Ok(survivor.map(|survivor| provenance_fold(id.as_str(), survivor)))
+        let survivor = self.claims()?.survivor(id).cloned();
+        Ok(survivor.map(|survivor| provenance_fold(id.clone(), survivor)))
     }
 
     /// Tells whether anything in the store remembers a memory that is not there.
-    fn is_remembered(&self, id: &MemoryId) -> rusqlite::Result<bool> {
+    fn is_remembered(&self, id: &MemoryId) -> Result<bool, StoreError> {
+        let own = self.own()?;
         let sql = "SELECT 1 FROM memfold_lineage WHERE absorbed_id = ?1 OR survivor_id = ?1";
-        if self.has_lineage && exists(self.connection, sql, [id.as_str()])? {
+        let is_known = |c: &Connection| exists(c, sql, [id.as_str()]);
+        if own.has_lineage && self.pass.query("memfold_lineage", is_known)? {
             return Ok(true);
         }
         let sql = "SELECT 1 FROM memfold_journal WHERE row_key = ?1 AND table_name = 'stm'";
-        if self.has_journal && exists(self.connection, sql, [id.as_str()])? {
+        let is_known = |c: &Connection| exists(c, sql, [id.as_str()]);
+        if own.has_journal && self.pass.query("memfold_journal", is_known)? {
             return Ok(true);
         }
         let claims = self.claims()?;
-        Ok(claims.survivor(id.as_str()).is_some() || !claims.absorbed(id.as_str()).is_empty())
+        Ok(claims.survivor(id).is_some() || !claims.absorbed(id).is_empty())
     }
 }
 
-impl Lineage for StoreLineage<'_> {
-    type Error = rusqlite::Error;
+impl Lineage for StoreReader<'_> {
+    type Error = StoreError;
 
-    fn place(&self, id: &MemoryId) -> rusqlite::Result<Place> {
-        if let Some(found) = self.row(id)? {
+    fn place(&self, id: &MemoryId) -> Result<Place, StoreError> {
+        if let Some(found) = self.found(id)? {
             let whereabouts = match found.facts.map(|facts| facts.status) {
                 None => Status::Unreadable,
                 Some(Status::Archived) if self.latest(id)?.is_some() => Status::Merged,
@@ -249,7 +237,8 @@ impl Lineage for StoreLineage<'_> {
             };
             return Ok(Place { whereabouts, text: found.text });
         }
-        if let Some((text, _)) = self.moved(id)? {
+        if let Some(record) = self.archived_record("stm", id.as_str())? {
+            let text = record.image.as_ref().and_then(content_of).map(ToOwned::to_owned);
             return Ok(Place { whereabouts: Status::Moved, text });
         }
         let is_remembered = self.is_remembered(id)?;
@@ -257,7 +246,7 @@ impl Lineage for StoreLineage<'_> {
         Ok(Place { whereabouts, text: None })
     }
 
-    fn folded_into(&self, id: &MemoryId) -> rusqlite::Result<Option<Fold>> {
+    fn folded_into(&self, id: &MemoryId) -> Result<Option<Fold>, StoreError> {
         use Status::{Expired, Live, Record, Unreadable};
         match self.place(id)?.whereabouts {
             // A row without an archive mark was brought back by the program that removed the mark.
@@ -266,15 +255,10 @@ impl Lineage for StoreLineage<'_> {
         }
     }
 
-    fn absorbed(&self, id: &MemoryId) -> rusqlite::Result<Vec<Fold>> {
-        let mut folds = Vec::new();
-        if self.has_lineage {
-            let sql =
-                format!("SELECT {FOLD_COLUMNS} WHERE survivor_id = ?1 AND active = 1 ORDER BY id");
-            folds = all(self.connection, &sql, [id.as_str()], fold)?;
-        }
-        let claimed = self.claims()?.absorbed(id.as_str());
-        folds.extend(claimed.iter().map(|absorbed| provenance_fold(absorbed, id.as_str())));
+    fn absorbed(&self, id: &MemoryId) -> Result<Vec<Fold>, StoreError> {
+        let mut folds = self.merges_into(id)?;
+        let claimed = self.claims()?.absorbed(id).iter().cloned();
+        folds.extend(claimed.map(|absorbed| provenance_fold(absorbed, id.clone())));
         let mut seen = BTreeSet::new();
         folds.retain(|fold| seen.insert(fold.absorbed.clone()));
         let mut direct = Vec::with_capacity(folds.len());
@@ -288,23 +272,10 @@ impl Lineage for StoreLineage<'_> {
     }
 }
 
-fn fold(row: &SqlRow<'_>) -> rusqlite::Result<Fold> {
-    Ok(Fold {
-        absorbed: MemoryId::new(row.get::<_, String>(0)?),
-        survivor: MemoryId::new(row.get::<_, String>(1)?),
-        similarity: row.get(2)?,
-        rule_id: row.get(3)?,
-        reasons: row.get(4)?,
-        run_id: row.get(5)?,
-        at: row.get(6)?,
-        known_by: KnownBy::Lineage,
-    })
-}
-
-fn provenance_fold(absorbed: &str, survivor: &str) -> Fold {
+fn provenance_fold(absorbed: MemoryId, survivor: MemoryId) -> Fold {
     Fold {
-        absorbed: MemoryId::new(absorbed),
-        survivor: MemoryId::new(survivor),
+        absorbed,
+        survivor,
         similarity: None,
         rule_id: None,
         reasons: None,
@@ -325,16 +296,16 @@ fn text_before(json: &str) -> Option<String> {
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     /// Merged id → survivor, by the merged row's own source.
-    own: HashMap<String, String>,
+    own: HashMap<MemoryId, MemoryId>,
     /// Merged id → survivor, by survivors' lists.
-    listed: HashMap<String, String>,
+    listed: HashMap<MemoryId, MemoryId>,
     /// Survivor → all that any row says was merged into it.
-    absorbed: HashMap<String, Vec<String>>,
+    absorbed: HashMap<MemoryId, Vec<MemoryId>>,
 }
 
 impl Claims {
     /// Reads all rows with a source that mentions merges, in one pass.
-    pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Self> {
+    fn read(connection: &Connection) -> rusqlite::Result<Self> {
         let mut claims = Self::default();
         let mut statement = connection.prepare(
             "SELECT CAST(id AS TEXT), CAST(source AS TEXT) FROM stm
@@ -347,34 +318,30 @@ impl Claims {
             let (Ok(id), Ok(source)) = (row.get_ref(0)?.as_str(), row.get_ref(1)?.as_str()) else {
                 continue;
             };
-            claims.take(id, source);
+            claims.take(MemoryId::new(id), source);
         }
         Ok(claims)
     }
 
-    fn take(&mut self, id: &str, source: &str) {
+    fn take(&mut self, id: MemoryId, source: &str) {
         let said = parse_source(source);
-        if let Some(survivor) = &said.merged_into {
-            let survivor = survivor.as_str().to_owned();
-            self.absorbed.entry(survivor.clone()).or_default().push(id.to_owned());
-            self.own.insert(id.to_owned(), survivor);
+        if let Some(survivor) = said.merged_into {
+            self.absorbed.entry(survivor.clone()).or_default().push(id.clone());
+            self.own.insert(id.clone(), survivor);
         }
-        for absorbed in &said.merged_from {
-            let absorbed = absorbed.as_str().to_owned();
-            if absorbed != id {
-                self.absorbed.entry(id.to_owned()).or_default().push(absorbed.clone());
-                self.listed.entry(absorbed).or_insert_with(|| id.to_owned());
-            }
+        for absorbed in said.merged_from.into_iter().filter(|absorbed| *absorbed != id) {
+            self.absorbed.entry(id.clone()).or_default().push(absorbed.clone());
+            self.listed.entry(absorbed).or_insert_with(|| id.clone());
         }
     }
 
     /// Returns the survivor that any row claims for a memory, its own row first.
-    pub(crate) fn survivor(&self, id: &str) -> Option<&str> {
-        self.own.get(id).or_else(|| self.listed.get(id)).map(String::as_str)
+    fn survivor(&self, id: &MemoryId) -> Option<&MemoryId> {
+        self.own.get(id).or_else(|| self.listed.get(id))
     }
 
     /// Returns the memories that any row claims were merged into a memory, with repeats.
-    pub(crate) fn absorbed(&self, id: &str) -> &[String] {
+    fn absorbed(&self, id: &MemoryId) -> &[MemoryId] {
         self.absorbed.get(id).map_or(&[], Vec::as_slice)
     }
 }
@@ -444,6 +411,9 @@ mod tests {
     use super::*;
     use crate::brain_db::create::FRESH_TABLES;
     use crate::brain_db::own::tables::migrate;
+    use crate::brain_db::read::access::Stamp;
+    use crate::brain_db::read::load::Pass;
+    use crate::brain_db::read::open::OpenOptions;
     use memfold_core::lineage::Branch;
 
     const NOW: Instant = Instant(1_780_272_000_000_000);
@@ -498,10 +468,20 @@ mod tests {
         .unwrap();
     }
 
+    fn look<T>(
+        connection: &Connection,
+        read: impl FnOnce(&StoreReader<'_>) -> Result<T, StoreError>,
+    ) -> T {
+        let store = BrainDb::at("brain.db", OpenOptions::default());
+        let memory_columns = &Columns::of(connection, "stm").unwrap();
+        let request = &LoadRequest { time_zone: &TimeZone::UTC, now: NOW, progress: &NoProgress };
+        let (store, stamp) = (&store, &Stamp::default());
+        let pass = Pass { store, stamp, memory_columns, connection, request };
+        read(&StoreReader::over(pass).unwrap()).unwrap()
+    }
+
     fn resolved(connection: &Connection, id: &str) -> Resolved {
-        let utc = TimeZone::UTC;
-        let lineage = StoreLineage::new(connection, &utc, NOW).unwrap();
-        resolve(&lineage, &MemoryId::new(id)).unwrap()
+        look(connection, |reader| resolve(reader, &MemoryId::new(id)))
     }
 
     fn live(connection: &Connection, id: &str) -> Option<String> {
@@ -509,9 +489,7 @@ mod tests {
     }
 
     fn explained(connection: &Connection, id: &str) -> Explanation {
-        let utc = TimeZone::UTC;
-        let lineage = StoreLineage::new(connection, &utc, NOW).unwrap();
-        explain(connection, &MemoryId::new(id), &lineage).unwrap()
+        look(connection, |reader| reader.explain(&MemoryId::new(id)))
     }
 
     fn ids(branches: &Few<Branch>) -> Vec<&str> {

@@ -13,7 +13,8 @@ use crate::brain_db::read::access::{
     Columns, Stamp, all, cell0, embeddings_are_unique, first, has_rowid, is_text_key,
 };
 use crate::brain_db::read::open::{BrainDb, Reader};
-use crate::memory_store::{LiveVisitor, LoadRequest, LoadStoreError, MemoryStore, VectorSink};
+use crate::error::StoreError;
+use crate::memory_store::{LiveVisitor, LoadRequest, MemoryStore, VectorSink};
 use crate::reading::memory::{
     EMBEDDING_CELLS, EmbeddingReader, LiveReader, MemoryReader, OldestRow, RawEmbedding,
     ReadMemories, without_text,
@@ -22,7 +23,6 @@ use crate::reading::vector::{ModelShapes, PackedRows, ShapeSurvey};
 use memfold_core::Snapshot;
 use memfold_core::memory::{Memory, Status};
 use memfold_core::row::{MEMORY_CELLS, RawMemory};
-use memfold_core::time::Instant;
 use memfold_core::value::{Value, ValueRef};
 use memfold_index::Progress;
 
@@ -58,11 +58,11 @@ impl MemoryStore for BrainDb {
         &self,
         request: &LoadRequest<'_>,
         sink: &mut dyn VectorSink,
-    ) -> Result<Snapshot, LoadStoreError> {
+    ) -> Result<Snapshot, StoreError> {
         let mut tries = 0;
         self.traceless(|reader, connection| {
             if tries > 0 {
-                sink.restart().map_err(|_| LoadStoreError::Changed { path: self.path().into() })?;
+                sink.restart().map_err(|_| StoreError::Changed { path: self.path().into() })?;
             }
             tries += 1;
             self.read_all(&Pass::over(self, reader, connection, request), sink)
@@ -73,7 +73,7 @@ impl MemoryStore for BrainDb {
         &self,
         request: &LoadRequest<'_>,
         visitor: &mut dyn LiveVisitor,
-    ) -> Result<bool, LoadStoreError> {
+    ) -> Result<bool, StoreError> {
         self.traceless(|reader, connection| {
             Pass::over(self, reader, connection, request).in_step(visitor)
         })
@@ -81,11 +81,7 @@ impl MemoryStore for BrainDb {
 }
 
 impl BrainDb {
-    fn read_all(
-        &self,
-        pass: &Pass<'_>,
-        sink: &mut dyn VectorSink,
-    ) -> Result<Snapshot, LoadStoreError> {
+    fn read_all(&self, pass: &Pass<'_>, sink: &mut dyn VectorSink) -> Result<Snapshot, StoreError> {
         let mut notes = Vec::new();
         let read = pass.memories(&mut notes)?;
         let (shapes, embedding_count) = pass.survey(&mut notes)?;
@@ -105,7 +101,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read, or when cancelled.
-    pub fn memories(&self, request: &LoadRequest<'_>) -> Result<Vec<Memory>, LoadStoreError> {
+    pub fn memories(&self, request: &LoadRequest<'_>) -> Result<Vec<Memory>, StoreError> {
         self.traceless(|reader, connection| {
             // The findings already cover all remarks.
             Ok(Pass::over(self, reader, connection, request).memories(&mut Vec::new())?.memories)
@@ -117,13 +113,12 @@ impl BrainDb {
         stamp: &Stamp,
         table: &'static str,
         error: &rusqlite::Error,
-    ) -> LoadStoreError {
-        use crate::brain_db::read::open::OpenStoreError as Open;
+    ) -> StoreError {
         match self.explain(error, stamp) {
-            Open::Sqlite { path, reason } | Open::Damaged { path, reason } => {
-                LoadStoreError::Read { path, table, reason }
+            StoreError::Sqlite { path, reason } | StoreError::Damaged { path, reason } => {
+                StoreError::Read { path, table, reason }
             }
-            other => LoadStoreError::Open(other),
+            other => other,
         }
     }
 }
@@ -148,13 +143,13 @@ impl<'a> Pass<'a> {
         Self { store, stamp, memory_columns, connection, request }
     }
 
-    pub(crate) fn memories(&self, notes: &mut Vec<String>) -> Result<ReadMemories, LoadStoreError> {
+    pub(crate) fn memories(&self, notes: &mut Vec<String>) -> Result<ReadMemories, StoreError> {
         let failed = |error| self.failed("stm", error);
         let total = self.count("stm")?;
         if total + self.archived_count()? >= u64::from(u32::MAX) {
-            return Err(LoadStoreError::TooManyRows { limit: u32::MAX - 1 });
+            return Err(StoreError::TooManyRows { limit: u32::MAX - 1 });
         }
-        let sql = self.all_memories("")?;
+        let sql = self.all_memories()?;
         let mut memories = MemoryReader::new(*self.request);
         self.each_row("stm", "read memories", &sql, total, |row| {
             let at = row.get::<_, Option<i64>>(0).map_err(failed)?.unwrap_or(0);
@@ -169,7 +164,7 @@ impl<'a> Pass<'a> {
     pub(crate) fn survey(
         &self,
         notes: &mut Vec<String>,
-    ) -> Result<(ModelShapes, Option<u64>), LoadStoreError> {
+    ) -> Result<(ModelShapes, Option<u64>), StoreError> {
         let columns = self.columns("embeddings")?;
         if columns.has_all(&EMBEDDING_COLUMNS) {
             let (count, survey) = self.survey_table(None)?;
@@ -182,7 +177,7 @@ impl<'a> Pass<'a> {
 
     /// Decides the shapes of embeddings from the table's, as `survey` found them, and the
     /// archive's.
-    pub(crate) fn shapes_of(&self, mut survey: ShapeSurvey) -> Result<ModelShapes, LoadStoreError> {
+    pub(crate) fn shapes_of(&self, mut survey: ShapeSurvey) -> Result<ModelShapes, StoreError> {
         let archived = self.survey_archived(&mut survey)?;
         let columns = self.columns("embeddings")?;
         survey.decide(|named, length| {
@@ -199,7 +194,7 @@ impl<'a> Pass<'a> {
     pub(crate) fn survey_table(
         &self,
         limit: Option<u32>,
-    ) -> Result<(u64, ShapeSurvey), LoadStoreError> {
+    ) -> Result<(u64, ShapeSurvey), StoreError> {
         let failed = |error| self.failed("embeddings", error);
         let columns = self.columns("embeddings")?;
         let model = columns.expression("model");
@@ -227,7 +222,7 @@ impl<'a> Pass<'a> {
         model: &str,
         named: Option<&str>,
         length: usize,
-    ) -> Result<Vec<Vec<u8>>, LoadStoreError> {
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
         let sql = format!(
             "SELECT embedding {OF_MEMORIES} AND ({model} IS ?1 OR ?1 IS NULL)
              AND typeof(embedding) = 'blob' AND length(embedding) = ?2 LIMIT {PROBE_BLOBS}"
@@ -240,7 +235,7 @@ impl<'a> Pass<'a> {
         count: u64,
         embeddings: &mut EmbeddingReader<'_>,
         sink: &mut dyn VectorSink,
-    ) -> Result<(), LoadStoreError> {
+    ) -> Result<(), StoreError> {
         let failed = |error| self.failed("embeddings", error);
         let columns = self.columns("embeddings")?;
         let last = self.last_of_repeated()?;
@@ -258,12 +253,12 @@ impl<'a> Pass<'a> {
                 embeddings.repeated(raw.source_id);
                 return Ok(());
             }
-            embeddings.take(&raw, sink).map_err(LoadStoreError::Sink)
+            embeddings.take(&raw, sink).map_err(StoreError::Sink)
         })
     }
 
     /// Returns the last rowid of each memory that has several embeddings.
-    fn last_of_repeated(&self) -> Result<HashMap<String, i64>, LoadStoreError> {
+    fn last_of_repeated(&self) -> Result<HashMap<String, i64>, StoreError> {
         let failed = |error| self.failed("embeddings", error);
         if self.query("embeddings", embeddings_are_unique)? || !self.has_rowid("embeddings")? {
             return Ok(HashMap::new());
@@ -283,7 +278,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Returns the name that an earlier run gave the store.
-    pub(crate) fn recorded_store_id(&self) -> Result<Option<Box<str>>, LoadStoreError> {
+    pub(crate) fn recorded_store_id(&self) -> Result<Option<Box<str>>, StoreError> {
         if !self.columns("memfold_schema")?.has("store_uuid") {
             return Ok(None);
         }
@@ -293,14 +288,14 @@ impl<'a> Pass<'a> {
     }
 
     /// Returns the recorded name of the store, or the one that its rows give.
-    pub(crate) fn store_id(&self) -> Result<Box<str>, LoadStoreError> {
+    pub(crate) fn store_id(&self) -> Result<Box<str>, StoreError> {
         match self.recorded_store_id()? {
             Some(recorded) => Ok(recorded),
             None => self.query("stm", derived_store_id),
         }
     }
 
-    pub(crate) fn count(&self, table: &'static str) -> Result<u64, LoadStoreError> {
+    pub(crate) fn count(&self, table: &'static str) -> Result<u64, StoreError> {
         let sql = format!("SELECT count(*) FROM {table}");
         let count = self.query(table, |c| c.query_row(&sql, [], cell0::<i64>))?;
         Ok(count.unsigned_abs())
@@ -313,8 +308,8 @@ impl<'a> Pass<'a> {
         stage: &'static str,
         sql: &str,
         total: u64,
-        mut take: impl FnMut(&SqlRow<'_>) -> Result<(), LoadStoreError>,
-    ) -> Result<(), LoadStoreError> {
+        mut take: impl FnMut(&SqlRow<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let failed = |error| self.failed(table, error);
         let mut statement = self.connection.prepare(sql).map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;
@@ -332,35 +327,35 @@ impl<'a> Pass<'a> {
         &self,
         table: &'static str,
         read: impl FnOnce(&'a Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, LoadStoreError> {
+    ) -> Result<T, StoreError> {
         read(self.connection).map_err(|error| self.failed(table, error))
     }
 
     /// Reads the columns of a table.
-    pub(crate) fn columns(&self, table: &'static str) -> Result<Columns, LoadStoreError> {
+    pub(crate) fn columns(&self, table: &'static str) -> Result<Columns, StoreError> {
         self.query(table, |connection| Columns::of(connection, table))
     }
 
     /// Tells whether rows of a table have a rowid.
-    pub(crate) fn has_rowid(&self, table: &'static str) -> Result<bool, LoadStoreError> {
+    pub(crate) fn has_rowid(&self, table: &'static str) -> Result<bool, StoreError> {
         self.query(table, |connection| has_rowid(connection, table))
     }
 
     /// Returns the query of all memories in the order of their table: row numbers, then [`MEMORY_COLUMNS`].
-    fn all_memories(&self, more: &str) -> Result<String, LoadStoreError> {
+    fn all_memories(&self) -> Result<String, StoreError> {
         let (position, order) = match self.has_rowid("stm")? {
             true => ("rowid", "ORDER BY rowid"),
             false => ("0", ""),
         };
         let listed = self.memory_columns.expressions(&MEMORY_COLUMNS);
-        Ok(format!("SELECT {position}, {listed}{more} FROM stm {order}"))
+        Ok(format!("SELECT {position}, {listed} FROM stm {order}"))
     }
 
     pub(crate) fn failed(
         &self,
         table: &'static str,
         error: impl std::borrow::Borrow<rusqlite::Error>,
-    ) -> LoadStoreError {
+    ) -> StoreError {
         self.store.failed(self.stamp, table, error.borrow())
     }
 }
@@ -389,12 +384,12 @@ impl<'a> Ticks<'a> {
     }
 
     /// Counts a row.
-    pub(crate) fn tick(&mut self) -> Result<(), LoadStoreError> {
+    pub(crate) fn tick(&mut self) -> Result<(), StoreError> {
         self.pending += 1;
         if self.pending == BATCH_ROWS {
             self.progress.advance(std::mem::take(&mut self.pending));
             if self.progress.cancelled() {
-                return Err(LoadStoreError::Cancelled);
+                return Err(StoreError::Cancelled);
             }
         }
         Ok(())
@@ -468,7 +463,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn read_blobs(&self) -> Result<ReadBlobs, LoadStoreError> {
+    pub fn read_blobs(&self) -> Result<ReadBlobs, StoreError> {
         self.consult("embeddings", read_blobs)
     }
 }
@@ -487,34 +482,24 @@ fn read_blobs(connection: &Connection) -> rusqlite::Result<ReadBlobs> {
     Ok(read)
 }
 
-/// When a memory was last read, if the owner's table has the column.
-const LAST_ACCESSED: &str = "last_accessed";
-
-/// A live memory without its text.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Vitals {
-    /// The memory. Its text is empty, its embedding `Missing` and its base digest all zeros.
-    pub memory: Memory,
-    /// When it was last read, if known.
-    pub last_accessed: Option<Instant>,
-}
-
 impl BrainDb {
     /// Reads the live memories without their texts and embeddings, in the order of their table. A
-    /// memory is live if a load at the request's time finds it live.
+    /// memory is live if a load at the request's time finds it live. Texts are empty, embeddings
+    /// `Missing` and base digests all zeros.
     ///
     /// # Errors
     /// When the store cannot be read, or when cancelled.
-    pub fn vitals(&self, request: &LoadRequest<'_>) -> Result<Vec<Vitals>, LoadStoreError> {
-        self.traceless(|reader, connection| Pass::over(self, reader, connection, request).vitals())
+    pub fn live_without_texts(&self, request: &LoadRequest<'_>) -> Result<Vec<Memory>, StoreError> {
+        self.traceless(|reader, connection| {
+            Pass::over(self, reader, connection, request).live_without_texts()
+        })
     }
 }
 
 impl Pass<'_> {
-    fn vitals(&self) -> Result<Vec<Vitals>, LoadStoreError> {
+    fn live_without_texts(&self) -> Result<Vec<Memory>, StoreError> {
         let failed = |error| self.failed("stm", error);
-        let accessed = self.memory_columns.expression(LAST_ACCESSED);
-        let sql = self.all_memories(&format!(", {accessed}"))?;
+        let sql = self.all_memories()?;
         let mut found = Vec::new();
         // Only a table without a primary key repeats ids; the first row counts, as in a load.
         let mut seen = HashSet::new();
@@ -524,9 +509,7 @@ impl Pass<'_> {
             let raw = raw_memory(row).map_err(failed)?;
             let Some(memory) = without_text(&raw, rowid, *self.request) else { return Ok(()) };
             if seen.insert(memory.id.clone()) && memory.status == Status::Live {
-                let accessed = cell(row, MEMORY_CELLS + 1).map_err(failed)?;
-                let last_accessed = accessed.instant(self.request.time_zone);
-                found.push(Vitals { memory, last_accessed });
+                found.push(memory);
             }
             Ok(())
         })?;
@@ -542,7 +525,7 @@ const SAMPLE_ROWS: u32 = 1024;
 const PACKS_WAITING: usize = 4;
 
 impl Pass<'_> {
-    fn in_step(&self, visitor: &mut dyn LiveVisitor) -> Result<bool, LoadStoreError> {
+    fn in_step(&self, visitor: &mut dyn LiveVisitor) -> Result<bool, StoreError> {
         if !self.query("stm", has_keys)? {
             return Ok(false);
         }
@@ -550,7 +533,7 @@ impl Pass<'_> {
         let (_, sample) = self.survey_table(Some(SAMPLE_ROWS))?;
         let mut shapes = self.shapes_of(sample)?;
         loop {
-            visitor.begin(&store_id).map_err(LoadStoreError::Sink)?;
+            visitor.begin(&store_id).map_err(StoreError::Sink)?;
             let decided = self.shapes_of(self.visit_all(&shapes, visitor)?)?;
             if decided == shapes {
                 return Ok(true);
@@ -568,7 +551,7 @@ impl Pass<'_> {
         &self,
         shapes: &ModelShapes,
         visitor: &mut dyn LiveVisitor,
-    ) -> Result<ShapeSurvey, LoadStoreError> {
+    ) -> Result<ShapeSurvey, StoreError> {
         let (waiting, packs) = sync_channel(PACKS_WAITING);
         let (give_back, shown) = channel();
         let reader = LiveReader::new(self.request, shapes);
@@ -576,13 +559,13 @@ impl Pass<'_> {
             let showing = thread::Builder::new()
                 .name("show rows".to_owned())
                 .spawn_scoped(scope, move || show(reader, &packs, &give_back, visitor))
-                .map_err(LoadStoreError::Sink)?;
+                .map_err(StoreError::Sink)?;
             let read =
                 self.read_all_pairs(RowQueue { filling: PackedRows::default(), waiting, shown });
             let seen = showing.join().unwrap_or_else(|panic| resume_unwind(panic));
             // If the visitor refuses, nobody receives further rows.
-            let seen = seen.map_err(LoadStoreError::Sink)?;
-            Ok::<_, LoadStoreError>((read?, seen))
+            let seen = seen.map_err(StoreError::Sink)?;
+            Ok::<_, StoreError>((read?, seen))
         })?;
         // Embeddings without a memory have their say, too.
         if is_whole || count == self.embeddings_of_memories()? {
@@ -592,7 +575,7 @@ impl Pass<'_> {
     }
 
     /// Puts all rows into the queue; returns whether these are all embeddings for sure.
-    fn read_all_pairs(&self, mut queue: RowQueue) -> Result<bool, LoadStoreError> {
+    fn read_all_pairs(&self, mut queue: RowQueue) -> Result<bool, StoreError> {
         let failed = |error| self.failed("embeddings", error);
         let mut ticks = Ticks::begin(self.request.progress, "read memories", self.count("stm")?);
         let is_whole = self.each_pair(|memory, embedding| {
@@ -607,7 +590,7 @@ impl Pass<'_> {
         Ok(is_whole)
     }
 
-    fn embeddings_of_memories(&self) -> Result<u64, LoadStoreError> {
+    fn embeddings_of_memories(&self) -> Result<u64, StoreError> {
         let sql = "SELECT count(*) FROM embeddings WHERE source_type = 'stm'";
         let count = self.query("embeddings", |c| c.query_row(sql, [], cell0::<i64>))?;
         Ok(count.unsigned_abs())
@@ -619,8 +602,8 @@ impl Pass<'_> {
     /// do, and none is without a memory.
     fn each_pair(
         &self,
-        mut take: impl FnMut(&SqlRow<'_>, Option<&SqlRow<'_>>) -> Result<(), LoadStoreError>,
-    ) -> Result<bool, LoadStoreError> {
+        mut take: impl FnMut(&SqlRow<'_>, Option<&SqlRow<'_>>) -> Result<(), StoreError>,
+    ) -> Result<bool, StoreError> {
         let failed_memory = |error| self.failed("stm", error);
         let failed = |error| self.failed("embeddings", error);
         let listed = self.memory_columns.expressions(&MEMORY_COLUMNS);
@@ -674,13 +657,11 @@ struct RowQueue {
 
 impl RowQueue {
     /// Passes on the rows there are; waits while enough others do.
-    fn pass_on(&mut self) -> Result<(), LoadStoreError> {
+    fn pass_on(&mut self) -> Result<(), StoreError> {
         let mut next = self.shown.try_recv().unwrap_or_default();
         next.clear();
         let filled = std::mem::replace(&mut self.filling, next);
-        self.waiting
-            .send(filled)
-            .map_err(|_| LoadStoreError::Sink(io::ErrorKind::BrokenPipe.into()))
+        self.waiting.send(filled).map_err(|_| StoreError::Sink(io::ErrorKind::BrokenPipe.into()))
     }
 }
 

@@ -8,9 +8,11 @@ use rusqlite::Row;
 
 use crate::brain_db::own::archive::ArchiveReader;
 use crate::brain_db::read::access::{Columns, all, cell0, exists, first};
+use crate::brain_db::read::lineage::Claims;
 use crate::brain_db::read::load::{MEMORY_COLUMNS, Pass, cell, raw_memory};
-use crate::brain_db::read::open::{BrainDb, KeptReader, OpenStoreError};
-use crate::memory_store::{LoadRequest, LoadStoreError, VectorSink};
+use crate::brain_db::read::open::{BrainDb, KeptReader};
+use crate::error::StoreError;
+use crate::memory_store::{LoadRequest, VectorSink};
 use crate::reading::memory::{EmbeddingReader, MemoryReader, RawEmbedding};
 use crate::reading::vector::ModelShapes;
 use memfold_core::Snapshot;
@@ -27,6 +29,7 @@ pub struct StoreReader<'a> {
     pub(crate) has_rowid_of_memories: bool,
     own: OnceCell<OwnTables>,
     archive: OnceCell<Option<ArchiveReader>>,
+    pub(crate) claims: OnceCell<Claims>,
 }
 
 /// The tables that exist beside those of memories and embeddings.
@@ -34,6 +37,7 @@ pub struct StoreReader<'a> {
 pub(crate) struct OwnTables {
     pub(crate) has_lineage: bool,
     pub(crate) has_archive: bool,
+    pub(crate) has_journal: bool,
     pub(crate) has_revived: bool,
     pub(crate) has_edges: bool,
     pub(crate) has_summaries: bool,
@@ -47,7 +51,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// The error of `read`, or that the store cannot be opened.
-    pub fn look_up<T, E: From<OpenStoreError> + From<LoadStoreError>>(
+    pub fn look_up<T, E: From<StoreError>>(
         &self,
         request: &LoadRequest<'_>,
         mut read: impl FnMut(&StoreReader<'_>) -> Result<T, E>,
@@ -58,7 +62,7 @@ impl BrainDb {
     }
 
     /// As [`Self::look_up`], by a connection that is kept for the next call.
-    pub fn look_up_again<T, E: From<OpenStoreError> + From<LoadStoreError>>(
+    pub fn look_up_again<T, E: From<StoreError>>(
         &self,
         kept: &KeptReader,
         request: &LoadRequest<'_>,
@@ -71,7 +75,7 @@ impl BrainDb {
 }
 
 impl<'a> StoreReader<'a> {
-    pub(crate) fn over(pass: Pass<'a>) -> Result<Self, LoadStoreError> {
+    pub(crate) fn over(pass: Pass<'a>) -> Result<Self, StoreError> {
         Ok(Self {
             embeddings: pass.columns("embeddings")?,
             has_rowid: pass.has_rowid("embeddings")?,
@@ -79,6 +83,7 @@ impl<'a> StoreReader<'a> {
             pass,
             own: OnceCell::new(),
             archive: OnceCell::new(),
+            claims: OnceCell::new(),
         })
     }
 
@@ -86,12 +91,12 @@ impl<'a> StoreReader<'a> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn recorded_name(&self) -> Result<Option<Box<str>>, LoadStoreError> {
+    pub fn recorded_name(&self) -> Result<Option<Box<str>>, StoreError> {
         self.pass.recorded_store_id()
     }
 
     /// Surveys all embeddings to learn how models write their vectors.
-    pub fn shapes(&self) -> Result<ModelShapes, LoadStoreError> {
+    pub fn shapes(&self) -> Result<ModelShapes, StoreError> {
         Ok(self.pass.survey(&mut Vec::new())?.0)
     }
 
@@ -99,19 +104,19 @@ impl<'a> StoreReader<'a> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn ids_of_text(&self, text: &str) -> Result<Vec<String>, LoadStoreError> {
+    pub fn ids_of_text(&self, text: &str) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT id FROM stm WHERE content = ?1 AND typeof(id) = 'text'";
         self.pass.query("stm", |c| all(c, sql, [text], cell0))
     }
 
     /// Tells whether any memory has an embedding, of any kind.
-    pub fn has_any_embedding(&self) -> Result<bool, LoadStoreError> {
+    pub fn has_any_embedding(&self) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM embeddings WHERE source_type = 'stm' LIMIT 1";
         Ok(self.has_embeddings() && self.pass.query("embeddings", |c| exists(c, sql, []))?)
     }
 
     /// Counts the memories in use that have no row of `embeddings`. Reads both tables.
-    pub fn count_without_vector(&self) -> Result<u64, LoadStoreError> {
+    pub fn count_without_vector(&self) -> Result<u64, StoreError> {
         let has_none = match self.has_embeddings() {
             true => {
                 "AND id NOT IN (SELECT source_id FROM embeddings
@@ -132,19 +137,19 @@ impl<'a> StoreReader<'a> {
         self.embeddings.has_all(&["source_type", "source_id", "embedding"])
     }
 
-    pub(crate) fn own(&self) -> Result<OwnTables, LoadStoreError> {
+    pub(crate) fn own(&self) -> Result<OwnTables, StoreError> {
         if let Some(own) = self.own.get() {
             return Ok(*own);
         }
-        let has = |table, needed: &[&str]| {
-            Ok::<_, LoadStoreError>(self.pass.columns(table)?.has_all(needed))
-        };
+        let has =
+            |table, needed: &[&str]| Ok::<_, StoreError>(self.pass.columns(table)?.has_all(needed));
         let own = OwnTables {
             has_lineage: has("memfold_lineage", &["absorbed_id", "survivor_id", "active"])?,
             has_archive: has(
                 "memfold_archive",
                 &["memory_id", "table_name", "row", "survivor_id", "run_id", "at"],
             )?,
+            has_journal: has("memfold_journal", &["seq", "row_key", "table_name", "before"])?,
             has_revived: has("memfold_revived", &["seq", "memory_id", "at"])?,
             has_edges: has(
                 "memfold_edges",
@@ -157,7 +162,7 @@ impl<'a> StoreReader<'a> {
     }
 
     /// Returns how the archive is read; `None` where there is none that can be.
-    pub(crate) fn archive(&self) -> Result<Option<&ArchiveReader>, LoadStoreError> {
+    pub(crate) fn archive(&self) -> Result<Option<&ArchiveReader>, StoreError> {
         if !self.own()?.has_archive {
             return Ok(None);
         }
@@ -295,7 +300,7 @@ impl StoreReader<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn marks(&self) -> Result<Marks, LoadStoreError> {
+    pub fn marks(&self) -> Result<Marks, StoreError> {
         self.marks_of(usize::MAX)
     }
 
@@ -303,11 +308,11 @@ impl StoreReader<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn last_marks(&self) -> Result<Marks, LoadStoreError> {
+    pub fn last_marks(&self) -> Result<Marks, StoreError> {
         self.marks_of(WATERMARKS_LAST)
     }
 
-    fn marks_of(&self, most: usize) -> Result<Marks, LoadStoreError> {
+    fn marks_of(&self, most: usize) -> Result<Marks, StoreError> {
         Ok(Marks {
             embeddings: self.watermarks(Marked::Embeddings, most)?,
             memories: self.watermarks(Marked::Memories, most)?,
@@ -320,7 +325,7 @@ impl StoreReader<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn reaches(&self, marks: &Marks) -> Result<Reaches, LoadStoreError> {
+    pub fn reaches(&self, marks: &Marks) -> Result<Reaches, StoreError> {
         let from_start = |reach| if reach == Reach::Lost { Reach::START } else { reach };
         let archive = from_start(self.reach(Marked::Archive, &marks.archive)?);
         let revived = from_start(self.reach(Marked::Revived, &marks.revived)?);
@@ -342,13 +347,13 @@ impl StoreReader<'_> {
         reaches: Reaches,
         limit: usize,
         mut take: impl FnMut(&str, &str),
-    ) -> Result<bool, LoadStoreError> {
+    ) -> Result<bool, StoreError> {
         Ok(self.texts_since(reaches.memories, limit, &mut take)?
             && self.archived_texts_since(reaches.archive, limit, &mut take)?
             && self.revived_texts_since(reaches.revived, limit, &mut take)?)
     }
 
-    fn watermarks(&self, table: Marked, most: usize) -> Result<Vec<Watermark>, LoadStoreError> {
+    fn watermarks(&self, table: Marked, most: usize) -> Result<Vec<Watermark>, StoreError> {
         let mut watermarks = Vec::new();
         let Some(mut below) = self.can_mark(table)?.then_some(i64::MAX) else {
             return Ok(watermarks);
@@ -368,7 +373,7 @@ impl StoreReader<'_> {
         Ok(watermarks)
     }
 
-    fn reach(&self, table: Marked, watermarks: &[Watermark]) -> Result<Reach, LoadStoreError> {
+    fn reach(&self, table: Marked, watermarks: &[Watermark]) -> Result<Reach, StoreError> {
         // A table that was empty has no last seen rows, and everything in it is new.
         if watermarks.is_empty() {
             return Ok(Reach::START);
@@ -386,7 +391,7 @@ impl StoreReader<'_> {
         Ok(Reach::Lost)
     }
 
-    fn can_mark(&self, table: Marked) -> Result<bool, LoadStoreError> {
+    fn can_mark(&self, table: Marked) -> Result<bool, StoreError> {
         Ok(match table {
             Marked::Embeddings => self.has_rowid && self.has_embeddings(),
             Marked::Memories => self.has_rowid_of_memories,
@@ -400,7 +405,7 @@ impl StoreReader<'_> {
         table: Marked,
         which: &str,
         rowid: i64,
-    ) -> Result<Option<Watermark>, LoadStoreError> {
+    ) -> Result<Option<Watermark>, StoreError> {
         let sql = format!("{}{which}", table.sql());
         let read = |row: &Row<'_>| {
             let mut hasher = blake3::Hasher::new();
@@ -473,7 +478,7 @@ impl StoreReader<'_> {
         &self,
         young_since: Instant,
         mut take: impl FnMut(&MarkedRow<'_>),
-    ) -> Result<u64, LoadStoreError> {
+    ) -> Result<u64, StoreError> {
         let (mut rows, mut ids, mut row_count) = (Vec::new(), String::new(), 0);
         let pass = &self.pass;
         let failed = |error| pass.failed("stm", error);
@@ -510,7 +515,7 @@ impl StoreReader<'_> {
     }
 
     /// The row numbers of embeddings beside the hash of their memory's id, ascending, mixed so that they add up to hashes.
-    fn places_of_embeddings(&self) -> Result<Vec<(u64, u64)>, LoadStoreError> {
+    fn places_of_embeddings(&self) -> Result<Vec<(u64, u64)>, StoreError> {
         let mut places: Vec<(u64, u64)> = Vec::new();
         if !self.has_embeddings() || !self.has_rowid {
             return Ok(places);
@@ -543,7 +548,7 @@ impl StoreReader<'_> {
         row_count: u64,
         shapes: &ModelShapes,
         sink: &mut dyn VectorSink,
-    ) -> Result<Snapshot, LoadStoreError> {
+    ) -> Result<Snapshot, StoreError> {
         let pass = &self.pass;
         let mut memories = MemoryReader::new(*pass.request);
         let mut lineage = Vec::new();
@@ -554,9 +559,7 @@ impl StoreReader<'_> {
             if !self.take_row(id.as_str(), &mut memories)? {
                 self.take_archived_row(id, &mut memories)?;
             }
-            if self.own()?.has_lineage {
-                lineage.extend(self.lineage_of(id.as_str())?);
-            }
+            lineage.extend(self.survivors_of(id)?);
         }
         let mut read = memories.finish(lineage);
         read.rows_total = row_count;
@@ -565,11 +568,11 @@ impl StoreReader<'_> {
             let id = memory.id.as_str();
             let taken = self.last_embedding(id, |raw| embeddings.take(raw, sink))?;
             if let Some(taken) = taken {
-                taken.map_err(LoadStoreError::Sink)?;
+                taken.map_err(StoreError::Sink)?;
             }
             if let Some(image) = self.archived_image("embeddings", id)?.map(|(image, _)| image) {
                 let raw = RawEmbedding::from(&image);
-                embeddings.take_archived(&raw, sink).map_err(LoadStoreError::Sink)?;
+                embeddings.take_archived(&raw, sink).map_err(StoreError::Sink)?;
             }
         }
         let found = embeddings.finish();
@@ -583,7 +586,7 @@ impl StoreReader<'_> {
         &self,
         mut open: Vec<MemoryId>,
         ids: &mut BTreeSet<MemoryId>,
-    ) -> Result<(), LoadStoreError> {
+    ) -> Result<(), StoreError> {
         while let Some(id) = open.pop() {
             if ids.insert(id.clone())
                 && let Some(survivor) = self.remembered(id.as_str())?.and_then(|it| it.merged_into)
@@ -599,7 +602,7 @@ impl StoreReader<'_> {
         &self,
         id: &str,
         memories: &mut MemoryReader<'_>,
-    ) -> Result<bool, LoadStoreError> {
+    ) -> Result<bool, StoreError> {
         let listed = self.pass.memory_columns.expressions(&MEMORY_COLUMNS);
         let position = if self.has_rowid_of_memories { "rowid" } else { "0" };
         let sql = format!("SELECT {position}, {listed} FROM stm WHERE id = ?1 LIMIT 1");
@@ -615,7 +618,7 @@ impl StoreReader<'_> {
         &self,
         id: &MemoryId,
         memories: &mut MemoryReader<'_>,
-    ) -> Result<(), LoadStoreError> {
+    ) -> Result<(), StoreError> {
         if let Some((image, survivor)) = self.archived_image("stm", id.as_str())? {
             memories.take_archived(&RawMemory::from(&image), survivor);
         }

@@ -12,7 +12,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::brain_db::read::access::{
     Access, Columns, REQUIRED, Stamp, all, beside, cell0, hides_rowids, is_view,
 };
-use crate::memory_store::LoadStoreError;
+use crate::error::StoreError;
 
 /// How often a store is read without locks before a writer's haste calls for them.
 const UNLOCKED_TRIES: u32 = 2;
@@ -65,7 +65,7 @@ pub struct KeptReader(Mutex<Option<Reader>>);
 
 impl KeptReader {
     /// Takes the connection out, unless the store has moved on from under it.
-    fn take(&self, store: &BrainDb) -> Result<Option<Reader>, OpenStoreError> {
+    fn take(&self, store: &BrainDb) -> Result<Option<Reader>, StoreError> {
         let kept = self.0.lock().ok().and_then(|mut kept| kept.take());
         let Some(mut reader) = kept else { return Ok(None) };
         let Ok(now) = Stamp::take(&store.path) else { return Ok(None) };
@@ -90,7 +90,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When there is none, or it cannot be read.
-    pub fn open(path: impl Into<PathBuf>, options: OpenOptions) -> Result<Self, OpenStoreError> {
+    pub fn open(path: impl Into<PathBuf>, options: OpenOptions) -> Result<Self, StoreError> {
         let store = Self::at(path, options);
         store.connect(false)?;
         Ok(store)
@@ -109,7 +109,7 @@ impl BrainDb {
     }
 
     /// Connects; `shared` takes SQLite's locks even where nobody else seems to have the store open.
-    pub(crate) fn connect(&self, shared: bool) -> Result<Reader, OpenStoreError> {
+    pub(crate) fn connect(&self, shared: bool) -> Result<Reader, StoreError> {
         let stamp = self.examine()?;
         let access = if shared { Access::Shared } else { stamp.access(&self.path) };
         let connection = self.connection(access).map_err(|error| self.explain(&error, &stamp))?;
@@ -119,7 +119,7 @@ impl BrainDb {
 
     /// Reads in one read transaction without leaving a trace; again where somebody wrote meanwhile and no
     /// lock kept them from it.
-    pub(crate) fn traceless<T, E: From<OpenStoreError>>(
+    pub(crate) fn traceless<T, E: From<StoreError>>(
         &self,
         read: impl FnMut(&Reader, &Connection) -> Result<T, E>,
     ) -> Result<T, E> {
@@ -127,7 +127,7 @@ impl BrainDb {
     }
 
     /// As [`Self::traceless`], by the connection that the last call left in `kept` where that sees the store as it is.
-    pub(crate) fn traceless_again<T, E: From<OpenStoreError>>(
+    pub(crate) fn traceless_again<T, E: From<StoreError>>(
         &self,
         kept: &KeptReader,
         mut read: impl FnMut(&Reader, &Connection) -> Result<T, E>,
@@ -148,7 +148,7 @@ impl BrainDb {
         self.read_once(&self.connect(true)?, &mut read)
     }
 
-    fn read_once<T, E: From<OpenStoreError>>(
+    fn read_once<T, E: From<StoreError>>(
         &self,
         reader: &Reader,
         read: &mut impl FnMut(&Reader, &Connection) -> Result<T, E>,
@@ -159,7 +159,7 @@ impl BrainDb {
     }
 
     /// Translates an SQLite error into the reason it has here.
-    pub(crate) fn explain(&self, error: &rusqlite::Error, stamp: &Stamp) -> OpenStoreError {
+    pub(crate) fn explain(&self, error: &rusqlite::Error, stamp: &Stamp) -> StoreError {
         let path = self.path.clone();
         let mut reason = error.to_string();
         if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
@@ -169,30 +169,30 @@ impl BrainDb {
         }
         match (error.sqlite_error_code(), error.sqlite_error().map(|e| e.extended_code)) {
             (Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked), _) => {
-                OpenStoreError::Locked { path, waited: self.options.busy_timeout }
+                StoreError::Locked { path, waited: self.options.busy_timeout }
             }
             (_, Some(rusqlite::ffi::SQLITE_READONLY_ROLLBACK)) => {
-                OpenStoreError::HotJournal { path, reason }
+                StoreError::HotJournal { path, reason }
             }
             (Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase), _) => {
-                OpenStoreError::Damaged { path, reason }
+                StoreError::Damaged { path, reason }
             }
             (Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly), _) if stamp.has_log() => {
-                OpenStoreError::HotWal { path, reason }
+                StoreError::HotWal { path, reason }
             }
             (Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied), _) => {
-                OpenStoreError::Denied { path, reason }
+                StoreError::Denied { path, reason }
             }
-            _ => OpenStoreError::Sqlite { path, reason },
+            _ => StoreError::Sqlite { path, reason },
         }
     }
 
     /// Examines the file itself, because SQLite's own messages say too little.
-    fn examine(&self) -> Result<Stamp, OpenStoreError> {
+    fn examine(&self) -> Result<Stamp, StoreError> {
         let path = || self.path.clone();
         let refused = |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound => OpenStoreError::Missing { path: path() },
-            _ => OpenStoreError::Denied { path: path(), reason: error.to_string() },
+            io::ErrorKind::NotFound => StoreError::Missing { path: path() },
+            _ => StoreError::Denied { path: path(), reason: error.to_string() },
         };
         let metadata = fs::metadata(&self.path).map_err(refused)?;
         if !metadata.is_file() {
@@ -200,19 +200,19 @@ impl BrainDb {
                 true => folder_of_what(&self.path),
                 false => "no regular file",
             };
-            return Err(OpenStoreError::NotAFile { path: path(), found });
+            return Err(StoreError::NotAFile { path: path(), found });
         }
         if metadata.len() == 0 {
-            return Err(OpenStoreError::Empty { path: path() });
+            return Err(StoreError::Empty { path: path() });
         }
         let stamp = Stamp::take(&self.path).map_err(refused)?;
         if !stamp.is_sqlite() {
             let head = &stamp.header()[..stamp.header().len().min(16)];
             if matches!(head.trim_ascii_start().first(), Some(b'{' | b'[')) {
-                return Err(OpenStoreError::NotAFile { path: path(), found: JSON_FILE });
+                return Err(StoreError::NotAFile { path: path(), found: JSON_FILE });
             }
             let found = format!("\"{}\"", head.escape_ascii());
-            return Err(OpenStoreError::NotADatabase { path: path(), found });
+            return Err(StoreError::NotADatabase { path: path(), found });
         }
         Ok(stamp)
     }
@@ -238,24 +238,24 @@ impl BrainDb {
         &self,
         connection: &Connection,
         stamp: &Stamp,
-    ) -> Result<Columns, OpenStoreError> {
+    ) -> Result<Columns, StoreError> {
         let explain = |error| self.explain(&error, stamp);
         let columns = Columns::of(connection, "stm").map_err(explain)?;
         if columns.is_empty() {
             let tables = table_names(connection).map_err(explain)?;
-            return Err(OpenStoreError::NoMemoryTable { path: self.path.clone(), tables });
+            return Err(StoreError::NoMemoryTable { path: self.path.clone(), tables });
         }
         let missing: Vec<_> = REQUIRED.into_iter().filter(|name| !columns.has(name)).collect();
         if !missing.is_empty() {
-            return Err(OpenStoreError::MissingColumns { path: self.path.clone(), missing });
+            return Err(StoreError::MissingColumns { path: self.path.clone(), missing });
         }
         for table in ["stm", "embeddings"] {
             let path = || self.path.clone();
             if is_view(connection, table).map_err(explain)? {
-                return Err(OpenStoreError::IsView { path: path(), table });
+                return Err(StoreError::IsView { path: path(), table });
             }
             if hides_rowids(connection, table).map_err(explain)? {
-                return Err(OpenStoreError::RowidColumn { path: path(), table });
+                return Err(StoreError::RowidColumn { path: path(), table });
             }
         }
         Ok(columns)
@@ -275,7 +275,7 @@ impl BrainDb {
         &self,
         table: &'static str,
         read: impl Fn(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, LoadStoreError> {
+    ) -> Result<T, StoreError> {
         self.traceless(|reader, connection| {
             read(connection).map_err(|error| self.failed(&reader.stamp, table, &error))
         })
@@ -286,7 +286,7 @@ impl BrainDb {
         &self,
         table: &'static str,
         read: impl Fn(&Connection, &Columns) -> rusqlite::Result<T>,
-    ) -> Result<T, LoadStoreError> {
+    ) -> Result<T, StoreError> {
         self.consult(table, |connection| {
             let columns = Columns::of(connection, table)?;
             if columns.is_empty() { Ok(T::default()) } else { read(connection, &columns) }
@@ -295,8 +295,8 @@ impl BrainDb {
 }
 
 /// A file that is not a store but has a hint of its own.
-const JSON_FILE: &str = "a JSON file";
-const JSON_FOLDER: &str = "a folder of JSON files";
+pub(crate) const JSON_FILE: &str = "a JSON file";
+pub(crate) const JSON_FOLDER: &str = "a folder of JSON files";
 
 fn folder_of_what(folder: &Path) -> &'static str {
     if folder.join(".git").exists() {
@@ -321,12 +321,12 @@ const ENTRIES_READ: usize = 100;
 
 /// A store of another system that memfold does not open in place, and the command that exports its
 /// memories to a file that memfold reads.
-struct Foreign {
+pub(crate) struct Foreign {
     name: &'static str,
     /// Endings of the names of entries in its folder, one entry each; none: it is not a folder.
     entries: &'static [&'static str],
     /// Endings of the names of its tables, one table each; none: it is not an SQLite file.
-    tables: &'static [&'static str],
+    pub(crate) tables: &'static [&'static str],
     /// A command; `PATH` is the store.
     export: &'static str,
 }
@@ -370,13 +370,20 @@ const FOREIGN: [Foreign; 5] = [
 ];
 
 impl Foreign {
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        FOREIGN.iter().find(|it| it.name == name)
+    }
+
     /// Finds the system for which each mark ends one of the names.
-    fn of(marks: fn(&Self) -> &'static [&'static str], names: &[String]) -> Option<&'static Self> {
+    pub(crate) fn of(
+        marks: fn(&Self) -> &'static [&'static str],
+        names: &[String],
+    ) -> Option<&'static Self> {
         let ends_one = |mark: &&str| names.iter().any(|name| name.ends_with(*mark));
         FOREIGN.iter().find(|it| !marks(it).is_empty() && marks(it).iter().all(ends_one))
     }
 
-    fn hint(&self, path: &Path) -> String {
+    pub(crate) fn hint(&self, path: &Path) -> String {
         // Chroma is opened by its folder.
         let path = match path.parent() {
             Some(folder) if path.ends_with("chroma.sqlite3") => folder,
@@ -389,197 +396,6 @@ impl Foreign {
             self.name
         )
     }
-}
-
-/// Why a `brain.db` cannot be opened for reading.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenStoreError {
-    /// Nothing is there.
-    #[error("{} does not exist", path.display())]
-    Missing {
-        /// Where it was expected.
-        path: PathBuf,
-    },
-    /// A folder, or another path that is not a file.
-    #[error("{} is {found}, expected a SQLite file", path.display())]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-        /// The kind of file found.
-        found: &'static str,
-    },
-    /// A file of no bytes.
-    #[error("{} is empty (0 bytes), expected a SQLite file", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The operating system refuses.
-    #[error("{} cannot be read: {reason}", path.display())]
-    Denied {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        reason: String,
-    },
-    /// It does not begin as a SQLite file does.
-    #[error("{} is no SQLite file: it begins with {found}, expected \"SQLite format 3\"", path.display())]
-    NotADatabase {
-        /// The file.
-        path: PathBuf,
-        /// Its first bytes, escaped.
-        found: String,
-    },
-    /// It begins as a SQLite file and is damaged further on.
-    #[error("{} is damaged: {reason}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The SQLite error.
-        reason: String,
-    },
-    /// A SQLite file of something else.
-    #[error("{} has no table stm, found {}", path.display(), list(tables))]
-    NoMemoryTable {
-        /// The file.
-        path: PathBuf,
-        /// The tables it has, at most ten, by name.
-        tables: Vec<String>,
-    },
-    /// A memory table of another shape.
-    #[error("table stm of {} has no column {}", path.display(), missing.join(", "))]
-    MissingColumns {
-        /// The file.
-        path: PathBuf,
-        /// The columns it lacks.
-        missing: Vec<&'static str>,
-    },
-    /// A view in place of a table.
-    #[error("{table} of {} is a view, expected a table", path.display())]
-    IsView {
-        /// The file.
-        path: PathBuf,
-        /// Which table it should be.
-        table: &'static str,
-    },
-    /// A column that hides the numbers of rows.
-    #[error("table {table} of {} has a column named rowid, which hides the numbers of its rows", path.display())]
-    RowidColumn {
-        /// The file.
-        path: PathBuf,
-        /// The table.
-        table: &'static str,
-    },
-    /// Its write-ahead log holds changes that cannot be read from here.
-    #[error("the write-ahead log of {} cannot be read: {reason}", path.display())]
-    HotWal {
-        /// The file.
-        path: PathBuf,
-        /// The SQLite error.
-        reason: String,
-    },
-    /// A writer died in the middle of a transaction that must be rolled back first.
-    #[error("{} has a hot rollback journal: {reason}", path.display())]
-    HotJournal {
-        /// The file.
-        path: PathBuf,
-        /// The SQLite error.
-        reason: String,
-    },
-    /// Another process holds an exclusive lock.
-    #[error("{} was locked by another process for {} ms", path.display(), waited.as_millis())]
-    Locked {
-        /// The file.
-        path: PathBuf,
-        /// How long was waited.
-        waited: Duration,
-    },
-    /// Anything else.
-    #[error("open {}: {reason}", path.display())]
-    Sqlite {
-        /// The file.
-        path: PathBuf,
-        /// The SQLite error.
-        reason: String,
-    },
-}
-
-impl OpenStoreError {
-    /// Returns advice for the user.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Missing { .. } => "check the path; memfold reads stores, it creates none".into(),
-            Self::NotAFile { found: JSON_FILE, path } => {
-                format!("memfold import {} --into brain.db makes a store of it", path.display())
-            }
-            Self::NotAFile { found: JSON_FOLDER, path } => format!(
-                "where its entries are memories: --store-kind json_folder; else import one of its files, or name \
-                 a file, for example {}",
-                path.join("brain.db").display()
-            ),
-            Self::NotAFile { found, path }
-                if let Some(foreign) = FOREIGN.iter().find(|it| it.name == *found) =>
-            {
-                foreign.hint(path)
-            }
-            Self::NotAFile { path, .. } => {
-                format!("name the file itself, for example {}", path.join("brain.db").display())
-            }
-            Self::Empty { .. } => "the store's owner writes its tables on first use".into(),
-            Self::Denied { .. } => {
-                "run as the user who owns the store, or grant it read access".into()
-            }
-            Self::NotADatabase { .. } => {
-                "an encrypted store must be decrypted first; a file of vectors alone is no store"
-                    .into()
-            }
-            Self::Damaged { .. } => {
-                "run `sqlite3 FILE 'PRAGMA integrity_check'`; restore a backup or try `.recover`"
-                    .into()
-            }
-            Self::NoMemoryTable { path, tables }
-                if let Some(foreign) = Foreign::of(|it| it.tables, tables) =>
-            {
-                foreign.hint(path)
-            }
-            Self::NoMemoryTable { .. } | Self::MissingColumns { .. } => {
-                "a brain.db has a table stm with id, content, categories, importance, created_at, \
-                 access_count and source"
-                    .into()
-            }
-            Self::IsView { .. } => "name the file that holds the table itself; a view neither keeps rows nor takes them".into(),
-            Self::RowidColumn { table, .. } => {
-                format!("rename it: ALTER TABLE {table} RENAME COLUMN rowid TO row_number")
-            }
-            Self::HotWal { path, .. } => format!(
-                "copy {} together with its -wal file into a folder that you can write, and read it there",
-                name(path)
-            ),
-            Self::HotJournal { path, .. } => format!(
-                "open {} once with a program that may write (`sqlite3 FILE 'SELECT 1 FROM stm'`), \
-                 which rolls it back",
-                name(path)
-            ),
-            Self::Locked { .. } => {
-                "stop the process that holds it, or wait longer with --set busy_timeout_ms=60000"
-                    .into()
-            }
-            Self::Sqlite { .. } => return None,
-        })
-    }
-}
-
-fn name(path: &Path) -> String {
-    path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into())
-}
-
-fn list(tables: &[String]) -> String {
-    if tables.is_empty() {
-        return "no tables at all".into();
-    }
-    tables.iter().map(|table| table.escape_debug().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Size of a trial write: an index of a write-ahead log, which SQLite allocates at once.

@@ -5,17 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::{Connection, Params, Row as SqlRow, params};
 
 use crate::brain_db::own::archive::merged_with;
-use crate::brain_db::own::statements::{EDGE, StoredEdge};
+use crate::brain_db::own::statements::{EDGE, edge};
 use crate::brain_db::read::access::{all, cell0, cells2, exists, first};
 use crate::brain_db::read::load::{MEMORY_COLUMNS, cell, raw_embedding, raw_memory};
 use crate::brain_db::read::lookup::{Reach, Reaches, StoreReader};
-use crate::memory_store::{LoadStoreError, VecSink};
+use crate::error::StoreError;
+use crate::memory_store::VecSink;
 use crate::reading::memory::{
     EmbeddingReader, MemoryReader, RawEmbedding, ReadMemories, decode_vector,
 };
 use crate::reading::vector::ModelShapes;
 use memfold_core::decisions::content_hash;
 use memfold_core::journal::RowImage;
+use memfold_core::lifecycle::Edge;
 use memfold_core::memory::{Memory, MemoryId, Status, VectorSpace};
 use memfold_core::row::{MEMORY_CELLS, RawMemory, is_archived_by_run, parse_source};
 use memfold_core::summary::Summary;
@@ -42,6 +44,14 @@ pub struct Ghost {
     pub vector: Option<Vec<f32>>,
 }
 
+/// A row that was moved out of a table.
+pub(crate) struct ArchivedRecord {
+    /// The row; `None` where it cannot be read.
+    pub(crate) image: Option<RowImage>,
+    /// The memory that it was merged into.
+    pub(crate) survivor: Option<MemoryId>,
+}
+
 /// Vectors that are compared, and how the store's models write them.
 #[derive(Debug, Clone, Copy)]
 pub struct SpaceShapes<'a> {
@@ -59,7 +69,7 @@ impl StoreReader<'_> {
         id: &str,
         space: Option<&VectorSpace>,
         shapes: &ModelShapes,
-    ) -> Result<Option<LiveMemory>, LoadStoreError> {
+    ) -> Result<Option<LiveMemory>, StoreError> {
         let Some(read) = self.read_memory(id)? else { return Ok(None) };
         if !is_live(&read) {
             return Ok(None);
@@ -72,7 +82,7 @@ impl StoreReader<'_> {
     /// Reads a memory that is live, was merged into another or was archived by a rule of ours, in
     /// the table or in the archive; an archived one with the categories that it had. `None` for
     /// anything else: expired, archived by its owner, a record, unreadable, gone.
-    pub fn remembered(&self, id: &str) -> Result<Option<Memory>, LoadStoreError> {
+    pub fn remembered(&self, id: &str) -> Result<Option<Memory>, StoreError> {
         let Some(read) = self.read_memory(id)? else { return self.moved_memory(id) };
         let memory = read.memories.into_iter().next();
         Ok(memory.and_then(|memory| match memory.status {
@@ -83,42 +93,49 @@ impl StoreReader<'_> {
     }
 
     /// As [`Self::remembered`], of a live memory only.
-    pub fn live_memory(&self, id: &str) -> Result<Option<Memory>, LoadStoreError> {
+    pub fn live_memory(&self, id: &str) -> Result<Option<Memory>, StoreError> {
         Ok(self.remembered(id)?.filter(|memory| memory.status == Status::Live))
     }
 
     /// Reads a memory in the archive table: its marks were never written.
-    fn moved_memory(&self, id: &str) -> Result<Option<Memory>, LoadStoreError> {
+    fn moved_memory(&self, id: &str) -> Result<Option<Memory>, StoreError> {
         let Some((image, survivor)) = self.archived_image("stm", id)? else { return Ok(None) };
         let mut memories = MemoryReader::new(*self.pass.request);
         memories.take_archived(&RawMemory::from(&image), survivor);
         Ok(memories.finish(Vec::new()).memories.into_iter().next())
     }
 
-    /// Returns the latest readable record of a row that was moved out of a table, and its survivor.
+    /// Returns the latest record of a row that was moved out of a table, where it can be read, and its survivor.
     pub(crate) fn archived_image(
         &self,
         table: &str,
         id: &str,
-    ) -> Result<Option<(RowImage, Option<MemoryId>)>, LoadStoreError> {
+    ) -> Result<Option<(RowImage, Option<MemoryId>)>, StoreError> {
+        let found = self.archived_record(table, id)?;
+        Ok(found.and_then(|record| Some((record.image?, record.survivor))))
+    }
+
+    /// As [`Self::archived_image`]; a record that cannot be read has no image.
+    pub(crate) fn archived_record(
+        &self,
+        table: &str,
+        id: &str,
+    ) -> Result<Option<ArchivedRecord>, StoreError> {
         let Some(archive) = self.archive()? else { return Ok(None) };
         let sql = format!(
             "SELECT survivor_id, {} FROM memfold_archive
              WHERE memory_id = ?1 AND table_name = ?2 ORDER BY id DESC LIMIT 1",
             archive.listed()
         );
-        let read =
-            |row: &SqlRow<'_>| Ok((archive.image(row, 1)?, row.get::<_, Option<String>>(0)?));
-        let found = self.pass.query("embeddings", |c| first(c, &sql, [id, table], read))?;
-        Ok(found.and_then(|(image, survivor)| Some((image?, survivor.map(MemoryId::new)))))
+        let read = |row: &SqlRow<'_>| {
+            let survivor = row.get::<_, Option<String>>(0)?.map(MemoryId::new);
+            Ok(ArchivedRecord { image: archive.image(row, 1)?, survivor })
+        };
+        self.pass.query("embeddings", |c| first(c, &sql, [id, table], read))
     }
 
     /// Returns the vector of a live memory, where it has a valid one of the space.
-    pub fn vector(
-        &self,
-        id: &str,
-        space: SpaceShapes<'_>,
-    ) -> Result<Option<Vec<f32>>, LoadStoreError> {
+    pub fn vector(&self, id: &str, space: SpaceShapes<'_>) -> Result<Option<Vec<f32>>, StoreError> {
         Ok(self.live(id, Some(space.space), space.shapes)?.map(|live| live.vector))
     }
 
@@ -128,7 +145,7 @@ impl StoreReader<'_> {
         live: &Memory,
         space: Option<SpaceShapes<'_>>,
         most: usize,
-    ) -> Result<Option<Vec<Ghost>>, LoadStoreError> {
+    ) -> Result<Option<Vec<Ghost>>, StoreError> {
         let mut ghosts: Vec<Ghost> = Vec::new();
         let mut seen = BTreeSet::from([live.id.clone()]);
         // The source of a memory names the memories merged into it; a merged row's source no longer
@@ -165,17 +182,9 @@ impl StoreReader<'_> {
     }
 
     /// The memories that were merged into one: by our own tables, then by its source.
-    fn folded_into(
-        &self,
-        survivor: &MemoryId,
-        source: &str,
-    ) -> Result<Vec<MemoryId>, LoadStoreError> {
-        let mut ids = Vec::new();
-        if self.own()?.has_lineage {
-            let sql = "SELECT absorbed_id FROM memfold_lineage
-                       WHERE survivor_id = ?1 AND active = 1 ORDER BY id";
-            ids = self.pass.query("embeddings", |c| all(c, sql, [survivor.as_str()], id_at0))?;
-        }
+    fn folded_into(&self, survivor: &MemoryId, source: &str) -> Result<Vec<MemoryId>, StoreError> {
+        let recorded = self.merges_into(survivor)?.into_iter();
+        let mut ids: Vec<MemoryId> = recorded.map(|fold| fold.absorbed).collect();
         // The latest stand last, and memories that came along with another before it.
         ids.extend(parse_source(source).merged_from.into_iter().rev());
         Ok(ids)
@@ -186,7 +195,7 @@ impl StoreReader<'_> {
         &self,
         id: &str,
         space: SpaceShapes<'_>,
-    ) -> Result<Option<Vec<f32>>, LoadStoreError> {
+    ) -> Result<Option<Vec<f32>>, StoreError> {
         let SpaceShapes { space, shapes } = space;
         let mut vector = Vec::new();
         let found =
@@ -202,27 +211,29 @@ impl StoreReader<'_> {
     }
 
     /// Reads the row of a memory in any state; `None` where there is none.
-    fn read_memory(&self, id: &str) -> Result<Option<ReadMemories>, LoadStoreError> {
+    fn read_memory(&self, id: &str) -> Result<Option<ReadMemories>, StoreError> {
         let mut memories = MemoryReader::new(*self.pass.request);
         if !self.take_row(id, &mut memories)? {
             return Ok(None);
         }
         let read = memories.finish(Vec::new());
         let is_archived = |memory: &Memory| memory.status == Status::Archived;
-        if !read.memories.iter().any(is_archived) || !self.own()?.has_lineage {
+        if !read.memories.iter().any(is_archived) {
             return Ok(Some(read));
         }
         // Its own marks do not name its survivor, but ours may.
         let mut memories = MemoryReader::new(*self.pass.request);
         self.take_row(id, &mut memories)?;
-        Ok(Some(memories.finish(self.lineage_of(id)?)))
+        Ok(Some(memories.finish(self.survivors_of(&MemoryId::new(id))?)))
     }
 
-    pub(crate) fn lineage_of(&self, id: &str) -> Result<Vec<(MemoryId, MemoryId)>, LoadStoreError> {
-        let sql = "SELECT survivor_id FROM memfold_lineage
-                   WHERE absorbed_id = ?1 AND active = 1 ORDER BY id DESC";
-        let pair = |row: &SqlRow<'_>| Ok((MemoryId::new(id), id_at0(row)?));
-        self.pass.query("embeddings", |c| all(c, sql, [id], pair))
+    /// Returns the recorded survivors of a memory beside it, the latest first.
+    pub(crate) fn survivors_of(
+        &self,
+        id: &MemoryId,
+    ) -> Result<Vec<(MemoryId, MemoryId)>, StoreError> {
+        let merges = self.merges_of(id)?.into_iter();
+        Ok(merges.map(|fold| (fold.absorbed, fold.survivor)).collect())
     }
 
     /// Adds the vector to a memory that was read; `None` where it has no valid one.
@@ -230,7 +241,7 @@ impl StoreReader<'_> {
         &self,
         read: ReadMemories,
         shapes: &ModelShapes,
-    ) -> Result<Option<(LiveMemory, VectorSpace)>, LoadStoreError> {
+    ) -> Result<Option<(LiveMemory, VectorSpace)>, StoreError> {
         let Some(id) = read.memories.first().map(|memory| memory.id.clone()) else {
             return Ok(None);
         };
@@ -239,7 +250,7 @@ impl StoreReader<'_> {
         if let Some(taken) =
             self.last_embedding(id.as_str(), |raw| embeddings.take(raw, &mut sink))?
         {
-            taken.map_err(LoadStoreError::Sink)?;
+            taken.map_err(StoreError::Sink)?;
         }
         let found = embeddings.finish();
         let snapshot = found.into_snapshot(read, None, Vec::new());
@@ -256,7 +267,7 @@ impl StoreReader<'_> {
         &self,
         id: &str,
         take: impl FnOnce(&RawEmbedding<'_>) -> T,
-    ) -> Result<Option<T>, LoadStoreError> {
+    ) -> Result<Option<T>, StoreError> {
         if !self.has_embeddings() {
             return Ok(None);
         }
@@ -300,7 +311,7 @@ pub struct OpenFlag {
 impl StoreReader<'_> {
     /// Returns the contradictions that a memory is flagged for and that nobody settled, as far as its text is the one that
     /// was flagged; the latest of several with the same other side.
-    pub fn open_contradictions_of(&self, memory: &Memory) -> Result<Vec<OpenFlag>, LoadStoreError> {
+    pub fn open_contradictions_of(&self, memory: &Memory) -> Result<Vec<OpenFlag>, StoreError> {
         let columns = self.pass.columns("memfold_flags")?;
         if !columns.has_all(&["left_id", "right_id", "left_hash", "right_hash", "state", "active"])
         {
@@ -338,7 +349,7 @@ impl StoreReader<'_> {
     pub fn kept_apart_from(
         &self,
         memory: &Memory,
-    ) -> Result<BTreeMap<MemoryId, Option<String>>, LoadStoreError> {
+    ) -> Result<BTreeMap<MemoryId, Option<String>>, StoreError> {
         let columns = self.pass.columns("memfold_decisions")?;
         if !columns.has_all(&["kind", "group_id", "memory_id", "content_hash", "active"]) {
             return Ok(BTreeMap::new());
@@ -355,7 +366,7 @@ impl StoreReader<'_> {
     }
 
     /// Tells whether a person let one memory replace another one with a different statement.
-    pub fn is_superseded(&self, older: &str, by: &MemoryId) -> Result<bool, LoadStoreError> {
+    pub fn is_superseded(&self, older: &str, by: &MemoryId) -> Result<bool, StoreError> {
         if !self.pass.columns("memfold_flags")?.has_all(&["left_id", "right_id", "state", "active"])
         {
             return Ok(false);
@@ -372,7 +383,7 @@ impl StoreReader<'_> {
     ///
     /// # Errors
     /// When the store cannot be read, or the error of `take`.
-    pub fn since<E: From<LoadStoreError>>(
+    pub fn since<E: From<StoreError>>(
         &self,
         reaches: Reaches,
         space: SpaceShapes<'_>,
@@ -395,7 +406,7 @@ impl StoreReader<'_> {
         reach: Reach,
         limit: usize,
         mut take: impl FnMut(&str),
-    ) -> Result<bool, LoadStoreError> {
+    ) -> Result<bool, StoreError> {
         if reach == Reaches::START.revived || !self.own()?.has_revived {
             return Ok(true);
         }
@@ -417,7 +428,7 @@ impl StoreReader<'_> {
         reach: Reach,
         limit: usize,
         mut take: impl FnMut(&str, &str),
-    ) -> Result<bool, LoadStoreError> {
+    ) -> Result<bool, StoreError> {
         let mut revived = Vec::new();
         let is_complete = self.revived_since(reach, limit, |id| revived.push(id.to_owned()))?;
         for id in revived {
@@ -428,7 +439,7 @@ impl StoreReader<'_> {
         Ok(is_complete)
     }
 
-    fn vectors_since<E: From<LoadStoreError>>(
+    fn vectors_since<E: From<StoreError>>(
         &self,
         reach: Reach,
         space: SpaceShapes<'_>,
@@ -471,7 +482,7 @@ impl StoreReader<'_> {
         reach: Reach,
         limit: usize,
         mut take: impl FnMut(&str, &str),
-    ) -> Result<bool, LoadStoreError> {
+    ) -> Result<bool, StoreError> {
         let position = if self.has_rowid_of_memories { "rowid" } else { "0" };
         let after = if self.has_rowid_of_memories { "rowid > ?1 ORDER BY rowid" } else { "?1 < 1" };
         let sql =
@@ -489,7 +500,7 @@ impl StoreReader<'_> {
         reach: Reach,
         limit: usize,
         mut take: impl FnMut(&str, &str),
-    ) -> Result<bool, LoadStoreError> {
+    ) -> Result<bool, StoreError> {
         let Some(archive) = self.archive()? else { return Ok(true) };
         let sql = format!(
             "SELECT rowid, memory_id, {} FROM memfold_archive NOT INDEXED
@@ -512,7 +523,7 @@ impl StoreReader<'_> {
         reach: Reach,
         limit: usize,
         mut take: impl FnMut(&SqlRow<'_>) -> rusqlite::Result<()>,
-    ) -> Result<bool, LoadStoreError> {
+    ) -> Result<bool, StoreError> {
         let most = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
         self.pass.query("embeddings", |connection| {
             let mut statement = connection.prepare_cached(sql)?;
@@ -555,21 +566,17 @@ const RANKED_ROWS_MAX: i64 = 1_000;
 /// Facts that determine a memory's tier, beside its row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecallFacts {
-    /// When it was last read; none where the store does not say.
-    pub last_accessed: Option<Instant>,
     /// Whether a consolidation wrote it as a summary.
     pub is_summary: bool,
     /// The edges `supersedes` in force from and to it.
-    pub supersedes: Vec<StoredEdge>,
+    pub supersedes: Vec<Edge>,
 }
 
-/// A live memory with its times.
+/// A live memory with the time of its last change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimedMemory {
     /// The memory.
     pub memory: Memory,
-    /// When it was last read.
-    pub last_accessed: Option<Instant>,
     /// When it last changed.
     pub updated_at: Option<Instant>,
 }
@@ -592,7 +599,7 @@ impl StoreReader<'_> {
     ///
     /// # Errors
     /// When SQLite refuses it.
-    pub fn keep_more_pages(&self) -> Result<(), LoadStoreError> {
+    pub fn keep_more_pages(&self) -> Result<(), StoreError> {
         self.pass.query("stm", |c| c.pragma_update(None, "cache_size", -KEPT_PAGES_KIB))
     }
 
@@ -609,7 +616,7 @@ impl StoreReader<'_> {
         &self,
         words: &[String],
         most: usize,
-    ) -> Result<Option<Vec<String>>, LoadStoreError> {
+    ) -> Result<Option<Vec<String>>, StoreError> {
         if !self.has_rowid_of_memories || !self.own()?.has_words {
             return Ok(None);
         }
@@ -634,7 +641,7 @@ impl StoreReader<'_> {
         &self,
         words: &[String],
         most: usize,
-    ) -> Result<Vec<String>, LoadStoreError> {
+    ) -> Result<Vec<String>, StoreError> {
         self.pass.query("memfold_merged", |c| merged_with(c, words, most))
     }
 
@@ -684,7 +691,7 @@ impl StoreReader<'_> {
     pub fn texts_archived_in_place(
         &self,
         mut take: impl FnMut(&str, &str),
-    ) -> Result<(), LoadStoreError> {
+    ) -> Result<(), StoreError> {
         let sql = "SELECT 0, id, content FROM stm WHERE source LIKE 'archived:%'";
         self.pass.query("stm", |connection| {
             let mut statement = connection.prepare_cached(sql)?;
@@ -700,15 +707,9 @@ impl StoreReader<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn recall_facts(&self, id: &MemoryId) -> Result<RecallFacts, LoadStoreError> {
+    pub fn recall_facts(&self, id: &MemoryId) -> Result<RecallFacts, StoreError> {
         let own = self.own()?;
         let mut facts = RecallFacts::default();
-        if self.pass.memory_columns.has("last_accessed") {
-            let sql = "SELECT last_accessed FROM stm WHERE id = ?1";
-            let read = |row: &SqlRow<'_>| Ok(cell(row, 0)?.instant(self.pass.request.time_zone));
-            let found = self.pass.query("stm", |c| first(c, sql, [id.as_str()], read))?;
-            facts.last_accessed = found.flatten();
-        }
         if own.has_summaries {
             let sql = "SELECT 1 FROM memfold_summaries WHERE memory_id = ?1 AND active = 1 LIMIT 1";
             let find = |c: &Connection| exists(c, sql, [id.as_str()]);
@@ -720,8 +721,10 @@ impl StoreReader<'_> {
                 "SELECT {EDGE} FROM memfold_edges WHERE target_id = ?1 AND {supersedes} UNION ALL
                  SELECT {EDGE} FROM memfold_edges WHERE source_id = ?1 AND {supersedes}"
             );
-            let read = |c: &Connection| all(c, &sql, [id.as_str()], StoredEdge::of_row);
-            facts.supersedes = self.pass.query("memfold_edges", read)?;
+            let read = |row: &SqlRow<'_>| edge(row, self.pass.request.time_zone);
+            let edges: Vec<_> =
+                self.pass.query("memfold_edges", |c| all(c, &sql, [id.as_str()], read))?;
+            facts.supersedes = edges.into_iter().flatten().collect();
         }
         Ok(facts)
     }
@@ -731,7 +734,7 @@ impl StoreReader<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn session_rows(&self, most: usize) -> Result<SessionRows, LoadStoreError> {
+    pub fn session_rows(&self, most: usize) -> Result<SessionRows, StoreError> {
         let limit = i64::try_from(most).unwrap_or(i64::MAX);
         let mut memories = Vec::new();
         if self.has_rowid_of_memories {
@@ -746,7 +749,7 @@ impl StoreReader<'_> {
         Ok(SessionRows { summaries: self.latest_summaries(limit)?, memories })
     }
 
-    fn latest_summaries(&self, limit: i64) -> Result<Vec<(TimedMemory, Summary)>, LoadStoreError> {
+    fn latest_summaries(&self, limit: i64) -> Result<Vec<(TimedMemory, Summary)>, StoreError> {
         if !self.own()?.has_summaries {
             return Ok(Vec::new());
         }
@@ -768,27 +771,26 @@ impl StoreReader<'_> {
     }
 
     /// Tells whether the most important rows are found without reading the others.
-    fn has_index_of_importance(&self) -> Result<bool, LoadStoreError> {
+    fn has_index_of_importance(&self) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND tbl_name = 'stm'
                    AND sql LIKE '%(importance%' AND sql NOT LIKE '%WHERE%'";
         self.pass.query("stm", |c| exists(c, sql, []))
     }
 
-    fn timed(&self, rest: &str, params: impl Params) -> Result<Vec<TimedMemory>, LoadStoreError> {
+    fn timed(&self, rest: &str, params: impl Params) -> Result<Vec<TimedMemory>, StoreError> {
         let position = if self.has_rowid_of_memories { "rowid" } else { "0" };
         let columns = self.pass.memory_columns;
         let listed = columns.expressions(&MEMORY_COLUMNS);
-        let times = columns.expressions(&["last_accessed", "updated_at"]);
-        let sql = format!("SELECT {position}, {listed}, {times} FROM stm {rest}");
+        let updated_at = columns.expression("updated_at");
+        let sql = format!("SELECT {position}, {listed}, {updated_at} FROM stm {rest}");
         let zone = self.pass.request.time_zone;
         let read = |row: &SqlRow<'_>| {
             let mut reader = MemoryReader::new(*self.pass.request);
             reader.take(&raw_memory(row)?, row.get(0)?);
-            let last_accessed = cell(row, MEMORY_CELLS + 1)?.instant(zone);
-            let updated_at = cell(row, MEMORY_CELLS + 2)?.instant(zone);
+            let updated_at = cell(row, MEMORY_CELLS + 1)?.instant(zone);
             let memory = reader.finish(Vec::new()).memories.into_iter().next();
             let memory = memory.filter(|memory| memory.status == Status::Live);
-            Ok(memory.map(|memory| TimedMemory { memory, last_accessed, updated_at }))
+            Ok(memory.map(|memory| TimedMemory { memory, updated_at }))
         };
         let found = self.pass.query("stm", |c| all::<_, Vec<_>>(c, &sql, params, read))?;
         Ok(found.into_iter().flatten().collect())

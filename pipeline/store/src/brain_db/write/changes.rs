@@ -11,7 +11,8 @@ use crate::brain_db::read::load::Param;
 use crate::brain_db::write::rows::{
     Layout, Search, add_entry, drop_entry, has_entry, image, indexed_words, row, select,
 };
-use crate::brain_db::write::session::{Session, SessionError, Writes};
+use crate::brain_db::write::session::{Session, Writes};
+use crate::error::StoreError;
 use memfold_core::journal::{
     Change, ColumnChange, CurrentRows, JournalEntry, Record, RowImage, RowKey, Table,
 };
@@ -35,7 +36,7 @@ pub fn apply(
     layout: &Layout,
     mark: &Mark<'_>,
     changes: &[Change],
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     let mut rest = changes.iter();
     while let Some(change) = rest.next() {
         let record_key = carry_out(writes, layout, mark, change)?;
@@ -69,7 +70,7 @@ pub fn apply_to_new_row(
     layout: &Layout,
     mark: &Mark<'_>,
     changes: &[Change],
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     changes.iter().try_for_each(|change| carry_out(writes, layout, mark, change).map(drop))
 }
 
@@ -79,7 +80,7 @@ fn carry_out(
     layout: &Layout,
     mark: &Mark<'_>,
     change: &Change,
-) -> Result<Option<i64>, SessionError> {
+) -> Result<Option<i64>, StoreError> {
     match change {
         Change::Set { row, columns, .. } => {
             set(writes, row, columns)?;
@@ -125,7 +126,7 @@ fn unindex(
     rowid: i64,
     image: &RowImage,
     known: Option<&RowImage>,
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     if let Some(words) = known {
         return drop_entry(writes, layout, rowid, words);
     }
@@ -154,7 +155,7 @@ fn revives(columns: &[ColumnChange]) -> bool {
 
 /// Records that a row is live again, because an index knows it as one that is not, or not at all,
 /// and it stands among rows that the index has seen.
-pub(crate) fn revived(writes: &Writes<'_>, at: &str, id: &str) -> Result<(), SessionError> {
+pub(crate) fn revived(writes: &Writes<'_>, at: &str, id: &str) -> Result<(), StoreError> {
     let sql = "INSERT INTO memfold_revived(memory_id, at) VALUES (?1, ?2)";
     writes.execute("write down a row that lives again", sql, params![id, at]).map(drop)
 }
@@ -163,12 +164,12 @@ fn placed(
     writes: &Writes<'_>,
     layout: &Layout,
     id: &str,
-) -> Result<Option<(i64, RowImage)>, SessionError> {
+) -> Result<Option<(i64, RowImage)>, StoreError> {
     let found = writes.row_of(layout, id)?;
     Ok(found.and_then(|image| Some((image.rowid?, image))))
 }
 
-fn set(writes: &Writes<'_>, row: &RowKey, columns: &[ColumnChange]) -> Result<(), SessionError> {
+fn set(writes: &Writes<'_>, row: &RowKey, columns: &[ColumnChange]) -> Result<(), StoreError> {
     if columns.is_empty() {
         return Ok(());
     }
@@ -187,11 +188,7 @@ pub(crate) fn bound<'a>(cells: &'a [(&'a str, Param<'a>)]) -> Vec<(&'a str, &'a 
     cells.iter().map(|(name, value)| (*name, value as &dyn ToSql)).collect()
 }
 
-fn insert_record(
-    writes: &Writes<'_>,
-    mark: &Mark<'_>,
-    record: &Record,
-) -> Result<i64, SessionError> {
+fn insert_record(writes: &Writes<'_>, mark: &Mark<'_>, record: &Record) -> Result<i64, StoreError> {
     let values: Vec<_> = record.cells.iter().map(|(name, value)| (*name, Param(value))).collect();
     let mut row: Vec<(&str, &dyn ToSql)> =
         vec![("run_id", &mark.run_id), ("unit", &mark.unit), ("at", &mark.at), ("active", &1_i64)];
@@ -210,7 +207,7 @@ fn write_down(
     mark: &Mark<'_>,
     entry: &JournalEntry,
     rowid: Option<i64>,
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     let json = |value: Option<serde_json::Value>| value.map(|value| value.to_string());
     let (before, after) = (json(entry.before_json()), json(entry.after_json()));
     let deltas = json(entry.deltas_json());
@@ -229,8 +226,8 @@ fn write_down(
     writes.insert("write the journal", "memfold_journal", &row).map(drop)
 }
 
-fn refused(reason: String) -> SessionError {
-    SessionError::Refused { what: "change the store", reason }
+fn refused(reason: String) -> StoreError {
+    StoreError::Refused { what: "change the store", reason }
 }
 
 /// The name under which the archive keeps searchable words that differ from the row's.
@@ -244,7 +241,7 @@ pub(crate) fn take_out(
     id: &str,
     survivor: Option<&str>,
     said: Option<&str>,
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     if let Some(reason) = layout.move_refusal() {
         return Err(move_refused(reason.to_owned()));
     }
@@ -277,7 +274,7 @@ fn remove_entry(
     id: &str,
     memory: &RowImage,
     said: Option<&str>,
-) -> Result<(bool, Option<RowImage>), SessionError> {
+) -> Result<(bool, Option<RowImage>), StoreError> {
     let Some(rowid) = memory.rowid else { return Ok((false, None)) };
     match indexed_words(writes, layout, id, memory, said)? {
         Words::None => Ok((false, None)),
@@ -296,11 +293,7 @@ fn remove_entry(
     }
 }
 
-fn embeddings(
-    writes: &Writes<'_>,
-    layout: &Layout,
-    id: &str,
-) -> Result<Vec<RowImage>, SessionError> {
+fn embeddings(writes: &Writes<'_>, layout: &Layout, id: &str) -> Result<Vec<RowImage>, StoreError> {
     if layout.embeddings.is_empty() {
         return Ok(Vec::new());
     }
@@ -311,7 +304,7 @@ fn embeddings(
 }
 
 /// Brings a memory back from the archive table, with the rows that were moved with it.
-pub(crate) fn put_back(writes: &Writes<'_>, layout: &Layout, id: &str) -> Result<(), SessionError> {
+pub(crate) fn put_back(writes: &Writes<'_>, layout: &Layout, id: &str) -> Result<(), StoreError> {
     let mut rows = archived(writes, id)?;
     if let Some(column) = without_column(layout, &rows).first() {
         return Err(move_refused(format!(
@@ -357,7 +350,7 @@ pub(crate) fn lost_columns(
     layout: &Layout,
     id: &str,
     image: Option<&RowImage>,
-) -> Result<Vec<String>, SessionError> {
+) -> Result<Vec<String>, StoreError> {
     let rows = match image {
         Some(image) => {
             vec![ArchivedRow { table: "stm".to_owned(), image: image.clone(), indexed: false }]
@@ -374,7 +367,7 @@ pub(crate) fn put_in(
     image: &RowImage,
     indexed: bool,
     words: Option<&RowImage>,
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     let rowid = match layout.search {
         Search::ByHand { .. } => free_rowid(writes, image.rowid)?,
         _ => image.rowid,
@@ -389,7 +382,7 @@ pub(crate) fn put_in(
 
 /// The rowid wanted, unless it is taken or words of a deleted row still hang on it; else the next one. `None`: there is
 /// no next one, and SQLite finds one.
-fn free_rowid(writes: &Writes<'_>, wanted: Option<i64>) -> Result<Option<i64>, SessionError> {
+fn free_rowid(writes: &Writes<'_>, wanted: Option<i64>) -> Result<Option<i64>, StoreError> {
     writes.query("find a free rowid", |connection| {
         if let Some(rowid) = wanted {
             let sql = "SELECT EXISTS (SELECT 1 FROM stm WHERE rowid = ?1)
@@ -410,7 +403,7 @@ fn insert_row(
     columns: &Columns,
     has_rowid: bool,
     image: &RowImage,
-) -> Result<i64, SessionError> {
+) -> Result<i64, StoreError> {
     let table = columns.table();
     let rowid = match image.rowid.filter(|_| has_rowid) {
         Some(rowid) if !is_taken(writes, table, rowid)? => Some(rowid),
@@ -423,18 +416,18 @@ fn insert_row(
     writes.insert("insert a row", table, &row)
 }
 
-fn is_taken(writes: &Writes<'_>, table: &str, rowid: i64) -> Result<bool, SessionError> {
+fn is_taken(writes: &Writes<'_>, table: &str, rowid: i64) -> Result<bool, StoreError> {
     let sql = format!("SELECT 1 FROM {table} WHERE rowid = ?1");
     writes.exists("look for a rowid", &sql, [rowid])
 }
 
 /// Tells whether a memory of this id stands in `stm`.
-pub(crate) fn stands(writes: &Writes<'_>, id: &str) -> Result<bool, SessionError> {
+pub(crate) fn stands(writes: &Writes<'_>, id: &str) -> Result<bool, StoreError> {
     writes.exists("look for a memory", "SELECT 1 FROM stm WHERE id = ?1", [id])
 }
 
-fn move_refused(reason: String) -> SessionError {
-    SessionError::Refused { what: "move a memory", reason }
+fn move_refused(reason: String) -> StoreError {
+    StoreError::Refused { what: "move a memory", reason }
 }
 
 /// The rows of one transaction, for undoing.
@@ -446,9 +439,9 @@ pub struct NowRows<'a> {
 }
 
 impl CurrentRows for NowRows<'_> {
-    type Error = SessionError;
+    type Error = StoreError;
 
-    fn row(&self, key: &RowKey) -> Result<Option<RowImage>, SessionError> {
+    fn row(&self, key: &RowKey) -> Result<Option<RowImage>, StoreError> {
         self.writes.query("read a row", |connection| match key.table {
             Table::Memories => {
                 row(connection, &self.layout.memories, self.layout.has_rowid, "id", &key.key)
@@ -464,15 +457,11 @@ impl CurrentRows for NowRows<'_> {
         })
     }
 
-    fn is_archived(&self, id: &str) -> Result<bool, SessionError> {
+    fn is_archived(&self, id: &str) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM memfold_archive WHERE memory_id = ?1 AND table_name = 'stm'";
         self.writes.exists("look into memfold_archive", sql, [id])
     }
-    fn lost_columns(
-        &self,
-        id: &str,
-        image: Option<&RowImage>,
-    ) -> Result<Vec<String>, SessionError> {
+    fn lost_columns(&self, id: &str, image: Option<&RowImage>) -> Result<Vec<String>, StoreError> {
         lost_columns(self.writes, self.layout, id, image)
     }
 
@@ -509,7 +498,7 @@ impl Writes<'_> {
         layout: &Layout,
         row: &NewRow<'_>,
         indexed: bool,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let cells: [(&str, Value); 12] = [
             ("id", row.id.into()),
             ("content", row.content.into()),
@@ -533,7 +522,7 @@ impl Writes<'_> {
     pub fn last_embedding(
         &self,
         layout: &Layout,
-    ) -> Result<Option<(Option<String>, i64)>, SessionError> {
+    ) -> Result<Option<(Option<String>, i64)>, StoreError> {
         if layout.embeddings.is_empty() || !layout.embeddings_have_rowid {
             return Ok(None);
         }
@@ -550,7 +539,7 @@ impl Writes<'_> {
         &self,
         layout: &Layout,
         model: &str,
-    ) -> Result<Option<i64>, SessionError> {
+    ) -> Result<Option<i64>, StoreError> {
         const ROWS_MAX: u32 = 4_096;
         if layout.embeddings.is_empty()
             || !layout.embeddings_have_rowid
@@ -574,7 +563,7 @@ impl Writes<'_> {
         id: &str,
         count: i64,
         at: &str,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let accessed =
             if layout.memories.has("last_accessed") { ", last_accessed = ?3" } else { "" };
         let sql =
@@ -608,14 +597,14 @@ pub struct ImportedMemory {
 
 impl Writes<'_> {
     /// Tells whether rows were moved to an archive table of ours.
-    pub fn has_archive(&self) -> Result<bool, SessionError> {
+    pub fn has_archive(&self) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'memfold_archive'";
         self.exists("look for memfold_archive", sql, [])
     }
 
     /// Returns the bytes of a memory's text, from `stm` or the archive; `None` where the memory
     /// does not exist.
-    pub fn text_of(&self, id: &str, has_archive: bool) -> Result<Option<Vec<u8>>, SessionError> {
+    pub fn text_of(&self, id: &str, has_archive: bool) -> Result<Option<Vec<u8>>, StoreError> {
         let bytes = |row: &Row<'_>| {
             Ok(match row.get_ref(0)? {
                 ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
@@ -639,7 +628,7 @@ impl Writes<'_> {
         &self,
         layout: &Layout,
         memory: &ImportedMemory,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         let cells: [(&str, Option<Value>); 10] = [
             ("id", Some(memory.id.as_str().into())),
             ("content", Some(memory.content.as_str().into())),
@@ -697,7 +686,7 @@ impl NewEmbedding<'_> {
 
 impl Writes<'_> {
     /// Tells whether a memory has a row of `embeddings`, with any content.
-    pub fn has_embedding_row(&self, memory_id: &str) -> Result<bool, SessionError> {
+    pub fn has_embedding_row(&self, memory_id: &str) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM embeddings WHERE source_type = 'stm' AND source_id = ?1";
         self.exists("look for an embedding", sql, [memory_id])
     }
@@ -707,7 +696,7 @@ impl Writes<'_> {
         &self,
         layout: &Layout,
         new: &NewEmbedding<'_>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), StoreError> {
         layout.check_takes_embeddings()?;
         let id = match layout.embedding_ids_are_texts {
             true => Some(self.free_embedding_id(new)?),
@@ -730,7 +719,7 @@ impl Writes<'_> {
         &self,
         layout: &Layout,
         new: &NewEmbedding<'_>,
-    ) -> Result<bool, SessionError> {
+    ) -> Result<bool, StoreError> {
         layout.check_takes_embeddings()?;
         let stored = new.stored();
         let mut cells = new.cells(&stored);
@@ -741,7 +730,7 @@ impl Writes<'_> {
     }
 
     /// Makes an id in the owner's manner that no row has.
-    fn free_embedding_id(&self, new: &NewEmbedding<'_>) -> Result<String, SessionError> {
+    fn free_embedding_id(&self, new: &NewEmbedding<'_>) -> Result<String, StoreError> {
         let taken = "SELECT 1 FROM embeddings WHERE id = ?1";
         let mut seed = format!("{}\0{}\0{}", new.memory_id, new.at, new.content);
         loop {
@@ -757,9 +746,8 @@ impl Writes<'_> {
 
 impl Layout {
     /// Refuses tables with required columns of embeddings that are unknown here.
-    pub fn check_takes_embeddings(&self) -> Result<(), SessionError> {
-        let refused =
-            |reason: String| SessionError::Refused { what: "insert an embedding", reason };
+    pub fn check_takes_embeddings(&self) -> Result<(), StoreError> {
+        let refused = |reason: String| StoreError::Refused { what: "insert an embedding", reason };
         if self.embeddings.is_empty() {
             let columns = "with the columns source_type, source_id and embedding";
             return Err(refused(format!("the store has no table `embeddings` {columns}")));
@@ -794,7 +782,7 @@ pub(crate) struct Traces {
 
 impl Writes<'_> {
     /// Counts the rows of a memory in the owner's tables.
-    pub(crate) fn traces(&self, layout: &Layout, id: &str) -> Result<Traces, SessionError> {
+    pub(crate) fn traces(&self, layout: &Layout, id: &str) -> Result<Traces, StoreError> {
         let found = self.row_of(layout, id)?;
         let embeddings = if layout.embeddings.is_empty() {
             0
@@ -817,7 +805,7 @@ impl Writes<'_> {
     }
 
     /// Removes a memory, its vectors and its search entry from the owner's tables.
-    pub(crate) fn erase(&self, layout: &Layout, id: &str) -> Result<(), SessionError> {
+    pub(crate) fn erase(&self, layout: &Layout, id: &str) -> Result<(), StoreError> {
         let found = self.row_of(layout, id)?;
         if let Some((rowid, image)) = found.and_then(|image| Some((image.rowid?, image))) {
             match indexed_words(self, layout, id, &image, None)? {
@@ -841,7 +829,7 @@ impl Writes<'_> {
 
 impl Session {
     /// Makes SQLite overwrite deleted bytes with zeros from now on.
-    pub(crate) fn overwrite_deleted(&self) -> Result<(), SessionError> {
+    pub(crate) fn overwrite_deleted(&self) -> Result<(), StoreError> {
         self.connection
             .pragma_update(None, "secure_delete", true)
             .map_err(|error| self.explain("overwrite what is deleted", &error))
@@ -849,8 +837,8 @@ impl Session {
 
     /// Rewrites the search index without removed entries, and empties the write-ahead log. `false`:
     /// another process still reads the log, which keeps old pages until it is done.
-    pub(crate) fn settle(&self) -> Result<bool, SessionError> {
-        let (is_by_hand, has_tables) = self.read::<_, SessionError>(|reads| {
+    pub(crate) fn settle(&self) -> Result<bool, StoreError> {
+        let (is_by_hand, has_tables) = self.read::<_, StoreError>(|reads| {
             Ok((reads.layout()?.keeps_search_by_hand(), reads.has_own_tables()?))
         })?;
         if has_tables {
@@ -872,7 +860,7 @@ mod tests {
 
     const MEMORY: &str = "CREATE TABLE stm(id TEXT PRIMARY KEY, content TEXT);";
 
-    fn inserted(tables: &str, new: &NewEmbedding<'_>) -> Result<Connection, SessionError> {
+    fn inserted(tables: &str, new: &NewEmbedding<'_>) -> Result<Connection, StoreError> {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(&format!("{MEMORY}{tables}")).unwrap();
         let writes = Writes::new(&connection, std::path::Path::new("brain.db"));

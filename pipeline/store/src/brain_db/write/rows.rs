@@ -9,7 +9,8 @@ use crate::brain_db::read::access::{
     Columns, all, cell0, cells2, exists, first, has_rowid, quoted,
 };
 use crate::brain_db::read::load::{Param, cell};
-use crate::brain_db::write::session::{SessionError, Writes};
+use crate::brain_db::write::session::Writes;
+use crate::error::StoreError;
 use memfold_core::journal::{REFERENCE, RowImage};
 use memfold_core::memory::MemoryId;
 use memfold_core::merge::{MemoryRow, Reference, SUPERSEDES, UnitRows, Words, leaving};
@@ -265,20 +266,12 @@ fn keeps_search_in_step(sql: &str) -> bool {
 
 impl Writes<'_> {
     /// Reads a memory; `None` where it is gone.
-    pub fn memory(
-        &self,
-        layout: &Layout,
-        id: &MemoryId,
-    ) -> Result<Option<MemoryRow>, SessionError> {
+    pub fn memory(&self, layout: &Layout, id: &MemoryId) -> Result<Option<MemoryRow>, StoreError> {
         self.query("read a memory", |connection| read_memory(connection, layout, id))
     }
 
     /// Reads the row of a memory.
-    pub(crate) fn row_of(
-        &self,
-        layout: &Layout,
-        id: &str,
-    ) -> Result<Option<RowImage>, SessionError> {
+    pub(crate) fn row_of(&self, layout: &Layout, id: &str) -> Result<Option<RowImage>, StoreError> {
         let read = |c: &Connection| row(c, &layout.memories, layout.has_rowid, "id", id);
         self.query("read a memory", read)
     }
@@ -287,7 +280,7 @@ impl Writes<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn has_text(&self, id: &MemoryId, content: &str) -> Result<bool, SessionError> {
+    pub fn has_text(&self, id: &MemoryId, content: &str) -> Result<bool, StoreError> {
         let sql = "SELECT content FROM stm WHERE id = ?1";
         let now = self.first("read a memory's text", sql, [id.as_str()], |row| {
             Ok(cell(row, 0)?.text().is_ok_and(|text| text.as_deref() == Some(content)))
@@ -304,7 +297,7 @@ impl Writes<'_> {
         layout: &Layout,
         rows: Vec<MemoryRow>,
         actions: &[&Action],
-    ) -> Result<UnitRows, SessionError> {
+    ) -> Result<UnitRows, StoreError> {
         let leaving = actions.iter().flat_map(|action| leaving(action));
         let mut unit = self.leaving_rows(layout, rows, leaving)?;
         let superseding = actions.iter().filter(|it| it.action == ActionType::Supersede);
@@ -326,7 +319,7 @@ impl Writes<'_> {
         layout: &Layout,
         rows: Vec<MemoryRow>,
         leaving: impl IntoIterator<Item = &'i MemoryId>,
-    ) -> Result<UnitRows, SessionError> {
+    ) -> Result<UnitRows, StoreError> {
         let by_id: BTreeMap<&MemoryId, &MemoryRow> =
             rows.iter().map(|row| (&row.id, row)).collect();
         let mut words = BTreeMap::new();
@@ -347,7 +340,7 @@ impl Writes<'_> {
     }
 
     /// Finds out which words of a row are searchable.
-    fn words(&self, layout: &Layout, row: &MemoryRow) -> Result<Words, SessionError> {
+    fn words(&self, layout: &Layout, row: &MemoryRow) -> Result<Words, StoreError> {
         let words = indexed_words(self, layout, row.id.as_str(), &row.image, None)?;
         self.remember_words(&row.image, &words);
         Ok(words)
@@ -358,7 +351,7 @@ impl Writes<'_> {
         &self,
         layout: &Layout,
         ids: &[&str],
-    ) -> Result<Vec<Reference>, SessionError> {
+    ) -> Result<Vec<Reference>, StoreError> {
         if layout.atoms.is_empty() || ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -456,7 +449,7 @@ pub(crate) fn add_entry(
     layout: &Layout,
     rowid: i64,
     image: &RowImage,
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     let Search::ByHand { columns, .. } = &layout.search else { return Ok(()) };
     if has_entry(writes, rowid)? {
         return Ok(());
@@ -471,7 +464,7 @@ pub(crate) fn drop_entry(
     layout: &Layout,
     rowid: i64,
     image: &RowImage,
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     let Search::ByHand { columns, removal } = &layout.search else { return Ok(()) };
     if !has_entry(writes, rowid)? {
         return Ok(());
@@ -491,7 +484,7 @@ fn write_entry(
     cells: &[(&str, &dyn ToSql)],
     columns: &[String],
     image: &RowImage,
-) -> Result<(), SessionError> {
+) -> Result<(), StoreError> {
     let texts = values(columns, image);
     let texts: Vec<Param<'_>> = texts.iter().map(Param).collect();
     let texts = columns.iter().zip(&texts).map(|(name, text)| (name.as_str(), text as &dyn ToSql));
@@ -509,7 +502,7 @@ pub(crate) fn indexed_words(
     id: &str,
     image: &RowImage,
     said: Option<&str>,
-) -> Result<Words, SessionError> {
+) -> Result<Words, StoreError> {
     let (Search::ByHand { columns, removal }, Some(rowid)) = (&layout.search, image.rowid) else {
         return Ok(Words::None);
     };
@@ -550,7 +543,7 @@ fn kept_words(
     columns: &[String],
     rowid: i64,
     image: &RowImage,
-) -> Result<Words, SessionError> {
+) -> Result<Words, StoreError> {
     let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
     let sql = format!("SELECT {names} FROM stm_fts WHERE rowid = ?1");
     let held = writes.first("read a search entry", &sql, [rowid], |row| {
@@ -571,7 +564,7 @@ fn embedded_texts(
     writes: &Writes<'_>,
     layout: &Layout,
     id: &str,
-) -> Result<Vec<String>, SessionError> {
+) -> Result<Vec<String>, StoreError> {
     if !layout.embeddings.has("content") {
         return Ok(Vec::new());
     }
@@ -696,7 +689,7 @@ fn phrases(texts: &RowImage) -> Vec<String> {
     phrases
 }
 
-pub(crate) fn has_entry(writes: &Writes<'_>, rowid: i64) -> Result<bool, SessionError> {
+pub(crate) fn has_entry(writes: &Writes<'_>, rowid: i64) -> Result<bool, StoreError> {
     writes.query("look for a search entry", |connection| is_indexed(connection, rowid))
 }
 

@@ -24,9 +24,10 @@ use rusqlite::{
 use crate::brain_db::read::access::{Columns, Stamp, all, beside, exists, first, quoted};
 use crate::brain_db::read::load::Pass;
 use crate::brain_db::read::lookup::StoreReader;
-use crate::brain_db::read::open::{BrainDb, OpenOptions, OpenStoreError, Shortage, free_bytes};
+use crate::brain_db::read::open::{BrainDb, OpenOptions, free_bytes};
 use crate::brain_db::write::rows::Layout;
-use crate::memory_store::{LoadRequest, LoadStoreError};
+use crate::error::StoreError;
+use crate::memory_store::LoadRequest;
 use crate::whole_file::OsLock;
 use memfold_core::journal::RowImage;
 use memfold_core::memory::MemoryId;
@@ -38,7 +39,25 @@ use memfold_index::file::FileMode;
 const BETWEEN_TRIES: Duration = Duration::from_micros(500);
 
 fn is_busy(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// Begins to write, and tries again so many times while somebody else does.
+fn begin_between_others(
+    connection: &Connection,
+    mut tries: u128,
+    wait: impl Fn(),
+) -> rusqlite::Result<Transaction<'_>> {
+    loop {
+        match Transaction::new_unchecked(connection, TransactionBehavior::Immediate) {
+            Err(error) if is_busy(&error) && tries > 0 => {
+                tries -= 1;
+                wait();
+                std::thread::sleep(BETWEEN_TRIES);
+            }
+            begun_or_not => return begun_or_not,
+        }
+    }
 }
 
 /// How to open a store for writing.
@@ -74,7 +93,7 @@ impl Session {
     ///
     /// # Errors
     /// When it is not a store, cannot be written, or another run holds it.
-    pub fn open(path: &Path, options: &SessionOptions) -> Result<Self, SessionError> {
+    pub fn open(path: &Path, options: &SessionOptions) -> Result<Self, StoreError> {
         let mut session = Self::open_beside_runs(path, options)?;
         session._lock = Some(take_lock(&session.path, &options.holder, || {
             running(&session.connection).ok().flatten()
@@ -86,7 +105,7 @@ impl Session {
     ///
     /// # Errors
     /// When it is not a store or cannot be written.
-    pub fn open_beside_runs(path: &Path, options: &SessionOptions) -> Result<Self, SessionError> {
+    pub fn open_beside_runs(path: &Path, options: &SessionOptions) -> Result<Self, StoreError> {
         BrainDb::open(path, OpenOptions::default().busy_timeout(options.busy_timeout))?;
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let connection = for_writing(&path, options.busy_timeout)?;
@@ -111,7 +130,7 @@ impl Session {
     ///
     /// # Errors
     /// When they are of a later version, or cannot be written.
-    pub fn prepare(&self, at: &str) -> Result<(), SessionError> {
+    pub fn prepare(&self, at: &str) -> Result<(), StoreError> {
         self.write(|writes| writes.prepare(at))
     }
 
@@ -119,7 +138,7 @@ impl Session {
     ///
     /// # Errors
     /// Errors of `work`, and of SQLite when it begins or commits.
-    pub fn write<T, E: From<SessionError>>(
+    pub fn write<T, E: From<StoreError>>(
         &self,
         work: impl FnOnce(&Writes<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
@@ -136,7 +155,7 @@ impl Session {
     ///
     /// # Errors
     /// Errors of `work`, and of SQLite when it begins or commits.
-    pub fn write_back<T, E: From<SessionError>>(
+    pub fn write_back<T, E: From<StoreError>>(
         &self,
         work: impl FnOnce(&Writes<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
@@ -146,7 +165,7 @@ impl Session {
         done
     }
 
-    fn enforce_references(&self, enforce: bool) -> Result<(), SessionError> {
+    fn enforce_references(&self, enforce: bool) -> Result<(), StoreError> {
         let set = self.connection.pragma_update(None, "foreign_keys", enforce);
         set.map_err(|error| self.explain("set up the connection", &error))
     }
@@ -155,7 +174,7 @@ impl Session {
     ///
     /// # Errors
     /// Errors of `look`, and of SQLite when it begins.
-    pub fn read<T, E: From<SessionError>>(
+    pub fn read<T, E: From<StoreError>>(
         &self,
         look: impl FnOnce(&Writes<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
@@ -169,7 +188,7 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn met_others(&self) -> Result<bool, SessionError> {
+    pub fn met_others(&self) -> Result<bool, StoreError> {
         let version: i64 = self
             .connection
             .query_row("PRAGMA data_version", [], |row| row.get(0))
@@ -187,7 +206,7 @@ impl Session {
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn empty_log(&self) -> Result<bool, SessionError> {
+    pub fn empty_log(&self) -> Result<bool, StoreError> {
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
         let is_busy: i64 = self
             .connection
@@ -200,32 +219,21 @@ impl Session {
     ///
     /// SQLite waits up to 100 ms between two tries, which hardly ever meet the gaps of a writer that goes from one
     /// transaction to the next.
-    fn begin(&self) -> Result<Transaction<'_>, SessionError> {
+    fn begin(&self) -> Result<Transaction<'_>, StoreError> {
         let wait = |timeout| self.connection.busy_timeout(timeout);
-        let begun = wait(Duration::ZERO).and_then(|()| self.begin_between_others());
+        let tries = self.busy_timeout.as_micros() / BETWEEN_TRIES.as_micros();
+        let wait_for_others = || self.made_us_wait.set(true);
+        let begun = wait(Duration::ZERO)
+            .and_then(|()| begin_between_others(&self.connection, tries, wait_for_others));
         wait(self.busy_timeout).and(begun).map_err(|error| self.explain("begin to write", &error))
     }
 
-    fn begin_between_others(&self) -> rusqlite::Result<Transaction<'_>> {
-        let mut tries = self.busy_timeout.as_micros() / BETWEEN_TRIES.as_micros();
-        loop {
-            match Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate) {
-                Err(error) if is_busy(&error) && tries > 0 => {
-                    tries -= 1;
-                    self.made_us_wait.set(true);
-                    std::thread::sleep(BETWEEN_TRIES);
-                }
-                begun_or_not => return begun_or_not,
-            }
-        }
-    }
-
-    fn commit(&self, transaction: Transaction<'_>) -> Result<(), SessionError> {
+    fn commit(&self, transaction: Transaction<'_>) -> Result<(), StoreError> {
         transaction.commit().map_err(|error| self.explain("commit", &error))
     }
 
-    pub(crate) fn explain(&self, what: &'static str, error: &rusqlite::Error) -> SessionError {
-        SessionError::of_sqlite(&self.path, what, error, Some(self.busy_timeout))
+    pub(crate) fn explain(&self, what: &'static str, error: &rusqlite::Error) -> StoreError {
+        StoreError::of_sqlite(&self.path, what, error, Some(self.busy_timeout))
     }
 }
 
@@ -234,14 +242,11 @@ impl BrainDb {
     ///
     /// # Errors
     /// Errors of `look`, and of reading the store.
-    pub fn look_on<T, E: From<SessionError>>(
+    pub fn look_on<T, E: From<StoreError>>(
         &self,
         look: impl Fn(&Writes<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let found = self.traceless(|_, connection| {
-            Ok::<_, SessionError>(look(&Writes::new(connection, self.path())))
-        });
-        found?
+        self.traceless(|_, connection| look(&Writes::new(connection, self.path())))
     }
 
     /// Returns why memories are not moved out of the owner's tables, if anything forbids it: a foreign key or a trigger
@@ -249,15 +254,15 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn move_refusal(&self) -> Result<Option<String>, SessionError> {
+    pub fn move_refusal(&self) -> Result<Option<String>, StoreError> {
         self.look_on(|reads| Ok(reads.layout()?.move_refusal().map(str::to_owned)))
     }
 }
 
 /// Opens an existing store; never makes one, never changes its journal mode.
-pub(crate) fn for_writing(path: &Path, busy_timeout: Duration) -> Result<Connection, SessionError> {
+pub(crate) fn for_writing(path: &Path, busy_timeout: Duration) -> Result<Connection, StoreError> {
     let explain = |error: rusqlite::Error| {
-        SessionError::of_sqlite(path, "open the store for writing", &error, Some(busy_timeout))
+        StoreError::of_sqlite(path, "open the store for writing", &error, Some(busy_timeout))
     };
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(explain)?;
@@ -273,17 +278,12 @@ pub(crate) fn for_writing(path: &Path, busy_timeout: Duration) -> Result<Connect
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
     if connection.is_readonly("main").map_err(explain)? {
         let reason = "the file is read-only".to_owned();
-        return Err(SessionError::ReadOnly { path: path.to_owned(), reason });
+        return Err(StoreError::ReadOnly { path: path.to_owned(), reason });
     }
     Ok(connection)
 }
 
 const STATEMENTS_CACHED: usize = 64;
-
-/// Refuses a statement that changed no row, or several.
-pub(crate) fn one_row(changed: usize) -> rusqlite::Result<()> {
-    if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
-}
 
 /// One transaction: its holder may read and write until it ends.
 pub struct Writes<'a> {
@@ -337,10 +337,7 @@ impl<'a> Writes<'a> {
     ///
     /// # Errors
     /// Errors of `work`. Where [`Self::has_ended`], the whole transaction was rolled back.
-    pub fn nested<T>(
-        &self,
-        work: impl FnOnce() -> Result<T, SessionError>,
-    ) -> Result<T, SessionError> {
+    pub fn nested<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.execute("begin a unit", "SAVEPOINT memfold_unit", [])?;
         let done = work();
         if done.is_err() {
@@ -362,7 +359,7 @@ impl<'a> Writes<'a> {
     }
 
     /// Reads the layout of the tables in this transaction.
-    pub fn layout(&self) -> Result<Layout, SessionError> {
+    pub fn layout(&self) -> Result<Layout, StoreError> {
         Layout::of(self.connection).map_err(self.explain("read the tables' columns"))
     }
 
@@ -372,7 +369,7 @@ impl<'a> Writes<'a> {
         what: &'static str,
         sql: &str,
         params: impl Params,
-    ) -> Result<usize, SessionError> {
+    ) -> Result<usize, StoreError> {
         let run = || self.connection.prepare_cached(sql)?.execute(params);
         run().map_err(self.explain(what))
     }
@@ -383,8 +380,11 @@ impl<'a> Writes<'a> {
         what: &'static str,
         sql: &str,
         params: impl Params,
-    ) -> Result<(), SessionError> {
-        self.query(what, |c| one_row(c.prepare_cached(sql)?.execute(params)?))
+    ) -> Result<(), StoreError> {
+        self.query(what, |c| match c.prepare_cached(sql)?.execute(params)? {
+            1 => Ok(()),
+            changed => Err(rusqlite::Error::StatementChangedRows(changed)),
+        })
     }
 
     /// Runs statements as one step.
@@ -392,7 +392,7 @@ impl<'a> Writes<'a> {
         &self,
         what: &'static str,
         run: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, SessionError> {
+    ) -> Result<T, StoreError> {
         run(self.connection).map_err(self.explain(what))
     }
 
@@ -403,7 +403,7 @@ impl<'a> Writes<'a> {
         sql: &str,
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<C, SessionError> {
+    ) -> Result<C, StoreError> {
         self.query(what, |connection| all(connection, sql, params, read))
     }
 
@@ -414,7 +414,7 @@ impl<'a> Writes<'a> {
         sql: &str,
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Option<T>, SessionError> {
+    ) -> Result<Option<T>, StoreError> {
         self.query(what, |connection| first(connection, sql, params, read))
     }
 
@@ -424,7 +424,7 @@ impl<'a> Writes<'a> {
         what: &'static str,
         sql: &str,
         params: impl Params,
-    ) -> Result<bool, SessionError> {
+    ) -> Result<bool, StoreError> {
         self.query(what, |connection| exists(connection, sql, params))
     }
 
@@ -434,7 +434,7 @@ impl<'a> Writes<'a> {
         what: &'static str,
         table: &str,
         cells: &[(&str, &dyn ToSql)],
-    ) -> Result<i64, SessionError> {
+    ) -> Result<i64, StoreError> {
         let names: Vec<String> = cells.iter().map(|(name, _)| quoted(name)).collect();
         let marks: Vec<String> = (1..=cells.len()).map(|n| format!("?{n}")).collect();
         let (names, marks) = (names.join(", "), marks.join(", "));
@@ -452,7 +452,7 @@ impl<'a> Writes<'a> {
         cells: &[(&str, &dyn ToSql)],
         condition: &str,
         key: &dyn ToSql,
-    ) -> Result<usize, SessionError> {
+    ) -> Result<usize, StoreError> {
         let set =
             (1..).zip(cells).map(|(n, (name, _)): (u32, _)| format!("{} = ?{n}", quoted(name)));
         let set = set.collect::<Vec<_>>().join(", ");
@@ -462,222 +462,18 @@ impl<'a> Writes<'a> {
     }
 
     /// The error where something that memfold wrote cannot be understood.
-    pub(crate) fn unreadable(&self, what: String) -> SessionError {
-        SessionError::Unreadable { path: self.path.to_owned(), what }
+    pub(crate) fn unreadable(&self, what: String) -> StoreError {
+        StoreError::Unreadable { path: self.path.to_owned(), what }
     }
 
-    fn explain(&self, what: &'static str) -> impl Fn(rusqlite::Error) -> SessionError + '_ {
-        move |error| SessionError::of_sqlite(self.path, what, &error, None)
-    }
-}
-
-/// Why a store cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SessionError {
-    /// It cannot even be read.
-    #[error(transparent)]
-    Open(#[from] OpenStoreError),
-    /// The file or its folder may not be written.
-    #[error("{} cannot be written: {reason}", path.display())]
-    ReadOnly {
-        /// The store.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// Another run of memfold is at work.
-    #[error("{} is locked by another run of memfold{}", path.display(), holder.as_ref().map_or_else(String::new, |by| format!(": {by}")))]
-    LockedByRun {
-        /// The store.
-        path: PathBuf,
-        /// The run, its start and its holder, if known.
-        holder: Option<String>,
-    },
-    /// Another process holds SQLite's write lock.
-    #[error("{} was locked by another process for {} ms; nothing is half done", path.display(), waited.as_millis())]
-    Busy {
-        /// The store.
-        path: PathBuf,
-        /// How long was waited.
-        waited: Duration,
-    },
-    /// There is no room for the new rows.
-    #[error("{} cannot grow: {shortage}; nothing is half done", path.display())]
-    Full {
-        /// The store.
-        path: PathBuf,
-        /// The resource that ran out.
-        shortage: Shortage,
-    },
-    /// The disk fails, or the file is damaged.
-    #[error("failed to {what} in {}: {reason}", path.display())]
-    Broken {
-        /// The store.
-        path: PathBuf,
-        /// The step that failed.
-        what: &'static str,
-        /// The SQLite error.
-        reason: String,
-    },
-    /// One statement was refused: a trigger, a constraint, an altered table.
-    #[error("failed to {what}: {reason}")]
-    Refused {
-        /// The step that failed.
-        what: &'static str,
-        /// The SQLite error.
-        reason: String,
-    },
-    /// memfold's tables in the store are of a later version.
-    #[error("the memfold tables of {} have version {found}, this program knows up to {known}", path.display())]
-    NewerTables {
-        /// The store.
-        path: PathBuf,
-        /// Their version.
-        found: i64,
-        /// The latest version that this program knows.
-        known: i64,
-    },
-    /// Content that memfold wrote there cannot be understood.
-    #[error("{what} in {} cannot be understood", path.display())]
-    Unreadable {
-        /// The store.
-        path: PathBuf,
-        /// The content.
-        what: String,
-    },
-    /// No plan has that name.
-    #[error("no saved plan is named \"{}\"", wanted.escape_debug())]
-    UnknownPlan {
-        /// The wanted name.
-        wanted: String,
-        /// Some of the existing plans, last saved first.
-        candidates: Vec<String>,
-    },
-    /// Several names begin that way.
-    #[error("several saved plans begin with \"{}\"", wanted.escape_debug())]
-    AmbiguousPlan {
-        /// The wanted name.
-        wanted: String,
-        /// Some of them, last saved first.
-        candidates: Vec<String>,
-    },
-    /// The stored plan differs from the one that was written.
-    #[error("saved plan {plan_id} is damaged: {column}: {}", reason.escape_debug())]
-    DamagedPlan {
-        /// The plan.
-        plan_id: String,
-        /// The column.
-        column: &'static str,
-        /// The defect.
-        reason: String,
-    },
-    /// SQLite refuses.
-    #[error("read the saved plans: {0}")]
-    Plans(#[from] rusqlite::Error),
-}
-
-impl SessionError {
-    /// Translates an SQLite error into the reason it has here.
-    pub(crate) fn of_sqlite(
-        path: &Path,
-        what: &'static str,
-        error: &rusqlite::Error,
-        waited: Option<Duration>,
-    ) -> Self {
-        let reason = error.to_string();
-        let path = path.to_owned();
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                Self::Busy { path, waited: waited.unwrap_or_default() }
-            }
-            Some(ErrorCode::DiskFull) => {
-                let shortage = Shortage::find(&path).unwrap_or_else(|| Shortage::of_disk(&path));
-                Self::Full { path, shortage }
-            }
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
-                Self::ReadOnly { path, reason }
-            }
-            Some(
-                ErrorCode::SystemIoFailure
-                | ErrorCode::DatabaseCorrupt
-                | ErrorCode::NotADatabase
-                | ErrorCode::OutOfMemory
-                | ErrorCode::FileLockingProtocolFailed,
-            ) => match Shortage::find(&path) {
-                Some(shortage) => Self::Full { path, shortage },
-                None => Self::Broken { path, what, reason },
-            },
-            _ => Self::Refused { what, reason },
-        }
-    }
-
-    /// Tells whether every later write would fail as well, so that a run should stop.
-    #[must_use]
-    pub const fn stops_the_run(&self) -> bool {
-        !matches!(self, Self::Refused { .. } | Self::Unreadable { .. })
-    }
-
-    /// Tells whether another run holds the store.
-    #[must_use]
-    pub const fn is_locked_by_run(&self) -> bool {
-        matches!(self, Self::LockedByRun { .. })
-    }
-
-    /// Returns advice for the user.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Open(error) => error.hint(),
-            Self::ReadOnly { .. } => Some(
-                "memfold writes to the store, its log and a lock file beside it: check the \
-                 permissions of the file and its folder"
-                    .to_owned(),
-            ),
-            Self::LockedByRun { .. } => {
-                Some("wait until it has finished; `memfold runs DB` shows it".to_owned())
-            }
-            Self::Busy { .. } => Some(
-                "end what holds the store, or wait longer: --set busy_timeout_ms=60000; \
-                 what was applied stays applied, running again continues"
-                    .to_owned(),
-            ),
-            Self::Full { shortage: Shortage::FileSize, .. } => Some(
-                "raise the limit (`ulimit -f unlimited`); what was applied stays applied, running again continues"
-                    .to_owned(),
-            ),
-            Self::Full { .. } => Some(
-                "make room; what was applied stays applied, running again continues".to_owned(),
-            ),
-            Self::Broken { .. } => Some(
-                "run `PRAGMA integrity_check` on the store and look at the disk; what was \
-                 applied can be undone"
-                    .to_owned(),
-            ),
-            Self::NewerTables { .. } => {
-                Some("use the version of memfold that wrote them, or a later one".to_owned())
-            }
-            Self::Unreadable { .. } => Some(
-                "something else wrote to memfold's tables; docs/recovery.md says how to go on"
-                    .to_owned(),
-            ),
-            Self::UnknownPlan { candidates, .. } if candidates.is_empty() => {
-                Some("save one first: memfold consolidate DB --save-plan".to_owned())
-            }
-            Self::UnknownPlan { candidates, .. } | Self::AmbiguousPlan { candidates, .. } => {
-                Some(format!("name one of {}, or latest", candidates.join(", ")))
-            }
-            Self::DamagedPlan { .. } => {
-                Some("save it again: memfold consolidate DB --save-plan".to_owned())
-            }
-            Self::Refused { .. } | Self::Plans(_) => None,
-        }
+    fn explain(&self, what: &'static str) -> impl Fn(rusqlite::Error) -> StoreError + '_ {
+        move |error| StoreError::of_sqlite(self.path, what, &error, None)
     }
 }
 
 impl Writes<'_> {
     /// Reads single memories as they are in this transaction.
-    pub fn look_up<T, E: From<SessionError> + From<LoadStoreError>>(
+    pub fn look_up<T, E: From<StoreError>>(
         &self,
         request: &LoadRequest<'_>,
         read: impl FnOnce(&StoreReader<'_>) -> Result<T, E>,
@@ -685,7 +481,7 @@ impl Writes<'_> {
         let store = BrainDb::at(self.path(), OpenOptions::default());
         let denied = |error: std::io::Error| {
             let (path, reason) = (self.path().to_owned(), error.to_string());
-            SessionError::from(OpenStoreError::Denied { path, reason })
+            StoreError::Denied { path, reason }
         };
         let stamp = Stamp::take(self.path()).map_err(denied)?;
         let columns = Columns::of(self.connection(), "stm");
@@ -704,14 +500,14 @@ fn take_lock(
     store: &Path,
     holder: &str,
     running: impl Fn() -> Option<RunningRun>,
-) -> Result<OsLock, SessionError> {
+) -> Result<OsLock, StoreError> {
     let path = lock_path(store);
-    let refused = |error: std::io::Error| SessionError::ReadOnly {
+    let refused = |error: std::io::Error| StoreError::ReadOnly {
         path: path.clone(),
         reason: error.to_string(),
     };
     let known = running();
-    let locked = |known: Option<RunningRun>| SessionError::LockedByRun {
+    let locked = |known: Option<RunningRun>| StoreError::LockedByRun {
         path: store.to_owned(),
         holder: known
             .map(|run| format!("{} of {}, last seen {}", run.run_id, run.holder, run.heartbeat_at)),
@@ -771,7 +567,7 @@ impl Session {
             return BackupOutcome::Skipped { reason };
         }
         let made = self.copy_to(&partial).and_then(|()| {
-            fs::rename(&partial, &path).map_err(|error| SessionError::ReadOnly {
+            fs::rename(&partial, &path).map_err(|error| StoreError::ReadOnly {
                 path: path.clone(),
                 reason: error.to_string(),
             })
@@ -797,18 +593,18 @@ impl Session {
             .then(|| format!("it takes {bytes} bytes and the disk has only {free} left"))
     }
 
-    fn copy_to(&self, path: &Path) -> Result<(), SessionError> {
+    fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
         let explain = |error: rusqlite::Error| {
-            SessionError::of_sqlite(path, "copy the store", &error, Some(self.busy_timeout))
+            StoreError::of_sqlite(path, "copy the store", &error, Some(self.busy_timeout))
         };
-        make_empty(&self.path, path).map_err(|error| SessionError::ReadOnly {
+        make_empty(&self.path, path).map_err(|error| StoreError::ReadOnly {
             path: path.to_owned(),
             reason: error.to_string(),
         })?;
         let is_done = copy(&self.connection, path).map_err(explain)?;
         match is_done {
             true => Ok(()),
-            false => Err(SessionError::Busy { path: self.path.clone(), waited: self.busy_timeout }),
+            false => Err(StoreError::Busy { path: self.path.clone(), waited: self.busy_timeout }),
         }
     }
 }
@@ -818,7 +614,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When it cannot be read, or the file cannot be written.
-    pub fn copy_to(&self, path: &Path) -> Result<(), LoadStoreError> {
+    pub fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
         self.consult("stm", |connection| {
             // A read transaction is under way, so the copy uses a connection of its own.
             let place = connection.path().unwrap_or_default().to_owned();
@@ -869,8 +665,8 @@ pub(crate) fn running(connection: &Connection) -> rusqlite::Result<Option<Runnin
     })
 }
 
-/// The waits together stay below 20 ms. Tries to begin, and the wait between two: about 11 ms.
-const TRIES: u32 = 20;
+/// The waits together stay below 20 ms. Further tries to begin, and the wait before each: about 11 ms.
+const TRIES: u128 = 19;
 /// How long a commit may wait for readers: only a store with a rollback journal makes it wait.
 const COMMIT_WAIT: Duration = Duration::from_millis(6);
 /// How long each of the two reads of a newly opened store may wait.
@@ -888,14 +684,14 @@ impl RecallCounter {
     ///
     /// # Errors
     /// When it cannot be opened for writing.
-    pub fn open(path: &Path) -> Result<Self, SessionError> {
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
         let explain = |error: rusqlite::Error| failed(path, "open the store for writing", &error);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(explain)?;
         connection.busy_timeout(OPEN_WAIT).map_err(explain)?;
         if connection.is_readonly("main").map_err(explain)? {
             let reason = "the file is read-only".to_owned();
-            return Err(SessionError::ReadOnly { path: path.to_owned(), reason });
+            return Err(StoreError::ReadOnly { path: path.to_owned(), reason });
         }
         let columns = Columns::of(&connection, "stm").map_err(explain)?;
         let mode: String =
@@ -920,51 +716,29 @@ impl RecallCounter {
     ///
     /// # Errors
     /// When the owner's tables refuse it, or the disk fails.
-    pub fn count(&self, ids: &[&MemoryId], at: &str) -> Result<bool, SessionError> {
+    pub fn count(&self, ids: &[&MemoryId], at: &str) -> Result<bool, StoreError> {
         let path = self.connection.path().map(Path::new).unwrap_or(Path::new(""));
         match self.try_count(ids, at) {
-            Ok(counted) => Ok(counted),
-            Err(error) if is_busy_or_locked(&error) => Ok(false),
+            Ok(()) => Ok(true),
+            Err(error) if is_busy(&error) => Ok(false),
             Err(error) => Err(failed(path, "count a recall", &error)),
         }
     }
 
-    fn try_count(&self, ids: &[&MemoryId], at: &str) -> rusqlite::Result<bool> {
-        let Some(transaction) = self.begin()? else { return Ok(false) };
+    fn try_count(&self, ids: &[&MemoryId], at: &str) -> rusqlite::Result<()> {
+        self.connection.busy_timeout(Duration::ZERO)?;
+        let transaction = begin_between_others(&self.connection, TRIES, || {})?;
+        self.connection.busy_timeout(COMMIT_WAIT)?;
         let mut statement = self.connection.prepare_cached(&self.sql)?;
         for id in ids {
             statement.execute(params![id.as_str(), at])?;
         }
         drop(statement);
         // Dropped on failure, which rolls back.
-        transaction.commit()?;
-        Ok(true)
-    }
-
-    fn begin(&self) -> rusqlite::Result<Option<Transaction<'_>>> {
-        self.connection.busy_timeout(Duration::ZERO)?;
-        let mut begun = None;
-        for attempt in 0..TRIES {
-            if attempt > 0 {
-                std::thread::sleep(BETWEEN_TRIES);
-            }
-            match Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate) {
-                Err(error) if is_busy_or_locked(&error) => {}
-                other => {
-                    begun = Some(other?);
-                    break;
-                }
-            }
-        }
-        self.connection.busy_timeout(COMMIT_WAIT)?;
-        Ok(begun)
+        transaction.commit()
     }
 }
 
-fn is_busy_or_locked(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
-}
-
-fn failed(path: &Path, what: &'static str, error: &rusqlite::Error) -> SessionError {
-    SessionError::of_sqlite(path, what, error, Some(COMMIT_WAIT))
+fn failed(path: &Path, what: &'static str, error: &rusqlite::Error) -> StoreError {
+    StoreError::of_sqlite(path, what, error, Some(COMMIT_WAIT))
 }

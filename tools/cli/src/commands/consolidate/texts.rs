@@ -20,7 +20,7 @@ use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::texts::TextFile;
 use memfold_guard::Guard;
 use memfold_guard::text::excerpt;
-use memfold_store::brain_db::SessionError;
+use memfold_store::StoreError;
 
 use super::ConsolidateArgs;
 use crate::args::GlobalArgs;
@@ -173,7 +173,7 @@ pub(crate) fn plan_for_review(
     printer: Printer,
 ) -> Result<String, Failure> {
     let store = open_store(mirror, settings)?;
-    let failed = |error: &SessionError| Failure::of("save the plan", error);
+    let failed = |error: &StoreError| Failure::of("save the plan", error);
     let before = answered(&store).map_err(|error| failed(&error))?;
     let args = ConsolidateArgs {
         db: mirror.clone(),
@@ -186,7 +186,7 @@ pub(crate) fn plan_for_review(
     let session = writing::open_own_tables(mirror, settings)?;
     let (time_zone, counts) = (settings.time_zone()?, &outcome.access_counts);
     let at = ops::now(now, &time_zone)?.to_naive_local(&time_zone);
-    let save = || -> Result<String, SessionError> {
+    let save = || -> Result<String, StoreError> {
         session.prepare(&at)?;
         let name = session.save_plan(&outcome.plan, counts, &at)?;
         let before: BTreeMap<_, _> =
