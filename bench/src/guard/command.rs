@@ -83,7 +83,7 @@ pub(crate) fn run_judge(
     args: &JudgeArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::load(&global.sources(), None, &[])?;
+    let settings = Settings::load(&global.sources, None, &[])?;
     let (guard, judge) = (settings.guard()?, &settings.configuration.settings.judge);
     let bars = Bars::new(printer);
     let similarity_min = settings.configuration.policy.propose.min_similarity.get();
@@ -170,7 +170,7 @@ fn measure(
     args: &GuardArgs,
     bars: &Bars,
 ) -> Result<(GuardBenchReport, Option<Written>), Failure> {
-    let guard = Settings::load(&global.sources(), None, &[])?.guard()?;
+    let guard = Settings::load(&global.sources, None, &[])?.guard()?;
     let input = open(&args.pairs)?;
     let mut verdicts = args.verdicts.as_deref().map(Written::create).transpose()?;
     let stopwatch = Stopwatch::start();
