@@ -76,7 +76,7 @@ pub(crate) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     check_outputs(&[("--histogram", &args.histogram)], &[args.place.db.to_path_buf()], args.force)?;
-    let settings = Settings::load(&global.sources(), Some(&args.place.db), &[])?;
+    let settings = Settings::load(&global.sources, Some(&args.place.db), &[])?;
     settings.show_notices(&printer);
     let is_written = args.writers > 0 || args.server.is_some();
     let place = Place::of(&args.place, &settings, is_written)?;

@@ -5,9 +5,9 @@ use std::io::Write as _;
 use std::path::Path;
 
 use memfold::machine::{MemoryWatch, Stopwatch};
-use memfold::ops::{Settings, open_store, scratch_dir};
+use memfold::ops::{ExportFormat, ExportRequest, Settings, export, open_store, scratch_dir};
 use memfold_bench::{percentile, put_out};
-use memfold_cli::{ExportArgs, ExportFormat, GlobalArgs, export};
+use memfold_cli::GlobalArgs;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_store::BrainDb;
 use memfold_terminal::failure::{Exit, Failure};
@@ -103,7 +103,7 @@ pub(crate) fn run(
     args: &crate::args::ExportArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::load(&global.sources(), Some(&args.db.clone().into()), &[])?;
+    let settings = Settings::load(&global.sources, Some(&args.db.clone().into()), &[])?;
     settings.show_notices(&printer);
     let store = open_store(&args.db, &settings)?;
     let with_cold = args.cold && can_put_out(&store, printer);
@@ -208,16 +208,14 @@ fn export_once(
     printer: Printer,
 ) -> Result<Run, Failure> {
     let output = folder.join("rows");
-    let args = ExportArgs {
-        db: args.db.clone().into(),
+    let request = ExportRequest {
         output: output.clone(),
         format: Some(format),
         with: Vec::new(),
         model: None,
-        preset: None,
-        force: true,
     };
-    let run = Run::of(|| export(&args, format, settings, &Bars::new(printer)).map(drop))?;
+    let bars = Bars::new(printer);
+    let run = Run::of(|| export(&args.db, settings, &request, format, &bars).map(drop))?;
     let file_bytes = std::fs::metadata(&output).ok().map(|metadata| metadata.len());
     remove(&output)?;
     Ok(Run { file_bytes, ..run })

@@ -13,6 +13,7 @@ use memfold_datasets::{
 };
 use memfold_index::{Progress, Row};
 use memfold_store::{LiveRow, LiveVisitor, LoadRequest, MemoryStore, StoreError};
+use serde::Serialize;
 use serde_json::json;
 
 use super::columns::{ColumnSink, ColumnsError, VectorColumns};
@@ -349,7 +350,7 @@ pub fn export(
 }
 
 /// The counts of [`export_texts`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ExportedTexts {
     /// Memories written.
     pub rows: u64,

@@ -99,7 +99,7 @@ impl Answers {
 ///
 /// # Errors
 /// When the mirror cannot be read.
-pub fn answered(mirror: &BrainDb) -> Result<Vec<SavedAction>, StoreError> {
+pub(crate) fn answered(mirror: &BrainDb) -> Result<Vec<SavedAction>, StoreError> {
     // The last saved comes first.
     let Some(last) = mirror.plans()?.into_iter().next() else { return Ok(Vec::new()) };
     let plan = mirror.plan(&last.plan_id)?;
@@ -112,8 +112,7 @@ pub fn answered(mirror: &BrainDb) -> Result<Vec<SavedAction>, StoreError> {
 
 /// Returns the part of a policy that applies to a file of texts: merges and flags. Nothing is
 /// archived for its age, since nothing would be left of it.
-#[must_use]
-pub fn policy_of_texts(policy: &Policy) -> Policy {
+pub(crate) fn policy_of_texts(policy: &Policy) -> Policy {
     let mut policy = policy.clone();
     policy.rules.retain(|rule| {
         matches!(rule.then.action, RuleAction::Merge | RuleAction::FlagContradiction)

@@ -117,8 +117,8 @@ impl Executable {
             let hint = "build it with cargo build --release, or name another with --memfold";
             return Err(Failure::plain(format!("there is no {}", path.display()), hint));
         }
-        let config = global.config.iter().flat_map(|file| ["--config".into(), file.into()]);
-        let set = global.set.iter().flat_map(|key| ["--set".into(), key.into()]);
+        let config = global.sources.config.iter().flat_map(|file| ["--config".into(), file.into()]);
+        let set = global.sources.set.iter().flat_map(|key| ["--set".into(), key.into()]);
         Ok(Self { path, store: store.clone(), configuration: config.chain(set).collect() })
     }
 

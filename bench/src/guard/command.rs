@@ -60,7 +60,7 @@ pub(crate) fn run_judge(
     args: &JudgeArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::load(&global.sources(), None, &[])?;
+    let settings = Settings::load(&global.sources, None, &[])?;
     let (guard, judge) = (settings.guard()?, &settings.configuration.settings.judge);
     let bars = Bars::new(printer);
     let similarity_min = settings.configuration.policy.propose.min_similarity.get();
@@ -148,7 +148,7 @@ fn measure(
     args: &GuardArgs,
     bars: &Bars,
 ) -> Result<(GuardBenchReport, Option<BufWriter<NewFile>>), Failure> {
-    let guard = Settings::load(&global.sources(), None, &[])?.guard()?;
+    let guard = Settings::load(&global.sources, None, &[])?.guard()?;
     let input = open_input(&args.pairs, INPUT)?;
     let create = |path| NewFile::create(path).map_err(|error| unwritten(path, &error));
     let mut verdicts = args.verdicts.as_deref().map(create).transpose()?.map(BufWriter::new);

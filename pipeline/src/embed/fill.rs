@@ -53,8 +53,10 @@ pub struct Filled {
     /// Memories that the provider, or the store, does not take.
     pub refused: Vec<Refusal>,
     /// The model written with the vectors; `None`: the default of the owner's table.
+    #[serde(skip)]
     pub model: Option<String>,
     /// The dimension of the vectors.
+    #[serde(skip)]
     pub dim: Option<usize>,
 }
 

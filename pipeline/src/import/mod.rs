@@ -3,7 +3,7 @@
 //! Every record is checked before anything is written; then all are inserted in one transaction, each with its search
 //! entry and its embedding. A bad record is left out and named, or refuses the file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
@@ -17,6 +17,8 @@ use memfold_store::StoreError;
 use memfold_store::brain_db::{
     CreateStoreError, ImportedMemory, NewEmbedding, NewStore, Session, SessionOptions, Writes,
 };
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use self::line::{Context, Line, NamedVector};
 
@@ -53,9 +55,10 @@ pub struct ImportOptions<'a> {
 }
 
 /// The result of an import.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Imported {
     /// Whether the store was created.
+    #[serde(rename = "created")]
     pub is_new: bool,
     /// Records with a memory.
     pub lines: u64,
@@ -67,22 +70,36 @@ pub struct Imported {
     /// Memories with an id that is in the store already with another text; they are left as they
     /// are too.
     pub known_otherwise: u64,
-    /// Vectors inserted, by model and dimension.
-    pub vectors: BTreeMap<VectorSpace, u64>,
+    /// Memories that were inserted without a vector.
+    pub without_vector: u64,
     /// Memories inserted of which the file does not say when they were made; they have the time of the import.
     pub without_time: u64,
-    /// Records with values that cannot be used, which were left out; the first 20.
-    pub bad: Vec<BadLine>,
     /// Records that were left out: without a memory, or with invalid values.
     pub left_out: u64,
+    /// Vectors inserted, by model and dimension.
+    #[serde(serialize_with = "by_space")]
+    pub vectors: BTreeMap<VectorSpace, u64>,
+    /// Fields that say nothing of a memory, at most 20.
+    #[serde(rename = "unknown_fields")]
+    pub passed_over: BTreeSet<String>,
+    /// Records with values that cannot be used, which were left out; the first 20.
+    #[serde(skip)]
+    pub bad: Vec<BadLine>,
+    /// Remarks on records without a memory.
+    #[serde(skip)]
+    pub skipped: Vec<String>,
+    /// Places of records that their system marks as deleted.
+    #[serde(skip)]
+    pub deleted: Vec<u64>,
 }
 
-impl Imported {
-    /// Returns how many memories were inserted without a vector.
-    #[must_use]
-    pub fn without_vector(&self) -> u64 {
-        self.imported - self.vectors.values().sum::<u64>()
-    }
+fn by_space<S: Serializer>(
+    vectors: &BTreeMap<VectorSpace, u64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(vectors.iter().map(
+        |(VectorSpace { model, dim }, rows)| json!({ "model": model, "dim": dim, "rows": rows }),
+    ))
 }
 
 /// Imports the memories of a file.
@@ -94,6 +111,8 @@ impl Imported {
 /// When no record is a memory, or one is bad and that refuses the file, when the store cannot be created or written, or
 /// when cancelled. Nothing is written then.
 pub fn import(file: TextFile, options: &ImportOptions<'_>) -> Result<Imported, ImportError> {
+    let (skipped, deleted) = (file.skipped_notes(), file.deleted.clone());
+    let passed_over = file.passed_over.clone();
     let Checked { lines, bad, left_out } = check(file, options)?;
     let is_new = options.into.symlink_metadata().is_err();
     let imported = if is_new {
@@ -106,7 +125,7 @@ pub fn import(file: TextFile, options: &ImportOptions<'_>) -> Result<Imported, I
     } else {
         insert_all(&Session::open(options.into, &options.session)?, &lines, options)?
     };
-    Ok(Imported { is_new, bad, left_out, ..imported })
+    Ok(Imported { is_new, bad, left_out, skipped, deleted, passed_over, ..imported })
 }
 
 /// The records of a file, checked.
@@ -205,8 +224,9 @@ impl<'a> Inserting<'a> {
                 self.writes.insert_imported(&self.layout, memory)?;
                 self.imported.imported += 1;
                 self.imported.without_time += u64::from(!line.has_time);
-                if let Some(vector) = vector {
-                    self.insert_vector(memory, vector)?;
+                match vector {
+                    Some(vector) => self.insert_vector(memory, vector)?,
+                    None => self.imported.without_vector += 1,
                 }
                 return Ok(true);
             }

@@ -9,6 +9,7 @@ use memfold_datasets::texts::{IMPORTANCE_TOP, SCOPES, Shape, TextRole};
 use memfold_store::brain_db::{MemoryState, MirrorMemory, MirroredRecord, Writes};
 use memfold_store::origin::{OriginRecord, OriginStanding};
 use memfold_store::{BrainDb, StoreError};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 /// Begins the mark of a record that came by a preset.
@@ -146,9 +147,10 @@ pub(super) fn keep_lines(
 }
 
 /// Lines to write, and how they differ from the imported ones.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ExportedLines {
-    /// The lines, without line ends.
+    /// The lines, without line ends; as JSON their count.
+    #[serde(serialize_with = "count")]
     pub lines: Vec<String>,
     /// Lines that are as they came in.
     pub unchanged: u64,
@@ -158,6 +160,10 @@ pub struct ExportedLines {
     pub added: u64,
     /// Memories that were merged, archived or forgotten since.
     pub left_out: u64,
+}
+
+fn count<S: Serializer>(lines: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(lines.len() as u64)
 }
 
 /// Returns the live memories of a store as lines of another system, in the order in which they came in.

@@ -16,7 +16,6 @@ use memfold_simd::Kernels;
 use super::files::{NewTextRows, TEXTS_FILE, text_hash};
 use super::{IndexError, IndexTier, ORIGIN_FILE, Origin, StoreIndex};
 use crate::export::{Export, ExportOptions};
-use memfold_core::memory::VectorSpace;
 use memfold_store::{BrainDb, LoadRequest};
 
 /// Up to this many rows a scan answers in a fraction of a millisecond, and exactly: no graph is
@@ -90,10 +89,12 @@ pub struct BuiltIndex {
     pub generation: u64,
     /// Rows indexed.
     pub rows: u64,
-    /// Live memories without a vector of this model.
+    /// Live memories without a vector of this model; rows of a file without a usable one.
     pub without_vector: u64,
-    /// Model and dimension.
-    pub space: VectorSpace,
+    /// The model; `None` for a file, which names none.
+    pub model: Option<String>,
+    /// Components of each vector.
+    pub dim: u32,
     /// The outcome of the graph's build.
     pub graph: GraphOutcome,
     /// Bytes of the index file, and of the columns.
@@ -145,7 +146,8 @@ pub fn build_index(store: &BrainDb, request: &BuildIndex<'_>) -> Result<BuiltInd
         generation: writer.publish()?,
         rows: exported.rows,
         without_vector: exported.without_vector,
-        space: exported.space,
+        model: Some(exported.space.model.to_string()),
+        dim: exported.space.dim,
         graph,
         file_bytes,
     })

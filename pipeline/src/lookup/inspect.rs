@@ -6,6 +6,7 @@ use memfold_index::graph::verify::{self, GraphReport};
 use memfold_index::index_file::IndexView;
 use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
+use serde::Serialize;
 
 use super::build::identity_of;
 use super::files::IndexFiles;
@@ -40,7 +41,7 @@ pub struct VerifiedIndex {
 }
 
 /// How an index differs from its store or file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct IndexDifference {
     /// Unchanged rows.
     pub same: u64,

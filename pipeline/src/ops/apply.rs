@@ -140,7 +140,7 @@ pub fn apply(
     settings: &Settings,
     saved: &SavedPlan,
     request: &ApplyRequest,
-    files: RunFiles<'_>,
+    files: &RunFiles,
     listener: &dyn Listener,
 ) -> Result<(Execution, Written), Failure> {
     if let Some(key) = forbidden_by(&settings.configuration.settings) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use memfold_core::plan::{Action, ActionType};
 use memfold_core::policy::{Absorbed, JoinMethod, name_of};
@@ -47,56 +48,104 @@ use crate::machine::{self, MemoryWatch, Stopwatch};
 /// Characters of a name that are displayed.
 const NAME_CHARS: usize = 80;
 
-/// A request for a consolidation: a dry run by default.
-#[derive(Debug, Clone, Copy)]
-pub struct ConsolidateRequest<'a> {
-    /// The store.
-    pub store: &'a StorePath,
-    /// The configuration keys that the caller sets.
-    pub scope: &'a Scope,
-    /// The time to plan for, in place of the clock's.
-    pub now: Option<&'a str>,
-    /// Search only memories changed since the last run that wrote.
+/// A request for a consolidation: it only plans unless it says otherwise.
+#[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct ConsolidateRequest {
+    /// The configuration keys that the caller sets, and the time.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub scope: Scope,
+    /// The files that the run writes.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub files: RunFiles,
+    /// Search only what changed since the last run with --execute.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub incremental: bool,
     /// Allow merges again that were undone.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub again: bool,
-    /// Let models decide about proposals.
+    /// Let models decide about proposals, as judge.chain names them [default with --judge: ask].
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_enum, value_name = "HOW", num_args = 0..=1, default_missing_value = "ask")
+    )]
     pub judge: Option<JudgeMode>,
-    /// Save the plan in the store, for review.
+    /// Save the plan in the store, for review and apply.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub save_plan: bool,
     /// Apply the plan.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub execute: bool,
-    /// Write nothing to the store; overrides the other fields.
-    pub dry_run: bool,
-    /// Apply only the plan with this digest.
-    pub expect: Option<&'a str>,
-    /// Without a digest, change no larger share of the live memories.
+    /// Apply only the plan with this digest: the one that was reviewed.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DIGEST", requires = "execute"))]
+    pub expect: Option<String>,
+    /// Without --expect, refuse to change a larger share of the live memories, 0 to 1 [default: 0.1].
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "X", requires = "execute", allow_negative_numbers = true,
+            value_parser = share)
+    )]
     pub max_change_share: Option<f64>,
-    /// Apply at most this many units.
+    /// Apply N units at most; running again continues.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "N", allow_negative_numbers = true, value_parser = units)
+    )]
     pub limit: Option<u64>,
     /// Execute although the fact guard or protection is off.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub allow_unguarded: bool,
-    /// The files that the run writes.
-    pub files: RunFiles<'a>,
-    /// Worker threads.
-    pub threads: Option<NonZeroUsize>,
+    /// Write nothing to the store; this is the default and wins over --execute and --save-plan.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub dry_run: bool,
 }
 
-/// Configuration keys that a caller sets for one consolidation.
+/// Configuration keys that a caller sets for one consolidation, and its time.
 #[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Scope {
-    /// Merge at or above this cosine similarity.
+    /// Merge at or above this cosine similarity [default: 0.95].
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "T", allow_negative_numbers = true, value_parser = threshold)
+    )]
     pub threshold: Option<f64>,
-    /// How near pairs are searched.
+    /// How to search for near pairs [default: auto].
+    #[cfg_attr(feature = "clap", arg(long, value_enum, value_name = "M"))]
     pub method: Option<JoinMethod>,
-    /// Only memories of these categories.
+    /// Only memories of this category (can be repeated).
+    #[cfg_attr(feature = "clap", arg(long = "category", value_name = "C"))]
     pub categories: Vec<String>,
-    /// Only memories created at or after this time.
+    /// Only memories created at or after this time (ISO 8601).
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
     pub since: Option<String>,
-    /// Only memories created before this time.
+    /// Only memories created before this time (ISO 8601).
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
     pub until: Option<String>,
-    /// Only the rules of this trigger.
+    /// Plan as if it were this time (RFC 3339) [default: the clock].
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
+    pub now: Option<String>,
+    /// Run only the rules of this trigger, and those of on_* [default: all rules].
+    #[cfg_attr(feature = "clap", arg(long, value_name = "T"))]
     pub trigger: Option<String>,
+}
+
+#[cfg(feature = "clap")]
+fn threshold(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 1, such as 0.95".to_owned())
+}
+
+#[cfg(feature = "clap")]
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 1".to_owned())
+}
+
+#[cfg(feature = "clap")]
+fn units(text: &str) -> Result<u64, String> {
+    let number = text.trim().parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "expected a whole number, 1 or more".to_owned())
 }
 
 /// The results of a consolidation.
@@ -110,30 +159,6 @@ pub struct Consolidated {
     pub saved_as: Option<String>,
     /// The files written, and failures to write them.
     pub written: Written,
-}
-
-impl<'a> ConsolidateRequest<'a> {
-    /// A dry run over a whole store.
-    #[must_use]
-    pub const fn dry_run(store: &'a StorePath, scope: &'a Scope) -> Self {
-        Self {
-            store,
-            scope,
-            now: None,
-            incremental: false,
-            again: false,
-            judge: None,
-            save_plan: false,
-            execute: false,
-            dry_run: true,
-            expect: None,
-            max_change_share: None,
-            limit: None,
-            allow_unguarded: false,
-            files: RunFiles { plan: None, report: None, report_dir: None, metrics: None },
-            threads: None,
-        }
-    }
 }
 
 impl Scope {
@@ -179,16 +204,20 @@ impl Scope {
 /// then.
 pub fn consolidate(
     sources: &Sources,
-    request: &ConsolidateRequest<'_>,
+    store: &StorePath,
+    request: &ConsolidateRequest,
+    threads: Option<NonZeroUsize>,
     listener: &dyn Listener,
 ) -> Result<Consolidated, Failure> {
-    let mut settings = Settings::load(sources, Some(request.store), &request.scope.flags())?;
+    let mut settings = Settings::load(sources, Some(store), &request.scope.flags())?;
     settings.configuration.policy.merge.again = request.again;
     settings.show_notices(listener);
     let wanted = request.execute || request.save_plan;
     let may_write = may_write(&settings, wanted, request.dry_run, listener);
     let mut run = Run {
+        store,
         request,
+        threads,
         settings: &settings,
         listener,
         may_write,
@@ -240,7 +269,9 @@ pub fn planning_failure(store: &Path, error: &MemfoldError) -> Failure {
 
 /// One run.
 struct Run<'a> {
-    request: &'a ConsolidateRequest<'a>,
+    store: &'a StorePath,
+    request: &'a ConsolidateRequest,
+    threads: Option<NonZeroUsize>,
     settings: &'a Settings,
     listener: &'a dyn Listener,
     /// Whether the caller wants the store to be written, and nothing forbids it.
@@ -255,7 +286,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn run(&mut self, overrides: Map<String, Value>) -> Result<Consolidated, Failure> {
-        let (mode, store) = (Mode::of(self.executes()), self.request.store.display());
+        let (mode, store) = (Mode::of(self.executes()), self.store.display());
         let run = info_span!("consolidation.run", %store, mode = mode.name(), run_id = Empty);
         let _entered = run.enter();
         let watch = MemoryWatch::start();
@@ -284,8 +315,9 @@ impl Run<'_> {
 
     fn plan(&mut self) -> Result<Outcome, Failure> {
         let (request, settings, listener) = (self.request, self.settings, self.listener);
-        let store = open_store(request.store, settings)?;
-        with_run_context(settings, request.now, request.threads, listener, |guard, context| {
+        let store = open_store(self.store, settings)?;
+        let at = request.scope.now.as_deref();
+        with_run_context(settings, at, self.threads, listener, |guard, context| {
             self.log_start(&store, context.now, context.config_hash)?;
             if request.judge.is_some() {
                 return judge::plan(request, settings, &store, context, listener, |judging| {
@@ -293,7 +325,7 @@ impl Run<'_> {
                 });
             }
             self.search(&store, guard, context, None)
-                .map_err(|error| planning_failure(request.store, &error))
+                .map_err(|error| planning_failure(self.store, &error))
         })
     }
 
@@ -338,7 +370,7 @@ impl Run<'_> {
 
     /// The folder of the index, where there is one.
     fn index_folder(&self) -> Option<PathBuf> {
-        let folder = index_to_read(self.request.store, None).ok();
+        let folder = index_to_read(self.store, None).ok();
         folder.filter(|folder| folder.join("MANIFEST").exists())
     }
 
@@ -360,7 +392,7 @@ impl Run<'_> {
             .is_none_or(|execution| execution.state == RunState::Done && execution.remaining == 0);
         let pending = if is_whole { BTreeSet::new() } else { targets(&outcome.plan) };
         let run = SearchedBy::run(&outcome.report.run_id, &outcome.plan.config_hash);
-        let mode = mode_like(self.request.store);
+        let mode = mode_like(self.store);
         if let Err(error) = marks.keep(&folder, mode, run, &pending) {
             self.listener.note(&format!("note: the next run searches everything: {error}"));
         }
@@ -418,7 +450,7 @@ impl Run<'_> {
         if policy.merge.absorbed == Absorbed::Archive || planned.merge + planned.archive == 0 {
             return Ok(());
         }
-        let refusal = open_store(self.request.store, self.settings)?.move_refusal();
+        let refusal = open_store(self.store, self.settings)?.move_refusal();
         if let Some(reason) = refusal.map_err(|error| Failure::of("look at the tables", &error))? {
             let note =
                 format!("memories are archived in place, not moved to memfold_archive: {reason}");
@@ -429,7 +461,7 @@ impl Run<'_> {
     }
 
     fn save(&self, outcome: &Outcome) -> Result<String, Failure> {
-        let session = open_own_tables(self.request.store, self.settings)?;
+        let session = open_own_tables(self.store, self.settings)?;
         let at = self.now(outcome)?.to_naive_local(&self.settings.time_zone()?);
         let plan_id = session
             .save_plan(&outcome.plan, &outcome.access_counts, &at)
@@ -449,7 +481,7 @@ impl Run<'_> {
         WriteRules {
             settings: &self.settings.configuration.settings,
             allow_unguarded: self.request.allow_unguarded,
-            review: match self.request.expect {
+            review: match &self.request.expect {
                 Some(digest) => Review::Digest(digest),
                 None => Review::Nobody {
                     share_max: self.request.max_change_share.unwrap_or(CHANGE_SHARE_MAX),
@@ -461,12 +493,12 @@ impl Run<'_> {
 
     fn execute(&mut self, outcome: &mut Outcome) -> Result<Execution, Failure> {
         if self.request.files.report.is_none() && self.request.files.report_dir.is_none() {
-            report_dir(self.request.store)?;
+            report_dir(self.store)?;
         }
         let (stopwatch, guard) = (Stopwatch::start(), self.settings.guard()?);
         let actions = outcome.plan.actions.iter();
         let vectors = new_vectors(actions, self.settings, self.listener)?;
-        let session = open_session(self.request.store, self.settings)?;
+        let session = open_session(self.store, self.settings)?;
         let actions = &outcome.plan.actions;
         let mut watcher =
             LogWatcher { action: |position| actions.get(position), listener: self.listener };
@@ -514,7 +546,7 @@ impl Run<'_> {
     /// Assigns tiers as the run leaves the memories, in a store that keeps them (`memfold status --store-tiers`).
     fn assign_tiers(&self, outcome: &mut Outcome) -> Result<(), Failure> {
         let unread = |error| Failure::of("read the tiers", &error);
-        let store = open_store(self.request.store, self.settings)?;
+        let store = open_store(self.store, self.settings)?;
         if store.assigned_tiers().map_err(unread)?.is_empty() {
             return Ok(());
         }
@@ -525,7 +557,7 @@ impl Run<'_> {
         let retention = &configuration.settings.lifecycle.retention;
         let tiers = Tiers::of(&store, &load, &configuration.policy, retention).map_err(unread)?;
         drop(store);
-        let kept = open_own_tables(self.request.store, self.settings).and_then(|session| {
+        let kept = open_own_tables(self.store, self.settings).and_then(|session| {
             tiers
                 .keep(&session, &now.to_naive_local(&time_zone))
                 .map_err(|error| Failure::of("store the tiers", &error))
@@ -552,11 +584,12 @@ impl Run<'_> {
     /// up to date.
     fn renew_index(&self, outcome: &Outcome) -> bool {
         let upkeep = IndexUpkeep {
-            db: self.request.store,
+            db: self.store,
             index_dir: None,
             settings: self.settings,
-            threads: self.request.threads,
-            progress: self.listener,
+            threads: self.threads,
+            listener: self.listener,
+            wait: Duration::ZERO,
         };
         let has_index = self.index_folder().is_some();
         if !has_index && outcome.report.loaded.with_embedding <= UNINDEXED_ROWS_MAX {
@@ -564,7 +597,7 @@ impl Run<'_> {
         }
         let renewed = match outcome.report.incremental {
             Some(_) => upkeep.seal(),
-            None => upkeep.rebuild(),
+            None => upkeep.build(None, None).map(drop),
         };
         if let Err(failure) = &renewed {
             self.listener.note(&format!("note: the index was not built: {}", failure.message));
@@ -576,7 +609,7 @@ impl Run<'_> {
     fn write_files(&self, outcome: &Outcome, has_run: bool) -> Written {
         let mut written = Written::default();
         self.request.files.write_plan(&outcome.plan, &mut written);
-        let (report, store) = (&outcome.report, self.request.store);
+        let (report, store) = (&outcome.report, self.store);
         self.request.files.write_report(report, store, has_run, self.listener, &mut written);
         let page = || metrics(&outcome.report, self.figures().as_ref());
         self.request.files.write_metrics(page, &mut written);
@@ -585,7 +618,7 @@ impl Run<'_> {
 
     /// Counts of the store, where it can be read.
     fn figures(&self) -> Option<StoreFigures> {
-        open_store(self.request.store, self.settings).ok()?.figures().ok()
+        open_store(self.store, self.settings).ok()?.figures().ok()
     }
 }
 

@@ -21,17 +21,19 @@ const INDEX_WAIT: Duration = Duration::from_secs(60);
 
 /// The memory to forget.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct ForgetRequest {
-    /// Its id.
-    pub id: MemoryId,
+    /// The memory's id.
+    pub id: String,
     /// Also forget the memories that were merged into it.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub with_absorbed: bool,
     /// Also delete the reports and backups of memfold that name it or may hold it.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub everywhere: bool,
-    /// An index of the store in another folder, to be removed too where it holds the memory.
+    /// An index of the store in another folder than DB.memfold, to be removed too where it holds the memory.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DIR"))]
     pub index_dir: Option<PathBuf>,
-    /// The time of the writes, in place of the clock's.
-    pub now: Option<String>,
 }
 
 /// `memfold forget --json`
@@ -53,6 +55,7 @@ pub struct ForgetDocument {
 }
 
 /// Erases a memory from the store, its indexes and memfold's files beside it, or tells what would be erased.
+/// `at` is the time of the writes, in place of the clock's.
 ///
 /// # Errors
 /// When the store has no such memory or cannot be written, or a file cannot be removed; the message says whether the
@@ -61,16 +64,17 @@ pub fn forget(
     store: &Path,
     settings: &Settings,
     request: &ForgetRequest,
+    at: Option<&str>,
     writes: bool,
 ) -> Result<ForgetDocument, Failure> {
     let time_zone = settings.time_zone()?;
-    let now = now(request.now.as_deref(), &time_zone)?;
-    let ForgetRequest { id, with_absorbed, .. } = request;
+    let now = now(at, &time_zone)?;
+    let (id, with_absorbed) = (&MemoryId::new(&*request.id), request.with_absorbed);
     let failed = |error| Failure::of("forget", &error);
     if !writes {
         let opened = open_store(store, settings)?;
         let erasure =
-            preview_forget(&opened, id, *with_absorbed, &time_zone, now).map_err(failed)?;
+            preview_forget(&opened, id, with_absorbed, &time_zone, now).map_err(failed)?;
         return Ok(ForgetDocument {
             schema_version: 1,
             mode: Mode::DryRun,
@@ -89,7 +93,7 @@ pub fn forget(
         time_zone: &time_zone,
         holder: &machine::holder(),
     };
-    let forgotten = upkeep::forget(&session, id, *with_absorbed, &run).map_err(failed)?;
+    let forgotten = upkeep::forget(&session, id, with_absorbed, &run).map_err(failed)?;
     let indexes = indexes(store, request, &forgotten.erasure)?;
     remove_indexes(&indexes)?;
     remove_marks(store, request.index_dir.as_deref())?;

@@ -84,7 +84,7 @@ type Places = Vec<(String, String, bool)>;
 
 /// Plans by `plan`, and lets models decide about the proposals.
 pub(super) fn plan(
-    request: &ConsolidateRequest<'_>,
+    request: &ConsolidateRequest,
     settings: &Settings,
     store: &BrainDb,
     context: &RunContext<'_>,
@@ -101,7 +101,7 @@ pub(super) fn plan(
     let (mut judge, places) = judge(configured, answers.cost_of_day(&at))?;
     let recorded_only = request.judge == Some(JudgeMode::Recorded);
     if !recorded_only {
-        answers = keeping(answers, at, request, settings, listener)?;
+        answers = keeping(answers, at, store, request, settings, listener)?;
     }
     let announce = |asked: &Announcement| {
         if !recorded_only && asked.groups > 0 {
@@ -133,7 +133,7 @@ pub(super) fn plan(
         cancelled: &|| listener.cancelled(),
     });
     listener.end();
-    let outcome = outcome.map_err(|error| planning_failure(request.store, &error))?;
+    let outcome = outcome.map_err(|error| planning_failure(store.path(), &error))?;
     let judged = outcome.report.judged.iter();
     for (reason, count) in judged.flat_map(|judged| &judged.failures) {
         listener.note(&format!("warning: {count} not judged: {reason}"));
@@ -143,7 +143,7 @@ pub(super) fn plan(
 
 /// The configured tasks, without tasks that need vectors of new texts if nobody makes any.
 fn what_can_be_done(
-    request: &ConsolidateRequest<'_>,
+    request: &ConsolidateRequest,
     settings: &Settings,
     listener: &dyn Listener,
 ) -> JudgeSettings {
@@ -177,7 +177,8 @@ fn what_can_be_done(
 fn keeping(
     answers: StoredAnswers,
     at: String,
-    request: &ConsolidateRequest<'_>,
+    store: &BrainDb,
+    request: &ConsolidateRequest,
     settings: &Settings,
     listener: &dyn Listener,
 ) -> Result<StoredAnswers, Failure> {
@@ -185,7 +186,7 @@ fn keeping(
         Some(setting) => setting,
         None if request.dry_run => "--dry-run was given",
         None => {
-            let session = open_own_tables(request.store, settings)?;
+            let session = open_own_tables(store.path(), settings)?;
             return Ok(answers.keep_in(session, at));
         }
     };

@@ -12,6 +12,7 @@
 //! | `provider` | who makes vectors? |
 //! | `memories` | is this known, remember it, which memories are near, which answer this question? |
 //! | `run_files` | where do reports and metrics of a run go? |
+//! | `files` | how do memories come in from a file, and go out into one? |
 
 mod failure;
 mod words;
@@ -28,20 +29,36 @@ mod apply;
 mod undo;
 mod forget;
 mod runs;
+mod audit;
+mod explain;
 mod lookups;
 mod memories;
 mod status;
+mod doctor;
+mod embed;
+mod files;
 
 pub use apply::{
     ApplyDocument, ApplyRequest, apply, find_plan, preview_apply, saved_plan, selection,
+};
+pub use audit::{
+    AuditDocument, AuditSample, CalibrationDocument, FoundDocument, JudgeCalibration,
+    RefusedDocument, audit_sample, calibrate,
 };
 pub use consolidate::{
     ConsolidateDocument, ConsolidateRequest, Consolidated, Scope, consolidate, planning_failure,
     with_run_context,
 };
+pub use doctor::{DoctorDocument, Examined, HealthDocument, doctor, store_health};
+pub use embed::{EmbedDocument, EmbedRequest, ReplaceDocument, embed, replace_model};
+pub use explain::{ExplainDocument, Explained, TextsDocument, compare_texts, explain};
 pub use failure::{Advised, Failure, FailureKind};
+pub use files::{
+    ExportDocument, ExportFormat, ExportRequest, ExportedDocument, ExtraColumn, ImportDocument,
+    ImportRequest, export, export_lines, export_texts, import,
+};
 pub use forget::{ForgetDocument, ForgetRequest, forget};
-pub use indexing::{IndexUpkeep, mode_of, wants_rebuild};
+pub use indexing::{IndexBuildDocument, IndexInfoDocument, IndexUpkeep, mode_of, wants_rebuild};
 pub use judge::{JudgeMode, judge_chain};
 pub use lookups::{
     CheckDocument, Elapsed, NotSavedDocument, RecallDocument, SaveDocument, SearchDocument,
@@ -49,7 +66,7 @@ pub use lookups::{
 pub use memories::{Answered, Found, Memories, MemoriesOptions, RecallRequest, SearchRequest};
 pub use mirrored::{KindRequest, Narrowed, OpenOrigin, Synchronization};
 pub use provider::Provider;
-pub use review::{FlagsDocument, SettledDocument, named_by, with_merged};
+pub use review::{FlagsDocument, SettledDocument, named_by, plan_texts, with_merged};
 pub use run_files::{RunFiles, Written, log_ended, note_backup, note_execution, report_dir};
 pub use runs::{PlansDocument, RunDocument, RunsDocument, SavedPlanDocument, find_run};
 pub use settings::{FlagValue, Listener, Settings, Sources, may_write, now, pool, scratch_dir};
@@ -63,4 +80,4 @@ pub use undo::{
     CandidatesDocument, RestoreDocument, UndoDocument, UndoRequest, archived_memories, is_archived,
     preview_undone, restore_memory, undo,
 };
-pub use words::{counted, noun, path_word, store_words};
+pub use words::{counted, noun, path_word, store_words, undo_words};

@@ -10,7 +10,7 @@ use memfold_store::BrainDb;
 use super::store::open_options;
 use super::{Failure, FailureKind, Listener, Settings};
 use crate::embed::fill::NewVectors;
-use crate::embed::{Embedder, embedder, store_model};
+use crate::embed::{EmbedError, EmbedSettings, Embedder, embedder, store_model};
 use crate::quick_check::{Incoming, vector_fault};
 
 /// Provider failures in a row after which it is left alone: each may take the whole time limit.
@@ -38,19 +38,17 @@ impl Provider {
     /// # Errors
     /// When the configuration names something that cannot be used.
     pub fn open(settings: &Settings, store: &Path) -> Result<Self, Failure> {
-        let variables = |name: &str| std::env::var(name).ok();
-        let configured = &settings.configuration.settings.embed;
-        let asked = configured.inline();
-        let is_absent = configured.is_default() && !listens(asked.url.as_deref());
+        let embed = &settings.configuration.settings.embed;
+        let asked = embed.inline();
+        let is_absent = embed.is_default() && !listens(asked.url.as_deref());
         let asks_store = !is_absent && asked.model.is_none();
         let model = asks_store.then(|| store_model(&BrainDb::at(store, open_options(settings))));
         let model = model.flatten();
-        let made =
-            if is_absent { Ok(None) } else { embedder(&asked, model.as_deref(), &variables) };
+        let made = if is_absent { Ok(None) } else { configured(&asked, model.as_deref()) };
         let embedder = made.map_err(|error| {
             Failure::of("use the embedding provider", &error).of_kind(FailureKind::Usage)
         })?;
-        let is_told = configured.provider == Some(crate::embed::Provider::Local);
+        let is_told = embed.provider == Some(crate::embed::Provider::Local);
         Ok(Self { embedder, is_told, failures: 0 })
     }
 
@@ -121,11 +119,9 @@ pub(super) fn new_vectors<'t>(
     if texts.is_empty() {
         return Ok(NewVectors::default());
     }
-    let configured = &settings.configuration.settings.embed;
-    let variables = |name: &str| std::env::var(name).ok();
+    let embed = &settings.configuration.settings.embed;
     let what = "make the vectors of new texts";
-    let provider =
-        embedder(configured, None, &variables).map_err(|error| Failure::of(what, &error))?;
+    let provider = configured(embed, None).map_err(|error| Failure::of(what, &error))?;
     let by_rules = writing.iter().all(|action| action.rationale.evidence.decided_by.is_none());
     if provider.is_none() && by_rules {
         return Ok(NewVectors::default());
@@ -137,11 +133,29 @@ pub(super) fn new_vectors<'t>(
              --except rewrite,summarize",
         )
     })?;
-    if configured.provider != Some(crate::embed::Provider::Local) {
-        listener.note(&format!("note: {} new texts are sent to {}", texts.len(), provider.place()));
-    }
-    NewVectors::make(provider, &texts, configured.batch_size, listener)
+    note_place(embed, &*provider, &format!("{} new texts", texts.len()), listener);
+    NewVectors::make(provider, &texts, embed.batch_size, listener)
         .map_err(|error| Failure::of(what, &error))
+}
+
+/// Makes the provider of the settings ready; `model` is asked for where they name none.
+pub(super) fn configured(
+    settings: &EmbedSettings,
+    model: Option<&str>,
+) -> Result<Option<Box<dyn Embedder>>, EmbedError> {
+    embedder(settings, model, &|name| std::env::var(name).ok())
+}
+
+/// Reports where texts go, unless they stay in this process.
+pub(super) fn note_place(
+    settings: &EmbedSettings,
+    provider: &dyn Embedder,
+    texts: &str,
+    listener: &dyn Listener,
+) {
+    if settings.provider != Some(crate::embed::Provider::Local) {
+        listener.note(&format!("note: {texts} are sent to {}", provider.place()));
+    }
 }
 
 /// Tells whether a server listens at an address of this machine. Nothing is sent.

@@ -1,17 +1,24 @@
 //! Decisions of people: flagged pairs, and the memories of a question.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 
 use jiff::tz::TimeZone;
 use memfold_core::memory::{Memory, MemoryId};
-use memfold_core::plan::SavedPlan;
+use memfold_core::plan::{ActionState, SavedPlan};
 use memfold_core::report::Mode;
 use memfold_store::brain_db::OpenPair;
 use memfold_store::{LoadRequest, MemoryStore, NoVectors, StoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::{
+    Failure, Listener, Settings, StorePath, now, open_own_tables, open_store, planning_failure,
+    with_run_context,
+};
+use crate::consolidate::consolidate;
 use crate::settle::Settled;
+use crate::texts::{answered, policy_of_texts};
 
 /// `memfold review STORE --flags --json`
 #[derive(Debug, Serialize, JsonSchema)]
@@ -127,4 +134,44 @@ pub fn with_merged(
     }
     let memories = snapshot.memories.into_iter().filter(|memory| named.contains(&memory.id));
     Ok(memories.map(|memory| (memory.id.clone(), memory)).collect())
+}
+
+/// Plans over the mirror of a file of texts and saves the plan there; returns its id. Earlier answers
+/// are applied again.
+///
+/// # Errors
+/// When the mirror cannot be read or written.
+pub fn plan_texts(
+    mirror: &StorePath,
+    settings: &Settings,
+    at: Option<&str>,
+    threads: Option<NonZeroUsize>,
+    listener: &dyn Listener,
+) -> Result<String, Failure> {
+    let store = open_store(mirror, settings)?;
+    let failed = |error: StoreError| Failure::of("save the plan", &error);
+    let before = answered(&store).map_err(failed)?;
+    let policy = policy_of_texts(&settings.configuration.policy);
+    let outcome = with_run_context(settings, at, threads, listener, |guard, context| {
+        consolidate(&store, &policy, guard, context)
+            .map_err(|error| planning_failure(mirror, &error))
+    })?;
+    let session = open_own_tables(mirror, settings)?;
+    let time_zone = settings.time_zone()?;
+    let at = now(at, &time_zone)?.to_naive_local(&time_zone);
+    let save = || -> Result<String, StoreError> {
+        session.prepare(&at)?;
+        let name = session.save_plan(&outcome.plan, &outcome.access_counts, &at)?;
+        let before: BTreeMap<_, _> =
+            before.iter().map(|answer| (&answer.effective().target_ids, answer.state)).collect();
+        for state in [ActionState::Approved, ActionState::Rejected] {
+            let actions = outcome.plan.actions.iter().zip(0..);
+            let again =
+                actions.filter(|(action, _)| before.get(&action.target_ids) == Some(&state));
+            let positions: Vec<usize> = again.map(|(_, position)| position).collect();
+            session.decide(&name, &positions, state)?;
+        }
+        Ok(name)
+    };
+    save().map_err(failed)
 }

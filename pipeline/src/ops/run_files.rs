@@ -21,16 +21,28 @@ const SHOWN: usize = 20;
 const REASON_CHARS: usize = 200;
 
 /// The files that a run writes.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RunFiles<'a> {
-    /// The plan.
-    pub plan: Option<&'a Path>,
-    /// The report, and its Markdown beside it.
-    pub report: Option<&'a Path>,
-    /// The folder of the report.
-    pub report_dir: Option<&'a Path>,
-    /// The page of metrics.
-    pub metrics: Option<&'a Path>,
+#[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct RunFiles {
+    /// Write the plan here (JSON; replaces that of an earlier run).
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
+    pub plan: Option<PathBuf>,
+    /// Write the report here (JSON), and its Markdown beside it; the folder is made.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", conflicts_with = "report_dir"))]
+    pub report: Option<PathBuf>,
+    /// Write `<run_id>.json` and `<run_id>.md` into this folder.
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "DIR",
+            help = "Write <run_id>.json and <run_id>.md into this folder"
+        )
+    )]
+    pub report_dir: Option<PathBuf>,
+    /// Write metrics of the run here, for Prometheus (replaces those of an earlier run).
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
+    pub metrics: Option<PathBuf>,
 }
 
 /// The files of a run that were written, and failures.
@@ -42,7 +54,7 @@ pub struct Written {
     pub failures: Vec<Failure>,
 }
 
-impl RunFiles<'_> {
+impl RunFiles {
     /// Writes the report to the requested place or, for a run that wrote to the store, to the
     /// default one. If that fails after a run that wrote, the report is written elsewhere, and the
     /// failure says where.
@@ -54,7 +66,7 @@ impl RunFiles<'_> {
         listener: &dyn Listener,
         written: &mut Written,
     ) {
-        let paths = match (self.report, self.report_dir) {
+        let paths = match (&self.report, &self.report_dir) {
             (Some(path), _) => write_report(path, report).map_err(unreported),
             (None, Some(folder)) => write_report_in(folder, report).map_err(unreported),
             (None, None) if has_run => report_dir(store)
@@ -88,14 +100,14 @@ impl RunFiles<'_> {
 
     /// Writes the plan if requested.
     pub fn write_plan(&self, plan: &Plan, written: &mut Written) {
-        let Some(path) = self.plan else { return };
+        let Some(path) = &self.plan else { return };
         let plan = write_plan(path, plan).map(|()| path.to_owned());
         written.add(plan.map_err(|error| Failure::of("write the plan", &error)));
     }
 
     /// Writes the metrics if requested.
     pub fn write_metrics(&self, page: impl FnOnce() -> String, written: &mut Written) {
-        let Some(path) = self.metrics else { return };
+        let Some(path) = &self.metrics else { return };
         let page = write_metrics(path, &page()).map(|()| path.to_owned());
         written.add(page.map_err(|error| Failure::of("write the metrics", &error)));
     }

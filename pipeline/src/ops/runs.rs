@@ -81,7 +81,8 @@ struct RevertedDocument<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PlansDocument {
     schema_version: u32,
-    plans: Vec<PlanSummary>,
+    /// The plans, the last one first.
+    pub plans: Vec<PlanSummary>,
 }
 
 /// `memfold runs STORE PLAN --plans --json`

@@ -17,10 +17,13 @@ use crate::machine;
 
 /// Where the settings of a call come from, beside the files of the machine and the store.
 #[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Sources {
-    /// A configuration file.
+    /// Read this configuration file as well (YAML or JSON).
+    #[cfg_attr(feature = "clap", arg(long, global = true, value_name = "FILE"))]
     pub config: Option<PathBuf>,
-    /// `KEY=VALUE`, in order.
+    /// Set a configuration key, such as guard.enabled=false (can be repeated).
+    #[cfg_attr(feature = "clap", arg(long, global = true, value_name = "KEY=VALUE"))]
     pub set: Vec<String>,
 }
 

@@ -214,6 +214,13 @@ pub fn waiting(plan: &PlanSummary) -> (u64, u64) {
 }
 
 impl Status {
+    /// Says that a session has just ended: a run is due where anything is new.
+    pub fn end_session(&mut self, settings: &Settings) {
+        self.since.is_session_end = true;
+        let new_memories_min = settings.configuration.settings.lifecycle.new_memories_min;
+        self.due = due(&self.since, self.at, new_memories_min);
+    }
+
     /// Returns it as a document.
     #[must_use]
     pub fn document(&self) -> StatusDocument<'_> {

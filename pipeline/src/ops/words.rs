@@ -14,6 +14,12 @@ pub fn store_words(before: &[&str], store: &StorePath, after: &[&str]) -> String
     shell_words(&[before, &[&store], after].concat())
 }
 
+/// The command line that undoes a run.
+#[must_use]
+pub fn undo_words(store: &StorePath, run_id: &str) -> String {
+    store_words(&["memfold", "undo"], store, &[run_id, "--execute"])
+}
+
 /// A path as a word of a command line, where it must not be taken for a flag.
 #[must_use]
 pub fn path_word(path: &Path) -> String {

@@ -43,12 +43,9 @@ pub struct GlobalArgs {
         hide_possible_values = true
     )]
     pub log_format: LogFormat,
-    /// Read this configuration file as well (YAML or JSON)
-    #[arg(long, global = true, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Set a configuration key, such as guard.enabled=false (can be repeated)
-    #[arg(long, global = true, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
+    /// Where settings come from.
+    #[command(flatten)]
+    pub sources: Sources,
     /// Show no progress bars
     #[arg(long, global = true)]
     pub no_progress: bool,
@@ -62,12 +59,6 @@ pub struct GlobalArgs {
 }
 
 impl GlobalArgs {
-    /// Returns where settings come from.
-    #[must_use]
-    pub fn sources(&self) -> Sources {
-        Sources { config: self.config.clone(), set: self.set.clone() }
-    }
-
     /// Returns the options of the output.
     #[must_use]
     pub const fn shown(&self) -> Shown {
@@ -184,25 +175,6 @@ pub(crate) struct IndexPlaceArgs {
     pub(crate) index_dir: Option<PathBuf>,
 }
 
-/// Which columns of a file are read.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct ColumnArgs {
-    /// The column of the vectors of INPUT, or its array in an npz, HDF5 or safetensors file
-    /// [default: vector, embedding, embeddings or emb]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) vector_column: Option<String>,
-    /// The column of the ids of INPUT [default: id, where there is one]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) id_column: Option<String>,
-}
-
-impl ColumnArgs {
-    /// Returns the requested columns.
-    pub(crate) fn columns(&self) -> CorpusColumns {
-        CorpusColumns { vector: self.vector_column.clone(), id: self.id_column.clone() }
-    }
-}
-
 /// `memfold index build`
 #[derive(Debug, Args)]
 pub(crate) struct IndexBuildArgs {
@@ -212,7 +184,7 @@ pub(crate) struct IndexBuildArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
     #[command(flatten)]
-    pub(crate) columns: ColumnArgs,
+    pub(crate) columns: CorpusColumns,
     /// How lookups are answered
     #[arg(long, value_enum, value_name = "TIER", default_value = "auto")]
     pub(crate) tier: TierChoice,
@@ -268,7 +240,7 @@ pub(crate) struct SearchArgs {
     #[arg(long)]
     pub(crate) no_index: bool,
     #[command(flatten)]
-    pub(crate) columns: ColumnArgs,
+    pub(crate) columns: CorpusColumns,
     /// Write what --queries found here (Parquet)
     #[arg(long, short, value_name = "FILE", requires = "queries")]
     pub(crate) output: Option<PathBuf>,
@@ -286,12 +258,6 @@ pub(crate) fn similarity(text: &str) -> Result<Similarity, String> {
 pub(crate) fn finite(typed: &str) -> Result<f64, String> {
     let number = typed.trim().parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| "expected a number".to_owned())
-}
-
-/// Reads a share.
-pub(crate) fn share(typed: &str) -> Result<f64, String> {
-    let share = finite(typed).ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
 
 /// Reads a number above 0.
@@ -346,7 +312,6 @@ mod tests {
         for typed in ["nan", "inf", "abc", ""] {
             assert_eq!(finite(typed).unwrap_err(), "expected a number");
         }
-        assert_eq!(share("1.5").unwrap_err(), "expected a number from 0 to 1");
         assert_eq!(above_zero("0").unwrap_err(), "expected a number above 0");
     }
 

@@ -7,6 +7,7 @@ use clap::{self, Args, FromArgMatches, Parser, Subcommand};
 use memfold_terminal::finish;
 
 use crate::args::GlobalArgs;
+use crate::call::Call;
 use crate::commands::*;
 use crate::failure::{Exit, Failure};
 use crate::mirrored::{self, Named};
@@ -45,13 +46,9 @@ macro_rules! commands {
         /// The commands, and the functions that describe their arguments.
         const COMMANDS: &[(&str, Describe)] = &[$(($name, <$args>::augment_args),)+];
 
-        fn dispatch(
-            global: &GlobalArgs,
-            command: Command,
-            printer: Printer,
-        ) -> Result<Exit, Failure> {
+        fn dispatch(call: Call<'_>, command: Command) -> Result<Exit, Failure> {
             match command {
-                $(Command::$variant(args) => $run(global, &args, printer),)+
+                $(Command::$variant(args) => $run(call, &args),)+
             }
         }
 
@@ -75,7 +72,7 @@ commands! {
     Demo(demo::DemoArgs) "demo", demo::run, |_| None;
     /// Find duplicate memories of a store and merge them (dry run unless --execute)
     Consolidate(consolidate::ConsolidateArgs) "consolidate", consolidate::run,
-        |args| Named::written(&mut args.db, args.execute && !args.dry_run);
+        |args| Named::written(&mut args.db, args.request.execute && !args.request.dry_run);
     /// Decide about a saved plan, its proposals, and flagged pairs
     #[command(after_help = review::REVIEW_KEYS)]
     Review(review::ReviewArgs) "review", review::run,
@@ -85,7 +82,7 @@ commands! {
         |args| Named::written(&mut args.db, args.execute && !args.dry_run);
     /// Undo a run or a part of it, or restore an archived memory (dry run unless --execute)
     Undo(undo::UndoArgs) "undo", undo::run,
-        |args| Named::written(&mut args.db, args.execute && !args.dry_run);
+        |args| { let publishes = args.writing.writes(); Named::written(&mut args.db, publishes) };
     /// List the runs on a store, the changes of one, or the saved plans
     Runs(runs::RunsArgs) "runs", runs::run, |args| Named::read(&mut args.db);
     /// Look at a random sample of a run's merges and keep how many were wrong
@@ -219,7 +216,7 @@ pub fn run(typed: &[OsString]) -> Exit {
 
 fn run_command(global: &GlobalArgs, command: Command, printer: Printer) -> Result<Exit, Failure> {
     watch_stages(Stages::wanted(global.shown(), printer));
-    mirrored::run(global, command, printer, dispatch)
+    mirrored::run(Call { global, printer }, command, dispatch)
 }
 
 #[cfg(test)]
@@ -323,10 +320,17 @@ mod tests {
         for parsed in [Cli::parse_typed(&typed(line)), Cli::try_parse_from(typed(line))] {
             let Cli { global, command } = parsed.unwrap();
             assert!(global.json);
-            assert_eq!(global.set, ["a=b", "c=d"], "lists still add up");
+            assert_eq!(global.sources.set, ["a=b", "c=d"], "lists still add up");
             let Command::Consolidate(args) = command else { panic!("another command") };
-            assert!(args.execute);
+            assert!(args.request.execute);
         }
+    }
+
+    #[test]
+    fn a_share_is_from_0_to_1() {
+        let line = "memfold consolidate brain.db --execute --max-change-share 1.5";
+        let error = Cli::parse_typed(&typed(line)).unwrap_err().to_string();
+        assert!(error.contains("expected a number from 0 to 1"), "{error}");
     }
 
     /// Yesterday's cron line must not stop in silence.

@@ -10,11 +10,10 @@ use memfold_datasets::corpus::Corpus;
 use memfold_datasets::{ColumnRole, DataError};
 use memfold_index::Progress;
 
-use crate::args::ColumnArgs;
 use crate::failure::Failure;
 use crate::progress::Bars;
 
-pub(crate) use memfold::ops::{self, mode_like, open_store};
+pub(crate) use memfold::ops::{self, open_store};
 
 /// Longest file that is read: some vectors of the largest dimension as JSON.
 const VECTOR_BYTES_MAX: u64 = 4 << 20;
@@ -86,9 +85,8 @@ pub(crate) fn is_corpus(path: &Path) -> bool {
 }
 
 /// Refuses column options for a store: its columns are known.
-pub(crate) fn refuse_columns(columns: &ColumnArgs) -> Result<(), Failure> {
-    let ColumnArgs { vector_column, id_column } = columns;
-    let option = match (vector_column, id_column) {
+pub(crate) fn refuse_columns(columns: &CorpusColumns) -> Result<(), Failure> {
+    let option = match (&columns.vector, &columns.id) {
         (None, None) => return Ok(()),
         (Some(_), _) => "--vector-column",
         (None, Some(_)) => "--id-column",

@@ -6,6 +6,7 @@
 //! `memfold`.
 
 mod cli;
+mod call;
 mod commands;
 mod context;
 mod writing;
@@ -19,6 +20,5 @@ use memfold_terminal::{failure, printer, progress, stages};
 
 pub use args::{GlobalArgs, StorePlaceArgs, above_zero, whole};
 pub use cli::run;
-pub use commands::export::{ExportArgs, ExportFormat, ExtraColumn, export};
 pub use context::{open_test_set, open_vectors};
 pub use outputs::{check as check_outputs, write as write_output};

@@ -5,16 +5,15 @@
 
 use std::ops::ControlFlow;
 
-use memfold::ops::{KindRequest, Mirrored, Narrowed, OpenOrigin, StorePath};
+use memfold::ops::{ConsolidateRequest, KindRequest, Mirrored, Narrowed, OpenOrigin, StorePath};
 use memfold::texts;
 use memfold_adapters::sqlite_table;
 use memfold_store::origin::{TableChoice, Usage};
 
-use crate::args::GlobalArgs;
+use crate::call::Call;
 use crate::cli::Command;
 use crate::commands::consolidate::ConsolidateArgs;
 use crate::failure::{Exit, Failure};
-use crate::printer::Printer;
 
 /// The store that a command names.
 pub(crate) struct Named<'a> {
@@ -37,10 +36,9 @@ impl<'a> Named<'a> {
 
 /// Runs a command: on the mirror where the store that it names has one.
 pub(crate) fn run(
-    global: &GlobalArgs,
+    call: Call<'_>,
     mut command: Command,
-    printer: Printer,
-    dispatch: impl FnOnce(&GlobalArgs, Command, Printer) -> Result<Exit, Failure>,
+    dispatch: impl FnOnce(Call<'_>, Command) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
     let takes_texts = matches!(
         command,
@@ -54,18 +52,18 @@ pub(crate) fn run(
     let choice = table_choice(&command);
     let names_table = choice.as_ref().is_some_and(|choice| choice.table.is_some());
     let Some(Named { path, publishes }) = command.store() else {
-        return dispatch(global, command, printer);
+        return dispatch(call, command);
     };
     let request = KindRequest {
         path,
-        kind: global.store_kind.as_deref().or(names_table.then_some(sqlite_table::KIND)),
-        mirror: global.mirror.as_deref(),
+        kind: call.global.store_kind.as_deref().or(names_table.then_some(sqlite_table::KIND)),
+        mirror: call.global.mirror.as_deref(),
         takes_texts,
     };
     let Some(mut origin) = OpenOrigin::find(request)? else {
         return match choice {
             Some(_) => Err(OpenOrigin::has_no_table(path.named())),
-            None => dispatch(global, command, printer),
+            None => dispatch(call, command),
         };
     };
     if let Some(choice) = &choice {
@@ -79,12 +77,12 @@ pub(crate) fn run(
     let is_checkup = matches!(command, Command::Doctor(_));
     let rebuilds = matches!(&command, Command::Doctor(args) if args.rebuild_indexes);
     if let Command::Consolidate(args) = &mut command
-        && narrow(args, global, &mut origin, printer)?.is_break()
+        && narrow(args, call, &mut origin)?.is_break()
     {
         return Ok(Exit::Done);
     }
     let mirrored = origin.mirrored().clone();
-    let synchronization = origin.begin(&global.sources(), &printer)?;
+    let synchronization = origin.begin(&call.global.sources, &call.printer)?;
     let publishes = publishes && mirrored.kind != texts::KIND && synchronization.may_publish();
     synchronization.check(match publishes {
         true if is_save => Usage::Add,
@@ -99,7 +97,7 @@ pub(crate) fn run(
     if let Some(Named { path, .. }) = command.store() {
         *path = Mirrored { unread, ..mirrored }.into();
     }
-    let exit = dispatch(global, command, printer);
+    let exit = dispatch(call, command);
     match exit {
         Ok(exit @ (Exit::Done | Exit::Partial | Exit::ChangesPending)) if publishes => {
             let conflicts = synchronization.publish()?;
@@ -125,18 +123,18 @@ fn table_choice(command: &Command) -> Option<TableChoice> {
 /// Narrows a run to the scope of its trigger; breaks if that is empty.
 fn narrow(
     args: &mut ConsolidateArgs,
-    global: &GlobalArgs,
+    call: Call<'_>,
     origin: &mut OpenOrigin,
-    printer: Printer,
 ) -> Result<ControlFlow<()>, Failure> {
-    let has_categories = !args.category.is_empty();
-    match origin.narrow(&global.sources(), args.trigger.as_deref(), has_categories)? {
+    let ConsolidateRequest { scope, judge, incremental, .. } = &mut args.request;
+    let has_categories = !scope.categories.is_empty();
+    match origin.narrow(&call.global.sources, scope.trigger.as_deref(), has_categories)? {
         Narrowed::Whole => {}
         // Models write with all memories before them.
-        Narrowed::Changed => args.incremental |= args.judge.is_none(),
-        Narrowed::Categories(categories) => args.category = categories,
+        Narrowed::Changed => *incremental |= judge.is_none(),
+        Narrowed::Categories(categories) => scope.categories = categories,
         Narrowed::Nothing => {
-            printer.note("no index lists more entries than it should: nothing to do");
+            call.printer.note("no index lists more entries than it should: nothing to do");
             return Ok(ControlFlow::Break(()));
         }
     }

@@ -113,16 +113,6 @@ pub fn check(
     Ok(())
 }
 
-/// Refuses the one output of a command that reads a store, as [`check`] does.
-pub(crate) fn check_export(
-    flag: &str,
-    output: &Path,
-    store: &StorePath,
-    force: bool,
-) -> Result<(), Failure> {
-    Outputs::beside([]).and_store(store).take(flag, output, Existing::forced(force))
-}
-
 /// Writes a text as a file that appears whole or not at all.
 pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let written = NewFile::create(path).and_then(|mut file| {

@@ -13,7 +13,7 @@ use crate::outputs::{Existing, Outputs};
 use crate::printer::Printer;
 
 pub(crate) use memfold::ops::{
-    counted, may_write, noun, open_own_tables, open_session, path_word, store_words,
+    counted, may_write, noun, open_own_tables, open_session, path_word, store_words, undo_words,
 };
 
 /// Number of first bytes that identify a plan or a page of metrics.
@@ -55,7 +55,7 @@ impl Words {
 
     /// Adds the options of every command that must be typed again for a command to do the same.
     pub(crate) fn global(self, global: &GlobalArgs) -> Self {
-        self.path("--config", global.config.as_deref()).values("--set", &global.set)
+        self.path("--config", global.sources.config.as_deref()).values("--set", &global.sources.set)
     }
 
     /// Returns the words.
@@ -65,7 +65,8 @@ impl Words {
 
     /// Returns the command line of a command about a store with these words behind it.
     pub(crate) fn command(&self, command: &str, store: &StorePath) -> String {
-        store_words(&["memfold", command], store, &strs(&self.0))
+        let words: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        store_words(&["memfold", command], store, &words)
     }
 }
 
@@ -74,28 +75,32 @@ pub(crate) fn global_words(global: &GlobalArgs) -> Vec<String> {
     Words::default().global(global).into_vec()
 }
 
-/// Words as slices.
-pub(crate) fn strs(words: &[String]) -> Vec<&str> {
-    words.iter().map(String::as_str).collect()
+/// The first `most` words, and how many more there are.
+pub(crate) fn few(words: &[String], most: usize) -> String {
+    let shown = words[..words.len().min(most)].join(", ");
+    match words.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// Refuses files of a run that cannot be written or must not, before it begins. The report's folder is made.
-pub(crate) fn check_files(files: &RunFiles<'_>, mut outputs: Outputs) -> Result<(), Failure> {
+pub(crate) fn check_files(files: &RunFiles, mut outputs: Outputs) -> Result<(), Failure> {
     let unreported = |error| Failure::of("write the report", &error);
-    if let Some(path) = files.plan {
+    if let Some(path) = &files.plan {
         outputs.take("--plan", path, Existing::ReplaceIf(is_plan))?;
     }
-    if let Some(path) = files.metrics {
+    if let Some(path) = &files.metrics {
         outputs.take("--metrics", path, Existing::ReplaceIf(is_metrics))?;
     }
-    if let Some(path) = files.report {
+    if let Some(path) = &files.report {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         ensure_report_dir(folder.unwrap_or(Path::new("."))).map_err(unreported)?;
         let ReportPaths { json, markdown } = ReportPaths::of(path);
         outputs.take("--report", &json, Existing::Never)?;
         outputs.take("the Markdown of --report", &markdown, Existing::Never)?;
     }
-    if let Some(folder) = files.report_dir {
+    if let Some(folder) = &files.report_dir {
         ensure_report_dir(folder).map_err(unreported)?;
     }
     Ok(())
@@ -116,7 +121,7 @@ pub(crate) fn tell_written(
         printer.failure(failure);
     }
     if !written.failures.is_empty() {
-        let undo = store_words(&["memfold", "undo"], store, &[run_id, "--execute"]);
+        let undo = undo_words(store, run_id);
         printer.failure_note(&format!("note: run {run_id} stands; to take it back: {undo}"));
     }
     written.failures.is_empty()

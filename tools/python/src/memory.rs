@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::{Float64Array, StringArray};
-use jiff::tz::TimeZone;
-use memfold::execute::{ExecuteError, UndoRequest, forbidden_by, undo};
+use memfold::execute::{ExecuteError, forbidden_by};
 use memfold::lookup::{Query, SearchError, Wanted};
-use memfold::machine::{self, Stopwatch};
+use memfold::machine;
 use memfold::ops::{
     self, Failure, FailureKind, Listener, Memories, MemoriesOptions, RecallRequest, SearchRequest,
     Settings,
@@ -19,12 +18,12 @@ use memfold::recall::RecallMode;
 use memfold::{ApplyOptions, Memfold, MemfoldError, Options, OwnedPlan};
 use memfold_core::memory::Memory as StoredMemory;
 use memfold_core::plan::{Action, ActionType};
-use memfold_core::report::{Executed, run_id, screen};
+use memfold_core::report::{Executed, screen};
 use memfold_guard::{Guard, Side, Step};
 use memfold_index::Progress;
 use memfold_index::file::FileMode;
 use memfold_simd::Similarity;
-use memfold_store::brain_db::{NewStore, Session};
+use memfold_store::brain_db::NewStore;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -36,7 +35,6 @@ use crate::work::{Kind, Watch, error, input, interrupted, run};
 pub struct Memory {
     path: PathBuf,
     settings: Settings,
-    time_zone: TimeZone,
     memories: Arc<Memories>,
 }
 
@@ -249,10 +247,9 @@ impl Memory {
         // Also refuses stores of another kind.
         Memfold::open_with(&path, options).map_err(failed)?;
         let settings = Settings { configuration };
-        let time_zone = settings.time_zone().map_err(refused)?;
         let options = MemoriesOptions { index_dir: None, may_count: true, embeds: true };
         let memories = Memories::open(&path, &settings, options).map_err(refused)?;
-        Ok(Self { path, time_zone, memories: Arc::new(memories), settings })
+        Ok(Self { path, memories: Arc::new(memories), settings })
     }
 
     fn may_write(&self) -> PyResult<()> {
@@ -269,28 +266,8 @@ impl Memory {
             let hint = "saves and undos are taken back by their own run ids".to_owned();
             error(Kind::Store, failure.message, Some(hint))
         })?;
-        let (options, stopwatch) = (ops::session_options(&self.settings), Stopwatch::start());
-        let unopened =
-            |failed: memfold_store::StoreError| error(Kind::Store, &failed, failed.hint());
-        let session = Session::open(&self.path, &options).map_err(unopened)?;
-        let (now, store_id) = (machine::clock(), session.store_id().map_err(unopened)?);
-        let undone = undo(
-            &session,
-            &UndoRequest {
-                target: &target,
-                options: request.options(),
-                remerge_ok: false,
-                run_id: &run_id(&store_id, now, "undo"),
-                now,
-                time_zone: &self.time_zone,
-                holder: &options.holder,
-                progress: watch,
-                clock: &|| stopwatch.seconds(),
-            },
-        )
-        .map_err(|failed| unexecuted(&failed))?;
-        // The rows look again as they did when they had been searched. The next run searches everything in any case.
-        let _ = ops::remove_marks(&self.path, None);
+        let undone = ops::undo(&self.path, &self.settings, &target, &request, watch);
+        let undone = undone.map_err(refused)?;
         let conflicts: Vec<&String> =
             undone.outcomes.iter().flat_map(|outcome| &outcome.conflicts).collect();
         let run = run_json(&undone.run_id, undone.state.name(), undone.executed, undone.remaining);
@@ -301,6 +278,7 @@ impl Memory {
 /// Returns the exception for a refusal of the library.
 fn refused(failure: Failure) -> PyErr {
     let kind = match failure.kind {
+        FailureKind::Interrupted => return interrupted(),
         FailureKind::Usage => Kind::Input,
         _ => Kind::Store,
     };

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use memfold::ops::Listener;
 use memfold_index::Progress;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -88,6 +89,13 @@ impl Progress for Watch {
     fn cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
+}
+
+/// The remarks of work that shows its progress are passed over.
+impl Listener for Watch {
+    fn note(&self, _text: &str) {}
+
+    fn detail(&self, _text: &str) {}
 }
 
 /// Does work on a thread of its own, with the interpreter's lock released, while this one checks

@@ -38,12 +38,8 @@ pub(crate) struct ServerOptions {
     /// Write lines on stderr as text or json
     #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value = "text")]
     log_format: LogFormat,
-    /// Read this configuration file as well (YAML or JSON)
-    #[arg(long, global = true, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Set a configuration key, such as guard.enabled=false (can be repeated)
-    #[arg(long, global = true, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    sources: Sources,
 }
 
 impl ServerOptions {
@@ -55,8 +51,7 @@ impl ServerOptions {
 
     /// Returns the settings that apply to every store.
     pub(crate) fn serving(&self) -> Serving {
-        let sources = Sources { config: self.config.clone(), set: self.set.clone() };
-        Serving { sources, threads: self.threads }
+        Serving { sources: self.sources.clone(), threads: self.threads }
     }
 }
 

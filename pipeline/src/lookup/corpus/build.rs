@@ -9,7 +9,7 @@ use memfold_datasets::{
 };
 use memfold_index::file::generations::COLUMNS_FILE;
 use memfold_index::file::{FileMode, GenerationWriter};
-use memfold_index::index_file::{GraphOutcome, OpenIndexFileError};
+use memfold_index::index_file::OpenIndexFileError;
 use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
 
@@ -17,7 +17,7 @@ use super::rows::ReadRows;
 use super::{CorpusColumns, CorpusOrigin, FileStamp, rows};
 use crate::lookup::SearchError;
 use crate::lookup::build::{identity_of, write_origin, write_tiers};
-use crate::lookup::{IndexError, TierChoice};
+use crate::lookup::{BuiltIndex, IndexError, TierChoice};
 
 /// Rows written between two progress reports.
 const BATCH: usize = 4096;
@@ -45,21 +45,6 @@ pub struct BuildCorpusIndex<'a> {
     pub wait: Duration,
 }
 
-/// The result of a build.
-#[derive(Debug, Clone, PartialEq)]
-pub struct BuiltCorpusIndex {
-    /// Its number.
-    pub generation: u64,
-    /// Rows indexed.
-    pub rows: u64,
-    /// Its origin.
-    pub origin: CorpusOrigin,
-    /// The outcome of the graph's build.
-    pub graph: GraphOutcome,
-    /// Bytes of the index file, and of the columns.
-    pub file_bytes: [u64; 2],
-}
-
 /// Builds the index of a file's rows with vectors and publishes it as the next generation.
 ///
 /// The bytes of `index.mfi` depend on the ids and vectors of these rows and on the tiers alone: not on the order of rows or
@@ -71,7 +56,7 @@ pub struct BuiltCorpusIndex {
 pub fn build_corpus_index(
     path: &Path,
     request: &BuildCorpusIndex<'_>,
-) -> Result<BuiltCorpusIndex, IndexError> {
+) -> Result<BuiltIndex, IndexError> {
     let look =
         || FileStamp::take(path).map_err(|source| IndexError::Look { path: path.into(), source });
     let stamp = look()?;
@@ -104,8 +89,15 @@ pub fn build_corpus_index(
     )?;
     let origin = CorpusOrigin::new(stamp, request.columns.clone(), read);
     write_origin(&writer, &origin.to_json())?;
-    let (generation, rows) = (writer.publish()?, columns.len() as u64);
-    Ok(BuiltCorpusIndex { generation, rows, origin, graph, file_bytes })
+    Ok(BuiltIndex {
+        generation: writer.publish()?,
+        rows: columns.len() as u64,
+        without_vector: origin.skipped,
+        model: None,
+        dim: origin.dim,
+        graph,
+        file_bytes,
+    })
 }
 
 fn read(path: &Path, request: &BuildCorpusIndex<'_>) -> Result<Corpus, IndexError> {

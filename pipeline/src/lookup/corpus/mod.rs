@@ -11,7 +11,7 @@ mod build;
 mod rows;
 mod search;
 
-pub use build::{BuildCorpusIndex, BuiltCorpusIndex, build_corpus_index};
+pub use build::{BuildCorpusIndex, build_corpus_index};
 pub use rows::{
     CorpusColumns, CorpusIndex, CorpusOrigin, FileStamp, SearchedRows, verify_corpus_index,
 };

@@ -116,10 +116,17 @@ impl<'a> SearchedRows<'a> {
 
 /// The columns of a file to read; `None`: the usual names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct CorpusColumns {
-    /// The column of the vectors.
+    /// The column of the vectors of INPUT, or its array in an npz, HDF5 or safetensors file
+    /// [default: vector, embedding, embeddings or emb].
+    #[cfg_attr(
+        feature = "clap",
+        arg(id = "vector_column", long = "vector-column", value_name = "NAME")
+    )]
     pub vector: Option<String>,
-    /// The column of the ids.
+    /// The column of the ids of INPUT [default: id, where there is one].
+    #[cfg_attr(feature = "clap", arg(id = "id_column", long = "id-column", value_name = "NAME"))]
     pub id: Option<String>,
 }
 

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::lookup::SearchError;
-use crate::lookup::{IndexDifference, IndexError, TierChoice, VerifiedIndex, Wanted};
+use crate::lookup::{BuiltIndex, IndexDifference, IndexError, TierChoice, VerifiedIndex, Wanted};
 
 const DIM: usize = 6;
 const TIERS: [TierChoice; 2] = [TierChoice::Scan, TierChoice::Graph];
@@ -59,7 +59,7 @@ impl Desk {
         self.place.path().join("index")
     }
 
-    fn try_build(&self, tier: TierChoice) -> Result<BuiltCorpusIndex, IndexError> {
+    fn try_build(&self, tier: TierChoice) -> Result<BuiltIndex, IndexError> {
         let request = BuildCorpusIndex {
             folder: &self.folder(),
             mode: FileMode::PRIVATE,

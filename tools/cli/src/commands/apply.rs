@@ -9,12 +9,13 @@ use memfold_core::plan::SavedPlan;
 use memfold_guard::text::excerpt;
 
 use crate::args::{GlobalArgs, store_path, whole};
+use crate::call::Call;
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
 use crate::outputs::Outputs;
 use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::writing::{self, Words, counted};
+use crate::writing::{self, Words, counted, few};
 
 /// Units that are listed one by one.
 const SHOWN: usize = 20;
@@ -61,34 +62,30 @@ pub(crate) struct ApplyArgs {
     pub(crate) now: Option<String>,
 }
 
-pub(crate) fn run(
-    global: &GlobalArgs,
-    args: &ApplyArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
-    writing::log_failed(apply_plan(global, args, printer), printer)
+pub(crate) fn run(call: Call<'_>, args: &ApplyArgs) -> Result<Exit, Failure> {
+    writing::log_failed(apply_plan(call, args), call.printer)
 }
 
-fn apply_plan(global: &GlobalArgs, args: &ApplyArgs, printer: Printer) -> Result<Exit, Failure> {
+fn apply_plan(call: Call<'_>, args: &ApplyArgs) -> Result<Exit, Failure> {
     // The search for the store does not depend on the plan.
-    let first = Settings::load(&global.sources(), Some(&args.db), &[])?;
+    let first = Settings::load(&call.global.sources, Some(&args.db), &[])?;
     let store = open_store(&args.db, &first)?;
     let saved = ops::find_plan(&store, &args.plan)?;
     let settings =
-        Settings::load_for_plan(&global.sources(), Some(&args.db), &saved.plan.overrides)?;
-    settings.show_notices(&printer);
+        Settings::load_for_plan(&call.global.sources, Some(&args.db), &saved.plan.overrides)?;
+    settings.show_notices(&call.printer);
     let selection = ops::selection(&args.only, &args.except, saved.actions.len())?;
-    note_not_approved(&selection, &saved, printer);
+    note_not_approved(&selection, &saved, call.printer);
     let files = RunFiles {
         plan: None,
-        report: args.report.as_deref(),
-        report_dir: args.report_dir.as_deref(),
-        metrics: args.metrics.as_deref(),
+        report: args.report.clone(),
+        report_dir: args.report_dir.clone(),
+        metrics: args.metrics.clone(),
     };
     let plan_file = [Path::new(&args.plan)].into_iter().filter(|plan| plan.is_file());
-    let inputs = plan_file.chain(global.config.as_deref());
+    let inputs = plan_file.chain(call.global.sources.config.as_deref());
     writing::check_files(&files, Outputs::beside(inputs).and_store(&args.db))?;
-    if writing::may_write(&settings, args.execute, args.dry_run, &printer) {
+    if writing::may_write(&settings, args.execute, args.dry_run, &call.printer) {
         let request = ApplyRequest {
             only: args.only.clone(),
             except: args.except.clone(),
@@ -96,43 +93,36 @@ fn apply_plan(global: &GlobalArgs, args: &ApplyArgs, printer: Printer) -> Result
             allow_unguarded: args.allow_unguarded,
             now: args.now.clone(),
         };
-        let bars = Bars::new(printer);
+        let bars = Bars::new(call.printer);
         let (execution, mut written) =
-            ops::apply(&args.db, &settings, &saved, &request, files, &bars)?;
-        written.failures.extend(show(global, args, &execution, &saved, printer).err());
-        return Ok(writing::end_run(&execution, &written, &args.db, printer));
+            ops::apply(&args.db, &settings, &saved, &request, &files, &bars)?;
+        written.failures.extend(show(call, args, &execution, &saved).err());
+        return Ok(writing::end_run(&execution, &written, &args.db, call.printer));
     }
     let outcomes = ops::preview_apply(&store, &saved, &selection)?;
-    if global.json {
-        printer.document(&ApplyDocument::of_preview(&outcomes, &saved))?;
-    } else {
-        printer.data(&preview_text(global, args, &outcomes, &saved))?;
-        printer.note("dry run: nothing was written to the store");
-    }
-    Ok(Exit::Done)
+    let document = ApplyDocument::of_preview(&outcomes, &saved);
+    call.show_run(false, &document, || preview_text(call.global, args, &outcomes, &saved))
 }
 
 /// Shows the results of a run.
 fn show(
-    global: &GlobalArgs,
+    call: Call<'_>,
     args: &ApplyArgs,
     execution: &Execution,
     saved: &SavedPlan,
-    printer: Printer,
 ) -> Result<(), Failure> {
-    if global.json {
-        return printer.document(&ApplyDocument::of_run(execution, saved));
+    if call.global.json {
+        return call.printer.document(&ApplyDocument::of_run(execution, saved));
     }
-    ops::note_backup(execution, &printer);
-    let after = Words::default().word(&*execution.run_id).word("--execute");
-    let shown = printer.data(&format!(
+    ops::note_backup(execution, &call.printer);
+    let shown = call.printer.data(&format!(
         "{} applied by run {}\nundo: {}\n",
         counted(execution.executed.applied, "unit", "units"),
         execution.run_id,
-        after.command("undo", &args.db)
+        writing::undo_words(&args.db, &execution.run_id)
     ));
-    let further = repeated(Words::default(), global, args).into_vec();
-    ops::note_execution(&args.db, &further, execution, &printer);
+    let further = repeated(Words::default(), call.global, args).into_vec();
+    ops::note_execution(&args.db, &further, execution, &call.printer);
     shown
 }
 
@@ -156,14 +146,10 @@ fn note_not_approved(selection: &Selection, saved: &SavedPlan, printer: Printer)
     if labels.is_empty() {
         return;
     }
-    let shown = labels.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let more = match labels.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     printer.note(&format!(
-        "note: not approved when the plan was reviewed, so left out: {shown}{more}; \
-         `memfold review DB PLAN` asks again"
+        "note: not approved when the plan was reviewed, so left out: {}; \
+         `memfold review DB PLAN` asks again",
+        few(&labels, SHOWN)
     ));
 }
 

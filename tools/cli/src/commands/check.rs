@@ -1,14 +1,14 @@
 //! `memfold check`: tells whether a memory is known, and writes nothing. `save` uses its parts.
 
 use clap::{self, Args};
-use memfold::ops::{CheckDocument, FailureKind, Memories, MemoriesOptions, Settings};
+use memfold::ops::{CheckDocument, FailureKind, Memories, MemoriesOptions};
 use memfold::quick_check::{Check, Incoming};
 use memfold_guard::text::excerpt;
 
-use crate::args::{GlobalArgs, StorePlaceArgs};
+use crate::args::StorePlaceArgs;
+use crate::call::Call;
 use crate::context;
 use crate::failure::{Exit, Failure};
-use crate::printer::Printer;
 
 /// `memfold check`
 #[derive(Debug, Args)]
@@ -62,27 +62,17 @@ pub(super) fn incoming(text: Option<&String>, args: &MemoryArgs) -> Result<Incom
 const MATCHES_SHOWN: usize = 10;
 const LINE_CHARS: usize = 76;
 
-pub(crate) fn run(
-    global: &GlobalArgs,
-    args: &CheckArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
-    let settings = Settings::load(&global.sources(), Some(&args.place.db), &[])?;
-    settings.show_notices(&printer);
+pub(crate) fn run(call: Call<'_>, args: &CheckArgs) -> Result<Exit, Failure> {
+    let settings = call.settings(&args.place.db)?;
     let incoming = incoming(args.text.as_ref(), &args.memory)?;
     let index_dir = args.place.index_dir.as_deref();
     let options =
         MemoriesOptions { index_dir, embeds: incoming.vector.is_none(), ..Default::default() };
     let memories = Memories::open(&args.place.db, &settings, options)?;
     let check = memories
-        .check(incoming, &printer)
+        .check(incoming, &call.printer)
         .map_err(|error| Failure::of("check", &error).of_kind(FailureKind::Usage))?;
-    if global.json {
-        printer.document(&CheckDocument::new(&check))?;
-    } else {
-        printer.data(&screen(&check))?;
-    }
-    Ok(Exit::Done)
+    call.show(&CheckDocument::new(&check), || screen(&check))
 }
 
 /// Says it in some lines.

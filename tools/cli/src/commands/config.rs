@@ -8,9 +8,10 @@ use memfold_core::policy::{Entry, FileLayer, config_schema};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::args::{GlobalArgs, store_path};
+use crate::args::store_path;
+use crate::call::Call;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, table};
+use crate::printer::table;
 
 /// `memfold config`
 #[derive(Debug, Args)]
@@ -51,46 +52,41 @@ struct FileDocument {
     path: String,
 }
 
-pub(crate) fn run(
-    global: &GlobalArgs,
-    args: &ConfigArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(call: Call<'_>, args: &ConfigArgs) -> Result<Exit, Failure> {
     match &args.command {
-        ConfigCommand::Show { db } => show(global, db.as_ref(), printer),
-        ConfigCommand::Schema => printer.data(config_schema()),
-    }?;
-    Ok(Exit::Done)
+        ConfigCommand::Show { db } => show(call, db.as_ref()),
+        ConfigCommand::Schema => call.printer.data(config_schema()).map(|()| Exit::Done),
+    }
 }
 
-fn show(global: &GlobalArgs, db: Option<&StorePath>, printer: Printer) -> Result<(), Failure> {
-    let settings = Settings::load(&global.sources(), db, &[])?;
-    settings.show_notices(&printer);
-    let entries = settings.configuration.entries();
-    let files = global
-        .sources()
-        .loader(db)
-        .files()
-        .map_err(|error| Failure::of("look for configuration files", &error))?;
-    if global.json {
-        let merged = settings.configuration.merged();
-        let file = |(layer, path): (FileLayer, PathBuf)| FileDocument {
-            layer,
-            path: path.display().to_string(),
-        };
-        let files = files.into_iter().map(file).collect();
-        return printer.document(&ShowDocument { schema_version: 1, merged, entries, files });
-    }
-    let rows = entries
-        .iter()
-        .map(|Entry { key, value, source }| vec![key.clone(), shown(value), source.to_string()]);
-    let mut text = table(&["key", "value", "from"], rows.collect());
-    text.push_str(match files.is_empty() {
-        true => "\nno configuration files: every value is built in\n",
-        false => "\nfiles, later ones win:\n",
-    });
-    text.extend(files.iter().map(|(_, path)| format!("  {}\n", path.display())));
-    printer.data(&text)
+fn show(call: Call<'_>, db: Option<&StorePath>) -> Result<Exit, Failure> {
+    let sources = &call.global.sources;
+    let settings = Settings::load(sources, db, &[])?;
+    settings.show_notices(&call.printer);
+    let files = sources.loader(db).files();
+    let files = files.map_err(|error| Failure::of("look for configuration files", &error))?;
+    let file = |(layer, path): (FileLayer, PathBuf)| FileDocument {
+        layer,
+        path: path.display().to_string(),
+    };
+    let document = ShowDocument {
+        schema_version: 1,
+        merged: settings.configuration.merged(),
+        entries: settings.configuration.entries(),
+        files: files.into_iter().map(file).collect(),
+    };
+    call.show(&document, || {
+        let rows = document.entries.iter().map(|Entry { key, value, source }| {
+            vec![key.clone(), shown(value), source.to_string()]
+        });
+        let mut text = table(&["key", "value", "from"], rows.collect());
+        text.push_str(match document.files.is_empty() {
+            true => "\nno configuration files: every value is built in\n",
+            false => "\nfiles, later ones win:\n",
+        });
+        text.extend(document.files.iter().map(|file| format!("  {}\n", file.path)));
+        text
+    })
 }
 
 fn shown(value: &Value) -> String {

@@ -10,24 +10,21 @@ use memfold::ops::{self, ConsolidateDocument, Consolidated, is_text_file, log_en
 use memfold_core::report::{Commands, Report, screen};
 use memfold_core::runs::RunState;
 
-use self::args::{commands, without_set};
+use self::args::commands;
 use self::budget::Budget;
 use crate::args::GlobalArgs;
+use crate::call::Call;
 use crate::failure::{Exit, Failure};
 use crate::outputs::Outputs;
-use crate::printer::{self, Printer};
+use crate::printer::{self};
 use crate::progress::Bars;
-use crate::writing::{self, global_words, path_word};
+use crate::writing::{self, Words, path_word};
 
 pub(crate) use self::args::ConsolidateArgs;
 
-pub(crate) fn run(
-    global: &GlobalArgs,
-    args: &ConsolidateArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(call: Call<'_>, args: &ConsolidateArgs) -> Result<Exit, Failure> {
     if is_text_file(&args.db) {
-        return texts::run(global, args, printer);
+        return texts::run(call, args);
     }
     if let Some(output) = &args.output {
         return Err(Failure::usage(
@@ -35,77 +32,71 @@ pub(crate) fn run(
             "a store is changed in place: leave --output out",
         ));
     }
-    writing::log_failed(consolidate_store(global, args, printer), printer)
+    writing::log_failed(consolidate_store(call, args), call.printer)
 }
 
-fn consolidate_store(
-    global: &GlobalArgs,
-    args: &ConsolidateArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
-    let bars = Bars::new(printer);
+fn consolidate_store(call: Call<'_>, args: &ConsolidateArgs) -> Result<Exit, Failure> {
+    let bars = Bars::new(call.printer);
     let budget = Budget::of(args)?;
-    let outputs = Outputs::beside(global.config.as_deref()).and_store(&args.db);
-    writing::check_files(&args.files(), outputs)?;
-    let scope = args.scope();
-    let mut done = ops::consolidate(&global.sources(), &args.request(&scope, global), &bars)?;
+    let outputs = Outputs::beside(call.global.sources.config.as_deref()).and_store(&args.db);
+    writing::check_files(&args.request.files, outputs)?;
+    let (sources, threads) = (&call.global.sources, call.global.threads);
+    let mut done = ops::consolidate(sources, &args.db, &args.request, threads, &bars)?;
     let lines = budget.as_ref().map(|budget| budget.lines(&done.outcome));
     let exit = match done.execution.take() {
         Some(execution) => {
             // The run stands, even if nothing more can be written about it.
-            let shown = show(global, args, &done, Some(&execution), printer);
+            let shown = show(call, args, &done, Some(&execution));
             done.written.failures.extend(shown.err());
-            writing::end_run(&execution, &done.written, &args.db, printer)
+            writing::end_run(&execution, &done.written, &args.db, call.printer)
         }
         None => {
-            args.table.write(&args.db, &done.outcome.plan, &printer)?;
-            end_plan(global, args, done, printer)?
+            args.table.write(&args.db, &done.outcome.plan, &call.printer)?;
+            end_plan(call, args, done)?
         }
     };
-    lines.transpose()?.iter().flatten().for_each(|line| printer.note(line));
+    lines.transpose()?.iter().flatten().for_each(|line| call.printer.note(line));
     Ok(exit)
 }
 
 /// Ends a run that only planned.
 fn end_plan(
-    global: &GlobalArgs,
+    call: Call<'_>,
     args: &ConsolidateArgs,
     mut done: Consolidated,
-    printer: Printer,
 ) -> Result<Exit, Failure> {
     if !done.written.failures.is_empty() {
         return Err(done.written.failures.swap_remove(0));
     }
-    show(global, args, &done, None, printer)?;
+    show(call, args, &done, None)?;
     let report = &done.outcome.report;
-    writing::tell_written(&done.written, &args.db, &report.run_id, printer);
-    log_ended(RunState::Done, report.executed, 0, true, &printer);
+    writing::tell_written(&done.written, &args.db, &report.run_id, call.printer);
+    log_ended(RunState::Done, report.executed, 0, true, &call.printer);
     let pending = args.exit_code && done.outcome.plan.changes() > 0;
     Ok(if pending { Exit::ChangesPending } else { Exit::Done })
 }
 
 fn show(
-    global: &GlobalArgs,
+    call: Call<'_>,
     args: &ConsolidateArgs,
     done: &Consolidated,
     execution: Option<&Execution>,
-    printer: Printer,
 ) -> Result<(), Failure> {
     let report = &done.outcome.report;
-    if global.json {
-        return printer.document(&ConsolidateDocument::of(report));
+    if call.global.json {
+        return call.printer.document(&ConsolidateDocument::of(report));
     }
-    let commands = next(global, args, done.saved_as.as_deref(), report);
-    let shown = printer.data(&screen(report, &commands));
+    let commands = next(call.global, args, done.saved_as.as_deref(), report);
+    let shown = call.printer.data(&screen(report, &commands));
     match execution {
         Some(execution) => {
-            let further = args.to_go_on(global).into_vec();
-            ops::note_execution(&args.db, &further, execution, &printer);
+            let further = args.to_go_on(call.global).into_vec();
+            ops::note_execution(&args.db, &further, execution, &call.printer);
         }
         None if done.saved_as.is_some() => {
-            printer.note("no memory was changed: the plan waits for review");
+            call.printer.note("no memory was changed: the plan waits for review");
         }
-        None => printer.note("dry run: nothing was written to the store"),
+        None => call.printer.note("dry run: nothing was written to the store"),
     }
     shown
 }
@@ -120,7 +111,8 @@ fn next(
     let commands = match saved_as {
         Some(plan_id) => {
             let mut commands = Commands::review(&path_word(args.db.named()), plan_id);
-            commands.next.extend(global_words(&without_set(global)));
+            let config = global.sources.config.as_deref();
+            commands.next.extend(Words::default().path("--config", config).into_vec());
             commands
         }
         None => commands(global, args, report),

@@ -9,7 +9,7 @@ use memfold_datasets::convert::{ComponentType, ConvertOptions, Converted, Vector
 use memfold_datasets::{ColumnRole, DataError, VectorFault};
 use memfold_guard::text::excerpt;
 
-use crate::args::GlobalArgs;
+use crate::call::Call;
 use crate::failure::{Exit, Failure};
 use crate::outputs;
 use crate::printer::Printer;
@@ -87,11 +87,7 @@ struct ConvertDocument {
     peak_anon_bytes: Option<u64>,
 }
 
-pub(crate) fn run(
-    global: &GlobalArgs,
-    args: &ConvertArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(call: Call<'_>, args: &ConvertArgs) -> Result<Exit, Failure> {
     if args.to.is_none() && VectorFormat::of_output(&args.output).is_none() {
         let names = VectorFormat::WRITTEN.map(VectorFormat::name).join(", ");
         return Err(Failure::usage(
@@ -102,7 +98,7 @@ pub(crate) fn run(
     let output = Some(args.output.clone());
     outputs::check(&[("OUT", &output)], std::slice::from_ref(&args.input), args.force)?;
     let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
-    let bars = Bars::new(printer);
+    let bars = Bars::new(call.printer);
     let options = ConvertOptions {
         format: args.to,
         component: args.component,
@@ -115,10 +111,23 @@ pub(crate) fn run(
     drop(bars);
     let seconds = stopwatch.seconds();
     let (_, peak_anon_bytes) = watch.finish();
-    if global.json {
-        printer.document(&document(args, converted, seconds, peak_anon_bytes))?;
+    if call.global.json {
+        call.printer.document(&ConvertDocument {
+            schema_version: 1,
+            rows: converted.rows,
+            dim: converted.dim as u64,
+            r#type: converted.component.name(),
+            type_read: converted.component_read.name(),
+            from: converted.from,
+            to: converted.to.name(),
+            output: args.output.display().to_string(),
+            columns_left_out: converted.columns_left_out,
+            bytes_written: converted.bytes_written,
+            seconds,
+            peak_anon_bytes,
+        })?;
     } else {
-        show(args, &converted, seconds, printer);
+        show(args, &converted, seconds, call.printer);
     }
     Ok(Exit::Done)
 }
@@ -142,28 +151,6 @@ fn failure(args: &ConvertArgs, error: &DataError) -> Failure {
         error => error.hint(),
     };
     Failure::new(&format!("convert {}", args.input.display()), error, hint)
-}
-
-fn document(
-    args: &ConvertArgs,
-    converted: Converted,
-    seconds: f64,
-    peak_anon_bytes: Option<u64>,
-) -> ConvertDocument {
-    ConvertDocument {
-        schema_version: 1,
-        rows: converted.rows,
-        dim: converted.dim as u64,
-        r#type: converted.component.name(),
-        type_read: converted.component_read.name(),
-        from: converted.from,
-        to: converted.to.name(),
-        output: args.output.display().to_string(),
-        columns_left_out: converted.columns_left_out,
-        bytes_written: converted.bytes_written,
-        seconds,
-        peak_anon_bytes,
-    }
 }
 
 fn show(args: &ConvertArgs, converted: &Converted, seconds: f64, printer: Printer) {

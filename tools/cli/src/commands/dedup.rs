@@ -19,21 +19,16 @@ use memfold_index::{Pool, Progress};
 use memfold_simd::Similarity;
 
 use self::join::{JoinArg, KeepArg, Work};
-use crate::args::GlobalArgs;
+use crate::call::Call;
 use crate::context::unreadable;
 use crate::failure::{Exit, Failure};
 use crate::outputs;
-use crate::printer::Printer;
 use crate::progress::Bars;
 
 pub(crate) use self::join::DedupArgs;
 pub(crate) use self::results::skipped_rows;
 
-pub(crate) fn run(
-    global: &GlobalArgs,
-    args: &DedupArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(call: Call<'_>, args: &DedupArgs) -> Result<Exit, Failure> {
     if args.tiles.is_some() && args.method == JoinArg::Graph {
         return Err(Failure::usage(
             "--tiles cuts the exact join, --method graph is another",
@@ -43,8 +38,8 @@ pub(crate) fn run(
     let inputs = expand(&args.inputs)?;
     check_outputs(args, &inputs)?;
     let watch = MemoryWatch::start();
-    let (stopwatch, bars) = (Stopwatch::start(), Bars::new(printer));
-    let pool = ops::pool(global.threads)?;
+    let (stopwatch, bars) = (Stopwatch::start(), Bars::new(call.printer));
+    let pool = ops::pool(call.global.threads)?;
     let corpus = load(args, &inputs, &pool, &bars)?;
     if let Some(path) = &args.annotate {
         annotate::check(&corpus, path).map_err(|error| results::unannotated(&error))?;
@@ -52,7 +47,7 @@ pub(crate) fn run(
     if let Some(rows) = args.tiles_for {
         // At least one threshold is typed or the default.
         let lowest = args.thresholds().first().copied().unwrap_or(Similarity::ONE);
-        return forecast::run(global, &corpus, rows, lowest, printer);
+        return forecast::run(call, &corpus, rows, lowest);
     }
     let mut seconds = DedupSeconds { load: stopwatch.seconds(), ..DedupSeconds::default() };
     let work = Work { args, pool, corpus: &corpus, matrix: &corpus.matrix(), bars: &bars };
@@ -62,21 +57,21 @@ pub(crate) fn run(
     let clusterings = work.cluster(pairs, &mut seconds)?;
     let written = work.write(pairs, &clusterings, &mut seconds)?;
     seconds.total = stopwatch.seconds();
-    if global.json {
+    if call.global.json {
         let mut report = work.report(&joined, &clusterings, seconds);
         (report.peak_rss_bytes, report.peak_anon_bytes) = watch.finish();
-        printer.document(&report)?;
+        call.printer.document(&report)?;
     } else {
-        printer.data(&results::screen(&work, &inputs, pairs, &clusterings)?)?;
+        call.printer.data(&results::screen(&work, &inputs, pairs, &clusterings)?)?;
     }
     if let Some(remark) = clusterings.iter().find_map(remark) {
-        printer.note(&remark);
+        call.printer.note(&remark);
     }
     if let (Some(tiles), Some(dir)) = (tiles, &args.tiles) {
-        printer.note(&results::tiled(tiles, dir));
+        call.printer.note(&results::tiled(tiles, dir));
     }
     for path in written {
-        printer.note(&format!("wrote {}", path.display()));
+        call.printer.note(&format!("wrote {}", path.display()));
     }
     Ok(Exit::Done)
 }

@@ -4,13 +4,14 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use clap::{self, Args};
+use memfold::ops::{ConsolidateRequest, RunFiles, Scope};
 use memfold_core::plan::{ActionState, PlanSummary};
 use memfold_store::BrainDb;
 use memfold_store::brain_db::{
     BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions,
 };
 
-use crate::args::GlobalArgs;
+use crate::call::Call;
 use crate::commands::consolidate::{self, ConsolidateArgs};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
@@ -29,29 +30,35 @@ pub(crate) struct DemoArgs {
     pub(crate) force: bool,
 }
 
-pub(crate) fn run(global: &GlobalArgs, args: &DemoArgs, printer: Printer) -> Result<Exit, Failure> {
+pub(crate) fn run(call: Call<'_>, args: &DemoArgs) -> Result<Exit, Failure> {
     claim(&args.dir)?;
     let store = args.dir.join("brain.db");
     if !args.force {
-        ask_before_wiping(&store, printer)?;
+        ask_before_wiping(&store, call.printer)?;
     }
     let count = build(&store).map_err(|error| Failure::of("build the sample store", &error))?;
-    printer.note(&format!("built {} with {count} memories", store.display()));
+    call.printer.note(&format!("built {} with {count} memories", store.display()));
     let consolidation = ConsolidateArgs {
         db: store.into(),
-        now: Some(memfold_datasets::sample::NOW.to_owned()),
-        plan: Some(args.dir.join("plan.json")),
-        report_dir: Some(args.dir.join("reports")),
-        dry_run: true,
+        request: ConsolidateRequest {
+            scope: Scope {
+                now: Some(memfold_datasets::sample::NOW.to_owned()),
+                ..Scope::default()
+            },
+            files: RunFiles {
+                plan: Some(args.dir.join("plan.json")),
+                report_dir: Some(args.dir.join("reports")),
+                ..RunFiles::default()
+            },
+            dry_run: true,
+            ..ConsolidateRequest::default()
+        },
         ..ConsolidateArgs::default()
     };
-    let global = GlobalArgs { set: zone_first(&global.set), ..global.clone() };
-    consolidate::run(&global, &consolidation, printer)
-}
-
-/// The sample's naive times are UTC, in any zone of the machine; a user's setting takes precedence.
-fn zone_first(set: &[String]) -> Vec<String> {
-    std::iter::once("time_zone=UTC".to_owned()).chain(set.iter().cloned()).collect()
+    let mut global = call.global.clone();
+    // The sample's naive times are UTC, in any zone of the machine; a user's setting takes precedence.
+    global.sources.set.insert(0, "time_zone=UTC".to_owned());
+    consolidate::run(Call { global: &global, ..call }, &consolidation)
 }
 
 /// Makes the folder ours, or refuses one that is somebody else's.

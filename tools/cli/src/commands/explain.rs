@@ -1,25 +1,20 @@
 //! `memfold explain`: a memory of a store with its lineage, edges and tier, or the verdict of the fact guard on two texts.
 
-mod edges;
-
 use clap::{self, Args, ValueHint};
-use memfold::lifecycle::{EdgeMap, Tiers};
-use memfold::machine;
-use memfold::ops::{Settings, StorePath};
-use memfold_core::lifecycle::{Retention, TREE_DEPTH_MAX, Tier, TierAssignment, TierReason, tree};
+use console::measure_text_width;
+use memfold::lifecycle::EdgeMap;
+use memfold::ops::{self, Explained, Settings, StorePath, TextsDocument};
+use memfold_core::lifecycle::{TREE_DEPTH_MAX, TierAssignment, TreeLine};
 use memfold_core::lineage::{Branch, Explanation, Few, Fold, KnownBy, MemoryView, Resolved};
-use memfold_core::memory::{MemoryId, Status};
+use memfold_core::memory::{Memory, Status};
+use memfold_core::policy::name_of;
 use memfold_guard::text::excerpt;
-use memfold_guard::{Difference, Judgement, Side, Step};
-use memfold_index::NoProgress;
-use memfold_store::LoadRequest;
-use serde::Serialize;
+use memfold_guard::{Difference, Side, Step};
 
-use self::edges::EdgesDocument;
-use crate::args::{GlobalArgs, store_path};
-use crate::context::open_store;
+use crate::args::store_path;
+use crate::call::Call;
 use crate::failure::{Exit, Failure};
-use crate::printer::Printer;
+use crate::printer::{COLUMNS, line};
 
 /// Edges from the memory on that are displayed by default.
 const DEPTH: u32 = 3;
@@ -43,49 +38,23 @@ pub(crate) struct ExplainArgs {
     pub(crate) texts: Vec<String>,
 }
 
-/// `memfold explain --texts --json`
-#[derive(Debug, Serialize)]
-struct TextsDocument {
-    schema_version: u32,
-    #[serde(flatten)]
-    judgement: Judgement,
-    /// Whether the older one could be merged into the newer one.
-    mergeable: bool,
-}
-
-pub(crate) fn run(
-    global: &GlobalArgs,
-    args: &ExplainArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(call: Call<'_>, args: &ExplainArgs) -> Result<Exit, Failure> {
     match (&args.db, &args.id, &args.texts[..]) {
-        (Some(db), Some(id), _) => explain_memory(global, db, id, args.depth, printer),
-        (_, _, [older, newer]) => explain_texts(global, [older.as_str(), newer.as_str()], printer),
+        (Some(db), Some(id), _) => {
+            let explained = ops::explain(db, &call.settings(db)?, id, args.depth)?;
+            call.show(&explained.document(), || described(&explained))
+        }
+        (_, _, [older, newer]) => {
+            let settings = Settings::load(&call.global.sources, None, &[])?;
+            let judged = ops::compare_texts(&settings, older, newer)?;
+            call.show(&judged, || describe(&judged, older, newer))
+        }
         _ => Err(Failure::usage("nothing to explain", "give DB and ID, or --texts A B")),
     }
 }
 
-fn explain_texts(
-    global: &GlobalArgs,
-    [older, newer]: [&str; 2],
-    printer: Printer,
-) -> Result<Exit, Failure> {
-    let settings = Settings::load(&global.sources(), None, &[])?;
-    let guard = settings.guard()?;
-    let judgement = guard.judge(&guard.read(older), &guard.read(newer));
-    if global.json {
-        printer.document(&TextsDocument {
-            schema_version: 1,
-            mergeable: judgement.says_all(Side::Right),
-            judgement,
-        })?;
-    } else {
-        printer.data(&describe(&judgement, [older, newer]))?;
-    }
-    Ok(Exit::Done)
-}
-
-fn describe(judgement: &Judgement, [older, newer]: [&str; 2]) -> String {
+fn describe(judged: &TextsDocument, older: &str, newer: &str) -> String {
+    let TextsDocument { judgement, mergeable, .. } = judged;
     let mut text = format!("verdict: {}\n", judgement.verdict.name());
     let mut line = |content: String| {
         text.push_str(&content);
@@ -107,113 +76,29 @@ fn describe(judgement: &Judgement, [older, newer]: [&str; 2]) -> String {
     for Difference { kind: found, left_text, right_text, .. } in &judgement.differences {
         line(format!("  differs: {}: {left_text:?} | {right_text:?}", kind(*found)));
     }
-    let mergeable = judgement.says_all(Side::Right);
-    line(format!("A could merge into B: {}", if mergeable { "yes" } else { "no" }));
+    line(format!("A could merge into B: {}", if *mergeable { "yes" } else { "no" }));
     text
 }
 
 fn kind(kind: impl serde::Serialize) -> String {
-    match serde_json::to_value(kind) {
-        Ok(serde_json::Value::String(name)) => name.replace('_', " "),
-        _ => String::new(),
-    }
+    name_of(kind).replace('_', " ")
 }
 
 /// Maximum characters of ids, names and times.
 const NAME_CHARS: usize = 80;
+/// A text of fewer columns says nothing.
+const TEXT_COLUMNS_MIN: usize = 12;
 /// Characters of a list of reasons.
 const REASONS_CHARS: usize = 200;
 
-/// `memfold explain DB ID --json`
-#[derive(Debug, Serialize)]
-struct MemoryDocument<'a> {
-    schema_version: u32,
-    /// The id under which it lives on; `null` where it does not.
-    live_id: Option<&'a MemoryId>,
-    #[serde(flatten)]
-    explanation: &'a Explanation,
-    /// How alive it is; `null` where it is not live.
-    tier: Option<TierDocument<'a>>,
-    /// The edges around it; `null` with --depth 0, or where the store knows nothing of it.
-    edges: Option<EdgesDocument<'a>>,
-}
-
-/// The tier of a memory.
-#[derive(Debug, Serialize)]
-struct TierDocument<'a> {
-    tier: Tier,
-    retention: Retention,
-    /// The reasons for its tier.
-    reasons: &'a [TierReason],
-}
-
-fn explain_memory(
-    global: &GlobalArgs,
-    db: &StorePath,
-    id: &str,
-    depth: u32,
-    printer: Printer,
-) -> Result<Exit, Failure> {
-    let settings = Settings::load(&global.sources(), Some(db), &[])?;
-    settings.show_notices(&printer);
-    let store = open_store(db, &settings)?;
-    let time_zone = settings.time_zone()?;
-    let (id, now) = (MemoryId::new(id), machine::clock());
-    let explained = store
-        .explain_memory(&id, &time_zone, now)
-        .map_err(|error| Failure::of("read what is known of the memory", &error))?;
-    if explained.resolved.whereabouts == Status::Unknown {
-        let message = format!("{} is not in this store", shown(id.as_str()));
-        return Err(Failure::plain(message, "check the id and the store"));
-    }
-    let load = LoadRequest { time_zone: &time_zone, now, progress: &NoProgress };
-    let map = match depth {
-        0 => None,
-        _ => Some(
-            EdgeMap::of(&store, &load).map_err(|error| Failure::of("read the memories", &error))?,
-        ),
-    };
-    let around = map.as_ref().map(|map| (map, tree(&map.edges, &id, depth)));
-    let tiers = match explained.resolved.whereabouts {
-        Status::Live => {
-            let configuration = &settings.configuration;
-            let retention = &configuration.settings.lifecycle.retention;
-            let tiers = Tiers::of(&store, &load, &configuration.policy, retention);
-            Some(tiers.map_err(|error| Failure::of("read the memories", &error))?)
-        }
-        _ => None,
-    };
-    let assigned = tiers.as_ref().and_then(|tiers| tiers.assignments.get(&id));
-    if global.json {
-        let tier = assigned.map(|TierAssignment { tier, retention, reasons }| TierDocument {
-            tier: *tier,
-            retention: *retention,
-            reasons,
-        });
-        printer.document(&MemoryDocument {
-            schema_version: 1,
-            live_id: explained.resolved.live_id(),
-            explanation: &explained,
-            tier,
-            edges: around.as_ref().map(|(map, lines)| edges::document(map, lines, depth)),
-        })?;
-    } else {
-        let mut text = described(&explained, assigned);
-        if let Some((map, lines)) = &around {
-            text.push_str(&edges::screen(map, lines));
-        }
-        printer.data(&text)?;
-    }
-    Ok(Exit::Done)
-}
-
-fn described(explained: &Explanation, assigned: Option<&TierAssignment>) -> String {
-    let Resolved { id, whereabouts, .. } = &explained.resolved;
+fn described(explained: &Explained) -> String {
+    let Explained { explanation, tier, .. } = explained;
+    let Resolved { id, whereabouts, .. } = &explanation.resolved;
     let mut text = format!("{} {}\n", shown(id.as_str()), is(*whereabouts));
-    if let Some(memory) = &explained.memory {
+    if let Some(memory) = &explanation.memory {
         text.push_str(&of_memory(memory));
     }
-    if let Some(TierAssignment { tier, retention, reasons }) = assigned {
+    if let Some(TierAssignment { tier, retention, reasons }) = tier {
         // The first reason is always retention itself.
         let further: Vec<&str> = reasons.iter().skip(1).map(|reason| reason.as_str()).collect();
         let further = match further.is_empty() {
@@ -222,15 +107,18 @@ fn described(explained: &Explanation, assigned: Option<&TierAssignment>) -> Stri
         };
         text.push_str(&format!("  tier {tier}, retention {:.3}{further}\n", retention.overall));
     }
-    if !explained.resolved.folds.is_empty() {
+    if !explanation.resolved.folds.is_empty() {
         text.push_str("\nmerged into\n");
-        text.push_str(&of_folds(&explained.resolved));
+        text.push_str(&of_folds(&explanation.resolved));
     }
-    if !explained.absorbed.shown.is_empty() || explained.absorbed.more > 0 {
+    if !explanation.absorbed.shown.is_empty() || explanation.absorbed.more > 0 {
         text.push_str("\nmerged into it\n");
-        of_branches(&explained.absorbed, "", &mut text);
+        of_branches(&explanation.absorbed, "", &mut text);
     }
-    text.push_str(&of_decisions(explained));
+    text.push_str(&of_decisions(explanation));
+    if let Some(map) = &explained.map {
+        text.push_str(&of_edges(map, &explained.tree()));
+    }
     text
 }
 
@@ -385,4 +273,32 @@ fn times(count: i64) -> String {
 
 fn shown(text: impl AsRef<str>) -> String {
     excerpt(text.as_ref(), NAME_CHARS)
+}
+
+/// The tree in lines; nothing where no edge begins or ends at the memory.
+fn of_edges(map: &EdgeMap, lines: &[TreeLine<'_>]) -> String {
+    if let [only] = lines
+        && only.hidden_count == 0
+    {
+        return String::new();
+    }
+    let mut text = "\nedges\n".to_owned();
+    for at in lines {
+        let memory = map.memories.get(at.id).filter(|_| !at.is_repeated);
+        text.push_str(&with_text(&at.to_string(), memory));
+        text.push('\n');
+    }
+    text
+}
+
+/// Puts the beginning of a text behind a line, as far as it fits into the columns of a screen.
+fn with_text(tree_line: &str, memory: Option<&Memory>) -> String {
+    let used = measure_text_width(tree_line);
+    match memory {
+        Some(memory) if used + TEXT_COLUMNS_MIN <= COLUMNS => {
+            let mark = if memory.status == Status::Live { "" } else { "(not live) " };
+            line(&format!("{tree_line}  {mark}{}", excerpt(&memory.content, COLUMNS)))
+        }
+        _ => tree_line.to_owned(),
+    }
 }

@@ -15,10 +15,10 @@ use memfold_guard::text::printable_json;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::OpenOptions;
 
-use crate::args::{GlobalArgs, store_path};
+use crate::args::store_path;
+use crate::call::Call;
 use crate::failure::{Exit, Failure};
 use crate::mirrored::Named;
-use crate::printer::Printer;
 
 /// The store that is searched in the working directory and above.
 const STORE_NAME: &str = "brain.db";
@@ -65,36 +65,32 @@ pub(crate) struct HookStoreArgs {
     pub(crate) db: Option<StorePath>,
 }
 
-pub(crate) fn run(global: &GlobalArgs, args: &HookArgs, printer: Printer) -> Result<Exit, Failure> {
+pub(crate) fn run(call: Call<'_>, args: &HookArgs) -> Result<Exit, Failure> {
     match &args.command {
-        HookCommand::SessionStart(args) => session_start(global, args, printer),
-        HookCommand::Print(args) => printer.data(&instructions(args)?).map(|()| Exit::Done),
+        HookCommand::SessionStart(args) => session_start(call, args),
+        HookCommand::Print(args) => call.printer.data(&instructions(args)?).map(|()| Exit::Done),
     }
 }
 
 /// Never fails: a host would show the error instead of starting.
-fn session_start(
-    global: &GlobalArgs,
-    args: &HookStoreArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
+fn session_start(call: Call<'_>, args: &HookStoreArgs) -> Result<Exit, Failure> {
     let tell = |problem: &str| {
         let line = problem.split_whitespace().collect::<Vec<_>>().join(" ");
-        printer.failure_note(&format!("memfold hook: {line}"));
+        call.printer.failure_note(&format!("memfold hook: {line}"));
     };
     let input = host_input();
     if let Some(problem) = &input.problem {
         tell(problem);
     }
     let directory = input.cwd.clone().map(PathBuf::from).filter(|directory| directory.is_dir());
-    let context = here(directory).and_then(|directory| context(global, args, &directory));
+    let context = here(directory).and_then(|directory| context(call, args, &directory));
     let context = context.unwrap_or_else(|failure| {
         tell(&failure.message);
         String::new()
     });
     let output = hook_output(&input, &context).to_string();
     // With stdout closed, nobody can read a message.
-    let _unread = printer.data(&(printable_json(&output) + "\n"));
+    let _unread = call.printer.data(&(printable_json(&output) + "\n"));
     Ok(Exit::Done)
 }
 
@@ -120,12 +116,12 @@ fn here(directory: Option<PathBuf>) -> Result<PathBuf, Failure> {
 }
 
 /// Returns the block of a store, empty where there is nothing to show or memfold is switched off.
-fn context(global: &GlobalArgs, args: &HookStoreArgs, directory: &Path) -> Result<String, Failure> {
+fn context(call: Call<'_>, args: &HookStoreArgs, directory: &Path) -> Result<String, Failure> {
     let store = match &args.db {
         Some(store) => store.clone(),
         None => store_above(directory)?.into(),
     };
-    let settings = Settings::load(&global.sources(), Some(&store), &[])?;
+    let settings = Settings::load(&call.global.sources, Some(&store), &[])?;
     if !settings.configuration.settings.enabled {
         return Ok(String::new());
     }
@@ -201,80 +197,7 @@ fn instructions(args: &HookStoreArgs) -> Result<String, Failure> {
 const PLACE_OF_STORE: &str = "/PATH/TO/brain.db";
 const NO_STORE: &str = "No brain.db is in this folder or above: name the store with --db, or replace its path below.\n\n";
 
-const INSTRUCTIONS: &str = r#"Leave --allow-writes out where the agent may only read. The hook gives a session its memories;
-the MCP server lets the agent save and find them.
-
-== Claude Code ==
-
-MCP server: claude mcp add --scope user memfold -- SERVE
-or in .mcp.json of a project:
-
-{
-  "mcpServers": {
-    "memfold": { "command": "memfold-server", "args": [WORDS] }
-  }
-}
-
-Hook: ~/.claude/settings.json, or .claude/settings.json of a project:
-
-{
-  "hooks": {
-    "SessionStart": [
-      {
-        "matcher": "startup|resume|clear|compact",
-        "hooks": [
-          { "type": "command", "command": HOOK, "timeout": 10 }
-        ]
-      }
-    ]
-  }
-}
-
-== Codex ==
-
-MCP server: codex mcp add memfold -- SERVE
-or in ~/.codex/config.toml, or .codex/config.toml of a trusted project:
-
-[mcp_servers.memfold]
-command = "memfold-server"
-args = [WORDS]
-
-Hook: ~/.codex/hooks.json, or .codex/hooks.json of a project; it asks once whether to trust it:
-
-{
-  "hooks": {
-    "SessionStart": [
-      {
-        "matcher": "startup|resume|clear",
-        "hooks": [
-          { "type": "command", "command": HOOK, "timeout": 10 }
-        ]
-      }
-    ]
-  }
-}
-
-== Cursor ==
-
-MCP server: ~/.cursor/mcp.json, or .cursor/mcp.json of a project:
-
-{
-  "mcpServers": {
-    "memfold": { "command": "memfold-server", "args": [WORDS] }
-  }
-}
-
-Hook: ~/.cursor/hooks.json, or .cursor/hooks.json of a project:
-
-{
-  "version": 1,
-  "hooks": {
-    "sessionStart": [
-      { "command": HOOK }
-    ]
-  }
-}
-"#;
+const INSTRUCTIONS: &str = include_str!("hook.txt");
 
 #[cfg(test)]
 mod tests {

@@ -2,26 +2,18 @@
 
 mod corpus;
 mod output;
-pub(crate) mod store;
+mod store;
 
-use crate::args::{GlobalArgs, IndexArgs, IndexCommand};
+use crate::args::{IndexArgs, IndexCommand};
+use crate::call::Call;
 use crate::context::is_corpus;
 use crate::failure::{Exit, Failure};
-use crate::printer::Printer;
 
-pub(crate) fn run(
-    global: &GlobalArgs,
-    args: &IndexArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(call: Call<'_>, args: &IndexArgs) -> Result<Exit, Failure> {
     match &args.command {
-        IndexCommand::Build(args) if is_corpus(&args.place.db) => {
-            corpus::build(global, args, printer)
-        }
-        IndexCommand::Info(args) if is_corpus(&args.place.db) => {
-            corpus::info(global, args, printer)
-        }
-        IndexCommand::Build(args) => store::build(global, args, printer),
-        IndexCommand::Info(args) => store::info(global, args, printer),
+        IndexCommand::Build(args) if is_corpus(&args.place.db) => corpus::build(call, args),
+        IndexCommand::Info(args) if is_corpus(&args.place.db) => corpus::info(call, args),
+        IndexCommand::Build(args) => store::build(call, args),
+        IndexCommand::Info(args) => store::info(call, args),
     }
 }

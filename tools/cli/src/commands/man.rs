@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{self, Args, Command, CommandFactory as _};
 
-use crate::args::GlobalArgs;
+use crate::call::Call;
 use crate::cli::Cli;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
@@ -21,18 +21,14 @@ pub(crate) struct CompletionsArgs {
     pub(crate) man: Option<PathBuf>,
 }
 
-pub(crate) fn run(
-    _global: &GlobalArgs,
-    args: &CompletionsArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(call: Call<'_>, args: &CompletionsArgs) -> Result<Exit, Failure> {
     let mut command = Cli::command();
     if let Some(dir) = &args.man {
-        write_pages(command, dir, printer)?;
+        write_pages(command, dir, call.printer)?;
     } else if let Some(shell) = args.shell {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut command, "memfold", &mut script);
-        printer.data(&String::from_utf8_lossy(&script))?;
+        call.printer.data(&String::from_utf8_lossy(&script))?;
     }
     Ok(Exit::Done)
 }

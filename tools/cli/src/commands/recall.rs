@@ -3,16 +3,17 @@
 use clap::{self, Args};
 use memfold::machine::Stopwatch;
 use memfold::ops::{
-    self, Answered, Elapsed, Memories, MemoriesOptions, RecallDocument, RecallRequest, Settings,
+    self, Answered, Elapsed, Memories, MemoriesOptions, RecallDocument, RecallRequest,
 };
 use memfold::recall::{RECALLED_DEFAULT, RecallMode, Recalled};
 use memfold_core::lifecycle::temporal::Answer;
 use memfold_guard::text::excerpt;
 
-use crate::args::{GlobalArgs, StorePlaceArgs, whole};
+use crate::args::{StorePlaceArgs, whole};
+use crate::call::Call;
 use crate::context;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, wrap};
+use crate::printer::wrap;
 
 /// `memfold recall`
 #[derive(Debug, Args)]
@@ -46,14 +47,9 @@ pub(crate) struct RecallArgs {
     pub(crate) now: Option<String>,
 }
 
-pub(crate) fn run(
-    global: &GlobalArgs,
-    args: &RecallArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(call: Call<'_>, args: &RecallArgs) -> Result<Exit, Failure> {
     let stopwatch = Stopwatch::start();
-    let settings = Settings::load(&global.sources(), Some(&args.place.db), &[])?;
-    settings.show_notices(&printer);
+    let settings = call.settings(&args.place.db)?;
     let time_zone = settings.time_zone()?;
     let now = ops::now(args.now.as_deref(), &time_zone)?;
     let vector = args.vector.as_deref().map(context::typed_vector).transpose()?;
@@ -72,22 +68,17 @@ pub(crate) fn run(
         scope: &[],
         now,
     };
-    let recalled = memories.recall(&request, &printer).map_err(|error| {
+    let recalled = memories.recall(&request, &call.printer).map_err(|error| {
         Failure::of(&format!("recall from {}", args.place.db.display()), &error)
     })?;
     let Answered { recalled: found, answer: reasoned, .. } = recalled;
     let total = stopwatch.seconds();
     for note in &found.notes {
-        printer.note(&format!("note: {note}"));
+        call.printer.note(&format!("note: {note}"));
     }
-    if global.json {
-        let answer = reasoned.as_ref();
-        let seconds = Elapsed { open, total };
-        printer.document(&RecallDocument::new(&args.query, args.mode, &found, answer, seconds))?;
-    } else {
-        printer.data(&screen(&found, reasoned.as_ref()))?;
-    }
-    Ok(Exit::Done)
+    let (answer, seconds) = (reasoned.as_ref(), Elapsed { open, total });
+    let document = RecallDocument::new(&args.query, args.mode, &found, answer, seconds);
+    call.show(&document, || screen(&found, answer))
 }
 
 /// Characters of an id and of a text that are displayed.

@@ -6,7 +6,7 @@ pub(crate) mod walk;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
@@ -20,25 +20,26 @@ use memfold::ops::{
 };
 use memfold::settle::Settlement;
 use memfold::texts;
-use memfold_core::memory::{Memory, MemoryId};
 use memfold_core::plan::{Action, ActionState, SavedAction, SavedPlan};
 use memfold_core::report::{Commands, run_id};
 use memfold_core::time::Instant;
 use memfold_guard::text::excerpt;
 use memfold_index::NoProgress;
-use memfold_store::brain_db::{BrainDb, Session};
+use memfold_store::brain_db::Session;
 use memfold_store::journal::RevertOptions;
 use memfold_store::{LoadRequest, StoreError};
 use serde::Serialize;
 
 use self::walk::Lines;
-use crate::args::{GlobalArgs, WritingArgs, store_path};
-use crate::commands::consolidate::texts::{output_word, plan_for_review};
+use crate::args::{WritingArgs, store_path};
+use crate::call::Call;
+use crate::commands::consolidate::texts::output_word;
 use crate::commands::review::card::Material;
 use crate::commands::review::walk::{Dialogue, Keyboard, ReviewStore, Tally, Walk};
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
-use crate::printer::{self, Printer};
+use crate::printer::{self};
+use crate::progress::Bars;
 use crate::writing;
 
 /// Characters of a list of actions.
@@ -135,39 +136,24 @@ struct ReviewDocument<'a> {
     tally: Tally,
 }
 
-pub(crate) fn run(
-    global: &GlobalArgs,
-    args: &ReviewArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
-    let first = Settings::load(&global.sources(), Some(&args.db), &[])?;
+pub(crate) fn run(call: Call<'_>, args: &ReviewArgs) -> Result<Exit, Failure> {
+    let first = Settings::load(&call.global.sources, Some(&args.db), &[])?;
     if args.flags {
-        first.show_notices(&printer);
-        flags::list(global, args, &first, printer)?;
-        return Ok(Exit::Done);
+        first.show_notices(&call.printer);
+        return flags::list(call, args, &first);
     }
     if let Some(settlement) = args.settlement() {
-        return settle(global, args, settlement, &first, printer);
+        return settle(call, args, settlement, &first);
     }
-    let (name, labels) = match args.names.split_first() {
-        Some((name, labels)) => (name.clone(), labels),
-        None if is_of_texts(args) => (
-            plan_for_review(global, &args.db, &first, args.writing.now.as_deref(), printer)?,
-            &[][..],
-        ),
-        None if args.bulk().is_some() => {
-            return Err(Failure::usage("no plan is named", "memfold runs DB --plans lists them"));
-        }
-        None => ("latest".to_owned(), &[][..]),
-    };
+    let (name, labels) = plan_and_labels(call, args, &first)?;
     let store = open_store(&args.db, &first)?;
     let plan = saved_plan(&store, &name)?;
     let chosen = selection(&[labels, &args.only].concat(), &[], plan.actions.len())?;
     let settings =
-        Settings::load_for_plan(&global.sources(), Some(&args.db), &plan.plan.overrides)?;
-    settings.show_notices(&printer);
+        Settings::load_for_plan(&call.global.sources, Some(&args.db), &plan.plan.overrides)?;
+    settings.show_notices(&call.printer);
     if let Some(state) = args.bulk() {
-        return answer_all(global, args, &plan, &chosen, state, &settings, printer);
+        return answer_all(call, args, &plan, &chosen, state, &settings);
     }
     if !labels.is_empty() {
         return Err(Failure::usage(
@@ -185,8 +171,10 @@ pub(crate) fn run(
     let time_zone = settings.time_zone()?;
     let guard = settings.guard()?;
     let now = ops::now(args.writing.now.as_deref(), &time_zone)?;
+    let load = LoadRequest { time_zone: &time_zone, now, progress: &NoProgress };
     let material = Material {
-        memories: read_memories(&store, named_by(&plan), &time_zone, now)?,
+        memories: with_merged(&store, named_by(&plan), &load)
+            .map_err(|error| Failure::of(&format!("read {}", args.db.display()), &error))?,
         policy: &settings.configuration.policy,
         guard: &guard,
         now,
@@ -203,20 +191,39 @@ pub(crate) fn run(
     writer.check_tables()?;
     let name = plan.plan_id.clone();
     let walk = Walk::new(&material, plan, &chosen);
-    if walk.is_over() && !global.json {
-        printer.note(&format!("nothing is left to decide in {name}"));
+    if walk.is_over() && !call.global.json {
+        call.printer.note(&format!("nothing is left to decide in {name}"));
     }
-    let tally = walk.run(&mut *dialogue(global, printer), &mut writer)?;
-    report(global, args, &name, tally, printer)?;
+    let tally = walk.run(&mut *dialogue(call), &mut writer)?;
+    report(call, args, &name, tally)?;
     Ok(if tally.interrupted { Exit::Interrupted } else { Exit::Done })
 }
 
+/// The plan to review, and the actions that are named after it.
+fn plan_and_labels<'a>(
+    call: Call<'_>,
+    args: &'a ReviewArgs,
+    settings: &Settings,
+) -> Result<(String, &'a [String]), Failure> {
+    let name = match args.names.split_first() {
+        Some((name, labels)) => return Ok((name.clone(), labels)),
+        None if is_of_texts(args) => {
+            let (now, threads) = (args.writing.now.as_deref(), call.global.threads);
+            ops::plan_texts(&args.db, settings, now, threads, &Bars::new(call.printer))?
+        }
+        None if args.bulk().is_some() => {
+            return Err(Failure::usage("no plan is named", "memfold runs DB --plans lists them"));
+        }
+        None => "latest".to_owned(),
+    };
+    Ok((name, &[]))
+}
+
 fn settle(
-    global: &GlobalArgs,
+    call: Call<'_>,
     args: &ReviewArgs,
     settlement: Settlement,
     settings: &Settings,
-    printer: Printer,
 ) -> Result<Exit, Failure> {
     if is_of_texts(args) {
         return Err(Failure::usage(
@@ -230,9 +237,9 @@ fn settle(
             "memfold review DB --flags lists their keys",
         ));
     }
-    settings.show_notices(&printer);
+    settings.show_notices(&call.printer);
     for key in &args.names {
-        flags::settle_pair(global, args, key, settlement, settings, printer)?;
+        flags::settle_pair(call, args, key, settlement, settings)?;
     }
     Ok(Exit::Done)
 }
@@ -244,13 +251,12 @@ fn is_of_texts(args: &ReviewArgs) -> bool {
 
 /// Answers all open actions that are chosen, or tells which it would.
 fn answer_all(
-    global: &GlobalArgs,
+    call: Call<'_>,
     args: &ReviewArgs,
     plan: &SavedPlan,
     chosen: &Selection,
     state: ActionState,
     settings: &Settings,
-    printer: Printer,
 ) -> Result<Exit, Failure> {
     if chosen.only.is_empty() {
         return Err(Failure::usage(
@@ -264,11 +270,10 @@ fn answer_all(
     };
     let actions: Vec<&SavedAction> = plan.actions.iter().filter(is_open).collect();
     let count = actions.len() as u64;
-    let WritingArgs { execute, dry_run, now } = &args.writing;
-    let writes = writing::may_write(settings, *execute, *dry_run, &printer);
+    let writes = call.may_write(settings, &args.writing);
     if writes && count > 0 {
         let time_zone = settings.time_zone()?;
-        let now = ops::now(now.as_deref(), &time_zone)?;
+        let now = ops::now(args.writing.now.as_deref(), &time_zone)?;
         let session = writing::open_own_tables(&args.db, settings)?;
         let positions: Vec<usize> = actions.iter().map(|action| action.position).collect();
         session
@@ -280,16 +285,16 @@ fn answer_all(
         ActionState::Approved => Tally { approved: count, ..Tally::default() },
         _ => Tally { rejected: count, ..Tally::default() },
     };
-    if writes || global.json {
-        report(global, args, &plan.plan_id, tally, printer)?;
+    if writes || call.global.json {
+        report(call, args, &plan.plan_id, tally)?;
     } else {
         let labels: Vec<String> = actions.iter().map(|action| action.label()).collect();
         let actions = writing::counted(count, "action", "actions");
         let (verb, shown) = (state.name(), excerpt(&labels.join(", "), LABELS_CHARS));
-        printer.data(&format!("{actions} would be {verb}: {shown}\n"))?;
+        call.printer.data(&format!("{actions} would be {verb}: {shown}\n"))?;
     }
     if !writes {
-        printer.note("dry run: nothing was written to the store");
+        call.printer.note("dry run: nothing was written to the store");
     }
     Ok(Exit::Done)
 }
@@ -307,37 +312,21 @@ pub(crate) fn check_may_write(settings: &Settings) -> Result<(), Failure> {
     Err(Failure::plain(message, hint))
 }
 
-pub(crate) fn read_memories(
-    store: &BrainDb,
-    named: BTreeSet<MemoryId>,
-    time_zone: &TimeZone,
-    now: Instant,
-) -> Result<BTreeMap<MemoryId, Memory>, Failure> {
-    let request = LoadRequest { time_zone, now, progress: &NoProgress };
-    with_merged(store, named, &request)
-        .map_err(|error| Failure::of(&format!("read {}", store.path().display()), &error))
-}
-
 /// Keys where a person sits at a terminal, lines elsewhere.
-pub(crate) fn dialogue(global: &GlobalArgs, printer: Printer) -> Box<dyn Dialogue> {
+pub(crate) fn dialogue(call: Call<'_>) -> Box<dyn Dialogue> {
     let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-    if at_terminal && !global.json {
-        Box::new(Keyboard { terminal: Term::stdout(), printer })
+    if at_terminal && !call.global.json {
+        Box::new(Keyboard { terminal: Term::stdout(), printer: call.printer })
     } else {
-        Box::new(Lines { input: io::stdin().lock(), printer, aside: global.json })
+        let (printer, aside) = (call.printer, call.global.json);
+        Box::new(Lines { input: io::stdin().lock(), printer, aside })
     }
 }
 
-fn report(
-    global: &GlobalArgs,
-    args: &ReviewArgs,
-    plan_id: &str,
-    tally: Tally,
-    printer: Printer,
-) -> Result<(), Failure> {
+fn report(call: Call<'_>, args: &ReviewArgs, plan_id: &str, tally: Tally) -> Result<(), Failure> {
     let Tally { approved, rejected, kept_both, undecided, .. } = tally;
-    if global.json {
-        return printer.document(&ReviewDocument { schema_version: 1, plan_id, tally });
+    if call.global.json {
+        return call.printer.document(&ReviewDocument { schema_version: 1, plan_id, tally });
     }
     let mut lines = vec![format!(
         "{approved} approved · {rejected} rejected · {kept_both} kept apart · {undecided} undecided"
@@ -348,11 +337,11 @@ fn report(
         lines.push(format!("next: memfold consolidate {path} --execute --output {output}"));
     } else if approved > 0 {
         let mut commands = Commands::apply(&writing::path_word(args.db.named()), plan_id);
-        commands.next.extend(writing::global_words(global));
+        commands.next.extend(writing::global_words(call.global));
         commands.is_folded = printer::is_terminal();
         lines.extend(commands.lines());
     }
-    printer.data(&format!("\n{}\n", lines.join("\n")))
+    call.printer.data(&format!("\n{}\n", lines.join("\n")))
 }
 
 /// Writes each answer in a transaction of its own; nothing is open while a person thinks.

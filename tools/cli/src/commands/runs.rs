@@ -6,16 +6,16 @@ mod prune;
 
 use clap::{self, Args, ValueHint};
 use memfold::audit::{Findings, Subject};
-use memfold::ops::{RunDocument, RunsDocument, Settings, StorePath, find_run};
+use memfold::ops::{RunDocument, RunsDocument, StorePath, find_run};
 use memfold_core::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
 use memfold_guard::text::excerpt;
-use memfold_store::BrainDb;
 
-use crate::args::{Age, GlobalArgs, WritingArgs, age, store_path};
+use crate::args::{Age, WritingArgs, age, store_path};
+use crate::call::Call;
 use crate::commands::audit::said;
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, table};
+use crate::printer::table;
 use crate::writing::counted;
 
 /// Maximum characters of names and times.
@@ -46,12 +46,10 @@ pub(crate) struct RunsArgs {
     pub(crate) writing: WritingArgs,
 }
 
-pub(crate) fn run(global: &GlobalArgs, args: &RunsArgs, printer: Printer) -> Result<Exit, Failure> {
-    let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
-    settings.show_notices(&printer);
+pub(crate) fn run(call: Call<'_>, args: &RunsArgs) -> Result<Exit, Failure> {
+    let settings = call.settings(&args.db)?;
     if let Some(age) = args.prune_older_than {
-        prune::run(global, args, age, &settings, printer)?;
-        return Ok(Exit::Done);
+        return prune::run(call, args, age, &settings);
     }
     if args.writing.execute {
         return Err(Failure::usage(
@@ -61,48 +59,33 @@ pub(crate) fn run(global: &GlobalArgs, args: &RunsArgs, printer: Printer) -> Res
     }
     let store = open_store(&args.db, &settings)?;
     if args.plans {
-        plans::run(global, &store, args.run.as_deref(), printer)?;
-        return Ok(Exit::Done);
+        return plans::run(call, &store, args.run.as_deref());
     }
     let history = store.runs().map_err(|error| Failure::of("read the runs", &error))?;
     match &args.run {
-        None => show_history(global, &history, printer)?,
-        Some(wanted) => show_run(global, &store, &history, wanted, printer)?,
+        None => call.show(&RunsDocument::of(&history), || history_text(&history)),
+        Some(wanted) => {
+            let run = find_run(&history, wanted)?;
+            let units = store.units(&run.run_id);
+            let units = units.map_err(|error| Failure::of("read the units", &error))?;
+            call.show(&RunDocument::of(run, &units), || run_text(&history, run, &units))
+        }
     }
-    Ok(Exit::Done)
 }
 
-fn show_history(
-    global: &GlobalArgs,
-    history: &RunHistory,
-    printer: Printer,
-) -> Result<(), Failure> {
-    if global.json {
-        return printer.document(&RunsDocument::of(history));
-    }
+fn history_text(history: &RunHistory) -> String {
     if history.runs.is_empty() {
-        return printer.data("no run has written to this store yet\n");
+        return "no run has written to this store yet\n".to_owned();
     }
     let header = ["run", "kind", "state", "units", "undone", "plan"];
     let mut text = table(&header, history.runs.iter().map(run_row).collect());
     text.push_str("\nunits: applied/stale/failed; of an audit: right/not sure/wrong\n");
     text.push_str("undone: of units that are still known\n");
     text.push_str(&chain_line(history.chain_break.as_ref()));
-    printer.data(&text)
+    text
 }
 
-fn show_run(
-    global: &GlobalArgs,
-    store: &BrainDb,
-    history: &RunHistory,
-    wanted: &str,
-    printer: Printer,
-) -> Result<(), Failure> {
-    let run = find_run(history, wanted)?;
-    let units = store.units(&run.run_id).map_err(|error| Failure::of("read the units", &error))?;
-    if global.json {
-        return printer.document(&RunDocument::of(run, &units));
-    }
+fn run_text(history: &RunHistory, run: &RunSummary, units: &[UnitSummary]) -> String {
     let mut text = heading(run);
     let audits = history.runs.iter().filter(|other| other.target.as_deref() == Some(&run.run_id));
     for audit in audits {
@@ -117,7 +100,7 @@ fn show_run(
         let header = ["unit", "actions", "state", "rows", "memories"];
         text.push_str(&table(&header, units.iter().map(unit_row).collect()));
     }
-    printer.data(&text)
+    text
 }
 
 fn shown(text: &str) -> String {

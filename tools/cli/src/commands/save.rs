@@ -1,23 +1,23 @@
 //! `memfold save`: saves a memory, unless it is known already.
 
-use memfold::ops::{
-    self, IndexUpkeep, Memories, MemoriesOptions, NotSavedDocument, SaveDocument, Settings,
-};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{self, Args};
+use memfold::ops::{
+    self, IndexUpkeep, Memories, MemoriesOptions, NotSavedDocument, SaveDocument, Settings,
+};
 use memfold::quick_check::{Incoming, SaveError, Saved, Written};
 use memfold_guard::text::excerpt;
-use memfold_index::NoProgress;
 use serde::Deserialize;
 
 use super::check::screen;
-use crate::args::{GlobalArgs, StorePlaceArgs, finite};
+use crate::args::{StorePlaceArgs, finite};
+use crate::call::Call;
 use crate::commands::check::{MemoryArgs, incoming};
 use crate::failure::{Exit, Failure};
-use crate::printer::Printer;
 
 const ID_CHARS: usize = 60;
 
@@ -58,27 +58,26 @@ A line of --jsonl has `text`, and may have `vector`, `model`, `categories`,
 A line that cannot be saved is answered with `stored: false`, and the next one
 follows; the exit code is then 4.";
 
-pub(crate) fn run(global: &GlobalArgs, args: &SaveArgs, printer: Printer) -> Result<Exit, Failure> {
-    let settings = Settings::load(&global.sources(), Some(&args.place.db), &[])?;
-    settings.show_notices(&printer);
+pub(crate) fn run(call: Call<'_>, args: &SaveArgs) -> Result<Exit, Failure> {
+    let settings = call.settings(&args.place.db)?;
     let index_dir = args.place.index_dir.as_deref();
     let options = MemoriesOptions { index_dir, embeds: true, ..Default::default() };
     let memories = Memories::open(&args.place.db, &settings, options)?;
-    let saving = Saving { args, memories, printer };
+    let saving = Saving { call, args, memories };
     match &args.jsonl {
-        Some(path) => saving.lines(Lines::open(path)?, global, &settings),
-        None => saving.one(global),
+        Some(path) => saving.lines(Lines::open(path)?, &settings),
+        None => saving.one(),
     }
 }
 
 struct Saving<'a> {
+    call: Call<'a>,
     args: &'a SaveArgs,
     memories: Memories,
-    printer: Printer,
 }
 
 impl Saving<'_> {
-    fn one(&self, global: &GlobalArgs) -> Result<Exit, Failure> {
+    fn one(&self) -> Result<Exit, Failure> {
         let incoming = Incoming {
             id: self.args.id.clone(),
             importance: self.args.importance,
@@ -88,29 +87,20 @@ impl Saving<'_> {
             Ok(saved) => saved,
             Err(error) => {
                 let failure = failure(&error);
-                if global.json {
+                if self.call.global.json {
                     let (message, hint) = (failure.message.clone(), failure.hint.clone());
-                    self.printer.document(&NotSavedDocument::new(None, message, hint))?;
+                    self.call.printer.document(&NotSavedDocument::new(None, message, hint))?;
                 }
                 return Err(failure);
             }
         };
-        if global.json {
-            self.printer.document(&SaveDocument::new(None, &saved))?;
-        } else {
-            self.printer.data(&told(&saved))?;
-        }
+        let shown = self.call.show(&SaveDocument::new(None, &saved), || told(&saved))?;
         self.seal(&saved);
-        Ok(Exit::Done)
+        Ok(shown)
     }
 
     /// Saves line after line, each answered before the next one is read.
-    fn lines(
-        &self,
-        mut lines: Lines,
-        global: &GlobalArgs,
-        settings: &Settings,
-    ) -> Result<Exit, Failure> {
+    fn lines(&self, mut lines: Lines, settings: &Settings) -> Result<Exit, Failure> {
         let mut is_partial = false;
         let mut last = None;
         let unread = |error| Failure::new("read the lines", &error, None);
@@ -123,25 +113,25 @@ impl Saving<'_> {
             });
             match saved {
                 Ok(saved) => {
-                    self.printer.document_line(&SaveDocument::new(Some(number), &saved))?;
+                    self.call.printer.document_line(&SaveDocument::new(Some(number), &saved))?;
                     self.seal(&saved);
                     last = Some(saved);
                 }
                 Err((error, hint)) => {
                     is_partial = true;
                     let refused = NotSavedDocument::new(Some(number), error, hint);
-                    self.printer.document_line(&refused)?;
+                    self.call.printer.document_line(&refused)?;
                 }
             }
         }
         if let Some(saved) = &last {
-            self.rebuild(saved, global, settings);
+            self.rebuild(saved, settings);
         }
         Ok(if is_partial { Exit::Partial } else { Exit::Done })
     }
 
     fn save(&self, incoming: Incoming) -> Result<Saved, SaveError> {
-        self.memories.save(incoming, &self.printer)
+        self.memories.save(incoming, &self.call.printer)
     }
 
     /// Seals fresh rows if there are many; the memory is saved and reported in any case.
@@ -150,12 +140,12 @@ impl Saving<'_> {
             return;
         }
         if let Err(error) = self.memories.seal() {
-            self.printer.detail(&format!("note: fresh rows were not sealed: {error}"));
+            self.call.printer.detail(&format!("note: fresh rows were not sealed: {error}"));
         }
     }
 
     /// Brings the index up to date after many saves, where that is cheap.
-    fn rebuild(&self, saved: &Saved, global: &GlobalArgs, settings: &Settings) {
+    fn rebuild(&self, saved: &Saved, settings: &Settings) {
         let rows = saved.check.index.rows;
         if !ops::wants_rebuild(rows, saved.fresh_rows) || settings.configuration.settings.read_only
         {
@@ -165,11 +155,12 @@ impl Saving<'_> {
             db: &self.args.place.db,
             index_dir: self.args.place.index_dir.as_deref(),
             settings,
-            threads: global.threads,
-            progress: &NoProgress,
+            threads: self.call.global.threads,
+            listener: &self.call.printer,
+            wait: Duration::ZERO,
         };
-        if let Err(failure) = upkeep.rebuild() {
-            self.printer.note(&format!("note: the index was not built: {}", failure.message));
+        if let Err(failure) = upkeep.build(None, None) {
+            self.call.printer.note(&format!("note: the index was not built: {}", failure.message));
         }
     }
 }

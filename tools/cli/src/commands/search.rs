@@ -7,22 +7,19 @@ use std::path::Path;
 
 use memfold::lookup::{Query, SearchError, Searched};
 use memfold::machine::Stopwatch;
-use memfold::ops::{Elapsed, Memories, MemoriesOptions, SearchDocument, SearchRequest, Settings};
+use memfold::ops::{Elapsed, Memories, MemoriesOptions, SearchDocument, SearchRequest};
 use memfold_datasets::results::NeighborRow;
 use memfold_index::Row;
 
-use crate::args::{GlobalArgs, SearchArgs};
+use crate::args::SearchArgs;
+use crate::call::Call;
 use crate::context::{self, is_corpus, open_vectors, refuse_columns};
 use crate::failure::{Exit, Failure};
 use crate::outputs::{Existing, Outputs};
 use crate::printer::Printer;
 use crate::progress::Bars;
 
-pub(crate) fn run(
-    global: &GlobalArgs,
-    args: &SearchArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(call: Call<'_>, args: &SearchArgs) -> Result<Exit, Failure> {
     let stopwatch = Stopwatch::start();
     if let Some(path) = &args.output {
         let inputs = args.queries.as_deref().into_iter().chain([&*args.place.db]);
@@ -30,21 +27,20 @@ pub(crate) fn run(
         outputs.take("--output", path, Existing::forced(args.force))?;
     }
     if is_corpus(&args.place.db) {
-        return corpus::run(global, args, printer, stopwatch);
+        return corpus::run(call, args, stopwatch);
     }
     refuse_options_of_files(args)?;
-    let settings = Settings::load(&global.sources(), Some(&args.place.db), &[])?;
-    settings.show_notices(&printer);
+    let settings = call.settings(&args.place.db)?;
     let (index_dir, embeds) = (args.place.index_dir.as_deref(), args.text.is_some());
     let options = MemoriesOptions { index_dir, embeds, ..Default::default() };
     let memories = Memories::open(&args.place.db, &settings, options)?;
     if !args.no_index {
         // An unusable index is reported once, and searches do without it.
-        results::opened(memories.index(), printer);
+        results::opened(memories.index(), call.printer);
     }
     let open = stopwatch.seconds();
     if let (Some(queries), Some(output)) = (&args.queries, &args.output) {
-        return search_batch(&memories, args, queries, output, global, printer);
+        return search_batch(call, args, &memories, queries, output);
     }
     let typed = args.vector.as_deref().map(context::typed_vector).transpose()?;
     let query = match (&args.id, &args.text) {
@@ -54,22 +50,17 @@ pub(crate) fn run(
     };
     let request =
         SearchRequest { query, wanted: results::wanted(args), scope: &[], no_index: args.no_index };
-    let found = memories.search(&request, &printer).map_err(|error| failed(args, &error))?;
+    let found = memories.search(&request, &call.printer).map_err(|error| failed(args, &error))?;
     let (index, found) = (found.index, found.matches);
     let total = stopwatch.seconds();
-    tell(found.searched, printer);
+    tell(found.searched, call.printer);
     let note = found.without_vector.filter(|count| *count > 0).map(unfindable);
     if let Some(note) = &note {
-        printer.note(&format!("note: {note}"));
+        call.printer.note(&format!("note: {note}"));
     }
-    if global.json {
-        let mut document = SearchDocument::new(&found, index.as_deref(), Elapsed { open, total });
-        document.notes.extend(note);
-        printer.document(&document)?;
-    } else {
-        printer.data(&results::screen(&found.matches))?;
-    }
-    Ok(Exit::Done)
+    let mut document = SearchDocument::new(&found, index.as_deref(), Elapsed { open, total });
+    document.notes.extend(note);
+    call.show(&document, || results::screen(&found.matches))
 }
 
 fn refuse_options_of_files(args: &SearchArgs) -> Result<(), Failure> {
@@ -110,14 +101,13 @@ fn tell(searched: Searched, printer: Printer) {
 }
 
 fn search_batch(
-    memories: &Memories,
+    call: Call<'_>,
     args: &SearchArgs,
+    memories: &Memories,
     queries: &Path,
     output: &Path,
-    global: &GlobalArgs,
-    printer: Printer,
 ) -> Result<Exit, Failure> {
-    let (bars, stopwatch) = (Bars::new(printer), Stopwatch::start());
+    let (bars, stopwatch) = (Bars::new(call.printer), Stopwatch::start());
     let queries = open_vectors(queries, &bars)?;
     let wanted = results::wanted(args);
     let found = memories.search_all(&queries.matrix(), wanted, args.no_index, &bars);
@@ -134,8 +124,8 @@ fn search_batch(
     });
     let neighbors = results::write(rows, output)?;
     if let Some(found) = found.first() {
-        tell(found.searched, printer);
+        tell(found.searched, call.printer);
     }
     let seconds = stopwatch.seconds();
-    results::tell_written(&queries, neighbors, output, seconds, global, printer)
+    results::tell_written(call, &queries, neighbors, output, seconds)
 }

@@ -3,15 +3,15 @@
 mod tiers;
 
 use clap::{self, Args, ValueHint};
-use memfold::ops::{self, IndexState, Settings, Status, StorePath, waiting};
-use memfold_core::lifecycle::{Tier, due};
+use memfold::ops::{self, IndexState, Status, StorePath, waiting};
+use memfold_core::lifecycle::Tier;
 use memfold_core::plan::PlanSummary;
 use memfold_core::runs::RunSummary;
 use memfold_guard::text::excerpt;
 
-use crate::args::{GlobalArgs, store_path};
+use crate::args::store_path;
+use crate::call::Call;
 use crate::failure::{Exit, Failure};
-use crate::printer::Printer;
 use crate::writing::{counted, noun};
 
 /// Maximum characters of names and times.
@@ -41,38 +41,29 @@ pub(crate) struct StatusArgs {
     pub(crate) now: Option<String>,
 }
 
-pub(crate) fn run(
-    global: &GlobalArgs,
-    args: &StatusArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
-    let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
-    settings.show_notices(&printer);
+pub(crate) fn run(call: Call<'_>, args: &StatusArgs) -> Result<Exit, Failure> {
+    let settings = call.settings(&args.db)?;
     let now = ops::now(args.now.as_deref(), &settings.time_zone()?)?;
-    let mut status = ops::status(&args.db, &settings, now, &printer)?;
+    let mut status = ops::status(&args.db, &settings, now, &call.printer)?;
     if args.session_end {
-        status.since.is_session_end = true;
-        status.due =
-            due(&status.since, now, settings.configuration.settings.lifecycle.new_memories_min);
+        status.end_session(&settings);
     }
     if args.store_tiers {
-        status.store_tiers(&args.db, &settings, &printer)?;
+        status.store_tiers(&args.db, &settings, &call.printer)?;
     }
     let exit = match status.due {
         None if args.exit_code => Exit::Failure,
         _ => Exit::Done,
     };
-    if global.json {
-        printer.document(&status.document_with(args.list))?;
-    } else if let Some(tier) = args.list {
-        printer.data(&tiers::list_text(&status.tiers, tier))?;
-    } else if !args.exit_code {
-        printer.data(&View(&status).screen(printer.is_verbose()))?;
-    } else if let Some(reason) = &status.due {
-        printer.data(&format!("{reason}\n"))?;
-    } else {
-        printer.note(&format!("no run is due: {}", View(&status).new_since()));
-    }
+    call.show(&status.document_with(args.list), || match (args.list, &status.due) {
+        (Some(tier), _) => tiers::list_text(&status.tiers, tier),
+        (None, Some(reason)) if args.exit_code => format!("{reason}\n"),
+        (None, None) if args.exit_code => {
+            call.printer.note(&format!("no run is due: {}", View(&status).new_since()));
+            String::new()
+        }
+        _ => View(&status).screen(call.printer.is_verbose()),
+    })?;
     Ok(exit)
 }
 

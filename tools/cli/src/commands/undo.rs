@@ -4,14 +4,14 @@ mod restore;
 
 use clap::{self, Args, ValueHint};
 use memfold::execute::{Undo, UndoOutcome, UndoTarget};
-use memfold::ops::{self, Settings, StorePath, UndoDocument, UndoRequest};
+use memfold::ops::{self, StorePath, UndoDocument, UndoRequest};
 use memfold_guard::text::excerpt;
 
-use crate::args::{GlobalArgs, store_path};
+use crate::args::{GlobalArgs, WritingArgs, store_path};
+use crate::call::Call;
 use crate::failure::{Exit, Failure};
-use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::writing::{self, Words, counted};
+use crate::writing::{self, Words, counted, few};
 
 /// Units that are listed one by one.
 const SHOWN: usize = 20;
@@ -49,20 +49,12 @@ pub(crate) struct UndoArgs {
     /// Allow later runs to merge these again
     #[arg(long)]
     pub(crate) remerge_ok: bool,
-    /// Write to the store
-    #[arg(long)]
-    pub(crate) execute: bool,
-    /// Write nothing; this is the default and wins over --execute
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Write times as if it were this time (RFC 3339) [default: the clock]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) now: Option<String>,
+    #[command(flatten)]
+    pub(crate) writing: WritingArgs,
 }
 
-pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Result<Exit, Failure> {
-    let settings = Settings::load(&global.sources(), Some(&args.db), &[])?;
-    settings.show_notices(&printer);
+pub(crate) fn run(call: Call<'_>, args: &UndoArgs) -> Result<Exit, Failure> {
+    let settings = call.settings(&args.db)?;
     let request = UndoRequest {
         run: args.run.clone(),
         action: args.action.clone(),
@@ -70,40 +62,30 @@ pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Res
         force: args.force,
         recreate: args.recreate,
         remerge_ok: args.remerge_ok,
-        now: args.now.clone(),
+        now: args.writing.now.clone(),
     };
     if args.archived {
         let found = ops::archived_memories(&args.db, &settings, &request)?;
-        restore::list(global, args, &found, printer)?;
-        return Ok(Exit::Done);
+        return call.show(&found, || restore::listed(args, &found.candidates));
     }
     let target = request.target(&args.db, &settings)?;
-    let writes = writing::may_write(&settings, args.execute, args.dry_run, &printer);
+    let writes = call.may_write(&settings, &args.writing);
     if let UndoTarget::Memory(id) = &target
         && ops::is_archived(&args.db, &settings, id, &request)?
     {
         let restored = ops::restore_memory(&args.db, &settings, id, &request, writes)?;
-        restore::show(global, args, &restored, printer)?;
-        return Ok(Exit::Done);
+        return restore::show(call, args, &restored);
     }
     if writes {
-        let bars = Bars::new(printer);
+        let bars = Bars::new(call.printer);
         let undone = ops::undo(&args.db, &settings, &target, &request, &bars)?;
-        if global.json {
-            printer.document(&UndoDocument::of_run(&target, &undone))?;
-        } else {
-            printer.data(&undone_text(args, &undone))?;
-        }
+        call.show(&UndoDocument::of_run(&target, &undone), || undone_text(args, &undone))?;
         return Ok(undone.state.into());
     }
     let outcomes = ops::preview_undone(&args.db, &settings, &target, request.options())?;
-    if global.json {
-        printer.document(&UndoDocument::of_preview(&target, &outcomes))?;
-    } else {
-        printer.data(&preview_text(global, args, &target, &outcomes))?;
-        printer.note("dry run: nothing was written to the store");
-    }
-    Ok(Exit::Done)
+    call.show_run(false, &UndoDocument::of_preview(&target, &outcomes), || {
+        preview_text(call.global, args, &target, &outcomes)
+    })
 }
 
 /// Why a later plan lacks undone merges.
@@ -130,8 +112,7 @@ fn undone_text(args: &UndoArgs, undone: &Undo) -> String {
         text.push_str(KEPT_APART);
     }
     if undone.executed.applied > 0 {
-        let after = Words::default().word(&*undone.run_id).word("--execute");
-        let undo = after.command("undo", &args.db);
+        let undo = writing::undo_words(&args.db, &undone.run_id);
         text.push_str(&format!("to take the undo back: {undo}\n"));
     }
     text
@@ -180,18 +161,15 @@ fn command(global: &GlobalArgs, args: &UndoArgs, target: &UndoTarget) -> String 
         .flag("--force", args.force)
         .flag("--recreate", args.recreate)
         .flag("--remerge-ok", args.remerge_ok)
-        .values("--now", &args.now)
+        .values("--now", &args.writing.now)
         .word("--execute")
         .global(global)
         .command("undo", &args.db)
 }
 
 fn described(outcome: &UndoOutcome) -> String {
-    let ids: Vec<String> =
-        outcome.ids.iter().take(IDS_SHOWN).map(|id| excerpt(id.as_str(), TEXT_CHARS)).collect();
-    let more = outcome.ids.len().saturating_sub(IDS_SHOWN);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}: {}{more}", outcome.what, ids.join(", "))
+    let ids = outcome.ids.iter().map(|id| excerpt(id.as_str(), TEXT_CHARS));
+    format!("{}: {}", outcome.what, few(&ids.collect::<Vec<_>>(), IDS_SHOWN))
 }
 
 fn conflicts(outcomes: &[UndoOutcome]) -> String {

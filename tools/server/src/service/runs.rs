@@ -107,15 +107,15 @@ impl RunRequest {
             categories: self.categories.iter().cloned().chain(user).collect(),
             since: self.since.clone(),
             until: self.until.clone(),
+            now: self.now.clone(),
             trigger: self.trigger.clone(),
         })
     }
 
     /// Returns the library's request.
-    fn of<'a>(&'a self, store: &'a ServedStore, scope: &'a Scope) -> ConsolidateRequest<'a> {
+    fn of(&self, scope: &Scope) -> ConsolidateRequest {
         let execute = self.execute == ExecuteMode::All;
         ConsolidateRequest {
-            now: self.now.as_deref(),
             incremental: self.incremental,
             again: self.again,
             judge: self.judge,
@@ -124,8 +124,8 @@ impl RunRequest {
             limit: self.limit.filter(|_| execute),
             max_change_share: self.max_change_share,
             dry_run: !self.writes(),
-            threads: store.serving.threads,
-            ..ConsolidateRequest::dry_run(&store.path, scope)
+            scope: scope.clone(),
+            ..ConsolidateRequest::default()
         }
     }
 }
@@ -188,8 +188,9 @@ impl ServedStore {
         if request.execute == ExecuteMode::Reviewed {
             applied = self.apply_reviewed(job)?;
         }
-        let wanted = request.of(self, scope);
-        let mut done = ops::consolidate(&self.serving.sources, &wanted, job)?;
+        let (wanted, serving) = (request.of(scope), &self.serving);
+        let mut done =
+            ops::consolidate(&serving.sources, &self.path, &wanted, serving.threads, job)?;
         for failure in &done.written.failures {
             self.printer.failure(failure);
         }
@@ -246,7 +247,7 @@ impl ServedStore {
         let settings = Settings::load_for_plan(sources, Some(&self.path), overrides)?;
         let files = RunFiles::default();
         let (execution, written) =
-            ops::apply(&self.path, &settings, saved, request, files, listener)?;
+            ops::apply(&self.path, &settings, saved, request, &files, listener)?;
         for failure in &written.failures {
             self.printer.failure(failure);
         }

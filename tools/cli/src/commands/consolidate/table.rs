@@ -1,16 +1,15 @@
 //! The table of a SQLite file for `memfold consolidate`, and the script that it writes for the
 //! file's owner.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{self, Args};
 use memfold::ops::{OpenOrigin, StorePath};
 use memfold_core::plan::{ActionType, Plan};
-use memfold_datasets::atomic_file::NewFile;
 use memfold_store::origin::{PlannedRemoval, Removal, ScriptForm, TableChoice};
 
 use crate::failure::Failure;
+use crate::outputs;
 use crate::printer::Printer;
 use crate::writing::counted;
 
@@ -74,20 +73,12 @@ impl TableArgs {
             let (Some(path), Some(mirrored)) = (path, store.mirrored()) else { continue };
             let removals = removals(plan);
             let script = OpenOrigin::reopen(mirrored)?.removal_script(&removals, form)?;
-            publish(path, &script).map_err(|error| {
-                Failure::new(&format!("write {}", path.display()), &error, None)
-            })?;
+            outputs::write(path, &script)?;
             let rows = counted(removals.len() as u64, "row", "rows");
             printer.note(&format!("wrote {}: {rows} to remove", path.display()));
         }
         Ok(())
     }
-}
-
-fn publish(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = NewFile::create(path)?;
-    file.write_all(text.as_bytes())?;
-    file.publish().map(drop)
 }
 
 /// The memories that a plan takes out.

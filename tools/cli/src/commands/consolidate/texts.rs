@@ -4,26 +4,20 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use memfold::MemfoldError;
-use memfold::consolidate::{Outcome, RunContext, consolidate};
+use memfold::consolidate::Outcome;
 use memfold::machine::MemoryWatch;
 use memfold::mirror::mirror_path;
-use memfold::ops::{
-    self, ConsolidateDocument, Settings, StorePath, Written, planning_failure, with_run_context,
-};
-use memfold::texts::{Answers, RemovedRecord, TextStore, answered, policy_of_texts};
-use memfold_core::plan::{ActionState, Risk};
-use memfold_core::policy::Policy;
+use memfold::ops::{ConsolidateDocument, Settings, Written, planning_failure, with_run_context};
+use memfold::texts::{Answers, RemovedRecord, TextStore};
+use memfold_core::plan::Risk;
 use memfold_core::report::{Commands, MergeSample, Mode, Report, grouped, screen, shell_words};
 use memfold_datasets::DataError;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::texts::TextFile;
-use memfold_guard::Guard;
 use memfold_guard::text::excerpt;
-use memfold_store::StoreError;
 
 use super::ConsolidateArgs;
-use crate::args::GlobalArgs;
+use crate::call::Call;
 use crate::commands::import::{is_stdin, read_texts};
 use crate::context::{data_hint, open_store};
 use crate::failure::{Exit, Failure};
@@ -37,17 +31,13 @@ const LISTED: usize = 5;
 /// Characters of a text in a list, which is indented.
 const TEXT_CHARS: usize = 72;
 
-pub(super) fn run(
-    global: &GlobalArgs,
-    args: &ConsolidateArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
+pub(super) fn run(call: Call<'_>, args: &ConsolidateArgs) -> Result<Exit, Failure> {
     refuse(args)?;
-    let (sources, scope) = (global.sources(), args.scope());
-    let settings = Settings::load(&sources, Some(&args.db), &scope.flags())?;
-    settings.show_notices(&printer);
+    let (sources, scope) = (&call.global.sources, &args.request.scope);
+    let settings = Settings::load(sources, Some(&args.db), &scope.flags())?;
+    settings.show_notices(&call.printer);
     let removed_path = args.output.as_deref().map(removed_path);
-    let mut outputs = Outputs::beside([&*args.db].into_iter().chain(global.config.as_deref()));
+    let mut outputs = Outputs::beside([&*args.db].into_iter().chain(sources.config.as_deref()));
     for (flag, path) in
         [("--output", args.output.as_deref()), ("the list of --output", removed_path.as_deref())]
     {
@@ -55,26 +45,29 @@ pub(super) fn run(
             outputs.take(flag, path, Existing::Never)?;
         }
     }
-    writing::check_files(&args.files(), outputs)?;
+    writing::check_files(&args.request.files, outputs)?;
     let file = read_texts(&args.db, &args.fields.fields(None))?;
-    tell(&file, args, printer)?;
-    let answers = answers(global, &args.db, &settings, &file)?;
+    tell(&file, args, call.printer)?;
+    let answers = answers(call, &args.db, &settings, &file)?;
     if !answers.is_empty() {
-        printer.note("note: the answers of memfold review count");
+        call.printer.note("note: the answers of memfold review count");
     }
     let store = TextStore::new(&file).with_answers(answers);
     let watch = MemoryWatch::start();
-    let mut outcome = plan(global, args, &settings, printer, |policy, guard, context| {
-        store.consolidate(policy, guard, context)
+    let (now, threads, bars) = (scope.now.as_deref(), call.global.threads, Bars::new(call.printer));
+    let mut outcome = with_run_context(&settings, now, threads, &bars, |guard, context| {
+        let planned = store.consolidate(&settings.configuration.policy, guard, context);
+        planned.map_err(|error| planning_failure(&args.db, &error))
     })?;
-    outcome.plan.overrides = scope.overrides(&sources, false);
+    drop(bars);
+    outcome.plan.overrides = scope.overrides(sources, false);
     let report = &mut outcome.report;
     let (peak_rss, peak_anon) = watch.finish();
     (report.peak_rss_bytes, report.peak_anon_bytes) =
         (peak_rss.unwrap_or(0), peak_anon.unwrap_or(0));
     let removed = store.removed(&outcome.plan);
     if let Some(output) = &args.output {
-        if let Some(expected) = &args.expect
+        if let Some(expected) = &args.request.expect
             && *expected != report.plan_digest
         {
             return Err(Failure::plain(
@@ -86,7 +79,7 @@ pub(super) fn run(
         report.executed.applied = removed.len() as u64;
         write(&file, &args.db, output, &removed)?;
     }
-    finish(global, args, &outcome, printer)?;
+    finish(call, args, &outcome)?;
     let pending = args.exit_code && args.output.is_none() && outcome.plan.changes() > 0;
     Ok(if pending { Exit::ChangesPending } else { Exit::Done })
 }
@@ -94,12 +87,12 @@ pub(super) fn run(
 /// Refuses options that need a store.
 fn refuse(args: &ConsolidateArgs) -> Result<(), Failure> {
     let of_stores = [
-        ("--save-plan", args.save_plan),
-        ("--incremental", args.incremental),
+        ("--save-plan", args.request.save_plan),
+        ("--incremental", args.request.incremental),
         ("--budget", args.budget.is_some()),
-        ("--judge", args.judge.is_some()),
-        ("--limit", args.limit.is_some()),
-        ("--metrics", args.metrics.is_some()),
+        ("--judge", args.request.judge.is_some()),
+        ("--limit", args.request.limit.is_some()),
+        ("--metrics", args.request.files.metrics.is_some()),
     ];
     if let Some((flag, _)) = of_stores.iter().find(|(_, is_given)| *is_given) {
         return Err(Failure::usage(
@@ -116,7 +109,7 @@ fn refuse(args: &ConsolidateArgs) -> Result<(), Failure> {
             ),
         ));
     }
-    if args.execute && !args.dry_run && args.output.is_none() {
+    if args.request.execute && !args.request.dry_run && args.output.is_none() {
         return Err(Failure::usage(
             "--execute: a file of texts is never changed",
             format!("name the file to write: --output {}", output_word(&args.db)),
@@ -149,72 +142,18 @@ fn tell(file: &TextFile, args: &ConsolidateArgs, printer: Printer) -> Result<(),
 
 /// Reads a person's answers about a file, in its mirror; no answers where there is none.
 fn answers(
-    global: &GlobalArgs,
+    call: Call<'_>,
     path: &Path,
     settings: &Settings,
     file: &TextFile,
 ) -> Result<Answers, Failure> {
-    let mirror = global.mirror.clone().unwrap_or_else(|| mirror_path(path));
+    let mirror = call.global.mirror.clone().unwrap_or_else(|| mirror_path(path));
     if is_stdin(path) || !mirror.exists() {
         return Ok(Answers::default());
     }
     let store = open_store(&mirror, settings)?;
     Answers::read(&store, file)
         .map_err(|error| Failure::of(&format!("read the answers in {}", mirror.display()), &error))
-}
-
-/// Plans over the mirror of a file and saves the plan there; returns its name. Earlier answers are
-/// applied again.
-pub(crate) fn plan_for_review(
-    global: &GlobalArgs,
-    mirror: &StorePath,
-    settings: &Settings,
-    now: Option<&str>,
-    printer: Printer,
-) -> Result<String, Failure> {
-    let store = open_store(mirror, settings)?;
-    let failed = |error: &StoreError| Failure::of("save the plan", error);
-    let before = answered(&store).map_err(|error| failed(&error))?;
-    let args = ConsolidateArgs {
-        db: mirror.clone(),
-        now: now.map(str::to_owned),
-        ..ConsolidateArgs::default()
-    };
-    let outcome = plan(global, &args, settings, printer, |policy, guard, context| {
-        consolidate(&store, &policy_of_texts(policy), guard, context)
-    })?;
-    let session = writing::open_own_tables(mirror, settings)?;
-    let (time_zone, counts) = (settings.time_zone()?, &outcome.access_counts);
-    let at = ops::now(now, &time_zone)?.to_naive_local(&time_zone);
-    let save = || -> Result<String, StoreError> {
-        session.prepare(&at)?;
-        let name = session.save_plan(&outcome.plan, counts, &at)?;
-        let before: BTreeMap<_, _> =
-            before.iter().map(|answer| (&answer.effective().target_ids, answer.state)).collect();
-        for state in [ActionState::Approved, ActionState::Rejected] {
-            let actions = outcome.plan.actions.iter().zip(0..);
-            let again =
-                actions.filter(|(action, _)| before.get(&action.target_ids) == Some(&state));
-            let positions: Vec<usize> = again.map(|(_, position)| position).collect();
-            session.decide(&name, &positions, state)?;
-        }
-        Ok(name)
-    };
-    save().map_err(|error| failed(&error))
-}
-
-fn plan(
-    global: &GlobalArgs,
-    args: &ConsolidateArgs,
-    settings: &Settings,
-    printer: Printer,
-    make: impl FnOnce(&Policy, &Guard, &RunContext<'_>) -> Result<Outcome, MemfoldError>,
-) -> Result<Outcome, Failure> {
-    let (bars, given) = (Bars::new(printer), args.now.as_deref());
-    with_run_context(settings, given, global.threads, &bars, |guard, context| {
-        make(&settings.configuration.policy, guard, context)
-            .map_err(|error| planning_failure(&args.db, &error))
-    })
 }
 
 /// Where the list of removed records stands.
@@ -266,21 +205,16 @@ fn write(
 }
 
 /// Writes the files of the run and shows the results.
-fn finish(
-    global: &GlobalArgs,
-    args: &ConsolidateArgs,
-    outcome: &Outcome,
-    printer: Printer,
-) -> Result<(), Failure> {
-    let (report, files) = (&outcome.report, args.files());
+fn finish(call: Call<'_>, args: &ConsolidateArgs, outcome: &Outcome) -> Result<(), Failure> {
+    let (report, files) = (&outcome.report, &args.request.files);
     let mut written = Written::default();
     files.write_plan(&outcome.plan, &mut written);
-    files.write_report(report, &args.db, false, &printer, &mut written);
+    files.write_report(report, &args.db, false, &call.printer, &mut written);
     if let Some(failure) = written.failures.pop() {
         return Err(failure);
     }
-    if global.json {
-        return printer.document(&ConsolidateDocument::of(report));
+    if call.global.json {
+        return call.printer.document(&ConsolidateDocument::of(report));
     }
     let mut next = Vec::new();
     if args.output.is_none() {
@@ -288,19 +222,19 @@ fn finish(
             if is_stdin(&args.db) { "-".into() } else { writing::path_word(args.db.named()) };
         next.extend(["memfold", "consolidate", &path].map(str::to_owned));
         next.extend(["--execute", "--output", &output_word(&args.db)].map(str::to_owned));
-        next.extend(args.repeated().global(global).into_vec());
+        next.extend(args.repeated().global(call.global).into_vec());
     }
     let commands = Commands { next, undo: Vec::new(), is_folded: printer::is_terminal() };
-    printer.data(&format!("{}{}", screen(report, &commands), listing(report)))?;
-    writing::tell_written(&written, &args.db, &report.run_id, printer);
+    call.printer.data(&format!("{}{}", screen(report, &commands), listing(report)))?;
+    writing::tell_written(&written, &args.db, &report.run_id, call.printer);
     match &args.output {
-        Some(output) => printer.note(&format!(
+        Some(output) => call.printer.note(&format!(
             "wrote {}; {} left out, listed in {}",
             output.display(),
             counted(report.executed.applied, "text is", "texts are"),
             removed_path(output).display()
         )),
-        None => printer.note("dry run: nothing was written"),
+        None => call.printer.note("dry run: nothing was written"),
     }
     Ok(())
 }

@@ -16,9 +16,8 @@ use serde::Serialize;
 
 use super::join::{Stages, unjoined, untiled};
 use super::results::byte_size;
-use crate::args::GlobalArgs;
+use crate::call::Call;
 use crate::failure::{Exit, Failure};
-use crate::printer::Printer;
 use crate::progress::Bars;
 
 /// Rows of a sample: enough pairs to time, in seconds.
@@ -57,14 +56,13 @@ pub(super) struct ForecastDocument {
 
 /// Estimates the join of `rows` rows that resemble a corpus's, and prints it.
 pub(super) fn run(
-    global: &GlobalArgs,
+    call: Call<'_>,
     corpus: &Corpus,
     rows: u64,
     threshold: Similarity,
-    printer: Printer,
 ) -> Result<Exit, Failure> {
-    let bars = Bars::new(printer);
-    let pool = ops::pool(global.threads)?;
+    let bars = Bars::new(call.printer);
+    let pool = ops::pool(call.global.threads)?;
     let matrix = corpus.matrix();
     if matrix.len() < 2 {
         return Err(Failure::plain(
@@ -88,12 +86,7 @@ pub(super) fn run(
         forecast,
         isa: Kernels::active().level().name(),
     };
-    if global.json {
-        printer.document(&document)?;
-    } else {
-        printer.data(&screen(&document))?;
-    }
-    Ok(Exit::Done)
+    call.show(&document, || screen(&document))
 }
 
 /// The join to estimate.

@@ -116,7 +116,7 @@ pub(crate) enum JoinArg {
 }
 
 impl JoinArg {
-    const fn join(self) -> JoinMethod {
+    pub(super) const fn join(self) -> JoinMethod {
         match self {
             Self::Exact => JoinMethod::Exact,
             Self::Graph => JoinMethod::Graph,
@@ -130,15 +130,6 @@ impl JoinArg {
             Self::Exact => None,
             Self::Graph => Some("memfold"),
             Self::HnswRs => Some("hnsw_rs"),
-        }
-    }
-
-    /// Returns the name as typed.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Graph => "graph",
-            Self::HnswRs => "hnsw_rs",
         }
     }
 }

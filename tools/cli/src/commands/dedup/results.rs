@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use memfold::dedup::{Clustering, DedupError, DedupSeconds, Member, each_logical_pair};
 use memfold::machine::Stopwatch;
 use memfold::ops::{self, FailureKind};
+use memfold_core::policy::name_of;
 use memfold_core::report::{Commands, Recall, grouped, shell_words};
 use memfold_datasets::DataError;
 use memfold_datasets::annotate::{Membership, annotate};
@@ -21,10 +22,8 @@ use super::join::{Work, unclustered};
 use crate::commands::dedup::join::{JoinArg, PairsFormArg};
 use crate::context::unreadable;
 use crate::failure::Failure;
-use crate::printer::{self, table};
-
-/// Lines are at most so wide, unless one word of a command is wider.
-const COLUMNS: usize = 80;
+use crate::printer::{self, COLUMNS, line, table};
+use crate::writing::counted;
 
 /// Returns the screen of a run.
 pub(super) fn screen(
@@ -33,22 +32,17 @@ pub(super) fn screen(
     pairs: &PairStream,
     clusterings: &[Clustering],
 ) -> Result<String, Failure> {
-    let mut text = String::new();
-    let mut line = |line: &str| {
-        text.push_str(line);
-        text.push('\n');
-    };
-    loaded(work, inputs, pairs).iter().for_each(|loaded| line(loaded));
+    let mut lines = loaded(work, inputs, pairs);
     match clusterings {
-        [one] => figures(work, one).iter().for_each(|figures| line(figures)),
-        several => thresholds(work, several).lines().for_each(&mut line),
+        [one] => lines.extend(figures(work, one)),
+        several => lines.extend(thresholds(work, several).lines().map(str::to_owned)),
     }
     // The lowest threshold: that is where a person has to look.
     if let Some(lowest) = clusterings.first() {
-        examples(work, lowest)?.iter().for_each(|example| line(example));
+        lines.extend(examples(work, lowest)?);
     }
-    next(work, clusterings).iter().for_each(|next| line(next));
-    Ok(text)
+    lines.extend(next(work, clusterings));
+    Ok(lines.iter().map(|line| format!("{line}\n")).collect())
 }
 
 /// Reports the tiles' savings and that the tiles stay.
@@ -77,10 +71,6 @@ pub(crate) fn byte_size(bytes: u64) -> String {
             format!("{:.1} {}", bytes as f64 / (1_u64 << (10 * unit)) as f64, UNITS[unit as usize])
         }
     }
-}
-
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
 fn loaded(work: &Work<'_>, inputs: &[PathBuf], pairs: &PairStream) -> Vec<String> {
@@ -188,15 +178,15 @@ fn examples(work: &Work<'_>, clustering: &Clustering) -> Result<Vec<String>, Fai
         let survivors: Vec<Row> = largest.iter().map(|cluster| cluster[0].survivor).collect();
         let names = names(work, &survivors)?;
         for (cluster, name) in largest.iter().zip(names) {
-            lines.push(fitted(&format!("  {:>9} rows  {name}", grouped(cluster.len() as u64))));
+            lines.push(line(&format!("  {:>9} rows  {name}", grouped(cluster.len() as u64))));
         }
     }
     if !farthest.is_empty() {
         lines.extend([String::new(), "closest calls: least like the row that stays".to_owned()]);
         let rows: Vec<Row> = farthest.iter().flat_map(|m| [m.row, m.survivor]).collect();
         for (member, names) in farthest.iter().zip(names(work, &rows)?.chunks_exact(2)) {
-            lines.push(fitted(&format!("  {:.6}  {}", member.similarity.get(), names[0])));
-            lines.push(fitted(&format!("   stays:  {}", names[1])));
+            lines.push(line(&format!("  {:.6}  {}", member.similarity.get(), names[0])));
+            lines.push(line(&format!("   stays:  {}", names[1])));
         }
     }
     Ok(lines)
@@ -218,14 +208,6 @@ fn names(work: &Work<'_>, rows: &[Row]) -> Result<Vec<String>, Failure> {
     Ok(named.collect())
 }
 
-/// Cuts a line to the screen's width.
-fn fitted(line: &str) -> String {
-    match line.char_indices().nth(COLUMNS) {
-        None => line.to_owned(),
-        Some(_) => line.chars().take(COLUMNS - 1).chain(['…']).collect(),
-    }
-}
-
 /// Names the command that writes the results, if nothing was written.
 fn next(work: &Work<'_>, clusterings: &[Clustering]) -> Vec<String> {
     let args = work.args;
@@ -237,7 +219,7 @@ fn next(work: &Work<'_>, clusterings: &[Clustering]) -> Vec<String> {
         let path = shell_words(&[&path.display().to_string()]);
         return vec![
             String::new(),
-            fitted(&format!("next: keep the rows of {path} where is_survivor")),
+            line(&format!("next: keep the rows of {path} where is_survivor")),
         ];
     }
     if is_written {
@@ -247,7 +229,7 @@ fn next(work: &Work<'_>, clusterings: &[Clustering]) -> Vec<String> {
     words.extend(args.inputs.iter().map(|input| input.display().to_string()));
     words.extend(["--threshold".to_owned(), clustering.threshold.to_string()]);
     if args.method != JoinArg::Exact {
-        words.extend(["--method", args.method.name()].map(str::to_owned));
+        words.extend(["--method".to_owned(), name_of(args.method.join())]);
     }
     words.extend(["--annotate", "annotated.parquet"].map(str::to_owned));
     let lines =

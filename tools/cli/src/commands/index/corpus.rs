@@ -3,64 +3,47 @@
 use std::time::Duration;
 
 use memfold::lookup::corpus::{
-    BuildCorpusIndex, BuiltCorpusIndex, CorpusIndex, build_corpus_index, verify_corpus_index,
+    BuildCorpusIndex, CorpusIndex, build_corpus_index, verify_corpus_index,
 };
 use memfold::lookup::{IndexDifference, IndexError};
-use memfold::machine::{MemoryWatch, Stopwatch};
-use memfold::ops::{self};
-use memfold_index::file::FileMode;
+use memfold::ops::{self, IndexBuildDocument, IndexInfoDocument};
 use memfold_simd::Kernels;
 
-use super::output::{files_screen, open, refused, tell_built, tier, verified};
-use crate::args::{GlobalArgs, IndexBuildArgs, IndexInfoArgs};
-use crate::commands::index::output::{
-    BuildDocument, BuildWords, InfoDocument, VerifiedDocument, VerifyWords,
-};
+use super::output::{built_screen, files_screen, open, verified_screen};
+use crate::args::{IndexBuildArgs, IndexInfoArgs};
+use crate::call::Call;
 use crate::context::{data_hint, open_columns};
 use crate::failure::{Exit, Failure};
-use crate::printer::Printer;
 use crate::progress::Bars;
 
-pub(super) fn build(
-    global: &GlobalArgs,
-    args: &IndexBuildArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
-    let (input, bars) = (&args.place.db, Bars::new(printer));
+pub(super) fn build(call: Call<'_>, args: &IndexBuildArgs) -> Result<Exit, Failure> {
+    let (input, bars) = (&args.place.db, Bars::new(call.printer));
     refuse_options_of_stores(args)?;
-    let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
-    let metadata = std::fs::metadata(input)
-        .map_err(|error| Failure::new(&format!("open {}", input.display()), &error, None))?;
-    let folder = ops::index_to_build(&args.place.db, args.place.index_dir.as_deref())?;
-    let request = BuildCorpusIndex {
-        folder: &folder,
-        mode: FileMode::like(&metadata),
-        columns: &args.columns.columns(),
-        tier: args.tier,
-        pool: &ops::pool(global.threads)?,
-        kernels: Kernels::active(),
-        scratch_dir: &ops::scratch_dir(),
-        progress: &bars,
-        wait: Duration::from_secs(args.wait.into()),
-    };
-    let built = build_corpus_index(input, &request).map_err(|error| {
-        if error.is_cancelled() {
-            return Failure::interrupted();
-        }
-        let hint = match &error {
-            IndexError::Corpus(error) => data_hint(error),
-            error => error.hint(),
+    let built = IndexBuildDocument::measure(|| {
+        let mode = ops::mode_of(input)?;
+        let folder = ops::index_to_build(input, args.place.index_dir.as_deref())?;
+        let request = BuildCorpusIndex {
+            folder: &folder,
+            mode,
+            columns: &args.columns,
+            tier: args.tier,
+            pool: &ops::pool(call.global.threads)?,
+            kernels: Kernels::active(),
+            scratch_dir: &ops::scratch_dir(),
+            progress: &bars,
+            wait: Duration::from_secs(args.wait.into()),
         };
-        Failure::new(&format!("build the index of {}", input.display()), &error, hint)
+        let built = build_corpus_index(input, &request).map_err(|error| {
+            let failure = Failure::of(&format!("build the index of {}", input.display()), &error);
+            match &error {
+                IndexError::Corpus(error) => Failure { hint: data_hint(error), ..failure },
+                _ => failure,
+            }
+        })?;
+        Ok((folder, built))
     })?;
-    let seconds = stopwatch.seconds();
-    let document = document(&built, folder.display().to_string(), seconds, watch.finish());
-    let of_a_file = BuildWords {
-        rows: "rows",
-        of: &built.origin.corpus.name,
-        without_vector: "rows have no usable vector",
-    };
-    tell_built(&document, &of_a_file, global, printer)
+    let of = input.file_name().unwrap_or_default().to_string_lossy();
+    call.show(&built, || built_screen(&built, "rows", &of, "rows have no usable vector"))
 }
 
 fn refuse_options_of_stores(args: &IndexBuildArgs) -> Result<(), Failure> {
@@ -77,87 +60,33 @@ fn refuse_options_of_stores(args: &IndexBuildArgs) -> Result<(), Failure> {
     Err(Failure::usage(format!("{option} is for stores, and {shown} is a file of vectors"), hint))
 }
 
-fn document(
-    built: &BuiltCorpusIndex,
-    folder: String,
-    seconds: f64,
-    peaks: (Option<u64>, Option<u64>),
-) -> BuildDocument {
-    let (peak_rss_bytes, peak_anon_bytes) = peaks;
-    let BuiltCorpusIndex { generation, rows, origin, graph, file_bytes } = built;
-    BuildDocument {
-        schema_version: 1,
-        generation: *generation,
-        tier: tier(graph),
-        graph_refused: refused(graph),
-        rows: *rows,
-        without_vector: origin.skipped,
-        model: None,
-        dim: origin.dim,
-        index_bytes: file_bytes[0],
-        columns_bytes: file_bytes[1],
-        folder,
-        seconds,
-        peak_rss_bytes,
-        peak_anon_bytes,
-    }
-}
-
-pub(super) fn info(
-    global: &GlobalArgs,
-    args: &IndexInfoArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
+pub(super) fn info(call: Call<'_>, args: &IndexInfoArgs) -> Result<Exit, Failure> {
     let db = &args.place.db;
-    let folder = ops::index_to_read(&args.place.db, args.place.index_dir.as_deref())?;
+    let folder = ops::index_to_read(db, args.place.index_dir.as_deref())?;
     let index = open(&folder, CorpusIndex::open)?;
     let fits = index
         .fits(db)
         .map_err(|error| Failure::new(&format!("read {}", db.display()), &error, None))?;
-    let verified = args.verify.then(|| verify(global, args, &index, printer)).transpose()?;
-    let folder = folder.display().to_string();
-    if global.json {
-        let origin = index.origin();
-        printer.document(&InfoDocument {
-            without_vector: origin.skipped,
-            fresh_rows: fits.then_some(0),
-            foreign: !fits,
-            verified: verified.map(|(document, _)| document),
-            ..InfoDocument::of(index.files(), folder)
-        })?;
-    } else {
-        let text = verified.map_or_else(String::new, |(_, text)| text);
-        printer.data(&(info_screen(&index, fits, &folder) + &text))?;
-    }
-    Ok(Exit::Done)
-}
-
-fn info_screen(index: &CorpusIndex, fits: bool, folder: &str) -> String {
-    let mut text = files_screen(index.files(), "rows", &index.origin().corpus.name, folder);
-    text.push_str(match fits {
-        true => "the file has not changed since\n",
-        false => "the file has changed since: lookups do without it until `memfold index build`\n",
-    });
-    text
-}
-
-fn verify(
-    global: &GlobalArgs,
-    args: &IndexInfoArgs,
-    index: &CorpusIndex,
-    printer: Printer,
-) -> Result<(VerifiedDocument, String), Failure> {
-    let (bars, pool) = (Bars::new(printer), ops::pool(global.threads)?);
-    let corpus = open_columns(&args.place.db, &index.origin().columns, &bars)?;
-    let of_a_file = VerifyWords {
-        indexed: "ids and vectors",
-        compared: |IndexDifference { same, changed, gone, fresh }| {
+    let verify = || {
+        let (bars, pool) = (Bars::new(call.printer), ops::pool(call.global.threads)?);
+        let corpus = open_columns(db, &index.origin().columns, &bars)?;
+        verify_corpus_index(&index, Some(&corpus), &pool, Kernels::active(), &bars)
+            .map_err(|error| Failure::of("verify the index", &error))
+    };
+    let verified = args.verify.then(verify).transpose()?;
+    call.show(&IndexInfoDocument::of_corpus(&index, fits, &folder, verified), || {
+        let name = &index.origin().corpus.name;
+        let mut text = files_screen(index.files(), "rows", name, &folder);
+        text.push_str(match fits {
+            true => "the file has not changed since\n",
+            false => "the file has changed since: lookups do without it until `memfold index build`\n",
+        });
+        let compared = |IndexDifference { same, changed, gone, fresh }| {
             format!(
                 "compared with the file: {same} rows are the same, {changed} have another id or vector,\n\
                  {gone} are gone, {fresh} came since\n"
             )
-        },
-    };
-    let found = verify_corpus_index(index, Some(&corpus), &pool, Kernels::active(), &bars);
-    verified(found, &of_a_file)
+        };
+        text + &verified.map_or_else(String::new, |it| verified_screen(&it, "ids and vectors", compared))
+    })
 }

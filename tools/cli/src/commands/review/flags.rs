@@ -15,10 +15,11 @@ use memfold_store::brain_db::{FlagKind, OpenPair};
 use memfold_store::upkeep::UpkeepRun;
 
 use super::ReviewArgs;
-use crate::args::{GlobalArgs, WritingArgs};
+use crate::args::GlobalArgs;
+use crate::call::Call;
 use crate::context::open_store;
-use crate::failure::Failure;
-use crate::printer::{self, Printer, wrap};
+use crate::failure::{Exit, Failure};
+use crate::printer::{self, wrap};
 use crate::writing::{self, Words};
 
 /// Characters of an id and of a text that are displayed.
@@ -31,35 +32,31 @@ const TEXT_COLUMNS: usize = 76;
 
 /// Lists the pairs that wait.
 pub(super) fn list(
-    global: &GlobalArgs,
+    call: Call<'_>,
     args: &ReviewArgs,
     settings: &Settings,
-    printer: Printer,
-) -> Result<(), Failure> {
+) -> Result<Exit, Failure> {
     let pairs = open_store(&args.db, settings)?
         .open_flags()
         .map_err(|error| Failure::of("read the flags", &error))?;
     let time_zone = settings.time_zone()?;
-    if global.json {
-        return printer.document(&FlagsDocument::of(&pairs, &time_zone));
-    }
-    printer.data(&text(global, args, &pairs, &time_zone))
+    call.show(&FlagsDocument::of(&pairs, &time_zone), || {
+        text(call.global, args, &pairs, &time_zone)
+    })
 }
 
 /// Settles a pair as a person decided, or returns the expected result.
 pub(super) fn settle_pair(
-    global: &GlobalArgs,
+    call: Call<'_>,
     args: &ReviewArgs,
     key: &str,
     settlement: Settlement,
     settings: &Settings,
-    printer: Printer,
 ) -> Result<(), Failure> {
     let (guard, time_zone) = (settings.guard()?, settings.time_zone()?);
     let rules = SettleRules { policy: &settings.configuration.policy, guard: &guard };
-    let WritingArgs { execute, dry_run, now } = &args.writing;
-    let now = ops::now(now.as_deref(), &time_zone)?;
-    let (run, settled) = if writing::may_write(settings, *execute, *dry_run, &printer) {
+    let now = ops::now(args.writing.now.as_deref(), &time_zone)?;
+    let (run, settled) = if call.may_write(settings, &args.writing) {
         let session = writing::open_session(&args.db, settings)?;
         let store_id = session.store_id();
         let store_id = store_id.map_err(|error| Failure::of("settle the pair", &error))?;
@@ -75,23 +72,19 @@ pub(super) fn settle_pair(
         let settled = preview_settlement(&store, key, settlement, rules, &load);
         (None, settled.map_err(|error| failed(&error))?)
     };
-    if global.json {
-        return printer.document(&SettledDocument::new(run, settled));
+    if call.global.json {
+        return call.printer.document(&SettledDocument::new(run, settled));
     }
-    let mut text = told(&settled, run.is_some());
-    if let Some(run) = &run {
-        let undo = writing::store_words(&["memfold", "undo"], &args.db, &[run, "--execute"]);
-        text.push_str(&format!("to take it back: {undo}\n"));
-    }
-    if run.is_none() {
-        text.push_str(&format!("next: {}\n", command(global, args, key, settlement)));
-    }
-    printer.data(&text)?;
+    let next = match &run {
+        Some(run) => format!("to take it back: {}", writing::undo_words(&args.db, run)),
+        None => format!("next: {}", command(call.global, args, key, settlement)),
+    };
+    call.printer.data(&format!("{}{next}\n", told(&settled, run.is_some())))?;
     if let Some(note) = &settled.note {
-        printer.note(&format!("note: {note}"));
+        call.printer.note(&format!("note: {note}"));
     }
     if run.is_none() {
-        printer.note("dry run: nothing was written to the store");
+        call.printer.note("dry run: nothing was written to the store");
     }
     Ok(())
 }

@@ -10,10 +10,10 @@ use memfold_core::plan::{
 use memfold_guard::text::excerpt;
 use memfold_store::BrainDb;
 
-use crate::args::GlobalArgs;
-use crate::failure::Failure;
-use crate::printer::{Printer, table};
-use crate::writing::noun;
+use crate::call::Call;
+use crate::failure::{Exit, Failure};
+use crate::printer::table;
+use crate::writing::{few, noun};
 
 /// Characters of an id that are displayed.
 const ID_CHARS: usize = 40;
@@ -25,28 +25,18 @@ const ABSORBED_SHOWN_MAX: usize = 3;
 const REASON_CHARS: usize = 160;
 
 /// Shows the plan that was named, or lists all.
-pub(super) fn run(
-    global: &GlobalArgs,
-    store: &BrainDb,
-    wanted: Option<&str>,
-    printer: Printer,
-) -> Result<(), Failure> {
+pub(super) fn run(call: Call<'_>, store: &BrainDb, wanted: Option<&str>) -> Result<Exit, Failure> {
     if let Some(wanted) = wanted {
         let plan = saved_plan(store, wanted)?;
-        return match global.json {
-            true => printer.document(&SavedPlanDocument::of(&plan)),
-            false => printer.data(&plan_text(&plan)),
-        };
+        return call.show(&SavedPlanDocument::of(&plan), || plan_text(&plan));
     }
     let plans = store.plans().map_err(|error| Failure::of("list the plans", &error))?;
-    if global.json {
-        return printer.document(&PlansDocument::new(plans));
+    if plans.is_empty() && !call.global.json {
+        call.printer.note("no plan is saved; save one: memfold consolidate DB --save-plan");
+        return Ok(Exit::Done);
     }
-    if plans.is_empty() {
-        printer.note("no plan is saved; save one: memfold consolidate DB --save-plan");
-        return Ok(());
-    }
-    printer.data(&list(&plans))
+    let document = PlansDocument::new(plans);
+    call.show(&document, || list(&document.plans))
 }
 
 fn list(plans: &[PlanSummary]) -> String {
@@ -131,10 +121,7 @@ fn targets(action: &Action) -> String {
     let [first, rest @ ..] = ids.as_slice() else { return "nothing".to_owned() };
     match action.action {
         ActionType::Merge | ActionType::ProposeMerge => {
-            let shown = rest[..rest.len().min(ABSORBED_SHOWN_MAX)].join(", ");
-            let more = rest.len().saturating_sub(ABSORBED_SHOWN_MAX);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            format!("{first} ← {shown}{more}")
+            format!("{first} ← {}", few(rest, ABSORBED_SHOWN_MAX))
         }
         ActionType::FlagContradiction => ids.join(" ↔ "),
         ActionType::Supersede => ids.join(" → "),

@@ -8,10 +8,11 @@ use memfold_store::upkeep::{Pruned, UpkeepRun, preview_prune, prune};
 use serde::Serialize;
 
 use super::RunsArgs;
-use crate::args::{Age, GlobalArgs, WritingArgs};
+use crate::args::Age;
+use crate::call::Call;
 use crate::context::open_store;
-use crate::failure::Failure;
-use crate::printer::{Printer, table};
+use crate::failure::{Exit, Failure};
+use crate::printer::table;
 use crate::writing;
 
 const NAME_CHARS: usize = 60;
@@ -29,18 +30,16 @@ struct PruneDocument {
 
 /// Removes entries older than `age`, or tells which it would remove.
 pub(super) fn run(
-    global: &GlobalArgs,
+    call: Call<'_>,
     args: &RunsArgs,
     age: Age,
     settings: &Settings,
-    printer: Printer,
-) -> Result<(), Failure> {
-    let WritingArgs { execute, dry_run, now } = &args.writing;
+) -> Result<Exit, Failure> {
     let time_zone = settings.time_zone()?;
-    let now = ops::now(now.as_deref(), &time_zone)?;
+    let now = ops::now(args.writing.now.as_deref(), &time_zone)?;
     let before = age.before(now);
     let failed = |error| Failure::of("prune", &error);
-    let (run_id, pruned) = if writing::may_write(settings, *execute, *dry_run, &printer) {
+    let (run_id, pruned) = if call.may_write(settings, &args.writing) {
         let session = writing::open_session(&args.db, settings)?;
         let store_id = session.store_id().map_err(failed)?;
         let run = UpkeepRun {
@@ -55,15 +54,9 @@ pub(super) fn run(
         let store = open_store(&args.db, settings)?;
         (None, preview_prune(&store, before, &time_zone).map_err(failed)?)
     };
-    if global.json {
-        let mode = Mode::of(run_id.is_some());
-        return printer.document(&PruneDocument { schema_version: 1, mode, run_id, pruned });
-    }
-    printer.data(&told(&pruned, run_id.is_some()))?;
-    if run_id.is_none() {
-        printer.note("dry run: nothing was written to the store");
-    }
-    Ok(())
+    let has_run = run_id.is_some();
+    let document = PruneDocument { schema_version: 1, mode: Mode::of(has_run), run_id, pruned };
+    call.show_run(has_run, &document, || told(&document.pruned, has_run))
 }
 
 fn told(pruned: &Pruned, is_done: bool) -> String {

@@ -13,17 +13,16 @@ use memfold_index::{Pool, Row};
 use memfold_simd::Kernels;
 
 use super::results;
-use crate::args::{GlobalArgs, SearchArgs};
+use crate::args::SearchArgs;
+use crate::call::Call;
 use crate::commands::search::results::Source;
 use crate::context::{self, open_vectors};
 use crate::failure::{Exit, Failure};
-use crate::printer::Printer;
 use crate::progress::Bars;
 
 pub(super) fn run(
-    global: &GlobalArgs,
+    call: Call<'_>,
     args: &SearchArgs,
-    printer: Printer,
     stopwatch: Stopwatch,
 ) -> Result<Exit, Failure> {
     if args.text.is_some() {
@@ -32,25 +31,20 @@ pub(super) fn run(
             "embed the text with the model of the file and give --vector",
         ));
     }
-    let (bars, pool) = (Bars::new(printer), ops::pool(global.threads)?);
-    let source = Source::open(args, printer, &bars)?;
-    source.tell(printer);
+    let (bars, pool) = (Bars::new(call.printer), ops::pool(call.global.threads)?);
+    let source = Source::open(args, call.printer, &bars)?;
+    source.tell(call.printer);
     let work = Work { args, rows: source.rows(), pool };
     if let (Some(queries), Some(output)) = (&args.queries, &args.output) {
         let (queries, neighbors) = work.answer_all(queries, output, &bars)?;
         let seconds = stopwatch.seconds();
-        return results::tell_written(&queries, neighbors, output, seconds, global, printer);
+        return results::tell_written(call, &queries, neighbors, output, seconds);
     }
     let open = stopwatch.seconds();
     let found = work.answer()?;
-    if global.json {
-        let total = stopwatch.seconds();
-        let (rows, seconds) = (source.rows(), Elapsed { open, total });
-        printer.document(&SearchDocument::of_rows(&found, rows, source.is_foreign(), seconds))?;
-    } else {
-        printer.data(&results::rows(&found))?;
-    }
-    Ok(Exit::Done)
+    let (rows, seconds) = (source.rows(), Elapsed { open, total: stopwatch.seconds() });
+    let document = SearchDocument::of_rows(&found, rows, source.is_foreign(), seconds);
+    call.show(&document, || results::rows(&found))
 }
 
 /// One call of the command.

@@ -11,7 +11,8 @@ use memfold_datasets::DataError;
 use memfold_datasets::results::{NeighborRow, NeighborsWriter};
 use memfold_guard::text::excerpt;
 
-use crate::args::{GlobalArgs, SearchArgs};
+use crate::args::SearchArgs;
+use crate::call::Call;
 use crate::commands::dedup::skipped_rows;
 use crate::context::open_columns;
 use crate::failure::{Exit, Failure};
@@ -23,15 +24,15 @@ const NEIGHBORS_DEFAULT: usize = 10;
 
 /// `memfold search --queries --json`
 #[derive(Debug, serde::Serialize)]
-pub(super) struct QueriesDocument {
-    pub(super) schema_version: u32,
-    pub(super) queries: u64,
+struct QueriesDocument {
+    schema_version: u32,
+    queries: u64,
     /// Rows of the file.
-    pub(super) neighbors: u64,
+    neighbors: u64,
     /// Rows of the queries that were left out, by reason.
-    pub(super) skipped: BTreeMap<String, u64>,
-    pub(super) output: String,
-    pub(super) seconds: f64,
+    skipped: BTreeMap<String, u64>,
+    output: String,
+    seconds: f64,
 }
 
 /// Does without an index that cannot be opened, and reports that.
@@ -67,7 +68,7 @@ pub(super) enum Source {
 impl Source {
     /// Opens the index, or reads the file where there is none that can be used.
     pub(super) fn open(args: &SearchArgs, printer: Printer, bars: &Bars) -> Result<Self, Failure> {
-        let (input, mut columns) = (&args.place.db, args.columns.columns());
+        let (input, mut columns) = (&args.place.db, args.columns.clone());
         let index = match args.no_index {
             true => None,
             false => opened(
@@ -147,31 +148,26 @@ pub(super) fn write<'a>(
 
 /// Reports the written file.
 pub(super) fn tell_written(
+    call: Call<'_>,
     corpus: &Corpus,
     neighbors: u64,
     output: &Path,
     seconds: f64,
-    global: &GlobalArgs,
-    printer: Printer,
 ) -> Result<Exit, Failure> {
-    let shown = output.display();
-    let queries = corpus.matrix().len();
-    if global.json {
-        printer.document(&QueriesDocument {
+    let (shown, queries) = (output.display(), corpus.matrix().len());
+    if call.global.json {
+        let skipped = corpus.skipped().counts();
+        call.printer.document(&QueriesDocument {
             schema_version: 1,
             queries: queries as u64,
             neighbors,
-            skipped: corpus
-                .skipped()
-                .counts()
-                .map(|(reason, count)| (reason.name().to_owned(), count))
-                .collect(),
+            skipped: skipped.map(|(reason, count)| (reason.name().to_owned(), count)).collect(),
             output: shown.to_string(),
             seconds,
         })?;
     } else {
-        printer.note(&format!("wrote {neighbors} neighbours of {queries} queries to {shown}"));
-        skipped_rows(corpus).iter().for_each(|line| printer.note(line));
+        call.printer.note(&format!("wrote {neighbors} neighbours of {queries} queries to {shown}"));
+        skipped_rows(corpus).iter().for_each(|line| call.printer.note(line));
     }
     Ok(Exit::Done)
 }

@@ -1,34 +1,23 @@
 //! `memfold undo --memory` of an archived memory: it lives again, alone. `--archived` lists
 //! memories worth a look.
 
-use memfold::ops::{CandidatesDocument, RestoreDocument};
+use memfold::ops::RestoreDocument;
 use memfold_guard::text::excerpt;
 use memfold_store::upkeep::{Restoration, RestoreCandidate, RestoreReason};
 
 use super::UndoArgs;
-use crate::args::GlobalArgs;
-use crate::failure::Failure;
-use crate::printer::Printer;
-use crate::writing::Words;
+use crate::call::Call;
+use crate::failure::{Exit, Failure};
+use crate::writing::{Words, undo_words};
 
 /// Candidates that are listed one by one.
 const SHOWN: usize = 50;
 const ID_CHARS: usize = 80;
 
 /// Lists archived memories that were edited since, or lack their survivor.
-pub(super) fn list(
-    global: &GlobalArgs,
-    args: &UndoArgs,
-    found: &CandidatesDocument,
-    printer: Printer,
-) -> Result<(), Failure> {
-    if global.json {
-        return printer.document(found);
-    }
-    let found = &found.candidates;
+pub(super) fn listed(args: &UndoArgs, found: &[RestoreCandidate]) -> String {
     if found.is_empty() {
-        let text = "no archived memory was edited since, and every survivor is there\n";
-        return printer.data(text);
+        return "no archived memory was edited since, and every survivor is there\n".to_owned();
     }
     let mut text = String::new();
     for candidate in found.iter().take(SHOWN) {
@@ -37,7 +26,7 @@ pub(super) fn list(
     if found.len() > SHOWN {
         text.push_str(&format!("and {} more (--json lists all)\n", found.len() - SHOWN));
     }
-    printer.data(&text)
+    text
 }
 
 fn described(args: &UndoArgs, candidate: &RestoreCandidate) -> String {
@@ -63,24 +52,21 @@ fn command(args: &UndoArgs, id: &str) -> String {
 
 /// Shows the result of restoring a memory, or the expected one.
 pub(super) fn show(
-    global: &GlobalArgs,
+    call: Call<'_>,
     args: &UndoArgs,
     restored: &RestoreDocument,
-    printer: Printer,
-) -> Result<(), Failure> {
-    if global.json {
-        return printer.document(restored);
-    }
-    let Some(run_id) = &restored.run_id else {
-        let next = command(args, restored.restoration.id.as_str());
-        let text = told("would live again", &restored.restoration);
-        printer.data(&format!("{text}next: {next}\n"))?;
-        printer.note("dry run: nothing was written to the store");
-        return Ok(());
-    };
-    let undo = Words::default().word(run_id).word("--execute").command("undo", &args.db);
-    let text = told("lives again", &restored.restoration);
-    printer.data(&format!("{text}to take it back: {undo}\n"))
+) -> Result<Exit, Failure> {
+    let restoration = &restored.restoration;
+    call.show_run(restored.run_id.is_some(), restored, || match &restored.run_id {
+        None => {
+            let next = command(args, restoration.id.as_str());
+            format!("{}next: {next}\n", told("would live again", restoration))
+        }
+        Some(run_id) => {
+            let undo = undo_words(&args.db, run_id);
+            format!("{}to take it back: {undo}\n", told("lives again", restoration))
+        }
+    })
 }
 
 fn told(what: &str, restoration: &Restoration) -> String {
