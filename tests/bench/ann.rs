@@ -5,14 +5,6 @@ use serde_json::{Value, json};
 use crate::schemas::assert_fits;
 use crate::support::TestFolder;
 
-/// Enough rows that the graph is walked and not scanned.
-fn with_vectors() -> TestFolder {
-    let dir = TestFolder::new();
-    let base = ["generate", "--rows", "6000", "--dim", "48", "-o", "base.npy"];
-    dir.succeed(&base);
-    dir
-}
-
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -68,9 +60,12 @@ fn an_hdf5_file_brings_its_queries() {
 
 #[test]
 fn impossible_ann_requests_are_refused() {
-    let dir = with_vectors();
-    dir.succeed("generate --rows 20 --dim 8 -o short.npy");
-    dir.succeed("generate --rows 3 --dim 8 -o three.npy");
+    let dir = TestFolder::new();
+    for (rows, dim, name) in
+        [("30", "16", "base.npy"), ("20", "8", "short.npy"), ("3", "8", "three.npy")]
+    {
+        dir.succeed(&["generate", "--rows", rows, "--dim", dim, "-o", name]);
+    }
     for (code, words, expected) in [
         (1, &["--base", "base.npy", "--queries", "short.npy"][..], "queries of dimension 8"),
         (1, &["--base", "three.npy"], "three.npy has too few vectors to hold some out"),
@@ -81,6 +76,8 @@ fn impossible_ann_requests_are_refused() {
     ] {
         dir.run(&[&["ann"], words].concat()).fails_with(code, &[expected]);
     }
+    dir.run("check x.db --checks 0").fails_with(2, &["expected a whole number, 1 or more"]);
+    dir.run("check x.db --rate nan").fails_with(2, &["expected a number above 0"]);
     // With fewer rows than requested neighbours, all are found.
     let said = dir.succeed("ann --base short.npy -k 1000 --json");
     assert!(lines(&said).iter().all(|line| line["recall_at_k"] == 1.0), "{said}");

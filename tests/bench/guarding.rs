@@ -73,17 +73,9 @@ fn unreadable_pairs_name_their_line() {
     let answer = dir.run("guard --pairs nowhere.jsonl");
     answer.fails_with(1, &["failed to open nowhere.jsonl", "hint: name a file of JSON Lines"]);
     dir.run("guard --pairs .").fails_with(1, &["failed to read the pairs of ."]);
-    for (bad, expected) in [
-        ("{\"a\": \"x\"", "line 17: EOF while parsing an object"),
-        ("{\"a\": \"x\", \"label\": \"l\"}", "line 17: missing field `b`"),
-        ("{\"a\": \"x\", \"b\": 7, \"label\": \"l\"}", "line 17: invalid type: integer `7`"),
-        ("{\"a\": \"x\", \"b\": \"y\", \"label\": 7}", "line 17: the label 7 is outside 0 to 5"),
-    ] {
-        dir.write("pairs.jsonl", format!("{PAIRS}{bad}\n"));
-        let before = dir.files();
-        let answer = dir.run(&bench(&["--verdicts", "v.jsonl"]));
-        let expected = format!("failed to read the pairs of pairs.jsonl: {expected}");
-        answer.fails_with(1, &[&expected, "hint: "]);
-        assert!(before == dir.files(), "{bad}");
-    }
+    dir.write("pairs.jsonl", format!("{PAIRS}{{\"a\": \"x\", \"label\": \"l\"}}\n"));
+    let before = dir.files();
+    let said = "failed to read the pairs of pairs.jsonl: line 17: missing field `b`";
+    dir.run(&bench(&["--verdicts", "v.jsonl"])).fails_with(1, &[said, "hint: "]);
+    assert!(before == dir.files());
 }

@@ -2,41 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{NOW, brain_db, memory};
+use memfold_tests::{LabelledLine, NOW, labelled_lines};
 use serde_json::Value;
 
 use crate::support::{TestFolder, consolidate};
 
 const STORE: &str = include_str!("../data/agent_store.txt");
-const DIM: usize = 256;
-/// Both texts of a line.
+/// Of both texts of a line.
 const COSINE: f32 = 0.97;
 
 /// The labelled store; the label of each memory with a partner, by id.
-fn place() -> (TestFolder, BTreeMap<String, &'static str>) {
-    let place = TestFolder::new();
-    let (mut rows, mut labels) = (Vec::new(), BTreeMap::new());
-    for (number, line) in STORE.lines().filter(|line| !line.starts_with('#')).enumerate() {
-        let mut parts = line.split(" | ");
-        let label = parts.next().unwrap();
-        for (side, text) in parts.enumerate() {
-            let mut vector = [0.0; DIM];
-            vector[2 * number] = if side == 0 { 1.0 } else { COSINE };
-            vector[2 * number + 1] = if side == 0 { 0.0 } else { (1.0 - COSINE * COSINE).sqrt() };
-            let row = memory(2 * number + side, text, &vector);
-            labels.insert(row.id.clone(), label);
-            rows.push(row);
-        }
-    }
-    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
-    (place, labels)
+fn dir() -> (TestFolder, BTreeMap<String, &'static str>) {
+    let lines = labelled_lines(STORE, COSINE);
+    let rows: Vec<_> = lines.iter().flat_map(|line| line.rows.clone()).collect();
+    let label = |line: &LabelledLine| {
+        let label = line.label;
+        line.rows.iter().map(|row| (row.id.clone(), label)).collect::<Vec<_>>()
+    };
+    (TestFolder::with(&rows), lines.iter().flat_map(label).collect())
 }
 
 /// Answers a whole audit by the labels; returns its document.
-fn audited(place: &TestFolder, labels: &BTreeMap<String, &'static str>, further: &[&str]) -> Value {
+fn audited(dir: &TestFolder, labels: &BTreeMap<String, &'static str>, further: &[&str]) -> Value {
     let audit = [&["audit", "brain.db", "--json", "--now", NOW], further].concat();
-    let unsure = place.run_with(&audit, &"s\n".repeat(500));
+    let unsure = dir.run_with(&audit, &"s\n".repeat(500));
     assert_eq!(unsure.code, Some(0), "{unsure:?}");
     let screens = format!("{}{}", unsure.err, unsure.out);
     // The line under a question's head names its first memory: "stays m000001 · …" or "older m000001 · …".
@@ -53,35 +42,35 @@ fn audited(place: &TestFolder, labels: &BTreeMap<String, &'static str>, further:
             kind = "";
         }
     }
-    let answered = place.run_with(&audit, &answers);
+    let answered = dir.run_with(&audit, &answers);
     assert_eq!(answered.code, Some(0), "{answered:?}");
     serde_json::from_str(&answered.out).unwrap()
 }
 
 #[test]
 fn an_audit_finds_the_wrong_merges_of_a_run_without_the_guard() {
-    let (place, labels) = place();
+    let (dir, labels) = dir();
     let unguarded =
         ["--set", "guard.enabled=false", "--allow-unguarded", "--set", "threshold=0.95"];
-    place.succeed(&consolidate(
+    dir.succeed(&consolidate(
         &[&["--execute", "--max-change-share", "1"], &unguarded[..]].concat(),
     ));
-    let found = audited(&place, &labels, &[]);
+    let found = audited(&dir, &labels, &[]);
     let count = |of: &Value, name: &str| of[name].as_u64().unwrap();
     let lines = |label: &str| labels.values().filter(|own| **own == label).count() as u64 / 2;
     let wrong = lines("alike") + lines("update") + lines("deed");
     assert_eq!((count(&found, "right"), count(&found, "wrong")), (lines("same"), wrong), "{found}");
     let (low, high) = (found["interval"]["low"].as_f64(), found["interval"]["high"].as_f64());
     assert!(low > Some(0.3) && high < Some(0.8), "{found}");
-    let shown = place.succeed(&["runs", "brain.db", found["run_id"].as_str().unwrap()]);
+    let shown = dir.succeed(&["runs", "brain.db", found["run_id"].as_str().unwrap()]);
     assert!(shown.contains(&format!("{wrong} wrong")), "{shown}");
 }
 
 #[test]
 fn an_audit_screens_refused_pairs_too() {
-    let (place, labels) = place();
-    place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
-    let found = audited(&place, &labels, &[]);
+    let (dir, labels) = dir();
+    dir.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
+    let found = audited(&dir, &labels, &[]);
     let refused = &found["refused"];
     assert_eq!(found["wrong"], 0, "{found}");
     let of = |name: &str| refused[name].as_u64().unwrap();
@@ -90,9 +79,9 @@ fn an_audit_screens_refused_pairs_too() {
     assert!(of("wrong") * 10 <= of("drawn"), "{found}");
     let audits =
         [&found["audit_run_id"], &refused["audit_run_id"]].map(|run| run.as_str().unwrap());
-    let shown = place.succeed(&["runs", "brain.db", found["run_id"].as_str().unwrap()]);
+    let shown = dir.succeed(&["runs", "brain.db", found["run_id"].as_str().unwrap()]);
     assert!(shown.contains("audit: ") && shown.contains("audit of refused pairs: "), "{shown}");
-    let listed = place.json(&["runs", "brain.db", "--json"]);
+    let listed = dir.json(&["runs", "brain.db", "--json"]);
     let kind = |id: &str| {
         let mut runs = listed["runs"].as_array().unwrap().iter();
         runs.find(|run| run["run_id"] == id).map(|run| run["kind"].clone())
@@ -100,23 +89,22 @@ fn an_audit_screens_refused_pairs_too() {
     assert_eq!(audits.map(kind), [Some("audit".into()), Some("audit_refused".into())]);
     assert_eq!(listed["audit_chain"]["holds"], true);
     // A smaller sample is a part of the larger one.
-    let some = audited(&place, &labels, &["--sample", "5"]);
+    let some = audited(&dir, &labels, &["--sample", "5"]);
     assert_eq!(some["refused"]["drawn"], 5);
 }
 
 #[test]
 fn decisions_are_counted_for_a_calibration() {
-    let (place, _) = place();
-    let calibrated =
-        |place: &TestFolder| place.json(&["audit", "brain.db", "--calibrate", "--json"]);
-    let none = calibrated(&place);
+    let (dir, _) = dir();
+    let calibrated = |dir: &TestFolder| dir.json(&["audit", "brain.db", "--calibrate", "--json"]);
+    let none = calibrated(&dir);
     assert_eq!(none["calibrations"][0]["decisions_needed"], 146, "{none}");
-    place.succeed(&consolidate(&["--save-plan", "--set", "propose.min_similarity=0.8"]));
+    dir.succeed(&consolidate(&["--save-plan", "--set", "propose.min_similarity=0.8"]));
     let review = |words: &[&str]| {
-        place.succeed(&[&["review", "brain.db", "latest", "--execute"], words].concat())
+        dir.succeed(&[&["review", "brain.db", "latest", "--execute"], words].concat())
     };
     review(&["--only", "propose_merge", "--approve"]);
-    let all = calibrated(&place)["calibrations"][0].clone();
+    let all = calibrated(&dir)["calibrations"][0].clone();
     let count = |of: &Value, name: &str| of[name].as_u64().unwrap();
     assert!(count(&all, "decisions") > 10, "{all}");
     assert_eq!((&all["judge"], &all["is_supported"]), (&Value::Null, &false.into()));
@@ -126,10 +114,10 @@ fn decisions_are_counted_for_a_calibration() {
     assert!((needed..146).contains(&count(&all, "decisions_needed")), "{all}");
     // A second thought counts instead of the first.
     review(&["--only", "propose_merge", "--reject"]);
-    let rejected = calibrated(&place)["calibrations"][0].clone();
+    let rejected = calibrated(&dir)["calibrations"][0].clone();
     assert_eq!(count(&rejected, "decisions"), count(&all, "decisions"));
     assert_eq!((count(&rejected, "approved"), &rejected["is_supported"]), (0, &false.into()));
-    let screen = place.succeed(&["audit", "brain.db", "--calibrate"]);
+    let screen = dir.succeed(&["audit", "brain.db", "--calibrate"]);
     assert!(screen.contains("built-in estimate: ") && screen.contains("not supported"), "{screen}");
-    place.run(&["audit", "brain.db", "latest", "--calibrate"]).fails_with(2, &["--calibrate"]);
+    dir.run(&["audit", "brain.db", "latest", "--calibrate"]).fails_with(2, &["--calibrate"]);
 }

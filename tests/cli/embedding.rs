@@ -2,14 +2,12 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
-use memfold_store::brain_db::StoreStyle;
 use memfold_tests::stub_provider::{
     StubProvider, answer, embeddings, json_answer, never, text_vector,
 };
 use memfold_tests::{
-    PlainMemory, StoreImage, brain_db, created_at, diff, integrity, memory, unit_vector,
+    NOW, PlainMemory, StoreImage, created_at, diff, integrity, memory, unit_vector,
 };
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -18,27 +16,16 @@ use crate::schemas::assert_fits;
 use crate::support::TestFolder;
 
 const DIM: usize = 8;
-const NOW: &str = "2026-06-30T12:00:00Z";
 
 /// Three memories with a vector of the model `m`, and `count` without.
 fn lacking(count: usize) -> TestFolder {
-    let dir = TestFolder::new();
     let mut rows: Vec<PlainMemory> = (0..3)
         .map(|row| memory(row, format!("Lamp {row} burns."), &unit_vector(DIM, row)))
         .collect();
     rows.extend((3..3 + count).map(|row| {
         PlainMemory::new(format!("m{row:06}"), format!("Boat {row} leaves."), created_at(row))
     }));
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
-    dir
-}
-
-fn connect(dir: &TestFolder) -> Connection {
-    Connection::open(dir.path("brain.db")).unwrap()
-}
-
-fn count(dir: &TestFolder, sql: &str) -> i64 {
-    connect(dir).query_row(sql, [], |row| row.get(0)).unwrap()
+    TestFolder::with(&rows)
 }
 
 /// Arguments with a provider, and whether to write.
@@ -77,7 +64,7 @@ fn embed_fills_each_memory_once() {
     let dir = lacking(5);
     let stub = StubProvider::daemon(DIM);
     let url = url_of(&stub);
-    let before = StoreImage::of(&dir.path("brain.db"));
+    let before = dir.image();
     let further = ["--execute", "--json"];
     let document = dir.json(&embed(&url, &further));
     for (key, expected) in [("live", 8), ("missing", 5), ("wanted", 5), ("filled", 5)] {
@@ -90,7 +77,8 @@ fn embed_fills_each_memory_once() {
     assert_eq!(newest_first, expected);
     let sql = "SELECT id, content, embedding, model, created_at FROM embeddings
                WHERE source_type = 'stm' AND source_id = 'm000005'";
-    let row = connect(&dir)
+    let row = dir
+        .connect()
         .query_row(sql, [], |row| {
             let id: String = row.get(0)?;
             assert!(id.starts_with("emb_") && id.len() == 16, "{id}");
@@ -103,9 +91,9 @@ fn embed_fills_each_memory_once() {
     let vector: Vec<u8> = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
     let stamp = "2026-06-30T12:00:00.000000".to_owned();
     assert_eq!(row, ("Boat 5 leaves.".to_owned(), vector, "m".to_owned(), stamp));
-    let after = StoreImage::of(&dir.path("brain.db"));
+    let after = dir.image();
     assert_eq!(before.lost_in(&after), Vec::<String>::new());
-    assert_eq!(count(&dir, "SELECT count(*) FROM sqlite_master WHERE name LIKE 'memfold%'"), 0);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM sqlite_master WHERE name LIKE 'memfold%'"), 0);
 
     let again = dir.run(&embed(&url, &["--execute"]));
     assert_eq!(again.code, Some(0), "{again:?}");
@@ -114,7 +102,7 @@ fn embed_fills_each_memory_once() {
         "8 memories in use: 8 with an embedding, 0 without one\n0 were given one\n"
     );
     assert_eq!(stub.asked().len(), 1);
-    assert_eq!(diff(&after, &StoreImage::of(&dir.path("brain.db"))), Vec::<String>::new());
+    assert_eq!(diff(&after, &dir.image()), Vec::<String>::new());
     assert_eq!(integrity(&dir.path("brain.db")), Vec::<String>::new());
     let planned = dir.json(&["consolidate", "brain.db", "--now", NOW, "--json"]);
     assert_eq!(planned["loaded"]["with_embedding"], 8);
@@ -133,8 +121,8 @@ fn concurrent_embeds_fill_each_memory_once() {
     let filled: i64 = documents.iter().map(|document| document["filled"].as_i64().unwrap()).sum();
     assert_eq!(filled, 150);
     let sql = "SELECT count(*) FROM embeddings WHERE source_type = 'stm'";
-    assert_eq!(count(&dir, sql), 153);
-    assert_eq!(count(&dir, &sql.replace("count(*)", "count(DISTINCT source_id)")), 153);
+    assert_eq!(dir.one::<i64>(sql), 153);
+    assert_eq!(dir.one::<i64>(&sql.replace("count(*)", "count(DISTINCT source_id)")), 153);
     assert_eq!(integrity(&dir.path("brain.db")), Vec::<String>::new());
 }
 
@@ -163,7 +151,7 @@ fn rows_changed_during_the_request_are_left_alone() {
         let found = [&document["filled"], &document["present"], &document["changed"]];
         assert_eq!(found, [&json!(filled), &json!(present), &json!(changed)], "{sql}");
         let sql = "SELECT count(*) FROM embeddings WHERE source_id = 'm000003'";
-        assert_eq!(count(&dir, sql), present);
+        assert_eq!(dir.one::<i64>(sql), present);
     }
 }
 
@@ -187,7 +175,7 @@ fn vectors_of_another_model_or_dimension_are_refused() {
     let words = "the store's vectors have 8 dimensions, those of ";
     answer.fails_with(1, &[words, " have 9", "hint: "]);
     let stored = "SELECT count(*) FROM embeddings";
-    assert_eq!(count(&dir, stored), 3);
+    assert_eq!(dir.one::<i64>(stored), 3);
     assert_eq!(dir.files().keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
 }
 
@@ -224,7 +212,7 @@ fn refused_texts_do_not_stop_others() {
         output.out.contains("8 were given one: m, 8 dimensions\n  1 were refused:\n    m000005: ")
     );
     assert!(output.out.contains("too many tokens"), "{output:?}");
-    assert_eq!(count(&dir, "SELECT count(*) FROM embeddings"), 11);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM embeddings"), 11);
 
     // One text with a null in its vector, or at which the server fails, stopped all.
     for (status, bad) in
@@ -261,10 +249,10 @@ fn a_provider_that_fails_midway_leaves_what_was_written() {
         1,
         &["status 500: out of memory; 32 embeddings were written and stay", "hint: "],
     );
-    assert_eq!(count(&dir, "SELECT count(*) FROM embeddings"), 35);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM embeddings"), 35);
     let refused = "CREATE TRIGGER no BEFORE INSERT ON embeddings WHEN NEW.source_id = 'm000004'
                    BEGIN SELECT RAISE(ABORT, 'not this one'); END";
-    connect(&dir).execute_batch(refused).unwrap();
+    dir.connect().execute_batch(refused).unwrap();
     let well = StubProvider::daemon(DIM);
     let answer = dir.run(&embed(&url_of(&well), &["--execute"]));
     assert_eq!(answer.code, Some(4), "{answer:?}");
@@ -272,13 +260,13 @@ fn a_provider_that_fails_midway_leaves_what_was_written() {
         answer.out.contains("3 were given one") && answer.out.contains("not this one"),
         "{answer:?}"
     );
-    assert_eq!(count(&dir, "SELECT count(*) FROM embeddings"), 38);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM embeddings"), 38);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interruption_keeps_what_was_written_and_running_again_continues() {
-    use crate::support::interrupt;
+    use crate::support::{interrupt, wait_until};
     let dir = lacking(36);
     let stub = StubProvider::start(|asked| {
         if asked.number == 1 {
@@ -289,15 +277,13 @@ fn an_interruption_keeps_what_was_written_and_running_again_continues() {
     let url = url_of(&stub);
     let mut command = dir.command(&embed(&url, &["--execute"]));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    while stub.asked().len() < 2 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until(|| stub.asked().len() >= 2);
     interrupt(&child);
     let answer = dir.answer(child.wait_with_output().unwrap());
     let said =
         ["note: texts are sent to", "error: interrupted; 32 embeddings were written and stay"];
     answer.fails_with(130, &[&said[..], &["hint: running again continues"]].concat());
-    assert_eq!(count(&dir, "SELECT count(*) FROM embeddings"), 35);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM embeddings"), 35);
     let document = dir.json(&embed(&url, &["--execute", "--json"]));
     assert_eq!((&document["missing"], &document["filled"]), (&json!(4), &json!(4)));
 }
@@ -307,14 +293,12 @@ const TEA: &str = "Tea is ordered from the harbour shop.";
 
 /// Two memories with a vector, and `count` without.
 fn without_vectors(count: usize) -> TestFolder {
-    let dir = TestFolder::new();
     let vector = |text: &str| text_vector(text, DIM);
     let mut rows = vec![memory(0, KILN, &vector(KILN)), memory(1, TEA, &vector(TEA))];
     rows.extend((2..2 + count).map(|row| {
         PlainMemory::new(format!("m{row:06}"), format!("Boat {row} leaves."), created_at(row))
     }));
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
-    dir
+    TestFolder::with(&rows)
 }
 
 fn provider(stub: &StubProvider) -> [String; 2] {
@@ -328,7 +312,7 @@ fn a_run_says_how_many_memories_have_no_vector() {
     assert!(screen.contains(line), "{screen}");
     assert!(!without_vectors(0).succeed("consolidate brain.db").contains("memfold embed"));
     let bare = without_vectors(1);
-    Connection::open(bare.path("brain.db")).unwrap().execute("DELETE FROM embeddings", []).unwrap();
+    bare.sql("DELETE FROM embeddings");
     let screen = bare.succeed("consolidate brain.db");
     assert!(
         screen
@@ -382,7 +366,7 @@ fn a_vector_of_a_wrong_dimension_is_not_saved() {
         let saved = dir.json(&words.concat());
         assert_eq!(saved["stored"], true, "{saved:#}");
         assert!(saved["notes"].to_string().contains("the vector was not saved"), "{saved:#}");
-        assert_eq!(count(&dir, "SELECT count(*) FROM embeddings"), 2, "{model}");
+        assert_eq!(dir.one::<i64>("SELECT count(*) FROM embeddings"), 2, "{model}");
     }
 }
 
@@ -407,7 +391,6 @@ fn a_provider_that_lets_wait_does_not_keep_a_memory_from_being_saved() {
 /// A store with two models: by model `m` the first two memories are near, by the stub's model `n`
 /// the last two.
 fn of_two_models() -> (TestFolder, StubProvider) {
-    let dir = TestFolder::new();
     let texts =
         ["Lamp one burns.", "The first lamp is lit.", "Boat three leaves.", "A third boat sails."];
     let near = |row: usize| if row == 1 { 0 } else { row };
@@ -415,7 +398,7 @@ fn of_two_models() -> (TestFolder, StubProvider) {
         .zip(texts)
         .map(|(row, text)| memory(row, text, &unit_vector(DIM, near(row))))
         .collect();
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    let dir = TestFolder::with(&rows);
     let stub = StubProvider::start(move |asked| {
         let axis = |text: &String| match &**text {
             "Lamp one burns." => 0,
@@ -433,9 +416,9 @@ fn of_two_models() -> (TestFolder, StubProvider) {
 fn a_model_is_replaced_after_the_pairs_of_both_were_compared_and_brought_back() {
     let (dir, stub) = of_two_models();
     let url = url_of(&stub);
-    let before = StoreImage::of(&dir.path("brain.db"));
+    let before = dir.image();
     let shown = dir.json(&embed(&url, &["--replace", "n", "--json"]));
-    assert_eq!(diff(&before, &StoreImage::of(&dir.path("brain.db"))), Vec::<String>::new());
+    assert_eq!(diff(&before, &dir.image()), Vec::<String>::new());
     let space = (&shown["model_before"], &shown["dim_before"], &shown["model"], &shown["dim"]);
     assert_eq!(space, (&json!("m"), &json!(DIM), &json!("n"), &json!(2 * DIM)));
     assert_eq!(
@@ -467,7 +450,7 @@ fn a_model_is_replaced_after_the_pairs_of_both_were_compared_and_brought_back() 
         (&json!(4), &json!(0), &json!(0))
     );
     let of = |model: &str| {
-        count(&dir, &format!("SELECT count(*) FROM embeddings WHERE model = '{model}'"))
+        dir.one::<i64>(&format!("SELECT count(*) FROM embeddings WHERE model = '{model}'"))
     };
     assert_eq!((of("m"), of("n")), (0, 4));
     let planned = dir.json(&["consolidate", "brain.db", "--now", NOW, "--json"]);
@@ -479,7 +462,7 @@ fn a_model_is_replaced_after_the_pairs_of_both_were_compared_and_brought_back() 
     let back = dir.run(&["embed", "brain.db", "--now", NOW, "--replace", "m", "--execute"]);
     assert_eq!(back.code, Some(0), "{back:?}");
     assert!(back.out.contains("0 texts sent now"), "{back:?}");
-    let vectors = |image: &StoreImage| image.lost_in(&StoreImage::of(&dir.path("brain.db")));
+    let vectors = |image: &StoreImage| image.lost_in(&dir.image());
     let lost: Vec<String> =
         vectors(&before).into_iter().filter(|row| !row.contains("created_at")).collect();
     assert!(lost.is_empty() || lost.iter().all(|row| row.contains("embeddings")), "{lost:?}");
@@ -513,7 +496,7 @@ fn a_model_is_not_replaced_without_vectors_and_forget_removes_those_that_are_kep
     assert_eq!(done.code, Some(4), "{done:?}");
     assert!(done.out.contains("refused: m000002"), "{done:?}");
     let of = |model: &str| {
-        count(&dir, &format!("SELECT count(*) FROM embeddings WHERE model = '{model}'"))
+        dir.one::<i64>(&format!("SELECT count(*) FROM embeddings WHERE model = '{model}'"))
     };
     assert_eq!((of("m"), of("n")), (1, 3));
     let kept = || {
@@ -532,19 +515,18 @@ fn a_model_is_not_replaced_without_vectors_and_forget_removes_those_that_are_kep
 
 #[test]
 fn an_undo_leaves_the_vectors_of_another_model() {
-    let dir = TestFolder::new();
     let rows: Vec<PlainMemory> = ["Lamp one burns.", "Lamp one burns.", "Boat three leaves."]
         .into_iter()
         .enumerate()
         .map(|(row, text)| memory(row, text, &unit_vector(DIM, row / 2)))
         .collect();
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    let dir = TestFolder::with(&rows);
     let merge = ["consolidate", "brain.db", "--now", NOW, "--max-change-share", "1", "--execute"];
     dir.succeed(&merge);
     let stub = StubProvider::daemon(2 * DIM);
     dir.succeed(&embed(&url_of(&stub), &["--replace", "n"]));
     dir.succeed(&["undo", "brain.db", "latest", "--execute"]);
-    assert_eq!(count(&dir, "SELECT count(*) FROM stm WHERE source NOT LIKE 'archived:%'"), 3);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM stm WHERE source NOT LIKE 'archived:%'"), 3);
     dir.succeed(&embed(&url_of(&stub), &["--replace", "n"]));
     assert_eq!(stub.asked().len(), 1, "no text is sent twice");
 }
@@ -554,7 +536,7 @@ fn an_undo_leaves_the_vectors_of_another_model() {
 fn vectors_without_a_name_are_kept_and_each_pair_of_equal_ones_counts() {
     let (dir, stub) = of_two_models();
     let same: Vec<u8> = unit_vector(DIM, 0).iter().flat_map(|value| value.to_le_bytes()).collect();
-    connect(&dir).execute("UPDATE embeddings SET model = NULL, embedding = ?1", [same]).unwrap();
+    dir.connect().execute("UPDATE embeddings SET model = NULL, embedding = ?1", [same]).unwrap();
     let shown = dir.json(&embed(&url_of(&stub), &["--replace", "n", "--json", "--execute"]));
     let pairs = &shown["pairs"];
     let counts = (&pairs["before"], &pairs["after"], &pairs["both"]);

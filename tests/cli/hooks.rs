@@ -3,8 +3,7 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{PlainMemory, brain_db, memory, unit_vector};
+use memfold_tests::{PlainMemory, memory, unit_vector};
 use rusqlite::{Connection, TransactionBehavior};
 use serde_json::Value;
 
@@ -17,15 +16,13 @@ const EMPTY: &str =
 
 /// With important memories as `brain.db`.
 fn with_texts(texts: &[&str]) -> TestFolder {
-    let dir = TestFolder::new();
     let row = |(number, text): (usize, &&str)| PlainMemory {
         importance: 2.5,
         categories: vec!["decisions".to_owned()],
         ..memory(number, *text, &unit_vector(8, number % 8))
     };
     let rows: Vec<PlainMemory> = texts.iter().enumerate().map(row).collect();
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
-    dir
+    TestFolder::with(&rows)
 }
 
 fn with_kiln() -> TestFolder {

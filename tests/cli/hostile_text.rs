@@ -1,8 +1,6 @@
 //! Text of stores, files and command lines can neither steer a terminal nor hide in the output.
 
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{brain_db, memory, unit_vector};
-use rusqlite::Connection;
+use memfold_tests::{memory, unit_vector};
 
 use crate::support::{Answer, TestFolder, consolidate};
 
@@ -33,7 +31,6 @@ fn id(number: usize) -> String {
 
 /// Pairs of equal texts, a contradiction, and names that are anything but.
 fn dir() -> TestFolder {
-    let dir = TestFolder::new();
     let texts = [
         "Tea is ordered from the shop",
         "Tea is ordered from the shop",
@@ -50,12 +47,7 @@ fn dir() -> TestFolder {
         }
         row
     });
-    brain_db(&dir.path("brain.db"), &rows.collect::<Vec<_>>(), StoreStyle::Plain);
-    dir
-}
-
-fn sql(dir: &TestFolder, sql: &str) {
-    Connection::open(dir.path("brain.db")).unwrap().execute_batch(sql).unwrap();
+    TestFolder::with(&rows.collect::<Vec<_>>())
 }
 
 /// Bidi and zero-width characters passed through `undo` and `forget`.
@@ -127,7 +119,7 @@ fn hostile_names_in_errors_are_escaped() {
         "CREATE TRIGGER \"t{EVIL}\" BEFORE UPDATE ON stm BEGIN SELECT RAISE(ABORT, 'no {EVIL}'); END;
          CREATE TABLE \"t{EVIL}\" (\"c{EVIL}\" REFERENCES stm(id)); ALTER TABLE stm ADD COLUMN \"c{EVIL}\";"
     );
-    sql(&dir, &trigger);
+    dir.sql(&trigger);
     let missing = format!("no{EVIL}such.db");
     let setting = format!("guard.e{EVIL}=1");
     dir.write(&format!("odd{EVIL}.yaml"), "guard: {\"e\u{202e}\": 1}\n");

@@ -1,43 +1,35 @@
 //! `consolidate --incremental`.
 
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{PlainMemory, brain_db, memory, unit_vector};
-use rusqlite::Connection;
+use memfold_tests::{PlainMemory, memory, unit_vector};
 use serde_json::Value;
 
-use crate::support::TestFolder;
+use crate::support::{TestFolder, consolidate};
 
 /// Forty memories that say different things, and two that say the same.
 fn dir() -> TestFolder {
-    let dir = TestFolder::new();
     let mut rows: Vec<PlainMemory> = (0..40)
         .map(|n| memory(n, format!("Rack {n} stands in hall {}.", n + 40), &unit_vector(64, n)))
         .collect();
     rows.push(memory(40, "The kiln is in the shed.", &unit_vector(64, 50)));
     rows.push(memory(41, "The kiln is in the shed.", &unit_vector(64, 50)));
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
-    dir
+    TestFolder::with(&rows)
 }
 
 fn run(dir: &TestFolder, words: &[&str]) -> (Value, String) {
-    let always = ["consolidate", "brain.db", "--json", "--now", "2026-06-30T12:00:00Z"];
-    let answer = dir.run(&[&always, words].concat());
+    let answer = dir.run(&consolidate(&[&["--json"], words].concat()));
     assert_eq!(answer.code, Some(0), "{words:?}: {answer:?}");
     (serde_json::from_str(&answer.out).unwrap(), answer.err)
 }
 
 fn add(dir: &TestFolder, id: &str, like: &str) {
-    let owner = Connection::open(dir.path("brain.db")).unwrap();
-    owner
-        .execute_batch(&format!(
+    dir.sql(&format!(
             "INSERT INTO stm (id, content, categories, importance, created_at, access_count, source)
              SELECT '{id}', content, categories, importance, '2026-06-01T00:00:00', 0, 'agent'
              FROM stm WHERE id = '{like}';
              INSERT INTO embeddings (id, source_type, source_id, content, embedding, model, created_at)
              SELECT 'e-{id}', 'stm', '{id}', content, embedding, model, created_at
              FROM embeddings WHERE source_id = '{like}'"
-        ))
-        .unwrap();
+    ));
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Models write golden records, summaries and merged texts, and find superseded statements: within
 //! limits, with vectors, and back.
 
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::stub_provider::{StubProvider, json_answer};
-use memfold_tests::{PlainMemory, brain_db, memory};
+use memfold_tests::stub_provider::{StubProvider, chat, json_answer};
+use memfold_tests::{PlainMemory, memory};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -24,7 +23,6 @@ const RECORD: &str = "User prefers value investing in the style of Warren Buffet
 
 /// A store with these texts, the last one newest, and its vectors; and memories that say nothing of the kind.
 fn dir(texts: &[&str], vectors: &[Vec<f32>]) -> TestFolder {
-    let dir = TestFolder::new();
     let dim = vectors[0].len();
     let mut rows: Vec<PlainMemory> = texts
         .iter()
@@ -41,8 +39,7 @@ fn dir(texts: &[&str], vectors: &[Vec<f32>]) -> TestFolder {
         vector[axis] = -1.0;
         memory(20 + axis, format!("Note {axis} is about nothing else."), &vector)
     }));
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
-    dir
+    TestFolder::with(&rows)
 }
 
 /// A model that answers as `opinions` says of each group of handles and texts, and a daemon that gives every new text the same
@@ -56,23 +53,8 @@ fn server(
             let vectors = vec![vector.clone(); asked.texts().len()];
             return json_answer(&json!({ "embeddings": vectors }));
         }
-        let content = asked.body["messages"][1]["content"].as_str().unwrap();
-        let batch: Value = serde_json::from_str(content).unwrap();
-        let text = |memory: &Value, key: &str| memory[key].as_str().unwrap().to_owned();
-        let actions: Vec<Value> = batch["groups"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|group| {
-                let members = group["memories"].as_array().unwrap().iter();
-                let members: Vec<_> =
-                    members.map(|memory| (text(memory, "id"), text(memory, "text"))).collect();
-                opinions(&members)
-            })
-            .collect();
-        let answer = json!({ "actions": actions }).to_string();
-        json_answer(&json!({"choices": [{"message": {"content": answer}}],
-            "usage": {"prompt_tokens": 500, "completion_tokens": 50}}))
+        let actions: Vec<Value> = asked.groups().iter().map(|group| opinions(group)).collect();
+        chat(&json!({ "actions": actions }).to_string())
     })
 }
 
@@ -100,27 +82,13 @@ impl Run {
     }
 }
 
-fn open(dir: &TestFolder) -> Connection {
-    Connection::open(dir.path("brain.db")).unwrap()
-}
-
 /// Every row of the owner's tables, as text.
 fn owners_rows(dir: &TestFolder) -> Vec<String> {
-    let store = open(dir);
-    let mut rows = Vec::new();
-    for sql in [
-        "SELECT rowid || id || content || categories || importance || access_count || source FROM stm ORDER BY id",
-        "SELECT source_id || hex(embedding) || model FROM embeddings ORDER BY source_id",
-    ] {
-        let mut statement = store.prepare(sql).unwrap();
-        let found = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
-        rows.extend(found.map(Result::unwrap));
-    }
-    rows
-}
-
-fn count(dir: &TestFolder, sql: &str) -> i64 {
-    open(dir).query_row(sql, [], |row| row.get(0)).unwrap()
+    let stm = "SELECT rowid || id || content || categories || importance || access_count || source
+               FROM stm ORDER BY id";
+    let embeddings =
+        "SELECT source_id || hex(embedding) || model FROM embeddings ORDER BY source_id";
+    [stm, embeddings].into_iter().flat_map(|sql| dir.all::<String>(sql)).collect()
 }
 
 /// Merges all memories of a group into one record.
@@ -139,7 +107,7 @@ fn golden_record_is_written_and_undone() {
         vector
     };
     let dir = dir(&BUFFETT, &(0..5).map(near).collect::<Vec<_>>());
-    open(&dir).execute_batch("ALTER TABLE stm ADD COLUMN confidence REAL; UPDATE stm SET confidence = 0.7 WHERE id = 'm000002'").unwrap();
+    dir.connect().execute_batch("ALTER TABLE stm ADD COLUMN confidence REAL; UPDATE stm SET confidence = 0.7 WHERE id = 'm000002'").unwrap();
     let before = owners_rows(&dir);
     let stub = server(near(0), golden(RECORD));
     let run = Run::of(&stub, "golden");
@@ -155,9 +123,9 @@ fn golden_record_is_written_and_undone() {
     let done = dir.run(&run.arguments(&[&execute[..], &["-v"]].concat()));
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.err.contains("CONSOLIDATE/REWRITE new=stm_"), "{done:?}");
-    assert_eq!(count(&dir, "SELECT count(*) FROM stm WHERE content LIKE 'User%'"), 1);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM stm WHERE content LIKE 'User%'"), 1);
     let (id, content, categories, confidence, source): (String, String, String, f64, String) =
-        open(&dir)
+        dir.connect()
             .query_row(
                 "SELECT id, content, categories, confidence, source FROM stm WHERE content LIKE 'User%'",
                 [],
@@ -169,11 +137,11 @@ fn golden_record_is_written_and_undone() {
     assert!((confidence - 0.7).abs() < 1e-9, "the largest of 0.5 (unstated) and 0.7");
     assert!(source.contains("\"merged_count\":5"), "{source}");
     let found = format!("SELECT count(*) FROM embeddings WHERE source_id = '{id}'");
-    assert_eq!(count(&dir, &found), 1, "it has its vector");
+    assert_eq!(dir.one::<i64>(&found), 1, "it has its vector");
     let edges = "SELECT count(*) FROM memfold_edges WHERE type = 'consolidates' AND active = 1";
-    assert_eq!(count(&dir, edges), 5);
+    assert_eq!(dir.one::<i64>(edges), 5);
     let words = "SELECT count(*) FROM stm_fts WHERE stm_fts MATCH 'Munger'";
-    assert_eq!(count(&dir, words), 1, "the words of the sources are found in it alone");
+    assert_eq!(dir.one::<i64>(words), 1, "the words of the sources are found in it alone");
     assert_eq!(dir.live_id("m000001"), id);
     let explained = dir.run(&["explain", "brain.db", &id]);
     assert!(explained.out.contains("wise"), "{explained:?}");
@@ -184,7 +152,7 @@ fn golden_record_is_written_and_undone() {
 
     dir.succeed("undo brain.db latest --execute");
     assert_eq!(owners_rows(&dir), before);
-    assert_eq!(count(&dir, edges), 0);
+    assert_eq!(dir.one::<i64>(edges), 0);
     let after = dir.json(&run.arguments(&["--judge", "--json"]));
     assert_eq!(after["planned"]["rewrite"], 0, "what a person took back stays so");
 }
@@ -334,7 +302,7 @@ fn a_group_is_summarised_once_and_anew_when_it_changes() {
         let sql = "SELECT s.memory_id, s.body FROM memfold_summaries AS s JOIN stm ON stm.id = s.memory_id
                    WHERE s.active = 1 AND stm.categories LIKE '[\"summary\"%'";
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?));
-        let (id, body) = open(&dir).query_row(sql, [], read).unwrap();
+        let (id, body) = dir.connect().query_row(sql, [], read).unwrap();
         (id, serde_json::from_str(&body).unwrap())
     };
     let (first, body) = summary();
@@ -354,11 +322,11 @@ fn a_group_is_summarised_once_and_anew_when_it_changes() {
     assert_eq!(again["judged"]["groups"]["summaries"], 0, "it is up to date: {}", again["judged"]);
     assert_eq!(again["planned"]["merge"], 0, "a summary is no duplicate of its sources");
 
-    open(&dir)
+    dir.connect()
         .execute("UPDATE stm SET content = 'The deploy of billing takes 14 minutes.' WHERE id = 'm000001'", [])
         .unwrap();
     let text = "UPDATE embeddings SET content = 'The deploy of billing takes 14 minutes.' WHERE source_id = 'm000001'";
-    open(&dir).execute(text, []).unwrap();
+    dir.connect().execute(text, []).unwrap();
     let refused = dir.json(&run.arguments(&["--judge", "--json"]));
     assert_eq!(refused["planned"]["summarize"], 0, "12 minutes stand in no source any more");
     let stub = server(alike(4), |members| {
@@ -369,7 +337,7 @@ fn a_group_is_summarised_once_and_anew_when_it_changes() {
     });
     let run = Run::of(&stub, "summaries");
     // Another address, and so another model, as far as anybody can tell: its name is the same.
-    open(&dir).execute("DELETE FROM memfold_judgements", []).unwrap();
+    dir.connect().execute("DELETE FROM memfold_judgements", []).unwrap();
     dir.succeed(&run.arguments(&execute));
     let (second, _) = summary();
     assert_ne!(first, second);
@@ -378,7 +346,7 @@ fn a_group_is_summarised_once_and_anew_when_it_changes() {
     assert_eq!(summary().0, first);
     let forgotten = dir.succeed("forget brain.db m000002 --execute");
     assert!(forgotten.contains(&first), "a summary goes with what it tells of: {forgotten}");
-    assert_eq!(count(&dir, "SELECT count(*) FROM stm WHERE categories LIKE '[\"summary\"%'"), 0);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM stm WHERE categories LIKE '[\"summary\"%'"), 0);
 }
 
 fn supersedes(confidence: &'static str) -> impl Fn(&[(String, String)]) -> Value + Send + Sync {
@@ -398,13 +366,13 @@ fn only_confident_supersession_is_recorded() {
     // A first run without a model flags the pair.
     dir.succeed(&consolidate(&["--execute"]));
     let open_flags = "SELECT count(*) FROM memfold_flags WHERE state = 'open' AND active = 1";
-    assert_eq!(count(&dir, open_flags), 1);
+    assert_eq!(dir.one::<i64>(open_flags), 1);
     let before = owners_rows(&dir);
     let unsure = server(alike(0), supersedes("medium"));
     let report = dir.json(&Run::of(&unsure, "supersession").arguments(&["--judge", "--json"]));
     assert_eq!(report["planned"]["supersede"], 0);
     assert_eq!(report["judged"]["refusals"]["unsure"], 1, "{}", report["judged"]);
-    open(&dir).execute("DELETE FROM memfold_judgements", []).unwrap();
+    dir.connect().execute("DELETE FROM memfold_judgements", []).unwrap();
 
     let sure = server(alike(0), supersedes("high"));
     let run = Run::of(&sure, "supersession");
@@ -412,13 +380,13 @@ fn only_confident_supersession_is_recorded() {
     assert!(done.err.contains("CONSOLIDATE/SUPERSEDE newer=m000001 older=m000000"), "{done:?}");
     let edges = "SELECT count(*) FROM memfold_edges WHERE type = 'supersedes' AND active = 1
                  AND source_id = 'm000001' AND target_id = 'm000000' AND confidence = 'high'";
-    assert_eq!((count(&dir, edges), count(&dir, open_flags)), (1, 0));
+    assert_eq!((dir.one::<i64>(edges), dir.one::<i64>(open_flags)), (1, 0));
     assert_eq!(owners_rows(&dir), before, "no memory is changed");
     let again = dir.json(&run.arguments(&["--judge", "--json"]));
     assert_eq!(again["judged"]["groups"]["supersession"], 0);
     assert_eq!(again["planned"]["flag_contradiction"], 0);
     dir.succeed("undo brain.db latest --execute");
-    assert_eq!((count(&dir, edges), count(&dir, open_flags)), (0, 1));
+    assert_eq!((dir.one::<i64>(edges), dir.one::<i64>(open_flags)), (0, 1));
     let declined = dir.json(&run.arguments(&["--judge", "--json"]));
     assert_eq!(declined["judged"]["groups"]["supersession"], 0, "it was taken back");
 }

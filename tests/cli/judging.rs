@@ -4,19 +4,18 @@
 use std::process::Stdio;
 
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::stub_provider::{Asked, StubProvider, json_answer};
-use memfold_tests::{brain_db, memory};
+use memfold_tests::stub_provider::{StubProvider, chat};
+use memfold_tests::{brain_db, memory, turned_vector};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::{TestFolder, consolidate};
+use crate::support::{TestFolder, consolidate, wait_until};
 
 const DIM: usize = 12;
 const KEY: &str = "opensesame-4711";
 
 /// Three pairs in other words at 0.93, a pair that differs in a port, and memories that say nothing of the kind.
 fn dir() -> TestFolder {
-    let dir = TestFolder::new();
     let texts = [
         ("Marek is the tech lead of payments.", 0, 0.0),
         ("The payments team's tech lead is Marek.", 0, 0.38),
@@ -30,39 +29,10 @@ fn dir() -> TestFolder {
     let mut rows: Vec<_> = texts
         .iter()
         .enumerate()
-        .map(|(at, (text, axis, turn))| {
-            let mut vector = [0.0; DIM];
-            (vector[*axis], vector[axis + 1]) = (f32::cos(*turn), f32::sin(*turn));
-            memory(at, *text, &vector)
-        })
+        .map(|(at, (text, axis, turn))| memory(at, *text, &turned_vector(DIM, *axis, *turn)))
         .collect();
     rows.extend((8..40).map(|at| memory(at, format!("Note {at} is about nothing else."), &[])));
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
-    dir
-}
-
-pub(crate) fn live(dir: &TestFolder) -> i64 {
-    let store = Connection::open(dir.path("brain.db")).unwrap();
-    let sql = "SELECT count(*) FROM stm WHERE source NOT LIKE 'archived:%'";
-    store.query_row(sql, [], |row| row.get(0)).unwrap()
-}
-
-/// Answers with opinions, as a chat model would.
-fn chat(content: &str) -> Vec<u8> {
-    let usage = json!({"prompt_tokens": 1_000, "completion_tokens": 100});
-    json_answer(&json!({"choices": [{"message": {"content": content}}], "usage": usage}))
-}
-
-/// The groups of a prompt: handles and texts.
-fn groups(asked: &Asked) -> Vec<Vec<(String, String)>> {
-    let messages = asked.body["messages"].as_array().unwrap();
-    let batch: Value = serde_json::from_str(messages[1]["content"].as_str().unwrap()).unwrap();
-    let member = |memory: &Value| {
-        let text = |key: &str| memory[key].as_str().unwrap().to_owned();
-        (text("id"), text("text"))
-    };
-    let groups = batch["groups"].as_array().unwrap().iter();
-    groups.map(|group| group["memories"].as_array().unwrap().iter().map(member).collect()).collect()
+    TestFolder::with(&rows)
 }
 
 /// Merges all but the standups, which it keeps separate.
@@ -73,7 +43,7 @@ fn sensible() -> StubProvider {
             let kind = if group[0].1.contains("tandups") { "KEEP_SEPARATE" } else { "MERGE" };
             json!({"action": kind, "ids": ids, "keep": ids[0], "text": null, "reason": "so it reads"})
         };
-        let actions: Vec<Value> = groups(asked).iter().map(action).collect();
+        let actions: Vec<Value> = asked.groups().iter().map(action).collect();
         chat(&json!({"actions": actions}).to_string())
     })
 }
@@ -97,14 +67,14 @@ fn model_decisions_are_merged_once_and_undone() {
     assert!(first.err.contains("(this machine)"), "{first:?}");
     assert!(first.err.contains("CONSOLIDATE/JUDGE action=keep_separate"), "{first:?}");
     assert!(first.out.contains("judged: 2 merge · 1 kept separate · 0 left to you"), "{first:?}");
-    assert_eq!(live(&dir), 40, "nothing is changed without --execute");
+    assert_eq!(dir.live().len(), 40, "nothing is changed without --execute");
     // One request for each vote: the second does not ask about pairs that are kept separate.
     let asked = stub.asked();
     assert_eq!(asked.len(), 2);
-    assert_eq!(asked.iter().map(|asked| groups(asked).len()).collect::<Vec<_>>(), [3, 2]);
+    assert_eq!(asked.iter().map(|asked| asked.groups().len()).collect::<Vec<_>>(), [3, 2]);
     assert_eq!(asked[0].path, "/v1/chat/completions");
     assert_eq!(asked[0].body["model"], "wise");
-    let (forth, back) = (groups(&asked[0]), groups(&asked[1]));
+    let (forth, back) = (asked[0].groups(), asked[1].groups());
     assert!(forth.iter().any(|group| group[0] == back[0][1]), "the second vote sees them reversed");
     assert!(!asked[0].body.to_string().contains("m0000"), "no id of the store leaves it");
 
@@ -119,13 +89,13 @@ fn model_decisions_are_merged_once_and_undone() {
 
     let judged = ["--judge", "recorded", "--execute", "--max-change-share", "1"];
     dir.succeed(&asking(&chain, &judged));
-    assert_eq!(live(&dir), 38);
+    assert_eq!(dir.live().len(), 38);
     let explained = dir.run("explain brain.db m000001");
     assert!(explained.out.contains("wise merges"), "{explained:?}");
     let runs = dir.run("runs brain.db latest");
     assert!(runs.out.contains("merge by wise"), "{runs:?}");
     dir.succeed("undo brain.db latest --execute");
-    assert_eq!(live(&dir), 40);
+    assert_eq!(dir.live().len(), 40);
 }
 
 #[test]
@@ -248,7 +218,7 @@ fn slow_and_credulous() -> StubProvider {
             let ids: Vec<&String> = group.iter().map(|(id, _)| id).collect();
             json!({"action": "MERGE", "ids": ids, "keep": ids[0]})
         };
-        let actions: Vec<Value> = groups(asked).iter().map(action).collect();
+        let actions: Vec<Value> = asked.groups().iter().map(action).collect();
         chat(&json!({"actions": actions}).to_string())
     })
 }
@@ -269,9 +239,7 @@ fn killed_judged_run_keeps_its_answers() {
         let mut child =
             dir.command(&flags).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let wanted = 12 * (kill + 1);
-        while stub.asked().len() < wanted && child.try_wait().unwrap().is_none() {
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
+        wait_until(|| stub.asked().len() >= wanted || child.try_wait().unwrap().is_some());
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -308,7 +276,7 @@ fn killed_judged_run_keeps_its_answers() {
     };
     assert_eq!(plan("whole.json"), plan("again.json"));
     run(recorded(&["--execute", "--max-change-share", "1"]));
-    assert_eq!(live(&dir), 2_000 - PAIRS as i64);
+    assert_eq!(dir.live().len(), 2_000 - PAIRS);
     dir.succeed("undo brain.db latest --execute");
-    assert_eq!(live(&dir), 2_000);
+    assert_eq!(dir.live().len(), 2_000);
 }

@@ -14,7 +14,7 @@ use memfold_tests::{StoreImage, brain_db, diff, integrity, memory};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::judging::{live, near, noise};
+use crate::judging::{near, noise};
 use crate::support::{TestFolder, consolidate};
 
 const VARIABLE: &str = "MEMFOLD_LLAMA_PYTHON";
@@ -149,13 +149,13 @@ fn judged_run(python: &str, model: [&str; 3]) -> Value {
     drop(server);
     assert!(report["judged"]["proposals"].as_u64().unwrap() >= 20, "{report}");
     assert_eq!(diff(&before, &StoreImage::of(&path)), Vec::<String>::new(), "a dry run");
-    assert_eq!(live(&dir), ROWS as i64);
+    assert_eq!(dir.live().len(), ROWS);
 
     dir.succeed(&run(&["--judge", "recorded", "--execute", "--max-change-share", "1"]));
     assert_eq!(lost(&dir), Vec::<String>::new(), "{report}");
     assert_eq!(integrity(&path), Vec::<String>::new());
-    let merged = report["planned"]["merge"].as_i64().unwrap();
-    assert_eq!(live(&dir), ROWS as i64 - merged, "the same is merged as was planned");
+    let merged = report["planned"]["merge"].as_u64().unwrap() as usize;
+    assert_eq!(dir.live().len(), ROWS - merged, "the same is merged as was planned");
     if merged > 0 {
         dir.succeed("undo brain.db latest --execute");
     }

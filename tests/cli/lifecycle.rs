@@ -1,7 +1,6 @@
 //! `status` with its tiers and whether a run is due, and the edges of `explain`.
 
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{NOW, PlainMemory, StoreImage, brain_db, diff, memory, unit_vector};
+use memfold_tests::{NOW, PlainMemory, diff, memory, unit_vector};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -13,7 +12,6 @@ const DECADE: &str = "2036-06-30T12:00:00Z";
 
 /// Fresh, a month old, half a year old, pinned by importance, and with times that are none.
 fn dir() -> TestFolder {
-    let dir = TestFolder::new();
     let row = |number: usize, text: &str, created_at: &str| PlainMemory {
         created_at: created_at.to_owned(),
         ..memory(number, text, &unit_vector(8, number))
@@ -31,12 +29,7 @@ fn dir() -> TestFolder {
         },
         row(4, "Nobody knows when this was.", "last autumn"),
     ];
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
-    dir
-}
-
-fn sql(dir: &TestFolder, text: &str) {
-    Connection::open(dir.path("brain.db")).unwrap().execute_batch(text).unwrap();
+    TestFolder::with(&rows)
 }
 
 fn tiers(dir: &TestFolder, further: &[&str]) -> Value {
@@ -73,7 +66,7 @@ fn tiers_are_those_of_the_time() {
 #[test]
 fn each_transition_is_stored_and_told_once() {
     let dir = dir();
-    let before = StoreImage::of(&dir.path("brain.db"));
+    let before = dir.image();
     let arguments = ["status", "brain.db", "--store-tiers", "-v", "--now"];
     let first = dir.run(&[&arguments[..], &[NOW]].concat());
     assert_eq!(first.code, Some(0), "{first:?}");
@@ -81,7 +74,7 @@ fn each_transition_is_stored_and_told_once() {
         first.err.contains("CONSOLIDATE/TIER id=m000000 from=none to=hot retention="),
         "{first:?}"
     );
-    assert_eq!(diff(&before, &StoreImage::of(&dir.path("brain.db"))), [""; 0]);
+    assert_eq!(diff(&before, &dir.image()), [""; 0]);
     let again = dir.run(&[&arguments[..], &[NOW]].concat());
     let told = |err: &str| -> Vec<String> {
         let lines = err.lines().filter(|line| line.starts_with("CONSOLIDATE/"));
@@ -94,7 +87,7 @@ fn each_transition_is_stored_and_told_once() {
     assert!(told[0].starts_with("CONSOLIDATE/TIER id=m000000 from=hot to=warm retention="));
     assert!(told[1].starts_with("CONSOLIDATE/TIER id=m000001 from=warm to=cold retention="));
     assert_eq!(told.len(), 2, "{later:?}");
-    sql(&dir, "DELETE FROM stm WHERE id = 'm000002'");
+    dir.sql("DELETE FROM stm WHERE id = 'm000002'");
     dir.succeed(&["status", "brain.db", "--now", MONTH, "--store-tiers"]);
     let connection = Connection::open(dir.path("brain.db")).unwrap();
     let stored: Vec<String> = connection
@@ -174,7 +167,6 @@ fn status_lists_pending_work() {
 
 #[test]
 fn edges_are_a_tree() {
-    let dir = TestFolder::new();
     let text = "The kiln is fired on Mondays.";
     let rows = [
         memory(0, text, &unit_vector(8, 0)),
@@ -182,7 +174,7 @@ fn edges_are_a_tree() {
         memory(2, "m000001 holds the plan \u{1b}[31m of the kiln; ".repeat(4), &unit_vector(8, 1)),
         memory(3, "Unrelated.", &unit_vector(8, 2)),
     ];
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    let dir = TestFolder::with(&rows);
     dir.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
     let tree = |words: &[&str]| -> Vec<String> {
         let text = dir.succeed(&[&["explain", "brain.db"], words].concat());
@@ -222,8 +214,7 @@ fn run_becomes_due_by_time_idleness_and_counts() {
     let document: Value = serde_json::from_str(&not.out).unwrap();
     assert_eq!((not.code, &document["is_due"]), (Some(1), &json!(false)));
     assert_eq!(due("2026-07-01T12:00:00Z", &[]).out, "the last run was 24 hours ago\n");
-    sql(
-        &dir,
+    dir.sql(
         "INSERT INTO stm(id, content, created_at)
          VALUES ('new', 'The loom has a new belt.', '2026-06-30T12:30:00')",
     );

@@ -35,16 +35,6 @@ fn dir() -> TestFolder {
     dir
 }
 
-fn memory(dir: &TestFolder) -> String {
-    std::fs::read_to_string(dir.path("memory.jsonl")).unwrap()
-}
-
-/// Files of the folder but for the mirror and reports.
-fn own_files(dir: &TestFolder) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mirror = dir.path(".memfold");
-    dir.files().into_iter().filter(|(path, _)| !path.starts_with(&mirror)).collect()
-}
-
 /// The server's view: the observations of each entity.
 fn as_the_server_reads(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut entities = BTreeMap::new();
@@ -62,46 +52,34 @@ fn as_the_server_reads(text: &str) -> BTreeMap<String, Vec<String>> {
 }
 
 #[test]
-fn merges_stay_within_an_entity() {
+fn merges_stay_within_an_entity_and_are_undone_byte_for_byte() {
     let dir = dir();
+    let original = dir.own_files();
     dir.succeed(&EXECUTE);
-    let text = memory(&dir);
+    let text = dir.read("memory.jsonl");
     let entities = as_the_server_reads(&text);
-    assert_eq!(entities["Alice"].len(), 3);
-    assert_eq!(entities["Bob"].len(), 2);
-    assert_eq!(entities["Kiln"].len(), 2);
     let texts = |name: &str| entities[name].iter().cloned().collect::<BTreeSet<_>>().len();
-    assert_eq!((texts("Alice"), texts("Bob"), texts("Kiln")), (3, 2, 2));
+    for (name, count) in [("Alice", 3), ("Bob", 2), ("Kiln", 2)] {
+        assert_eq!((entities[name].len(), texts(name)), (count, count), "{name}");
+    }
+
     let (before, after): (Vec<&str>, Vec<&str>) =
         (MEMORY.split('\n').collect(), text.split('\n').collect());
     assert_eq!(before[2..6], after[2..6]);
     assert!(after[1].contains("\\u00e4t am Abend") && after[1].ends_with('\r'), "{}", after[1]);
-    assert!(
-        after[1].starts_with("{\"type\": \"entity\", \"mood\": {\"a\": [1]}, "),
-        "{}",
-        after[1]
-    );
-    let archive = std::fs::read_to_string(dir.path("memory.memfold-archive.jsonl")).unwrap();
-    assert_eq!(archive.lines().count(), 3);
+    let start = "{\"type\": \"entity\", \"mood\": {\"a\": [1]}, ";
+    assert!(after[1].starts_with(start), "{}", after[1]);
+    assert_eq!(dir.read("memory.memfold-archive.jsonl").lines().count(), 3);
 
-    let again = dir.json(&[&EXECUTE[..], &["--json"]].concat());
-    assert_eq!(again["planned"]["merge"], 0);
-    let files = own_files(&dir);
+    let files = dir.own_files();
     let again = dir.run(&EXECUTE);
     assert!(again.code == Some(0) && !again.err.contains("published"), "{again:?}");
-    assert_eq!(own_files(&dir), files);
-}
+    assert_eq!(dir.own_files(), files);
 
-#[test]
-fn undo_restores_memory_jsonl_byte_for_byte() {
-    let dir = dir();
-    let before = own_files(&dir);
-    dir.succeed(&EXECUTE);
-    assert_ne!(memory(&dir), MEMORY);
     let undone = dir.run("undo memory.jsonl latest --execute");
     assert_eq!(undone.code, Some(0), "{undone:?}");
     assert!(undone.err.contains("published 3 units to memory.jsonl"), "{}", undone.err);
-    assert_eq!(own_files(&dir), before);
+    assert_eq!(dir.own_files(), original);
     let again = dir.json("consolidate memory.jsonl --json");
     assert_eq!(again["planned"]["merge"], 0, "what was undone stays undone");
 }
@@ -116,7 +94,7 @@ fn a_first_save_goes_to_the_entity_that_it_names() {
         let dir = TestFolder::new();
         dir.write("memory.jsonl", text);
         dir.succeed(&["save", "memory.jsonl", "--text", "Prefers tea", "-c", "entity:Alice"]);
-        let entities = as_the_server_reads(&memory(&dir));
+        let entities = as_the_server_reads(&dir.read("memory.jsonl"));
         assert_eq!(entities["Alice"], ["Prefers tea"], "{text}");
     }
 }
@@ -127,24 +105,24 @@ fn saves_go_to_their_entity_and_can_be_undone() {
     let saved =
         ["save", "memory.jsonl", "--text", "Repairs old clocks", "--category", "entity:Bob"];
     dir.succeed(&saved);
-    let entities = as_the_server_reads(&memory(&dir));
+    let entities = as_the_server_reads(&dir.read("memory.jsonl"));
     assert_eq!(entities["Bob"].last().unwrap(), "Repairs old clocks");
     dir.succeed(&["save", "memory.jsonl", "--text", "The deploy port is 8080."]);
-    let entities = as_the_server_reads(&memory(&dir));
+    let entities = as_the_server_reads(&dir.read("memory.jsonl"));
     assert_eq!(entities["memories"], ["The deploy port is 8080."]);
     let known = dir.succeed(&["save", "memory.jsonl", "--text", "The deploy port is 8080."]);
     assert!(known.starts_with("known already"), "{known}");
-    assert_eq!(as_the_server_reads(&memory(&dir))["memories"].len(), 1);
+    assert_eq!(as_the_server_reads(&dir.read("memory.jsonl"))["memories"].len(), 1);
     let check = ["check", "memory.jsonl", "--text", "Repairs old clocks"];
     let found = dir.succeed(&[&check[..], &["--category", "entity:Bob"]].concat());
     assert!(found.starts_with("touch: the same text as"), "{found}");
     let found = dir.succeed(&check);
     assert!(found.starts_with("insert"), "another entity may say the same: {found}");
     std::fs::remove_dir_all(dir.path(".memfold")).unwrap();
-    let before = memory(&dir);
+    let before = dir.read("memory.jsonl");
     let known = dir.succeed(&saved);
     assert!(known.starts_with("known already"), "{known}");
-    assert_eq!(memory(&dir), before, "a mirror made anew has nothing to publish");
+    assert_eq!(dir.read("memory.jsonl"), before, "a mirror made anew has nothing to publish");
 }
 
 #[test]
@@ -164,14 +142,12 @@ fn messages_name_the_store_and_its_mirror_works_as_well() {
     }
     let mirror = ".memfold/memory.jsonl.mirror.db";
     dir.succeed(&["consolidate", mirror, "--execute", "--max-change-share", "1"]);
-    assert_eq!(as_the_server_reads(&memory(&dir))["Alice"].len(), 3);
+    assert_eq!(as_the_server_reads(&dir.read("memory.jsonl"))["Alice"].len(), 3);
 }
 
 #[test]
 fn impossible_mirror_commands_are_refused() {
     let dir = dir();
-    let refused = dir.run("consolidate memory.jsonl --store-kind mcp");
-    refused.fails_with(2, &["--store-kind \"mcp\" is no kind of store", "mcp_memory"]);
     let refused = dir.run("forget memory.jsonl x --execute");
     refused.fails_with(2, &["are not forgotten by memfold", "delete the mirror"]);
     let sample = TestFolder::with_pair();

@@ -35,20 +35,6 @@ fn folder(dir: &TestFolder) {
     dir.write("memory/agents/DEV-001/memories.json", text);
 }
 
-/// The files of a store with their bytes, without memfold's own.
-fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut open = vec![folder.to_owned()];
-    while let Some(path) = open.pop() {
-        if path.is_dir() && path.file_name().is_some_and(|name| name != ".memfold") {
-            open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
-        } else if path.is_file() {
-            found.insert(path.display().to_string(), std::fs::read(&path).unwrap());
-        }
-    }
-    found
-}
-
 fn execute(dir: &TestFolder, store: &str) -> String {
     let words = ["consolidate", store, "--execute", "--max-change-share", "1"];
     dir.succeed(&[&words[..], &NOW].concat())
@@ -58,10 +44,10 @@ fn execute(dir: &TestFolder, store: &str) -> String {
 fn a_folder_is_merged_promoted_and_taken_back() {
     let dir = TestFolder::new();
     folder(&dir);
-    let before = files(&dir.path("memory"));
+    let before = dir.own_files();
     let dry = dir.succeed(&[&["consolidate", "memory"][..], &NOW].concat());
     assert!(dry.contains("1 identical") && dry.contains("1 promoted"), "{dry}");
-    assert_eq!(files(&dir.path("memory")), before);
+    assert_eq!(dir.own_files(), before);
 
     let _ = execute(&dir, "memory");
     let own = entries(&dir, "memory/agents/DEV-001/memories.json");
@@ -75,13 +61,13 @@ fn a_folder_is_merged_promoted_and_taken_back() {
     let again = dir.succeed(&[&["consolidate", "memory"][..], &NOW].concat());
     assert!(again.contains("nothing to do"), "{again}");
     let _ = dir.succeed("undo memory latest --execute");
-    let name = dir.path("memory/agents/DEV-001/memories.json").display().to_string();
-    assert_eq!(files(&dir.path("memory"))[&name], before[&name]);
+    let name = dir.path("memory/agents/DEV-001/memories.json");
+    assert_eq!(dir.own_files()[&name], before[&name]);
     // Nothing is left of the run's files: its copy went to the archive once, and the archive got an
     // index.
     for gone in ["teams/development/memories.json", "archive/_index.json", "archive/teams"] {
         let path = dir.path("memory").join(gone);
-        assert!(!path.is_file() && files(&path).is_empty(), "{gone}");
+        assert!(dir.own_files().keys().all(|file| !file.starts_with(&path)), "{gone}");
     }
 }
 
@@ -133,7 +119,7 @@ fn a_long_episode_is_summarised_in_its_file_and_taken_back() {
     });
     let name = "memory/agents/DEV-001/episodes.json";
     dir.write(name, format!("{:#}", json!({ "entries": [episode.clone()] })));
-    let before = files(&dir.path("memory"));
+    let before = dir.own_files();
     let _ = execute(&dir, "memory");
     let own = &entries(&dir, name)[0];
     let (now, was) = (&own["content"], &episode["content"]);
@@ -153,8 +139,8 @@ fn a_long_episode_is_summarised_in_its_file_and_taken_back() {
     let again = dir.succeed(&[&["consolidate", "memory"][..], &NOW].concat());
     assert!(again.contains("nothing to do"), "{again}");
     let _ = dir.succeed("undo memory latest --execute");
-    let path = dir.path(name).display().to_string();
-    assert_eq!(files(&dir.path("memory"))[&path], before[&path]);
+    let path = dir.path(name);
+    assert_eq!(dir.own_files()[&path], before[&path]);
 }
 
 #[test]

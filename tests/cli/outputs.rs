@@ -1,15 +1,14 @@
 //! Every output file of a command is checked before it works, and a run that stands is reported as
 //! such.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 
 use memfold_core::report::Report;
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{brain_db, memory, unit_vector};
+use memfold_tests::{memory, unit_vector};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -88,7 +87,6 @@ fn only_files_are_replaced_and_links_are_followed() {
 #[test]
 fn run_stands_when_its_report_cannot_be_written() {
     const PAIRS: usize = 150;
-    let dir = TestFolder::new();
     let rows = (0..2 * PAIRS).map(|at| {
         let text = format!("Shelf {} holds the tools of one workshop.", at / 2);
         let mut row = memory(at, text, &unit_vector(PAIRS, at / 2));
@@ -96,7 +94,7 @@ fn run_stands_when_its_report_cannot_be_written() {
         row.id.push_str(&"x".repeat(500));
         row
     });
-    brain_db(&dir.path("brain.db"), &rows.collect::<Vec<_>>(), StoreStyle::Plain);
+    let dir = TestFolder::with(&rows.collect::<Vec<_>>());
     let flags = ["--execute", "-v", "--max-change-share", "1", "--report", "out/r.json"];
     let mut child = dir
         .command(&consolidate(&flags))

@@ -1,31 +1,24 @@
 //! A memory may stand in the questions of several proposals; answers to all of them lose nothing.
 
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{NOW, brain_db, memory};
+use memfold_tests::{NOW, memory, turned_vector};
 use rusqlite::Connection;
 
-use crate::reviewing::{live, proposed, review};
+use crate::reviewing::{proposed, review};
 use crate::support::{TestFolder, consolidate};
 
 const DIM: usize = 8;
 
 /// Three wordings of one fact; the first and the last are too far apart for one question.
 fn chain() -> TestFolder {
-    let dir = TestFolder::new();
     let texts = [
         "Invoices get sent out by Ines every Friday.",
         "Every Friday Ines sends out the invoices.",
         "The invoices are sent out by Ines every Friday.",
     ];
-    let row = |(at, text): (usize, &&str)| {
-        let turn = 0.45 * at as f32;
-        let mut vector = [0.0; DIM];
-        (vector[0], vector[1]) = (turn.cos(), turn.sin());
-        memory(at, *text, &vector)
-    };
+    let row =
+        |(at, text): (usize, &&str)| memory(at, *text, &turned_vector(DIM, 0, 0.45 * at as f32));
     let rows: Vec<_> = texts.iter().enumerate().map(row).collect();
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
-    dir
+    TestFolder::with(&rows)
 }
 
 /// Only one of the two groups was a question before: the second waited for the first one's answer.
@@ -48,7 +41,7 @@ fn answers_to_two_questions_about_one_memory_lose_nothing() {
         dir.succeed(&consolidate(&["--save-plan"]));
         review(&dir, &[], answers);
         dir.run(&["apply", "brain.db", "latest", "--execute", "--now", NOW]);
-        let stays = live(&dir);
+        let stays = dir.live();
         assert!(left.contains(&stays.len()), "{answers:?}: {stays:?}");
         let store = Connection::open(dir.path("brain.db")).unwrap();
         let sql = "SELECT (SELECT COUNT(*) FROM stm) + (SELECT COUNT(DISTINCT memory_id) FROM memfold_archive)";
@@ -59,7 +52,7 @@ fn answers_to_two_questions_about_one_memory_lose_nothing() {
         let report = dir.json(&consolidate(&["--json"]));
         assert_eq!(report["planned"]["merge"], 0, "{answers:?}");
         dir.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
-        assert_eq!(live(&dir), stays, "{answers:?}: a further run changes nothing");
+        assert_eq!(dir.live(), stays, "{answers:?}: a further run changes nothing");
         assert_eq!(proposed(&dir, &[]), again, "{answers:?}");
     }
 }

@@ -6,8 +6,8 @@ use jiff::tz::TimeZone;
 use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller};
 use memfold_core::lifecycle::RetentionPolicy;
 use memfold_core::policy::Policy;
-use memfold_store::brain_db::{BrainDb, OpenOptions, Session, SessionOptions, StoreStyle};
-use memfold_tests::{NOW, PlainMemory, brain_db, memory, store_now, unit_vector};
+use memfold_store::brain_db::{BrainDb, OpenOptions, Session, SessionOptions};
+use memfold_tests::{NOW, PlainMemory, memory, store_now, unit_vector};
 use rusqlite::{Connection, TransactionBehavior};
 use serde_json::Value;
 
@@ -23,15 +23,13 @@ fn row(number: usize, text: &str, created_at: &str, importance: f64) -> PlainMem
 
 /// A memory of each tier but the last at [`NOW`].
 fn tiers() -> TestFolder {
-    let dir = TestFolder::new();
     let rows = [
         row(0, "The kiln burns at 1200 degrees.", "2026-06-29T10:00:00", 2.0),
         row(1, "The kiln is fired on Mondays.", "2026-06-29T10:00:00", 1.0),
         row(2, "The old kiln stood in the yard.", "2025-03-01T10:00:00", 1.0),
         row(3, "Tea comes from the harbour shop.", "2026-06-29T10:00:00", 1.0),
     ];
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
-    dir
+    TestFolder::with(&rows)
 }
 
 fn recall(dir: &TestFolder, words: &[&str]) -> Value {
@@ -51,10 +49,6 @@ fn sorted(found: &Value) -> Vec<&str> {
     ids
 }
 
-fn open(dir: &TestFolder) -> Connection {
-    Connection::open(dir.path("brain.db")).unwrap()
-}
-
 fn count(connection: &Connection, id: &str) -> i64 {
     let sql = "SELECT access_count FROM stm WHERE id = ?1";
     connection.query_row(sql, [id], |row| row.get(0)).unwrap()
@@ -66,7 +60,7 @@ fn with_own_tables(dir: &TestFolder) -> Connection {
         SessionOptions { busy_timeout: Duration::from_secs(60), holder: "test".to_owned() };
     let session = Session::open_beside_runs(&dir.path("brain.db"), &options).unwrap();
     session.prepare("2026-06-29T12:00:00").unwrap();
-    open(dir)
+    dir.connect()
 }
 
 fn add_edge(store: &Connection, newer: &str, older: &str, confidence: &str) {
@@ -110,7 +104,6 @@ fn lower_tiers_answer_where_others_have_nothing() {
 /// After a merge the words that only the merged memory had found nothing in any mode but `exhaustive`.
 #[test]
 fn the_words_of_merged_memories_lead_to_their_survivor() {
-    let dir = TestFolder::new();
     let rows = [
         row(0, "The user owns an automobile.", "2026-06-28T10:00:00", 1.0),
         PlainMemory {
@@ -118,7 +111,7 @@ fn the_words_of_merged_memories_lead_to_their_survivor() {
             ..memory(1, "The user owns a car.", &unit_vector(8, 0))
         },
     ];
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    let dir = TestFolder::with(&rows);
     // Independent of the guard's verdict on the two.
     let guard = ["--set", "guard.enabled=false", "--allow-unguarded"];
     let merge = ["--set", "protection.min_age_hours=0", "--max-change-share", "1", "--execute"];
@@ -128,7 +121,7 @@ fn the_words_of_merged_memories_lead_to_their_survivor() {
         let sql = "SELECT count(*) FROM stm_fts WHERE stm_fts MATCH 'automobile'";
         connection.query_row(sql, [], |row| row.get(0)).unwrap()
     };
-    assert_eq!(words(&open(&dir)), 0, "nothing is added to the owner's index");
+    assert_eq!(words(&dir.connect()), 0, "nothing is added to the owner's index");
     for mode in ["reflexive", "standard", "deep", "exhaustive"] {
         let found = recall(&dir, &["automobile", "--mode", mode, "--no-count"]);
         assert_eq!(ids(&found), ["m000001"], "{mode} {run:?}");
@@ -163,7 +156,7 @@ fn vectors_and_words_are_joined_by_rank() {
 #[test]
 fn only_returned_memories_are_counted() {
     let dir = tiers();
-    let store = open(&dir);
+    let store = dir.connect();
     let found = recall(&dir, &["kiln"]);
     assert_eq!(found["counted"], true);
     assert_eq!(["m000000", "m000001", "m000002"].map(|id| count(&store, id)), [1, 1, 0]);
@@ -179,7 +172,7 @@ fn only_returned_memories_are_counted() {
 #[test]
 fn count_is_dropped_beside_a_writer() {
     let dir = tiers();
-    let mut holder = open(&dir);
+    let mut holder = dir.connect();
     let held = holder.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
     let found = recall(&dir, &["kiln"]);
     drop(held);
@@ -192,7 +185,7 @@ fn count_is_dropped_beside_a_writer() {
 fn no_count_is_lost_beside_four_writers() {
     const WRITES: i64 = 150;
     let dir = tiers();
-    open(&dir).execute_batch("PRAGMA journal_mode = WAL").unwrap();
+    dir.connect().execute_batch("PRAGMA journal_mode = WAL").unwrap();
     let path = dir.path("brain.db");
     let query = RecallQuery {
         text: "degrees",
@@ -232,7 +225,7 @@ fn no_count_is_lost_beside_four_writers() {
         readers.map(|reader| reader.join().unwrap()).iter().sum::<i64>()
     });
     assert!(counted > 0, "every count was dropped");
-    assert_eq!(count(&open(&dir), "m000000"), 4 * WRITES + counted);
+    assert_eq!(count(&dir.connect(), "m000000"), 4 * WRITES + counted);
 }
 
 #[test]
@@ -276,9 +269,8 @@ fn summaries_are_found_where_they_are_asked_for() {
 
 #[test]
 fn temporal_question_is_answered() {
-    let dir = TestFolder::new();
     let rows = [row(0, "We repaired the kiln yesterday.", "2026-06-28T10:00:00", 1.0)];
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
+    let dir = TestFolder::with(&rows);
     let found = recall(&dir, &["When did we repair the kiln?", "--no-count"]);
     assert_eq!(found["answer"]["answer"], "2026-06-27", "{found}");
     assert_eq!(found["answer"]["sources"][0], "m000000");
@@ -301,7 +293,7 @@ fn temporal_question_is_answered() {
 #[test]
 fn a_store_without_words_is_searched_by_vectors_alone() {
     let dir = tiers();
-    open(&dir).execute_batch("DROP TABLE stm_fts").unwrap();
+    dir.connect().execute_batch("DROP TABLE stm_fts").unwrap();
     let found = recall(&dir, &["kiln", "--vector", NEAR_FIRST]);
     assert_eq!((&found["words"], ids(&found)[0]), (&false.into(), "m000000"));
     assert!(found["notes"].to_string().contains("by vectors alone"), "{found}");

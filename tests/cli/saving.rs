@@ -5,12 +5,12 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use memfold_store::brain_db::{BrainDb, OpenOptions, StoreStyle};
-use memfold_tests::{brain_db, integrity, memory};
+use memfold_store::brain_db::{BrainDb, OpenOptions};
+use memfold_tests::{integrity, memory};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::TestFolder;
+use crate::support::{TestFolder, wait_until};
 
 const DIM: usize = 64;
 const OLD: &str = "The release meeting is in the large room.";
@@ -31,9 +31,7 @@ fn typed(vector: &[f32]) -> String {
 
 /// With one memory as `brain.db`.
 fn dir() -> TestFolder {
-    let dir = TestFolder::new();
-    brain_db(&dir.path("brain.db"), &[memory(0, OLD, &near(1.0, 1))], StoreStyle::Plain);
-    dir
+    TestFolder::with(&[memory(0, OLD, &near(1.0, 1))])
 }
 
 fn live(store: &Path) -> Vec<String> {
@@ -84,8 +82,7 @@ fn lines_are_answered_one_by_one() {
 /// Saves every text from each of eight processes at once; some are killed and begin again.
 fn flood(texts: usize, has_vectors: bool) {
     const PROCESSES: usize = 8;
-    let dir = TestFolder::new();
-    brain_db(&dir.path("brain.db"), &[], StoreStyle::Plain);
+    let dir = TestFolder::with(&[]);
     let line = |number: usize, process: usize| {
         // Each process writes some texts in a spelling of its own.
         let gap = if (number + process).is_multiple_of(11) { "  " } else { " " };
@@ -107,11 +104,10 @@ fn flood(texts: usize, has_vectors: bool) {
     };
     let mut children: Vec<Child> = (0..PROCESSES).map(|p| spawn(&dir, &lines(p))).collect();
     for (process, child) in children.iter_mut().enumerate().filter(|(p, _)| p % 3 == 0) {
-        while child.try_wait().unwrap().is_none()
-            && live(&dir.path("brain.db")).len() <= process.min(texts - 1)
-        {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
+        wait_until(|| {
+            child.try_wait().unwrap().is_some()
+                || live(&dir.path("brain.db")).len() > process.min(texts - 1)
+        });
         child.kill().unwrap();
         child.wait().unwrap();
         *child = spawn(&dir, &lines(process));

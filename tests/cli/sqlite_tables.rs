@@ -112,35 +112,20 @@ fn every_command_works_on_a_table_and_a_mark_is_taken_off() {
 }
 
 #[test]
-fn a_script_is_written_instead_and_others_changes_are_left_alone() {
+fn a_script_is_written_instead() {
     let dir = made(NOTES);
     let words = [&NAMED[..], &["--sql", "out.sql", "--ids", "gone.jsonl"]].concat();
     dir.succeed(&consolidate(&words));
-    let ids = std::fs::read_to_string(dir.path("gone.jsonl")).unwrap();
-    assert_eq!(ids.lines().count(), 1, "{ids}");
-    let script = std::fs::read_to_string(dir.path("out.sql")).unwrap();
-    let connection = Connection::open(dir.path("notes.db")).unwrap();
-    connection.execute_batch(&script).unwrap();
-    assert_eq!(rows(&dir.path("notes.db")).len(), 4, "{script}");
+    assert_eq!(dir.read("gone.jsonl").lines().count(), 1);
+    Connection::open(dir.path("notes.db")).unwrap().execute_batch(&dir.read("out.sql")).unwrap();
+    assert_eq!(rows(&dir.path("notes.db")).len(), 4);
     let refused = dir.run(&["consolidate", "notes.db", "--sql", "x.sql", "--execute"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     dir.write("memory.jsonl", "{\"type\":\"entity\",\"name\":\"A\",\"observations\":[\"a\"]}\n");
-    dir.run(&["consolidate", "memory.jsonl", "--removed", "delete"])
+    dir.run("consolidate memory.jsonl --removed delete")
         .fails_with(2, &["memory.jsonl has no table to name"]);
-}
-
-#[test]
-fn what_is_not_recognised_says_which_command_to_type() {
-    let dir = made("CREATE TABLE songs (id, content); CREATE TABLE albums (x);");
-    dir.run(&["consolidate", "notes.db"]).fails_with(
-        1,
-        &[
-            "no table of memories is recognised, found albums (x), songs (id, content)",
-            "memfold consolidate notes.db --table songs --id id --text content",
-        ],
-    );
-    let brain = TestFolder::with_sample();
-    let named = ["consolidate", "brain.db", "--table", "stm"];
-    brain.run(&named).fails_with(1, &["it is a brain.db, not a table of another system"]);
-    assert_eq!(dir.files().len(), 1);
+    let unknown = made("CREATE TABLE songs (id, content); CREATE TABLE albums (x);");
+    let advice = "memfold consolidate notes.db --table songs --id id --text content";
+    unknown.run("consolidate notes.db").fails_with(1, &[advice]);
+    assert_eq!(unknown.files().len(), 1);
 }

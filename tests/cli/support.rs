@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{NOW, PlainMemory, brain_db, memory, sample_rows, unit_vector};
+use memfold_tests::{NOW, PlainMemory, StoreImage, brain_db, memory, sample_rows, unit_vector};
+use rusqlite::Connection;
+use rusqlite::types::FromSql;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -58,18 +60,26 @@ impl TestFolder {
         Self { folder: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() }
     }
 
+    /// With these memories as `brain.db`.
+    pub(crate) fn with(rows: &[PlainMemory]) -> Self {
+        let dir = Self::new();
+        brain_db(&dir.path("brain.db"), rows, StoreStyle::Plain);
+        dir
+    }
+
     /// With the sample as `brain.db`.
     pub(crate) fn with_sample() -> Self {
-        let dir = Self::new();
-        brain_db(&dir.path("brain.db"), &sample_rows(), StoreStyle::Plain);
-        dir
+        Self::with(&sample_rows())
     }
 
     /// With two equal and one other memory as `brain.db`.
     pub(crate) fn with_pair() -> Self {
-        let dir = Self::new();
-        brain_db(&dir.path("brain.db"), &pair(), StoreStyle::Plain);
-        dir
+        let text = "The kiln is fired on Mondays.";
+        Self::with(&[
+            memory(0, text, &unit_vector(8, 0)),
+            memory(1, text, &unit_vector(8, 0)),
+            memory(2, "Tea is ordered from the harbour shop.", &unit_vector(8, 1)),
+        ])
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -83,6 +93,43 @@ impl TestFolder {
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         std::fs::write(self.path(name), text).unwrap();
         self.path(name)
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Connects to `brain.db` as its owner does.
+    pub(crate) fn connect(&self) -> Connection {
+        Connection::open(self.path("brain.db")).unwrap()
+    }
+
+    /// Changes `brain.db` as its owner could.
+    pub(crate) fn sql(&self, sql: &str) {
+        self.connect().execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
+    /// The value of a query of `brain.db`.
+    pub(crate) fn one<T: FromSql>(&self, sql: &str) -> T {
+        let found = self.connect().query_row(sql, [], |row| row.get(0));
+        found.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// The first column of a query of `brain.db`.
+    pub(crate) fn all<T: FromSql>(&self, sql: &str) -> Vec<T> {
+        let store = self.connect();
+        let mut statement = store.prepare(sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    /// The ids of the live memories of `brain.db`.
+    pub(crate) fn live(&self) -> Vec<String> {
+        self.all("SELECT id FROM stm WHERE source NOT LIKE 'archived:%' ORDER BY id")
+    }
+
+    /// Everything that the owner of `brain.db` can see.
+    pub(crate) fn image(&self) -> StoreImage {
+        StoreImage::of(&self.path("brain.db"))
     }
 
     /// The binary with nothing of this machine's configuration.
@@ -147,6 +194,12 @@ impl TestFolder {
         std::fs::read_dir(self.home.path()).unwrap().count()
     }
 
+    /// As [`Self::files`], without mirrors and what else memfold keeps beside stores of other kinds.
+    pub(crate) fn own_files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let is_own = |path: &Path| path.components().all(|part| part.as_os_str() != ".memfold");
+        self.files().into_iter().filter(|(path, _)| is_own(path)).collect()
+    }
+
     /// Every file of the folder, recursively, with its bytes.
     pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
@@ -186,16 +239,6 @@ impl Answer {
     }
 }
 
-fn pair() -> Vec<PlainMemory> {
-    let text = "The kiln is fired on Mondays.";
-    let other = "Tea is ordered from the harbour shop.";
-    vec![
-        memory(0, text, &unit_vector(8, 0)),
-        memory(1, text, &unit_vector(8, 0)),
-        memory(2, other, &unit_vector(8, 1)),
-    ]
-}
-
 /// Copies a file or a folder.
 pub(crate) fn copy(from: &Path, to: &Path) {
     if from.is_file() {
@@ -226,6 +269,13 @@ pub(crate) fn consolidate<'a>(further: &[&'a str]) -> Vec<&'a str> {
     [&["consolidate", "brain.db", "--now", NOW], further].concat()
 }
 
+/// Waits for something that another process or thread does.
+pub(crate) fn wait_until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
 /// Sends SIGINT as soon as the process listens to it.
 #[cfg(target_os = "linux")]
 pub(crate) fn interrupt(child: &std::process::Child) {
@@ -236,9 +286,7 @@ pub(crate) fn interrupt(child: &std::process::Child) {
         let bits = caught.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
         bits.is_some_and(|bits| bits & 0b10 != 0)
     };
-    while !listens() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    wait_until(listens);
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
 }

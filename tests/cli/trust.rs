@@ -3,19 +3,16 @@
 //! A `memfold.yaml` that came with somebody else's store sent texts, and any variable as a bearer token, to an address of its
 //! own: `memfold check`, which only reads, was enough.
 
-use memfold_store::brain_db::StoreStyle;
 use memfold_tests::stub_provider::StubProvider;
-use memfold_tests::{brain_db, memory, unit_vector};
+use memfold_tests::{memory, unit_vector};
 
 use crate::support::{Answer, TestFolder};
 
 const DIM: usize = 8;
 
 fn dir() -> TestFolder {
-    let dir = TestFolder::new();
     let rows = [memory(0, "The kiln is fired on Mondays.", &unit_vector(DIM, 0))];
-    brain_db(&dir.path("brain.db"), &rows, StoreStyle::Plain);
-    dir
+    TestFolder::with(&rows)
 }
 
 /// Runs with secrets in the environment, and the user's configuration in `home`.

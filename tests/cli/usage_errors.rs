@@ -39,12 +39,17 @@ const WRONG: &[(&str, &[&str])] = &[
     ("save brain.db --text a --importance inf", &["expected a number"]),
     ("save brain.db --text a --jsonl -", &["--jsonl"]),
     ("review brain.db a --merge --both", &["--both"]),
+    ("explain brain.db", &["<ID>"]),
+    ("explain brain.db x --texts a b", &["cannot be used with"]),
     ("explain --texts alone", &["2 values required"]),
     ("convert in.npy a.npy --to csv", &["invalid value 'csv'", "safetensors"]),
     ("export brain.db -o x.dat", &["x.dat", "--format"]),
     ("runs brain.db --execute", &["--prune-older-than"]),
     ("runs brain.db --prune-older-than soon", &["expected hours, days or weeks"]),
     ("completions", &["--man"]),
+    // Words and keys of earlier versions.
+    ("plans brain.db", &["`memfold plans` any more", "hint: use memfold runs STORE --plans"]),
+    ("consolidate brain.db --set schedule=daily", &["unknown key", "memfold-server --schedule"]),
 ];
 
 /// "number would be zero for non-zero type", "invalid float literal" and "99 is not in 2..=64" are
@@ -123,62 +128,4 @@ fn unmatched_category_is_a_warning() {
     let warning = "warning: no live memory has the category \"genral\"; did you mean \"general\"?";
     assert!(answer.err.contains(warning), "{answer:?}");
     assert!(answer.out.starts_with("3 live (0 in scope) → 3 · "), "{answer:?}");
-}
-
-/// Words of earlier versions, and their replacement.
-const REMOVED: [(&str, &str); 21] = [
-    ("plans brain.db", "use memfold runs STORE --plans"),
-    ("flags brain.db", "use memfold review STORE --flags"),
-    ("resolve brain.db x", "use memfold explain STORE ID"),
-    ("restore brain.db x", "use memfold undo STORE --memory ID"),
-    ("--json prune brain.db", "use memfold runs STORE --prune-older-than AGE"),
-    ("tiers brain.db", "use memfold status STORE"),
-    ("due brain.db", "use memfold status STORE --exit-code"),
-    ("edges brain.db x", "use memfold explain STORE ID [--depth N]"),
-    ("sync brain.db", "every command takes in what others changed"),
-    ("plan-join x.npy", "use memfold dedup FILE --tiles-for ROWS"),
-    ("man pages", "use memfold completions --man DIR"),
-    ("generate", "use memfold-bench generate"),
-    ("bench guard", "use memfold-bench guard"),
-    ("index verify brain.db", "use memfold index info STORE --verify"),
-    ("index warm brain.db", "nothing takes its place"),
-    ("index remove brain.db", "delete its folder, STORE.memfold"),
-    ("hook install --print", "use memfold hook print"),
-    ("hook replace", "use memfold hook session-start"),
-    ("consolidate brain.db --index hnsw_rs", "use --method hnsw_rs"),
-    ("dedup x.npy --index hnsw_rs", "use --method hnsw_rs"),
-    ("config path", "use memfold config show"),
-];
-
-/// A cron line of an earlier version gets its replacement, and does not end in silence.
-#[test]
-fn removed_commands_and_keys_name_their_successors() {
-    let dir = TestFolder::with_pair();
-    for (line, successor) in REMOVED {
-        dir.run(line).fails_with(2, &["any more", &format!("hint: {successor}")]);
-    }
-    for (key, successor) in [
-        ("schedule=daily", "memfold-server --schedule"),
-        ("model=m", "named in `judge.chain`"),
-        ("deep_consolidation=1", "rules hold the thresholds"),
-        ("helios_metrics=on", "read `memfold_*` in the metrics"),
-        ("detect.contradiction_threshold=0.5", "every conflict that is proven is flagged"),
-        ("detect.contradiction_similarity=0.9", "it is 0.85"),
-        ("merge.importance_cap=3", "it is 3.0"),
-        ("scope.sources=[a]", "use `scope.categories`"),
-        ("embed.inline_timeout_ms=1", "it is 2000"),
-        ("judge.batch_size=5", "it is 10"),
-        ("judge.replace_similarity_min=0.8", "it is 0.9"),
-        ("judge.loss.max_content_words=0.1", "it is 0.25"),
-        ("lifecycle.weights.recency=0.5", "they are 0.4, 0.2 and 0.4"),
-        ("lifecycle.activation_cap=5", "it is 20"),
-        ("lifecycle.superseded_factor=0.1", "it is 0.2"),
-        ("lifecycle.pinned_importance_min=2", "it is 3.0"),
-        ("lifecycle.due.interval_hours=1", "it is 24"),
-        ("lifecycle.due.unindexed_max=1", "it is 100"),
-        ("lifecycle.due.idle_minutes=1", "it is 30"),
-    ] {
-        let answer = dir.run(&consolidate(&["--set", key]));
-        answer.fails_with(2, &["unknown key", "hint: ", successor]);
-    }
 }

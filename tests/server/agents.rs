@@ -1,18 +1,17 @@
 //! Agents: the eight tools over stdio and over HTTP.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 
 use memfold_tests::{memory, unit_vector};
 use serde_json::{Value, json};
 
 use crate::schemas::Schema;
-use crate::support::{Server, TestFolder};
+use crate::support::{McpPipes, Server, TestFolder, mcp_hello};
 
 /// Where an agent talks to a server.
 enum Line<'s> {
-    Pipes { child: Child, input: Option<ChildStdin>, output: BufReader<ChildStdout> },
+    Pipes(McpPipes),
     Http { server: &'s Server, session: String },
 }
 
@@ -27,16 +26,8 @@ const ACCEPT: (&str, &str) = ("Accept", "application/json, text/event-stream");
 
 impl<'s> Agent<'s> {
     pub(crate) fn start(dir: &TestFolder, arguments: &[&str]) -> Self {
-        let mut child = dir
-            .command(&[&["mcp"], arguments].concat())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        Self::greet(Line::Pipes { child, input, output })
+        let command = dir.command(&[&["mcp"], arguments].concat());
+        Self::greet(Line::Pipes(McpPipes::start(command)))
     }
 
     fn visit(server: &'s Server) -> Self {
@@ -45,7 +36,7 @@ impl<'s> Agent<'s> {
 
     fn greet(line: Line<'s>) -> Self {
         let mut agent = Self { line, id: 0, tools: BTreeMap::new() };
-        let hello = agent.ask("initialize", &hello());
+        let hello = agent.ask("initialize", &mcp_hello());
         assert_eq!(hello["serverInfo"]["name"], "memfold", "{hello}");
         assert!(hello["capabilities"]["tools"].is_object());
         agent.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
@@ -58,10 +49,8 @@ impl<'s> Agent<'s> {
     /// Sends a message; over HTTP its answer comes at once.
     fn write(&mut self, message: &Value) -> String {
         match &mut self.line {
-            Line::Pipes { input, .. } => {
-                let input = input.as_mut().unwrap();
-                input.write_all(format!("{message}\n").as_bytes()).unwrap();
-                input.flush().unwrap();
+            Line::Pipes(pipes) => {
+                pipes.send(message);
                 String::new()
             }
             Line::Http { server, session } => {
@@ -88,14 +77,10 @@ impl<'s> Agent<'s> {
             let message: Value = serde_json::from_str(line.trim_start_matches("data:")).ok()?;
             (message["id"] == id).then_some(message)
         };
-        let Line::Pipes { output, .. } = &mut self.line else {
-            return body.lines().find_map(is_meant).unwrap_or_else(|| panic!("no answer: {body}"));
-        };
-        loop {
-            let mut line = String::new();
-            assert!(output.read_line(&mut line).unwrap() > 0, "it ended");
-            if let Some(message) = is_meant(&line) {
-                return message;
+        match &mut self.line {
+            Line::Pipes(pipes) => pipes.response(id),
+            Line::Http { .. } => {
+                body.lines().find_map(is_meant).unwrap_or_else(|| panic!("no answer: {body}"))
             }
         }
     }
@@ -143,34 +128,16 @@ impl<'s> Agent<'s> {
         serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
     }
 
-    pub(crate) fn end(mut self) {
-        match &mut self.line {
-            Line::Pipes { child, input, .. } => {
-                drop(input.take());
-                assert!(child.wait().unwrap().success());
-            }
+    pub(crate) fn end(self) {
+        match self.line {
+            Line::Pipes(pipes) => assert!(pipes.end().success()),
             Line::Http { server, session } => {
-                let headers = [ACCEPT, ("Mcp-Session-Id", &**session)];
+                let headers = [ACCEPT, ("Mcp-Session-Id", &*session)];
                 // 202 made the protocol's clients warn.
                 assert_eq!(server.send("DELETE", "/mcp", &headers, "").status, 204);
             }
         }
     }
-}
-
-impl Drop for Agent<'_> {
-    fn drop(&mut self) {
-        if let Line::Pipes { child, .. } = &mut self.line {
-            // It may have ended.
-            let _killed = child.kill();
-            let _ended = child.wait();
-        }
-    }
-}
-
-fn hello() -> Value {
-    json!({ "protocolVersion": "2025-06-18", "capabilities": {},
-            "clientInfo": { "name": "a test", "version": "1" } })
 }
 
 /// The tools: whether each only reads, destroys, is idempotent.
@@ -187,7 +154,7 @@ const TOOLS: [(&str, [bool; 3]); 8] = [
 
 #[test]
 fn eight_tools_have_titles_schemas_and_hints() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     let agent = Agent::start(&dir, &["brain.db"]);
     assert_eq!(agent.tools.keys().collect::<Vec<_>>(), TOOLS.map(|(name, _)| name).to_vec());
     for (name, hints) in TOOLS {
@@ -206,7 +173,7 @@ fn eight_tools_have_titles_schemas_and_hints() {
 
 /// The life of an agent: save, recall, a conflict, duplicates, the start of a session.
 fn live(agent: &mut Agent<'_>, dir: &TestFolder) {
-    let count = || dir.count("SELECT count(*) FROM stm");
+    let count = || dir.one::<i64>("SELECT count(*) FROM stm");
     let walnuts = json!({ "text": "Bob is allergic to walnuts", "categories": ["health"] });
     assert_eq!(agent.call("memory_check", &walnuts)["decision"], "insert");
     let saved = agent.call("memory_save", &walnuts);
@@ -296,7 +263,7 @@ fn clean_up(agent: &mut Agent<'_>, count: &dyn Fn() -> i64) {
 
 #[test]
 fn agent_session_over_stdio() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     let mut agent = Agent::start(&dir, &["brain.db", "--allow-writes"]);
     live(&mut agent, &dir);
     agent.end();
@@ -304,19 +271,19 @@ fn agent_session_over_stdio() {
 
 #[test]
 fn agent_session_over_http() {
-    let dir = TestFolder::new();
-    let server = dir.write();
+    let dir = TestFolder::with_deploys();
+    let server = dir.serve_writing();
     let mut agent = Agent::visit(&server);
     live(&mut agent, &dir);
     agent.end();
     let evil = [ACCEPT, ("Host", "evil.example")];
-    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello() });
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": mcp_hello() });
     server.send("POST", "/mcp", &evil, &hello.to_string()).assert_problem(421, "misdirected");
 }
 
 #[test]
 fn an_agent_writes_nothing_where_the_server_was_not_told_to() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     let before = std::fs::read(dir.path("brain.db")).unwrap();
     let mut agent = Agent::start(&dir, &["brain.db"]);
     let saved = agent.refused("memory_save", &json!({ "text": "Bob is allergic to walnuts" }));
@@ -373,11 +340,11 @@ fn long_lists_come_in_parts() {
 /// 10,000 sessions that were opened and left kept 1.3 GB.
 #[test]
 fn sessions_are_limited() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     let server = dir.serve(&[]);
     let accept = ("Accept", "application/json, text/event-stream");
-    let hello =
-        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello() }).to_string();
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": mcp_hello() })
+        .to_string();
     let mut last = None;
     for _ in 0..256 {
         let answer = server.send("POST", "/mcp", &[accept], &hello);
@@ -404,15 +371,15 @@ fn the_python_client_uses_the_tools() {
     };
     let expected = json!({ "tools": 8, "saved": "inserted", "recalled": "Bob is allergic to walnuts",
                            "applied": 1, "undone": 1 });
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     let store = dir.path("brain.db");
     assert_eq!(visit(&["stdio", crate::PROGRAM, store.to_str().unwrap()]), expected);
-    assert_eq!(dir.count("SELECT count(*) FROM stm"), 5);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM stm"), 5);
     // Undone merges are not proposed again: another store.
-    let dir = TestFolder::new();
-    let server = dir.write();
+    let dir = TestFolder::with_deploys();
+    let server = dir.serve_writing();
     assert_eq!(visit(&["http", &format!("http://{}/mcp", server.address)]), expected);
-    assert_eq!(dir.count("SELECT count(*) FROM stm"), 5);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM stm"), 5);
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::folder::wait_until;
 use crate::support::{Answer, Server, TestFolder};
 
 fn save(server: &Server, key: &str, text: &str) -> Answer {
@@ -15,8 +16,8 @@ fn save(server: &Server, key: &str, text: &str) -> Answer {
 /// A client that got no answer sends again, to a server that was killed in the middle and started anew.
 #[test]
 fn a_save_that_is_sent_again_is_not_done_again() {
-    let dir = TestFolder::new();
-    let server = dir.write();
+    let dir = TestFolder::with_deploys();
+    let server = dir.serve_writing();
     let first = save(&server, "key-1", "Carol sails on Sundays");
     assert_eq!(first.status, 200, "{first:?}");
     let again = save(&server, "key-1", "Carol sails on Sundays");
@@ -25,18 +26,18 @@ fn a_save_that_is_sent_again_is_not_done_again() {
     other.assert_problem(422, "unprocessable");
     save(&server, "a key", "text").assert_problem(400, "malformed");
     server.kill();
-    let server = dir.write();
+    let server = dir.serve_writing();
     assert_eq!(save(&server, "key-1", "Carol sails on Sundays").body, first.body);
     let sql = "SELECT count(*) FROM stm WHERE content LIKE 'Carol%'";
     let touched = "SELECT access_count FROM stm WHERE content LIKE 'Carol%'";
-    assert_eq!((dir.count(sql), dir.count(touched)), (1, 0));
+    assert_eq!((dir.one::<i64>(sql), dir.one::<i64>(touched)), (1, 0));
 }
 
 #[test]
 fn saves_survive_a_server_that_is_killed_among_them() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     for round in 0..4 {
-        let server = dir.write();
+        let server = dir.serve_writing();
         let address = server.address.clone();
         let (is_over, saved) = (AtomicBool::new(false), AtomicUsize::new(0));
         let answered = std::thread::scope(|scope| {
@@ -60,9 +61,7 @@ fn saves_survive_a_server_that_is_killed_among_them() {
                     })
                 })
                 .collect();
-            while saved.load(Ordering::Relaxed) < 10 + 7 * round {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            wait_until(|| saved.load(Ordering::Relaxed) >= 10 + 7 * round);
             let id = server.process().to_string();
             let killed = std::process::Command::new("kill").args(["-KILL", &id]).status();
             assert!(killed.unwrap().success(), "{address}");
@@ -70,23 +69,23 @@ fn saves_survive_a_server_that_is_killed_among_them() {
             writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
         });
         drop(server);
-        let server = dir.write();
+        let server = dir.serve_writing();
         for (key, text) in &answered {
             assert_eq!(save(&server, key, text).status, 200);
             let sql = format!("SELECT count(*) FROM stm WHERE content = '{text}'");
-            assert_eq!(dir.count(&sql), 1, "{text}");
+            assert_eq!(dir.one::<i64>(&sql), 1, "{text}");
         }
     }
     assert_eq!(
-        dir.count("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
+        dir.one::<i64>("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
         0
     );
 }
 
 #[test]
 fn two_servers_and_four_writers_share_a_store() {
-    let dir = TestFolder::new();
-    let servers = [dir.write(), dir.write()];
+    let dir = TestFolder::with_deploys();
+    let servers = [dir.serve_writing(), dir.serve_writing()];
     let texts = |writer: usize| (0..15).map(move |at| format!("Writer {writer} says number {at}"));
     std::thread::scope(|scope| {
         for writer in 0..4 {
@@ -115,7 +114,7 @@ fn two_servers_and_four_writers_share_a_store() {
             });
         }
     });
-    assert_eq!(dir.count("SELECT count(*) FROM stm"), 4 + 60);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM stm"), 4 + 60);
     // The writes of one are known to the other at once.
     for server in &servers {
         let known = server.post("/v1/check", &json!({ "text": "Writer 0 says number 0" })).json();
@@ -123,14 +122,14 @@ fn two_servers_and_four_writers_share_a_store() {
     }
     let plan = servers[0].plan(&json!({ "save_plan": true }));
     servers[1].apply(&plan.0, &plan.1);
-    assert_eq!(dir.count("SELECT count(*) FROM stm"), 3 + 60);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM stm"), 3 + 60);
 }
 
 /// SQLite begins its write-ahead log anew only where no reader needs it, and here one always does.
 #[test]
 fn the_log_stays_short_under_readers_without_a_gap() {
-    let dir = TestFolder::new();
-    let server = dir.write();
+    let dir = TestFolder::with_deploys();
+    let server = dir.serve_writing();
     let log = dir.path("brain.db-wal");
     let bytes = || log.metadata().map_or(0, |log| log.len());
     let is_over = AtomicBool::new(false);
@@ -159,12 +158,10 @@ fn the_log_stays_short_under_readers_without_a_gap() {
             (saved, longest) = (saved + 1, bytes());
         }
         let clock = memfold::machine::Stopwatch::start();
-        while bytes() > limit && clock.seconds() < 60.0 {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until(|| bytes() <= limit || clock.seconds() >= 60.0);
         is_over.store(true, Ordering::Relaxed);
         assert!(longest > limit, "the log never grew long: {longest} bytes");
         assert!(bytes() <= limit, "{} bytes after a minute", bytes());
     });
-    assert_eq!(dir.count("SELECT count(*) FROM stm WHERE content LIKE 'Fact %'"), saved);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM stm WHERE content LIKE 'Fact %'"), saved);
 }

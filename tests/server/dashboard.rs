@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use memfold_tests::{PlainMemory, memory, unit_vector};
 use serde_json::json;
 
-use crate::support::{Answer, Server, TestFolder, pair};
+use crate::support::{Answer, Server, TestFolder, deploys};
 
 const LIVE: &str = "SELECT count(*) FROM stm";
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -169,8 +169,8 @@ fn link(page: &str, start: &str) -> String {
 
 #[test]
 fn a_person_approves_applies_and_undoes_without_a_script() {
-    let dir = TestFolder::new();
-    let server = dir.write();
+    let dir = TestFolder::with_deploys();
+    let server = dir.serve_writing();
     let client = Client::of(&server);
     let first = server.get("/");
     assert_eq!((first.status, &*first.headers["location"]), (303, "/ui"));
@@ -187,7 +187,7 @@ fn a_person_approves_applies_and_undoes_without_a_script() {
     let (back, approved) = client.press(&open, "Approve 1 merges of identical texts");
     assert!(back.starts_with(&here), "{back}");
     let job = client.work(&approved, "Apply 1 approved");
-    assert_eq!(dir.count(LIVE), 3);
+    assert_eq!(dir.one::<i64>(LIVE), 3);
 
     let run = client.page(&link(&job, "/ui/run?id="));
     assert!(run.contains("1 applied") && run.contains("0 of 1 taken back"), "{run}");
@@ -195,7 +195,7 @@ fn a_person_approves_applies_and_undoes_without_a_script() {
     assert!(survivor.contains("What was merged into it"), "{survivor}");
     let job = client.work(&run, "Undo this run");
     assert!(job.contains("<dt>Units</dt><dd>taken back 1</dd>"), "{job}");
-    assert_eq!(dir.count(LIVE), 4);
+    assert_eq!(dir.one::<i64>(LIVE), 4);
     let runs = client.page("/ui/runs");
     assert!(runs.contains("The audit chain holds") && runs.contains("1 of 1"), "{runs}");
     // Undone merges are not repeated, and the plan says so.
@@ -205,8 +205,8 @@ fn a_person_approves_applies_and_undoes_without_a_script() {
 
 #[test]
 fn pages_of_other_sites_and_old_pages_change_nothing() {
-    let dir = TestFolder::new();
-    let server = dir.write();
+    let dir = TestFolder::with_deploys();
+    let server = dir.serve_writing();
     let client = Client::of(&server);
     let (plan, digest) = server.plan(&json!({ "save_plan": true }));
     let page = client.page(&format!("/ui/plan?id={plan}"));
@@ -236,7 +236,7 @@ fn pages_of_other_sites_and_old_pages_change_nothing() {
     assert_eq!(apply.fields["digest"], digest);
     apply.fields.insert("digest".to_owned(), digest.replace(|c: char| c.is_ascii_digit(), "a"));
     assert_eq!(client.send(&apply.action, &apply.fields).status, 412);
-    assert_eq!(dir.count(LIVE), 4);
+    assert_eq!(dir.one::<i64>(LIVE), 4);
     // Fields that a page of ours does not send.
     for (path, further) in [
         ("/ui/plan/decide", "id=x&action=a1&decision=explode"),
@@ -253,8 +253,8 @@ fn pages_of_other_sites_and_old_pages_change_nothing() {
 
 #[test]
 fn a_token_is_asked_for_once_and_kept_in_a_cookie() {
-    let dir = TestFolder::new();
-    std::fs::write(dir.path("token"), TOKEN).unwrap();
+    let dir = TestFolder::with_deploys();
+    dir.write("token", TOKEN);
     let server = dir.serve(&["--token-file", "token"]);
     let client = Client::of(&server);
     for page in PAGES {
@@ -297,7 +297,7 @@ fn a_token_is_asked_for_once_and_kept_in_a_cookie() {
 
 #[test]
 fn a_server_that_only_reads_shows_everything_and_offers_nothing() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     let server = dir.serve(&[]);
     let client = Client::of(&server);
     let job = client.work(&client.page("/ui"), "Make a plan now");
@@ -320,7 +320,7 @@ fn a_server_that_only_reads_shows_everything_and_offers_nothing() {
         fields.extend(further.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert_eq!(client.send(path, &fields).status, 403, "{path}");
     }
-    assert_eq!(dir.count(LIVE), 4);
+    assert_eq!(dir.one::<i64>(LIVE), 4);
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn memories_are_listed_by_page_and_filtered() {
         rows.push(memory(number, "The deploy runs <b>every</b> Friday", &unit_vector(130, 125)));
     }
     let dir = TestFolder::with(&rows);
-    let server = dir.write();
+    let server = dir.serve_writing();
     let client = Client::of(&server);
     let mut path = link(&client.page("/ui"), "/ui/memories");
     let mut seen = std::collections::BTreeSet::new();
@@ -378,11 +378,11 @@ fn memories_are_listed_by_page_and_filtered() {
 /// A plan knows of a contradiction before a run flags it, and the words that differ are marked.
 #[test]
 fn conflicts_are_counted_early_and_marked_and_an_undo_can_be_allowed_again() {
-    let mut rows = pair();
+    let mut rows = deploys();
     rows[2] = memory(3, "The backup runs every Friday at noon", &unit_vector(4, 1));
     rows[3] = memory(4, "The backup runs every Monday at noon", &unit_vector(4, 1));
     let dir = TestFolder::with(&rows);
-    let server = dir.write();
+    let server = dir.serve_writing();
     let client = Client::of(&server);
     let job = client.work(&client.page("/ui"), "Make a plan now");
     assert!(client.page("/ui").contains("1 more in the latest plan"));
@@ -407,8 +407,8 @@ fn conflicts_are_counted_early_and_marked_and_an_undo_can_be_allowed_again() {
 
 #[test]
 fn a_schedule_is_set_by_a_form() {
-    let dir = TestFolder::with(&pair());
-    let server = dir.write();
+    let dir = TestFolder::with_deploys();
+    let server = dir.serve_writing();
     let client = Client::of(&server);
     let page = client.page("/ui/schedule");
     assert!(page.contains("None: the schedule is off."), "{page}");

@@ -14,9 +14,9 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 #[test]
 fn a_token_is_needed_and_cannot_be_guessed() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     // White space around it does not count.
-    std::fs::write(dir.path("token"), format!("  {TOKEN}\n")).unwrap();
+    dir.write("token", format!("  {TOKEN}\n"));
     let server = dir.serve(&["--token-file", "token"]);
     let with = |token: &str| {
         let bearer = format!("Bearer {token}");
@@ -42,23 +42,23 @@ fn a_token_is_needed_and_cannot_be_guessed() {
 
 #[test]
 fn an_address_that_others_reach_needs_a_token() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     let mut command = dir.command(&["http", "brain.db", "--listen", "0.0.0.0:0"]);
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("can be reached by others") && said.contains("hint: give --token-file"));
-    std::fs::write(dir.path("token"), "short").unwrap();
+    dir.write("token", "short");
     let arguments = ["http", "brain.db", "--listen", "0.0.0.0:0", "--token-file", "token"];
     assert_eq!(dir.command(&arguments).output().unwrap().status.code(), Some(2));
-    std::fs::write(dir.path("token"), TOKEN).unwrap();
+    dir.write("token", TOKEN);
     let server = Server::start(dir.command(&arguments));
     assert!(server.address.starts_with("0.0.0.0:"), "{}", server.address);
 }
 
 #[test]
 fn a_unix_socket_is_for_its_user_alone() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     let socket = dir.path("socket");
     let arguments = ["http", "brain.db", "--unix-socket", "socket"];
     let server = Server::start(dir.command(&arguments));
@@ -79,8 +79,8 @@ fn a_unix_socket_is_for_its_user_alone() {
 
 #[test]
 fn paths_lead_nowhere_else() {
-    let dir = TestFolder::new();
-    let server = dir.write();
+    let dir = TestFolder::with_deploys();
+    let server = dir.serve_writing();
     for path in [
         "/../brain.db",
         "/v1/plans/..%2F..%2Fbrain.db",
@@ -107,7 +107,7 @@ fn paths_lead_nowhere_else() {
 #[test]
 fn the_description_is_the_published_one() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/server.openapi.json");
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     let output = dir.command(&["openapi"]).output().unwrap();
     assert!(output.status.success());
     if std::env::var_os("BLESS").is_some() {
@@ -124,7 +124,7 @@ fn the_description_is_the_published_one() {
 /// Every documented path exists, and needs nothing undocumented.
 #[test]
 fn every_path_that_is_described_is_served() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     let server = dir.serve(&[]);
     let described = server.get("/openapi.json").json();
     for (path, methods) in described["paths"].as_object().unwrap() {
@@ -140,7 +140,7 @@ fn every_path_that_is_described_is_served() {
 
 #[test]
 fn bodies_that_are_too_large_or_broken_are_refused() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     let server = dir.serve(&[]);
     let large = format!("{{\"text\":\"{}\"}}", "x".repeat(17 << 20));
     // It may be closed before all was sent.

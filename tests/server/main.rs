@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../cli/support.rs"]
+#[expect(dead_code, reason = "a part of it is for the command line")]
+mod folder;
 mod support;
 #[path = "../cli/schemas.rs"]
 #[expect(dead_code, reason = "a part of it is for the documents of the command line")]

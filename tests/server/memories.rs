@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::support::{TestFolder, pair};
+use crate::support::{TestFolder, deploys};
 
 #[test]
 fn a_check_says_what_the_command_line_would_say_and_writes_nothing() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     let before = std::fs::read(dir.path("brain.db")).unwrap();
     let server = dir.serve(&[]);
     let known = json!({ "text": "The deploy runs every Friday at noon", "vector": [1, 0, 0, 0] });
@@ -26,8 +26,8 @@ fn a_check_says_what_the_command_line_would_say_and_writes_nothing() {
 
 #[test]
 fn a_save_remembers_what_is_new_and_counts_what_is_known() {
-    let dir = TestFolder::new();
-    let server = dir.write();
+    let dir = TestFolder::with_deploys();
+    let server = dir.serve_writing();
     let new = json!({ "text": "Bob is allergic to walnuts", "vector": [0, 0, 0, 1],
                       "categories": ["health"], "user_id": "bob", "id": "bob-1" });
     let saved = server.post("/v1/save", &new).json();
@@ -35,9 +35,9 @@ fn a_save_remembers_what_is_new_and_counts_what_is_known() {
     assert_eq!(saved["stored"], true);
     let again = server.post("/v1/save", &new).json();
     assert_eq!((&again["written"], &again["id"]), (&json!("touched"), &json!("bob-1")));
-    assert_eq!(dir.count("SELECT count(*) FROM stm"), 5);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM stm"), 5);
     let sql = "SELECT count(*) FROM stm WHERE categories LIKE '%user:bob%'";
-    assert_eq!(dir.count(sql), 1);
+    assert_eq!(dir.one::<i64>(sql), 1);
     let taken = json!({ "text": "Something else", "id": "bob-1" });
     server.post("/v1/save", &taken).assert_problem(409, "conflict");
     server.post("/v1/save", &json!({ "text": " " })).assert_problem(422, "unprocessable");
@@ -60,8 +60,8 @@ fn a_save_remembers_what_is_new_and_counts_what_is_known() {
 /// A store that another program holds answered 500.
 #[test]
 fn a_store_that_is_held_is_unavailable() {
-    let dir = TestFolder::new();
-    std::fs::write(dir.path("held.yaml"), "busy_timeout_ms: 50\n").unwrap();
+    let dir = TestFolder::with_deploys();
+    dir.write("held.yaml", "busy_timeout_ms: 50\n");
     let server = dir.serve(&["--allow-writes", "--config", "held.yaml"]);
     let holder = rusqlite::Connection::open(dir.path("brain.db")).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -75,8 +75,8 @@ fn a_store_that_is_held_is_unavailable() {
 
 #[test]
 fn searches_and_recalls_find_and_keep_to_their_scope() {
-    let dir = TestFolder::new();
-    let server = dir.write();
+    let dir = TestFolder::with_deploys();
+    let server = dir.serve_writing();
     let near = json!({ "vector": [0, 1, 0.1, 0], "limit": 2 });
     let found = server.post("/v1/search", &near).json();
     assert_eq!(found["matches"][0]["id"], "m000003", "{found}");
@@ -99,11 +99,11 @@ fn searches_and_recalls_find_and_keep_to_their_scope() {
 
 #[test]
 fn flags_are_listed_and_settled_and_the_store_tells_where_it_stands() {
-    let mut rows = pair();
+    let mut rows = deploys();
     rows[0].content = "The deploy runs every Friday at noon".to_owned();
     rows[1].content = "The deploy runs every Monday at noon".to_owned();
     let dir = TestFolder::with(&rows);
-    let server = dir.write();
+    let server = dir.serve_writing();
     let plan = server.plan(&json!({ "save_plan": true }));
     let run = server.apply(&plan.0, &plan.1);
     let flags = server.get("/v1/flags").json();
@@ -127,7 +127,7 @@ fn flags_are_listed_and_settled_and_the_store_tells_where_it_stands() {
 
 #[test]
 fn stores_have_names() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     std::fs::copy(dir.path("brain.db"), dir.path("other.db")).unwrap();
     let server = dir.serve(&["--store", "second=other.db", "--allow-writes"]);
     let new = json!({ "text": "Only in the second", "vector": [0, 0, 0, 1] });

@@ -10,8 +10,8 @@ const LIVE: &str = "SELECT count(*) FROM stm";
 
 #[test]
 fn a_plan_is_made_looked_at_applied_and_undone() {
-    let dir = TestFolder::new();
-    let server = dir.write();
+    let dir = TestFolder::with_deploys();
+    let server = dir.serve_writing();
     let started = server.post("/v1/runs", &json!({}));
     assert_eq!(started.status, 202);
     let place_of_job = started.headers["location"].clone();
@@ -25,7 +25,7 @@ fn a_plan_is_made_looked_at_applied_and_undone() {
     };
     // A dry run: the store knows nothing of it.
     assert_eq!((&job["result"]["mode"], &job["run_id"]), (&json!("dry_run"), &Value::Null));
-    assert_eq!(dir.count("SELECT count(*) FROM sqlite_master WHERE name LIKE 'memfold%'"), 0);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM sqlite_master WHERE name LIKE 'memfold%'"), 0);
 
     let (id, digest) = (job["plan_id"].as_str().unwrap(), job["plan_digest"].as_str().unwrap());
     let plan = server.get(&format!("/v1/plans/{id}"));
@@ -40,7 +40,7 @@ fn a_plan_is_made_looked_at_applied_and_undone() {
     let any = server.send("POST", &apply, &[("If-Match", "*")], "{}");
     any.assert_problem(428, "digest-missing");
     let run = server.apply(id, digest);
-    assert_eq!(dir.count(LIVE), 3);
+    assert_eq!(dir.one::<i64>(LIVE), 3);
 
     let recorded = server.get(&format!("/v1/runs/{run}")).json();
     assert_eq!((&recorded["kind"], &recorded["state"]), (&json!("execute"), &json!("done")));
@@ -50,7 +50,7 @@ fn a_plan_is_made_looked_at_applied_and_undone() {
 
     let undone = server.job(&format!("/v1/runs/{run}/undo"), &[], &json!({}));
     assert_eq!(undone["result"]["executed"]["applied"], 1, "{undone}");
-    assert_eq!(dir.count(LIVE), 4);
+    assert_eq!(dir.one::<i64>(LIVE), 4);
     let again = server.post(&format!("/v1/runs/{run}/undo"), &json!({}));
     again.assert_problem(409, "conflict");
     server.post("/v1/runs/none/undo", &json!({})).assert_problem(404, "not-found");
@@ -60,8 +60,8 @@ fn a_plan_is_made_looked_at_applied_and_undone() {
 
 #[test]
 fn decisions_are_written_down_and_followed() {
-    let dir = TestFolder::new();
-    let server = dir.write();
+    let dir = TestFolder::with_deploys();
+    let server = dir.serve_writing();
     let (id, digest) = server.plan(&json!({ "save_plan": true }));
     let path = format!("/v1/plans/{id}/decisions");
     let decide = |action: &str, decision: &str| {
@@ -86,11 +86,11 @@ fn decisions_are_written_down_and_followed() {
 
 #[test]
 fn a_run_carries_out_as_much_as_it_is_told_to() {
-    let dir = TestFolder::new();
-    let server = dir.write();
+    let dir = TestFolder::with_deploys();
+    let server = dir.serve_writing();
     let identical = server.job("/v1/runs", &[], &json!({ "execute": "identical" }));
     assert_eq!(identical["state"], "done", "{identical}");
-    assert_eq!(dir.count(LIVE), 3);
+    assert_eq!(dir.one::<i64>(LIVE), 3);
     let result = &identical["result"];
     assert_eq!((&result["mode"], &result["executed"]["applied"]), (&json!("execute"), &json!(1)));
     assert_eq!(result["run_id"], identical["run_id"]);
@@ -106,12 +106,12 @@ fn a_run_carries_out_as_much_as_it_is_told_to() {
     let run = identical["run_id"].as_str().unwrap();
     server.job(&format!("/v1/runs/{run}/undo"), &[], &json!({ "remerge_ok": true }));
     let reviewed = server.job("/v1/runs", &[], &json!({ "execute": "reviewed" }));
-    assert_eq!((&reviewed["run_id"], dir.count(LIVE)), (&Value::Null, 4), "{reviewed}");
+    assert_eq!((&reviewed["run_id"], dir.one::<i64>(LIVE)), (&Value::Null, 4), "{reviewed}");
     let plan = reviewed["plan_id"].as_str().unwrap();
     let approve = json!({ "decisions": [{ "action": "a1", "decision": "approve" }] });
     assert_eq!(server.post(&format!("/v1/plans/{plan}/decisions"), &approve).status, 200);
     server.job("/v1/runs", &[], &json!({ "execute": "reviewed" }));
-    assert_eq!(dir.count(LIVE), 3);
+    assert_eq!(dir.one::<i64>(LIVE), 3);
     for nonsense in [json!({ "threshold": 2 }), json!({ "user_id": "u", "categories": ["a"] })] {
         server.post("/v1/runs", &nonsense).assert_problem(422, "unprocessable");
     }
@@ -119,7 +119,7 @@ fn a_run_carries_out_as_much_as_it_is_told_to() {
 
 #[test]
 fn a_run_can_be_followed_to_its_end() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     let server = dir.serve(&[]);
     let job = server.post("/v1/runs", &json!({})).json();
     let path = format!("/v1/runs/{}/events", job["id"].as_str().unwrap());
@@ -150,7 +150,7 @@ fn a_run_can_be_followed_to_its_end() {
 
 #[test]
 fn nothing_is_written_where_the_server_was_not_told_to() {
-    let dir = TestFolder::new();
+    let dir = TestFolder::with_deploys();
     let server = dir.serve(&[]);
     for (path, body) in [
         ("/v1/runs", json!({ "execute": "all" })),

@@ -1,37 +1,25 @@
 //! The tools of the MCP reference memory server: the same answers on the same file, and no write lost.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 
 use memfold::machine::Stopwatch;
 use serde_json::{Value, json};
 
-use crate::support::TestFolder;
+use crate::support::{McpPipes, TestFolder, mcp_hello};
 
 /// A client that believes the protocol and nothing else.
 struct Client {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    pipes: McpPipes,
     id: u64,
 }
 
 impl Client {
-    fn start(mut command: Command) -> Self {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let mut client = Self { child, input, output: BufReader::new(output), id: 0 };
-        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {},
-                            "clientInfo": { "name": "test", "version": "1" } });
-        assert!(client.ask("initialize", &hello)["capabilities"]["tools"].is_object());
-        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    fn start(command: Command) -> Self {
+        let mut client = Self { pipes: McpPipes::start(command), id: 0 };
+        assert!(client.ask("initialize", &mcp_hello())["capabilities"]["tools"].is_object());
+        client.pipes.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         client
     }
 
@@ -52,28 +40,18 @@ impl Client {
         Some(Self::start(command))
     }
 
-    fn send(&mut self, message: &Value) {
-        self.input.write_all(format!("{message}\n").as_bytes()).unwrap();
-        self.input.flush().unwrap();
-    }
-
     fn request(&mut self, method: &str, parameters: &Value) {
         self.id += 1;
         let id = self.id;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters }));
+        self.pipes
+            .send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters }));
     }
 
     fn ask(&mut self, method: &str, parameters: &Value) -> Value {
         self.request(method, parameters);
-        loop {
-            let mut line = String::new();
-            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended");
-            let message: Value = serde_json::from_str(&line).unwrap();
-            if message["id"] == self.id {
-                assert!(message["error"].is_null(), "{message}");
-                return message["result"].clone();
-            }
-        }
+        let response = self.pipes.response(self.id);
+        assert!(response["error"].is_null(), "{response}");
+        response["result"].clone()
     }
 
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
@@ -85,9 +63,7 @@ impl Client {
     }
 
     fn end(self) {
-        let Self { mut child, input, .. } = self;
-        drop(input);
-        child.wait().unwrap();
+        self.pipes.end();
     }
 }
 
@@ -253,18 +229,18 @@ fn files_in_other_shapes_are_read_and_broken_lines_keep_their_bytes() {
     }
     let broken = "{\"type\":\"entity\",\"name\":\"Half\n";
     let lone = "{\"type\":\"entity\",\"name\":\"Ana\",\"entityType\":\"p\",\"observations\":[\"cut \\ud83d\"],\"x\":1}\n";
-    std::fs::write(dir.path("memory.jsonl"), format!("{broken}{lone}\u{feff}")).unwrap();
+    dir.write("memory.jsonl", format!("{broken}{lone}\u{feff}"));
     let mut client = Client::of(&dir, "memory.jsonl");
     assert_eq!(client.graph()["entities"].as_array().unwrap().len(), 1);
     let add = json!({ "observations": [{ "entityName": "Ana", "contents": ["swims"] }] });
     client.call("add_observations", &add);
     client.end();
-    let text = std::fs::read_to_string(dir.path("memory.jsonl")).unwrap();
+    let text = dir.read("memory.jsonl");
     assert!(
         text.starts_with(broken) && text.contains("[\"cut \\ud83d\",\"swims\"],\"x\":1}"),
         "{text}"
     );
-    std::fs::write(dir.path("empty.jsonl"), "").unwrap();
+    dir.write("empty.jsonl", "");
     let mut client = Client::of(&dir, "empty.jsonl");
     assert_eq!(client.graph(), json!({ "entities": [], "relations": [] }));
     client.end();
@@ -335,8 +311,7 @@ fn write_on(dir: &TestFolder, writer: usize, writes: usize) -> Acknowledged {
         // valid.
         if at % 97 == 96 && kills < 20 {
             client.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
-            client.child.kill().unwrap();
-            client.child.wait().unwrap();
+            client.pipes.kill();
             client = Client::of(dir, "memory.jsonl");
             kills += 1;
         }
@@ -404,7 +379,7 @@ fn a_write_takes_little_whatever_the_file_holds() {
             json!({ "type": "entity", "name": format!("server-{at}"), "entityType": "server", "observations": texts }).to_string()
         })
         .collect();
-    std::fs::write(dir.path("memory.jsonl"), lines.join("\n")).unwrap();
+    dir.write("memory.jsonl", lines.join("\n"));
     let mut client = Client::of(&dir, "memory.jsonl");
     let mut p50 = Vec::new();
     for tool in ["create_entities", "add_observations"] {

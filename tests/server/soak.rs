@@ -7,11 +7,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use memfold::lookup::TierChoice;
 use memfold::machine::{self, Stopwatch};
 use memfold_core::memory::MemoryId;
 use memfold_core::memory::Status;
 use memfold_store::{BrainDb, OpenOptions};
-use memfold_tests::{generated_rows, memory};
+use memfold_tests::{TestIndex, generated_rows, memory};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Server, TestFolder};
@@ -49,8 +50,8 @@ fn everything_at_once_loses_nothing() {
     let row = |at: usize| memory(at, text(at), &vectors[original(at) * DIM..][..DIM]);
     let rows: Vec<_> = (0..ROWS as usize).map(row).collect();
     let dir = TestFolder::with(&rows);
-    build_index(&dir);
-    let server = dir.write();
+    TestIndex::of(&dir.path("brain.db")).build(TierChoice::Auto);
+    let server = dir.serve_writing();
     let (tally, clock) = (Tally::default(), Stopwatch::start());
     let log = dir.path("brain.db-wal");
     let (mut anonymous, mut log_most) = (Vec::new(), 0);
@@ -183,7 +184,7 @@ fn work(server: &Server, dir: &TestFolder, tally: &Tally, clock: &Stopwatch, sec
         }
         round += 1;
         if round % 5 == 0 {
-            build_index(dir);
+            TestIndex::of(&dir.path("brain.db")).build(TierChoice::Auto);
         }
         std::thread::sleep(Duration::from_secs(2));
     }
@@ -201,30 +202,6 @@ fn anonymous_kib(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
-}
-
-fn build_index(dir: &TestFolder) {
-    use memfold::lookup::{BuildIndex, TierChoice, build_index};
-    use memfold_store::{BrainDb, LoadRequest};
-    let store = BrainDb::open(dir.path("brain.db"), memfold_store::OpenOptions::default()).unwrap();
-    let (zone, progress) = (jiff::tz::TimeZone::UTC, memfold_index::NoProgress);
-    let load =
-        LoadRequest { time_zone: &zone, now: memfold::machine::clock(), progress: &progress };
-    build_index(
-        &store,
-        &BuildIndex {
-            folder: &dir.path("brain.db.memfold"),
-            mode: memfold_index::file::FileMode::PRIVATE,
-            load,
-            model: None,
-            tier: TierChoice::Auto,
-            pool: &memfold_index::Pool::new(None).unwrap(),
-            kernels: memfold_simd::Kernels::active(),
-            scratch_dir: &std::env::temp_dir(),
-            wait: std::time::Duration::ZERO,
-        },
-    )
-    .unwrap();
 }
 
 fn exchange(

@@ -3,23 +3,17 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{PlainMemory, brain_db, memory, unit_vector};
+use memfold_tests::{PlainMemory, memory, unit_vector};
 use serde_json::{Value, json};
-use tempfile::TempDir;
+
+pub(crate) use crate::folder::TestFolder;
 
 /// Longest wait for an answer: builds of tests run beside others.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// A folder with a store.
-pub(crate) struct TestFolder {
-    folder: TempDir,
-}
 
 /// A server that ends with the test.
 pub(crate) struct Server {
@@ -38,31 +32,8 @@ pub(crate) struct Answer {
 
 impl TestFolder {
     /// With two equal and two other memories as `brain.db`.
-    pub(crate) fn new() -> Self {
-        Self::with(&pair())
-    }
-
-    pub(crate) fn with(rows: &[PlainMemory]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        brain_db(&folder.path().join("brain.db"), rows, StoreStyle::Plain);
-        Self { folder }
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(crate::PROGRAM);
-        command
-            .args(arguments)
-            .current_dir(self.folder.path())
-            .env_clear()
-            .env("HOME", self.folder.path())
-            .env("XDG_CONFIG_HOME", self.folder.path())
-            .env("TMPDIR", self.folder.path())
-            .env("TZ", "UTC");
-        command
+    pub(crate) fn with_deploys() -> Self {
+        Self::with(&deploys())
     }
 
     /// Serves `brain.db` on a free port.
@@ -71,19 +42,13 @@ impl TestFolder {
         Server::start(self.command(&arguments))
     }
 
-    pub(crate) fn write(&self) -> Server {
+    pub(crate) fn serve_writing(&self) -> Server {
         self.serve(&["--allow-writes"])
-    }
-
-    /// A number that a query returns, from the store as it is.
-    pub(crate) fn count(&self, sql: &str) -> i64 {
-        let store = rusqlite::Connection::open(self.path("brain.db")).unwrap();
-        store.query_row(sql, [], |row| row.get(0)).unwrap()
     }
 }
 
 /// Two equal memories and two others; nothing of them contradicts.
-pub(crate) fn pair() -> Vec<PlainMemory> {
+pub(crate) fn deploys() -> Vec<PlainMemory> {
     let row = |number, text: &str, axis| memory(number, text, &unit_vector(4, axis));
     vec![
         row(1, "The deploy runs every Friday at noon", 0),
@@ -275,4 +240,63 @@ fn joined(mut chunks: &str) -> String {
         chunks = rest[size..].trim_start_matches("\r\n");
     }
     body
+}
+
+/// A client of the Model Context Protocol over the stdin and stdout of a server.
+pub(crate) struct McpPipes {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl McpPipes {
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
+        Self { child, input, output: BufReader::new(output) }
+    }
+
+    pub(crate) fn send(&mut self, message: &Value) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(format!("{message}\n").as_bytes()).unwrap();
+        input.flush().unwrap();
+    }
+
+    /// Waits for the response to a request.
+    pub(crate) fn response(&mut self, id: u64) -> Value {
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == id {
+                return message;
+            }
+        }
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Closes stdin, which ends the server.
+    pub(crate) fn end(mut self) -> ExitStatus {
+        drop(self.input.take());
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for McpPipes {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _killed = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}
+
+/// The parameters of `initialize`.
+pub(crate) fn mcp_hello() -> Value {
+    json!({ "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "a test", "version": "1" } })
 }

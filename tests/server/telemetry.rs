@@ -112,7 +112,7 @@ const TEXT: &str = "The deploy runs every Friday at noon";
 
 #[test]
 fn a_collector_receives_stages_counters_and_logs_but_no_text() {
-    let (dir, collector) = (TestFolder::new(), Collector::answering("200 OK"));
+    let (dir, collector) = (TestFolder::with_deploys(), Collector::answering("200 OK"));
     let endpoint = format!("http://{}", collector.address);
     let server = serve(&dir, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)]);
     assert_eq!(server.post("/v1/check", &json!({ "text": TEXT })).status, 200);
@@ -218,12 +218,12 @@ fn requests_do_not_need_the_collector() {
     let refusing = Collector::answering("503 Service Unavailable");
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     for (address, why) in [(&refusing.address, "status 503"), (&nobody, "refused")] {
-        let dir = TestFolder::new();
+        let dir = TestFolder::with_deploys();
         let endpoint = format!("http://{address}");
         let variables =
             [("OTEL_EXPORTER_OTLP_ENDPOINT", &*endpoint), ("OTEL_BSP_SCHEDULE_DELAY", "20")];
         let server = serve(&dir, &variables);
-        for _ in 0..40 {
+        for _ in 0..400 {
             assert_eq!(server.post("/v1/check", &json!({ "text": TEXT })).status, 200);
             if server.log().contains("note: no telemetry reaches ") {
                 break;

@@ -22,12 +22,11 @@ pub use in_memory::{InMemoryStore, PlainEmbedding, PlainMemory};
 pub use model::{apply, comparable_source};
 pub use published::assert_published;
 pub use references::{
-    LinkageCase, NeighborLists, greedy_definition, linkage_cases, neighbor_lists, real_vectors,
-    report_skipped,
+    LinkageCase, NeighborLists, greedy_definition, linkage_cases, neighbor_lists,
 };
 pub use rows::{
-    Draws, NOW, brain_db, created_at, generated_rows, memory, npy_of_rows, sample_rows, store_now,
-    store_of_vectors, unit_vector,
+    Draws, LabelledLine, NOW, brain_db, created_at, daemon_memory, generated_rows, labelled_lines,
+    memory, npy_of_rows, sample_rows, store_now, store_of_vectors, turned_vector, unit_vector,
 };
 pub use run::{CONFIG_HASH, Run, clusters, merges, noops};
 pub use store_facts::{FactReader, facts_findable};

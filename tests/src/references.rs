@@ -1,6 +1,6 @@
 //! Greedy complete linkage as it is defined, pair by pair.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use memfold_core::policy::Linkage;
 use memfold_datasets::{Corpus, CorpusOptions};
@@ -128,37 +128,18 @@ pub fn linkage_cases() -> Vec<LinkageCase> {
             serde_json::from_str(&text).expect("the file is as its README says");
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let matrix = name.split('-').next().unwrap_or_default();
-        let (vectors, _) = vectors_of(folder.join(format!("{matrix}.npy")), rows);
+        let vectors = vectors_of(&folder.join(format!("{matrix}.npy")), rows);
         assert_eq!((vectors.len(), labels.len()), (rows * dim, rows), "{name}");
         LinkageCase { name, linkage, threshold, dim, vectors, labels }
     };
     paths.into_iter().map(case).collect()
 }
 
-/// Reads the first `rows` real vectors and their dimension; `None` without the folder that the variable
-/// `MEMFOLD_DATA` names.
-///
-/// # Panics
-/// When the folder lacks an `embeddings/vectors_f16.npy` of `rows` rows.
-#[must_use]
-pub fn real_vectors(rows: usize) -> Option<(Vec<f32>, usize)> {
-    let folder: PathBuf = std::env::var_os("MEMFOLD_DATA")?.into();
-    let path = folder.join(Path::new("embeddings/vectors_f16.npy"));
-    Some(vectors_of(path, rows))
-}
-
-/// Reads the first `rows` vectors of a file, and their dimension.
-fn vectors_of(path: PathBuf, rows: usize) -> (Vec<f32>, usize) {
+/// Reads the first `rows` vectors of a file.
+fn vectors_of(path: &Path, rows: usize) -> Vec<f32> {
     let corpus = Corpus::open(&[path], &CorpusOptions::new(&std::env::temp_dir()));
     let corpus = corpus.expect("the vectors are there");
     let matrix = corpus.matrix();
     assert!(matrix.len() >= rows && corpus.skipped().is_empty(), "{rows} rows");
-    let vectors = matrix.rows().take(rows).flat_map(|row| matrix.vector(row));
-    (vectors.copied().collect(), corpus.dim())
-}
-
-/// Says that a test found nothing to work on.
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
-pub fn report_skipped() {
-    eprintln!("skipped: MEMFOLD_DATA is not set");
+    matrix.rows().take(rows).flat_map(|row| matrix.vector(row)).copied().collect()
 }

@@ -43,6 +43,42 @@ pub fn memory(number: usize, content: impl Into<String>, vector: &[f32]) -> Plai
     }
 }
 
+/// Makes memory `number` as a daemon writes it, with a vector of 8 components along `axis`: rules
+/// may merge and archive it.
+#[must_use]
+pub fn daemon_memory(number: usize, text: &str, axis: usize) -> PlainMemory {
+    PlainMemory { source: "daemon".to_owned(), ..memory(number, text, &unit_vector(8, axis)) }
+}
+
+/// A line of a labelled store: the label, and the memories that say its texts, the oldest first.
+#[derive(Debug, Clone)]
+pub struct LabelledLine {
+    /// How the texts are related.
+    pub label: &'static str,
+    /// The memories, near each other and nearly orthogonal to those of other lines.
+    pub rows: Vec<PlainMemory>,
+}
+
+/// Reads lines such as `label | older text | newer text`; the vectors of a line's two texts have
+/// this cosine.
+#[must_use]
+pub fn labelled_lines(store: &'static str, cosine: f32) -> Vec<LabelledLine> {
+    const DIM: usize = 256;
+    let line = |(number, line): (usize, &'static str)| {
+        let mut parts = line.split(" | ");
+        let label = parts.next().unwrap_or_default();
+        let row = |(side, text): (usize, &str)| {
+            let mut vector = [0.0; DIM];
+            vector[2 * number % DIM] = if side == 0 { 1.0 } else { cosine };
+            vector[(2 * number + 1) % DIM] =
+                if side == 0 { 0.0 } else { (1.0 - cosine * cosine).sqrt() };
+            memory(2 * number + side, text, &vector)
+        };
+        LabelledLine { label, rows: parts.enumerate().map(row).collect() }
+    };
+    store.lines().filter(|line| !line.starts_with('#')).enumerate().map(line).collect()
+}
+
 /// Returns the unit vector along `axis`.
 ///
 /// # Panics
@@ -51,6 +87,18 @@ pub fn memory(number: usize, content: impl Into<String>, vector: &[f32]) -> Plai
 pub fn unit_vector(dim: usize, axis: usize) -> Vec<f32> {
     let mut vector = vec![0.0; dim];
     vector[axis] = 1.0;
+    vector
+}
+
+/// Returns the unit vector along `axis`, turned towards the next axis by an angle in radians: the
+/// cosine of two is that of the difference of their angles.
+///
+/// # Panics
+/// When `axis + 1` is not below `dim`.
+#[must_use]
+pub fn turned_vector(dim: usize, axis: usize, angle: f32) -> Vec<f32> {
+    let mut vector = vec![0.0; dim];
+    (vector[axis], vector[axis + 1]) = (angle.cos(), angle.sin());
     vector
 }
 

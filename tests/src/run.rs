@@ -110,18 +110,7 @@ impl Run {
     /// When the configuration is wrong or the run fails.
     #[must_use]
     pub fn plan(&self, store: &dyn MemoryStore) -> Outcome {
-        self.try_plan(store).expect("the run succeeds")
-    }
-
-    /// Plans, or fails.
-    ///
-    /// # Errors
-    /// When the run fails.
-    ///
-    /// # Panics
-    /// When the configuration is wrong.
-    pub fn try_plan(&self, store: &dyn MemoryStore) -> Result<Outcome, MemfoldError> {
-        self.try_run(store, None)
+        self.try_run(store, None).expect("the run succeeds")
     }
 
     fn try_run(
@@ -175,15 +164,6 @@ impl Run {
 }
 
 impl Run {
-    /// Plans and lets a judge decide; nothing was answered before, and nothing is kept.
-    ///
-    /// # Panics
-    /// When the configuration is wrong or the run fails.
-    #[must_use]
-    pub fn judge(&self, store: &dyn MemoryStore, judge: &mut dyn Judge) -> Outcome {
-        self.judge_by(store, judge, &self.configuration().settings.judge)
-    }
-
     /// Plans, with a judge who decides by other settings than the configured ones.
     ///
     /// # Panics

@@ -102,12 +102,6 @@ impl StoreImage {
         self.tables.get("stm").is_some_and(|stm| stm.columns.iter().any(|column| column == name))
     }
 
-    /// Returns the number of rows of `stm`.
-    #[must_use]
-    pub fn row_count(&self) -> usize {
-        self.tables.get("stm").map_or(0, |stm| stm.rows.len())
-    }
-
     /// Lists losses of another image against this one: a memory, its text, its id or its time, or a
     /// row of another table. Everything else of a memory may change, and the memory that an atom
     /// names; rows may move to `memfold_archive`, and anything may be added.

@@ -31,6 +31,21 @@ impl Asked {
         let texts = listed.into_iter().flatten().chain(one);
         texts.filter_map(Value::as_str).map(str::to_owned).collect()
     }
+
+    /// The groups of a question to a chat model: handles and texts.
+    ///
+    /// # Panics
+    /// When the request is another one.
+    #[must_use]
+    pub fn groups(&self) -> Vec<Vec<(String, String)>> {
+        let content = self.body["messages"][1]["content"].as_str().expect("a chat has a question");
+        let batch: Value = serde_json::from_str(content).expect("the question is JSON");
+        let text = |memory: &Value, key: &str| memory[key].as_str().unwrap_or_default().to_owned();
+        let member = |memory: &Value| (text(memory, "id"), text(memory, "text"));
+        let groups = batch["groups"].as_array().into_iter().flatten();
+        let members = |group: &Value| group["memories"].as_array().cloned().unwrap_or_default();
+        groups.map(|group| members(group).iter().map(member).collect()).collect()
+    }
 }
 
 /// Makes the answer: the bytes are sent as they are, then the connection ends.
@@ -157,6 +172,14 @@ pub fn answer(status: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
 #[must_use]
 pub fn json_answer(body: &Value) -> Vec<u8> {
     answer("200 OK", &["content-type: application/json"], body.to_string().as_bytes())
+}
+
+/// The answer of a chat model: 1,100 tokens.
+#[must_use]
+pub fn chat(content: &str) -> Vec<u8> {
+    let usage = json!({ "prompt_tokens": 1_000, "completion_tokens": 100 });
+    let message = json!({ "role": "assistant", "content": content });
+    json_answer(&json!({ "choices": [{ "message": message }], "usage": usage }))
 }
 
 /// The answer of a daemon, or of Ollama, for texts.

@@ -72,37 +72,24 @@ impl TestIndex {
         LoadRequest { time_zone: &self.time_zone, now: self.now, progress: &NoProgress }
     }
 
-    /// Builds the index, or says why not.
-    ///
-    /// # Errors
-    /// As [`build_index`].
-    ///
-    /// # Panics
-    /// When no thread can be started.
-    pub fn try_build(&self, tier: TierChoice) -> Result<BuiltIndex, IndexError> {
-        let pool = Pool::new(std::num::NonZero::new(self.threads)).expect("threads can be started");
-        build_index(
-            &self.store,
-            &BuildIndex {
-                folder: &self.folder,
-                mode: FileMode::PRIVATE,
-                load: self.load(),
-                model: None,
-                tier,
-                pool: &pool,
-                kernels: self.kernels,
-                scratch_dir: &std::env::temp_dir(),
-                wait: Duration::from_secs(5),
-            },
-        )
-    }
-
     /// Builds the index.
     ///
     /// # Panics
     /// When it cannot be built.
     pub fn build(&self, tier: TierChoice) -> BuiltIndex {
-        self.try_build(tier).expect("the index can be built")
+        let pool = Pool::new(std::num::NonZero::new(self.threads)).expect("threads can be started");
+        let request = BuildIndex {
+            folder: &self.folder,
+            mode: FileMode::PRIVATE,
+            load: self.load(),
+            model: None,
+            tier,
+            pool: &pool,
+            kernels: self.kernels,
+            scratch_dir: &std::env::temp_dir(),
+            wait: Duration::from_secs(5),
+        };
+        build_index(&self.store, &request).expect("the index can be built")
     }
 
     /// Seals new rows; returns their number.

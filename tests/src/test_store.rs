@@ -42,7 +42,6 @@ pub struct TestStore {
     path: PathBuf,
     run: Run,
     options: RevertOptions,
-    remerge_ok: bool,
 }
 
 /// A plan, and its execution.
@@ -77,7 +76,7 @@ impl TestStore {
         let made = make(&path);
         let options = RevertOptions::default();
         let run = Run::builtin();
-        (Self { _folder: folder, path, run, options, remerge_ok: false }, made)
+        (Self { _folder: folder, path, run, options }, made)
     }
 
     /// Writes a store of these rows.
@@ -101,11 +100,6 @@ impl TestStore {
     /// Sets how undo handles conflicts.
     pub const fn revert_with(&mut self, options: RevertOptions) {
         self.options = options;
-    }
-
-    /// Sets whether undoing leaves the next run free to do the same again.
-    pub const fn remerge_ok(&mut self, remerge_ok: bool) {
-        self.remerge_ok = remerge_ok;
     }
 
     /// Lets days go by.
@@ -309,7 +303,7 @@ impl TestStore {
             &UndoRequest {
                 target,
                 options: self.options,
-                remerge_ok: self.remerge_ok,
+                remerge_ok: false,
                 run_id: &format!("undo-{}", run_id("undo", self.now(), CONFIG_HASH)),
                 now: self.now(),
                 time_zone: &TimeZone::UTC,

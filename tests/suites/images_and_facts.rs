@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use memfold_tests::torture::Waits;
 use memfold_tests::{Fact, StoreImage, assert_same, diff, facts_findable, wild_store};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -138,4 +139,12 @@ fn harder_to_find_facts_are_noticed() {
         "UPDATE stm SET source = replace(source, '{survivor}', '{absorbed}') WHERE id = '{absorbed}'"
     );
     assert!(complaints(&circle)[0].contains("circle"));
+}
+
+#[test]
+fn percentiles_are_nearest_ranks() {
+    assert_eq!(Waits::of(Vec::new()), Waits::default());
+    let waits = Waits::of((1..=200).rev().map(|ms| f64::from(ms) / 1e3).collect());
+    let rounded = [waits.p50_ms, waits.p99_ms, waits.max_ms].map(f64::round);
+    assert_eq!((waits.count, rounded), (200, [100.0, 198.0, 200.0]));
 }

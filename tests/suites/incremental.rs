@@ -94,10 +94,8 @@ impl Case {
             let id = ids[self.draws.below(ids.len() as u64) as usize].clone();
             let sql = match self.draws.below(8) {
                 0..=3 => {
-                    let id = format!("m{:03}", self.count);
-                    let sql = self.insertion(&id);
-                    self.touched.insert(id);
-                    sql
+                    self.save();
+                    continue;
                 }
                 4 => {
                     let text = text(self.draws.below(9) as usize, self.draws.below(5) as usize);
@@ -123,30 +121,15 @@ impl Case {
         }
     }
 
-    fn insertion(&mut self, id: &str) -> String {
+    /// Saves a new memory.
+    fn save(&mut self) {
         let mut row = row(&mut self.draws, self.count, 0, 9);
         of_one_model(&mut row);
+        row.source = "agent".to_owned();
         self.count += 1;
-        let categories = serde_json::to_string(&row.categories).unwrap();
-        let content = row.content.replace('\'', "''");
-        let (at, importance, reads) = (&row.created_at, row.importance, row.access_count);
-        let mut sql = format!(
-            "INSERT INTO stm (id, content, categories, importance, created_at, access_count, source)
-             VALUES ('{id}', '{content}', '{categories}', {importance}, '{at}', {reads}, 'agent');"
-        );
-        if let Some(embedding) = row.embedding {
-            let bytes: String = embedding
-                .vector
-                .iter()
-                .flat_map(|component| component.to_le_bytes())
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            sql.push_str(&format!(
-                "INSERT INTO embeddings (id, source_type, source_id, embedding, model, created_at)
-                 VALUES ('e-{id}', 'stm', '{id}', x'{bytes}', 'm', '{at}')"
-            ));
-        }
-        sql
+        self.log.push_str(&format!("save {row:?}\n"));
+        self.db.save(&row);
+        self.touched.insert(row.id);
     }
 
     /// Compares a run over changed memories with one over everything; returns how many actions were

@@ -17,7 +17,7 @@ use memfold_core::policy::Linkage;
 use memfold_core::summary::Confidence;
 use memfold_guard::{Guard, GuardPolicy};
 use memfold_simd::Similarity;
-use memfold_tests::stub_provider::{self, StubProvider, answer, json_answer};
+use memfold_tests::stub_provider::{self, StubProvider, answer, chat, json_answer};
 use memfold_tests::{Run, linkage_cases, store_of_vectors};
 use serde_json::{Value, json};
 
@@ -108,10 +108,6 @@ fn passed(asked: &Asked) -> Vec<Outcome> {
         accept_opinions(&group, &said, &guard, &rules, &|_, _| Some(0.9))
     };
     groups().into_iter().zip(&asked.votes).map(outcome).collect()
-}
-
-fn chat(content: &str) -> Vec<u8> {
-    json_answer(&json!({"choices": [{"message": {"role": "assistant", "content": content}}]}))
 }
 
 fn says(actions: &Value) -> Vec<u8> {

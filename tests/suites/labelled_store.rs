@@ -4,42 +4,21 @@
 use std::collections::BTreeSet;
 
 use memfold_core::plan::{ActionType, Plan};
-use memfold_tests::{InMemoryStore, PlainMemory, Run, memory};
+use memfold_tests::{InMemoryStore, LabelledLine, PlainMemory, Run, labelled_lines};
 
 /// In sight when rules were written.
 const AGENT: &str = include_str!("../data/agent_store.txt");
 /// Nothing was fitted on it.
 const TEAM: &str = include_str!("../data/team_store.txt");
-const DIM: usize = 256;
+/// Of both texts of a line.
 const COSINE: f32 = 0.9;
 
-/// A line: its label and the ids of its memories.
-struct Line {
-    label: &'static str,
-    texts: Vec<&'static str>,
-    ids: BTreeSet<String>,
+fn ids(line: &LabelledLine) -> BTreeSet<String> {
+    line.rows.iter().map(|row| row.id.clone()).collect()
 }
 
-fn lines(store: &'static str) -> (Vec<Line>, Vec<PlainMemory>) {
-    let (mut lines, mut rows) = (Vec::new(), Vec::new());
-    for (number, line) in store.lines().filter(|line| !line.starts_with('#')).enumerate() {
-        let mut parts = line.split(" | ");
-        let label = parts.next().unwrap();
-        let texts: Vec<&str> = parts.collect();
-        let mut ids = BTreeSet::new();
-        for (side, text) in texts.iter().enumerate() {
-            let mut vector = [0.0; DIM];
-            vector[2 * number % DIM] = if side == 0 { 1.0 } else { COSINE };
-            vector[(2 * number + 1) % DIM] =
-                if side == 0 { 0.0 } else { (1.0 - COSINE * COSINE).sqrt() };
-            // The first text of a line is the older one.
-            let row = memory(2 * number + side, *text, &vector);
-            ids.insert(row.id.clone());
-            rows.push(row);
-        }
-        lines.push(Line { label, texts, ids });
-    }
-    (lines, rows)
+fn texts(line: &LabelledLine) -> Vec<&str> {
+    line.rows.iter().map(|row| &*row.content).collect()
 }
 
 /// The sets of memories that actions of a type speak of.
@@ -62,7 +41,8 @@ fn a_store_that_nothing_was_fitted_on_is_cleaned_as_well() {
 
 /// Of updates as many in a hundred may stay without a flag.
 fn holds(store: &'static str, silent_max: usize) {
-    let (lines, rows) = lines(store);
+    let lines = labelled_lines(store, COSINE);
+    let rows: Vec<PlainMemory> = lines.iter().flat_map(|line| line.rows.clone()).collect();
     assert_eq!(rows.len(), 200);
     let plan = Run::builtin().plan(&InMemoryStore::new(rows)).plan;
     let merges = sets(&plan, ActionType::Merge);
@@ -70,19 +50,19 @@ fn holds(store: &'static str, silent_max: usize) {
     let flags = sets(&plan, ActionType::FlagContradiction);
     let of = |label: &str| lines.iter().filter(|line| line.label == label).collect::<Vec<_>>();
     let is = |set: &BTreeSet<String>, label: &str| {
-        lines.iter().any(|line| line.label == label && set.is_subset(&line.ids))
+        lines.iter().any(|line| line.label == label && set.is_subset(&ids(line)))
     };
     let (same, updates) = (of("same"), of("update"));
-    let found = |sets: &[BTreeSet<String>], line: &Line| sets.contains(&line.ids);
+    let found = |sets: &[BTreeSet<String>], line: &LabelledLine| sets.contains(&ids(line));
     let unseen: Vec<_> = same
         .iter()
         .filter(|line| !found(&merges, line) && !found(&proposals, line))
-        .map(|line| &line.texts)
+        .map(|line| texts(line))
         .collect();
     let silent: Vec<_> =
-        updates.iter().filter(|line| !found(&flags, line)).map(|line| &line.texts).collect();
+        updates.iter().filter(|line| !found(&flags, line)).map(|line| texts(line)).collect();
     let named = |set: &BTreeSet<String>| {
-        lines.iter().find(|line| set.is_subset(&line.ids)).map(|line| (line.label, &line.texts))
+        lines.iter().find(|line| set.is_subset(&ids(line))).map(|line| (line.label, texts(line)))
     };
     let wrong = |sets: &[BTreeSet<String>], label: &str| -> Vec<_> {
         sets.iter().filter(|set| !is(set, label)).map(named).collect()

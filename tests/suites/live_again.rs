@@ -9,7 +9,7 @@ use memfold_store::upkeep::restore;
 use memfold_tests::{PlainMemory, TestIndex, TestStore, generated_rows, memory};
 
 const DIM: usize = 16;
-const PAIRS: usize = 40;
+const PAIRS: usize = 16;
 const WAYS: [&str; 2] = ["merge.absorbed=archive", "merge.absorbed=move"];
 
 /// The text of a pair, and its vector.
@@ -17,7 +17,7 @@ fn said(pair: usize, vectors: &[f32]) -> (String, &[f32]) {
     (format!("Shelf {pair} holds the maps of region {pair}."), &vectors[pair * DIM..][..DIM])
 }
 
-/// Pairs of equal texts; the older of each is merged: `m000000` to `m000039`.
+/// Pairs of equal texts; the older of each is merged: `m000000` to `m000015`.
 fn pairs(vectors: &[f32]) -> Vec<PlainMemory> {
     let row = |number: usize| {
         let (text, vector) = said(number % PAIRS, vectors);

@@ -100,7 +100,7 @@ fn live(owner: &Connection, habit: &str, draws: &mut Draws, number: usize) {
 fn a_search_finds_what_the_store_holds_now() {
     for tier in TIERS {
         for seed in 0..4 {
-            let rows = rows(300, seed);
+            let rows = rows(150, seed);
             let (_folder, db, owner) = store(&rows);
             db.build(tier);
             let mut index = db.index();

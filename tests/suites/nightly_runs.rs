@@ -136,13 +136,13 @@ fn many_generations_leave_one_memory_with_its_lineage() {
         for number in 1..=GENERATIONS {
             db.later(1);
             let born = Instant(db.now().0 - 2 * DAY).to_naive_local(&TimeZone::UTC);
-            db.sql(&format!(
-                "INSERT INTO stm (id, content, categories, created_at, access_count, source)
-                   VALUES ('copy-{number:03}', '{text}', '[\"general\"]', '{born}', 1, 'root-{number}');
-                 INSERT INTO stm_fts (rowid, content) SELECT rowid, content FROM stm WHERE id = 'copy-{number:03}';
-                 INSERT INTO embeddings (id, source_type, source_id, embedding, model, created_at)
-                   SELECT 'emb-{number}', 'stm', 'copy-{number:03}', embedding, model, created_at FROM embeddings LIMIT 1;"
-            ));
+            db.save(&PlainMemory {
+                id: format!("copy-{number:03}"),
+                created_at: born,
+                access_count: 1,
+                source: format!("root-{number}"),
+                ..memory(0, text, &unit_vector(8, 0))
+            });
             let _ = db.complete_run();
         }
         let live: Vec<String> = db.ask("SELECT id FROM stm WHERE source NOT LIKE 'archived:%'");

@@ -6,19 +6,21 @@ use memfold::quick_check::{Incoming, Written};
 use memfold_simd::Similarity;
 use memfold_store::brain_db::{BrainDb, OpenOptions, StoreStyle};
 use memfold_tests::{
-    PlainMemory, TestIndex, TestStore, assert_same, diff, memory, merges, sample_rows, unit_vector,
+    PlainMemory, TestIndex, TestStore, assert_same, daemon_memory, diff, merges, sample_rows,
+    unit_vector,
 };
 
 const KILN: &str = "The kiln is fired on Mondays.";
 
-fn said(number: usize, text: &str, axis: usize) -> PlainMemory {
-    PlainMemory { source: "daemon".to_owned(), ..memory(number, text, &unit_vector(8, axis)) }
-}
-
 /// Two pairs of copies.
 fn pairs() -> Vec<PlainMemory> {
     let tea = "Tea is ordered from the harbour shop.";
-    vec![said(0, KILN, 0), said(1, KILN, 0), said(2, tea, 1), said(3, tea, 1)]
+    vec![
+        daemon_memory(0, KILN, 0),
+        daemon_memory(1, KILN, 0),
+        daemon_memory(2, tea, 1),
+        daemon_memory(3, tea, 1),
+    ]
 }
 
 const WAYS: [&str; 2] = ["merge.absorbed=archive", "merge.absorbed=move"];
@@ -202,10 +204,7 @@ fn odd_column_values_are_restored() {
 const DIM: usize = 8;
 
 fn numbered() -> TestStore {
-    let tea = "Tea is ordered from the harbour shop.";
-    let said = |number, text, axis| memory(number, text, &unit_vector(DIM, axis));
-    let rows = [said(0, KILN, 0), said(1, KILN, 0), said(2, tea, 1), said(3, tea, 1)];
-    TestStore::of(&rows, StoreStyle::Plain)
+    TestStore::of(&pairs(), StoreStyle::Plain)
 }
 
 fn refused(db: &TestStore) -> (String, Option<String>) {

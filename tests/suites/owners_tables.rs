@@ -8,23 +8,19 @@ use memfold_core::memory::MemoryId;
 use memfold_store::brain_db::StoreStyle;
 use memfold_store::journal::RevertOptions;
 use memfold_store::upkeep::restore;
-use memfold_tests::{PlainMemory, TestStore, assert_same, memory, unit_vector};
+use memfold_tests::{PlainMemory, TestStore, assert_same, daemon_memory, unit_vector};
 use rusqlite::types::Value;
 
 const KILN: &str = "The kiln is fired on Mondays.";
 
-fn said(number: usize, text: &str, axis: usize) -> PlainMemory {
-    PlainMemory { source: "daemon".to_owned(), ..memory(number, text, &unit_vector(8, axis)) }
-}
-
 /// Three copies, of which `m000002` survives; then one memory of its own, old and never read; then another.
 fn rows() -> Vec<PlainMemory> {
     vec![
-        said(0, KILN, 0),
-        said(1, KILN, 0),
-        said(2, KILN, 0),
-        said(3, "Tea comes on Friday.", 1),
-        said(4, "The harbour has two cranes.", 2),
+        daemon_memory(0, KILN, 0),
+        daemon_memory(1, KILN, 0),
+        daemon_memory(2, KILN, 0),
+        daemon_memory(3, "Tea comes on Friday.", 1),
+        daemon_memory(4, "The harbour has two cranes.", 2),
     ]
 }
 
@@ -175,7 +171,11 @@ fn found(db: &TestStore, word: &str) -> Vec<i64> {
 /// Copies where the last one to be merged has the highest row number, so that the next memory gets
 /// that number.
 fn last_copy_folds() -> TestStore {
-    let rows = [said(9, "Tea comes on Friday.", 1), said(2, KILN, 0), said(1, KILN, 0)];
+    let rows = [
+        daemon_memory(9, "Tea comes on Friday.", 1),
+        daemon_memory(2, KILN, 0),
+        daemon_memory(1, KILN, 0),
+    ];
     let db = TestStore::of(&rows, StoreStyle::Plain).set("merge.absorbed=move");
     db.sql("UPDATE embeddings SET content = (SELECT content FROM stm WHERE id = source_id)");
     db
@@ -352,7 +352,7 @@ fn a_value_without_a_column_is_kept_and_told_of() {
 /// An undo removed rows that it had written as flags into the owner's table, also where the owner had edited them since.
 #[test]
 fn a_flag_row_that_the_owner_edited_stays() {
-    let rows = [said(0, "The port is 8080.", 0), said(1, "The port is 9090.", 0)];
+    let rows = [daemon_memory(0, "The port is 8080.", 0), daemon_memory(1, "The port is 9090.", 0)];
     let db = || TestStore::of(&rows, StoreStyle::Plain).set("flags.write_to=stm");
     let flags = "SELECT id FROM stm WHERE source LIKE 'consolidation:contradiction:%'";
     let mut edited = db();

@@ -1,98 +1,53 @@
 //! Records in memfold's own tables are honoured by a load and by the plan that follows.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use jiff::tz::{TimeZone, TimeZoneDatabase};
-use memfold_index::{NoProgress, Pool};
-use memfold_simd::Kernels;
-use rusqlite::{Connection, params};
-use tempfile::TempDir;
-
-use memfold::consolidate::{RunContext, consolidate};
-use memfold_core::SkipReason;
-use memfold_core::Snapshot;
 use memfold_core::decisions::{SingleAction, content_hash};
 use memfold_core::journal::RowImage;
 use memfold_core::memory::{Embedding, Memory, MemoryId, Status};
-use memfold_core::policy::Policy;
-use memfold_core::time::Instant;
+use memfold_core::plan::Action;
 use memfold_core::value::Value;
-use memfold_guard::Guard;
-use memfold_store::brain_db::{
-    BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, Session, SessionOptions,
-};
-use memfold_store::{LoadRequest, MemoryStore as _, VecSink};
+use memfold_core::{SkipReason, Snapshot};
+use memfold_store::VecSink;
+use memfold_store::brain_db::StoreStyle;
+use memfold_tests::{PlainMemory, TestStore, memory};
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, params};
 
-/// 2026-06-01T00:00:00Z.
-const NOW: Instant = Instant(1_780_272_000_000_000);
-
-fn load(path: &Path) -> (Snapshot, VecSink) {
-    let zone = TimeZoneDatabase::bundled().get("Europe/Berlin").unwrap();
-    let request = LoadRequest { time_zone: &zone, now: NOW, progress: &NoProgress };
-    let mut sink = VecSink::default();
-    let store = BrainDb::open(path, OpenOptions::default()).unwrap();
-    let snapshot = store.load(&request, &mut sink).unwrap();
-    assert_eq!(snapshot.rows_total, snapshot.live_count() + snapshot.left_out_count());
-    (snapshot, sink)
-}
+use super::brain_db::load;
 
 /// A store with memfold's tables.
-struct Store {
-    _folder: TempDir,
-    path: PathBuf,
-    connection: Connection,
-}
+struct Store(TestStore);
 
 /// A row to write: id, text and the direction of its vector in degrees.
 type Row<'a> = (&'a str, &'a str, Option<f32>);
 
 impl Store {
     fn new(rows: &[Row<'_>]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("brain.db");
-        let options = CreateOptions { wal: false, ..CreateOptions::default() };
-        let mut writer = BrainDbWriter::create(&path, options).unwrap();
-        for (at, &(id, content, degrees)) in rows.iter().enumerate() {
-            let vector = degrees.map(direction);
-            let memory = NewMemory {
-                id,
-                content,
-                categories: &["sop"],
-                importance: 1.0,
-                access_count: 1,
-                created_at: &format!("2026-03-{:02}T10:00:00", at % 28 + 1),
-                updated_at: None,
-                expires_at: None,
-                source: "agent",
-                vector: vector.as_deref(),
-                embedded_text: None,
-                model: Some("m"),
-            };
-            writer.push(&memory).unwrap();
-        }
-        writer.finish().unwrap();
-        let connection = Connection::open(&path).unwrap();
-        let options =
-            SessionOptions { busy_timeout: Duration::from_secs(1), holder: "test".to_owned() };
-        Session::open_beside_runs(&path, &options).unwrap().prepare("t").unwrap();
-        connection.execute("UPDATE memfold_schema SET store_uuid = 'store_1'", []).unwrap();
-        Self { _folder: folder, path, connection }
+        let row = |(at, &(id, content, degrees)): (usize, &Row<'_>)| PlainMemory {
+            id: id.to_owned(),
+            categories: vec!["sop".to_owned()],
+            access_count: 1,
+            created_at: format!("2026-03-{:02}T10:00:00", at % 28 + 1),
+            embedding: degrees.and_then(|degrees| memory(0, "", &direction(degrees)).embedding),
+            ..memory(0, content, &[])
+        };
+        let rows: Vec<PlainMemory> = rows.iter().enumerate().map(row).collect();
+        let db = TestStore::of(&rows, StoreStyle::Plain);
+        db.session().prepare("t").unwrap();
+        Self(db)
     }
 
     fn sql(&self, sql: &str) {
-        self.connection.execute_batch(sql).unwrap();
+        self.0.sql(sql);
     }
 
     /// Records a decision about texts as they are.
     fn decide(&self, kind: &str, group: Option<&str>, action: Option<&str>, ids: &[&str]) {
         for id in ids {
-            let content: String = self
-                .connection
-                .query_row("SELECT content FROM stm WHERE id = ?1", [id], |row| row.get(0))
-                .unwrap();
-            self.connection
+            let Sql::Text(content) = self.0.cell(id, "content") else { panic!("{id}") };
+            self.0
+                .owner()
                 .execute(
                     "INSERT INTO memfold_decisions
                          (kind, group_id, memory_id, content_hash, action, run_id, unit, at, active)
@@ -103,12 +58,12 @@ impl Store {
         }
     }
 
-    /// Moves a memory and its embedding to the archive.
+    /// Moves a memory and its embedding to the archive, as an earlier version did.
     fn archive(&self, id: &str, survivor: Option<&str>) {
+        let owner = self.0.owner();
         for (table, key) in [("stm", "id"), ("embeddings", "source_id")] {
-            let images = self.images(table, key, id);
-            for image in images {
-                self.connection
+            for image in images(&owner, table, key, id) {
+                owner
                     .execute(
                         "INSERT INTO memfold_archive
                              (memory_id, table_name, row_rowid, row, indexed, survivor_id, run_id, at)
@@ -117,66 +72,45 @@ impl Store {
                     )
                     .unwrap();
             }
-            self.connection
-                .execute(&format!("DELETE FROM {table} WHERE {key} = ?1"), [id])
-                .unwrap();
+            owner.execute(&format!("DELETE FROM {table} WHERE {key} = ?1"), [id]).unwrap();
         }
     }
 
-    fn images(&self, table: &str, key: &str, id: &str) -> Vec<RowImage> {
-        let sql = format!("SELECT rowid AS place, * FROM {table} WHERE {key} = ?1");
-        let mut statement = self.connection.prepare(&sql).unwrap();
-        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
-        let rows = statement.query_map([id], |row| {
-            let cell = |at| match row.get(at).unwrap() {
-                rusqlite::types::Value::Null => Value::Null,
-                rusqlite::types::Value::Integer(value) => Value::Integer(value),
-                rusqlite::types::Value::Real(value) => Value::Real(value),
-                rusqlite::types::Value::Text(text) => Value::from(text),
-                rusqlite::types::Value::Blob(bytes) => Value::Blob(bytes),
-            };
-            let cells = (1..names.len()).map(|at| (names[at].clone(), cell(at))).collect();
-            Ok(RowImage { rowid: row.get(0)?, cells })
-        });
-        rows.unwrap().collect::<Result<_, _>>().unwrap()
-    }
-
     fn load(&self) -> (Snapshot, VecSink) {
-        load(&self.path)
+        load(self.0.path())
     }
 
     /// The actions of a dry run in short.
     fn plan(&self) -> Vec<String> {
-        plan(&self.path)
+        let short = |action: &Action| {
+            let ids: Vec<&str> = action.target_ids.iter().map(MemoryId::as_str).collect();
+            format!("{} {}", action.action.name(), ids.join(" "))
+        };
+        self.0.plan().plan.actions.iter().map(short).collect()
     }
+}
+
+fn images(owner: &Connection, table: &str, key: &str, id: &str) -> Vec<RowImage> {
+    let sql = format!("SELECT rowid AS place, * FROM {table} WHERE {key} = ?1");
+    let mut statement = owner.prepare(&sql).unwrap();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+    let rows = statement.query_map([id], |row| {
+        let cell = |at| match row.get(at).unwrap() {
+            Sql::Null => Value::Null,
+            Sql::Integer(value) => Value::Integer(value),
+            Sql::Real(value) => Value::Real(value),
+            Sql::Text(text) => Value::from(text),
+            Sql::Blob(bytes) => Value::Blob(bytes),
+        };
+        let cells = (1..names.len()).map(|at| (names[at].clone(), cell(at))).collect();
+        Ok(RowImage { rowid: row.get(0)?, cells })
+    });
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
 }
 
 fn direction(degrees: f32) -> Vec<f32> {
     let (sine, cosine) = degrees.to_radians().sin_cos();
     vec![cosine, sine, 0.0, 0.0]
-}
-
-fn plan(path: &Path) -> Vec<String> {
-    let policy = Policy::builtin();
-    let folder = tempfile::tempdir().unwrap();
-    let context = RunContext {
-        now: NOW,
-        time_zone: &TimeZone::UTC,
-        config_hash: "sha256:00",
-        pool: &Pool::new(None).unwrap(),
-        kernels: Kernels::active(),
-        progress: &NoProgress,
-        clock: &|| 0.0,
-        scratch_dir: folder.path(),
-    };
-    let store = BrainDb::open(path, OpenOptions::default()).unwrap();
-    let guard = Guard::new(&policy.guard).unwrap();
-    let plan = consolidate(&store, &policy, &guard, &context).unwrap().plan;
-    let short = |action: &memfold_core::plan::Action| {
-        let ids: Vec<&str> = action.target_ids.iter().map(MemoryId::as_str).collect();
-        format!("{} {}", action.action.name(), ids.join(" "))
-    };
-    plan.actions.iter().map(short).collect()
 }
 
 fn by_id(snapshot: &Snapshot) -> BTreeMap<&str, &Memory> {

@@ -6,7 +6,7 @@ use memfold::calibration::Decision;
 use memfold::judging::StoredAnswers;
 use memfold_core::judge::{Group, Judge, JudgeError, Opinion, OpinionKind, Prompt, Reply, Usage};
 use memfold_core::plan::{Action, ActionType, Plan};
-use memfold_tests::{InMemoryStore, Run, memory, merges};
+use memfold_tests::{InMemoryStore, Run, memory, merges, turned_vector, unit_vector};
 
 const DIM: usize = 64;
 const JUDGE: &str = "scores";
@@ -60,14 +60,11 @@ impl Judge for Scoring {
 fn store() -> InMemoryStore {
     let paired = |(at, text): (usize, &&str)| {
         let (axis, turn) = (at / 2 * 2, if at % 2 == 0 { 0.0_f32 } else { 0.38 });
-        let mut vector = [0.0; DIM];
-        (vector[axis], vector[axis + 1]) = (turn.cos(), turn.sin());
-        memory(at, *text, &vector)
+        memory(at, *text, &turned_vector(DIM, axis, turn))
     };
     let alone = |at: usize| {
-        let mut vector = [0.0; DIM];
-        vector[at] = 1.0;
-        memory(at, format!("Shelf {at} holds parts for machine {at}."), &vector)
+        let text = format!("Shelf {at} holds parts for machine {at}.");
+        memory(at, text, &unit_vector(DIM, at))
     };
     let texts = PAIRS.as_flattened();
     let paired = texts.iter().enumerate().map(paired);

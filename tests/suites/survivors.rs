@@ -5,20 +5,20 @@ use memfold::execute::UnitResult;
 use memfold_core::runs::RunState;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{
-    PlainMemory, TestStore, assert_same, memory, merges, sample_rows, unit_vector,
+    PlainMemory, TestStore, assert_same, daemon_memory, memory, merges, sample_rows,
 };
 use rusqlite::types::Value;
 
 const KILN: &str = "The kiln is fired on Mondays.";
 
-fn said(number: usize, text: &str, axis: usize) -> PlainMemory {
-    PlainMemory { source: "daemon".to_owned(), ..memory(number, text, &unit_vector(16, axis)) }
-}
-
 /// Three copies, of which `m000002` survives, and one memory of its own, with the columns of later versions.
 fn copies() -> TestStore {
-    let rows =
-        [said(0, KILN, 0), said(1, KILN, 0), said(2, KILN, 0), said(3, "Tea comes on Friday.", 1)];
+    let rows = [
+        daemon_memory(0, KILN, 0),
+        daemon_memory(1, KILN, 0),
+        daemon_memory(2, KILN, 0),
+        daemon_memory(3, "Tea comes on Friday.", 1),
+    ];
     let db = TestStore::of(&rows, StoreStyle::Plain);
     db.sql(
         "ALTER TABLE stm ADD COLUMN confidence REAL DEFAULT 0.5;
@@ -55,7 +55,10 @@ fn better_written_text_survives() {
         ("The repo is on the server", "The repository is on the server", "m000001"),
         ("Tom lives in Berlin", "Tom lives in Berlin.", "m000001"),
     ] {
-        let db = TestStore::of(&[said(0, first, 0), said(1, second, 0)], StoreStyle::Plain);
+        let db = TestStore::of(
+            &[daemon_memory(0, first, 0), daemon_memory(1, second, 0)],
+            StoreStyle::Plain,
+        );
         let absorbed = if survivor == "m000000" { "m000001" } else { "m000000" };
         assert_eq!(merges(&db.plan().plan), [[survivor, absorbed]], "{first} / {second}");
     }
@@ -175,7 +178,12 @@ fn rule_overrides_move_or_archive() {
 #[test]
 fn guarded_row_fails_its_unit_alone() {
     let tea = "Tea comes on Friday.";
-    let rows = [said(0, KILN, 0), said(1, KILN, 0), said(2, tea, 1), said(3, tea, 1)];
+    let rows = [
+        daemon_memory(0, KILN, 0),
+        daemon_memory(1, KILN, 0),
+        daemon_memory(2, tea, 1),
+        daemon_memory(3, tea, 1),
+    ];
     for raise in
         ["RAISE(ABORT, 'mine')", "RAISE(FAIL, 'mine')", "RAISE(ROLLBACK, 'mine')", "RAISE(IGNORE)"]
     {

@@ -8,8 +8,8 @@ use memfold_core::runs::RunState;
 use memfold_store::brain_db::StoreStyle;
 use memfold_store::journal::RevertOptions;
 use memfold_tests::{
-    Draws, PlainMemory, TestStore, assert_same, created_at, diff, memory, merges, sample_rows,
-    unit_vector, wild_store_with_journal,
+    Draws, TestStore, assert_same, created_at, daemon_memory, diff, merges, sample_rows,
+    wild_store_with_journal,
 };
 use rusqlite::types::Value;
 
@@ -136,16 +136,17 @@ fn accesses_do_not_conflict_with_undo() {
     }
 }
 
-fn said(number: usize, text: &str, axis: usize) -> PlainMemory {
-    PlainMemory { source: "daemon".to_owned(), ..memory(number, text, &unit_vector(8, axis)) }
-}
-
 const KILN: &str = "The kiln is fired on Mondays.";
 const TEA: &str = "Tea is ordered from the harbour shop.";
 
 /// Two memories that say one thing and two that say another.
 fn two_pairs() -> TestStore {
-    let rows = [said(0, KILN, 0), said(1, KILN, 0), said(2, TEA, 1), said(3, TEA, 1)];
+    let rows = [
+        daemon_memory(0, KILN, 0),
+        daemon_memory(1, KILN, 0),
+        daemon_memory(2, TEA, 1),
+        daemon_memory(3, TEA, 1),
+    ];
     TestStore::of(&rows, StoreStyle::Plain).set(WAYS[0])
 }
 
@@ -169,7 +170,7 @@ fn undo_refuses_units_a_later_run_built_on() {
         let first = db.complete_run().run_id().to_owned();
         db.later(1);
         for db in [&db, &plain] {
-            db.save(&said(9, KILN, 0));
+            db.save(&daemon_memory(9, KILN, 0));
         }
         let second = db.complete_run().run_id().to_owned();
         let both = db.image();
@@ -295,7 +296,7 @@ fn late_undo_takes_units_back_whole_or_not_at_all() {
 fn a_place_that_was_taken_and_a_row_that_was_lost_are_conflicts() {
     let db = two_pairs().set(WAYS[1]);
     let run = db.complete_run().run_id().to_owned();
-    db.save(&said(0, "Somebody else took this name.", 4));
+    db.save(&daemon_memory(0, "Somebody else took this name.", 4));
     db.sql("DELETE FROM memfold_archive WHERE memory_id = 'm000002'");
     let before = db.image();
     let undo = db.undo_run(&run);

@@ -75,7 +75,7 @@ pub struct Fixture<'m> {
 pub struct Trial {
     /// The store.
     pub path: PathBuf,
-    folder: TempDir,
+    _folder: TempDir,
 }
 
 impl<'m> Fixture<'m> {
@@ -256,12 +256,6 @@ impl Trial {
         let folder = location.folder();
         let path = folder.path().join("brain.db");
         std::fs::copy(store, &path).expect("the temporary folder is writable");
-        Self { path, folder }
-    }
-
-    /// Keeps the folder for inspection, and returns it.
-    #[must_use]
-    pub fn keep(self) -> PathBuf {
-        self.folder.keep()
+        Self { path, _folder: folder }
     }
 }

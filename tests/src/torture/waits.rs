@@ -29,16 +29,3 @@ impl Waits {
         Self { count, p50_ms: at(0.5), p99_ms: at(0.99), max_ms: max * 1e3 }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::Waits;
-
-    #[test]
-    fn percentiles_are_nearest_ranks() {
-        assert_eq!(Waits::of(Vec::new()), Waits::default());
-        let waits = Waits::of((1..=200).rev().map(|ms| f64::from(ms) / 1e3).collect());
-        let rounded = [waits.p50_ms, waits.p99_ms, waits.max_ms].map(f64::round);
-        assert_eq!((waits.count, rounded), (200, [100.0, 198.0, 200.0]));
-    }
-}

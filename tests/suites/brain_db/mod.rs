@@ -35,7 +35,7 @@ fn load_with(store: &dyn MemoryStore, sink: &mut VecSink) -> Result<Snapshot, St
     store.load(&LoadRequest { time_zone: &zone, now: NOW, progress: &NoProgress }, sink)
 }
 
-fn load(path: &Path) -> (Snapshot, VecSink) {
+pub(super) fn load(path: &Path) -> (Snapshot, VecSink) {
     let mut sink = VecSink::default();
     let store = BrainDb::open(path, OpenOptions::default()).unwrap();
     let snapshot = load_with(&store, &mut sink).unwrap();

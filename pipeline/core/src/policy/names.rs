@@ -266,4 +266,15 @@ mod tests {
         assert_eq!(edit_distance("kitten", "sitting"), 3);
         assert_eq!(edit_distance("", "abc"), 3);
     }
+
+    /// A configuration of an earlier version must not fail without advice.
+    #[test]
+    fn removed_keys_name_their_successors() {
+        for (key, replacement) in removed() {
+            let path = key.replacen("rules.", "rules.R1.", 1);
+            assert_eq!(successor(&path), Some(replacement), "{key}");
+            assert_eq!(successor(&format!("{path}.part")), Some(replacement), "{key}");
+        }
+        assert_eq!(successor("threshold"), None);
+    }
 }
