@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use memfold_datasets::MappedColumns;
 use memfold_datasets::npy::{Component, NpyWriter};
 use memfold_tests::NOW;
 use rusqlite::Connection;

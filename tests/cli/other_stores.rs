@@ -1,6 +1,5 @@
 //! JSON memory folders and git notes, from the dry run to the undo.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 

@@ -137,7 +137,7 @@ pub fn linkage_cases() -> Vec<LinkageCase> {
 
 /// Reads the first `rows` vectors of a file.
 fn vectors_of(path: &Path, rows: usize) -> Vec<f32> {
-    let corpus = Corpus::open(&[path], &CorpusOptions::new(&std::env::temp_dir()));
+    let corpus = Corpus::open(&[path.to_owned()], &CorpusOptions::new(&std::env::temp_dir()));
     let corpus = corpus.expect("the vectors are there");
     let matrix = corpus.matrix();
     assert!(matrix.len() >= rows && corpus.skipped().is_empty(), "{rows} rows");
