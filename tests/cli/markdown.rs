@@ -64,9 +64,7 @@ struct Gone {
     lines: &'static [&'static str],
 }
 
-/// A folder with a file for each memory, and a project with two files of bullets; the adapter's
-/// tests take each form apart.
-const FORMS: [Form; 2] = [
+const FORMS: [Form; 7] = [
     Form {
         store: "topics",
         merges: 1,
@@ -94,10 +92,51 @@ const FORMS: [Form; 2] = [
             },
         ],
     },
+    Form {
+        store: "days",
+        merges: 1,
+        gone: &[Gone {
+            file: "days/memory/2026-05-01.md",
+            lines: &["- The invoice of April was paid"],
+        }],
+    },
+    Form {
+        store: "section_signs",
+        merges: 1,
+        gone: &[Gone {
+            file: "section_signs/MEMORY.md",
+            lines: &["The project is a web service in ~/code/api with Axum", "§"],
+        }],
+    },
+    Form {
+        store: "letta",
+        merges: 2,
+        gone: &[
+            Gone { file: "letta/reference/notes.md", lines: &["The build takes eleven minutes."] },
+            Gone { file: "letta/system/human.md", lines: &["- Kim leads the platform team"] },
+        ],
+    },
+    Form {
+        store: "dashes.md",
+        merges: 1,
+        gone: &[Gone { file: "dashes.md", lines: &["", "", "---", "The cat is called Tom."] }],
+    },
+    Form {
+        store: "windows.md",
+        merges: 2,
+        gone: &[Gone {
+            file: "windows.md",
+            lines: &[
+                "\t- since May\r",
+                "-\tThe disk is full at 90 percent\r",
+                "-\tThe server listens on port 8080\r",
+            ],
+        }],
+    },
 ];
 
 #[test]
-fn files_are_merged_and_restored_byte_for_byte() {
+fn every_form_is_merged_and_restored_byte_for_byte() {
     for Form { store: name, merges: count, gone: lines } in FORMS {
         let dir = TestFolder::new();
         let store = copied(&dir, name);

@@ -91,8 +91,10 @@ impl TestFolder {
     }
 
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
-        std::fs::write(self.path(name), text).unwrap();
-        self.path(name)
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
     }
 
     pub(crate) fn read(&self, name: &str) -> String {
