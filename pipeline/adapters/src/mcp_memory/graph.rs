@@ -549,6 +549,9 @@ enum Entry {
     Until {
         /// The digest.
         until: String,
+        /// The digest of the file that they are beside; archives of earlier versions lack it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<String>,
     },
     /// An observation that was taken out.
     Retired(Retired),
@@ -650,7 +653,7 @@ impl Archive {
         for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let half = if until.is_some() { &mut before } else { &mut after };
             match serde_json::from_str(line) {
-                Ok(Entry::Until { until: digest }) => until = Some(digest),
+                Ok(Entry::Until { until: digest, since }) => until = Some((digest, since)),
                 Ok(Entry::Retired(entry)) => half.retired.push(entry),
                 Ok(Entry::Written(entry)) => half.written.push(entry),
                 Err(_) => half.unknown.push((at + 1, line.to_owned())),
@@ -658,12 +661,13 @@ impl Archive {
         }
         match until {
             None => after,
-            Some(until) if until == digest => after,
+            Some((until, _)) if until == digest => after,
+            Some((_, Some(since))) if since == digest => before,
             Some(_) => Self::of_both(after, before, is_live),
         }
     }
 
-    /// The file was not replaced, or somebody changed it since: where the two halves differ, the file decides.
+    /// Somebody changed the file: where the two halves differ, the file decides.
     fn of_both(after: Self, before: Self, is_live: impl Fn(&str, &str) -> bool) -> Self {
         let held = |entry: &Retired| {
             let is_common =
@@ -698,9 +702,10 @@ impl Archive {
         text
     }
 
-    /// Writes the archive as it will be when the file has this digest, with its state until then.
-    fn to_text_before(&self, digest: &str, before: &Self) -> String {
-        let until = Entry::Until { until: digest.to_owned() };
+    /// Writes the archive as it will be when the file has the digest `until`, with its state beside a file of the digest
+    /// `since`.
+    fn to_text_before(&self, until: &str, since: &str, before: &Self) -> String {
+        let until = Entry::Until { until: until.to_owned(), since: Some(since.to_owned()) };
         let mark = serde_json::to_string(&until).unwrap_or_default();
         format!("{}{mark}\n{}", self.to_text(), before.to_text())
     }
@@ -772,7 +777,8 @@ impl Files {
         let archive = archive_path(path);
         let settled = after.archive.to_text();
         if memory != self.memory {
-            let both = after.archive.to_text_before(&digest(&memory), &before.archive);
+            let (until, since) = (digest(&memory), digest(&self.memory));
+            let both = after.archive.to_text_before(&until, &since, &before.archive);
             put(&archive, both.as_bytes(), path)?;
             let replaced = whole_file::replace_expected(path, &memory, Some(&self.memory));
             if !replaced.map_err(failed("write", path))? {
@@ -828,11 +834,15 @@ mod tests {
             Archive { retired: [retired("x", "one")].into_iter().collect(), ..Archive::default() };
         let after =
             Archive { retired: [retired("y", "two")].into_iter().collect(), ..Archive::default() };
-        let text = after.to_text_before("new", &before);
+        let text = after.to_text_before("new", "old", &before);
         // The file was replaced.
         assert_eq!(Archive::read(&text, "new", |_, _| false), after);
-        // It was not: y is still there, x not yet.
-        let read = Archive::read(&text, "old", |_, observation| observation == "two");
+        // It was not. A survivor may have the text of x: then the file alone does not tell.
+        assert_eq!(Archive::read(&text, "old", |_, _| true), before);
+        // As an earlier version wrote it: y is still there, x not yet.
+        let earlier = text.replace(",\"since\":\"old\"", "");
+        assert_ne!(earlier, text);
+        let read = Archive::read(&earlier, "old", |_, observation| observation == "two");
         assert_eq!(read, before);
         // It was, and somebody changed it since: x is there, y is gone.
         let read = Archive::read(&text, "third", |_, observation| observation == "one");
