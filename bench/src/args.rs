@@ -174,7 +174,7 @@ pub(crate) struct GenerateArgs {
     /// Take the vectors from this file
     #[arg(long, value_name = "FILE", requires = "brain")]
     pub(crate) from: Option<PathBuf>,
-    /// Take the texts from this Parquet file (column text, and created_at where there is one)
+    /// Take the texts from this file, one for each vector, and their times where it has them
     #[arg(long, value_name = "FILE", requires = "from")]
     pub(crate) texts: Option<PathBuf>,
     /// Replace the file if it exists

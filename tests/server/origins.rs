@@ -240,13 +240,7 @@ fn a_table_of_a_sqlite_file_is_served() {
         return eprintln!("skipped the rest: the program memfold is not built");
     }
     let choose = ["consolidate", "notes.db", "--removed", "is_deleted=1"];
-    let chosen = Command::new(program)
-        .args(choose)
-        .current_dir(dir.path(""))
-        .env_clear()
-        .env("HOME", dir.path(""))
-        .output()
-        .unwrap();
+    let chosen = dir.program(&program, &choose).output().unwrap();
     assert!(chosen.status.success(), "{chosen:?}");
     let mut agent = Agent::start(&dir, &["notes.db", "--allow-writes"]);
     let save = json!({ "text": "Plays the cello in an orchestra" });
