@@ -587,6 +587,7 @@ def ray():
              "machine", "what", "data")
 def compare():
     folders = {"before": Path(os.environ["MEMFOLD_BEFORE"]), "now": work.memfold.parent}
+    has_bench = (folders["before"] / "memfold-bench").exists()
 
     def both(what, data, runs, measure):
         """Runs both programs in turn; `measure` gives the seconds of one of them."""
@@ -607,12 +608,14 @@ def compare():
     for name, path, _, runs in workloads(9, (100_000, 7), (1_000_000, 1)):
         for threshold in (0.85, 0.95):
             whole(f"dedup {threshold}", name, lambda _: ["dedup", path, "--threshold", threshold], runs=runs)
+        whole("dedup 0.95 by a graph", name, lambda _: ["dedup", path, "--threshold", 0.95, "--method", "graph"], runs=min(runs, 3))
     if REAL:
         file = FOLDER / "real-36k.jsonl"
         if not file.exists():
             found = ask(work.memfold, "dedup", REAL, "--threshold", 1, "--json", "--quiet")
             values = struct.iter_unpack(f"<{found['dim']}e", REAL.read_bytes()[-found["rows"] * found["dim"] * 2:])
             file.write_text("".join(json.dumps({"vector": row}) + "\n" for row in values))
+        vector = json.loads(file.open().readline())["vector"]
         whole("dedup 0.95, JSON Lines", "real-36k", lambda _: ["dedup", file, "--threshold", 0.95])
     for name, count, path, _, runs in stores("real-36k", "synthetic-100k"):
         copies = {program: copied(path, program) for program in folders}
@@ -621,11 +624,15 @@ def compare():
         whole("index build", name, at("index", "build"),
               lambda program: shutil.rmtree(f"{copies[program]}.memfold", ignore_errors=True), runs=runs)
         whole("search, new process", name, at("search", "--id", f"stm_{count // 2:012x}"), runs=51)
-        checks = {program: ask(folder / "memfold-bench", "check", copies[program], "--writers", 8, "--json", "--quiet",
-                               env={"TMPDIR": str(FOLDER)}) for program, folder in folders.items()}
-        for at_now, setting in enumerate(checks["now"]["settings"]):
-            of = lambda program: checks[program]["settings"][at_now]["p50_us"] / 1e6
-            both(f"check, {setting['mode']}, {setting['writers']} writers", name, 1, of)
+        if REAL:
+            words = ["check", "--text", "The nightly export moved to 02:30 UTC.", "--vector", json.dumps(vector)]
+            whole("check, new process", name, at(*words), runs=51)
+        if has_bench:
+            checks = {program: ask(folder / "memfold-bench", "check", copies[program], "--writers", 8, "--json", "--quiet",
+                                   env={"TMPDIR": str(FOLDER)}) for program, folder in folders.items()}
+            for at_now, setting in enumerate(checks["now"]["settings"]):
+                of = lambda program: checks[program]["settings"][at_now]["p50_us"] / 1e6
+                both(f"check, {setting['mode']}, {setting['writers']} writers", name, 1, of)
         renewed = lambda program: copied(path, program)
         applied = at("consolidate", "--threshold", 0.9, "--execute", "--max-change-share", 1)
         whole("consolidate --execute", name, applied, renewed, runs)
@@ -633,7 +640,7 @@ def compare():
               lambda program: (renewed(program), said(folders[program] / "memfold", *applied(program), "--quiet")), runs)
         for copy in copies.values():
             removed(copy)
-    for name, path, _, _ in workloads(1, (100_000, 1)):
+    for name, path, _, _ in workloads(1, (100_000, 1)) if has_bench else []:
         graphs = {program: [] for program in folders}
         for program in [*folders] * (work.runs or 3):
             lines = said(folders[program] / "memfold-bench", "ann", "--json", "--quiet", "--base", path).splitlines()

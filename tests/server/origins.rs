@@ -105,7 +105,7 @@ fn a_json_folder_is_served() {
         entry("mem_aaaaaaaaaaa2", twice),
         entry("mem_aaaaaaaaaaa3", "Alice prefers tea over coffee."),
     ] });
-    dir.write("memory/agents/DEV-001/memories.json", &entries.to_string());
+    dir.write("memory/agents/DEV-001/memories.json", entries.to_string());
     dir.write("memory/global/_index.json", "{\"version\":\"1.0\",\"entries\":[]}");
     let added = "The release branch is cut on Mondays.";
     live(&dir, &Kind { store: "memory", twice, added, categories: &[] });
@@ -200,7 +200,7 @@ fn others_write_beside_the_server() {
     let known = json!({ "text": "Repairs old clocks", "categories": ["entity:Bob", "person"] });
     assert_eq!(server.post("/v1/check", &known).json()["decision"], "insert");
     let other = "{\"type\":\"entity\",\"name\":\"Bob\",\"entityType\":\"person\",\"observations\":[\"Repairs old clocks\"]}\n";
-    dir.write("memory.jsonl", &format!("{JSONL}{other}"));
+    dir.write("memory.jsonl", format!("{JSONL}{other}"));
     assert_eq!(server.post("/v1/check", &known).json()["decision"], "touch");
     let new = json!({ "text": "Sings in a choir", "categories": ["entity:Bob", "person"] });
     assert_eq!(server.post("/v1/save", &new).json()["written"], "inserted");
