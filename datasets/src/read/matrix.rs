@@ -17,8 +17,8 @@ use crate::npy::Header;
 use crate::schema::{BATCH_ROWS, Column, DIM_MAX};
 use crate::vectors::ComponentType;
 
-/// Bytes of a batch.
-const BATCH_BYTES: usize = 4 << 20;
+/// Bytes of a batch: few enough to stay in the caches of a core.
+const BATCH_BYTES: usize = 512 << 10;
 /// Most rows of a file.
 const ROWS_MAX: u64 = u32::MAX as u64 - 1;
 /// Bytes before the rows of fbin and its like: the numbers of rows and components.

@@ -22,8 +22,9 @@ use crate::vectors::VectorCells;
 const PROBED_VECTORS: usize = 1024;
 /// Values copied at once.
 const COPIED_VALUES: usize = 1 << 20;
-/// Vectors of up to this many bytes stay in memory; larger corpora go to a file without a name.
-const MEMORY_BYTES_MAX: usize = 128 << 20;
+/// Vectors of up to this many bytes stay in memory; larger corpora go to a file without a name, which the system can
+/// write to disk where memory is short. The file costs a second copy through the page cache.
+const MEMORY_BYTES_MAX: usize = 512 << 20;
 /// Most rows that a matrix can number.
 const KEPT_ROWS_MAX: usize = u32::MAX as usize - 1;
 
@@ -148,11 +149,14 @@ impl<'a> Loader<'a> {
     fn new(survey: &Survey, options: &'a CorpusOptions<'_>) -> Self {
         let has_ids = survey.files.iter().any(|file| file.picked.id.is_some());
         let kind = survey.files.iter().find_map(|file| file.picked.order).map(|(_, kind)| kind);
+        // A matrix needs a dimension, also where there are no vectors.
+        let dim = survey.dim.max(1);
+        let is_large = survey.row_count > (MEMORY_BYTES_MAX / (dim * size_of::<f32>())) as u64;
+        let memory_bytes_max = if is_large { 0 } else { MEMORY_BYTES_MAX };
         Self {
             options,
             dim: survey.dim,
-            // A matrix needs a dimension, also where there are no vectors.
-            storage: StorageBuilder::new(&options.scratch_dir, survey.dim.max(1), MEMORY_BYTES_MAX),
+            storage: StorageBuilder::new(&options.scratch_dir, dim, memory_bytes_max),
             skipped: SkippedRows::default(),
             ids: has_ids.then(LargeStringBuilder::new),
             order: kind.map(OrderKeys::new),
