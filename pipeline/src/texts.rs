@@ -243,7 +243,7 @@ impl<'a> TextStore<'a> {
         self
     }
 
-    /// Plans over the file, by the part of a policy that applies to texts ([`policy_of_texts`]).
+    /// Plans over the file by those rules of the policy that merge or flag; others need a store.
     ///
     /// # Errors
     /// As [`consolidate`](fn@crate::consolidate::consolidate).
