@@ -519,30 +519,30 @@ fn cells(line: &str) -> Vec<String> {
     body.split('|').map(|cell| cell.trim().replace('\u{1}', "\\|")).collect()
 }
 
-/// Returns the file that a text leads to, where it begins with a link to one: `[title](file.md)`, `[[file]]`, `` `file.md` ``.
+/// Returns the file that a text leads to: where it begins with a link to one (`[title](file.md)`, `[[file]]`,
+/// `` `file.md` ``), and only a description behind a dash, a colon or the like follows. `` `a.md` is old`` is a memory.
 fn link_target(text: &str) -> Option<String> {
-    let text = text.trim_start_matches(['*', '_']);
-    let inner = |open: &str, close: &str| {
-        let rest = text.strip_prefix(open)?;
-        rest.split_once(close).map(|(inner, _)| inner.to_owned())
+    const EMPHASIS: [char; 2] = ['*', '_'];
+    const SEPARATORS: [char; 11] = ['\n', '—', '–', '-', ':', '|', '(', ',', '·', '→', '='];
+    let text = text.trim_start_matches(EMPHASIS);
+    let (target, rest) = match ["[[", "`"].into_iter().find(|open| text.starts_with(open)) {
+        Some("[[") => text[2..].split_once("]]")?,
+        Some(_) => text[1..].split_once('`')?,
+        None => text.strip_prefix('[')?.split_once("](")?.1.split_once(')')?,
     };
-    if let Some(name) = inner("[[", "]]") {
-        let name = name.split(['|', '#']).next().unwrap_or_default().trim().to_owned();
-        let is_file = name.to_ascii_lowercase().ends_with(".md");
-        return Some(if is_file { name } else { format!("{name}.md") });
+    let rest = rest.trim_start_matches(EMPHASIS).trim_start_matches([' ', '\t']);
+    if !(rest.is_empty() || rest.starts_with(SEPARATORS)) {
+        return None;
     }
-    let target = match inner("`", "`") {
-        Some(name) => name,
-        None => {
-            let (_, rest) = text.strip_prefix('[')?.split_once("](")?;
-            rest.split_once(')')?.0.to_owned()
-        }
-    };
     let target = target.split('#').next().unwrap_or_default();
+    let is_named = |name: &str| name.to_ascii_lowercase().ends_with(".md");
+    if text.starts_with("[[") {
+        let name = target.split('|').next().unwrap_or_default().trim();
+        return Some(if is_named(name) { name.to_owned() } else { format!("{name}.md") });
+    }
     let target = target.trim().trim_matches(['<', '>']).trim_start_matches("./");
-    let is_file = target.to_ascii_lowercase().ends_with(".md")
-        && !target.contains("://")
-        && !target.contains(char::is_whitespace);
+    let is_file =
+        is_named(target) && !target.contains("://") && !target.contains(char::is_whitespace);
     is_file.then(|| target.to_owned())
 }
 
@@ -599,9 +599,19 @@ mod tests {
         assert_eq!(target("[User role](./user_role.md#top) — data scientist"), "user_role.md");
         assert_eq!(target("**[Testing](feedback/testing.md)**: no mocks"), "feedback/testing.md");
         assert_eq!(target("[[architecture|how it is built]]"), "architecture.md");
-        assert_eq!(target("`debugging.md` leaks"), "debugging.md");
+        assert_eq!(target("`debugging.md` - leaks"), "debugging.md");
+        assert_eq!(target("[a](a.md), [b](b.md)"), "a.md");
+        assert_eq!(target("[a](a.md)\nhow it is built"), "a.md");
         for none in ["[a](https://x.org/a.md)", "see [a](a.md)", "[x] done", "`a b.md`", "[a](b"] {
             assert_eq!(target(none), "", "{none}");
+        }
+        for memory in [
+            "`debugging.md` leaks",
+            "`a.md` と `b.md` を修正済み",
+            "[Setup](setup.md) moved to the wiki",
+            "[[architecture]] is out of date",
+        ] {
+            assert_eq!(target(memory), "", "{memory}");
         }
     }
 
