@@ -28,7 +28,8 @@ const UNKNOWN: &str = "[UNK]";
 /// Texts that one task embeds.
 const TEXTS_PER_TASK: usize = 512;
 
-/// Returns the vector of a text, of unit length; `None` where no piece of it is known.
+/// Returns the vector of a text, of unit length; `None` where no piece of it is known, or most of its letters are not
+/// Latin: the table knows English, and single characters of other scripts say nothing.
 ///
 /// # Examples
 ///
@@ -41,9 +42,15 @@ const TEXTS_PER_TASK: usize = 512;
 /// assert!(dot("Deploys happen on Friday", "Deploys every Friday") > 0.8);
 /// assert!(dot("Deploys happen on Friday", "Bob likes green tea") < 0.4);
 /// assert_eq!(embed("🎉"), None);
+/// assert_eq!(embed("ゲートウェイは 8080 番ポート"), None);
 /// ```
 #[must_use]
 pub fn embed(text: &str) -> Option<[f32; DIM]> {
+    if is_latin(text) { vector_of(text) } else { None }
+}
+
+/// Returns the vector of a text in any script.
+fn vector_of(text: &str) -> Option<[f32; DIM]> {
     let table = Table::open();
     let mut sum = [0_f32; DIM];
     let mut is_known = false;
@@ -186,6 +193,15 @@ impl Table {
     }
 }
 
+/// Tells whether at least half of the letters of a text are Latin.
+fn is_latin(text: &str) -> bool {
+    let mut latin = 0_isize;
+    for letter in text.chars().filter(|character| character.is_alphabetic()) {
+        latin += if matches!(letter, ..'\u{250}' | '\u{1e00}'..='\u{1eff}') { 1 } else { -1 };
+    }
+    latin >= 0
+}
+
 /// Tells whether a character is no part of any word: controls and unassigned code points.
 fn is_dropped(character: char) -> bool {
     match character {
@@ -265,7 +281,7 @@ mod tests {
     #[test]
     fn vectors_keep_their_bits() {
         let texts = ["Deploys every Friday", "naïve café", "我喜欢绿茶", "kubectl get pods"];
-        let bits = texts.iter().flat_map(|text| embed(text).unwrap()).map(f32::to_bits);
+        let bits = texts.iter().flat_map(|text| vector_of(text).unwrap()).map(f32::to_bits);
         let mixed = bits.fold(0_u64, |mixed, bits| {
             (mixed.rotate_left(5) ^ u64::from(bits)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
         });
@@ -277,6 +293,15 @@ mod tests {
         assert_eq!(embed("Deploys  every FRIDAY"), embed("deploys every friday"));
         assert_eq!(embed(""), None);
         assert_eq!(embed("🎉 🎉"), None);
+        for foreign in ["当前只保留一个角色", "Сервер слушает порт 8080", "ゲートウェイは 8080 番"]
+        {
+            assert_eq!(embed(foreign), None, "{foreign}");
+        }
+        assert!(
+            ["OpenClaw gateway 端口", "Größe über 7", "8080"]
+                .iter()
+                .all(|text| embed(text).is_some())
+        );
     }
 
     proptest! {

@@ -292,3 +292,18 @@ fn a_hostile_folder_is_read_without_its_links() {
     assert_eq!(std::fs::read_dir(dir.path("victim")).unwrap().count(), 1);
     assert_eq!(std::fs::read_to_string(dir.path("victim/secret.md")).unwrap(), "- A secret\n");
 }
+
+/// The built-in embedding knows English: by its vectors, sentences of other scripts are all near.
+#[test]
+fn texts_of_other_scripts_are_not_compared_by_words() {
+    let dir = TestFolder::new();
+    let twice = "- 数据检索需要优先依赖本地文本索引。\n";
+    dir.write(
+        "MEMORY.md",
+        format!("# 记忆\n\n{twice}- 机器直连外网不稳定，外部请求需要走代理。\n{twice}"),
+    );
+    let found = dir.json(&[&["consolidate", "MEMORY.md", "--json"][..], &NOW].concat());
+    let planned = &found["planned"];
+    assert_eq!((planned["merge"].as_u64(), planned["propose_merge"].as_u64()), (Some(1), Some(0)));
+    assert!(found["notes"].to_string().contains("3 memories have no vector"), "{found}");
+}

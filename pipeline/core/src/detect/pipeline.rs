@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::Snapshot;
-use crate::memory::{MemoryId, MemoryIndex, SpaceIndex, VectorSpace};
+use crate::memory::{Memory, MemoryId, MemoryIndex, SpaceIndex, Status, VectorSpace};
 use memfold_guard::Guard;
 use memfold_guard::Verdict;
 use memfold_guard::text;
@@ -428,6 +428,7 @@ fn notes(
                 .to_owned(),
         );
     }
+    notes.extend(unknown_words(input));
     let shared = nodes.shared_vector_rows.len();
     if shared > 0 {
         notes.push(format!(
@@ -447,6 +448,23 @@ fn notes(
         ));
     }
     notes
+}
+
+/// Says how many memories neither have a vector nor get one of the built-in embedding.
+fn unknown_words(input: &DetectInput<'_>) -> Option<String> {
+    let built_in = input.built_in?;
+    let lacks = |&(at, memory): &(u32, &Memory)| {
+        memory.status == Status::Live
+            && memory.embedding.vector().is_none()
+            && built_in.place(MemoryIndex(at)).is_none()
+    };
+    let count = (0..).zip(&input.snapshot.memories).filter(lacks).count();
+    (count > 0).then(|| {
+        format!(
+            "{count} memories have no vector and too few words that the built-in embedding knows (it knows English): \
+             only equal texts of them merge; memfold embed compares them by a model"
+        )
+    })
 }
 
 /// Says how many memories an undo keeps apart.
