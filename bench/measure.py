@@ -158,6 +158,8 @@ def copied(store, name):
 def removed(store):
     store.unlink(missing_ok=True)
     shutil.rmtree(f"{store}.memfold", ignore_errors=True)
+    for backup in store.parent.glob(f"{store.name}.memfold-backup-*"):
+        backup.unlink()
 
 
 # Measurements.
@@ -636,7 +638,7 @@ def compare():
         renewed = lambda program: copied(path, program)
         applied = at("consolidate", "--threshold", 0.9, "--execute", "--max-change-share", 1)
         whole("consolidate --execute", name, applied, renewed, runs)
-        whole("undo", name, at("undo", "latest", "--execute"),
+        whole("undo", name, lambda program: ["undo", copies[program], "latest", "--execute"],
               lambda program: (renewed(program), said(folders[program] / "memfold", *applied(program), "--quiet")), runs)
         for copy in copies.values():
             removed(copy)
