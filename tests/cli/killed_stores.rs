@@ -163,10 +163,13 @@ fn notes(dir: &TestFolder) -> Content {
             found.insert(format!("{reference} {commit}"), text);
         }
     }
-    let names =
-        dir.files().into_keys().filter_map(|path| path.file_name()?.to_str().map(str::to_owned));
-    let left = names
-        .filter(|name| name.ends_with(".lock") || name.trim_start_matches('.').starts_with("tmp"));
+    // A killed write of an object leaves a file beside the objects, as one of Git does.
+    let is_object = |path: &Path| path.components().any(|part| part.as_os_str() == "objects");
+    let left = dir.files().into_keys().filter_map(|path| {
+        let name = path.file_name()?.to_str()?.to_owned();
+        let is_left = name.trim_start_matches('.').starts_with("tmp") && !is_object(&path);
+        (is_left || name.ends_with(".lock")).then_some(name)
+    });
     found.extend(left.map(|name| (name, String::new())));
     found
 }
