@@ -591,21 +591,20 @@ def compare():
     folders = {"before": Path(os.environ["MEMFOLD_BEFORE"]), "now": work.memfold.parent}
     has_bench = (folders["before"] / "memfold-bench").exists()
 
-    def both(what, data, runs, measure):
-        """Runs both programs in turn; `measure` gives the seconds of one of them."""
-        found = {name: [] for name in folders}
-        for _ in range(runs):
-            for name in folders:
-                found[name].append(measure(name))
-        before, now = (statistics.median(found[name]) for name in folders)
-        keep({"what": what, "data": data, "runs": runs, "before_seconds": before, "seconds": now, "ratio": now / before})
+    def compared(what, data, found):
+        """Keeps the medians of the seconds of both programs."""
+        before, now = (statistics.median(found[program]) for program in folders)
+        keep({"what": what, "data": data, "runs": len(found["now"]), "before_seconds": before, "seconds": now,
+              "ratio": now / before})
 
-    def whole(what, data, words, prepare=lambda name: None, runs=7):
-        def measure(name):
-            prepare(name)
-            return timed(folders[name] / "memfold", *words(name), "--json", "--quiet", "--threads", 2)[0]
-
-        both(what, data, work.runs or runs, measure)
+    def whole(what, data, words, prepare=lambda program: None, runs=7):
+        """Runs both programs in turn; `words` gives the arguments."""
+        found = {program: [] for program in folders}
+        for program in [*folders] * (work.runs or runs):
+            prepare(program)
+            words_of = [folders[program] / "memfold", *words(program), "--json", "--quiet", "--threads", 2]
+            found[program].append(timed(*words_of)[0])
+        compared(what, data, found)
 
     for name, path, _, runs in workloads(9, (100_000, 7), (1_000_000, 1)):
         for threshold in (0.85, 0.95):
@@ -632,9 +631,9 @@ def compare():
         if has_bench:
             checks = {program: ask(folder / "memfold-bench", "check", copies[program], "--writers", 8, "--json", "--quiet",
                                    env={"TMPDIR": str(FOLDER)}) for program, folder in folders.items()}
-            for at_now, setting in enumerate(checks["now"]["settings"]):
-                of = lambda program: checks[program]["settings"][at_now]["p50_us"] / 1e6
-                both(f"check, {setting['mode']}, {setting['writers']} writers", name, 1, of)
+            for place, setting in enumerate(checks["now"]["settings"]):
+                found = {program: [checks[program]["settings"][place]["p50_us"] / 1e6] for program in folders}
+                compared(f"check, {setting['mode']}, {setting['writers']} writers", name, found)
         renewed = lambda program: copied(path, program)
         applied = at("consolidate", "--threshold", 0.9, "--execute", "--max-change-share", 1)
         whole("consolidate --execute", name, applied, renewed, runs)
@@ -649,8 +648,7 @@ def compare():
             graphs[program].append(next(run for run in map(json.loads, lines) if run["recall_at_k"] >= 0.99))
         for what, seconds in [("graph build", lambda run: run["build_seconds"]),
                               ("graph query at a recall of 0.99", lambda run: 1 / run["qps_one_thread"])]:
-            turns = {program: iter(runs) for program, runs in graphs.items()}
-            both(what, name, len(graphs["now"]), lambda program: seconds(next(turns[program])))
+            compared(what, name, {program: list(map(seconds, runs)) for program, runs in graphs.items()})
 
 
 # Results.

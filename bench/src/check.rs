@@ -18,7 +18,7 @@ use serde::Serialize;
 use self::processes::{Executable, Place, Writers};
 use self::service::Service;
 use crate::args::CheckArgs;
-use crate::common::{answer, timed};
+use crate::common::timed;
 use crate::plot::{Caption, Distribution, histogram};
 
 /// Checks before the measurement: they read its data into memory.
@@ -85,7 +85,7 @@ pub(crate) fn run(
         draw(path, args, &document)?;
         printer.note(&format!("wrote {}", path.display()));
     }
-    answer(global, printer, &document, || screen(&document))
+    printer.show(global.json, &document, || screen(&document))
 }
 
 fn measure(

@@ -1,4 +1,4 @@
-//! Shared by several commands: input from a file or stdin, answers, and times.
+//! Shared by several commands: input from a file or stdin, and times.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -6,11 +6,8 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 use memfold::machine::Stopwatch;
-use memfold_cli::GlobalArgs;
 use memfold_core::time::Instant;
-use memfold_terminal::failure::{Exit, Failure};
-use memfold_terminal::printer::Printer;
-use serde::Serialize;
+use memfold_terminal::failure::Failure;
 
 /// Tells whether a path stands for stdin.
 pub(crate) fn is_stdin(path: &Path) -> bool {
@@ -31,21 +28,6 @@ pub(crate) fn open_input(path: &Path, hint: &str) -> Result<Box<dyn BufRead>, Fa
         Failure::new(&format!("open {}", path.display()), &error, Some(hint.to_owned()))
     });
     Ok(Box::new(BufReader::new(opened?)))
-}
-
-/// Prints a document as JSON, or its text for the screen.
-pub(crate) fn answer(
-    global: &GlobalArgs,
-    printer: Printer,
-    document: &impl Serialize,
-    screen: impl FnOnce() -> String,
-) -> Result<Exit, Failure> {
-    if global.json {
-        printer.document(document)?;
-    } else {
-        printer.data(&screen())?;
-    }
-    Ok(Exit::Done)
 }
 
 /// Reads a time of the command line.

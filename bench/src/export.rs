@@ -15,8 +15,6 @@ use memfold_terminal::printer::{Printer, table};
 use memfold_terminal::progress::Bars;
 use serde::Serialize;
 
-use crate::common::answer;
-
 /// `memfold-bench export --json`
 #[derive(Debug, Serialize)]
 struct BenchExportDocument {
@@ -128,7 +126,7 @@ pub(crate) fn run(
         }
     }
     let document = document(args.runs, rows, bytes, &ways);
-    answer(global, printer, &document, || screen(&document, &ways))
+    printer.show(global.json, &document, || screen(&document, &ways))
 }
 
 fn can_put_out(store: &BrainDb, printer: Printer) -> bool {

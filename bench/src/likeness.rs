@@ -14,7 +14,6 @@ use memfold_terminal::progress::Bars;
 use serde::Serialize;
 
 use crate::args::LikenessArgs;
-use crate::common::answer;
 use crate::plot::{Axis, Caption, Line, Scale, lines};
 
 /// Numbers of leading directions for which the share of the variance is shown.
@@ -66,7 +65,7 @@ pub(crate) fn run(
         write_output(path, &svg)?;
         printer.note(&format!("wrote {}", path.display()));
     }
-    answer(global, printer, &document, || document.screen())
+    printer.show(global.json, &document, || document.screen())
 }
 
 fn plot_files(prefix: &Path) -> Vec<PathBuf> {

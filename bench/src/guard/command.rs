@@ -20,7 +20,7 @@ use super::judged::{JudgeBench, JudgeBenchReport, JudgedPairs};
 use super::pairs::{LabelledPairs, PairError};
 use super::run::{ContradictionFigures, CurvePoint, GuardBench, GuardBenchReport, LabelFigures};
 use crate::args::{GuardArgs, JudgeArgs};
-use crate::common::{answer, is_stdin, open_input, source};
+use crate::common::{is_stdin, open_input, source};
 use crate::plot::{Axis, Caption, Line, lines};
 
 /// A longer label leaves no room for counts of a million.
@@ -51,7 +51,7 @@ pub(crate) fn run(
         whole.and_then(NewFile::publish).map_err(|error| unwritten(path, &error))?;
         printer.note(&format!("wrote {}", path.display()));
     }
-    answer(global, printer, &report, || screen(args, &report))
+    printer.show(global.json, &report, || screen(args, &report))
 }
 
 /// Counts the pairs a judge could merge and, where models are configured, queries them.
@@ -91,7 +91,7 @@ pub(crate) fn run_judge(
         };
         bench.report(Some((&mut chain, &asking)))
     };
-    answer(global, printer, &report, || judge_screen(&args.pairs, &report))
+    printer.show(global.json, &report, || judge_screen(&args.pairs, &report))
 }
 
 fn judge_screen(pairs: &Path, report: &JudgeBenchReport) -> String {

@@ -164,7 +164,7 @@ impl ExportRequest {
     /// Returns the format: the requested one, or by the ending of the file.
     ///
     /// # Errors
-    /// When the ending tells none, or the format lacks a requested column.
+    /// When the ending tells none.
     pub fn format(&self) -> Result<ExportFormat, Failure> {
         let ending = self.output.extension().and_then(|ending| ending.to_str());
         let format = match (self.format, ending) {

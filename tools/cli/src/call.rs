@@ -28,11 +28,7 @@ impl Call<'_> {
         document: &impl Serialize,
         text: impl FnOnce() -> String,
     ) -> Result<Exit, Failure> {
-        match self.global.json {
-            true => self.printer.document(document)?,
-            false => self.printer.data(&text())?,
-        }
-        Ok(Exit::Done)
+        self.printer.show(self.global.json, document, text)
     }
 
     /// Prints a result as [`Self::show`] does; after the text of a dry run a remark that it was one.

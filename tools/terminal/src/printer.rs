@@ -86,6 +86,21 @@ impl Printer {
         to_stdout(&printable_json(&(text + "\n")))
     }
 
+    /// Writes a result to stdout: as a document of JSON, or as text.
+    pub fn show(
+        self,
+        as_json: bool,
+        document: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> Result<Exit, Failure> {
+        if as_json {
+            self.document(document)?
+        } else {
+            self.data(&text())?
+        }
+        Ok(Exit::Done)
+    }
+
     /// Writes a document to stdout as one line of JSON, where others follow.
     pub fn document_line(self, document: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(document).map_err(|error| unprinted(&error))?;
