@@ -299,7 +299,11 @@ impl StoreError {
             ),
             Self::NotAFile { found, path } => match Foreign::named(found) {
                 Some(foreign) => foreign.hint(path),
-                None => format!("name the file itself, for example {}", at(path)),
+                None => format!(
+                    "name the file itself, for example {}, or the kind of the folder with --store-kind: none \
+                     was recognised (its Markdown files, _index.json or notes in refs/notes/mem)",
+                    at(path)
+                ),
             },
             Self::NoMemoryTable { path, tables }
                 if let Some(foreign) = Foreign::of(|it| it.tables, tables) =>

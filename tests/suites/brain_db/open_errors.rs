@@ -39,7 +39,8 @@ const CASES: [Case; 8] = [
     Case {
         make: |path| fs::create_dir(path).unwrap(),
         message: "DIR/brain.db is a folder, expected a SQLite file",
-        hint: "name the file itself, for example DIR/brain.db/brain.db",
+        hint: "name the file itself, for example DIR/brain.db/brain.db, or the kind of the folder with \
+               --store-kind: none was recognised (its Markdown files, _index.json or notes in refs/notes/mem)",
     },
     Case {
         make: |path| fs::write(path, "").unwrap(),

@@ -271,7 +271,12 @@ fn layout(folder: &Path) -> Option<Layout> {
     {
         return Some(Layout::Memories);
     }
-    has(&PROJECT_FILES).then_some(Layout::Project)
+    if has(&PROJECT_FILES) {
+        return Some(Layout::Project);
+    }
+    let visible = files.iter().filter(|name| !name.starts_with('.')).count();
+    let notes = own.iter().filter(|name| Layout::Memories.reads(name, false)).count();
+    (notes > 0 && own.len() * 2 > visible).then_some(Layout::Memories)
 }
 
 fn names(folder: &Path, is_wanted: impl Fn(&fs::FileType) -> bool) -> Vec<String> {

@@ -109,8 +109,18 @@ fn every_form_is_recognised_and_read_whole() {
         assert_eq!(ids.len(), count, "{name}");
         assert_eq!(fixture.open().read().unwrap(), contents, "{name}");
     }
-    let empty = Fixture::new(&[("src/main.rs", ""), ("README.md", "# A program\n")]);
-    assert!(!is_one(&empty.path), "a folder of a program");
+    let notes = Fixture::new(&[
+        ("README.md", "# Notes\n"),
+        ("patterns.md", "- Use tabs\n"),
+        ("plan.png", ""),
+        ("deploy.md", "Deploys run on Friday.\n"),
+    ]);
+    assert!(is_one(&notes.path), "most of its files are Markdown");
+    assert_eq!(notes.live().len(), 2);
+    let program = [("README.md", "# A program\n"), ("NOTES.md", "- x\n"), ("Cargo.toml", ""), ("a.c", "")];
+    for files in [&program[..1], &program[1..], &program] {
+        assert!(!is_one(&Fixture::new(files).path), "a folder of a program: {files:?}");
+    }
 }
 
 #[test]
