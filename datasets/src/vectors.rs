@@ -14,6 +14,7 @@ use arrow_array::{Array, ArrayRef, PrimitiveArray};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 use half::f16;
+use half::slice::HalfFloatSliceExt;
 
 use crate::error::VectorFault;
 
@@ -153,6 +154,20 @@ pub(crate) trait Component: Copy {
 
     /// Returns the nearest value; `None` where `value` is out of range.
     fn nearest(value: f64) -> Option<Self>;
+
+    /// Appends the values as f32.
+    fn append(values: &[Self], to: &mut Vec<f32>) {
+        to.extend(values.iter().map(|value| value.to_f32()));
+    }
+
+    /// Tells whether all values are finite as f32, and whether any is not zero: one pass without a
+    /// branch, so that it runs at memory speed.
+    fn finite_and_any(values: &[Self]) -> (bool, bool) {
+        values.iter().fold((true, false), |(finite, any), value| {
+            let value = value.to_f32();
+            (finite & value.is_finite(), any | (value != 0.0))
+        })
+    }
 }
 
 macro_rules! float_components {
@@ -178,7 +193,29 @@ macro_rules! float_components {
 float_components! {
     f64, |value| value as f32, |value| value;
     f32, |value| value, |value| value as f32;
-    f16, Self::to_f32, |value| Self::from_f32(odd_f32(value));
+}
+
+// Slices at once: each single conversion would look up the features of the processor.
+impl Component for f16 {
+    fn wide(self) -> f64 {
+        self.into()
+    }
+
+    fn nearest(value: f64) -> Option<Self> {
+        Some(Self::from_f32(odd_f32(value))).filter(|value| value.is_finite())
+    }
+
+    fn append(values: &[Self], to: &mut Vec<f32>) {
+        let start = to.len();
+        to.resize(start + values.len(), 0.0);
+        values.convert_to_f32_slice(&mut to[start..]);
+    }
+
+    fn finite_and_any(values: &[Self]) -> (bool, bool) {
+        values.iter().fold((true, false), |(finite, any), value| {
+            (finite & value.is_finite(), any | (value.to_bits() << 1 != 0))
+        })
+    }
 }
 
 macro_rules! integer_components {
@@ -270,17 +307,12 @@ impl Components {
 
     /// Appends the components in `range`, rounded to f32 where they are longer.
     pub(crate) fn append(&self, range: Range<usize>, to: &mut Vec<f32>) {
-        match self.as_f32() {
-            Some(values) => to.extend_from_slice(&values[range]),
-            None => {
-                with_values!(self, values => to.extend(values[range].iter().map(|&x| x.to_f32())))
-            }
-        }
+        with_values!(self, values => Component::append(&values[range], to));
     }
 
     /// Tells whether all components in `range` are finite as f32, and whether any is not zero.
     pub(crate) fn finite_and_any(&self, range: Range<usize>) -> (bool, bool) {
-        with_values!(self, values => finite_and_any(&values[range]))
+        with_values!(self, values => Component::finite_and_any(&values[range]))
     }
 
     /// Returns the defect of the first component in `range` that is not finite, or not as an f32
@@ -339,14 +371,6 @@ impl Components {
             values.iter().enumerate().map(|(at, value)| narrow(at, value.wide())).collect()
         })
     }
-}
-
-/// One pass without a branch, so that it runs at memory speed.
-fn finite_and_any<T: Component>(values: &[T]) -> (bool, bool) {
-    values.iter().fold((true, false), |(finite, any), value| {
-        let value = value.to_f32();
-        (finite & value.is_finite(), any | (value != 0.0))
-    })
 }
 
 /// The allowed types of a column of vectors.
@@ -556,6 +580,24 @@ mod tests {
             let (component, value, expected) = (0, f64::from(value), to.name());
             assert_eq!(found, (7, VectorFault::Inexact { component, value, expected }));
         }
+    }
+
+    #[test]
+    fn slices_of_halves_are_read_as_their_values_are() {
+        let halves: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
+        let values = components(Float16Array::from(halves.clone()));
+        let mut wide = Vec::new();
+        values.append(3..halves.len(), &mut wide);
+        for (value, half) in wide.iter().zip(&halves[3..]) {
+            assert!(
+                value.to_bits() == f32::from(*half).to_bits() || value.is_nan() && half.is_nan()
+            );
+        }
+        for (at, half) in halves.iter().enumerate() {
+            let found = values.finite_and_any(at..at + 1);
+            assert_eq!(found, (half.is_finite(), half.to_f64() != 0.0), "{half}");
+        }
+        assert_eq!(values.finite_and_any(0..0x7C01), (false, true));
     }
 
     proptest! {
