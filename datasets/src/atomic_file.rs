@@ -5,7 +5,7 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use memfold_index::file::FileMode;
-use tempfile::TempPath;
+use tempfile::{PathPersistError, TempPath};
 
 /// Returns where a file that is written to `path` will stand: a link is followed, so that the file
 /// it leads to is replaced and the link stays.
@@ -214,10 +214,25 @@ impl NewFile {
     /// # Errors
     /// When the system refuses; the place then has its former content.
     pub fn publish(self) -> io::Result<File> {
+        self.publish_by(TempPath::persist)
+    }
+
+    /// As [`publish`](Self::publish), unless a file is at the place already.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish), and `AlreadyExists`.
+    pub fn publish_new(self) -> io::Result<File> {
+        self.publish_by(TempPath::persist_noclobber)
+    }
+
+    fn publish_by(
+        self,
+        persist: impl FnOnce(TempPath, PathBuf) -> Result<(), PathPersistError>,
+    ) -> io::Result<File> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         if let Some((name, path)) = self.place {
             file.sync_all()?;
-            name.persist(&path).map_err(|failed| failed.error)?;
+            persist(name, path.clone()).map_err(|failed| failed.error)?;
             sync_folder(folder_of(&path))?;
         }
         Ok(file)

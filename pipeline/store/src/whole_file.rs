@@ -33,28 +33,29 @@ pub fn replace(path: &Path, bytes: &[u8], like: Option<&Path>) -> io::Result<()>
 /// A write of another program between the check and the rename would be lost. So both files
 /// exchange their names atomically, and the file that came out is checked.
 pub fn replace_expected(path: &Path, bytes: &[u8], expected: Option<&[u8]>) -> io::Result<bool> {
-    let mut file = match expected {
-        Some(_) => NewFile::create_like(path, path)?,
-        None => NewFile::create(path)?,
+    let Some(expected) = expected else {
+        let mut file = NewFile::create(path)?;
+        file.write_all(bytes)?;
+        return match file.publish_new() {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        };
     };
+    let mut file = NewFile::create_like(path, path)?;
     file.write_all(bytes)?;
     let Some((name, place)) = file.finish()? else { return Ok(false) };
-    let is_replaced = match expected {
-        None => match name.persist_noclobber(&place) {
-            Ok(()) => true,
-            Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => false,
-            Err(failed) => return Err(failed.error),
-        },
-        Some(expected) if fs::read(&place)? != expected => false,
-        Some(expected) => match exchange(&name, &place) {
-            Ok(()) if fs::read(&name)? == expected => true,
-            Ok(()) => {
-                exchange(&name, &place)?;
-                false
-            }
-            // This file system cannot; a moment ago the file was as expected.
-            Err(_) => name.persist(&place).map(|()| true).map_err(|failed| failed.error)?,
-        },
+    if fs::read(&place)? != expected {
+        return Ok(false);
+    }
+    let is_replaced = match exchange(&name, &place) {
+        Ok(()) if fs::read(&name)? == expected => true,
+        Ok(()) => {
+            exchange(&name, &place)?;
+            false
+        }
+        // This file system cannot; a moment ago the file was as expected.
+        Err(_) => name.persist(&place).map(|()| true).map_err(|failed| failed.error)?,
     };
     sync_folder_of(&place)?;
     Ok(is_replaced)

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use memfold_datasets::atomic_file::{place_of, without_path};
-use tempfile::NamedTempFile;
+use memfold_datasets::atomic_file::{NewFile, without_path};
+use memfold_index::file::FileMode;
 
 use super::{Report, markdown};
 use crate::plan::{PLAN_SCHEMA_VERSION, Plan};
@@ -133,8 +133,7 @@ impl ReportFileError {
 pub fn ensure_report_dir(folder: &Path) -> Result<(), ReportFileError> {
     std::fs::create_dir_all(folder)
         .map_err(|error| ReportFileError::CreateFolder { path: folder.to_owned(), error })?;
-    // It is removed as soon as it is made.
-    NamedTempFile::new_in(folder).map(drop).map_err(|error| ReportFileError::Write {
+    NewFile::create_unlinked(folder).map(drop).map_err(|error| ReportFileError::Write {
         path: folder.to_owned(),
         error: without_path(error),
     })
@@ -202,30 +201,20 @@ impl ReportPaths {
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> Result<(), ReportFileError> {
-    let failed =
-        |error| ReportFileError::Write { path: path.to_owned(), error: without_path(error) };
-    match written_beside(path, bytes, false).map_err(failed)?.persist_noclobber(path) {
+    let write = || {
+        let mut file = NewFile::create_with(path, FileMode::PRIVATE)?;
+        file.write_all(bytes)?;
+        file.publish_new()
+    };
+    match write() {
         Ok(_) => Ok(()),
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Err(ReportFileError::Exists { path: path.to_owned() })
         }
-        Err(error) => Err(failed(error.error)),
+        Err(error) => {
+            Err(ReportFileError::Write { path: path.to_owned(), error: without_path(error) })
+        }
     }
-}
-
-/// Writes a temporary file into the folder of a path. `for_all`: others may read it, as far as the process's umask allows.
-fn written_beside(path: &Path, bytes: &[u8], for_all: bool) -> io::Result<NamedTempFile> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    if for_all {
-        use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(std::fs::Permissions::from_mode(0o644));
-    }
-    let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    Ok(file)
 }
 
 /// Why a plan file or the metrics could not be written.
@@ -242,6 +231,10 @@ pub struct WriteFileError {
 }
 
 impl WriteFileError {
+    fn of(what: &'static str, path: &Path, error: io::Error) -> Self {
+        Self { what, path: path.to_owned(), error: without_path(error) }
+    }
+
     /// Returns what the user can do.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
@@ -278,11 +271,13 @@ pub fn read_plan(path: &Path) -> Result<Plan, ReportFileError> {
 /// # Errors
 /// When the file's folder cannot be written.
 pub fn write_plan(path: &Path, plan: &Plan) -> Result<(), WriteFileError> {
-    replace("plan", path, false, || {
-        let mut json = serde_json::to_vec_pretty(plan)?;
-        json.push(b'\n');
-        Ok(json)
-    })
+    let write = || -> io::Result<()> {
+        let mut file = NewFile::create_with(path, FileMode::PRIVATE)?;
+        serde_json::to_writer_pretty(&mut file, plan)?;
+        file.write_all(b"\n")?;
+        file.publish().map(drop)
+    };
+    write().map_err(|error| WriteFileError::of("plan", path, error))
 }
 
 /// Writes the metrics of a run, whole or not at all; replaces the ones of an earlier run.
@@ -292,20 +287,10 @@ pub fn write_plan(path: &Path, plan: &Plan) -> Result<(), WriteFileError> {
 /// # Errors
 /// When the file's folder cannot be written.
 pub fn write_metrics(path: &Path, page: &str) -> Result<(), WriteFileError> {
-    replace("metrics", path, true, || Ok(page.as_bytes().to_vec()))
-}
-
-fn replace(
-    what: &'static str,
-    path: &Path,
-    for_all: bool,
-    bytes: impl FnOnce() -> io::Result<Vec<u8>>,
-) -> Result<(), WriteFileError> {
-    let write = || -> io::Result<()> {
-        let place = place_of(path)?;
-        written_beside(&place, &bytes()?, for_all)?.persist(place)?;
-        Ok(())
+    let write = || {
+        let mut file = NewFile::create(path)?;
+        file.write_all(page.as_bytes())?;
+        file.publish().map(drop)
     };
-    let failed = |error| WriteFileError { what, path: path.to_owned(), error: without_path(error) };
-    write().map_err(failed)
+    write().map_err(|error| WriteFileError::of("metrics", path, error))
 }
