@@ -1,5 +1,6 @@
 """The Python client of the Model Context Protocol at a memfold-server: `mcp_client.py stdio PROGRAM BRAIN_DB` or
-`mcp_client.py http URL`. Lists the tools, then saves, recalls, plans, applies and undoes; prints a line of JSON."""
+`mcp_client.py http URL`. Lists the tools, then saves, recalls, is told of a conflict and settles it, plans, applies and
+undoes; prints a line of JSON."""
 
 import asyncio
 import json
@@ -19,9 +20,14 @@ TOOLS = {
 }
 
 
+# 2,000 tokens of English.
+CHARS_MAX = 8_000
+
+
 async def call(client, name, **arguments):
     result = await client.call_tool(name, arguments)
     assert not result.is_error, result
+    assert sum(len(part.text) for part in result.content) <= CHARS_MAX, result
     return result.structured_content
 
 
@@ -33,6 +39,9 @@ async def visit(target):
         assert all(tool.output_schema["type"] == "object" for tool in tools)
         saved = await call(client, "memory_save", text="Bob is allergic to walnuts")
         found = await call(client, "memory_recall", query="What is Bob allergic to?")
+        flagged = await call(client, "memory_save", text="Bob is not allergic to walnuts")
+        key = flagged["conflicts"][0]["key"]
+        settled = await call(client, "memory_resolve", key=key, settlement="supersede")
         plan = await call(client, "memory_consolidate", action="plan")
         names = {name: plan[name] for name in ("plan_id", "plan_digest")}
         applied = await call(client, "memory_consolidate", action="apply", **names)
@@ -41,6 +50,8 @@ async def visit(target):
             "tools": len(tools),
             "saved": saved["did"],
             "recalled": found["memories"][0]["text"],
+            "flagged": flagged["did"],
+            "open": settled["open"],
             "applied": applied["applied"],
             "undone": undone["applied"],
         }

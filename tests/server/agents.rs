@@ -370,7 +370,7 @@ fn the_python_client_uses_the_tools() {
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
     let expected = json!({ "tools": 8, "saved": "inserted", "recalled": "Bob is allergic to walnuts",
-                           "applied": 1, "undone": 1 });
+                           "flagged": "flagged_conflict", "open": 0, "applied": 1, "undone": 1 });
     let dir = TestFolder::with_deploys();
     let store = dir.path("brain.db");
     assert_eq!(visit(&["stdio", crate::PROGRAM, store.to_str().unwrap()]), expected);

@@ -85,7 +85,10 @@ impl OpenOrigin {
         let Some(kind) = kind.filter(|kind| *kind != BRAIN_DB) else {
             return match request.mirror {
                 Some(_) => Err(Failure::usage(
-                    format!("--mirror: {} is no other kind of store, and a brain.db needs no mirror", path.display()),
+                    format!(
+                        "--mirror: {} is no other kind of store, and a brain.db needs no mirror",
+                        path.display()
+                    ),
                     "leave it out, or name the kind of the store with --store-kind",
                 )),
                 None => Ok(None),

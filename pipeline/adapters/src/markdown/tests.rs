@@ -117,7 +117,8 @@ fn every_form_is_recognised_and_read_whole() {
     ]);
     assert!(is_one(&notes.path), "most of its files are Markdown");
     assert_eq!(notes.live().len(), 2);
-    let program = [("README.md", "# A program\n"), ("NOTES.md", "- x\n"), ("Cargo.toml", ""), ("a.c", "")];
+    let program =
+        [("README.md", "# A program\n"), ("NOTES.md", "- x\n"), ("Cargo.toml", ""), ("a.c", "")];
     for files in [&program[..1], &program[1..], &program] {
         assert!(!is_one(&Fixture::new(files).path), "a folder of a program: {files:?}");
     }
