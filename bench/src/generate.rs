@@ -5,6 +5,7 @@ use std::path::Path;
 use memfold::export::SYNTHETIC_MODEL;
 use memfold::ops::pool;
 use memfold_bench::synthetic::{VectorGenerator, VectorRecipe, VectorRecipeBuilder, templated};
+use memfold_bench::wild::make_wild;
 use memfold_bench::workload::{GeneratedMemory, created_at};
 use memfold_cli::{GlobalArgs, check_outputs};
 use memfold_datasets::DataError;
@@ -12,9 +13,7 @@ use memfold_datasets::npy::{Component, NpyWriter};
 use memfold_datasets::texts::{TextFields, TextFile};
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, Corpus, CorpusOptions};
 use memfold_index::{JoinOptions, Progress};
-use memfold_store::brain_db::{
-    BrainDbWriter, CreateOptions, CreateStoreError, StoreStyle, WrittenStore,
-};
+use memfold_store::brain_db::{BrainDbWriter, CreateOptions, CreateStoreError};
 use memfold_terminal::failure::{Exit, Failure};
 use memfold_terminal::printer::Printer;
 use memfold_terminal::progress::Bars;
@@ -211,8 +210,7 @@ fn failure(path: &Path, error: impl std::error::Error + 'static) -> Failure {
 }
 
 fn begin_store(args: &GenerateArgs) -> Result<BrainDbWriter, Failure> {
-    let style = if args.wild { StoreStyle::Wild } else { StoreStyle::Plain };
-    let options = CreateOptions { style, overwrite: args.force, ..CreateOptions::default() };
+    let options = CreateOptions { overwrite: args.force, ..CreateOptions::default() };
     BrainDbWriter::create(&args.output, options).map_err(|error| {
         let hint = error.hint();
         Failure::new("create the store", &error, hint)
@@ -234,18 +232,21 @@ fn synthetic_store(global: &GlobalArgs, args: &GenerateArgs, bars: &Bars) -> Res
         };
         memory.write(&mut writer).map_err(unwritten)
     })?;
-    finish(writer)
+    finish(args, writer)
 }
 
 fn unwritten(error: CreateStoreError) -> Failure {
     Failure::new("generate the store", &error, error.hint())
 }
 
-fn finish(writer: BrainDbWriter) -> Result<u64, Failure> {
+fn finish(args: &GenerateArgs, writer: BrainDbWriter) -> Result<u64, Failure> {
     let written = writer.finish();
-    let WrittenStore { rows_total, .. } =
-        written.map_err(|error| Failure::new("finish the store", &error, error.hint()))?;
-    Ok(rows_total)
+    let rows = written.map_err(|error| Failure::new("finish the store", &error, error.hint()))?;
+    if !args.wild {
+        return Ok(rows);
+    }
+    let wild = make_wild(&args.output).map_err(|error| failure(&args.output, error))?;
+    Ok(wild.rows_total)
 }
 
 /// The model's name for vectors of a file that does not name it.
@@ -288,7 +289,7 @@ fn given_store(args: &GenerateArgs, vectors: &Path, bars: &Bars) -> Result<u64, 
         }
     }
     bars.end();
-    finish(writer)
+    finish(args, writer)
 }
 
 /// Reads a file of at least `rows` texts.

@@ -21,6 +21,7 @@
 //! memfold by `bench/peers/run.py`.
 
 pub mod synthetic;
+pub mod wild;
 pub mod workload;
 
 use std::collections::BTreeSet;

@@ -1,7 +1,6 @@
 //! `doctor`: findings for people and for programs, the line for monitors, the page for Prometheus.
 
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{NOW, brain_db, sample_rows};
+use memfold_tests::{NOW, StoreStyle, brain_db, sample_rows};
 use rusqlite::Connection;
 
 use crate::support::{TestFolder, consolidate};

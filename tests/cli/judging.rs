@@ -3,9 +3,8 @@
 
 use std::process::Stdio;
 
-use memfold_store::brain_db::StoreStyle;
 use memfold_tests::stub_provider::{StubProvider, chat};
-use memfold_tests::{brain_db, memory, turned_vector};
+use memfold_tests::{StoreStyle, brain_db, memory, turned_vector};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 

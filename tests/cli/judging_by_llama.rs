@@ -9,8 +9,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{StoreImage, brain_db, diff, integrity, memory};
+use memfold_tests::{StoreImage, StoreStyle, brain_db, diff, integrity, memory};
 use rusqlite::Connection;
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use memfold_store::brain_db::{Session, SessionOptions, StoreStyle};
-use memfold_tests::{NOW, brain_db, memory, turned_vector, unit_vector};
+use memfold_store::brain_db::{Session, SessionOptions};
+use memfold_tests::{NOW, StoreStyle, brain_db, memory, turned_vector, unit_vector};
 use rusqlite::Connection;
 
 use crate::support::{Answer, TestFolder, consolidate};

@@ -5,8 +5,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{NOW, PlainMemory, StoreImage, brain_db, memory, sample_rows, unit_vector};
+use memfold_tests::{
+    NOW, PlainMemory, StoreImage, StoreStyle, brain_db, memory, sample_rows, unit_vector,
+};
 use rusqlite::Connection;
 use rusqlite::types::FromSql;
 use serde_json::Value;

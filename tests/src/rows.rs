@@ -4,10 +4,11 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 use memfold_bench::synthetic::{VectorGenerator, VectorRecipe};
+use memfold_bench::wild::make_wild;
 use memfold_core::time::Instant;
 use memfold_datasets::npy::{Component, NpyWriter};
 use memfold_datasets::sample;
-use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore};
+use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory};
 
 use crate::{InMemoryStore, PlainEmbedding, PlainMemory};
 
@@ -162,13 +163,22 @@ fn embedded_prefix(text: &str) -> String {
     text.chars().take(1000).collect()
 }
 
+/// How a written store looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreStyle {
+    /// As the owner's newest version writes it.
+    Plain,
+    /// With the habits of [`make_wild`].
+    Wild,
+}
+
 /// Writes rows to a new `brain.db`.
 ///
 /// # Panics
 /// When the file cannot be written, or a row is archived by its column, which a plain store lacks.
-pub fn brain_db(path: &Path, rows: &[PlainMemory], style: StoreStyle) -> WrittenStore {
-    let options = CreateOptions { style, ..CreateOptions::default() };
-    let mut writer = BrainDbWriter::create(path, options).expect("the folder is writable");
+pub fn brain_db(path: &Path, rows: &[PlainMemory], style: StoreStyle) {
+    let mut writer =
+        BrainDbWriter::create(path, CreateOptions::default()).expect("the folder is writable");
     for row in rows {
         assert_eq!(row.archived_by, None, "{}", row.id);
         let categories: Vec<&str> = row.categories.iter().map(String::as_str).collect();
@@ -189,7 +199,10 @@ pub fn brain_db(path: &Path, rows: &[PlainMemory], style: StoreStyle) -> Written
         };
         writer.push(&memory).expect("ids are unique");
     }
-    writer.finish().expect("the folder is writable")
+    writer.finish().expect("the folder is writable");
+    if style == StoreStyle::Wild {
+        make_wild(path).expect("the store is new");
+    }
 }
 
 /// The numbers of one seed, by splitmix64.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::PlainMemory;
+use crate::{PlainMemory, StoreStyle};
 use jiff::tz::TimeZone;
 use memfold::consolidate::Outcome;
 use memfold::embed::fill::NewVectors;
@@ -20,7 +20,7 @@ use memfold_core::time::Instant;
 use memfold_guard::Guard;
 use memfold_index::NoProgress;
 use memfold_simd::Kernels;
-use memfold_store::brain_db::{BrainDb, OpenOptions, Session, SessionOptions, StoreStyle};
+use memfold_store::brain_db::{BrainDb, OpenOptions, Session, SessionOptions};
 use memfold_store::journal::RevertOptions;
 use memfold_store::upkeep::UpkeepRun;
 use rusqlite::types::{FromSql, Value};

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use memfold_bench::synthetic::{VectorGenerator, VectorRecipe, templated};
+use memfold_bench::wild::make_wild;
 use memfold_core::time::Instant;
-use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle};
+use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory};
 
 use crate::rows::Draws;
 use crate::store_image::tokens;
@@ -68,12 +69,13 @@ fn written(path: &Path, rows: u32, seed: u64, wal: bool) -> Vec<Fact> {
     }
     let groups: BTreeMap<u64, Arc<BTreeSet<String>>> =
         groups.into_iter().map(|(group, ids)| (group, Arc::new(ids))).collect();
-    let options = CreateOptions { style: StoreStyle::Wild, wal, ..CreateOptions::default() };
+    let options = CreateOptions { wal, ..CreateOptions::default() };
     let mut writer = BrainDbWriter::create(path, options).expect("the folder is writable");
     for row in &planted {
         writer.push(&row.memory()).expect("ids are unique");
     }
     writer.finish().expect("the folder is writable");
+    make_wild(path).expect("the store is new");
     let live = planted.into_iter().enumerate().filter(|(_, row)| !row.is_ghost);
     live.map(|(number, row)| row.fact(number, seed, &groups)).collect()
 }

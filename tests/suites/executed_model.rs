@@ -2,9 +2,9 @@
 
 use jiff::tz::TimeZone;
 use memfold_core::time::Instant;
-use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{
-    Draws, PlainEmbedding, PlainMemory, TestStore, apply, comparable_source, created_at, templated,
+    Draws, PlainEmbedding, PlainMemory, StoreStyle, TestStore, apply, comparable_source,
+    created_at, templated,
 };
 
 /// Components of each vector.

@@ -12,9 +12,8 @@ use tempfile::TempDir;
 
 use memfold_core::memory::VectorSpace;
 use memfold_core::time::Instant;
-use memfold_store::brain_db::StoreStyle;
 use memfold_store::{BrainDb, LoadRequest, MemoryStore, OpenOptions};
-use memfold_tests::{InMemoryStore, PlainEmbedding, PlainMemory, brain_db};
+use memfold_tests::{InMemoryStore, PlainEmbedding, PlainMemory, StoreStyle, brain_db};
 
 fn memory(id: &str, model: &str, vector: &[f32]) -> PlainMemory {
     let (model, vector) = (Some(model.to_owned()), vector.to_vec());

@@ -4,8 +4,9 @@ use memfold::execute::UndoTarget;
 use memfold_core::memory::MemoryId;
 use memfold_core::plan::{Action, ActionType};
 use memfold_core::time::Instant;
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{PlainMemory, Run, TestStore, assert_same, merges, store_now, unit_vector};
+use memfold_tests::{
+    PlainMemory, Run, StoreStyle, TestStore, assert_same, merges, store_now, unit_vector,
+};
 
 /// A memory of an agent, `age_days` old, with attributes and tags.
 fn row(id: &str, content: &str, age_days: i64, categories: &[&str]) -> PlainMemory {

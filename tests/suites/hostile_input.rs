@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 
 use memfold_core::report::markdown;
 use memfold_core::time::Instant;
-use memfold_store::brain_db::StoreStyle;
 use memfold_tests::InMemoryStore;
-use memfold_tests::{Run, TestStore, memory, merges, unit_vector};
+use memfold_tests::{Run, StoreStyle, TestStore, memory, merges, unit_vector};
 
 #[test]
 fn two_models_of_one_dimension_are_never_compared() {

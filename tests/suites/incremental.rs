@@ -8,9 +8,9 @@ use memfold::lookup::TierChoice;
 use memfold_core::plan::{Action, ActionType, Plan};
 use memfold_core::runs::RunState;
 use memfold_index::file::FileMode;
-use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{
-    CONFIG_HASH, Draws, PlainEmbedding, PlainMemory, Run, TestIndex, TestStore, memory, unit_vector,
+    CONFIG_HASH, Draws, PlainEmbedding, PlainMemory, Run, StoreStyle, TestIndex, TestStore, memory,
+    unit_vector,
 };
 
 use super::run_twice::{row, rows, settings, text};

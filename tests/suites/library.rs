@@ -3,8 +3,7 @@
 use memfold::execute::ExecuteError;
 use memfold::{ApplyOptions, Memfold, MemfoldError, Options};
 use memfold_core::policy::ConfigLoader;
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{TestStore, sample_rows};
+use memfold_tests::{StoreStyle, TestStore, sample_rows};
 
 fn db() -> TestStore {
     TestStore::of(&sample_rows(), StoreStyle::Plain)

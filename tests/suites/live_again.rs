@@ -4,9 +4,8 @@ use memfold::lookup::{Freshness, TierChoice, Wanted};
 use memfold::quick_check::{Decision, Incoming, Written};
 use memfold_core::memory::MemoryId;
 use memfold_simd::Similarity;
-use memfold_store::brain_db::StoreStyle;
 use memfold_store::upkeep::restore;
-use memfold_tests::{PlainMemory, TestIndex, TestStore, generated_rows, memory};
+use memfold_tests::{PlainMemory, StoreStyle, TestIndex, TestStore, generated_rows, memory};
 
 const DIM: usize = 16;
 const PAIRS: usize = 16;

@@ -3,8 +3,7 @@
 
 use memfold::lookup::{Freshness, SearchError, Searched, StoreIndex, TierChoice, Wanted};
 use memfold_simd::{Kernels, Level, Similarity};
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{Draws, PlainMemory, TestIndex, brain_db, generated_rows, memory};
+use memfold_tests::{Draws, PlainMemory, StoreStyle, TestIndex, brain_db, generated_rows, memory};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 

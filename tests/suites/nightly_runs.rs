@@ -6,8 +6,9 @@ use jiff::tz::TimeZone;
 use memfold_core::memory::MemoryId;
 use memfold_core::plan::{Action, ActionType};
 use memfold_core::time::Instant;
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{PlainMemory, TestStore, created_at, memory, sample_rows, unit_vector};
+use memfold_tests::{
+    PlainMemory, StoreStyle, TestStore, created_at, memory, sample_rows, unit_vector,
+};
 use serde_json::Value;
 
 const DAY: i64 = 86_400_000_000;

@@ -4,10 +4,10 @@ use memfold::execute::ExecuteError;
 use memfold::lookup::{Searched, TierChoice, Wanted};
 use memfold::quick_check::{Incoming, Written};
 use memfold_simd::Similarity;
-use memfold_store::brain_db::{BrainDb, OpenOptions, StoreStyle};
+use memfold_store::brain_db::{BrainDb, OpenOptions};
 use memfold_tests::{
-    PlainMemory, TestIndex, TestStore, assert_same, daemon_memory, diff, merges, sample_rows,
-    unit_vector,
+    PlainMemory, StoreStyle, TestIndex, TestStore, assert_same, daemon_memory, diff, merges,
+    sample_rows, unit_vector,
 };
 
 const KILN: &str = "The kiln is fired on Mondays.";

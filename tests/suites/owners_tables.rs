@@ -5,10 +5,9 @@ use memfold::execute::UndoOutcome;
 use memfold::quick_check::{Incoming, Written};
 use memfold::settle::{Settled, Settlement};
 use memfold_core::memory::MemoryId;
-use memfold_store::brain_db::StoreStyle;
 use memfold_store::journal::RevertOptions;
 use memfold_store::upkeep::restore;
-use memfold_tests::{PlainMemory, TestStore, assert_same, daemon_memory, unit_vector};
+use memfold_tests::{PlainMemory, StoreStyle, TestStore, assert_same, daemon_memory, unit_vector};
 use rusqlite::types::Value;
 
 const KILN: &str = "The kiln is fired on Mondays.";

@@ -8,10 +8,9 @@ use memfold_core::policy::Linkage;
 use memfold_core::report::RecallKind;
 use memfold_datasets::sample;
 use memfold_simd::Level;
-use memfold_store::brain_db::StoreStyle;
 use memfold_store::{BrainDb, OpenOptions};
 use memfold_tests::{
-    InMemoryStore, NeighborLists, PlainMemory, Run, brain_db, clusters, generated_rows,
+    InMemoryStore, NeighborLists, PlainMemory, Run, StoreStyle, brain_db, clusters, generated_rows,
     greedy_definition, linkage_cases, memory, merges, neighbor_lists, noops, sample_rows,
     store_of_vectors, unit_vector,
 };

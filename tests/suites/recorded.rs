@@ -9,8 +9,7 @@ use memfold_core::plan::Action;
 use memfold_core::value::Value;
 use memfold_core::{SkipReason, Snapshot};
 use memfold_store::VecSink;
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{PlainMemory, TestStore, memory};
+use memfold_tests::{PlainMemory, StoreStyle, TestStore, memory};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params};
 

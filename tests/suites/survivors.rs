@@ -3,9 +3,8 @@
 
 use memfold::execute::UnitResult;
 use memfold_core::runs::RunState;
-use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{
-    PlainMemory, TestStore, assert_same, daemon_memory, memory, merges, sample_rows,
+    PlainMemory, StoreStyle, TestStore, assert_same, daemon_memory, memory, merges, sample_rows,
 };
 use rusqlite::types::Value;
 

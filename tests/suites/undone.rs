@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use memfold::execute::{ExecuteError, UndoTarget};
 use memfold_core::plan::{ActionType, action_label};
 use memfold_core::runs::RunState;
-use memfold_store::brain_db::StoreStyle;
 use memfold_store::journal::RevertOptions;
 use memfold_tests::{
-    Draws, TestStore, assert_same, created_at, daemon_memory, diff, merges, sample_rows,
-    wild_store_with_journal,
+    Draws, StoreStyle, TestStore, assert_same, created_at, daemon_memory, diff, merges,
+    sample_rows, wild_store_with_journal,
 };
 use rusqlite::types::Value;
 

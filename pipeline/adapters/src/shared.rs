@@ -283,7 +283,7 @@ impl FileLayer {
                     Some(_) if path.symlink_metadata().is_ok() => {
                         Ok(fs::read(path)? == after.as_bytes())
                     }
-                    like => whole_file::replace(path, after.as_bytes(), like).map(|()| true),
+                    like => whole_file::replace(path, after.as_bytes(), like).map(|_| true),
                 }
             }),
         }

@@ -13,8 +13,7 @@ use std::time::Duration;
 
 use memfold_core::value::Value;
 use memfold_store::brain_db::{Access, Stamp, cell};
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, ffi};
+use rusqlite::{Connection, OptionalExtension as _, Row, ffi};
 
 /// How long to wait for a writer.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -54,16 +53,7 @@ fn read_by<T, E: From<rusqlite::Error>>(
     access: Access,
     work: &impl Fn(&Connection) -> Result<T, E>,
 ) -> Result<T, E> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_URI
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(access.uri(path), flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    if access == Access::PrivateLog {
-        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-    }
+    let connection = access.open(path, BUSY_TIMEOUT)?;
     let transaction = connection.unchecked_transaction()?;
     work(&transaction)
 }

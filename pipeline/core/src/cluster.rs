@@ -1,8 +1,8 @@
 //! Clustering: which units all say the same thing. Pure: graphs and distances in, groups out.
 //!
-//! [`greedy_complete`] works on a [`LinkGraph`] and needs memory in proportion to its edges;
+//! `greedy_complete` works on a `LinkGraph` and needs memory in proportion to its edges;
 //! [`greedy_complete_streamed`] works on links that stream by and needs memory for the vertices alone;
-//! [`agglomerate`] works on the distances of one connected component ([`components`]).
+//! `agglomerate` works on the distances of one connected component ([`components`]).
 
 use std::convert::Infallible;
 
@@ -37,7 +37,7 @@ pub(crate) const NO_CLIQUE: u32 = u32::MAX;
 /// equal, all vectors equal) stay implicit, so that ten thousand copies cost ten thousand entries and not
 /// fifty million edges. Two vertices share at most one clique, and no edge repeats a clique or another edge.
 #[derive(Debug, Clone, Default)]
-pub struct LinkGraph {
+pub(crate) struct LinkGraph {
     offsets: Vec<usize>,
     targets: Vec<u32>,
     cliques: Vec<[u32; 2]>,
@@ -47,8 +47,7 @@ pub struct LinkGraph {
 impl LinkGraph {
     /// Makes the graph of `cliques.len()` vertices. `cliques` names each vertex's clique of both
     /// kinds (`u32::MAX`: none; otherwise dense from 0); `edges` are undirected, each given once.
-    #[must_use]
-    pub fn new(cliques: Vec<[u32; 2]>, edges: &[(u32, u32)]) -> Self {
+    pub(crate) fn new(cliques: Vec<[u32; 2]>, edges: &[(u32, u32)]) -> Self {
         let vertex_count = cliques.len();
         let mut offsets = vec![0_usize; vertex_count + 1];
         for &(a, b) in edges {
@@ -71,25 +70,17 @@ impl LinkGraph {
     }
 
     /// Returns the number of vertices.
-    #[must_use]
-    pub const fn len(&self) -> usize {
+    const fn len(&self) -> usize {
         self.cliques.len()
     }
 
-    /// Tells whether there are no vertices.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.cliques.is_empty()
-    }
-
     /// Returns the vertices that an edge links to `vertex`, in no particular order.
-    #[must_use]
-    pub fn neighbors(&self, vertex: u32) -> &[u32] {
+    fn neighbors(&self, vertex: u32) -> &[u32] {
         &self.targets[self.offsets[vertex as usize]..self.offsets[vertex as usize + 1]]
     }
 
     /// Returns the members of each clique of `vertex`, itself included.
-    pub fn cliques(&self, vertex: u32) -> impl Iterator<Item = &[u32]> {
+    fn cliques(&self, vertex: u32) -> impl Iterator<Item = &[u32]> {
         let ids = self.cliques[vertex as usize];
         (0..2).filter(move |&kind| ids[kind] != NO_CLIQUE).map(move |kind| {
             let members: &[u32] = &self.clique_members[kind][ids[kind] as usize];
@@ -118,8 +109,7 @@ fn members_of(cliques: &[[u32; 2]], kind: usize) -> Vec<Vec<u32>> {
 ///
 /// A vertex is linked to a whole cluster iff the links it has into the cluster are as many as the
 /// cluster has members, so counting replaces looking up pairs.
-#[must_use]
-pub fn greedy_complete(graph: &LinkGraph) -> Vec<Vec<u32>> {
+pub(crate) fn greedy_complete(graph: &LinkGraph) -> Vec<Vec<u32>> {
     let mut state = Greedy::new(graph);
     let mut clusters = Vec::new();
     for seed in 0..graph.len() as u32 {
@@ -260,8 +250,7 @@ pub(crate) const fn condensed_len(count: usize) -> usize {
 /// # Panics
 /// When `distances` has another length than `n (n − 1) / 2`, or `linkage` is
 /// [`Linkage::GreedyComplete`], which needs no distances.
-#[must_use]
-pub fn agglomerate(
+pub(crate) fn agglomerate(
     mut distances: Vec<f64>,
     count: usize,
     method: Linkage,
@@ -298,7 +287,7 @@ pub struct Link {
 }
 
 /// Clusters by greedy complete linkage: in vertex order, each vertex joins the first cluster to
-/// whose every member it is linked, else it opens one. The answer is that of [`greedy_complete`].
+/// whose every member it is linked, else it opens one.
 ///
 /// `links` come with `later` ascending, each once; a link's error ends the work and is returned. Returns for each vertex the
 /// first vertex of its cluster. Takes 8 bytes for each vertex and O(links · log links of one vertex) time.

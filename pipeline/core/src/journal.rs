@@ -176,6 +176,14 @@ pub enum Change {
     Record(Record),
 }
 
+impl Change {
+    /// Gives one column of a row another value.
+    #[must_use]
+    pub fn of_column(row: RowKey, column: &str, before: Value, after: Value) -> Self {
+        Self::Set { row, columns: vec![ColumnChange::of(column, before, after)], image: None }
+    }
+}
+
 /// A column's old and new value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnChange {
@@ -187,6 +195,14 @@ pub struct ColumnChange {
     pub after: Value,
     /// For counters: by how much it moved. Undoing subtracts this from whatever it holds then.
     pub delta: Option<i64>,
+}
+
+impl ColumnChange {
+    /// A change of a column that does not count.
+    #[must_use]
+    pub fn of(column: &str, before: Value, after: Value) -> Self {
+        Self { column: column.to_owned(), before, after, delta: None }
+    }
 }
 
 /// A new row of one of our tables: columns without the key, run, unit, time and `active`, which the writer fills in.
@@ -249,11 +265,8 @@ impl JournalEntry {
                 ..plain(Op::Set, row.clone())
             },
             Change::PutIn { id, image } => {
-                let written = |(column, value): &(String, Value)| ColumnChange {
-                    column: column.clone(),
-                    before: Value::Null,
-                    after: value.clone(),
-                    delta: None,
+                let written = |(column, value): &(String, Value)| {
+                    ColumnChange::of(column, Value::Null, value.clone())
                 };
                 let columns = image.iter().flat_map(|image| &image.cells).map(written).collect();
                 Self { columns, ..plain(Op::PutIn, RowKey::memory(id)) }
@@ -274,12 +287,7 @@ impl JournalEntry {
     /// Makes the entry of a record of ours that was added under a key.
     #[must_use]
     pub fn recorded(table: Table, key: i64) -> Self {
-        let active = ColumnChange {
-            column: "active".to_owned(),
-            before: Value::Integer(0),
-            after: Value::Integer(1),
-            delta: None,
-        };
+        let active = ColumnChange::of("active", Value::Integer(0), Value::Integer(1));
         let row = RowKey { table, key: key.to_string() };
         Self { op: Op::Set, row, columns: vec![active], image: None, survivor: None }
     }

@@ -165,15 +165,13 @@ pub const ATTRIBUTES: [&str; 10] = [
 ];
 
 /// Returns name and value of a category that is an attribute, `type:procedural`.
-#[must_use]
-pub fn attribute_of(category: &str) -> Option<(&str, &str)> {
+pub(crate) fn attribute_of(category: &str) -> Option<(&str, &str)> {
     let (name, value) = category.split_once(':')?;
     ATTRIBUTES.contains(&name).then_some((name, value))
 }
 
 /// Returns a memory's value of an attribute: that of the first category of its name.
-#[must_use]
-pub fn attribute<'c>(categories: &'c [Box<str>], wanted: &str) -> Option<&'c str> {
+pub(crate) fn attribute<'c>(categories: &'c [Box<str>], wanted: &str) -> Option<&'c str> {
     let mut attributes = categories.iter().filter_map(|category| attribute_of(category));
     attributes.find(|(name, _)| *name == wanted).map(|(_, value)| value)
 }

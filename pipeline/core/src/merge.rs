@@ -395,7 +395,7 @@ impl<'a> Unit<'a> {
         self.rest.extend(followed.map(|Reference { atom, memory }| {
             let row = RowKey { table: Table::Atoms, key: atom.clone() };
             let (before, after) = (memory.as_str().into(), survivor.as_str().into());
-            set(row, REFERENCE, before, after)
+            Change::of_column(row, REFERENCE, before, after)
         }));
     }
 
@@ -729,11 +729,6 @@ fn new_row(values: Vec<(&str, Value)>) -> RowImage {
     RowImage { rowid: None, cells }
 }
 
-fn set(row: RowKey, column: &str, before: Value, after: Value) -> Change {
-    let column = ColumnChange { column: column.to_owned(), before, after, delta: None };
-    Change::Set { row, columns: vec![column], image: None }
-}
-
 /// Returns the record that one memory merged into another.
 #[must_use]
 pub fn lineage(
@@ -892,7 +887,8 @@ impl<'a> PairFlag<'a> {
 /// Closes an open flag.
 #[must_use]
 pub fn settled_flag(flag: i64, state: &str) -> Change {
-    set(RowKey { table: Table::Flags, key: flag.to_string() }, "state", "open".into(), state.into())
+    let row = RowKey { table: Table::Flags, key: flag.to_string() };
+    Change::of_column(row, "state", "open".into(), state.into())
 }
 
 /// The details of a decision about a memory beside its kind.

@@ -52,8 +52,7 @@ pub enum StepKind {
 
 impl StepKind {
     /// Tells whether both sides say the same here.
-    #[must_use]
-    pub const fn keeps(self) -> bool {
+    pub(crate) const fn keeps(self) -> bool {
         !matches!(self, Self::Addition | Self::Conflict | Self::Substitution)
     }
 }

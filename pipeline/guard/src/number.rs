@@ -79,6 +79,17 @@ pub fn cardinal(word: &str) -> Option<u32> {
     }
 }
 
+/// Reads a lower-case English ordinal: `first` to `nineteenth`, `twentieth` or `thirtieth`.
+#[must_use]
+pub fn ordinal(word: &str) -> Option<u32> {
+    match (number_word(word), word) {
+        (Some(NumberWord::Ordinal(value @ 1..)), _) => u32::try_from(value).ok(),
+        (_, "twentieth") => Some(20),
+        (_, "thirtieth") => Some(30),
+        _ => cardinal(word.strip_suffix("th")?),
+    }
+}
+
 /// Reads `million` or the `k` of `5k`.
 pub(super) fn scale(word: &str) -> Option<i32> {
     SCALES.iter().find(|(known, _)| *known == word).map(|(_, digits)| *digits)

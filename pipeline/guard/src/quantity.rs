@@ -3,6 +3,7 @@
 
 use crate::lexer::{Flags, Kind, Lexed};
 use crate::number::{NumberWord, number_word};
+use crate::time_words::{TimeUnit, month_number, time_unit};
 
 /// One billion: amounts are kept in billionths.
 const ONE: i128 = 1_000_000_000;
@@ -249,13 +250,8 @@ fn unit(name: &str) -> Option<(Measure, i128)> {
         "ns" | "nanosecond" | "nanoseconds" => (Duration, 1),
         "µs" | "μs" | "us" | "microsecond" | "microseconds" => (Duration, 1_000),
         "ms" | "msec" | "millisecond" | "milliseconds" => (Duration, 1_000_000),
-        "s" | "sec" | "secs" | "second" | "seconds" => (Duration, ONE),
-        "min" | "mins" | "minute" | "minutes" => (Duration, 60 * ONE),
-        "h" | "hr" | "hrs" | "hour" | "hours" => (Duration, 3_600 * ONE),
-        "day" | "days" => (Duration, 86_400 * ONE),
-        "week" | "weeks" | "wk" | "wks" => (Duration, 604_800 * ONE),
-        "month" | "months" => (Months, ONE),
-        "year" | "years" | "yr" | "yrs" => (Months, 12 * ONE),
+        "s" => (Duration, ONE),
+        "h" => (Duration, 3_600 * ONE),
         "byte" | "bytes" => (Bytes, ONE),
         "kb" | "kilobyte" | "kilobytes" => (Bytes, 1_000 * ONE),
         "mb" | "megabyte" | "megabytes" => (Bytes, 1_000_000 * ONE),
@@ -280,7 +276,16 @@ fn unit(name: &str) -> Option<(Measure, i128)> {
         "eur" | "euro" | "euros" | "€" => (Money(2), ONE),
         "gbp" | "£" => (Money(3), ONE),
         "yen" | "jpy" | "¥" => (Money(4), ONE),
-        _ => return None,
+        _ => match time_unit(name)? {
+            TimeUnit::Second => (Duration, ONE),
+            TimeUnit::Minute => (Duration, 60 * ONE),
+            TimeUnit::Hour => (Duration, 3_600 * ONE),
+            TimeUnit::Day => (Duration, 86_400 * ONE),
+            TimeUnit::Week => (Duration, 604_800 * ONE),
+            TimeUnit::Month => (Months, ONE),
+            TimeUnit::Year => (Months, 12 * ONE),
+            _ => return None,
+        },
     })
 }
 
@@ -613,17 +618,15 @@ impl Reader<'_> {
     fn per(&self, at: usize) -> Option<(u32, u32)> {
         let sign = self.word(at) == "/" && self.glued(at) && self.glued(at + 1)
             || matches!(self.word(at), "per");
-        let rate = match self.word(at + 1) {
-            "s" | "sec" | "second" => 1,
-            "min" | "minute" => 2,
-            "h" | "hr" | "hour" => 3,
-            "d" | "day" => 4,
-            "week" | "wk" => 5,
-            "month" | "mo" => 6,
-            "year" | "yr" => 7,
-            _ => return None,
+        let unit = match self.word(at + 1) {
+            "s" => TimeUnit::Second,
+            "h" => TimeUnit::Hour,
+            "d" => TimeUnit::Day,
+            "mo" => TimeUnit::Month,
+            word => time_unit(word).filter(|_| !word.ends_with('s'))?,
         };
-        sign.then_some((rate, 2))
+        let is_rate = sign && unit as u32 <= TimeUnit::Year as u32;
+        is_rate.then_some((unit as u32 + 1, 2))
     }
 
     /// `five`, `twenty-five`, `three hundred`, `two thousand MB`, `third`.
@@ -718,26 +721,4 @@ fn digits(text: &str, english: bool) -> Option<Quantity> {
         }
         _ => None,
     }
-}
-
-/// Reads an English month in lower case, in full, its first three letters or `sept`; January is 1.
-#[must_use]
-pub fn month_number(word: &str) -> Option<i8> {
-    const MONTHS: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
-    let named = |name: &&str| word == *name || word == &name[..3];
-    let index = if word == "sept" { Some(8) } else { MONTHS.iter().position(named) };
-    i8::try_from(index? + 1).ok()
 }

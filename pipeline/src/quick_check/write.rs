@@ -567,11 +567,8 @@ fn turned_round(flag: &OpenFlag, asserted: &MemoryId, at: &str) -> Option<Change
     if id == Some(asserted.as_str()) {
         return None;
     }
-    let set = |column: &str, before: Option<&str>, after: &str| ColumnChange {
-        column: column.to_owned(),
-        before: before.map_or(Value::Null, Into::into),
-        after: after.into(),
-        delta: None,
+    let set = |column: &str, before: Option<&str>, after: &str| {
+        ColumnChange::of(column, before.map_or(Value::Null, Into::into), after.into())
     };
     Some(Change::Set {
         row: RowKey { table: Table::Flags, key: flag.row.to_string() },

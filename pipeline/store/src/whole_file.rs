@@ -16,15 +16,21 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// Replaces a file, or makes it, so that it is there as a whole and lasts. The new file has exactly
 /// the permissions of `like`, by default the old file's. A link is followed: its target is
-/// replaced, the link stays.
-pub fn replace(path: &Path, bytes: &[u8], like: Option<&Path>) -> io::Result<()> {
+/// replaced, the link stays. Returns the metadata of the new file, before others can change it.
+pub fn replace(path: &Path, bytes: &[u8], like: Option<&Path>) -> io::Result<fs::Metadata> {
     let like = like.or_else(|| path.exists().then_some(path));
     let mut file = match like {
         Some(like) => NewFile::create_like(path, like)?,
         None => NewFile::create(path)?,
     };
     file.write_all(bytes)?;
-    file.publish().map(drop)
+    let Some((name, place)) = file.finish()? else {
+        return Err(io::Error::other("a file without a name takes no place"));
+    };
+    let look = fs::metadata(&name)?;
+    name.persist(&place).map_err(|failed| failed.error)?;
+    sync_folder_of(&place)?;
+    Ok(look)
 }
 
 /// As [`replace`], if the file holds `expected` at that moment, or is missing where that is `None`. `false`: it holds
@@ -59,20 +65,6 @@ pub fn replace_expected(path: &Path, bytes: &[u8], expected: Option<&[u8]>) -> i
     };
     sync_folder_of(&place)?;
     Ok(is_replaced)
-}
-
-/// As [`replace`] of an existing file. Returns the metadata of the new file, before others can
-/// change it.
-pub fn replace_and_look(path: &Path, bytes: &[u8]) -> io::Result<fs::Metadata> {
-    let mut file = NewFile::create_like(path, path)?;
-    file.write_all(bytes)?;
-    let Some((name, place)) = file.finish()? else {
-        return Err(io::Error::other("a file without a name takes no place"));
-    };
-    let look = fs::metadata(&name)?;
-    name.persist(&place).map_err(|failed| failed.error)?;
-    sync_folder_of(&place)?;
-    Ok(look)
 }
 
 /// Gives two files each other's names.

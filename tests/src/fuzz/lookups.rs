@@ -8,7 +8,6 @@ use memfold::lookup::{ORIGIN_FILE, StoreIndex, TierChoice, Wanted};
 use memfold_index::Pool;
 use memfold_index::file::FileKind;
 use memfold_simd::Similarity;
-use memfold_store::brain_db::StoreStyle;
 use rusqlite::Connection;
 use tempfile::TempDir;
 use twox_hash::XxHash3_64;
@@ -17,7 +16,7 @@ use super::Changes;
 use super::files::{folder, replace};
 use super::manifest::seal;
 use super::sections::Parts;
-use crate::{TestIndex, brain_db, generated_rows, memory};
+use crate::{StoreStyle, TestIndex, brain_db, generated_rows, memory};
 
 const DIM: usize = 6;
 const ROWS: u32 = 40;

@@ -7,13 +7,13 @@ use memfold::execute::{Selection, preview};
 use memfold_core::plan::{Plan, SavedPlan, plan_digest, plan_id};
 use memfold_core::report::read_plan;
 use memfold_store::BrainDb;
-use memfold_store::brain_db::{OpenOptions, Session, SessionOptions, StoreStyle};
+use memfold_store::brain_db::{OpenOptions, Session, SessionOptions};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::Changes;
 use super::files::{folder, with_file};
-use crate::{NOW, Run, brain_db, memory, unit_vector};
+use crate::{NOW, Run, StoreStyle, brain_db, memory, unit_vector};
 
 const WORDS: &str = "\
     schema_version store_id config_hash engine_version now overrides actions base_digests type \

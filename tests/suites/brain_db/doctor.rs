@@ -8,7 +8,7 @@ use memfold_index::NoProgress;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::{NOW, folder_state, plain_store, rollback, wild, write};
+use super::{NOW, folder_state, plain_store, rollback, write, write_wild};
 use memfold_core::runs::{RunKind, RunState};
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{
@@ -99,7 +99,7 @@ const RUN: &str =
 fn doctor_statements_repair_a_wild_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brain.db");
-    write(&path, 200, wild());
+    write_wild(&path, 200);
     let before = codes(&path);
     let mended =
         ["full_text_missing", "embeddings_invalid", "embeddings_stale", "embeddings_orphaned"];
@@ -382,16 +382,21 @@ fn files_are_looked_at() {
 
 #[test]
 fn an_examination_leaves_no_trace() {
-    for options in [CreateOptions::default(), rollback(), wild()] {
+    let plain = |path: &Path| write(path, 30, CreateOptions::default());
+    let with_journal = |path: &Path| write(path, 30, rollback());
+    let wild = |path: &Path| drop(write_wild(path, 30));
+    for (name, make) in
+        [("plain", &plain as &dyn Fn(&Path)), ("rollback", &with_journal), ("wild", &wild)]
+    {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("brain.db");
-        write(&path, 30, options);
+        make(&path);
         let look = || {
             let before = folder_state(folder.path());
             check(&path);
             let health = health(&path, OpenOptions::default(), &request());
             assert!(health.counts.is_some(), "{health:?}");
-            assert_eq!(folder_state(folder.path()), before, "{options:?}");
+            assert_eq!(folder_state(folder.path()), before, "{name}");
         };
         look();
         let writer = Connection::open(&path).unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{load, plain_store, wild, write};
+use super::{load, plain_store, write_wild};
 use memfold_core::memory::{Memory, Status};
 use memfold_core::{SkipReason, Snapshot};
 use memfold_store::VecSink;
@@ -10,7 +10,7 @@ use memfold_store::VecSink;
 fn wild_store(count: u64) -> (Snapshot, VecSink, BTreeMap<SkipReason, u64>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brain.db");
-    let written = write(&path, count, wild());
+    let written = write_wild(&path, count);
     let (snapshot, sink) = load(&path);
     assert_eq!(snapshot.rows_total, written.rows_total);
     (snapshot, sink, written.left_out)

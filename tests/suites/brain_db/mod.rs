@@ -14,15 +14,14 @@ use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZoneDatabase;
 use memfold_bench::synthetic::templated;
+use memfold_bench::wild::{WildStore, make_wild};
 use memfold_index::NoProgress;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 use memfold_core::Snapshot;
 use memfold_core::time::Instant;
-use memfold_store::brain_db::{
-    BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, StoreStyle, WrittenStore,
-};
+use memfold_store::brain_db::{BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions};
 use memfold_store::{LoadRequest, MemoryStore, StoreError, VecSink};
 
 /// 2026-06-01T00:00:00Z.
@@ -48,7 +47,7 @@ fn vector(seed: usize) -> Vec<f32> {
 }
 
 /// Writes `count` templated memories, the last one without a vector.
-fn write(path: &Path, count: u64, options: CreateOptions) -> WrittenStore {
+fn write(path: &Path, count: u64, options: CreateOptions) {
     let mut writer = BrainDbWriter::create(path, options).unwrap();
     for row in 0..count {
         let vector = vector(row as usize);
@@ -71,7 +70,7 @@ fn write(path: &Path, count: u64, options: CreateOptions) -> WrittenStore {
         };
         writer.push(&memory).unwrap();
     }
-    writer.finish().unwrap()
+    writer.finish().unwrap();
 }
 
 fn plain_store(count: u64) -> (TempDir, PathBuf) {
@@ -85,8 +84,10 @@ fn rollback() -> CreateOptions {
     CreateOptions { wal: false, ..CreateOptions::default() }
 }
 
-fn wild() -> CreateOptions {
-    CreateOptions { style: StoreStyle::Wild, ..CreateOptions::default() }
+/// Writes memories as [`write`], with the habits of stores in use.
+fn write_wild(path: &Path, count: u64) -> WildStore {
+    write(path, count, CreateOptions::default());
+    make_wild(path).unwrap()
 }
 
 /// Makes a store from SQL.

@@ -9,8 +9,7 @@ use super::{load, load_with};
 use memfold_core::Snapshot;
 use memfold_core::memory::{Memory, MemoryId};
 use memfold_store::VecSink;
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{InMemoryStore, PlainEmbedding, PlainMemory, brain_db};
+use memfold_tests::{InMemoryStore, PlainEmbedding, PlainMemory, StoreStyle, brain_db};
 
 fn embedding() -> impl Strategy<Value = PlainEmbedding> {
     let component =

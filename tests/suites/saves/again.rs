@@ -6,8 +6,8 @@
 use memfold::quick_check::{Decision, Incoming, Saved, Written};
 use memfold::settle::Settlement;
 use memfold_core::memory::MemoryId;
-use memfold_store::brain_db::{OpenPair, StoreStyle};
-use memfold_tests::{PlainMemory, TestStore, memory};
+use memfold_store::brain_db::OpenPair;
+use memfold_tests::{PlainMemory, StoreStyle, TestStore, memory};
 
 use super::{DIM, live, near, save};
 

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use memfold::lookup::TierChoice;
 use memfold::quick_check::{Decision, Incoming, Saved, Written};
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{TestIndex, TestStore, memory};
+use memfold_tests::{StoreStyle, TestIndex, TestStore, memory};
 
 use super::{DIM, OLD, db, live, near, save};
 

@@ -10,8 +10,7 @@ use memfold::lookup::TierChoice;
 use memfold::quick_check::{
     Coverage, Decision, Incoming, QuickCheck, QuickCheckOptions, SaveError, Saved, Written,
 };
-use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{PlainMemory, TestIndex, TestStore, integrity, memory};
+use memfold_tests::{PlainMemory, StoreStyle, TestIndex, TestStore, integrity, memory};
 
 const DIM: usize = 8;
 

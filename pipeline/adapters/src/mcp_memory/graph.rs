@@ -805,7 +805,7 @@ pub(super) fn leftovers(path: &Path) -> Vec<PathBuf> {
 
 /// Replaces a file by one with the permissions of `like`: who may read the file may read the archive.
 fn put(path: &Path, bytes: &[u8], like: &Path) -> Result<(), OriginError> {
-    whole_file::replace(path, bytes, Some(like)).map_err(failed("write", path))
+    whole_file::replace(path, bytes, Some(like)).map(drop).map_err(failed("write", path))
 }
 
 #[cfg(test)]

@@ -530,7 +530,7 @@ impl Loaded {
         }
         let lines: Vec<&[u8]> = self.items.iter().map(|item| &*item.bytes).collect();
         let bytes = lines.join(&b'\n');
-        let found = whole_file::replace_and_look(path, &bytes)?;
+        let found = whole_file::replace(path, &bytes, Some(path))?;
         let file = File::open(path)?;
         // The name may be that of a file that others wrote since; then it is read anew.
         let is_ours = is_same(&file.metadata()?, &found);

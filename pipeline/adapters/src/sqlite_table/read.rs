@@ -386,7 +386,7 @@ impl Ledger {
             bytes.extend(serde_json::to_vec(&line).unwrap_or_default());
             bytes.push(b'\n');
         }
-        whole_file::replace(path, &bytes, Some(path)).map_err(failed("write", path))
+        whole_file::replace(path, &bytes, Some(path)).map(drop).map_err(failed("write", path))
     }
 
     /// Appends lines and syncs them.

@@ -261,8 +261,12 @@ impl Client {
     }
 
     /// Returns the error for an unexpected answer, with its beginning.
-    #[must_use]
-    pub fn unexpected(&self, reply: &[u8], expected: &'static str, problem: &str) -> HttpError {
+    pub(crate) fn unexpected(
+        &self,
+        reply: &[u8],
+        expected: &'static str,
+        problem: &str,
+    ) -> HttpError {
         let found = beginning(&self.without_key(reply));
         HttpError::Unexpected {
             place: self.place.clone(),

@@ -80,8 +80,7 @@ impl Group {
     }
 
     /// Returns the group with its members in reverse order, under their own handles.
-    #[must_use]
-    pub fn reversed(&self) -> Self {
+    pub(crate) fn reversed(&self) -> Self {
         Self { memories: self.memories.iter().rev().cloned().collect() }
     }
 }

@@ -119,8 +119,7 @@ pub struct TreeLine<'a> {
 impl TreeLine<'_> {
     /// Whether the edge leads from the parent to this memory (`supersedes`) or back (`superseded
     /// by`).
-    #[must_use]
-    pub fn is_outgoing(&self) -> bool {
+    pub(crate) fn is_outgoing(&self) -> bool {
         self.edge.is_some_and(|edge| edge.target == *self.id)
     }
 

@@ -282,7 +282,7 @@ pub fn action_label(position: usize) -> String {
 
 /// Judges by the texts alone. `loose`: whether an equal loose key suffices, because a guard has seen
 /// that no fact differs.
-pub fn risk(survivor: &str, row: &str, loose: bool) -> Risk {
+pub(crate) fn risk(survivor: &str, row: &str, loose: bool) -> Risk {
     if survivor == row || text::strict_key(survivor) == text::strict_key(row) {
         return Risk::Identical;
     }

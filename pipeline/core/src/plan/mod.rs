@@ -24,9 +24,10 @@ pub(crate) mod fixture;
 mod tests;
 
 pub(crate) use action::PLAN_SCHEMA_VERSION;
+pub(crate) use action::risk;
 pub use action::{
     Action, ActionState, ActionType, Evidence, Plan, PlanSummary, Rationale, Risk, SavedAction,
-    SavedPlan, action_label, plan_digest, plan_id, probability_in_words, risk,
+    SavedPlan, action_label, plan_digest, plan_id, probability_in_words,
 };
 pub use conditions::{
     FactGuard, GuardedTexts, ProtectedBy, SimilarityOf, UPDATE, differences, is_written_better,
@@ -37,7 +38,8 @@ pub(crate) use decide::PROPOSE;
 pub use decide::{Decided, ONE_SAYS_MORE, decide};
 pub use flags::flag_key;
 pub use single::extract;
-pub use swap::{SETTLED, SwapInput, SwapRefusal, superseding, swap_survivor};
+pub(crate) use swap::SETTLED;
+pub use swap::{SwapInput, SwapRefusal, superseding, swap_survivor};
 
 pub use crate::value::canonical_json;
 

@@ -108,7 +108,7 @@ pub fn swap_survivor(input: &SwapInput<'_>) -> Result<Action, SwapRefusal> {
 }
 
 /// The rule of merges by which one side of a flag takes the place of the other.
-pub const SETTLED: &str = "flag";
+pub(crate) const SETTLED: &str = "flag";
 
 /// Turns a flag into the merge by which one side takes the place of the other, by a person's word.
 #[must_use]

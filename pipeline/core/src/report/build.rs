@@ -494,8 +494,7 @@ impl AppliedReport {
     }
 
     /// Tells whether all that was tried was applied, and nothing interrupted the run.
-    #[must_use]
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.state == RunState::Done.name()
     }
 }

@@ -6,6 +6,8 @@ use caseless::Caseless;
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::time_words::{TimeUnit, full_unit, is_span};
+
 /// Tells whether a text holds no visible character: only white space, control characters and characters without a width.
 ///
 /// # Examples
@@ -29,7 +31,7 @@ pub fn is_blank(text: &str) -> bool {
 
 /// Returns the text in NFC, trimmed, with each run of white space as one space.
 ///
-/// Where white space carries meaning ([`keeps_white_space`]) lines stay as they stand, but for blanks at their ends.
+/// Where white space carries meaning (indented lines, fenced blocks) lines stay as they stand, but for blanks at their ends.
 /// Equal strict keys mean the same text, if it does not speak of days ([`is_relative_to_day`]).
 ///
 /// # Examples
@@ -62,8 +64,7 @@ pub fn strict_key(text: &str) -> String {
 
 /// Tells whether white space carries meaning: a line behind the first begins with blanks, or there is a fenced block, as
 /// in Python and YAML.
-#[must_use]
-pub fn keeps_white_space(text: &str) -> bool {
+pub(crate) fn keeps_white_space(text: &str) -> bool {
     let text = text.trim();
     let indented = |line: &str| line.starts_with(char::is_whitespace) && !line.trim().is_empty();
     text.contains('\n') && (text.lines().skip(1).any(indented) || text.contains("```"))
@@ -81,6 +82,7 @@ pub fn keeps_white_space(text: &str) -> bool {
 /// ```
 #[must_use]
 pub fn is_relative_to_day(text: &str) -> bool {
+    use TimeUnit::{Day, Month, Week, Year};
     if !text.is_ascii() && DAYS_WITHOUT_SPACES.iter().any(|day| text.contains(day)) {
         return true;
     }
@@ -96,9 +98,12 @@ pub fn is_relative_to_day(text: &str) -> bool {
     let (mut last, mut before_last) = ("", "");
     for word in words {
         let number = || last.starts_with(|c: char| c.is_ascii_digit()) || among(last, &NUMBERS);
-        let counted =
-            before_last.eq_ignore_ascii_case("in") && number() && among(word, &COUNTED_SPANS);
-        if among(word, &DAYS) || counted || among(last, &WHICH) && among(word, &SPANS) {
+        // `in three days`, `in a week`.
+        let counted = before_last.eq_ignore_ascii_case("in")
+            && number()
+            && matches!(full_unit(&word.to_lowercase()), Some(Day | Week | Month | Year));
+        let named = || among(last, &WHICH) && is_span(&word.to_lowercase());
+        if counted || among(word, &DAYS) || named() {
             return true;
         }
         (before_last, last) = (last, word);
@@ -123,38 +128,10 @@ const DAYS: [&str; 13] = [
     "ieri",
 ];
 const WHICH: [&str; 6] = ["last", "next", "this", "past", "coming", "previous"];
-const SPANS: [&str; 22] = [
-    "day",
-    "week",
-    "weekend",
-    "month",
-    "quarter",
-    "year",
-    "night",
-    "morning",
-    "afternoon",
-    "evening",
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-    "spring",
-    "summer",
-    "autumn",
-    "fall",
-    "winter",
-];
 const NUMBERS: [&str; 16] = [
     "a", "an", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
     "twelve", "few", "couple", "several",
 ];
-/// `in three days`, `in a week`.
-const COUNTED_SPANS: [&str; 8] =
-    ["day", "days", "week", "weeks", "month", "months", "year", "years"];
-
 /// Returns the key under which texts of memories are the same: the strict key and, for a text that
 /// says `yesterday`, the day on which it was written. A text of an unknown day equals no other:
 /// `unknown` tells it apart.

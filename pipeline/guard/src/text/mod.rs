@@ -6,7 +6,7 @@ mod excerpt;
 mod keys;
 
 pub use excerpt::{characters, excerpt, is_deceptive, printable, printable_json};
+pub(crate) use keys::keeps_white_space;
 pub use keys::{
-    TextKey, Token, dated_key, is_blank, is_relative_to_day, keeps_white_space, loose_key,
-    strict_key, tokens,
+    TextKey, Token, dated_key, is_blank, is_relative_to_day, loose_key, strict_key, tokens,
 };

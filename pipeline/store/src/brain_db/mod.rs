@@ -5,12 +5,8 @@ pub(crate) mod write;
 pub(crate) mod own;
 pub(crate) mod doctor;
 mod create;
-#[cfg(feature = "wild")]
-mod wild;
 
-pub use create::{
-    BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, NewStore, StoreStyle, WrittenStore,
-};
+pub use create::{BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, NewStore};
 pub use doctor::examine::{Checkup, Health, HealthCounts, HealthStatus, health};
 pub use doctor::facts::{
     AuditChain, Facts, Files, Found, FullText, FullTextKind, MemoryFacts, OwnTables, Rival,

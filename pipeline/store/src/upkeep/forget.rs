@@ -10,7 +10,7 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::brain_db::own::archive::{ArchiveReader, erase_merged};
+use crate::brain_db::own::archive::{ArchiveReader, erase_merged, words};
 use crate::brain_db::own::runs::forget_target;
 use crate::brain_db::own::statements::{restated_in, summaries_of};
 use crate::brain_db::read::access::{all, cell0, cells2, exists, first};
@@ -488,10 +488,7 @@ const QUOTED_WORDS: usize = 4;
 
 /// Returns the keys of the answers of models that quote one of the texts, whichever memories they are about.
 fn judgements_quoting(connection: &Connection, texts: &[String]) -> rusqlite::Result<Vec<String>> {
-    let words = |text: &str| -> Vec<String> {
-        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-        words.map(str::to_lowercase).collect()
-    };
+    let words = |text: &str| -> Vec<String> { words(text).collect() };
     let quotations: BTreeSet<Vec<String>> = texts
         .iter()
         .flat_map(|text| {

@@ -396,8 +396,7 @@ fn unmarked(examined: &Examined, categories: &[String], source: &str, at: &str) 
         .filter_map(|(name, after)| {
             let (column, before) =
                 image.cells.iter().find(|(column, _)| column.eq_ignore_ascii_case(name))?;
-            let change =
-                ColumnChange { column: column.clone(), before: before.clone(), after, delta: None };
+            let change = ColumnChange::of(column, before.clone(), after);
             (change.before != change.after).then_some(change)
         })
         .collect();
@@ -406,16 +405,8 @@ fn unmarked(examined: &Examined, categories: &[String], source: &str, at: &str) 
 }
 
 fn withdrawn(lineage_key: i64) -> Change {
-    Change::Set {
-        row: RowKey { table: Table::Lineage, key: lineage_key.to_string() },
-        columns: vec![ColumnChange {
-            column: "active".to_owned(),
-            before: Value::Integer(1),
-            after: Value::Integer(0),
-            delta: None,
-        }],
-        image: None,
-    }
+    let row = RowKey { table: Table::Lineage, key: lineage_key.to_string() };
+    Change::of_column(row, "active", Value::Integer(1), Value::Integer(0))
 }
 
 /// Decisions that keep the next run from merging them again, while the texts stay.

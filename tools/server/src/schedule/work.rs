@@ -312,9 +312,8 @@ mod tests {
     use std::path::Path;
 
     use memfold::ops::{Settings, Sources, open_session};
-    use memfold_store::brain_db::StoreStyle;
     use memfold_terminal::printer::Printer;
-    use memfold_tests::{brain_db, memory, unit_vector};
+    use memfold_tests::{StoreStyle, brain_db, memory, unit_vector};
 
     use super::*;
     use crate::service::{JobState, Service, Serving};

@@ -8,7 +8,7 @@ use jiff::civil::{Date, Weekday};
 use super::calendar::{self, Amount, When};
 use super::reader::{At, Direction, Found, Tense, placed};
 use super::resolve::{Confidence, Grain};
-use super::tokens::{self, Kind, NumericDate, Unit, listed};
+use super::tokens::{self, Kind, NumericDate, Token, Unit, listed};
 
 pub(super) const SAME_WEEKDAY: &str = "written on that weekday: the day itself may be meant";
 const COUNTED: &str = "counted from the time named before it, or from the writing";
@@ -44,8 +44,14 @@ impl<'a> At<'a> {
     /// Reads the time that starts here.
     pub(super) fn reference(self) -> Found<'a> {
         let recurs = |ahead| self.is(ahead, "every each per most");
-        let counted = self.names(-1).ordinal.is_some() || self.is(-1, "other last");
-        if recurs(-1) || recurs(-2) && counted {
+        let counts = |ahead| {
+            let is_numbered = |token: &Token| matches!(token.kind, Kind::Ordinal(_));
+            self.names(ahead).ordinal.is_some() || self.token(ahead).is_some_and(is_numbered)
+        };
+        // "every other Tuesday", "each 2nd Tuesday", "every 1st and 3rd Tuesday".
+        let counted = counts(-1) || self.is(-1, "other last");
+        let pair = counts(-1) && self.is(-2, "and") && counts(-3);
+        if recurs(-1) || recurs(-2) && counted || recurs(-4) && pair {
             return None;
         }
         self.range().or_else(|| self.moment())
@@ -385,6 +391,10 @@ impl<'a> At<'a> {
         let signed = amount.times(if back { -1 } else { 1 })?;
         self.index += 1;
         let (end, when) = match word {
+            "ago" | "back" if amount.unit.grain == Grain::Weekend => {
+                let when = self.calendar(Grain::Weekend, signed.count)?;
+                return Some((self, if vague { rough(when, amount, vague) } else { when }));
+            }
             "ago" | "back" | "hence" => (self, signed.after_moment(&self.text.now)?),
             "later" | "afterwards" | "earlier" => (self, self.counted_from_previous(signed)?),
             "from" => self.counted_from(signed)?,
@@ -456,11 +466,15 @@ impl<'a> At<'a> {
         Some((self, maybe(When { start: now.datetime(), end, exact: None, ..stretch })))
     }
 
-    /// "the last 3 days", "the next few weeks".
+    /// "the last 3 days", "the next few weeks", "the last fortnight".
     fn stretch(mut self) -> Found<'a> {
         self.eat("these|this?");
         let sign = self.offset("last past previous next coming following upcoming")?;
-        let (amount, vague) = self.amount()?;
+        let fortnight = self.name(|names| names.unit.filter(|unit| unit.times > 1));
+        let (amount, vague) = match fortnight {
+            Some(unit) => (Amount::new(1, unit)?, false),
+            None => self.amount()?,
+        };
         let when = amount.times(sign)?.stretch(&self.text.now)?;
         Some((self, if vague { rough(when, amount, vague) } else { when }))
     }
@@ -649,9 +663,12 @@ impl<'a> At<'a> {
         calendar::period(first, Grain::Month, 0)
     }
 
-    fn month_of_year(mut self, start: Self, month: i8) -> Found<'a> {
-        if let Some(year) = self.written_year() {
-            return Some((self, self.month_in(month, year - self.text.today.year())?.exact()));
+    fn month_of_year(self, start: Self, month: i8) -> Found<'a> {
+        // "Oct. 2023"; "May" and "June" are no abbreviations.
+        let mut behind = self;
+        behind.eat_dot(self.word(-1).len() < 5 && !self.is(-1, "may june july"));
+        if let Some(year) = behind.written_year() {
+            return Some((behind, self.month_in(month, year - self.text.today.year())?.exact()));
         }
         Some((self, self.by_tense(start, |years| self.month_in(month, years))?))
     }

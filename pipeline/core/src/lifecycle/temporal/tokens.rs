@@ -1,5 +1,5 @@
-//! Splits a text into words, numbers, numeric dates and clock times, each with its bytes, and holds
-//! the one table of the words that name weekdays, months, units, parts of the day and numbers.
+//! Splits a text into words, numbers, numeric dates and clock times, each with its bytes. The words of weekdays, months,
+//! units and numbers are those of the guard; here stand parts of the day and what is next or last.
 //!
 //! Identifiers, paths, versions and code (`sat_solver`, `may/today.md`, `2.1`, anything in back
 //! quotes) become [`Kind::Other`], so no rule of the grammar can take them for a time.
@@ -7,7 +7,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use jiff::civil::{Date, Time, Weekday};
-use memfold_guard::{cardinal, month_number};
+use memfold_guard::{TimeUnit, cardinal, month_number, ordinal, time_unit, weekday_number};
 
 use super::resolve::Grain;
 
@@ -123,23 +123,6 @@ const EVENING: Part = Part { from: 18, hours: 6 };
 pub(super) const NIGHT: Part = Part { from: 20, hours: 9 };
 const PARTS: [(&str, Part); 4] =
     [("morning", MORNING), ("afternoon", AFTERNOON), ("evening", EVENING), ("night", NIGHT)];
-const WEEKDAYS: &str = "monday|mon tuesday|tue|tues wednesday|wed|weds thursday|thu|thur|thurs \
-    friday|fri saturday|sat sunday|sun";
-const ORDINALS: &str =
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth";
-const UNITS: [(&str, Grain); 11] = [
-    ("second seconds sec secs", Grain::Second),
-    ("minute minutes min mins", Grain::Minute),
-    ("hour hours hr hrs h", Grain::Hour),
-    ("day days d", Grain::Day),
-    ("week weeks wk wks w", Grain::Week),
-    ("fortnight fortnights", Grain::Week),
-    ("weekend weekends wkend", Grain::Weekend),
-    ("month months", Grain::Month),
-    ("quarter quarters qtr qtrs", Grain::Quarter),
-    ("year years yr yrs", Grain::Year),
-    ("decade decades", Grain::Decade),
-];
 const OFFSETS: [(&str, i64); 3] =
     [("last past previous", -1), ("this current the", 0), ("next coming following upcoming", 1)];
 
@@ -152,22 +135,31 @@ pub(super) fn find<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {
     table.iter().find(|(words, _)| listed(words, word)).map(|(_, value)| *value)
 }
 
-/// The place of a word in a list, in which `|` stands between names of one thing.
-fn position(list: &str, word: &str) -> Option<u8> {
-    let index = list.split(' ').position(|names| names.split('|').any(|name| name == word))?;
-    u8::try_from(index).ok()
-}
-
 /// Full names and abbreviations.
 pub(super) fn weekday(word: &str) -> Option<Weekday> {
-    let index = i8::try_from(position(WEEKDAYS, word)?).ok()?;
-    Weekday::from_monday_zero_offset(index).ok()
+    Weekday::from_monday_zero_offset(weekday_number(word)?).ok()
 }
 
-fn ordinal(word: &str) -> Option<u32> {
-    let named = position(ORDINALS, word).map(|index| u32::from(index) + 1);
-    let tens = find(&[("twentieth", 20), ("thirtieth", 30)], word);
-    named.or(tens).or_else(|| cardinal(word.strip_suffix("th")?))
+fn unit(word: &str) -> Option<Unit> {
+    let unit = match word {
+        "h" => TimeUnit::Hour,
+        "d" => TimeUnit::Day,
+        "w" => TimeUnit::Week,
+        word => time_unit(word)?,
+    };
+    let grain = match unit {
+        TimeUnit::Second => Grain::Second,
+        TimeUnit::Minute => Grain::Minute,
+        TimeUnit::Hour => Grain::Hour,
+        TimeUnit::Day => Grain::Day,
+        TimeUnit::Week | TimeUnit::Fortnight => Grain::Week,
+        TimeUnit::Weekend => Grain::Weekend,
+        TimeUnit::Month => Grain::Month,
+        TimeUnit::Quarter => Grain::Quarter,
+        TimeUnit::Year => Grain::Year,
+        TimeUnit::Decade => Grain::Decade,
+    };
+    Some(Unit { grain, times: if unit == TimeUnit::Fortnight { 2 } else { 1 } })
 }
 
 /// How many periods "last", "this" or "next" lies from the current one.
@@ -177,11 +169,10 @@ pub(super) fn offset(word: &str) -> Option<i64> {
 
 impl Names {
     fn of(word: &str) -> Self {
-        let times = if word.starts_with("fortnight") { 2 } else { 1 };
         Self {
             weekday: weekday(word),
             month: month_number(word),
-            unit: find(&UNITS, word).map(|grain| Unit { grain, times }),
+            unit: unit(word),
             part: find(&PARTS, word),
             cardinal: cardinal(word),
             ordinal: ordinal(word),

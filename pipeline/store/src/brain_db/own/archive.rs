@@ -215,7 +215,8 @@ pub(crate) fn index_merged(
     writes.execute("keep the words of a merged memory", sql, params![lineage, own]).map(drop)
 }
 
-fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+/// Returns the words of a text in lower case.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     let is_between = |c: char| !c.is_alphanumeric();
     text.split(is_between).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }

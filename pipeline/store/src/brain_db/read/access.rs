@@ -7,11 +7,12 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::FromSql;
-use rusqlite::{Connection, OptionalExtension as _, Params, Row};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row};
 
 /// Length of SQLite's file header.
 const HEADER_BYTES: usize = 100;
@@ -84,7 +85,7 @@ impl Stamp {
 
     /// Tells whether a connection made at the time of this stamp sees the same as a new one would
     /// at the time of `now`.
-    pub fn still_serves(&self, access: Access, now: &Self, path: &Path) -> bool {
+    pub(crate) fn still_serves(&self, access: Access, now: &Self, path: &Path) -> bool {
         let identity = |stamp: &Self| stamp.database.as_ref().and_then(|look| look.identity);
         match access {
             // SQLite's locks show the writes of others, as long as it is the same file.
@@ -118,8 +119,28 @@ impl Access {
         matches!(self, Self::Shared)
     }
 
-    /// Returns the URI that opens `path` this way.
-    pub fn uri(self, path: &Path) -> String {
+    /// Opens `path` this way, for reading only.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn open(self, path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(self.uri(path), flags)?;
+        connection.busy_timeout(busy_timeout)?;
+        // Any content of the log stays there when we leave.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        if self == Self::PrivateLog {
+            // Keeps the log's index in our memory instead of a file.
+            connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        }
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    }
+
+    fn uri(self, path: &Path) -> String {
         let parameters = match self {
             Self::Shared => "mode=ro",
             Self::Frozen => "mode=ro&immutable=1",

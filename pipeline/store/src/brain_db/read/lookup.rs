@@ -54,11 +54,9 @@ impl BrainDb {
     pub fn look_up<T, E: From<StoreError>>(
         &self,
         request: &LoadRequest<'_>,
-        mut read: impl FnMut(&StoreReader<'_>) -> Result<T, E>,
+        read: impl FnMut(&StoreReader<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.traceless(|reader, connection| {
-            read(&StoreReader::over(Pass::over(self, reader, connection, request))?)
-        })
+        self.look_up_again(&KeptReader::default(), request, read)
     }
 
     /// As [`Self::look_up`], by a connection that is kept for the next call.
@@ -219,8 +217,7 @@ impl Reach {
     pub const START: Self = Self::After(i64::MIN);
 
     /// Returns the row number after which everything is new.
-    #[must_use]
-    pub const fn rowid(self) -> i64 {
+    pub(crate) const fn rowid(self) -> i64 {
         match self {
             Self::After(rowid) => rowid,
             Self::Lost => i64::MIN,

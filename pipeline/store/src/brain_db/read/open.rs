@@ -6,8 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use std::{fmt, fs, io};
 
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode};
 
 use crate::brain_db::read::access::{
     Access, Columns, REQUIRED, Stamp, all, beside, cell0, hides_rowids, is_view,
@@ -112,7 +111,8 @@ impl BrainDb {
     pub(crate) fn connect(&self, shared: bool) -> Result<Reader, StoreError> {
         let stamp = self.examine()?;
         let access = if shared { Access::Shared } else { stamp.access(&self.path) };
-        let connection = self.connection(access).map_err(|error| self.explain(&error, &stamp))?;
+        let connection = access.open(&self.path, self.options.busy_timeout);
+        let connection = connection.map_err(|error| self.explain(&error, &stamp))?;
         let memory_columns = self.memory_columns(&connection, &stamp)?;
         Ok(Reader { connection, access, stamp, memory_columns })
     }
@@ -215,23 +215,6 @@ impl BrainDb {
             return Err(StoreError::NotADatabase { path: path(), found });
         }
         Ok(stamp)
-    }
-
-    fn connection(&self, access: Access) -> rusqlite::Result<Connection> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-            | OpenFlags::SQLITE_OPEN_URI
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(access.uri(&self.path), flags)?;
-        connection.busy_timeout(self.options.busy_timeout)?;
-        // Any content of the log stays there when we leave.
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-        if access == Access::PrivateLog {
-            // Keeps the log's index in our memory instead of a file.
-            connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-        }
-        connection.pragma_update(None, "query_only", true)?;
-        Ok(connection)
     }
 
     fn memory_columns(

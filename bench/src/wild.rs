@@ -1,41 +1,152 @@
-//! The habits of stores that many programs wrote for years, mixed in deterministically.
+//! The habits of stores that many programs wrote for years, given to a new store deterministically.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use memfold_core::SkipReason;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
-use crate::brain_db::create::{NewMemory, Spelled, WrittenStore, blob, embedding_id};
-use memfold_core::SkipReason;
-use memfold_core::row::categories_to_json;
+/// Columns that later versions and other tools of the owner added.
+const LATER_COLUMNS: &str = "
+ALTER TABLE stm ADD COLUMN confidence REAL DEFAULT 0.5;
+ALTER TABLE stm ADD COLUMN last_accessed INTEGER;
+ALTER TABLE stm ADD COLUMN validation_count INTEGER DEFAULT 0;
+ALTER TABLE stm ADD COLUMN contradiction_count INTEGER DEFAULT 0;
+ALTER TABLE stm ADD COLUMN compressed_from TEXT;
+ALTER TABLE stm ADD COLUMN archived_by TEXT;
+ALTER TABLE stm ADD COLUMN timestamp TEXT;
+ALTER TABLE embeddings ADD COLUMN confidence REAL;
+ALTER TABLE embeddings ADD COLUMN access_count INTEGER DEFAULT 1;
+";
 
-/// Spells the memory number `row` in one of the ways that mean the same.
-pub(crate) fn spell(row: u64, memory: &NewMemory<'_>) -> Spelled {
-    let null_if = |default: bool, value: Value| if default { Value::Null } else { value };
-    let odd = row % 2 == 1;
-    Spelled {
-        categories: spell_categories(row, memory.categories),
-        importance: null_if(odd && is_one(memory.importance), memory.importance.into()),
-        access_count: null_if(odd && memory.access_count == 0, memory.access_count.into()),
-        created_at: spell_time(row, memory.created_at).into(),
-        source: null_if(odd && memory.source == "agent", memory.source.to_owned().into()),
-        embedding: memory.vector.map_or(Value::Null, |vector| spell_vector(row, vector)),
-        embedded_chars: [Some(1000), Some(500), None][(row % 3) as usize],
-        model: memory.model.filter(|_| row % 11 != 10).map(str::to_owned),
-        last_accessed: Some(spell_access(row, memory.created_at)),
-        in_fts: row % 9 != 8,
+/// The rows of a store, and the rows that a reader must leave out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WildStore {
+    /// Rows of the memory table.
+    pub rows_total: u64,
+    /// Reasons a reader meets, as [`Snapshot::skipped`](memfold_core::Snapshot::skipped) counts them.
+    pub left_out: BTreeMap<SkipReason, u64>,
+}
+
+/// Gives a new store of live rows every habit of stores that many programs wrote for years: its rows in other spellings of
+/// the same, and some dozens of odd rows after them.
+///
+/// # Errors
+/// When SQLite refuses, for example because the store has the habits already.
+pub fn make_wild(path: &Path) -> rusqlite::Result<WildStore> {
+    let connection = Connection::open(path)?;
+    connection.execute_batch("PRAGMA synchronous = OFF; BEGIN")?;
+    connection.execute_batch(LATER_COLUMNS)?;
+    let rows: i64 = connection.query_row("SELECT count(*) FROM stm", [], |row| row.get(0))?;
+    let mut shape = VectorShape { model: "all-MiniLM-L6-v2".to_owned(), dim: 384 };
+    let mut without_vector = 0;
+    for row in 0..rows.unsigned_abs() {
+        match spell(&connection, row)? {
+            Some(found) => shape = found,
+            None => without_vector += 1,
+        }
     }
+    let mut left_out = BTreeMap::new();
+    if without_vector > 0 {
+        left_out.insert(SkipReason::EmbeddingMissing, without_vector);
+    }
+    let written = WildStore { rows_total: rows.unsigned_abs(), left_out };
+    let mut writer = OddWriter { connection: &connection, shape: &shape, written };
+    writer.unreadable_rows()?;
+    writer.rows_that_are_no_candidates()?;
+    writer.odd_but_live_rows()?;
+    writer.odd_embeddings()?;
+    writer.other_spaces()?;
+    let written = writer.written;
+    connection.execute_batch("COMMIT")?;
+    connection.close().map_err(|(_, error)| error)?;
+    Ok(written)
 }
 
-fn is_one(value: f64) -> bool {
-    value.to_bits() == 1.0_f64.to_bits()
+/// Spells the memory number `row` in one of the ways that mean the same; returns the shape of its vector.
+fn spell(connection: &Connection, row: u64) -> rusqlite::Result<Option<VectorShape>> {
+    let rowid = row as i64 + 1;
+    let odd = row % 2 == 1;
+    let mut found = connection.prepare_cached(
+        "SELECT id, content, categories, importance, access_count, created_at, source FROM stm WHERE rowid = ?1",
+    )?;
+    let mut rows = found.query([rowid])?;
+    let Some(memory) = rows.next()? else { return Ok(None) };
+    let (id, content): (String, String) = (memory.get(0)?, memory.get(1)?);
+    let (categories, created_at): (String, String) = (memory.get(2)?, memory.get(5)?);
+    let usual = [Value::Real(1.0), Value::Integer(0), text("agent")];
+    let mut spelled: [Value; 3] = [memory.get(3)?, memory.get(4)?, memory.get(6)?];
+    for (value, usual) in spelled.iter_mut().zip(usual) {
+        if odd && *value == usual {
+            *value = Value::Null;
+        }
+    }
+    let [importance, access_count, source] = spelled;
+    connection
+        .prepare_cached(
+            "UPDATE stm SET categories = ?2, importance = ?3, access_count = ?4, created_at = ?5, source = ?6,
+                            last_accessed = ?7
+             WHERE rowid = ?1",
+        )?
+        .execute(params![
+            rowid,
+            spell_categories(row, &categories),
+            importance,
+            access_count,
+            spell_time(row, &created_at),
+            source,
+            spell_access(row, &created_at),
+        ])?;
+    if row % 9 == 8 {
+        connection
+            .prepare_cached(
+                "INSERT INTO stm_fts (stm_fts, rowid, content) VALUES ('delete', ?1, ?2)",
+            )?
+            .execute(params![rowid, content])?;
+    }
+    spell_embedding(connection, row, &id)
 }
 
-fn spell_categories(row: u64, categories: &[&str]) -> Value {
+fn spell_embedding(
+    connection: &Connection,
+    row: u64,
+    id: &str,
+) -> rusqlite::Result<Option<VectorShape>> {
+    let mut found = connection.prepare_cached(
+        "SELECT content, embedding, model FROM embeddings WHERE source_type = 'stm' AND source_id = ?1",
+    )?;
+    let mut rows = found.query([id])?;
+    let Some(embedding) = rows.next()? else { return Ok(None) };
+    let (content, bytes): (String, Vec<u8>) = (embedding.get(0)?, embedding.get(1)?);
+    let model: Option<String> = embedding.get(2)?;
+    let (floats, _) = bytes.as_chunks::<4>();
+    let vector: Vec<f32> = floats.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    let chars = [Some(1000), Some(500), None][(row % 3) as usize];
+    let embedded: Option<String> = chars.map(|chars| content.chars().take(chars).collect());
+    connection
+        .prepare_cached(
+            "UPDATE embeddings SET content = ?2, embedding = ?3, model = ?4
+             WHERE source_type = 'stm' AND source_id = ?1",
+        )?
+        .execute(params![
+            id,
+            embedded,
+            spell_vector(row, &vector),
+            model.as_ref().filter(|_| row % 11 != 10),
+        ])?;
+    let model = model.unwrap_or_else(|| "all-MiniLM-L6-v2".to_owned());
+    Ok(Some(VectorShape { model, dim: vector.len() }))
+}
+
+fn spell_categories(row: u64, written: &str) -> Value {
     let quotable = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    match (row % 4, categories) {
-        (1, [single]) if quotable(single) => (*single).to_owned().into(),
-        (2, [single]) if quotable(single) => format!("\"{single}\"").into(),
-        (3, many) => serde_json::json!(many).to_string().into(),
-        _ => categories_to_json(categories).into(),
+    let categories: Vec<String> = serde_json::from_str(written).unwrap_or_default();
+    match (row % 4, &categories[..]) {
+        (1, [single]) if quotable(single) => text(single),
+        (2, [single]) if quotable(single) => Value::Text(format!("\"{single}\"")),
+        (3, many) => Value::Text(serde_json::json!(many).to_string()),
+        _ => text(written),
     }
 }
 
@@ -51,13 +162,17 @@ fn spell_time(row: u64, text: &str) -> String {
 
 fn spell_vector(row: u64, vector: &[f32]) -> Value {
     match row % 8 {
-        5 => vector.iter().flat_map(|v| f64::from(*v).to_le_bytes()).collect::<Vec<u8>>().into(),
+        5 => Value::Blob(vector.iter().flat_map(|v| f64::from(*v).to_le_bytes()).collect()),
         7 => {
             let numbers: Vec<_> = vector.iter().map(|v| f64::from(*v).to_string()).collect();
-            format!("[{}]", numbers.join(", ")).into()
+            Value::Text(format!("[{}]", numbers.join(", ")))
         }
-        _ => blob(vector).into(),
+        _ => blob(vector),
     }
+}
+
+fn blob(vector: &[f32]) -> Value {
+    Value::Blob(vector.iter().flat_map(|component| component.to_le_bytes()).collect())
 }
 
 /// The column is declared INTEGER, yet one writer puts text into it.
@@ -65,57 +180,24 @@ fn spell_access(row: u64, created_at: &str) -> Value {
     if row.is_multiple_of(2) {
         Value::Integer(1_760_000_000 + row as i64)
     } else {
-        created_at.to_owned().into()
+        text(created_at)
     }
 }
 
-/// Model and dimension of the pushed vectors; odd rows follow them.
+/// Model and dimension of the last memory's vector; odd rows follow them.
 #[derive(Debug)]
-pub(crate) struct VectorShape {
+struct VectorShape {
     model: String,
     dim: usize,
 }
 
-impl Default for VectorShape {
-    fn default() -> Self {
-        Self { model: "all-MiniLM-L6-v2".into(), dim: 384 }
-    }
-}
-
 impl VectorShape {
-    pub(crate) fn learn(&mut self, memory: &NewMemory<'_>) {
-        if let Some(vector) = memory.vector {
-            self.dim = vector.len();
-        }
-        if let Some(model) = memory.model
-            && self.model != model
-        {
-            self.model = model.to_owned();
-        }
-    }
-
     /// A vector unlike any other: two waves with lengths that depend on `seed`.
     fn vector(&self, seed: usize) -> Vec<f32> {
         let wave = |i: usize| ((i * (2 * seed + 3)) as f32 * 0.37).sin() + 0.01;
         let values: Vec<f32> = (0..self.dim).map(wave).collect();
         let norm = values.iter().map(|value| value * value).sum::<f32>().sqrt();
         values.iter().map(|value| value / norm).collect()
-    }
-}
-
-/// How many odd rows there are, and which reasons they give.
-#[derive(Debug, Default)]
-pub(crate) struct OddRows {
-    rows: u64,
-    reasons: Vec<SkipReason>,
-}
-
-impl OddRows {
-    pub(crate) fn add_to(self, written: &mut WrittenStore) {
-        written.rows_total += self.rows;
-        for reason in self.reasons {
-            *written.left_out.entry(reason).or_insert(0) += 1;
-        }
     }
 }
 
@@ -146,24 +228,10 @@ fn text(value: &str) -> Value {
     value.to_owned().into()
 }
 
-/// Writes the odd rows behind the pushed ones.
-pub(crate) fn write_odd_rows(
-    connection: &Connection,
-    shape: &VectorShape,
-) -> rusqlite::Result<OddRows> {
-    let mut writer = OddWriter { connection, shape, odd: OddRows::default() };
-    writer.unreadable_rows()?;
-    writer.rows_that_are_no_candidates()?;
-    writer.odd_but_live_rows()?;
-    writer.odd_embeddings()?;
-    writer.other_spaces()?;
-    Ok(writer.odd)
-}
-
 struct OddWriter<'a> {
     connection: &'a Connection,
     shape: &'a VectorShape,
-    odd: OddRows,
+    written: WildStore,
 }
 
 impl OddWriter<'_> {
@@ -183,7 +251,7 @@ impl OddWriter<'_> {
             self.connection.execute(&sql, params![b"broken \xff\xfe text".as_slice(), id])?;
         }
         // The embedding of a left-out row is not an orphan.
-        self.embedding("wild_empty", blob(&self.shape.vector(1)).into(), None)
+        self.embedding("wild_empty", blob(&self.shape.vector(1)), None)
     }
 
     fn rows_that_are_no_candidates(&mut self) -> rusqlite::Result<()> {
@@ -212,7 +280,7 @@ impl OddWriter<'_> {
         for (seed, id) in
             (2..).zip(["wild_survivor", "wild_ghost_1", "wild_ghost_2", "wild_ghost_3"])
         {
-            self.embedding(id, blob(&self.shape.vector(seed)).into(), None)?;
+            self.embedding(id, blob(&self.shape.vector(seed)), None)?;
         }
         Ok(())
     }
@@ -249,7 +317,7 @@ impl OddWriter<'_> {
         self.row(Odd { content: ansi, ..usual("wild_markup") }, &[EmbeddingMissing])?;
         // Stored as text, because the column says so.
         self.row(Odd { id: Value::Integer(4711), ..usual("wild_number") }, &[])?;
-        self.embedding("4711", blob(&self.shape.vector(6)).into(), None)?;
+        self.embedding("4711", blob(&self.shape.vector(6)), None)?;
         self.twice_saved()
     }
 
@@ -261,7 +329,7 @@ impl OddWriter<'_> {
             ("wild_twice_2", "2026-01-06T10:00:00.104000"),
         ] {
             self.row(Odd { content: content.clone(), created_at, ..usual(id) }, &[])?;
-            self.embedding(id, blob(&self.shape.vector(7)).into(), None)?;
+            self.embedding(id, blob(&self.shape.vector(7)), None)?;
         }
         Ok(())
     }
@@ -276,9 +344,9 @@ impl OddWriter<'_> {
         for (id, embedding, reason) in [
             ("wild_cut", Value::Blob(vec![7; 4 * self.shape.dim - 1]), Why::EmbeddingLength),
             ("wild_no_bytes", Value::Blob(Vec::new()), Why::EmbeddingLength),
-            ("wild_nan", blob(&not_a_number).into(), Why::EmbeddingNotFinite),
-            ("wild_infinite", blob(&infinite).into(), Why::EmbeddingNotFinite),
-            ("wild_zero", blob(&zero).into(), Why::EmbeddingZero),
+            ("wild_nan", blob(&not_a_number), Why::EmbeddingNotFinite),
+            ("wild_infinite", blob(&infinite), Why::EmbeddingNotFinite),
+            ("wild_zero", blob(&zero), Why::EmbeddingZero),
             ("wild_words", text("no vector"), Why::EmbeddingUnreadable),
             ("wild_one_number", Value::Integer(1), Why::EmbeddingUnreadable),
         ] {
@@ -286,10 +354,10 @@ impl OddWriter<'_> {
             self.embedding(id, embedding, None)?;
         }
         self.row(usual("wild_edited"), &[Why::EmbeddingStale])?;
-        self.embedding("wild_edited", blob(&self.shape.vector(10)).into(), Some("as it was"))?;
+        self.embedding("wild_edited", blob(&self.shape.vector(10)), Some("as it was"))?;
         for orphan in ["wild_deleted_1", "wild_deleted_2"] {
-            self.embedding(orphan, blob(&self.shape.vector(11)).into(), None)?;
-            self.odd.reasons.push(Why::EmbeddingOrphan);
+            self.embedding(orphan, blob(&self.shape.vector(11)), None)?;
+            self.leave_out(Why::EmbeddingOrphan);
         }
         self.connection.execute(
             "INSERT INTO embeddings (id, source_type, source_id, embedding, created_at)
@@ -303,12 +371,12 @@ impl OddWriter<'_> {
         let small = VectorShape { model: "other-model".into(), dim: 64 };
         for (seed, id) in [(13, "wild_other_1"), (14, "wild_other_2")] {
             self.row(usual(id), &[])?;
-            self.embedding(id, blob(&small.vector(seed)).into(), None)?;
+            self.embedding(id, blob(&small.vector(seed)), None)?;
             self.set_model(id, &small.model)?;
         }
         let wide = VectorShape { model: self.shape.model.clone(), dim: self.shape.dim + 3 };
         self.row(usual("wild_wide"), &[])?;
-        self.embedding("wild_wide", blob(&wide.vector(15)).into(), None)
+        self.embedding("wild_wide", blob(&wide.vector(15)), None)
     }
 
     fn row(&mut self, odd: Odd, reasons: &[SkipReason]) -> rusqlite::Result<()> {
@@ -326,9 +394,13 @@ impl OddWriter<'_> {
                 odd.expires_at,
                 odd.archived_by,
             ])?;
-        self.odd.rows += 1;
-        self.odd.reasons.extend(reasons);
+        self.written.rows_total += 1;
+        reasons.iter().for_each(|reason| self.leave_out(*reason));
         Ok(())
+    }
+
+    fn leave_out(&mut self, reason: SkipReason) {
+        *self.written.left_out.entry(reason).or_insert(0) += 1;
     }
 
     fn embedding(&self, id: &str, embedding: Value, content: Option<&str>) -> rusqlite::Result<()> {
@@ -337,7 +409,7 @@ impl OddWriter<'_> {
                 "INSERT INTO embeddings (id, source_type, source_id, content, embedding, model, created_at)
                  VALUES (?1, 'stm', ?2, ?3, ?4, ?5, '2026-01-05T08:30:00+00:00')",
             )?
-            .execute(params![embedding_id(id), id, content, embedding, self.shape.model])?;
+            .execute(params![format!("emb_{id}"), id, content, embedding, self.shape.model])?;
         Ok(())
     }
 
