@@ -55,7 +55,7 @@ pub use explain::{ExplainDocument, Explained, TextsDocument, compare_texts, expl
 pub use failure::{Advised, Failure, FailureKind};
 pub use files::{
     ExportDocument, ExportFormat, ExportRequest, ExportedDocument, ExtraColumn, ImportDocument,
-    ImportRequest, export, export_lines, export_texts, import,
+    export, export_lines, export_texts, import,
 };
 pub use forget::{ForgetDocument, ForgetRequest, forget};
 pub use indexing::{IndexBuildDocument, IndexInfoDocument, IndexUpkeep, mode_of, wants_rebuild};
